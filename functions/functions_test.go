@@ -297,7 +297,7 @@ func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "agents pubsub",
 		"approvals-resolve": "actions agents pubsub tools", "runs": "actions agents pubsub tools",
 		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "accounts tools",
-		"chat": "actions gemini pubsub", "chat-results": "actions gemini pubsub",
+		"chat": "actions agents gemini pubsub", "chat-results": "actions agents gemini pubsub",
 		"actions": "actions pubsub", "web": ""}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...").Output()
 	if err != nil {

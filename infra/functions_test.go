@@ -28,7 +28,7 @@ func list(t *testing.T) infra.List {
 // partNames maps the parts of shared/app, as written in the functions' sources, to their names.
 var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app.Chat": "chat", "pubsub.Part": "queue",
 	"gemini.Part": "model", "tools.Part": "tools", "actions.Part": "actions",
-	"agents.Part": "agents", "agents.Ending": "agents",
+	"agents.Part": "agents", "agents.Pages": "agents", "agents.Ending": "agents",
 	"accounts.Part": "accounts", "accounts.Consent": "consent"}
 
 var registers = regexp.MustCompile(`functions\.HTTP\("([a-z-]+)", app\.Function\("[a-z-]+", ([A-Za-z., ]+)\)\)`)

@@ -74,6 +74,23 @@ func chats(t *testing.T, d *described) {
 	// it ends in an error
 	s.want(t, 200, ask{op: "chat", body: `{"message":"Do it."}`, header: []string{"Accept", "application/x-ndjson"}})
 	usedUp(t, d)
+	withdrawn(t, d)
+}
+
+// withdrawn takes the agent away from a page that waits for its answer. Agents that no page may ask are not there.
+func withdrawn(t *testing.T, d *described) {
+	s := d.open(t, nil)
+	for name, status := range map[string]int{"page": 200, "nobody": 404, "assistant": 404, "No Name": 400, "": 400} {
+		s.want(t, status, ask{op: "chat", body: inJSON(t, map[string]any{"message": "Please.", "agent": name})})
+	}
+	s.want(t, 200, ask{op: "chat", body: `{"message":"Please.","agent":null}`})
+	s.SetModel(testkit.Wants("basket", map[string]any{}))
+	p := &page{stand: s, t: t, says: "Please."}
+	r := p.say(200)
+	delete(s.App.API.Loop.Agents, "page")
+	done := []any{map[string]any{"callId": r.Calls[0].ID, "result": `{"ok":true}`, "isError": false}}
+	p.post(404, "chatResults", map[string]any{"results": done})
+	p.say(404)
 }
 
 // usedUp makes a page exhaust its user's daily budget of the model.

@@ -8,11 +8,12 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
+	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 )
 
 func init() {
 	functions.HTTP("chat-results",
-		app.Serve(api.ChatResults, app.Users, app.Chat, pubsub.Part, gemini.Part, actions.Part))
+		app.Serve(api.ChatResults, app.Users, app.Chat, pubsub.Part, gemini.Part, actions.Part, agents.Pages))
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -94,14 +95,24 @@ const (
 // Has reports whether the agent may call the tool with the name.
 func (a *Agent) Has(name string) bool { return a.Tools == nil || slices.Contains(a.Tools, name) }
 
+// Of returns those of the tools that the agent's model may call.
+func (a *Agent) Of(tools tool.Set) tool.Set {
+	its := tool.Set{}
+	for name, t := range tools {
+		if !t.UserOnly && a.Has(name) {
+			its[name] = t
+		}
+	}
+	return its
+}
+
 // Specs returns the specs of the tools that the agent's model is offered, in a fixed order, so that the service may
 // cache the beginning of a request.
 func (a *Agent) Specs(tools tool.Set) []tool.Spec {
 	var specs []tool.Spec
-	for _, name := range tools.Names() {
-		if t := tools[name]; !t.UserOnly && a.Has(name) {
-			specs = append(specs, t.Spec)
-		}
+	its := a.Of(tools)
+	for _, name := range its.Names() {
+		specs = append(specs, its[name].Spec)
 	}
 	return specs
 }
@@ -120,6 +131,13 @@ type Set map[string]*Agent
 
 // Get returns the agent with the name, the assistant for the empty one, or nil.
 func (s Set) Get(name string) *Agent { return s[cmp.Or(name, run.Assistant)] }
+
+// Gone returns the error of a conversation with an agent that is not there any more. It says what the user can do,
+// because whoever goes on with a conversation has not chosen its agent just now.
+func Gone(name string) error {
+	return fault.New(fault.Auth, fault.CodeNotFound,
+		"The agent %q is not available any more. Please begin a new conversation.", name)
+}
 
 // DefaultHome is the function that moves the runs of all agents that have no other home, and of those that are not
 // known.

@@ -34,18 +34,26 @@ func getAgents(r *request) (any, error) {
 // that is not there. An agent of web pages is not there for it. In a thread the error says what its user can do,
 // because whoever goes on with a conversation has not chosen its agent just now.
 func chosen(all agents.Set, name *string, inThread bool) (string, error) {
-	switch {
-	case name == nil:
-		return "", nil
-	case !agents.ValidName(*name):
-		return "", fault.Invalid("agent", "this is not the name of an agent")
+	asked, err := agentName(name, "")
+	if name == nil || err != nil {
+		return "", err
 	}
-	switch a := all[*name]; {
+	switch a := all[asked]; {
 	case a == nil && inThread:
-		return "", fault.New(fault.Auth, fault.CodeNotFound,
-			"The agent %q is not available any more. Please begin a new conversation.", *name)
+		return "", agents.Gone(asked)
 	case a == nil || a.Page:
 		return "", fault.NotFound()
+	}
+	return asked, nil
+}
+
+// agentName returns the name that a request has for the agent, or the default.
+func agentName(name *string, def string) (string, error) {
+	switch {
+	case name == nil:
+		return def, nil
+	case !agents.ValidName(*name):
+		return "", fault.Invalid("agent", "this is not the name of an agent")
 	}
 	return *name, nil
 }

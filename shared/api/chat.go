@@ -28,7 +28,8 @@ func (r *request) chatRequest(b chatBody) (chat.Request, error) {
 
 func postChat(r *request) (any, error) {
 	var in struct {
-		Message string `json:"message"`
+		Message string  `json:"message"`
+		Agent   *string `json:"agent"`
 		chatBody
 	}
 	if _, err := r.decode(&in); err != nil {
@@ -39,6 +40,9 @@ func postChat(r *request) (any, error) {
 		return nil, err
 	}
 	q.Message = in.Message
+	if q.Agent, err = agentName(in.Agent, run.Page); err != nil {
+		return nil, err
+	}
 	return r.converse(r.api.Chat.Send, q)
 }
 

@@ -39,9 +39,14 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 		Page:         true,
 	}
 	page.Limits.ModelCalls, page.Limits.Contents = cfg.ChatMaxModelCalls, chat.MaxHistory
-	declared, err := declare(cfg, tools, assistant)
+	declared, err := declare(cfg, tools, assistant, page)
 	if err != nil {
 		return nil, err
+	}
+	for i, a := range declared {
+		if a.Page {
+			declared[i].Instructions = chat.OnPage(a.Instructions, a.Of(tools))
+		}
 	}
 	return agents.New(tools, []agents.Agent{assistant, page}, declared)
 }

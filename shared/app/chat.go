@@ -11,7 +11,6 @@ import (
 	"github.com/countersign-run/countersign/shared/keyfile"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/records"
-	"github.com/countersign-run/countersign/shared/run"
 )
 
 // BuiltIn are the names of the tools that Countersign brings. The functions that answer pages do not link these tools,
@@ -25,9 +24,7 @@ func openChat(cfg config.Config, l *loop.Loop, rec *records.Records) (*chat.Chat
 		return nil, err
 	}
 	names := append(l.Tools.Names(), BuiltIn...)
-	return &chat.Chat{Model: l.Model, Core: l, Ledger: rec, Actions: pageActions(l.Tools),
-		Taken: chat.NamesOf(names...), Key: key, Agent: cfg.AuthAudience, Page: *l.Agents[run.Page],
-		Limits: l.UserLimits, Log: l.Log, Now: l.Now, Random: l.Random}, nil
+	return &chat.Chat{Core: l, Ledger: rec, Taken: chat.NamesOf(names...), Key: key, Audience: cfg.AuthAudience}, nil
 }
 
 // chatKeyFile is the name of the key's file in DATA_DIR where CHAT_KEY is not set: 32 random bytes, readable by their

@@ -47,8 +47,10 @@ type Clients struct {
 		now func() time.Time) (*google.Accounts, error)
 }
 
-// DeclaredAgents returns the agents that the operator declares over the tools. What they do not say is the assistant's.
-type DeclaredAgents func(cfg config.Config, tools tool.Set, assistant agents.Agent) ([]agents.Agent, error)
+// DeclaredAgents returns the agents that the operator declares over the tools. What they do not say is the assistant's,
+// and of an agent of web pages what page says. Such an agent's instructions are its own alone, without what is shown on
+// the page.
+type DeclaredAgents func(cfg config.Config, tools tool.Set, assistant, page agents.Agent) ([]agents.Agent, error)
 
 // none is a program with the store alone.
 var none = Clients{
@@ -56,7 +58,7 @@ var none = Clients{
 	Model:   func(context.Context, config.Config) (model.Model, error) { return nil, nil },
 	Actions: func(config.Config, func() time.Time) (api.DeclaredActions, error) { return nil, nil },
 	Tools:   func(config.Config, Accounts, func() time.Time) tool.Set { return nil },
-	Agents:  func(config.Config, tool.Set, agents.Agent) ([]agents.Agent, error) { return nil, nil },
+	Agents:  func(config.Config, tool.Set, agents.Agent, agents.Agent) ([]agents.Agent, error) { return nil, nil },
 	Accounts: func(context.Context, config.Config, store.Store, tool.Set, func() time.Time) (*google.Accounts, error) {
 		return nil, nil
 	},

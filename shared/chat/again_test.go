@@ -99,7 +99,7 @@ func TestARequestSentAgainHasOneEffect(t *testing.T) {
 			two := w.send(message(1, "like and rate it", nil))
 			w.model.Restart(script.Turn{Text: "So be it."})
 			ap := one.Calls[0].Approval
-			pending, _, err := (&records.Records{Store: w.core.Store, Now: w.chat.Now}).Pending(t.Context(), alice, "",
+			pending, _, err := (&records.Records{Store: w.core.Store, Now: w.core.Now}).Pending(t.Context(), alice, "",
 				10)
 			if err != nil || len(pending) != tt.asked || len(w.did) != tt.effects {
 				t.Fatalf("%v, %d approvals, effects %v", err, len(pending), w.did)
@@ -177,7 +177,7 @@ func TestIDsOfMessages(t *testing.T) {
 // in it is not.
 func TestAConversationIsOneThread(t *testing.T) {
 	w := newEnv(t)
-	rec := &records.Records{Store: w.core.Store, Now: w.chat.Now}
+	rec := &records.Records{Store: w.core.Store, Now: w.core.Now}
 	threads := func(want ...string) {
 		t.Helper()
 		got, _, err := rec.Threads(t.Context(), alice, "", 10)
@@ -221,7 +221,7 @@ func TestAConversationIsOneThread(t *testing.T) {
 func TestWhatWasDeletedIsNotDoneAgain(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{like(1)}}, script.Turn{Text: "Liked."})
 	w.send(message(1, "like it", nil))
-	rec := &records.Records{Store: w.core.Store, Now: w.chat.Now}
+	rec := &records.Records{Store: w.core.Store, Now: w.core.Now}
 	threads, _, err := rec.Threads(t.Context(), alice, "", 10)
 	if err == nil {
 		_, err = rec.DeleteThread(t.Context(), alice, threads[0].ThreadID)

@@ -8,16 +8,12 @@ package chat
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"log/slog"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/conversation"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
@@ -38,12 +34,6 @@ const (
 	maxContents = 1000 // in a history
 )
 
-// Core carries out effects: the durable loop.
-type Core interface {
-	StartCall(ctx context.Context, req loop.StartRequest) (*loop.CallResult, error)
-	CallResult(ctx context.Context, uid, runID string) (*loop.CallResult, error)
-}
-
 // Ledger counts what users have used of the model (shared/records).
 type Ledger interface {
 	// Admit counts a request with its first call of the model, and stores the user's region if the request brought a
@@ -54,23 +44,17 @@ type Ledger interface {
 
 // Chat answers requests of pages. It keeps nothing between them.
 type Chat struct {
-	Model   model.Model
-	Core    Core
-	Ledger  Ledger
-	Actions tool.Set // the declared actions that the model may call, by the names that it uses
-	Taken   Names    // names of the deployment's tools, which no page tool may have
-	Key     Key
-	Agent   string       // the agent to which a history is bound beside its user: another agent's is refused
-	Page    agents.Agent // of which each request's is made
-	Limits  run.Limits   // what a user may use
-	Log     *slog.Logger
-	Now     func() time.Time
-	Random  io.Reader
+	Core     *loop.Loop // carries out effects, by the tools that the page agents among its agents have
+	Ledger   Ledger
+	Taken    Names // names of the deployment's tools, which no page tool may have
+	Key      Key
+	Audience string // the deployment to which a history is bound, beside its user and agent
 }
 
 // Request is a request of a page.
 type Request struct {
 	UID, Origin string
+	Agent       string     // a page agent's name; empty: that of the history, and of a new conversation run.Page
 	Region      run.Region // of the user, as far as the page sent it
 	Message     string     // POST /chat
 	MessageID   string     // of the message; empty: one is made, so that a repeated request is another message
@@ -79,7 +63,8 @@ type Request struct {
 	Tools       []ToolDefinition
 	PageState   json.RawMessage
 
-	tools tool.Set // of Tools
+	tools tool.Set      // of Tools
+	agent *agents.Agent // that answers
 }
 
 // Result is a page tool's result (seed 001, ToolCallResult).
@@ -140,7 +125,7 @@ func (c *Chat) Send(ctx context.Context, r Request, emit journal.Sink) (*Reply, 
 		return nil, fault.Invalid("message", "the message is longer than %d bytes", MaxMessage)
 	}
 	if r.MessageID == "" {
-		r.MessageID = run.NewID(c.Random)
+		r.MessageID = run.NewID(c.Core.Random)
 	}
 	if err := h.addUser(r.UID, r.MessageID, r.Message); err != nil {
 		return nil, err

@@ -263,7 +263,7 @@ func TestForgedHistoriesAreRefused(t *testing.T) {
 	})
 	t.Run("another agent's", func(t *testing.T) {
 		w, r := open(t)
-		w.chat.Agent = "bank"
+		w.chat.Audience = "bank"
 		_, err := w.chat.Send(t.Context(), page("go on", r.History), nil)
 		refused(t, err, fault.Validation, "history")
 	})

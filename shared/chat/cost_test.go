@@ -23,7 +23,7 @@ func TestWhatAMessageCosts(t *testing.T) {
 		w := newEnv(t, script.Turn{Text: "Hello."})
 		counted := faulty.Count(memory.New(func() time.Time { return w.now }))
 		w.chat.Ledger = &records.Records{Store: counted, Now: func() time.Time { return w.now }}
-		w.chat.Limits = limits
+		w.core.UserLimits = limits
 		if _, err := w.chat.Send(context.Background(), chat.Request{UID: alice, Message: "Hi."}, nil); err != nil {
 			t.Fatal(err)
 		}

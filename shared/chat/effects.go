@@ -43,6 +43,8 @@ func (h *history) identify(uid, first string) {
 		return
 	case h.seal != "":
 		first = h.seal
+	case h.Agent != "": // the same message to another agent is another conversation
+		first = h.Agent + " " + first
 	}
 	h.Conversation = digest("conversation", uid, first)
 	h.Stem = digest("message", h.Conversation)
@@ -107,7 +109,7 @@ func (p *effectStarter) startAll(ctx context.Context, effects []*effectCall) err
 func (p *effectStarter) start(ctx context.Context, e *effectCall, n int) (reused bool, err error) {
 	for {
 		called, err := p.Core.StartCall(ctx, loop.StartRequest{
-			UID: p.r.UID, Agent: run.Page, Origin: p.r.Origin, Region: p.r.Region, Prompt: asked(e.action.Tool),
+			UID: p.r.UID, Agent: p.r.agent.Name, Origin: p.r.Origin, Region: p.r.Region, Prompt: asked(e.action.Tool),
 			ThreadID: run.KeyedThreadID(p.r.UID, fmt.Sprintf("chat:%s:%d", p.h.Conversation, p.h.Threads)),
 			Title:    titleOf(p.r.Origin),
 			Key:      p.h.key(n), BodyHash: digest(e.action.Tool, string(e.action.Args)),

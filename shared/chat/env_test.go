@@ -2,7 +2,6 @@ package chat_test
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,17 +63,17 @@ func newEnv(t *testing.T, turns ...script.Turn) *env {
 		tool.Define(tool.Def[rating, done]{Name: "action_like", Description: "Like.", SideEffect: true,
 			Approval: tool.NotRequired,
 			Preview:  func(in rating) tool.Preview { return tool.Preview{Title: "Like"} }, Execute: w.rate}))
-	page := agents.Agent{Name: run.Page, Instructions: chat.Instructions("", actions), History: agents.HistoryNone,
+	page := agents.Agent{Name: run.Page, Page: true, Instructions: chat.Instructions("", actions),
+		History:  agents.HistoryNone,
 		OnReject: agents.RejectCompletes, Limits: agents.Limits{ModelCalls: 6, ApprovalTTL: 24 * time.Hour,
 			Deadline: 72 * time.Hour, ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 3,
 			MaxPerDay: 60}}
 	assistant := page // of the runs that an earlier release began for pages
 	st := memory.New(clock)
-	w.core = loop.New(journal.Env{Store: st, Queue: w, Tools: actions, Now: clock, Sleep: noWait,
+	w.core = loop.New(journal.Env{Store: st, Queue: w, Model: w.model, Tools: actions, Now: clock, Sleep: noWait,
 		Agents: agents.Set{run.Assistant: &assistant, run.Page: &page}})
-	w.chat = &chat.Chat{Model: w.model, Core: w.core, Ledger: &records.Records{Store: st, Now: clock}, Actions: actions,
-		Key: chat.Key{[]byte("0123456789abcdef0123456789abcdef")}, Agent: "shop",
-		Page: page, Now: clock, Random: rand.Reader}
+	w.chat = &chat.Chat{Core: w.core, Ledger: &records.Records{Store: st, Now: clock}, Audience: "shop",
+		Key: chat.Key{[]byte("0123456789abcdef0123456789abcdef")}}
 	return w
 }
 

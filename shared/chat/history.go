@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -39,6 +40,7 @@ type history struct {
 // memo is what the server must know of a conversation beside its contents. It travels inside the seal. Conversations
 // that were sealed by a release without a memo can be continued.
 type memo struct {
+	Agent        string `json:"agent,omitempty"`        // empty: run.Page, so that the release before takes it too
 	Conversation string `json:"conversation,omitempty"` // its id, which never changes
 	Message      string `json:"message,omitempty"`      // the id of the user's newest message
 	Stem         string `json:"stem,omitempty"`         // the common part of the keys of that message's effects
@@ -105,11 +107,11 @@ type note struct {
 
 // signed is what the seal covers.
 type signed struct {
-	Version int               `json:"v"`
-	UID     string            `json:"uid"`
-	Agent   string            `json:"agent"`
-	Note    note              `json:"note"`
-	History []json.RawMessage `json:"history"`
+	Version  int               `json:"v"`
+	UID      string            `json:"uid"`
+	Audience string            `json:"agent"` // the conversation's agent is in the note
+	Note     note              `json:"note"`
+	History  []json.RawMessage `json:"history"`
 }
 
 // noteName is the field of the last content that holds the note.
@@ -117,7 +119,7 @@ const noteName = "countersign"
 
 // sign returns the history as the page keeps it, sealed.
 func (c *Chat) sign(uid string, h *history) ([]json.RawMessage, error) {
-	n := note{memo: h.memo, At: c.Now().Unix(), Region: h.region, Calls: h.calls}
+	n := note{memo: h.memo, At: c.Core.Now().Unix(), Region: h.region, Calls: h.calls}
 	out := slices.Clone(h.contents)
 	sealed, err := c.sealed(uid, n, out)
 	if err != nil {
@@ -134,7 +136,7 @@ func (c *Chat) sign(uid string, h *history) ([]json.RawMessage, error) {
 }
 
 func (c *Chat) sealed(uid string, n note, contents []json.RawMessage) ([]byte, error) {
-	raw, err := strictjson.Marshal(signed{1, uid, c.Agent, n, contents})
+	raw, err := strictjson.Marshal(signed{1, uid, c.Audience, n, contents})
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +162,7 @@ func (k Key) verifies(seal string, data []byte) bool {
 	return false
 }
 
-// open reads a history that a page sent. Only what the server has signed for this user and agent is accepted.
+// open reads a history that a page sent. Only what the server has signed for this user is accepted.
 func (c *Chat) open(uid string, sent []json.RawMessage) (*history, error) {
 	h := &history{contents: slices.Clone(sent)}
 	switch {
@@ -183,7 +185,7 @@ func (c *Chat) open(uid string, sent []json.RawMessage) (*history, error) {
 	case err != nil || !c.Key.verifies(seal, data):
 		return nil, errForged()
 	}
-	if age := c.Now().Sub(time.Unix(n.At, 0)); age > historyLife {
+	if age := c.Core.Now().Sub(time.Unix(n.At, 0)); age > historyLife {
 		return nil, fault.Invalid("history", "this conversation is %d days old; please start a new one",
 			int(age.Hours()/24))
 	}
@@ -191,8 +193,12 @@ func (c *Chat) open(uid string, sent []json.RawMessage) (*history, error) {
 	return h, h.match()
 }
 
+// agent returns the name of the agent that the conversation is with.
+func (m memo) agent() string { return cmp.Or(m.Agent, run.Page) }
+
 func errForged() error {
-	return fault.Invalid("history", "this is not the history that the last answer gave, unchanged and to this user")
+	return fault.Invalid("history",
+		"this is not the history that the last answer gave, unchanged, to this user and by this agent")
 }
 
 // split separates the note from the last content, whose other fields it leaves as they are.

@@ -41,7 +41,7 @@ type tab struct {
 func TestAnyConversation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		u := &user{env: newEnv(t), tabs: []*tab{{}}}
-		u.rec = &records.Records{Store: u.core.Store, Now: u.chat.Now}
+		u.rec = &records.Records{Store: u.core.Store, Now: u.core.Now}
 		u.core.Agents[run.Page].Limits.MaxOpen = 0
 		u.core.Agents[run.Page].Limits.MaxPerDay = 0
 		rt.Repeat(map[string]func(

@@ -59,7 +59,27 @@ func (c *Chat) read(r *Request) (_ *history, err error) {
 	}
 	r.Region = r.Region.Or(h.region)
 	h.region = r.Region
-	return h, nil
+	r.agent, err = c.agent(*r, h)
+	return h, err
+}
+
+// agent returns the agent of the request, to which its history is bound.
+func (c *Chat) agent(r Request, h *history) (*agents.Agent, error) {
+	fresh := h.seal == ""
+	switch {
+	case fresh && r.Agent != run.Page:
+		h.Agent = r.Agent
+	case !fresh && r.Agent != "" && r.Agent != h.agent():
+		return nil, errForged()
+	}
+	its := c.Core.Agents[h.agent()]
+	switch {
+	case its != nil && its.Page:
+		return its, nil
+	case fresh:
+		return nil, fault.NotFound()
+	}
+	return nil, agents.Gone(h.agent())
 }
 
 // pageTools returns tools made of the page's definitions.
@@ -103,17 +123,26 @@ func (c *Chat) pageTools(defs []ToolDefinition) (tool.Set, error) {
 // defaultPrefix begins the system prompt where nothing else is configured (seed 001).
 const defaultPrefix = "You are a helpful assistant for this web application."
 
-// Instructions returns the instructions of an agent of pages (seed 001 Q9). They begin with prefix, or with a default
-// sentence where it is blank. What the page shows is part of them, renewed each time, and is not a tool. It is JSON in
-// two lines, a summary of what can be done on the page and its state; they come last before the rules, so that no text
-// of the page can pass for anything else.
+// Instructions returns the instructions of the built-in agent of pages (seed 001 Q9): prefix, or a default sentence
+// where it is blank, what is on the page, and the rules.
 func Instructions(prefix string, actions tool.Set) agents.Instructions {
 	if visible.Blank(prefix) {
 		prefix = defaultPrefix
 	}
-	return agents.WithRules(func(_ context.Context, s agents.State) (string, error) {
+	return agents.WithRules(OnPage(agents.Text(prefix), actions))
+}
+
+// OnPage returns instructions that begin as first does and go on with the actions and what the page shows, which is
+// renewed each time and is not a tool. It is JSON in two lines, a summary of what can be done on the page and its
+// state, and comes last, so that no text of the page can pass for anything else.
+func OnPage(first agents.Instructions, actions tool.Set) agents.Instructions {
+	return func(ctx context.Context, s agents.State) (string, error) {
+		text, err := first(ctx, s)
+		if err != nil {
+			return "", err
+		}
 		var b strings.Builder
-		b.WriteString(prefix)
+		b.WriteString(text)
 		b.WriteString("\n\n## Available Server Actions\n")
 		for _, name := range actions.Names() {
 			fmt.Fprintf(&b, "- %s: %s\n", name, actions[name].Description)
@@ -129,7 +158,7 @@ func Instructions(prefix string, actions tool.Set) agents.Instructions {
 		b.WriteString("\n\n## Current Page State\n")
 		b.Write(renderState(s.Page))
 		return b.String(), nil
-	})
+	}
 }
 
 // maxState is how many bytes of a page's state the model gets.

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ func (noQueue) Close() error { return nil }
 // run moves the conversation as far as it goes without the page and without an approval.
 func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartRequest, emit journal.Sink) (*Reply,
 	error) {
-	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Limits, req.Prompt != "", r.Region)
+	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Core.UserLimits, req.Prompt != "", r.Region)
 	if err != nil {
 		return nil, err
 	}
@@ -41,13 +42,13 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartReq
 	if err != nil {
 		return nil, err
 	}
-	req.UID, req.Agent, req.Origin, req.Region = r.UID, run.Page, r.Origin, r.Region
+	req.UID, req.Agent, req.Origin, req.Region = r.UID, r.agent.Name, r.Origin, r.Region
 	v, err := l.Start(ctx, req, emit)
 	if err != nil {
 		return nil, err
 	}
 	defer c.settle(ctx, l, r.UID, v.RunID, admitted)
-	for range c.Page.Limits.ModelCalls + 1 {
+	for range r.agent.Limits.ModelCalls + 1 {
 		conv, err := l.Conversation(ctx, r.UID, v.RunID)
 		switch {
 		case err != nil:
@@ -106,36 +107,36 @@ const settleTime = 5 * time.Second
 // outside, like the page's.
 func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.Loop, error) {
 	set := maps.Clone(r.tools)
-	maps.Copy(set, c.Actions)
-	for name, t := range c.Actions {
-		if !runsHere(t) {
+	for name, t := range r.agent.Of(c.Core.Tools) {
+		if set[name] = t; !runsHere(r.agent.Spec(t)) {
 			set[name] = t.AsRemote()
 		}
 	}
-	page, limits := c.Page, c.Limits
-	page.Tools, page.Limits.Contents = nil, MaxHistory // all of them: those of the page and the actions
-	page.Instructions = func(ctx context.Context, s agents.State) (string, error) {
+	its, limits := *r.agent, c.Core.UserLimits
+	its.Tools, its.Ask = nil, nil // all of them: those of the page and the actions
+	its.Limits.Contents = min(cmp.Or(its.Limits.Contents, MaxHistory), MaxHistory)
+	its.Instructions = func(ctx context.Context, s agents.State) (string, error) {
 		s.Page = r.PageState
-		return c.Page.Instructions(ctx, s)
+		return r.agent.Instructions(ctx, s)
 	}
-	page.Limits.AnswerTTL = page.Limits.Deadline // the page answers in another request, and thereby in another run
-	limits.RunsPerMinute = 0                     // the ledger has checked it
+	its.Limits.AnswerTTL = its.Limits.Deadline // the page answers in another request, and thereby in another run
+	limits.RunsPerMinute = 0                   // the ledger has checked it
 	user, err := strictjson.Marshal(run.User{UID: r.UID, Usage: spent})
 	if err != nil {
 		return nil, err
 	}
-	own := memory.New(c.Now)
+	own := memory.New(c.Core.Now)
 	if _, err := own.Commit(ctx, store.Create(document.UserPath(r.UID), nil, user)); err != nil {
 		return nil, err
 	}
-	return loop.New(journal.Env{Store: own, Queue: noQueue{}, Model: verbatimModel{c.Model}, Tools: set,
-		Agents: agents.Set{run.Page: &page}, UserLimits: limits, Log: c.Log, Now: c.Now,
-		Random: c.Random}), nil
+	return loop.New(journal.Env{Store: own, Queue: noQueue{}, Model: verbatimModel{c.Core.Model}, Tools: set,
+		Agents: agents.Set{its.Name: &its}, UserLimits: limits, Log: c.Core.Log, Now: c.Core.Now,
+		Random: c.Core.Random}), nil
 }
 
 // runsHere reports whether a call of the tool may be made at once and without a record: it has no effect and needs no
 // approval.
-func runsHere(t *tool.Tool) bool { return !t.SideEffect && t.Approval == tool.NotRequired }
+func runsHere(t tool.Spec) bool { return !t.SideEffect && t.Approval == tool.NotRequired }
 
 // carryOut starts the actions with an effect, and returns either the answers to all open calls or what waits.
 func (c *Chat) carryOut(ctx context.Context, r Request, h *history,
@@ -150,7 +151,7 @@ func (c *Chat) carryOut(ctx context.Context, r Request, h *history,
 		switch k := &h.calls[i]; {
 		case open.Response != nil:
 			k.setResponse(*open.Response)
-		case c.Actions[open.Action.Tool] == nil:
+		case r.tools[open.Action.Tool] != nil:
 			k.Page = true
 		default:
 			effects = append(effects, &effectCall{call: k, action: open.Action, model: open.Model})
@@ -194,7 +195,7 @@ func (c *Chat) ended(r Request, h *history, conv *conversation.Conversation) (*R
 	if p := conv.End.Error; p != nil {
 		failed := fault.New(p.Class, p.Code, "%s", p.Message)
 		if p.Code == fault.CodeBudget {
-			failed = failed.After(run.UntilTomorrow(c.Now()))
+			failed = failed.After(run.UntilTomorrow(c.Core.Now()))
 		}
 		return nil, failed
 	}

@@ -181,7 +181,7 @@ func TestAnEarlierHistoryIsStillSealed(t *testing.T) {
 	}
 	for name, q := range map[string]func(*env, *chat.Request){
 		"another user's":  func(_ *env, q *chat.Request) { q.UID = bob },
-		"another agent's": func(w *env, _ *chat.Request) { w.chat.Agent = "bank" },
+		"another agent's": func(w *env, _ *chat.Request) { w.chat.Audience = "bank" },
 		"an old one":      func(w *env, _ *chat.Request) { w.now = w.now.Add(31 * 24 * time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {

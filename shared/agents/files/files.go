@@ -23,14 +23,20 @@ const (
 
 // Options say what a file's agent is made of.
 type Options struct {
-	Tools tool.Set // of the deployment, which the files name
+	Tools   tool.Set // of the deployment, which the files name
+	Actions tool.Set // those of Tools that an agent of web pages may name
 
 	// NoTools reports that this process has none of the tools that agents call. Their names are then not looked up, and
 	// the agents get none: enough to end their runs.
 	NoTools bool
 
-	Limits   agents.Limits   // what a file's limits are where it does not say
-	OnReject agents.OnReject // likewise
+	// PagesAlone reports that this process answers web pages and has the tools for that alone. To the other agents
+	// NoTools applies.
+	PagesAlone bool
+
+	Limits     agents.Limits   // what a file's limits are where it does not say
+	PageLimits agents.Limits   // likewise, of an agent of web pages
+	OnReject   agents.OnReject // likewise
 }
 
 // Load reads the folder's agents, in the order of their files' names. Its error joins a [*strictyaml.Problem] for each

@@ -21,6 +21,9 @@ var options = files.Options{
 		&tool.Tool{Spec: tool.Spec{Name: "book", SideEffect: true, Approval: tool.Required}},
 		&tool.Tool{Spec: tool.Spec{Name: "look", Approval: tool.NotRequired}},
 		&tool.Tool{Spec: tool.Spec{Name: "press", UserOnly: true}}),
+	Actions: tool.NewSet(&tool.Tool{Spec: tool.Spec{Name: "look", Approval: tool.NotRequired}}),
+	PageLimits: agents.Limits{ModelCalls: 12, Contents: 5000, Deadline: time.Hour,
+		ApprovalTTL: time.Hour}.Within(time.Minute),
 	Limits: agents.Limits{ModelCalls: 3, Deadline: 7 * 24 * time.Hour, ApprovalTTL: 24 * time.Hour, MaxOpen: 20,
 		MaxPerDay: 60}.Within(time.Minute),
 	OnReject: agents.RejectCompletes,
@@ -100,6 +103,29 @@ func TestShortRun(t *testing.T) {
 	}
 }
 
+// TestPage has an agent of web pages be offered actions alone, and have a page's limits and no history.
+func TestPage(t *testing.T) {
+	for more, page := range map[string]bool{"page: true": true, "page: false": false, "": false} {
+		a, err := files.Parse("x.agent.yaml", []byte(small+"tools: [look]\n"+more), options)
+		want, history := options.Limits, agents.HistoryWords
+		if page {
+			want, history = options.PageLimits, agents.HistoryNone
+		}
+		if err != nil || a.Page != page || a.Limits != want || a.History != history ||
+			!slices.Equal(a.Tools, []string{"look"}) {
+			t.Errorf("%q: %v %+v", more, err, a)
+		}
+	}
+	alone := options
+	alone.PagesAlone, alone.Tools = true, options.Actions
+	for text, tools := range map[string]int{"tools: [book]": 0, "tools: [look]\npage: true": 1} {
+		a, err := files.Parse("x.agent.yaml", []byte(small+text), alone)
+		if err != nil || len(a.Tools) != tools {
+			t.Errorf("where pages are answered alone, %q: %v %v", text, err, a.Tools)
+		}
+	}
+}
+
 // TestNoTools checks that a process without tools knows the agents, and offers them none.
 func TestNoTools(t *testing.T) {
 	all, err := files.Load(folder(t, map[string]string{"concierge.agent.yaml": whole}),
@@ -143,6 +169,9 @@ func TestWrong(t *testing.T) {
 			"x.agent.yaml:5: approval: required was expected"},
 		"approval": {small + "tools: [{name: book, approval: no}]",
 			"x.agent.yaml:3: approval: one of required, not_req"},
+		"page": {small + "page: yes", "x.agent.yaml:3: page: true or false was expected"},
+		"page's tool": {small + "tools: [book]\npage: true",
+			"x.agent.yaml:3: tools: there is no tool \"book\"; expected: look"},
 		"onReject":     {small + "onReject: maybe", "x.agent.yaml:3: onReject: one of completed, failed, continue"},
 		"limits":       {small + "limits: 7", "x.agent.yaml:3: a mapping was expected, with keys from: modelCalls"},
 		"limit":        {small + "limits: {turns: 7}", "x.agent.yaml:3: the key \"turns\" is not known here"},
@@ -222,7 +251,8 @@ func FuzzParse(f *testing.F) {
 		"name: [", "? [a]\n: b", "{name: x, name: x}", "name: !!binary eA==", "--- \n--- \n",
 		small + "tools: [book, {name: look, approval: required}]", small + "limits: {deadline: 1h, approvalTTL: 2h}",
 		small + "limits: {deadline: -9999999h, maxOpen: 9223372036854775807}", small + "temperature: .nan",
-		small + "temperature: 0x1p-2", small + "limits: null\ntools: null\nonReject: null", small + "tools: [[a]]"} {
+		small + "temperature: 0x1p-2", small + "limits: null\ntools: null\nonReject: null", small + "tools: [[a]]",
+		small + "tools: [look]\npage: true", small + "page: [true]"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

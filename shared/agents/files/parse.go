@@ -34,7 +34,7 @@ func Parse(file string, data []byte, o Options) (agents.Agent, error) {
 		return agents.Agent{}, err
 	}
 	s, wrong := d.Fields(d.Root, "name", "model", "description", "instruction", "tools", "temperature", "limits",
-		"onReject")
+		"onReject", "page")
 	p := &parser{Options: o, doc: d, at: map[string]*yaml.Node{}, wrong: wrong}
 	a := p.agent(s, strings.TrimSuffix(file, extension))
 	p.check(a)
@@ -83,6 +83,7 @@ func (p *parser) agent(s strictyaml.Section, name string) agents.Agent {
 	a.Instructions = agents.Located(agents.Text(text("instruction", maxInstruction)))
 	a.Model.Name = text("model", maxModel)
 	a.Model.Temperature = p.temperature(s.Values["temperature"])
+	p.page(s, &a)
 	p.tools(s, &a)
 	a.Limits = p.limits(s.Values["limits"])
 	onReject, err := s.OneOf("onReject", "", string(agents.RejectCompletes), string(agents.RejectFails),
@@ -90,6 +91,17 @@ func (p *parser) agent(s strictyaml.Section, name string) agents.Agent {
 	p.add(err)
 	a.OnReject = cmp.Or(agents.OnReject(onReject), p.OnReject)
 	return a
+}
+
+// page reads whether the agent is one of web pages. Such an agent is offered actions alone, beside the tools of the
+// page, which also keeps the history.
+func (p *parser) page(s strictyaml.Section, a *agents.Agent) {
+	yes, err := s.Flag("page", false)
+	p.add(err)
+	if a.Page = yes; yes {
+		a.History, p.Tools, p.Limits = agents.HistoryNone, p.Actions, p.PageLimits
+	}
+	p.NoTools = p.NoTools || p.PagesAlone && !yes
 }
 
 // check has the registry check what was read, and reports its errors where the fields are in the file.

@@ -13,18 +13,23 @@ import (
 )
 
 // Part has the agents of the folder AGENTS.
-var Part = app.Part{Link: func(c *app.Clients) { c.Agents = declared(false) }}
+var Part = app.Part{Link: func(c *app.Clients) { c.Agents = declared(files.Options{}) }}
+
+// Pages is the part of a function that answers web pages and has no other agents' tools.
+var Pages = app.Part{Link: func(c *app.Clients) { c.Agents = declared(files.Options{PagesAlone: true}) }}
 
 // Ending is the part of a function that ends runs and has no tools.
-var Ending = app.Part{Link: func(c *app.Clients) { c.Agents = declared(true) }}
+var Ending = app.Part{Link: func(c *app.Clients) { c.Agents = declared(files.Options{NoTools: true}) }}
 
-func declared(noTools bool) app.DeclaredAgents {
-	return func(cfg config.Config, tools tool.Set, assistant agents.Agent) ([]agents.Agent, error) {
+func declared(o files.Options) app.DeclaredAgents {
+	return func(cfg config.Config, tools tool.Set, assistant, page agents.Agent) ([]agents.Agent, error) {
 		if cfg.Agents == "" {
 			return nil, nil
 		}
-		all, err := files.Load(cfg.Agents, files.Options{Tools: tools, NoTools: noTools, Limits: assistant.Limits,
-			OnReject: assistant.OnReject})
+		o := o
+		o.Tools, o.Actions = tools, page.Of(tools)
+		o.Limits, o.PageLimits, o.OnReject = assistant.Limits, page.Limits, assistant.OnReject
+		all, err := files.Load(cfg.Agents, o)
 		if err != nil {
 			return nil, fmt.Errorf("AGENTS: %w", err)
 		}
