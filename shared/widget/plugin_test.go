@@ -29,7 +29,7 @@ func TestThePluginsFilesAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, args := range map[int]string{0: "message history toolDefinitions pageState messageId timeZone locale",
+	for name, args := range map[int]string{0: "message history toolDefinitions pageState agent messageId timeZone locale",
 		1: "results history toolDefinitions pageState messageId timeZone locale"} {
 		if got := strings.Join(list[name].Metadata.Input.PropertyOrder, " "); got != args {
 			t.Errorf("%s takes %s", list[name].Name, got)

@@ -108,6 +108,7 @@ type chatServer struct {
 	runs      map[string]string
 	resolved  []object
 	region    string // of the last request
+	agent     string // of the last message
 	open      int
 }
 
@@ -129,7 +130,7 @@ func newServer(t *testing.T) *chatServer {
 	mux.HandleFunc("GET /seen", func(w http.ResponseWriter, _ *http.Request) {
 		s.Lock()
 		defer s.Unlock()
-		reply(w, 200, object{"results": s.results, "resolved": s.resolved, "problems": s.problems, "region": s.region,
+		reply(w, 200, object{"results": s.results, "resolved": s.resolved, "problems": s.problems, "region": s.region, "agent": s.agent,
 			"pageState": s.pageState})
 		s.results, s.resolved = nil, nil
 	})
@@ -140,6 +141,7 @@ func newServer(t *testing.T) *chatServer {
 }
 
 type request struct {
+	Agent           string   `json:"agent"`
 	Message         string   `json:"message"`
 	MessageID       string   `json:"messageId"`
 	Results         []object `json:"results"`
@@ -175,11 +177,17 @@ func (s *chatServer) chat(w http.ResponseWriter, r *http.Request) {
 		last := in.History[len(in.History)-1]
 		script, step = last["script"].(string), int(last["step"].(float64))+1
 		s.answered(last, in.Results)
+		if in.Agent != "" {
+			s.problem("results name the agent %q, which the history does", in.Agent)
+		}
 		if in.MessageID != last["messageId"] {
 			s.problem("the results of the message %v come under the id %q", last["messageId"], in.MessageID)
 		}
 	} else {
 		s.identified(in)
+		s.Lock()
+		s.agent = in.Agent
+		s.Unlock()
 	}
 	turns := scripts[script]
 	if turns == nil {

@@ -19,7 +19,7 @@ const moment = (signal) => new Promise((done) => {
 /**
  * A conversation. It tells of itself by events: change (anything), message, error, tool-call and approval.
  * Options: endpoint (the base of the API), token (a function that returns one; its argument says that the last was
- * refused), page (a function that returns the automation of the page and the maker of its tools) and memory (where the
+ * refused), agent (a function that returns the name of the page agent; without it the server's own answers), page (a function that returns the automation of the page and the maker of its tools) and memory (where the
  * chat survives a reload).
  */
 export class GeminiChat extends EventTarget {
@@ -47,9 +47,10 @@ export class GeminiChat extends EventTarget {
   #trips = 0;
   /** @type {Record<string, string>} */ #region = region();
 
-  /** @param {{endpoint: () => string, token: (again: boolean) => Promise<string>, page?: () => Promise<Page | null>, memory?: Memory | null}} options */
-  constructor({ endpoint, token, page = async () => null, memory = null }) {
+  /** @param {{endpoint: () => string, token: (again: boolean) => Promise<string>, agent?: () => string, page?: () => Promise<Page | null>, memory?: Memory | null}} options */
+  constructor({ endpoint, token, agent = () => '', page = async () => null, memory = null }) {
     super();
+    this.agent = agent;
     this.transport = new Transport(endpoint, token);
     this.page = page;
     this.memory = memory;
@@ -203,7 +204,7 @@ export class GeminiChat extends EventTarget {
     if (request.kind === 'message') this.#messageId = request.id ??= newId(); // none from the previous release
     const body = { messageId: this.#messageId, history: this.#history, toolDefinitions: definitions, pageState };
     const answer = request.kind === 'message'
-      ? await this.#chat('/api/agent/chat', { message: request.text, ...body }, signal)
+      ? await this.#chat('/api/agent/chat', { message: request.text, ...(this.agent() && { agent: this.agent() }), ...body }, signal)
       : await this.#chat('/api/agent/chat/results', { results: request.results, ...body }, signal);
     signal.throwIfAborted();
     this.#history = answer.history;

@@ -11,7 +11,7 @@ export { GeminiChat };
 const own = new URL(import.meta.url).origin;
 
 /**
- * Attributes: endpoint, token, automation="off", expanded, heading, placeholder, remember. The properties are those of the
+ * Attributes: endpoint, agent, token, automation="off", expanded, heading, placeholder, remember. The properties are those of the
  * contract gemini-chat: messageInput, sendMessage and toggleExpand are its elements. Each event of the state is told as
  * gemini-chat-change, -message, -error, -tool-call and -approval.
  */
@@ -26,6 +26,7 @@ export class GeminiChatElement extends HTMLElement {
   chat = new GeminiChat({
     endpoint: () => this.endpoint,
     token: async (refused) => (this.getToken ? this.getToken({ refused }) : this.token),
+    agent: () => this.agent,
     page: () => this.#page(),
   });
   /** @type {Map<string, HTMLElement>} */ #shown = new Map();
@@ -47,6 +48,9 @@ export class GeminiChatElement extends HTMLElement {
 
   get endpoint() { return this.getAttribute('endpoint') || own; }
   set endpoint(value) { this.setAttribute('endpoint', value); }
+  /** The name of the page agent that answers. A conversation stays with the one that it began with. */
+  get agent() { return this.getAttribute('agent') || ''; }
+  set agent(value) { this.setAttribute('agent', value); }
   /** A token that is set as a property is not written into the document. */
   get token() { return this.#token || this.getAttribute('token') || ''; }
   set token(value) { this.#token = value; }
@@ -65,7 +69,7 @@ export class GeminiChatElement extends HTMLElement {
   connectedCallback() {
     addEventListener('pagehide', this.#keep);
     if (this.hasAttribute('remember') && !this.chat.memory) {
-      this.chat.memory = new Memory(`${this.getAttribute('remember') || this.id} ${this.endpoint}`);
+      this.chat.memory = new Memory(`${this.getAttribute('remember') || this.id} ${this.endpoint}${this.agent && ` ${this.agent}`}`);
       this.chat.restore();
       this.messageInput.value = this.chat.messageInput;
     }

@@ -108,6 +108,18 @@ const steps = {
     expect(`the button has the page's colour (${colour})`, colour === 'rgb(1, 2, 3)');
   },
 
+  'an agent of the page\'s choice': async (page) => {
+    await ask(page, 'hi');
+    await log(page).getByText('You said: hi').waitFor();
+    expect('none is named', (await seen(page)).agent === '');
+    await page.evaluate(() => document.querySelector('gemini-chat').setAttribute('agent', 'docs'));
+    await page.getByRole('button', { name: 'New conversation' }).click();
+    await ask(page, 'hi again');
+    await log(page).getByText('You said: hi again').waitFor();
+    const { agent } = await seen(page);
+    expect(`the page's is (${agent})`, agent === 'docs'); // and answers what follows, where results name none
+  },
+
   'every kind of page tool, one after another': async (page) => {
     await ask(page, 'all tools');
     await log(page).getByText('All done.').waitFor();

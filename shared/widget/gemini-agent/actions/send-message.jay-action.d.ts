@@ -8,6 +8,7 @@ export interface SendMessageInput {
       category: string;
     }>;
   pageState: Record<string, unknown>;
+  agent?: string;
   messageId?: string;
   timeZone?: string;
   locale?: string;
