@@ -31,7 +31,7 @@ var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app
 	"agents.Part": "agents", "agents.Pages": "agents", "agents.Ending": "agents",
 	"accounts.Part": "accounts", "accounts.Consent": "consent"}
 
-var registers = regexp.MustCompile(`functions\.HTTP\("([a-z-]+)", app\.Function\("[a-z-]+", ([A-Za-z., ]+)\)\)`)
+var registers = regexp.MustCompile(`functions\.HTTP\("[a-z-]+",\s+app\.Serve\(api\.[A-Za-z]+, ([A-Za-z.,\s]+)\)\)`)
 
 // TestFolders checks the list against the folders: each registers its entry point, with the parts that the list grants
 // rights for.
@@ -52,7 +52,9 @@ func TestFolders(t *testing.T) {
 			t.Errorf("%s registers no function %q", files[0], f.EntryPoint)
 		}
 		if m := registers.FindSubmatch(src); m != nil {
-			holdParts(t, f, strings.Split(string(m[2]), ", "))
+			holdParts(t, f, regexp.MustCompile(`,\s+`).Split(string(m[1]), -1))
+		} else if f.Name != "web" {
+			t.Errorf("%s does not say of which parts it is made", files[0])
 		}
 	}
 	sources, err := filepath.Glob("../functions/*/*.go")
