@@ -118,10 +118,11 @@ func goneBehind(p *page) {
 	p.history = before
 	p.post(200, "chat", message)
 	p.says = "Another."
-	p.waits(p.t, "ada")
-	p.SetModel(testkit.Wants("action_cart_add", map[string]any{"id": "mug"}))
-	if r := p.say(200); r.Type != "response" {
-		p.t.Errorf("more waits than may: %v", r)
+	for _, want := range []string{"tool-calls", "response"} {
+		p.SetModel(testkit.Wants("action_cart_add", map[string]any{"id": "mug"}))
+		if r := p.say(200); r.Type != want {
+			p.t.Errorf("the answer is %s, want %s: one may wait", r.Type, want)
+		}
 	}
 }
 
