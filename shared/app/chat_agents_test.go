@@ -42,7 +42,8 @@ func withPageAgents(t *testing.T, settings ...string) (w *proved, asked func() f
 		case r.NoTools || len(responses) > 0 && !strings.Contains(r.User(), "again and again"):
 			return fakegemini.Turn{Text: "That is what came of it."}
 		case strings.Contains(r.User(), "note"):
-			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "action_cart_note", Args: map[string]any{"id": "mug"}}}}
+			return fakegemini.Turn{Calls: []fakegemini.Call{
+				{Name: "action_cart_note", Args: map[string]any{"id": "mug"}}}}
 		case strings.Contains(r.User(), "click"):
 			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "click-x", Args: map[string]any{}}}}
 		}

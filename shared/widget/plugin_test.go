@@ -29,7 +29,8 @@ func TestThePluginsFilesAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, args := range map[int]string{0: "message history toolDefinitions pageState agent messageId timeZone locale",
+	for name, args := range map[int]string{
+		0: "message history toolDefinitions pageState agent messageId timeZone locale",
 		1: "results history toolDefinitions pageState messageId timeZone locale"} {
 		if got := strings.Join(list[name].Metadata.Input.PropertyOrder, " "); got != args {
 			t.Errorf("%s takes %s", list[name].Name, got)
@@ -46,7 +47,8 @@ import { pathToFileURL } from 'node:url';
 const [jay, plugin, endpoint] = process.argv.slice(2);
 const stub = 'data:text/javascript,' + encodeURIComponent('export const getLogger = () => console; export const analyzeExportedTypes = () => ({});');
 register('data:text/javascript,' + encodeURIComponent(` + "`" + `export async function resolve(specifier, context, next) {
-  try { return await next(specifier, specifier.startsWith('@jay-framework/') ? { ...context, parentURL: '${pathToFileURL(jay + '/x.js')}' } : context); }
+  try { return await next(specifier,
+	specifier.startsWith('@jay-framework/') ? { ...context, parentURL: '${pathToFileURL(jay + '/x.js')}' } : context); }
   catch (err) {
     if (specifier.startsWith('@jay-framework/')) return { url: ${JSON.stringify(stub)}, shortCircuit: true };
     throw err;
@@ -55,7 +57,9 @@ register('data:text/javascript,' + encodeURIComponent(` + "`" + `export async fu
 const say = (what, value) => console.log(JSON.stringify({ what, value }));
 const { parseAction, compileAction, parseContract, compileContract } = await import('@jay-framework/compiler-jay-html');
 const read = (name) => fs.readFileSync(plugin + '/' + name, 'utf8');
-const same = (name, made) => say(name, made.validations.length ? made.validations.join('; ') : made.val === read(name + '.d.ts') ? 'as it is' : 'its types are others:\n' + made.val);
+const same = (name, made) =
+	> say(name, made.validations.length ? made.validations.join('; ') : made.val === read(name +
+	'.d.ts') ? 'as it is' : 'its types are others:\n' + made.val);
 const contract = 'gemini-chat.jay-contract';
 const tags = parseContract(read(contract), contract);
 same(contract, { validations: tags.validations, val: (await compileContract(tags, contract, {})).val });
@@ -65,15 +69,19 @@ for (const name of ['actions/send-message.jay-action', 'actions/submit-tool-resu
 }
 const ts = createRequire(jay + '/x.js')('typescript');
 const file = process.argv[5] + '/actions.mjs';
-fs.writeFileSync(file, ts.transpile(read('actions.ts'), { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 }));
+fs.writeFileSync(file, ts.transpile(read('actions.ts'),
+	{ module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 }));
 const actions = await import(pathToFileURL(file));
 const agent = { endpoint, token: async () => 'anas-token' };
 const input = { message: 'hi', history: [], toolDefinitions: [], pageState: {} };
 say('sendMessage', await actions.sendMessage.handler(input, agent));
-say('submitToolResults', await actions.submitToolResults.handler({ ...input, results: [] }, agent).catch((err) => err.code + ': ' + err.message));
-say('askAgent', await actions.askAgent.handler({ method: 'GET', path: '/api/agent/runs/run-1', body: { x: 1 } }, agent));
+say('submitToolResults', await actions.submitToolResults.handler({ ...input, results: [] },
+	agent).catch((err) => err.code + ': ' + err.message));
+say('askAgent', await actions.askAgent.handler({ method: 'GET', path: '/api/agent/runs/run-1', body: { x: 1 } },
+	agent));
 for (const path of ['/api/agent/runs/../threads', '/api/agent/threads', '/api/agent/runs/a/cancel']) {
-  try { say(path, await actions.askAgent.handler({ method: 'GET', path }, agent)); } catch (err) { say(path, err.code); }
+  try { say(path, await actions.askAgent.handler({ method: 'GET', path }, agent)); } catch (err) {
+	say(path, err.code); }
 }
 say('names', [actions.sendMessage, actions.submitToolResults, actions.askAgent].map((a) => a.actionName).join(' '));
 `

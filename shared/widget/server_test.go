@@ -130,7 +130,8 @@ func newServer(t *testing.T) *chatServer {
 	mux.HandleFunc("GET /seen", func(w http.ResponseWriter, _ *http.Request) {
 		s.Lock()
 		defer s.Unlock()
-		reply(w, 200, object{"results": s.results, "resolved": s.resolved, "problems": s.problems, "region": s.region, "agent": s.agent,
+		reply(w, 200, object{"results": s.results, "resolved": s.resolved, "problems": s.problems, "region": s.region,
+			"agent":     s.agent,
 			"pageState": s.pageState})
 		s.results, s.resolved = nil, nil
 	})
