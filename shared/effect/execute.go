@@ -62,33 +62,46 @@ func claim(ctx context.Context, ex *journal.Execution, id string) (mine bool, er
 
 // CallTool calls the tool until its outcome is known, or is known to be unknowable here, and records it.
 func CallTool(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string) error {
+	acting, hold := journal.HoldRun(ctx, ex, ex.Limits().OfTool(t), t.Interruptible)
+	defer hold.Release()
+	record := carryOut(acting, ex, hold, t, id)
+	hold.Release()
+	return record(ctx)
+}
+
+// carryOut calls the tool and returns what records the outcome.
+func carryOut(ctx context.Context, ex *journal.Execution, hold *journal.Hold, t *tool.Tool,
+	id string) (record func(context.Context) error) {
 	a := ex.State.Action(id)
 	call := toolCall(ex, a, a.Started.Handle)
-	acting, cancel := journal.WithStepTimeout(ctx, ex.Limits().OfTool(t))
-	defer cancel()
 	underWay := a.Started.Attempt > 1 // an earlier attempt may be
 	for try := 1; ; try++ {
-		result, err := t.Execute(acting, call)
+		if hold.Lapsed() { // the call may be another process's now, and is settled like one
+			return func(context.Context) error { return nil }
+		}
+		result, err := t.Execute(ctx, call)
 		ex.LogPanic(ctx, id, err)
 		switch {
 		case err == nil:
-			return recordOutcome(ctx, ex, id, Succeeded(result))
+			return func(ctx context.Context) error { return recordOutcome(ctx, ex, id, Succeeded(result)) }
 		case t.SideEffect && tool.IsAmbiguous(err):
 			underWay = underWay || tool.IsUnanswered(err)
 			ex.Log.WarnContext(ctx, "the outcome of an effect is not clear", "runId", ex.ID, "actionId", id, "error",
 				err)
-			out, known := reconcile(acting, ex, t, call)
+			out, known := reconcile(ctx, ex, t, call)
 			if !known {
-				return markUnknown(ctx, ex, id, out.Reason, tool.PartialResult(err))
+				return func(ctx context.Context) error {
+					return markUnknown(ctx, ex, id, out.Reason, tool.PartialResult(err))
+				}
 			}
 			if out.Verdict == tool.Done {
-				return recordOutcome(ctx, ex, id, Succeeded(out.Result))
+				return func(ctx context.Context) error { return recordOutcome(ctx, ex, id, Succeeded(out.Result)) }
 			}
 		case !tool.IsTransient(err):
-			return recordFailure(ctx, ex, t, id, err, underWay)
+			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }
 		}
-		if try == maxCallTries || backOff(acting, ex, try) != nil {
-			return recordFailure(ctx, ex, t, id, err, underWay)
+		if try == maxCallTries || hold.Ended() || backOff(ctx, ex, try) != nil {
+			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }
 		}
 	}
 }

@@ -39,8 +39,8 @@ func toolCall(ex *journal.Execution, a *run.Action, handle string) tool.Call {
 
 // prepare returns the handle that the tool prepares. Whatever goes wrong, no effect has taken place.
 func prepare(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action) (handle string, err error) {
-	ctx, cancel := journal.WithStepTimeout(ctx, ex.Limits().OfTool(t))
-	defer cancel()
+	ctx, hold := journal.HoldRun(ctx, ex, ex.Limits().OfTool(t), true)
+	defer hold.Release()
 	for try := 1; ; try++ {
 		handle, err = t.Prepare(ctx, toolCall(ex, a, ""))
 		ex.LogPanic(ctx, a.ID, err)

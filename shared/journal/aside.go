@@ -42,6 +42,7 @@ func (ex *Execution) LoadCounted(ctx context.Context) error {
 	tries := f.Tries
 	exhausted := tries >= maxDeliveries // each of them killed its process
 	fields := postponedFields(d, min(tries+1, maxDeliveries), exhausted)
+	sent := ex.Env.Now()
 	versions, err := ex.Store.Commit(ctx, store.Update(path, d.Version, fields, d.Data))
 	switch {
 	case errors.Is(err, store.ErrConflict):
@@ -55,7 +56,7 @@ func (ex *Execution) LoadCounted(ctx context.Context) error {
 	}
 	d.Version, d.Fields = versions[0], fields
 	ex.Docs[path], ex.Counted = d, true
-	ex.observeTime(d.Version)
+	ex.observeTime(d.Version, sent)
 	return ex.fold(ctx)
 }
 

@@ -27,7 +27,8 @@ type Execution struct {
 	Events []run.Event
 	State  *run.State
 
-	storeTime, localTime time.Time // the same moment by both clocks
+	storeTime, localTime time.Time // the same moment by both clocks, or the store's is earlier
+	sentTime             time.Time // by the local clock, and not later than storeTime
 }
 
 // NewExecution returns this process's hold on the run, with nothing read yet. The sink may be nil.
@@ -38,26 +39,29 @@ func (l *Env) NewExecution(runID string, emit Sink) *Execution {
 	return &Execution{Env: l, ID: runID, Owner: run.NewID(l.Random), sink: emit, Docs: map[string]store.Doc{}}
 }
 
-// Now returns the time by the store's clock.
+// Now returns the time by the store's clock, or an earlier one where the store's last answer was long in coming: the
+// lease of another process is not taken for lapsed too soon.
 func (ex *Execution) Now() time.Time {
 	return ex.storeTime.Add(max(0, ex.Env.Now().Sub(ex.localTime))).UTC().Truncate(time.Microsecond)
 }
 
-func (ex *Execution) observeTime(t time.Time) {
+// observeTime sets the clock by the time of the store's answer to what was sent at sent, by the local clock.
+func (ex *Execution) observeTime(t, sent time.Time) {
 	if t.After(ex.storeTime) {
-		ex.storeTime, ex.localTime = t, ex.Env.Now()
+		ex.storeTime, ex.localTime, ex.sentTime = t, ex.Env.Now(), sent
 	}
 }
 
 // Read reads documents into the cache, in one round trip, replacing what was there.
 func (ex *Execution) Read(ctx context.Context, paths ...string) error {
+	sent := ex.Env.Now()
 	docs, err := ex.Store.Get(ctx, paths...)
 	if err != nil {
 		return StoreError(err)
 	}
 	for _, d := range docs {
 		ex.Docs[d.Path] = d
-		ex.observeTime(d.ReadTime)
+		ex.observeTime(d.ReadTime, sent)
 	}
 	return nil
 }

@@ -38,6 +38,7 @@ type Env struct {
 
 	UserLimits  run.Limits    // what a user may use, whichever agents they ask
 	LeaseMargin time.Duration // a lease outlives the step that it covers by this; 0: 15 seconds
+	LeasePeriod time.Duration // a longer step is covered by leases of this length, one after the other; 0: a minute
 
 	Log    *slog.Logger
 	Now    func() time.Time // for durations and, adjusted to the store's clock, for leases
@@ -61,6 +62,7 @@ type Update struct {
 // Bounds of the journal.
 const (
 	leaseMargin  = 15 * time.Second // unless the loop sets one
+	leasePeriod  = time.Minute      // likewise
 	publishGrace = 20 * time.Second // after this the sweep takes a publish for lost
 	// Reserve is what is kept of the function's time for a last commit.
 	Reserve = 5 * time.Second
@@ -70,6 +72,9 @@ const (
 func (l *Env) Init() *Env {
 	if l.LeaseMargin == 0 {
 		l.LeaseMargin = leaseMargin
+	}
+	if l.LeasePeriod == 0 {
+		l.LeasePeriod = leasePeriod
 	}
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)

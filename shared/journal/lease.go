@@ -33,8 +33,10 @@ func (ex *Execution) Publish(ctx context.Context) {
 	}
 }
 
-// Claim makes sure, durably, that this process holds the run for at least need.
+// Claim makes sure, durably, that this process holds the run for at least need, or for a lease's period: a longer step
+// renews it (see [HoldRun]).
 func (ex *Execution) Claim(ctx context.Context, need time.Duration) error {
+	need = min(need, ex.LeasePeriod)
 	mine := func(r run.Run) bool {
 		return r.Lease.Owner == ex.Owner && r.Lease.Until.Sub(ex.Now()) >= need
 	}

@@ -24,6 +24,11 @@ func retryDelay(lost int) time.Duration {
 	return time.Minute << min(lost, run.MaxAttempts)
 }
 
+// leaseUntil returns until when a lease lasts that covers a step of need from now on, or the first period of it.
+func (l *Env) leaseUntil(now time.Time, need time.Duration, lost int) time.Time {
+	return now.Add(min(need, l.LeasePeriod) + l.LeaseMargin + retryDelay(lost))
+}
+
 // terms returns what the run's agent has set, as far as it is known here.
 func (l *Env) terms(r run.Run) run.Terms {
 	t := run.Terms{Tools: l.Tools}

@@ -50,6 +50,7 @@ type Tx struct {
 	audits      []audit.Entry
 	Changed     bool // the run's document changes even without an event (its lease)
 	KeepLease   bool // the transition does not move the run: the lease stays as it is
+	renewed     bool // the transition renews the lease and does nothing else
 	Left        bool // the run's agent is not known here, and nobody else has moved the run in time
 	DueNow      bool // the run must be moved at once, by a process that does not have it yet
 
@@ -196,7 +197,7 @@ func (tx *Tx) prepareWrites() error {
 	if err := tx.SetStatus(tx.State.Derived()); err != nil {
 		return err
 	}
-	if !tx.KeepLease || tx.State.End != nil {
+	if !tx.KeepLease && !tx.renewed || tx.State.End != nil {
 		tx.setLease()
 	}
 	if err := tx.countUsage(); err != nil {
@@ -231,8 +232,7 @@ func (tx *Tx) setLease() {
 	tx.Run.Lease = run.Lease{Lapsed: lost}
 	st, a := tx.Next()
 	if need := tx.Ex.timeOf(st, a, tx.Run); need > 0 && !tx.DueNow {
-		tx.Run.Lease.Owner, tx.Run.Lease.Until = tx.Ex.Owner,
-			tx.Now.Add(need+tx.Ex.LeaseMargin+retryDelay(lost))
+		tx.Run.Lease.Owner, tx.Run.Lease.Until = tx.Ex.Owner, tx.Ex.leaseUntil(tx.Now, need, lost)
 	}
 }
 
@@ -343,6 +343,7 @@ func (tx *Tx) writeAudit() error {
 
 // commit writes the tx in one atomic commit, and then makes its run, state and events those of the execution.
 func (tx *Tx) commit(ctx context.Context) error {
+	sent := tx.Ex.Env.Now()
 	versions, err := tx.Ex.Store.Commit(ctx, tx.writes...)
 	if err != nil {
 		return err
@@ -351,7 +352,7 @@ func (tx *Tx) commit(ctx context.Context) error {
 		doc := w.Doc
 		doc.Version = versions[i]
 		tx.Ex.Docs[doc.Path] = doc
-		tx.Ex.observeTime(versions[i])
+		tx.Ex.observeTime(versions[i], sent)
 	}
 	tx.Ex.Run, tx.Ex.State = tx.Run, tx.State
 	tx.Ex.Events = append(tx.Ex.Events, tx.events...)

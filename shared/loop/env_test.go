@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +46,7 @@ type env struct {
 	slow time.Duration // how long an effect takes
 
 	mu      sync.Mutex
+	naps    []nap // the keepers that wait for the test's clock
 	queue   []string
 	effects []string // what the provider really did
 	next    []string // how the provider behaves from now on: ok, ambiguous, lost, transient, refuse, reauth
@@ -96,7 +98,7 @@ func (w *env) on(st store.Store, forward func(time.Duration)) *env {
 // process returns the loop of another process over the same store.
 func (w *env) process() *loop.Loop {
 	return loop.New(journal.Env{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t),
-		Sleep:  func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		Sleep:  w.sleep,
 		Tools:  tool.NewSet(w.send("send"), w.draft(), w.lookup()),
 		Agents: agents.Set{run.Assistant: testAgent(run.Assistant, "You are a test.")}})
 }
@@ -123,6 +125,13 @@ func (w *env) tick(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = w.now.Add(d)
+	w.naps = slices.DeleteFunc(w.naps, func(n nap) bool {
+		if w.now.Before(n.until) {
+			return false
+		}
+		close(n.over)
+		return true
+	})
 }
 
 // Resume makes the env its own queue.

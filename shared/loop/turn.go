@@ -34,9 +34,10 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 		return modelFailed(ctx, ex, err)
 	}
 	turn := len(ex.State.Turns) + 1
-	asking, cancel := journal.WithStepTimeout(ctx, ex.Limits().ModelTimeout)
-	defer cancel()
+	asking, hold := journal.HoldRun(ctx, ex, ex.Limits().ModelTimeout, true)
+	defer hold.Release()
 	reply, err := ex.Model.Generate(asking, req, deltaSink(ex))
+	hold.Release()
 	switch {
 	case err != nil && ex.Progressed && errors.Is(asking.Err(), context.DeadlineExceeded) &&
 		!journal.HasTimeFor(ctx, ex.Limits().ModelTimeout):

@@ -30,6 +30,8 @@ type Def[In, Out any] struct {
 	Final       bool          // see Spec
 	Untrusted   bool          // see Spec
 
+	Interruptible bool // see Spec
+
 	// Refine may narrow the schema that was derived from In (enum, pattern, limits). Optional.
 	Refine func(*jsonschema.Schema)
 	// Normalize checks what a schema cannot express and brings the arguments into their one form. Its errors are
@@ -98,7 +100,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 	}
 	spec, err := Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Class: d.Class,
 		Approval: d.Approval, UserOnly: d.UserOnly, Scopes: d.Scopes, Timeout: d.Timeout, Final: d.Final,
-		Untrusted: d.Untrusted, Wait: d.Wait}.complete()
+		Untrusted: d.Untrusted, Interruptible: d.Interruptible, Wait: d.Wait}.complete()
 	if err != nil {
 		panic(fmt.Sprintf("tool.Define(%q): %v", d.Name, err))
 	}

@@ -52,9 +52,13 @@ type Spec struct {
 	Timeout     time.Duration // of one call, as far as a call of the function allows; 0 means the agent's
 	// Wait is how long a call that is answered from outside waits; zero means as long as the agent's calls do. No call
 	// waits for longer than its run.
-	Wait      time.Duration
-	Final     bool // a call that is carried out ends the run; the model is not asked again
-	Untrusted bool // its results are text from strangers, and the model is told so with each
+	Wait  time.Duration
+	Final bool // a call that is carried out ends the run; the model is not asked again
+	// Interruptible promises that Execute, when its context ends before it returns, stops what it does and returns an
+	// error, or a partial result, that says so ([Partial], [Ambiguous]). Its context then ends as soon as its run is
+	// cancelled or out of time ([context.Cause] says which). Any other tool is left to finish.
+	Interruptible bool
+	Untrusted     bool // its results are text from strangers, and the model is told so with each
 }
 
 // Version identifies the schema: a call that was approved under one version is not carried out under another.
