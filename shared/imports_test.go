@@ -41,8 +41,8 @@ var may = map[string]string{
 	"shared/audit": "shared/clip shared/document shared/obs shared/store shared/strictjson",
 	"shared/auth":  "shared/fault shared/outbound",
 	"shared/chat": "shared/agents shared/clip shared/conversation shared/document shared/effect shared/fault " +
-		"shared/journal shared/loop shared/model shared/run shared/store shared/store/memory shared/strictjson " +
-		"shared/tool shared/visible",
+		"shared/journal shared/loop shared/model shared/queue shared/run shared/store shared/store/memory " +
+		"shared/strictjson shared/tool shared/visible",
 	"shared/config":          "shared/address shared/fault shared/obs shared/outbound shared/policy",
 	"shared/document":        "shared/store shared/strictjson",
 	"shared/google/tokenkey": "shared/keyfile",

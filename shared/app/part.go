@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -54,7 +53,7 @@ type DeclaredAgents func(cfg config.Config, tools tool.Set, assistant, page agen
 
 // none is a program with the store alone.
 var none = Clients{
-	Queue:   func(context.Context, config.Config) (queue.Queue, error) { return noQueue{}, nil },
+	Queue:   func(context.Context, config.Config) (queue.Queue, error) { return queue.None{}, nil },
 	Model:   func(context.Context, config.Config) (model.Model, error) { return nil, nil },
 	Actions: func(config.Config, func() time.Time) (api.DeclaredActions, error) { return nil, nil },
 	Tools:   func(config.Config, Accounts, func() time.Time) tool.Set { return nil },
@@ -63,14 +62,6 @@ var none = Clients{
 		return nil, nil
 	},
 }
-
-// noQueue is the queue of a function that publishes nothing.
-type noQueue struct{}
-
-func (noQueue) Resume(context.Context, string, string) error {
-	return errors.New("app: this function has no queue")
-}
-func (noQueue) Close() error { return nil }
 
 // With adds parts to what [New] opens. Parts that are not given are left out; app/all has every part.
 func With(parts ...Part) Option {

@@ -1,8 +1,8 @@
-// Package chat is the page agent (seed 001): a conversation that the page keeps and the server does not. Each request
-// brings the history, which the server has sealed, and runs the same loop as every other run, on a store in memory that
-// lives as long as the request. A page tool is a tool without a function, which the page answers. A server action
-// without an effect runs at once; one with an effect is a run of its own in the durable core, with everything that the
-// core promises, and the chat waits for it as it waits for the page.
+// Package chat answers web pages (seed 001): a conversation that the page keeps and the server does not. Each request
+// brings the history, which the server has sealed for its user and agent, and the page's own tools; it is a run of that
+// agent with these tools, on a store in memory that lives as long as the request. A page tool is a tool without a
+// function, which the page answers. A server action without an effect runs at once; one with an effect is a run of its
+// own in the durable core, with everything that the core promises, and the chat waits for it as it waits for the page.
 package chat
 
 import (
@@ -155,11 +155,10 @@ func (c *Chat) Answer(ctx context.Context, r Request, emit journal.Sink) (*Reply
 	if err := h.answer(r.Results); err != nil {
 		return nil, err
 	}
-	pending, err := c.ask(ctx, r.UID, h)
-	if err != nil {
+	if err := c.ask(ctx, r.UID, h); err != nil {
 		return nil, err
 	}
-	if len(pending) > 0 {
+	if pending := h.pending(); len(pending) > 0 {
 		return c.reply(r.UID, h, &Reply{Type: "tool-calls", Calls: pending})
 	}
 	kept, err := h.clientHistory()
@@ -174,7 +173,7 @@ func (c *Chat) abandon(ctx context.Context, uid string, h *history) error {
 	if len(h.calls) == 0 {
 		return nil
 	}
-	if _, err := c.ask(ctx, uid, h); err != nil {
+	if err := c.ask(ctx, uid, h); err != nil {
 		return err
 	}
 	for i := range h.calls {
@@ -190,9 +189,8 @@ func (c *Chat) abandon(ctx context.Context, uid string, h *history) error {
 	return h.close()
 }
 
-// ask reads from the core what became of the actions that wait there, and returns those that still wait.
-func (c *Chat) ask(ctx context.Context, uid string, h *history) ([]Pending, error) {
-	var pending []Pending
+// ask reads from the core what became of the actions that wait there.
+func (c *Chat) ask(ctx context.Context, uid string, h *history) error {
 	for i := range h.calls {
 		call := &h.calls[i]
 		if call.RunID == "" || call.known() {
@@ -204,15 +202,11 @@ func (c *Chat) ask(ctx context.Context, uid string, h *history) ([]Pending, erro
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if called.Terminal() {
-			call.setResponse(called.Response)
-			continue
-		}
-		pending = append(pending, h.waiting(i, called))
+		call.take(called)
 	}
-	return pending, nil
+	return nil
 }
 
 // reply returns r with the sealed history.

@@ -453,10 +453,10 @@ func TestNumbersThatJSONDoesNotKeep(t *testing.T) {
 	w := newEnv(t,
 		script.Turn{Calls: []script.Call{{ID: "a", Name: "click-add-to-cart",
 			Args: json.RawMessage(`{"key":"k","id":9007199254740993}`)}}},
-		script.Turn{Calls: []script.Call{{ID: "b", Name: "click-add-to-cart", Args: json.RawMessage(`{"key":"k"}`)}}},
+		script.Turn{Calls: []script.Call{{ID: "b", Name: "click-add-to-cart", Args: json.RawMessage(`{"key":"m"}`)}}},
 		script.Turn{Text: "Done."}, script.Turn{Text: "Again."})
 	asked := w.say("order 9007199254740993", nil)
-	if len(asked.Calls) != 1 || asked.Calls[0].ID != "b" {
+	if len(asked.Calls) != 1 || string(asked.Calls[0].Args) != `{"key":"m"}` {
 		t.Fatalf("the page is asked for %+v", asked.Calls)
 	}
 	if told := string(w.model.Requests()[1].Contents[0]); !strings.Contains(told, "functionCall/args/id") ||
@@ -464,7 +464,7 @@ func TestNumbersThatJSONDoesNotKeep(t *testing.T) {
 		t.Errorf("of its own call the model is told %s", told)
 	}
 	answered := w.answer(asked.History,
-		chat.Result{CallID: "b", Result: `{"id":9007199254740993,"n":[9007199254740992,-1e400,0.1]}`})
+		chat.Result{CallID: asked.Calls[0].ID, Result: `{"id":9007199254740993,"n":[9007199254740992,-1e400,0.1]}`})
 	if told := string(w.model.Requests()[2].Contents[2]); !strings.Contains(told,
 		`{"id":"9007199254740993","n":[9007199254740992,"-1e400",0.1]}`) {
 		t.Errorf("of the page's answer the model is told %s", told)
@@ -485,7 +485,7 @@ func TestADeepAnswerEndsNoConversation(t *testing.T) {
 		script.Turn{Text: "Done."}, script.Turn{Text: "Again."})
 	asked := w.say("fill", nil)
 	answered := w.answer(asked.History,
-		chat.Result{CallID: "a", Result: strings.Repeat("[", 60) + strings.Repeat("]", 60)})
+		chat.Result{CallID: asked.Calls[0].ID, Result: strings.Repeat("[", 60) + strings.Repeat("]", 60)})
 	if again := w.say("and again", answered.History); again.Message != "Again." {
 		t.Errorf("%+v", again)
 	}

@@ -61,26 +61,6 @@ func (h *history) unused(n int) int {
 	return n
 }
 
-// effectCall is a call of an action with an effect, and the run that carries it out.
-type effectCall struct {
-	*call
-	action *run.Action
-	model  string // the name of the model that asked for it
-	called *loop.CallResult
-}
-
-// take sets the call's run, and its response if the run has ended. tried tells that an earlier request started the run
-// with arguments of its own.
-func (e *effectCall) take(called *loop.CallResult, tried bool) {
-	e.called, e.RunID = called, called.Run.RunID
-	if tried {
-		e.Tried = called.Args
-	}
-	if called.Terminal() {
-		e.setResponse(called.Response)
-	}
-}
-
 // effectStarter starts the runs that carry out the effects of one answer of the model.
 type effectStarter struct {
 	*Chat
@@ -90,7 +70,7 @@ type effectStarter struct {
 
 // startAll starts each effect under the next key of its message. If an earlier try of the same request has used the
 // keys, the calls are matched with the runs that it started.
-func (p *effectStarter) startAll(ctx context.Context, effects []*effectCall) error {
+func (p *effectStarter) startAll(ctx context.Context, effects []*call) error {
 	for i, e := range effects {
 		n := p.h.unused(0)
 		reused, err := p.start(ctx, e, n)
@@ -106,19 +86,19 @@ func (p *effectStarter) startAll(ctx context.Context, effects []*effectCall) err
 
 // start starts the run of the n-th key, or finds it where it was started for the same call. It reports whether the key
 // belongs to another call, and has then done nothing.
-func (p *effectStarter) start(ctx context.Context, e *effectCall, n int) (reused bool, err error) {
+func (p *effectStarter) start(ctx context.Context, e *call, n int) (reused bool, err error) {
 	for {
 		called, err := p.Core.StartCall(ctx, loop.StartRequest{
 			UID: p.r.UID, Agent: p.r.agent.Name, Origin: p.r.Origin, Region: p.r.Region, Prompt: asked(e.action.Tool),
 			ThreadID: run.KeyedThreadID(p.r.UID, fmt.Sprintf("chat:%s:%d", p.h.Conversation, p.h.Threads)),
 			Title:    titleOf(p.r.Origin),
 			Key:      p.h.key(n), BodyHash: digest(e.action.Tool, string(e.action.Args)),
-			Call: &loop.Call{Tool: e.action.Tool, Args: e.action.Args, Model: e.model},
+			Call: &loop.Call{Tool: e.action.Tool, Args: e.action.Args, Model: e.askedBy},
 		})
 		switch {
 		case err == nil:
 			p.h.Effects = append(p.h.Effects, n)
-			e.take(called, false)
+			e.take(called)
 		case fault.Is(err, fault.Policy, fault.CodeKeyReused):
 			return true, nil
 		case closed(err) && p.h.Threads < maxThreads:
@@ -145,20 +125,26 @@ func closed(err error) bool {
 // match finds for each call the run that the first try of the request started for it: for exactly the same call, or
 // else for the same action with other arguments, since the model may phrase it differently. Only calls that are left
 // over are new.
-func (p *effectStarter) match(ctx context.Context, effects []*effectCall, from int) error {
+func (p *effectStarter) match(ctx context.Context, effects []*call, from int) error {
 	earlier, end, err := p.earlier(ctx, from)
 	if err != nil {
 		return err
 	}
-	effects, err = p.same(ctx, effects, earlier)
-	if err != nil {
-		return err
-	}
+	var others []*call
 	for _, e := range effects {
-		if n := alike(earlier, e.action.Tool); n >= 0 {
-			e.take(earlier[n], true)
-			p.h.Effects = append(p.h.Effects, n)
-			delete(earlier, n)
+		found, err := p.same(ctx, e, earlier)
+		if err != nil {
+			return err
+		}
+		if !found {
+			others = append(others, e)
+		}
+	}
+	for _, e := range others {
+		if runs := p.left(earlier, e.action.Tool); len(runs) > 0 {
+			p.h.Effects = append(p.h.Effects, runs[0].n)
+			e.Tried = runs[0].Args
+			e.take(runs[0].CallResult)
 			continue
 		}
 		if err := p.add(ctx, e, end); err != nil {
@@ -168,9 +154,14 @@ func (p *effectStarter) match(ctx context.Context, effects []*effectCall, from i
 	return nil
 }
 
-// earlier returns the runs of a first try whose numbers no call has yet, and the number after the last.
-func (p *effectStarter) earlier(ctx context.Context, n int) (map[int]*loop.CallResult, int, error) {
-	runs := map[int]*loop.CallResult{}
+// earlierRun is the run that a first try of the request started under the n-th key.
+type earlierRun struct {
+	*loop.CallResult
+	n int
+}
+
+// earlier returns the runs of a first try from the n-th key on, and the number after the last.
+func (p *effectStarter) earlier(ctx context.Context, n int) (runs []earlierRun, end int, err error) {
 	for ; ; n = p.h.unused(n + 1) {
 		called, err := p.Core.CallResult(ctx, p.r.UID, run.KeyedRunID(p.r.UID, p.h.key(n)))
 		if fault.Is(err, fault.Auth, fault.CodeNotFound) {
@@ -179,50 +170,33 @@ func (p *effectStarter) earlier(ctx context.Context, n int) (map[int]*loop.CallR
 		if err != nil {
 			return nil, 0, err
 		}
-		runs[n] = called
+		runs = append(runs, earlierRun{called, n})
 	}
 }
 
-// same matches the runs that were started for exactly the same calls, and returns the calls that have none.
-func (p *effectStarter) same(ctx context.Context, effects []*effectCall,
-	earlier map[int]*loop.CallResult) (rest []*effectCall,
-	err error) {
-	for _, e := range effects {
-		found := false
-		for n, called := range earlier {
-			if called.Tool != e.action.Tool {
-				continue
-			}
-			reused, err := p.start(ctx, e, n)
-			if err != nil {
-				return nil, err
-			}
-			if found = !reused; found {
-				delete(earlier, n)
-				break
-			}
-		}
-		if !found {
-			rest = append(rest, e)
+// left returns the runs of the tool that no call has yet.
+func (p *effectStarter) left(runs []earlierRun, tool string) (left []earlierRun) {
+	for _, r := range runs {
+		if r.Tool == tool && !slices.Contains(p.h.Effects, r.n) {
+			left = append(left, r)
 		}
 	}
-	return rest, nil
+	return left
 }
 
-// alike returns the least number of an earlier run of the action, or -1.
-func alike(earlier map[int]*loop.CallResult, tool string) int {
-	best := -1
-	for n, called := range earlier {
-		if called.Tool == tool && (best < 0 || n < best) {
-			best = n
+// same reports whether one of the runs was started for exactly the same call, which then has that run.
+func (p *effectStarter) same(ctx context.Context, e *call, runs []earlierRun) (found bool, err error) {
+	for _, r := range p.left(runs, e.action.Tool) {
+		if reused, err := p.start(ctx, e, r.n); err != nil || !reused {
+			return err == nil, err
 		}
 	}
-	return best
+	return false, nil
 }
 
 // add starts a run for a call that the first try did not make. A key whose run no longer exists belongs to a call that
 // was deleted with its thread: that is not done again.
-func (p *effectStarter) add(ctx context.Context, e *effectCall, n int) error {
+func (p *effectStarter) add(ctx context.Context, e *call, n int) error {
 	n = p.h.unused(n)
 	reused, err := p.start(ctx, e, n)
 	if err == nil && reused {

@@ -52,7 +52,7 @@ type memo struct {
 
 // call is what is known of one call of the last content.
 type call struct {
-	ID    string `json:"id"` // as the page knows it
+	ID    string `json:"id"` // as the page knows it: the action's
 	Page  bool   `json:"page,omitempty"`
 	RunID string `json:"runId,omitempty"` // the durable run that carries it out
 	// the arguments of that run, where a first try of the request had others
@@ -62,10 +62,20 @@ type call struct {
 	// Untrusted says that the result is text from strangers.
 	Untrusted bool `json:"untrusted,omitempty"`
 
-	model model.Call
+	model   model.Call
+	action  *run.Action      // the call in the run of this request
+	askedBy string           // the name of the model that asked for it
+	called  *loop.CallResult // what the core last said of its run
 }
 
 func (c *call) known() bool { return c.Result != nil || c.Error != "" }
+
+// take stores what the core says of the call's run, and its response if the run has ended.
+func (c *call) take(called *loop.CallResult) {
+	if c.called, c.RunID = called, called.Run.RunID; called.Terminal() {
+		c.setResponse(called.Response)
+	}
+}
 
 func (c *call) setResponse(r model.Response) {
 	c.Untrusted = r.Untrusted
@@ -249,7 +259,7 @@ func (h *history) answer(results []Result) error {
 		case h.calls[at].known():
 			return fault.Invalid(field+"callId", "this call has its answer")
 		}
-		h.calls[at].take(r)
+		h.calls[at].answer(r)
 	}
 	for i := range h.calls {
 		if c := &h.calls[i]; c.Page && c.Result != nil {
@@ -265,8 +275,8 @@ func (h *history) answer(results []Result) error {
 	return nil
 }
 
-// take stores a page's result: as JSON where it is JSON that can be sealed, else as text.
-func (c *call) take(r Result) {
+// answer stores a page's result: as JSON where it is JSON that can be sealed, else as text.
+func (c *call) answer(r Result) {
 	if r.IsError {
 		c.Error = "The page could not do it: " + clip.Text(r.Words(), 4<<10)
 		return
@@ -348,15 +358,20 @@ func words(content json.RawMessage) bool {
 		c.Parts[0].FunctionResponse == nil
 }
 
-// waiting returns a waiting call in the form that the page gets.
-func (h *history) waiting(i int, called *loop.CallResult) Pending {
-	c := h.calls[i]
-	p := Pending{ID: c.ID, Name: c.model.Name, Args: c.model.Args, Category: PageAutomation}
-	if called != nil {
-		p.Category, p.RunID, p.Approval = ServerAction, called.Run.RunID, called.Approval
+// pending returns the calls that wait, in the form that the page gets.
+func (h *history) pending() (out []Pending) {
+	for _, c := range h.calls {
+		if c.known() {
+			continue
+		}
+		p := Pending{ID: c.ID, Name: c.model.Name, Args: c.model.Args, Category: PageAutomation}
+		if c.called != nil {
+			p.Category, p.RunID, p.Approval = ServerAction, c.RunID, c.called.Approval
+		}
 		if c.Tried != nil {
 			p.Args = c.Tried
 		}
+		out = append(out, p)
 	}
-	return p
+	return out
 }

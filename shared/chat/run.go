@@ -3,8 +3,6 @@ package chat
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"time"
 
@@ -15,20 +13,13 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 )
-
-// noQueue is the queue of a run that ends with its request.
-type noQueue struct{}
-
-func (noQueue) Resume(context.Context, string, string) error {
-	return errors.New("chat: a run in memory is not resumed")
-}
-func (noQueue) Close() error { return nil }
 
 // run moves the conversation as far as it goes without the page and without an approval.
 func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartRequest, emit journal.Sink) (*Reply,
@@ -50,23 +41,24 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartReq
 	defer c.settle(ctx, l, r.UID, v.RunID, admitted)
 	for range r.agent.Limits.ModelCalls + 1 {
 		conv, err := l.Conversation(ctx, r.UID, v.RunID)
-		switch {
-		case err != nil:
-			return nil, err
-		case conv.End != nil:
-			return c.ended(r, h, conv)
-		case len(conv.Calls) == 0:
-			return nil, fault.New(fault.Tool, "out_of_time", "The request timed out. Please try again.")
+		if err == nil {
+			err = conv.Contents.Fit(MaxHistory)
 		}
-		if err := conv.Contents.Fit(MaxHistory); err != nil {
-			return nil, err
-		}
-		h.contents = conv.Contents.JSON()
-		answers, pending, err := c.carryOut(ctx, r, h, conv)
 		if err != nil {
 			return nil, err
 		}
-		if len(pending) > 0 {
+		h.contents, h.calls = conv.Contents.JSON(), nil
+		switch {
+		case conv.End != nil:
+			return c.ended(r, h, conv.End)
+		case len(conv.Calls) == 0:
+			return nil, fault.New(fault.Tool, "out_of_time", "The request timed out. Please try again.")
+		}
+		answers, err := c.carryOut(ctx, r, h, conv.Calls)
+		if err != nil {
+			return nil, err
+		}
+		if pending := h.pending(); len(pending) > 0 {
 			return c.reply(r.UID, h, &Reply{Type: "tool-calls", Calls: pending})
 		}
 		if err := l.AnswerCalls(ctx, r.UID, v.RunID, answers...); err != nil {
@@ -129,7 +121,7 @@ func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.
 	if _, err := own.Commit(ctx, store.Create(document.UserPath(r.UID), nil, user)); err != nil {
 		return nil, err
 	}
-	return loop.New(journal.Env{Store: own, Queue: noQueue{}, Model: verbatimModel{c.Core.Model}, Tools: set,
+	return loop.New(journal.Env{Store: own, Queue: queue.None{}, Model: verbatimModel{c.Core.Model}, Tools: set,
 		Agents: agents.Set{its.Name: &its}, UserLimits: limits, Log: c.Core.Log, Now: c.Core.Now,
 		Random: c.Core.Random}), nil
 }
@@ -138,70 +130,45 @@ func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.
 // approval.
 func runsHere(t tool.Spec) bool { return !t.SideEffect && t.Approval == tool.NotRequired }
 
-// carryOut starts the actions with an effect, and returns either the answers to all open calls or what waits.
+// carryOut starts the actions with an effect, and returns the answers to those that have ended.
 func (c *Chat) carryOut(ctx context.Context, r Request, h *history,
-	conv *conversation.Conversation) (answers []effect.CallAnswer,
-	pending []Pending, err error) {
-	h.calls = make([]call, len(conv.Calls))
-	if err := h.name(conv.Calls); err != nil {
-		return nil, nil, err
+	turn []conversation.TurnCall) (answers []effect.CallAnswer, err error) {
+	h.calls = make([]call, len(turn))
+	if err := h.match(); err != nil {
+		return nil, err
 	}
-	var effects []*effectCall
-	for i, open := range conv.Calls {
-		switch k := &h.calls[i]; {
-		case open.Response != nil:
-			k.setResponse(*open.Response)
-		case r.tools[open.Action.Tool] != nil:
+	var effects []*call
+	for i, asked := range turn {
+		k := &h.calls[i]
+		k.ID, k.action, k.askedBy = asked.Action.ID, asked.Action, asked.Model
+		switch {
+		case asked.Response != nil:
+			k.setResponse(*asked.Response)
+		case r.tools[k.action.Tool] != nil:
 			k.Page = true
 		default:
-			effects = append(effects, &effectCall{call: k, action: open.Action, model: open.Model})
+			effects = append(effects, k)
 		}
 	}
 	if err := (&effectStarter{c, r, h}).startAll(ctx, effects); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	waiting := map[*call]*loop.CallResult{}
-	for _, e := range effects {
-		waiting[e.call] = e.called
-		if e.call.known() {
-			answers = append(answers,
-				effect.CallAnswer{ActionID: e.action.ID, Result: e.call.Result, Error: e.call.Error})
+	for _, k := range effects {
+		if k.known() {
+			answers = append(answers, effect.CallAnswer{ActionID: k.ID, Result: k.Result, Error: k.Error})
 		}
 	}
-	for i := range h.calls {
-		if k := &h.calls[i]; !k.known() {
-			pending = append(pending, h.waiting(i, waiting[k]))
-		}
-	}
-	return answers, pending, nil
-}
-
-// name sets an id for each call that the page may use: the model's own where those are distinct.
-func (h *history) name(calls []conversation.TurnCall) error {
-	taken := map[string]bool{}
-	for i, c := range calls {
-		id := c.Action.CallID
-		if id == "" || taken[id] {
-			id = fmt.Sprintf("call-%d-%d", len(h.contents), i)
-		}
-		taken[id] = true
-		h.calls[i].ID = id
-	}
-	return h.match()
+	return answers, nil
 }
 
 // ended returns the reply at the end of a run.
-func (c *Chat) ended(r Request, h *history, conv *conversation.Conversation) (*Reply, error) {
-	if p := conv.End.Error; p != nil {
+func (c *Chat) ended(r Request, h *history, end *run.End) (*Reply, error) {
+	if p := end.Error; p != nil {
 		failed := fault.New(p.Class, p.Code, "%s", p.Message)
 		if p.Code == fault.CodeBudget {
 			failed = failed.After(run.UntilTomorrow(c.Core.Now()))
 		}
 		return nil, failed
 	}
-	if err := conv.Contents.Fit(MaxHistory); err != nil {
-		return nil, err
-	}
-	return c.reply(r.UID, &history{memo: h.memo, region: r.Region, contents: conv.Contents.JSON()},
-		&Reply{Type: "response", Message: conv.End.Summary})
+	return c.reply(r.UID, h, &Reply{Type: "response", Message: end.Summary})
 }

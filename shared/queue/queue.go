@@ -6,6 +6,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 
 	"github.com/countersign-run/countersign/shared/fault"
 )
@@ -17,6 +18,17 @@ type Queue interface {
 	Resume(ctx context.Context, runID, agent string) error
 	Close() error
 }
+
+// None is the queue of a process whose runs nobody resumes: it publishes nothing.
+type None struct{}
+
+// Resume returns an error.
+func (None) Resume(context.Context, string, string) error {
+	return errors.New("queue: there is none to publish to")
+}
+
+// Close does nothing.
+func (None) Close() error { return nil }
 
 // Unavailable returns the error of a backend that could not keep or deliver messages, because of err.
 func Unavailable(err error) error {
