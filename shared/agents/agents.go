@@ -26,6 +26,7 @@ type Agent struct {
 	Limits       Limits
 	History      History
 	OnReject     OnReject
+	Order        Order // of a turn's calls; empty: Independent
 
 	// Home is the function that moves its runs, of those that infra/functions.json lists with their agents; empty:
 	// resume, as for all agents that need no heavy tools.
@@ -90,6 +91,21 @@ const (
 	RejectCompletes OnReject = "completed"
 	RejectFails     OnReject = "failed"
 	RejectContinues OnReject = "continue" // the model is told, and finishes
+)
+
+// Order is the order in which the calls of one answer of the model are carried out.
+type Order string
+
+// The orders.
+const (
+	// Independent lets each call be carried out when its user approves it, whatever becomes of the others.
+	Independent Order = "independent"
+
+	// Strict carries calls out one after the other, as the model gave them. A call is carried out, or its approval
+	// requested, only when those before it were done, so that users decide on nothing whose premise may still fail.
+	// After one that was rejected, expired or failed, the rest is answered "not run". An outcome that is unknown is
+	// waited for.
+	Strict Order = "strict"
 )
 
 // Has reports whether the agent may call the tool with the name.

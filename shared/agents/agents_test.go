@@ -95,6 +95,7 @@ func TestWrong(t *testing.T) {
 		"concierge.limits.maxPerDay":    func(a *agents.Agent) { a.Limits.MaxPerDay = 1 << 20 },
 		"concierge.home":                func(a *agents.Agent) { a.Home = "Resume Concierge" },
 		"concierge.history":             func(a *agents.Agent) { a.History = "" },
+		"concierge.order":               func(a *agents.Agent) { a.Order = "alphabetical" },
 		"concierge.onReject":            func(a *agents.Agent) { a.OnReject = "maybe" },
 	}
 	for name, change := range cases {

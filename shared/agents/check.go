@@ -86,6 +86,8 @@ func (c *checker) check(a Agent) {
 		string(a.History))
 	c.needs(slices.Contains([]OnReject{RejectCompletes, RejectFails, RejectContinues}, a.OnReject), "onReject",
 		"completed, failed or continue, and not %q", string(a.OnReject))
+	c.needs(slices.Contains([]Order{"", Independent, Strict}, a.Order), "order", "independent or strict, and not %q",
+		string(a.Order))
 }
 
 func (c *checker) model(a Agent) {

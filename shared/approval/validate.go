@@ -95,10 +95,11 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 	call.PolicyDecision, call.Rule, call.Reason, call.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason,
 		verdict.Entries
 	call.RequiresApproval = NeedsApproval(verdict, call.UserInitiated)
+	asks := call.RequiresApproval && journal.TermsOf(tx).InTurn(tx.State, call.Index) // or else when its turn comes
 	switch {
 	case verdict.Mode == policy.Deny:
 		return Reject(tx, id, call, fault.New(fault.Policy, "denied", "%s", verdict.Reason))
-	case call.RequiresApproval:
+	case asks:
 		u, err := tx.User()
 		if err != nil {
 			return err
@@ -110,7 +111,7 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 	if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
 		return err
 	}
-	if call.RequiresApproval {
+	if asks {
 		return Request(tx, tx.State.Action(id), run.KindApproval, call.Reason)
 	}
 	return nil

@@ -5,7 +5,6 @@ package effect
 import (
 	"context"
 
-	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -17,8 +16,7 @@ func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 	a := ex.State.Action(id)
 	t := ex.ToolOf(ex.Run, a.Tool, a.UserInitiated)
 	if t == nil {
-		return recordOutcome(ctx, ex, id,
-			failedWithoutEffect(fault.New(fault.Tool, "no_such_tool", "This tool is no longer available.")))
+		return recordOutcome(ctx, ex, id, failedWithoutEffect(errNoTool()))
 	}
 	if err := checkUnchanged(ctx, ex, a, t); err != nil {
 		ex.LogPanic(ctx, id, err)

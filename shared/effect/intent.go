@@ -92,7 +92,7 @@ func decidedBy(a *run.Action) string {
 // recheckPolicy evaluates the policy again for a call that is about to be carried out. A call that the allowlist
 // permits also rewrites the user's document, so that the commit fails where the entry was withdrawn meanwhile.
 func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (stop bool, err error) {
-	if !a.SideEffect {
+	if !a.SideEffect && !a.Unasked() {
 		return false, nil
 	}
 	u, err := tx.User()
@@ -106,7 +106,7 @@ func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (stop bool, err 
 	if err != nil {
 		return false, err
 	}
-	asks := a.Decision == "" && approval.NeedsApproval(v, a.UserInitiated)
+	asks := a.Unasked() || a.Decision == "" && approval.NeedsApproval(v, a.UserInitiated)
 	switch {
 	case v.Mode == policy.Deny:
 		return true, block(tx, a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
@@ -116,7 +116,7 @@ func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (stop bool, err 
 	case asks && approval.CheckCaps(tx, u) != nil:
 		return true, block(tx, a, v.Rule, approval.CheckCaps(tx, u))
 	case asks:
-		return true, approval.Request(tx, a, run.KindApproval, v.Reason)
+		return true, approval.Request(tx, a, run.KindApproval, reasonFor(v, a))
 	case a.Decision == "" && !a.UserInitiated:
 		first := a.Status != run.ActionExecuting
 		return false, tx.UpdateUser(func(u *run.User) {
@@ -126,6 +126,14 @@ func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (stop bool, err 
 		})
 	}
 	return false, nil
+}
+
+// reasonFor returns why the call needs an approval: by the rules as they are now, or else as they were.
+func reasonFor(v policy.Decision, a *run.Action) string {
+	if v.Mode == policy.RequireApproval {
+		return v.Reason
+	}
+	return a.Reason
 }
 
 // block closes an action that was allowed and may no longer be carried out. One that was started before is left to its

@@ -34,6 +34,7 @@ func (l *Env) terms(r run.Run) run.Terms {
 	t := run.Terms{Tools: l.Tools}
 	if its := l.Agents.Get(r.Agent); its != nil {
 		t.Known, t.Here, t.ModelCalls = true, l.Serves(r.Agent), its.Limits.ModelCalls
+		t.Strict = its.Order == agents.Strict
 		t.RejectContinues, t.RejectFails = its.OnReject == agents.RejectContinues, its.OnReject == agents.RejectFails
 	}
 	return t
@@ -54,6 +55,9 @@ func (ex *Execution) Ending() *run.End { return ex.terms(ex.Run).Ending(ex.State
 
 // Ending returns how the run must end after this transition, or nil.
 func (tx *Tx) Ending() *run.End { return tx.Ex.terms(tx.Run).Ending(tx.State, tx.Run, tx.Now) }
+
+// TermsOf returns what the agent of the tx's run has set, as far as it is known here.
+func TermsOf(tx *Tx) run.Terms { return tx.Ex.terms(tx.Run) }
 
 // StepTime returns how long the run's next step may take, or zero when there is none for this process.
 func (ex *Execution) StepTime() time.Duration {

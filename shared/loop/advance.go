@@ -52,10 +52,12 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 			return leave(ctx, ex)
 		case exhausted(ex, st):
 			err = giveUpStep(ctx, ex, st, a)
-		case st == run.StepEnd || st == run.StepExpire:
-			err = endOrExpire(ctx, ex)
+		case st == run.StepEnd || st == run.StepExpire || st == run.StepSkip:
+			err = closeWhatIsOver(ctx, ex)
 		case st == run.StepSettle:
 			err = effect.Settle(ctx, ex, a.ID)
+		case st == run.StepRequest:
+			err = effect.RequestApproval(ctx, ex, a.ID)
 		case st == run.StepExecute:
 			err = effect.Execute(ctx, ex, a.ID)
 		case st == run.StepCallModel:

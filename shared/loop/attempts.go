@@ -12,7 +12,7 @@ import (
 // one commit.
 func exhausted(ex *journal.Execution, st run.Step) bool {
 	return ex.LostLeases(ex.Run) >= run.MaxAttempts &&
-		(st == run.StepExecute || st == run.StepSettle || st == run.StepCallModel)
+		(st == run.StepRequest || st == run.StepExecute || st == run.StepSettle || st == run.StepCallModel)
 }
 
 // giveUpStep gives up a step that was started too often. The run continues with what else is left, and then ends.

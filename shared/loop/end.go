@@ -12,9 +12,9 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// endOrExpire closes what has expired and ends the run where it must end, with everything that follows from it, in one
-// commit.
-func endOrExpire(ctx context.Context, ex *journal.Execution) error {
+// closeWhatIsOver closes what has expired or is not run any more, and ends the run where it must end, with everything
+// that follows from it, in one commit.
+func closeWhatIsOver(ctx context.Context, ex *journal.Execution) error {
 	return ex.Transition(ctx, func(tx *journal.Tx) error {
 		if tx.Run.Lease.Held(ex.Owner, tx.Now) {
 			return nil
@@ -24,7 +24,7 @@ func endOrExpire(ctx context.Context, ex *journal.Execution) error {
 }
 
 // applyClock does what follows from the time, a cancel or the last answer alone, if anything: it closes approvals that
-// have expired and ends a run that must end.
+// have expired and calls that are not run any more, and ends a run that must end.
 func applyClock(tx *journal.Tx) error {
 	st, _ := tx.Next()
 	if st == run.StepExpire {
@@ -33,12 +33,26 @@ func applyClock(tx *journal.Tx) error {
 				return err
 			}
 		}
-		st, _ = tx.Next()
 	}
-	if st != run.StepEnd {
+	if err := skipNotRun(tx); err != nil {
+		return err
+	}
+	if st, _ = tx.Next(); st != run.StepEnd {
 		return nil
 	}
 	return endRun(tx, tx.Ending())
+}
+
+// skipNotRun closes the calls of a strict turn that are not carried out because one before them was not done. The model
+// gets the reason.
+func skipNotRun(tx *journal.Tx) error {
+	rest, why := journal.TermsOf(tx).NotRun(tx.State)
+	for _, a := range rest {
+		if err := closeAction(tx, a, run.FailedEnd(why)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // closeExpired closes a call whose time is up: its approval, or the wait for its client, which the run outlives.
@@ -77,7 +91,7 @@ func closeAction(tx *journal.Tx, a *run.Action, end *run.End) error {
 			return err
 		}
 	}
-	if !waiting && !a.Runnable() || a.Kind == run.KindReview && waiting {
+	if !waiting && !a.Runnable() && !a.Unasked() || a.Kind == run.KindReview && waiting {
 		return nil // it has its outcome already; an unknown one stays unknown
 	}
 	p := &run.ErrorInfo{Class: fault.Policy, Code: run.CodeCancelled, Message: "It was not done."}

@@ -38,7 +38,7 @@ func (l *Loop) Conversation(ctx context.Context, uid, runID string) (*conversati
 // the run afterwards.
 func currentView(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 	st, _ := ex.Next()
-	if st != run.StepEnd && st != run.StepExpire || ex.Run.Lease.Held(ex.Owner, ex.Now()) {
+	if st != run.StepEnd && st != run.StepExpire && st != run.StepSkip || ex.Run.Lease.Held(ex.Owner, ex.Now()) {
 		return ex.View(), nil
 	}
 	tx, err := ex.Decide(ctx, applyClock)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/address"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -44,7 +45,7 @@ type madeDraft struct {
 	gone, sent   bool
 }
 
-// clerk is the agent that takes turns with the assistant.
+// clerk is the agent whose calls are carried out in strict order.
 const clerk = "clerk"
 
 // modelAgents are the agents of the random histories.
@@ -57,7 +58,7 @@ func newTrialed(t testing.TB, w *env) *trialed {
 	w.loop.Store, w.loop.Queue, w.loop.Random = m.witness, m, m.random
 	w.assistant().Limits.MaxOpen = 4
 	w.loop.Agents[clerk] = testAgent(clerk, "You are a clerk.")
-	w.loop.Agents[clerk].Limits.MaxOpen = 4
+	w.loop.Agents[clerk].Limits.MaxOpen, w.loop.Agents[clerk].Order = 4, agents.Strict
 	denied, err := address.ParsePatterns("denied.org")
 	if err != nil {
 		t.Fatal(err)

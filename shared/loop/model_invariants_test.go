@@ -51,10 +51,10 @@ type loopBounds struct{ turns, open int }
 
 // watched is a run as its commits have shown it.
 type watched struct {
-	uid, threadID string
-	state         *run.State
-	events        []json.RawMessage
-	handles       map[string][]string // recorded with intents, by action
+	uid, threadID, agent string
+	state                *run.State
+	events               []json.RawMessage
+	handles              map[string][]string // recorded with intents, by action
 }
 
 // providerCall is one act of the provider.
@@ -274,7 +274,8 @@ func (c *commit) run(o store.Write) {
 	}](c.witness, o)
 	r := c.runs[doc.ID]
 	if r == nil {
-		r = &watched{uid: doc.UID, threadID: doc.ThreadID, state: &run.State{}, handles: map[string][]string{}}
+		r = &watched{uid: doc.UID, threadID: doc.ThreadID, agent: doc.AgentName(), state: &run.State{},
+			handles: map[string][]string{}}
 		c.runs[doc.ID], c.order = r, append(c.order, doc.ID)
 	}
 	var chunks []json.RawMessage
@@ -311,6 +312,9 @@ func (c *commit) run(o store.Write) {
 // before checks an event against the state that it meets.
 func (c *commit) before(r *watched, doc run.Run, e run.Event) {
 	a := r.state.Action(e.ActionID)
+	if r.agent == clerk {
+		c.add(doc.ID, invariants.InOrder(r.state, e))
+	}
 	switch {
 	case e.Started != nil && a != nil:
 		c.begins(r, doc, a, e)
@@ -579,7 +583,7 @@ func (w *witness) settled() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, r := range w.runs {
-		w.add(id, invariants.AtRest(r.state))
+		w.add(id, invariants.AtRest(r.state, r.agent == clerk))
 	}
 	return w.violations
 }
@@ -634,6 +638,7 @@ func (w *witness) tallyAction(a *run.Action, into map[string]int) {
 		"rejected":                 a.Status == run.ActionRejected,
 		"expired":                  a.Error != nil && a.Error.Code == fault.CodeExpired,
 		"reviewed":                 a.Decision == run.ConfirmDone || a.Decision == run.StartNew,
+		"not run":                  a.Error != nil && a.Error.Code == "not_run",
 		"denied":                   a.PolicyDecision == string(policy.Deny),
 	} {
 		if is {

@@ -64,7 +64,7 @@ func sequencesOn(t *testing.T, w *env, n, most int) {
 	})
 	t.Logf("reached: %v", reached)
 	for _, what := range []string{"started", "started on the allowlist", "started again", "completed", "unknown",
-		"rejected", "expired", "reviewed", "denied", "one of two rejected, the other done",
+		"rejected", "expired", "reviewed", "denied", "not run", "one of two rejected, the other done",
 		"one of two expired, the other done", "one of two rejected, the other expired",
 		"one of two unknown, the other answered"} {
 		if reached[what] == 0 && n >= 1000 && !testing.Short() && !t.Failed() {
@@ -185,11 +185,11 @@ func (s *sequence) threads() (out []string) {
 // start starts a run, on a new thread or an existing one, with a key or without.
 // agentFor draws the agent of a new run. A key is always the same agent's.
 func (s *sequence) agentFor(t *rapid.T, key string) string {
+	agents := []string{run.Assistant, run.Assistant, clerk}
 	if key == "" {
-		return pick(t, "agent", modelAgents...)
+		return pick(t, "agent", agents...)
 	}
-	n, _ := strconv.Atoi(key[1:])
-	return modelAgents[n%len(modelAgents)]
+	return agents[int(key[len(key)-1])%len(agents)]
 }
 
 func (s *sequence) start(t *rapid.T) {

@@ -53,7 +53,13 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 		if err := approval.Record(tx, ap, r, args, at.Place); err != nil || r.Decision == run.StartNew {
 			return err
 		}
-		if end := tx.Ending(); end != nil && idle(tx) {
+		if !idle(tx) {
+			return nil
+		}
+		if err := skipNotRun(tx); err != nil {
+			return err
+		}
+		if end := tx.Ending(); end != nil {
 			return endRun(tx, end)
 		}
 		return nil

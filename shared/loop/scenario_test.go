@@ -136,6 +136,8 @@ func newScenario(t *testing.T, w *env) *scenario {
 	}
 	w.loop.Agents["clerk"] = testAgent("clerk", "You are a clerk.")
 	w.loop.Agents["clerk"].Tools = []string{"draft", "lookup"}
+	w.loop.Agents["planner"] = testAgent("planner", "You are a planner.")
+	w.loop.Agents["planner"].Order, w.loop.Agents["planner"].OnReject = agents.Strict, agents.RejectContinues
 	return &scenario{env: w, uid: "ana", seen: map[string]int{}}
 }
 
@@ -176,8 +178,12 @@ func (s *scenario) restart(has string) {
 // moment matches a time in a message, which differs between stores.
 var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
 
+// sentID matches the id of what was sent, in a response to the model; it is random.
+var sentID = regexp.MustCompile(`"id":"[a-z2-7]{6}"`)
+
 func (s *scenario) say(format string, args ...any) {
-	fmt.Fprintln(&s.out, "  "+moment.ReplaceAllString(fmt.Sprintf(format, args...), "(then)"))
+	line := moment.ReplaceAllString(fmt.Sprintf(format, args...), "(then)")
+	fmt.Fprintln(&s.out, "  "+sentID.ReplaceAllString(line, `"id":"(new)"`))
 }
 
 func (s *scenario) do(line string) {
@@ -276,7 +282,7 @@ func (s *scenario) do(line string) {
 		s.loop.Rules.DenySideEffects = rest == "off"
 		return
 	case "reject-outcome":
-		s.assistant().OnReject = agents.OnReject(rest)
+		s.loop.Agents.Get(s.agent).OnReject = agents.OnReject(rest)
 		return
 	case "approval-ttl":
 		s.assistant().Limits.ApprovalTTL, err = time.ParseDuration(rest)

@@ -165,16 +165,17 @@ func recordTurn(tx *journal.Tx, r *model.Reply, estimated int, places map[string
 			return err
 		}
 	}
-	return nil
+	return skipNotRun(tx)
 }
 
-// propose adds a call, and leaves it to the client if it is allowed and its tool is carried out there.
+// propose adds a call, and leaves it to the client if it is allowed, its tool is carried out there and its turn has
+// come.
 func propose(tx *journal.Tx, call run.ProposedCall, args json.RawMessage, at approval.Placement) error {
 	if err := approval.Validate(tx, call, args, at); err != nil {
 		return err
 	}
 	a := tx.State.Action(run.ActionID(tx.Run.ID, call.Turn, call.Index, 0))
-	if t := tx.Ex.Tools[a.Tool]; a.Runnable() && t.Waits() {
+	if t := tx.Ex.Tools[a.Tool]; a.Runnable() && t.Waits() && journal.TermsOf(tx).InTurn(tx.State, a.Index) {
 		return effect.LeaveToClient(tx, a.ID, t)
 	}
 	return nil

@@ -20,8 +20,9 @@ const codeAttempts fault.Code = "too_many_attempts"
 var ErrAttempts = fault.New(fault.Tool, codeAttempts,
 	"The server failed %d times while doing this, so it was given up.", MaxAttempts)
 
-// Ending returns how a run must end that may not go on, or nil. Each call of a turn is independent: what was allowed is
-// carried out and what is open stays open, whatever became of the others, and the run ends when nothing is left.
+// Ending returns how a run must end that may not go on, or nil. Where the calls of a turn are independent, what was
+// allowed is carried out and what is open stays open, whatever became of the others; in strict order, what comes after
+// a call that was not done is not run ([Terms.NotRun]). The run ends when nothing is left.
 func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 	singleCall := s.Input.SingleCall && len(s.Turns) > 0
 	switch {

@@ -15,6 +15,8 @@ const (
 	StepEnd                   // it must be ended, and nothing else is carried out
 	StepSettle                // an effect was started and has no outcome
 	StepExpire                // an approval or an answer came too late, and others are left
+	StepSkip                  // calls are not carried out, because one before them was not done
+	StepRequest               // its user must be asked about a call whose turn has come
 	StepExecute               // a call may be carried out
 	StepCallModel             // the model must be called
 	StepElsewhere             // it must be moved by a process that knows its agent, or by the function that serves it
@@ -24,6 +26,7 @@ const (
 type Terms struct {
 	Known           bool // the agent is in this process's registry
 	Here            bool // and this process moves its runs
+	Strict          bool // a turn's calls are carried out in the model's order (InTurn, NotRun)
 	ModelCalls      int  // how often the model may be called
 	RejectContinues bool // after a rejection the model is told and finishes; otherwise the run ends
 	RejectFails     bool // as failed, and not as completed
@@ -34,7 +37,7 @@ type Terms struct {
 // run, the time and the terms. What moves a run needs its agent; expiring a call and ending the run do not.
 func (t Terms) Next(s *State, r Run, now time.Time) (Step, *Action) {
 	st, a := t.needs(s, r, now)
-	moves := st == StepSettle || st == StepExecute || st == StepCallModel
+	moves := st == StepSettle || st == StepRequest || st == StepExecute || st == StepCallModel
 	switch {
 	case !moves || t.Here:
 		return st, a
@@ -59,8 +62,15 @@ func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 	if t.Ending(s, r, now) != nil {
 		return StepEnd, nil
 	}
+	if rest, _ := t.NotRun(s); len(rest) > 0 {
+		return StepSkip, nil
+	}
 	for _, a := range s.Current() {
-		if a.Runnable() {
+		switch {
+		case !t.InTurn(s, a.Index):
+		case a.Unasked():
+			return StepRequest, a
+		case a.Runnable():
 			return StepExecute, a
 		}
 	}

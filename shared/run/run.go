@@ -142,11 +142,14 @@ type Action struct {
 	UpdatedAt  time.Time
 }
 
-// Runnable reports whether the action may be carried out now: it was allowed by the policy or by its user, and has not
-// been started.
+// Runnable reports whether the action may be carried out, as far as the policy and its user go: either allows it, and
+// it has not been started.
 func (a *Action) Runnable() bool {
-	return a.Status == ActionPlanned || a.Status == ActionAwaiting && a.Decision != ""
+	return a.Status == ActionPlanned && !a.RequiresApproval || a.Status == ActionAwaiting && a.Decision != ""
 }
+
+// Unasked reports whether the action needs an approval that was not requested yet, because its turn has not come.
+func (a *Action) Unasked() bool { return a.Status == ActionPlanned && a.RequiresApproval }
 
 // Terminal reports whether the call has its answer.
 func (a *Action) Terminal() bool {

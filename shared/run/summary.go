@@ -108,6 +108,7 @@ func notDoneLine(tools tool.Set, a *Action) string {
 var notDoneReasons = map[fault.Code]string{
 	fault.CodeExpired:   "the approval expired",
 	CodeCancelled:       "the run was cancelled",
+	codeNotRun:          "an earlier step was not done",
 	codeDeadline:        "the run took too long",
 	fault.CodeAgentGone: "the run's agent is no longer available",
 }

@@ -40,6 +40,7 @@ const (
 	Bounds       = 27 // documents, open approvals and turns stay within their limits
 	Disabled     = 30 // nothing is started for a disabled user
 	OwnReasons   = 31 // a call is closed for its own reasons, not for those of the calls beside it
+	StrictOrder  = 32 // in strict order a call is begun, or asked about, when those before it in its turn were done
 )
 
 // Effect is one thing that a provider has carried out.
@@ -63,9 +64,10 @@ func (v Violation) String() string {
 
 // Rules is what the checks must know of the configuration.
 type Rules struct {
-	MaxTurns int  // MAX_MODEL_CALLS
-	MaxOpen  int  // MAX_OPEN_APPROVALS; 0 means no cap
-	Resting  bool // everything was delivered and swept: nothing may be under way any more
+	MaxTurns int      // MAX_MODEL_CALLS
+	MaxOpen  int      // MAX_OPEN_APPROVALS; 0 means no cap
+	Strict   []string // the agents whose calls are carried out in strict order
+	Resting  bool     // everything was delivered and swept: nothing may be under way any more
 }
 
 // All checks every run of the store. The error is the store's.

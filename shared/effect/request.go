@@ -1,0 +1,46 @@
+package effect
+
+import (
+	"context"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// RequestApproval asks the user about a call of a strict turn, now that its turn has come, for where it would act now.
+// A call that is denied by now, or for which there is no tool any more, fails. An approval that was needed when the
+// call was planned is asked for in any case.
+func RequestApproval(ctx context.Context, ex *journal.Execution, id string) error {
+	a := ex.State.Action(id)
+	t := ex.ToolOf(ex.Run, a.Tool, a.UserInitiated)
+	switch {
+	case t == nil:
+		return recordOutcome(ctx, ex, id, failedWithoutEffect(errNoTool()))
+	case run.ArgsHash(ex.Run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash:
+		return recordOutcome(ctx, ex, id, failedWithoutEffect(fault.New(fault.Policy, fault.CodeIntegrity,
+			"The tool or the stored action has changed since it was planned, so it was not done.")))
+	}
+	in, err := t.Place(ctx, ex.Run.UID)
+	if err == nil {
+		_, err = t.Preview(a.Args)
+	}
+	if err != nil {
+		ex.LogPanic(ctx, id, err)
+		return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
+	}
+	return ex.Transition(ctx, func(tx *journal.Tx) error {
+		st, next := tx.Next()
+		if st != run.StepRequest || next.ID != id || tx.Run.Lease.Held(ex.Owner, tx.Now) {
+			return nil
+		}
+		call := *next
+		call.Place, call.ArgsHash = in, run.ArgsHash(tx.Run.UID, t.Spec, in, call.Args)
+		_, err := recheckPolicy(tx, &call, t)
+		return err
+	})
+}
+
+func errNoTool() error {
+	return fault.New(fault.Tool, "no_such_tool", "This tool is no longer available.")
+}
