@@ -1,7 +1,9 @@
 package infra_test
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -174,9 +176,24 @@ func clients(t *testing.T, d *described) {
 	stranger.uid = "eve"
 	s.want(t, 404, stranger)
 	s.want(t, 200, ask{op: "cancelRun", params: []string{r.RunID}})
+	printing(t, s)
 	late := ask{op: "answerCalls", params: []string{r.RunID},
 		body: inJSON(t, map[string]any{"results": []any{map[string]string{"callId": nobody}}})}
 	s.want(t, 410, late)
+}
+
+// printing follows a run whose tool prints.
+func printing(t *testing.T, s *stand) {
+	type none struct{}
+	s.App.API.Loop.Tools["print"] = tool.Define(tool.Def[none, none]{Name: "print", Description: "Prints.",
+		Execute: func(_ context.Context, c tool.Call, _ none) (none, error) {
+			_, err := io.WriteString(c.Output, "one\x1b[0m\ntwo\n")
+			return none{}, err
+		}})
+	s.SetModel(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "print", Args: map[string]any{}}}}
+	})
+	s.want(t, 200, ask{op: "runStream", body: `{"prompt":"Print."}`})
 }
 
 func approvals(t *testing.T, d *described) {

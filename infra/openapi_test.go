@@ -60,7 +60,8 @@ var (
 		"Audit": "api.getAudit", "Allowlist": "api.getAllowlist", "Agents": "api.getAgents",
 		"Agent":   "api.agentView",
 		"Consent": "api.postConnection", "Unlinked": "api.deleteConnection", "Deleting": "api.deleteThread",
-		"PingLine": "api.pingLine", "DeltaLine": "api.deltaLine", "StatusLine": "api.statusLine",
+		"PingLine": "api.pingLine", "DeltaLine": "api.deltaLine", "OutputLine": "api.outputLine",
+		"StatusLine": "api.statusLine",
 		"ActionLine": "api.actionLine", "ResultLine": "api.resultLine", "ErrorLine": "api.errorLine",
 		"ChatStatusLine": "api.chatStatusLine"}
 	namesOf = map[string]string{"Ask": "api.ask/in", "Resolution": "api.postResolve/in",

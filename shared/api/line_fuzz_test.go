@@ -30,7 +30,7 @@ func FuzzLine(f *testing.F) {
 			statusLine{"status", run.Planning, text, text}, deltaLine{"delta", text}, actionLine{"action", view},
 			pingLine,
 			resultLine{"result", answer}, errorLine{"error", text, fault.Model, fault.Code(text), text, text, &answer},
-			run.EventView{Text: text, Action: view},
+			run.EventView{Text: text, Action: view}, outputLine{"output", text, text},
 		}
 		for _, l := range lines {
 			out.write(l)

@@ -99,6 +99,11 @@ type (
 		Type  string `json:"type"`
 		Delta string `json:"delta"`
 	}
+	outputLine struct {
+		Type     string `json:"type"`
+		ActionID string `json:"actionId"`
+		Text     string `json:"text"`
+	}
 	actionLine struct {
 		Type   string          `json:"type"`
 		Action *run.ActionView `json:"action"`
@@ -132,6 +137,8 @@ func postStream(r *request) (any, error) {
 		switch {
 		case n.Delta != "":
 			out.write(deltaLine{"delta", n.Delta})
+		case n.Output != nil:
+			out.write(outputLine{"output", n.Output.ActionID, n.Output.Text})
 		case n.Action != nil:
 			out.write(actionLine{"action", n.Action})
 		case n.Status == run.Planning || n.Status == run.Executing || n.Status == run.Awaiting:

@@ -72,6 +72,9 @@ func carryOut(ctx context.Context, ex *journal.Execution, hold *journal.Hold, t 
 	id string) (record func(context.Context) error) {
 	a := ex.State.Action(id)
 	call := toolCall(ex, a, a.Started.Handle)
+	out := openOutput(ex, id)
+	defer out.Close()
+	call.Output = out
 	underWay := a.Started.Attempt > 1 // an earlier attempt may be
 	for try := 1; ; try++ {
 		if hold.Lapsed() { // the call may be another process's now, and is settled like one
@@ -86,14 +89,14 @@ func carryOut(ctx context.Context, ex *journal.Execution, hold *journal.Hold, t 
 			underWay = underWay || tool.IsUnanswered(err)
 			ex.Log.WarnContext(ctx, "the outcome of an effect is not clear", "runId", ex.ID, "actionId", id, "error",
 				err)
-			out, known := reconcile(ctx, ex, t, call)
+			found, known := reconcile(ctx, ex, t, call)
 			if !known {
 				return func(ctx context.Context) error {
-					return markUnknown(ctx, ex, id, out.Reason, tool.PartialResult(err))
+					return markUnknown(ctx, ex, id, found.Reason, tool.PartialResult(err))
 				}
 			}
-			if out.Verdict == tool.Done {
-				return func(ctx context.Context) error { return recordOutcome(ctx, ex, id, Succeeded(out.Result)) }
+			if found.Verdict == tool.Done {
+				return func(ctx context.Context) error { return recordOutcome(ctx, ex, id, Succeeded(found.Result)) }
 			}
 		case !tool.IsTransient(err):
 			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }

@@ -18,6 +18,7 @@ type Execution struct {
 	Mark       string   // for a run that it starts (run.Input.Mark)
 	Earlier    []string // runs whose waiting calls the user gives up by starting this one
 	sink       Sink
+	Unread     bool // nobody reads the updates
 	MustCommit bool // what is to be committed is known nowhere else: wait for a store that is down
 	Counted    bool // this attempt is counted in the run's document (LoadCounted)
 	Progressed bool // a step was made by this execution, so handing over makes progress
@@ -33,10 +34,12 @@ type Execution struct {
 
 // NewExecution returns this process's hold on the run, with nothing read yet. The sink may be nil.
 func (l *Env) NewExecution(runID string, emit Sink) *Execution {
-	if emit == nil {
+	unread := emit == nil
+	if unread {
 		emit = func(Update) {}
 	}
-	return &Execution{Env: l, ID: runID, Owner: run.NewID(l.Random), sink: emit, Docs: map[string]store.Doc{}}
+	return &Execution{Env: l, ID: runID, Owner: run.NewID(l.Random), sink: emit, Unread: unread,
+		Docs: map[string]store.Doc{}}
 }
 
 // Now returns the time by the store's clock, or an earlier one where the store's last answer was long in coming: the

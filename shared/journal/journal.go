@@ -50,13 +50,20 @@ type Env struct {
 // A sink must not block for long, and it cannot stop the run.
 type Sink func(Update)
 
-// Update is what a reader of a moving run gets: a status, a piece of the model's text, or an action in its present
-// state.
+// Update is what a reader of a moving run gets: a status, a piece of the model's text, an action in its present state,
+// or a piece of a call's output.
 type Update struct {
 	RunID, ThreadID string
 	Status          run.Status
 	Delta           string
 	Action          *run.ActionView
+	Output          *Output
+}
+
+// Output is a piece of what a call prints while it is carried out. It is not stored.
+type Output struct {
+	ActionID string
+	Text     string
 }
 
 // Bounds of the journal.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -311,12 +312,16 @@ func (t *Tool) Prepares() bool { return t.prepare != nil }
 // Prepare creates the handle of the call.
 func (t *Tool) Prepare(ctx context.Context, c Call) (_ string, err error) {
 	defer t.recoverPanic(&err, false)
+	c.Output = io.Discard
 	return t.prepare(ctx, c)
 }
 
 // Execute carries the call out. Its arguments must come from Normalize.
 func (t *Tool) Execute(ctx context.Context, c Call) (_ json.RawMessage, err error) {
 	defer t.recoverPanic(&err, t.SideEffect)
+	if c.Output == nil {
+		c.Output = io.Discard
+	}
 	result, err := t.execute(ctx, c)
 	if t.SideEffect && errors.As(err, &unread{}) {
 		return unreadableResult(err), nil
@@ -331,6 +336,7 @@ func (t *Tool) Reconcile(ctx context.Context, c Call) (_ Outcome, err error) {
 	if t.reconcile == nil {
 		return Outcome{Verdict: Unknown, Reason: "This tool cannot tell whether it was carried out."}, nil
 	}
+	c.Output = io.Discard
 	return t.reconcile(ctx, c)
 }
 

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -108,6 +109,11 @@ type Call struct {
 	Args     json.RawMessage // canonical, as approved
 	Handle   string          // the result of Prepare, stored before Execute; empty if the tool has no Prepare
 	Place    Place           // where the call was approved to act; zero if the tool has no Place
+	// Output takes what the call prints while Execute works, such as a command's output; it is never nil. Whoever
+	// follows the run reads it as it comes: the first 64 KiB of a call, in pieces. It is neither stored nor logged, and
+	// the model does not see it unless Execute returns it. Write never waits for a reader and never fails; what is
+	// written after Execute has returned is ignored. It may be used by several goroutines.
+	Output io.Writer
 }
 
 // Place is where a call acts: an account, a host. The server sets it, never the model. It is shown with the arguments

@@ -10,6 +10,10 @@ import { ask, hurry, over, watch } from './run.js';
 import { asked } from './session.js';
 import { actionState, runWords, toolIcon, toolName } from './words.js';
 
+/** plain returns a text with its control and direction characters, but for tabs and ends of lines, made visible. @param {string} text */
+const plain = (text) => text.replaceAll('\r\n', '\n').replace(/[^\P{C}\t\n]|[\u2028\u2029]/gu,
+  (c) => `[U+${/** @type {number} */ (c.codePointAt(0)).toString(16).toUpperCase().padStart(4, '0')}]`);
+
 export class Live {
   runId = '';
   threadId = '';
@@ -20,6 +24,7 @@ export class Live {
   /** @type {Map<string, any>} */ #actions = new Map();
   /** @type {Map<string, any>} by action */ #approvals = new Map();
   /** @type {Map<string, HTMLElement>} */ #cards = new Map();
+  /** @type {Map<string, HTMLElement>} what each action has printed */ #outputs = new Map();
   #last = 0; // number of the last event applied
   #message = '';
   #stop = new AbortController();
@@ -92,6 +97,7 @@ export class Live {
       status: (status) => this.#enter(status),
       delta: (text) => this.#show(() => { this.#text += text; }),
       action: (a) => this.#show(() => this.#take(a)),
+      output: (id, text) => this.#show(() => this.#print(id, text)),
       state: (run) => this.#show(() => this.#state(run)),
       event: (e) => this.#show(() => this.#event(e)),
       lost: (err) => this.#lost === (err?.message ?? '') || this.#show(() => { this.#lost = err?.message ?? ''; }),
@@ -125,6 +131,15 @@ export class Live {
     if (!known || a.updatedAt >= known.updatedAt) this.#actions.set(a.actionId, a);
   }
 
+  // print shows a piece of an action's output, as text and with nothing in it hidden, and follows it to its end.
+  #print(id, text) {
+    const node = this.#outputs.get(id) ?? el('pre', { class: 'action-output', tabindex: 0, role: 'log', 'aria-label': 'What it prints' });
+    this.#outputs.set(id, node);
+    const atEnd = node.scrollHeight - node.scrollTop - node.clientHeight < 24;
+    node.append(plain(text));
+    if (atEnd) node.scrollTop = node.scrollHeight;
+  }
+
   #enter(status) {
     if (status === this.status) return;
     this.status = status;
@@ -146,7 +161,7 @@ export class Live {
     this.node.dataset.run = this.runId;
     this.#words.hidden = !this.#text.trim() || this.over;
     this.#words.textContent = this.#text.trim();
-    arrange(this.#list, [...this.#actions.values()].map((a) => this.#action(a)));
+    arrange(this.#list, [...this.#actions.values()].flatMap((a) => [this.#action(a), this.#outputs.get(a.actionId)].filter((n) => n !== undefined)));
     this.#renderFoot();
   }
 

@@ -17,6 +17,7 @@ export const over = (status) => status === 'completed' || status === 'failed';
  * @property {(status: string) => void} [status]
  * @property {(text: string) => void} [delta]
  * @property {(action: any) => void} [action]
+ * @property {(actionId: string, text: string) => void} [output] a piece of what an action prints
  * @property {(run: any) => void} state the current run
  * @property {(event: any) => void} [event] a numbered event
  * @property {(err: Error|null) => void} lost the line is cut, or there again
@@ -64,6 +65,7 @@ function take(line, note) {
   if (line.type === 'status') note.status(line.status);
   if (line.type === 'delta') note.delta(line.delta);
   if (line.type === 'action') note.action(line.action);
+  if (line.type === 'output') note.output?.(line.actionId, line.text);
   if (line.result) note.state(line.result);
 }
 

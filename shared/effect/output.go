@@ -1,0 +1,130 @@
+package effect
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/journal"
+)
+
+// The bounds of a call's output.
+const (
+	maxPiece   = 4 << 10                // bytes of one update
+	pieceEvery = 100 * time.Millisecond // at least this lies between two updates while the call is carried out
+	outputCut  = "\n[More was printed than can be shown.]\n"
+)
+
+// output is a call's tool.Call.Output: it passes the first maxOutput bytes on to the run's reader, in pieces, as fast
+// as a reader can follow and without holding up the tool.
+type output struct {
+	ex     *journal.Execution
+	id     string        // the action's
+	wake   chan struct{} // there is something to send
+	stop   context.CancelFunc
+	closed chan struct{} // nothing is sent any more
+
+	mu      sync.Mutex
+	pending []byte
+	left    int // bytes that may still be written
+	over    bool
+}
+
+// openOutput returns the output of an action, which the caller must close before the run moves on.
+func openOutput(ex *journal.Execution, id string) *output {
+	ctx, stop := context.WithCancel(context.Background())
+	o := &output{ex: ex, id: id, wake: make(chan struct{}, 1), stop: stop, closed: make(chan struct{}),
+		left: maxOutput}
+	if ex.Unread {
+		o.over = true
+		close(o.closed)
+		return o
+	}
+	go o.pass(ctx)
+	return o
+}
+
+// Write implements [io.Writer].
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := len(b)
+	if o.over || n == 0 {
+		return n, nil
+	}
+	if n > o.left {
+		b, o.over = b[:o.left], true
+	}
+	o.left -= len(b)
+	o.pending = append(o.pending, b...)
+	if o.over {
+		o.pending = append(o.pending[:whole(o.pending)], outputCut...)
+	}
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+	return n, nil
+}
+
+// Close sends what is left, and has everything ignored that is written later.
+func (o *output) Close() {
+	o.mu.Lock()
+	o.over = true
+	o.mu.Unlock()
+	o.stop()
+	<-o.closed
+}
+
+// pass sends a piece whenever there is something, until ctx ends, and then the rest.
+func (o *output) pass(ctx context.Context) {
+	defer close(o.closed)
+	for {
+		select {
+		case <-o.wake:
+			for o.send(false) && o.ex.Sleep(ctx, pieceEvery) == nil {
+			}
+		case <-ctx.Done():
+			for o.send(true) {
+			}
+			return
+		}
+	}
+}
+
+// send sends one piece, and reports whether there was one. Before the end, a character that is not whole yet is kept
+// for the next.
+func (o *output) send(last bool) bool {
+	o.mu.Lock()
+	n := min(len(o.pending), maxPiece)
+	if !last || n < len(o.pending) {
+		n = whole(o.pending[:n])
+	}
+	piece := strings.ToValidUTF8(string(o.pending[:n]), "\uFFFD")
+	if len(piece) > maxPiece { // a replacement is longer than what it replaces
+		n /= 3
+		piece = strings.ToValidUTF8(string(o.pending[:n]), "\uFFFD")
+	}
+	o.pending = o.pending[n:]
+	o.mu.Unlock()
+	if piece == "" {
+		return false
+	}
+	o.ex.Notify(journal.Update{Output: &journal.Output{ActionID: o.id, Text: piece}})
+	return true
+}
+
+// whole returns how many bytes of b are left without the beginning of a character at its end.
+func whole(b []byte) int {
+	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+		if utf8.RuneStart(b[len(b)-i]) {
+			if !utf8.FullRune(b[len(b)-i:]) {
+				return len(b) - i
+			}
+			break
+		}
+	}
+	return len(b)
+}
