@@ -31,6 +31,7 @@ class Conversation {
   /** @type {Map<number, HTMLElement>} */ #bubbles = new Map();
   /** @type {Set<Live>} */ #lives = new Set();
   #before = 0;
+  #refusal = false; // the error is about a request that was refused
   #list = el('ol', { class: 'messages' });
   #earlier = button('Show earlier messages', () => this.#load(this.#before), 'quiet-button', { hidden: true });
   #scroll = el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Messages' });
@@ -104,7 +105,7 @@ class Conversation {
   }
 
   async #load(before = 0) {
-    trouble(this.#error);
+    if (!this.#refusal) trouble(this.#error); // the end of an earlier run says nothing about a request that was refused
     try {
       const page = await call('GET', `/api/agent/threads/${encodeURIComponent(this.threadId)}/messages?limit=50${before ? `&before=${before}` : ''}`, { signal: this.signal });
       this.#merge(page.messages, page.before ?? 0);
@@ -179,6 +180,7 @@ class Conversation {
       this.#lives.delete(live);
       if (!this.#prompt.value) this.#prompt.value = live.question?.prompt ?? '';
       drafts.set(this.threadId, this.#prompt.value);
+      this.#refusal = true;
       trouble(this.#error, err);
       if (err.status === 404 && this.threadId) this.#error.append(button('New conversation', () => this.#anew(), 'small'));
     }
@@ -196,6 +198,7 @@ class Conversation {
     submit.preventDefault();
     const prompt = this.#prompt.value;
     if (!prompt.trim() || this.#sending()) return;
+    this.#refusal = false;
     trouble(this.#error);
     this.#prompt.value = '';
     drafts.set(this.threadId, undefined);
