@@ -34,11 +34,12 @@ func (ex *Execution) Publish(ctx context.Context) {
 }
 
 // Claim makes sure, durably, that this process holds the run for at least need, or for a lease's period: a longer step
-// renews it (see [HoldRun]).
+// renews it (see [HoldRun]). It goes by the later estimate of the time, as [Hold.Lapsed] does: a step whose lease
+// that one takes for lapsed would be tried for ever.
 func (ex *Execution) Claim(ctx context.Context, need time.Duration) error {
 	need = min(need, ex.LeasePeriod)
 	mine := func(r run.Run) bool {
-		return r.Lease.Owner == ex.Owner && r.Lease.Until.Sub(ex.Now()) >= need
+		return r.Lease.Owner == ex.Owner && r.Lease.Until.Sub(latest(ex)) >= need
 	}
 	if mine(ex.Run) {
 		return nil

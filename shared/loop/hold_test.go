@@ -506,6 +506,37 @@ func zombieDoesNotAct(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
+// TestALapsedLeaseIsRenewed has the answer to the commit of the model's turn come when the lease that it took is over.
+// The process must not try the call for ever, and commit nothing.
+func TestALapsedLeaseIsRenewed(t *testing.T) { onEachStore(t, lapsedLeaseIsRenewed) }
+
+func lapsedLeaseIsRenewed(t *testing.T, open func(testing.TB) *env) {
+	for _, name := range []string{"lookup", "long"} {
+		w := open(t)
+		w.settle = []string{"not_done"}
+		w.long(false, func(context.Context, tool.Call) error { return nil })
+		asked, late, looks := &asked{tool: name}, false, 0
+		w.loop.Model = asked
+		w.loop.Store = faulty.Wrap(w.store, faulty.Commits(faulty.After(func(*faulty.Call) {
+			if asked.n == 1 && !late {
+				late = true
+				w.tick(76 * time.Second)
+			}
+		})))
+		clock := w.loop.Now
+		w.loop.Now = func() time.Time {
+			if looks++; looks > 10_000 {
+				t.Fatalf("%s is tried for ever", name)
+			}
+			return clock()
+		}
+		v, err := w.start()
+		if err != nil || !late || v.Status != run.Completed || v.Actions[0].ExecutionStatus != run.Succeeded {
+			t.Errorf("%s: %v %+v, late: %t", name, err, v, late)
+		}
+	}
+}
+
 // hasIntent reports whether the commit has an audit entry of an intent.
 func hasIntent(writes []store.Write) bool {
 	return slices.ContainsFunc(writes, func(w store.Write) bool {

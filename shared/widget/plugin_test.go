@@ -57,9 +57,8 @@ register('data:text/javascript,' + encodeURIComponent(` + "`" + `export async fu
 const say = (what, value) => console.log(JSON.stringify({ what, value }));
 const { parseAction, compileAction, parseContract, compileContract } = await import('@jay-framework/compiler-jay-html');
 const read = (name) => fs.readFileSync(plugin + '/' + name, 'utf8');
-const same = (name, made) =
-	> say(name, made.validations.length ? made.validations.join('; ') : made.val === read(name +
-	'.d.ts') ? 'as it is' : 'its types are others:\n' + made.val);
+const same = (name, made) => say(name, made.validations.length ? made.validations.join('; ') :
+  made.val === read(name + '.d.ts') ? 'as it is' : 'its types are others:\n' + made.val);
 const contract = 'gemini-chat.jay-contract';
 const tags = parseContract(read(contract), contract);
 same(contract, { validations: tags.validations, val: (await compileContract(tags, contract, {})).val });
@@ -80,8 +79,8 @@ say('submitToolResults', await actions.submitToolResults.handler({ ...input, res
 say('askAgent', await actions.askAgent.handler({ method: 'GET', path: '/api/agent/runs/run-1', body: { x: 1 } },
 	agent));
 for (const path of ['/api/agent/runs/../threads', '/api/agent/threads', '/api/agent/runs/a/cancel']) {
-  try { say(path, await actions.askAgent.handler({ method: 'GET', path }, agent)); } catch (err) {
-	say(path, err.code); }
+  try { say(path, await actions.askAgent.handler({ method: 'GET', path }, agent)); }
+  catch (err) { say(path, err.code); }
 }
 say('names', [actions.sendMessage, actions.submitToolResults, actions.askAgent].map((a) => a.actionName).join(' '));
 `
