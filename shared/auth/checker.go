@@ -3,6 +3,8 @@ package auth
 import (
 	"context"
 	"crypto"
+	"crypto/rsa"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -27,6 +29,7 @@ type checker struct {
 	keys     *keyring
 	audience string // empty if the platform has compared it
 	now      func() time.Time
+	seen     memory
 }
 
 func newChecker(issuer, audience string, client *http.Client, now func() time.Time) (*checker, error) {
@@ -51,22 +54,39 @@ func (c *checker) verify(ctx context.Context, raw string) (got claims, err error
 			got, err = claims{}, errInvalid()
 		}
 	}()
+	hash := sha256.Sum256([]byte(raw))
+	if seen, ok := c.seen.recall(hash, c.now()); ok {
+		key, err := c.key(ctx, seen.keyID)
+		if err != nil {
+			return claims{}, err
+		}
+		if key.Equal(seen.key) {
+			return seen.claims, c.checkClaims(seen.claims)
+		}
+	}
 	head, _, signature, ok := split(raw)
 	var h header
 	if !ok || len(signature) == 0 || json.Unmarshal(head, &h) != nil || !h.usable() {
 		return claims{}, unauthenticated("This is not an ID token signed with RS256.")
 	}
-	key, err := c.keys.key(ctx, h.KeyID)
-	if errors.Is(err, errUnknownKey) {
-		return claims{}, errInvalid()
-	}
+	key, err := c.key(ctx, h.KeyID)
 	if err != nil {
 		return claims{}, err
 	}
 	if got, err = c.signed(ctx, raw, key); err != nil {
 		return claims{}, err
 	}
+	c.seen.remember(hash, verified{h.KeyID, key, got, c.now().Add(seenFor)})
 	return got, c.checkClaims(got)
+}
+
+// key returns the issuer's key with the id.
+func (c *checker) key(ctx context.Context, id string) (*rsa.PublicKey, error) {
+	key, err := c.keys.key(ctx, id)
+	if errors.Is(err, errUnknownKey) {
+		return nil, errInvalid()
+	}
+	return key, err
 }
 
 // signed checks the token by go-oidc with the key that its header names. It does not use go-oidc's own key set, which
