@@ -61,10 +61,11 @@ var may = map[string]string{
 	"shared/records": "shared/run shared/audit shared/document shared/fault shared/policy " +
 		"shared/store shared/strictjson",
 	"shared/schema":          "shared/clip shared/fault shared/strictjson",
-	"shared/store/embedded":  "shared/store",
-	"shared/store/memory":    "shared/store",
+	"shared/store/embedded":  "shared/store shared/store/watch",
+	"shared/store/memory":    "shared/store shared/store/watch",
 	"shared/store/firestore": "shared/store",
 	"shared/store/storetest": "shared/store",
+	"shared/store/watch":     "shared/store",
 	"shared/strictjson":      "shared/clip shared/fault",
 	"shared/strictyaml":      "shared/clip shared/strictjson",
 	"shared/timezone":        "shared/fault",

@@ -1,7 +1,7 @@
-// Package store is the port to the document store: reads by path, the few queries named in [Indexes], and Commit, which
-// applies several writes atomically. The port is as strict as Firestore (and no stricter), so that a second backend
-// (shared/store/embedded, one SQLite file) cannot accept what the first (shared/store/firestore) would refuse;
-// storetest runs the same tests against both.
+// Package store is the port to the document store: reads by path, the few queries named in [Indexes], Commit, which
+// applies several writes atomically, and Watch, which tells of a document's changes. The port is as strict as Firestore
+// (and no stricter), so that a second backend (shared/store/embedded, one SQLite file) cannot accept what the first
+// (shared/store/firestore) would refuse; storetest runs the same tests against both.
 //
 // A document has a path ("runs/abc", "runs/abc/events/000001"), a few typed Fields (the only ones that a query can
 // use), and Data: JSON, stored byte for byte. There are no interactive transactions: a transition reads, decides, and
@@ -11,6 +11,7 @@ package store
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 )
 
@@ -155,5 +156,12 @@ type Store interface {
 	// ErrUnavailable or ctx's own error, all writes may have been applied or none. It is an error to write one path
 	// twice.
 	Commit(ctx context.Context, writes ...Write) ([]time.Time, error)
+	// Watch returns the document as it is, be it missing, and then each newer state, until ctx ends, which is no error.
+	// States that follow each other faster than they are taken are left out, the newest never; none comes twice or
+	// after a newer one. A lost connection is made again, and what was missed meanwhile is delivered. An error ends the
+	// sequence and means that trying again will not help: [ErrBadPath], a closed store, a permission that is missing.
+	// While the document does not change, watching costs no read. Each use of the sequence watches anew.
+	Watch(ctx context.Context, path string) iter.Seq2[Doc, error]
+	// Close closes the store. What watches it ends with an error.
 	Close() error
 }

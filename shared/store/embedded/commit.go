@@ -34,6 +34,7 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time,
 	versions, err := s.commitIn(ctx, tx, writes)
 	if err == nil {
 		err = tx.Commit()
+		s.watchers.Committed(writes) // after an error, too: the commit may have been applied
 	}
 	if err == nil {
 		return versions, nil

@@ -20,6 +20,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/watch"
 )
 
 const (
@@ -43,6 +44,11 @@ type Store struct {
 	update   *sql.Stmt
 	remove   *sql.Stmt
 	removeAt *sql.Stmt
+
+	watchers    watch.Hub
+	elsewhere   elsewhere
+	dataVersion *sql.Stmt
+	versions    *sql.Stmt
 }
 
 var _ store.Store = (*Store)(nil)
@@ -72,7 +78,8 @@ func Open(dir string, now func() time.Time) (*Store, error) {
 	if err != nil {
 		return nil, closing(err, writer)
 	}
-	return start(&Store{now: now, writer: writer, reader: reader})
+	return start(&Store{now: now, writer: writer, reader: reader,
+		elsewhere: elsewhere{closed: make(chan struct{}), signals: map[chan struct{}]bool{}}})
 }
 
 // OpenMemory opens a store in memory that is lost when it is closed: for tests, and for requests that store nothing.
@@ -128,6 +135,8 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	s.update = stmt(s.writer, updateSQL)
 	s.remove = stmt(s.writer, removeSQL)
 	s.removeAt = stmt(s.writer, removeAtSQL)
+	s.dataVersion = stmt(s.writer, dataVersionSQL)
+	s.versions = stmt(s.reader, versionsSQL)
 	s.get = stmt(s.reader, getSQL)
 	s.queries = make(map[string]*sql.Stmt, len(store.Indexes))
 	for _, x := range store.Indexes {
@@ -136,8 +145,10 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// Close closes the store. A second Close does nothing.
+// Close closes the store, and ends what watches it with an error. A second Close does nothing.
 func (s *Store) Close() error {
+	s.elsewhere.close()
+	defer s.watchers.All()
 	err := s.writer.Close()
 	if s.reader != s.writer {
 		err = closing(err, s.reader)

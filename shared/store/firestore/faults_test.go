@@ -80,6 +80,47 @@ func (f *faulty) RunQuery(req *pb.RunQueryRequest, stream pb.Firestore_RunQueryS
 	return f.answer(stream.Context())
 }
 
+// Listen sends the document as missing once the answers are spent.
+func (f *faulty) Listen(stream pb.Firestore_ListenServer) error {
+	if err := f.answer(stream.Context()); err != nil {
+		return err
+	}
+	for _, change := range []*pb.TargetChange{{TargetChangeType: pb.TargetChange_ADD, TargetIds: []int32{1}},
+		{TargetChangeType: pb.TargetChange_CURRENT, TargetIds: []int32{1}}, {ReadTime: timestamppb.Now()}} {
+		res := &pb.ListenResponse{ResponseType: &pb.ListenResponse_TargetChange{TargetChange: change}}
+		if err := stream.Send(res); err != nil {
+			return err
+		}
+	}
+	<-stream.Context().Done()
+	return nil
+}
+
+// A listener that the server ends is opened anew, unless that would not help.
+func TestListenerFaults(t *testing.T) {
+	for code, again := range map[codes.Code]bool{codes.Unavailable: true, codes.Internal: true, codes.Aborted: true,
+		codes.ResourceExhausted: true, codes.PermissionDenied: false, codes.InvalidArgument: false,
+		codes.NotFound: false} {
+		t.Run(code.String(), func(t *testing.T) {
+			f, st := serve(t, fails(code), fails(code), nil)
+			states := 0
+			for d, err := range st.Watch(t.Context(), "runs/a") {
+				states++
+				if again && (err != nil || d.Exists() || f.restart() != 3) || !again && f.restart() != 1 {
+					t.Errorf("%+v, %v", d, err)
+				}
+				if !again {
+					check(t, "watch", err, errOther)
+				}
+				break
+			}
+			if states != 1 {
+				t.Errorf("%d states", states)
+			}
+		})
+	}
+}
+
 func serve(t *testing.T, answers ...error) (*faulty, *Store) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/watch"
 )
 
 // Store implements [store.Store] in a map.
@@ -23,6 +25,8 @@ type Store struct {
 	mu   sync.Mutex
 	last time.Time // the latest version or ReadTime returned
 	docs map[string]store.Doc
+
+	watchers watch.Hub
 }
 
 var _ store.Store = (*Store)(nil)
@@ -68,6 +72,19 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time,
 	if err := ctx.Err(); err != nil {
 		return nil, store.Interrupted("commit", err)
 	}
+	versions, err := s.apply(writes)
+	if err == nil {
+		s.watchers.Committed(writes)
+	}
+	return versions, err
+}
+
+// Watch implements [store.Store].
+func (s *Store) Watch(ctx context.Context, path string) iter.Seq2[store.Doc, error] {
+	return s.watchers.Watch(ctx, path, s.Get)
+}
+
+func (s *Store) apply(writes []store.Write) ([]time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, w := range writes {

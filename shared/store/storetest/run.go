@@ -50,6 +50,12 @@ func Run(t *testing.T, open func(t testing.TB) store.Store) {
 		{"cancelled before", testCancelledBefore},
 		{"cancelled during", testCancelledDuring},
 		{"out of time", testOutOfTime},
+		{"watch", testWatch},
+		{"watch by several", testWatchSeveral},
+		{"watch while it is written", testWatchRace},
+		{"watch without reading", testWatchSlow},
+		{"watch until its context ends", testWatchEnds},
+		{"watch refused", testWatchRefused},
 		{"model", testModel},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })

@@ -15,7 +15,10 @@ type Calls struct {
 }
 
 // Counts holds the calls of each method of a store.
-type Counts struct{ Get, Query, Commit Calls }
+type Counts struct {
+	Get, Query, Commit Calls
+	Watch              Calls // a trip is a state that was delivered
+}
 
 // Counter is a store that counts its calls.
 type Counter struct {
@@ -51,6 +54,8 @@ func (c *Counter) see(ctx context.Context, call *Call, next Next) error {
 		}
 	case Query:
 		c.counts.Query.add(call.Docs)
+	case Watch:
+		c.counts.Watch.add(call.Docs)
 	case Commit:
 		written := make([]store.Doc, len(call.Versions))
 		for i := range call.Versions {

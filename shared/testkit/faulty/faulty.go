@@ -8,6 +8,7 @@ package faulty
 
 import (
 	"context"
+	"iter"
 	"sync/atomic"
 	"time"
 
@@ -22,16 +23,17 @@ const (
 	Get    Method = "get"
 	Query  Method = "query"
 	Commit Method = "commit"
+	Watch  Method = "watch" // each state that is delivered is a call
 )
 
 // Call is one call of a store. A hook may replace what goes in before it calls next, and what has come out after that.
 type Call struct {
 	Method Method
-	Paths  []string      // of a Get
+	Paths  []string      // of a Get or a Watch
 	Query  store.Query   // of a Query
 	Writes []store.Write // of a Commit
 
-	Docs     []store.Doc // read by a Get or a Query
+	Docs     []store.Doc // read by a Get or a Query, or the state that a Watch delivers
 	Versions []time.Time // of a Commit
 }
 
@@ -105,6 +107,29 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time,
 		return nil, err
 	}
 	return c.Versions, nil
+}
+
+// Watch implements [store.Store]. Each state is a call: the hooks stand around its delivery, and an error of theirs
+// ends the sequence.
+func (s *Store) Watch(ctx context.Context, path string) iter.Seq2[store.Doc, error] {
+	return func(yield func(store.Doc, error) bool) {
+		for d, err := range s.Store.Watch(ctx, path) {
+			c := &Call{Method: Watch, Paths: []string{path}}
+			failed := s.call(ctx, c, func(context.Context) error {
+				if err == nil {
+					c.Docs = []store.Doc{d}
+				}
+				return err
+			})
+			if failed != nil {
+				yield(store.Doc{}, failed)
+				return
+			}
+			if !yield(c.Docs[0], nil) {
+				return
+			}
+		}
+	}
 }
 
 // While has the store alone behind the hook while f runs.

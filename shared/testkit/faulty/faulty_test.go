@@ -173,3 +173,22 @@ func must[T any](v T, err error) T {
 	}
 	return v
 }
+
+// A hook stands around the delivery of each watched state, and its error ends the sequence.
+func TestWatch(t *testing.T) {
+	st := faulty.Count(faulty.Wrap(memory(t, frozen), faulty.Of(func(c *faulty.Call) bool {
+		return c.Method == faulty.Watch && slices.Equal(c.Paths, []string{"runs/a"})
+	}, faulty.Nth(2, faulty.Down))))
+	states := 0
+	for d, err := range st.Watch(t.Context(), "runs/a") {
+		if states++; states == 1 && (err != nil || d.Exists()) || states == 2 && !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("state %d: %+v, %v", states, d, err)
+		}
+		if states == 1 {
+			must(st.Commit(t.Context(), store.Create("runs/a", nil, nil)))
+		}
+	}
+	if got := st.Take(); states != 2 || got.Watch != (faulty.Calls{Trips: 2, Docs: 1}) || got.Get.Trips != 0 {
+		t.Fatalf("%d states, counted %+v", states, got)
+	}
+}

@@ -1,0 +1,154 @@
+package firestore
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"time"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// mostTries bounds the pause before a lost listener is opened again, to some 3 to 6 seconds.
+const mostTries = 4
+
+// Watch implements [store.Store] with a Listen RPC, which is opened anew when it is lost.
+func (s *Store) Watch(ctx context.Context, path string) iter.Seq2[store.Doc, error] {
+	return func(yield func(store.Doc, error) bool) {
+		if err := store.CheckGet([]string{path}); err != nil {
+			yield(store.Doc{}, err)
+			return
+		}
+		var last *store.Doc // what was delivered
+		for try := 1; ; try = min(try+1, mostTries) {
+			more := true
+			err := s.listen(ctx, path, func(d store.Doc) bool {
+				try = 0 // the connection is good
+				if last != nil && (d.ReadTime.Before(last.ReadTime) || d.Version.Equal(last.Version)) {
+					return true
+				}
+				last = &d
+				more = yield(d, nil)
+				return more
+			})
+			switch {
+			case !more || ctx.Err() != nil:
+				return
+			case !passing(err):
+				yield(store.Doc{}, wrap(ctx, ctx, "watch", err, false))
+				return
+			case !pause(ctx, max(try, 1)):
+				return
+			}
+		}
+	}
+}
+
+// passing reports whether a listener that ended with err may be opened anew. The server ends a good one now and then.
+func passing(err error) bool {
+	if errors.Is(err, io.EOF) {
+		return true
+	}
+	if _, ofServer := status.FromError(err); !ofServer {
+		return false
+	}
+	switch status.Code(err) {
+	case codes.Unavailable, codes.Internal, codes.ResourceExhausted, codes.DeadlineExceeded, codes.Aborted,
+		codes.Unknown:
+		return true
+	}
+	return false
+}
+
+// errStale means that the server no longer vouches for what it has sent.
+var errStale = status.Error(codes.Unavailable, "the listener must begin anew")
+
+// listen listens to the document until an error occurs or state returns false. state is called with each state of the
+// document for which the server vouches.
+func (s *Store) listen(ctx context.Context, path string, state func(store.Doc) bool) error {
+	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(ctx, s.headers.Copy()))
+	defer cancel() // ends the RPC
+	stream, err := s.client.Listen(ctx)
+	if err != nil {
+		return err
+	}
+	const target = 1
+	err = stream.Send(&pb.ListenRequest{Database: s.root, TargetChange: &pb.ListenRequest_AddTarget{
+		AddTarget: &pb.Target{TargetId: target, TargetType: &pb.Target_Documents{
+			Documents: &pb.Target_DocumentsTarget{Documents: []string{s.documentName(path)}}}}}})
+	if err != nil && !errors.Is(err, io.EOF) { // the cause of an EOF is received
+		return err
+	}
+	l := listener{path: path, doc: store.Doc{Path: path}}
+	for {
+		res, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		at, err := l.take(s, res)
+		if err != nil {
+			return err
+		}
+		if at.IsZero() {
+			continue
+		}
+		d := l.doc
+		d.ReadTime = at
+		if !state(d) {
+			return nil
+		}
+	}
+}
+
+// listener is what one Listen RPC has said of its document.
+type listener struct {
+	path    string
+	doc     store.Doc
+	current bool // the document's state at the beginning has been sent
+}
+
+// take takes a message in. The time is that at which the document was as the listener has it, or zero while the server
+// has not said so.
+func (l *listener) take(s *Store, res *pb.ListenResponse) (at time.Time, err error) {
+	switch r := res.ResponseType.(type) {
+	case *pb.ListenResponse_DocumentChange:
+		l.doc = store.Doc{Path: l.path}
+		if len(r.DocumentChange.TargetIds) > 0 {
+			l.doc, err = s.decode(r.DocumentChange.Document)
+		}
+	case *pb.ListenResponse_DocumentDelete, *pb.ListenResponse_DocumentRemove:
+		l.doc = store.Doc{Path: l.path}
+	case *pb.ListenResponse_Filter:
+		if exists := r.Filter.Count > 0; exists != l.doc.Exists() {
+			err = errStale
+		}
+	case *pb.ListenResponse_TargetChange:
+		return l.change(r.TargetChange)
+	}
+	return time.Time{}, err
+}
+
+func (l *listener) change(c *pb.TargetChange) (at time.Time, err error) {
+	switch c.TargetChangeType {
+	case pb.TargetChange_CURRENT:
+		l.current = true
+	case pb.TargetChange_RESET:
+		l.doc, l.current = store.Doc{Path: l.path}, false
+	case pb.TargetChange_REMOVE:
+		if c.Cause != nil {
+			return time.Time{}, status.ErrorProto(c.Cause)
+		}
+		return time.Time{}, errStale
+	case pb.TargetChange_NO_CHANGE:
+		if l.current && len(c.TargetIds) == 0 && c.ReadTime != nil {
+			return c.ReadTime.AsTime(), nil
+		}
+	}
+	return time.Time{}, nil
+}

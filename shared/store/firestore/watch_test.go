@@ -1,0 +1,161 @@
+package firestore_test
+
+import (
+	"crypto/rand"
+	"io"
+	"maps"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/firestore"
+	"github.com/countersign-run/countersign/shared/store/storetest"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
+)
+
+// line stands between a client and the emulator, and can be cut.
+type line struct {
+	listener net.Listener
+	to       string
+	mu       sync.Mutex
+	conns    map[net.Conn]bool
+	down     bool
+	served   sync.WaitGroup
+}
+
+func newLine(t *testing.T, to string) *line {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &line{listener: l, to: to, conns: map[net.Conn]bool{}}
+	c.served.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.served.Go(func() { c.join(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		c.cut()
+		c.served.Wait()
+	})
+	return c
+}
+
+// join carries a connection until one of its ends closes, or the line is cut.
+func (c *line) join(near net.Conn) {
+	far, err := net.Dial("tcp", c.to)
+	if err != nil {
+		far = near
+	}
+	c.mu.Lock()
+	refused := c.down || err != nil
+	c.conns[near], c.conns[far] = true, true
+	c.mu.Unlock()
+	if !refused {
+		var both sync.WaitGroup
+		for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+			both.Go(func() {
+				_, _ = io.Copy(way[0], way[1]) // it ends in an error where the line is cut
+				_ = way[0].Close()
+			})
+		}
+		both.Wait()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, _ = near.Close(), far.Close()
+	delete(c.conns, near)
+	delete(c.conns, far)
+}
+
+func (c *line) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down = true
+	for conn := range c.conns {
+		_ = conn.Close()
+	}
+}
+
+func (c *line) mend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down = false
+}
+
+func TestWatchLost(t *testing.T) {
+	host := emulators.Firestore(t)
+	project := "demo-" + strings.ToLower(rand.Text())
+	between := newLine(t, host)
+	connect := func(host string) *firestore.Store {
+		t.Setenv("FIRESTORE_EMULATOR_HOST", host)
+		st, err := firestore.Open(t.Context(), project, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := st.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return st
+	}
+	storetest.RunLost(t, connect(between.listener.Addr().String()), connect(host), between.cut, between.mend)
+}
+
+// Watching is one RPC, however often the document changes, and none while it does not.
+func TestWatchRoundTrips(t *testing.T) {
+	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
+	wire := &rpcs{calls: map[string]int{}}
+	st := open(t, wire.options()...)
+	version := time.Time{}
+	states := 0
+	for d, err := range st.Watch(t.Context(), "runs/a") {
+		if err != nil || !d.Version.Equal(version) {
+			t.Fatal(d.Version, err)
+		}
+		if states++; states == 5 {
+			break
+		}
+		write := store.Update("runs/a", version, nil, nil)
+		if !d.Exists() {
+			write = store.Create("runs/a", nil, nil)
+		}
+		v, err := st.Commit(t.Context(), write)
+		if err != nil {
+			t.Fatal(err)
+		}
+		version = v[0]
+	}
+	if got, want := wire.take(), map[string]int{"Listen": 1, "Commit": 4}; !maps.Equal(got, want) {
+		t.Fatalf("sent %v, want %v", got, want)
+	}
+}
+
+// A closed store is not watched on.
+func TestWatchClosed(t *testing.T) {
+	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
+	st := open(t)
+	var all []error
+	for _, err := range st.Watch(t.Context(), "runs/a") {
+		if all = append(all, err); err == nil {
+			if err := st.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(all) != 2 || all[1] == nil {
+		t.Fatalf("the watch of a store that was closed gave %v", all)
+	}
+}
