@@ -149,7 +149,7 @@ func Response(a *run.Action) model.Response {
 // confirmedResult returns the result of a call that the user says was carried out, with what it returned before its
 // outcome was lost, if anything.
 func confirmedResult(partial json.RawMessage) json.RawMessage {
-	said := strictjson.JSONString("The user confirmed that it was done.")
+	said := strictjson.Text("The user confirmed that it was done.")
 	if partial == nil {
 		return said
 	}
@@ -178,7 +178,7 @@ func completedResult(a *run.Action) json.RawMessage {
 		ExecutedArgs json.RawMessage `json:"executedArgs"`
 	}{result, "user", a.Args})
 	if err != nil {
-		return strictjson.JSONString("It was done, with arguments that the user changed.")
+		return strictjson.Text("It was done, with arguments that the user changed.")
 	}
 	return b
 }

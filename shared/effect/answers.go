@@ -103,7 +103,7 @@ func sameAnswer(a *run.Action, f *run.Finished) bool {
 func (a CallAnswer) Finished() *run.Finished {
 	result, err := strictjson.Marshal(a.Result) // as the store keeps it, so that the same answer is the same bytes
 	if err != nil {
-		result = strictjson.JSONString(string(a.Result))
+		result = strictjson.Text(string(a.Result))
 	}
 	if a.Error == "" {
 		f := Succeeded(result)

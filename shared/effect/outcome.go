@@ -33,7 +33,7 @@ func Succeeded(result []byte) run.Finished {
 // boundedResult returns the result, or the beginning of its text where it is longer than maxOutput.
 func boundedResult(result json.RawMessage) json.RawMessage {
 	if len(result) > maxOutput {
-		return strictjson.JSONString(clip.Text(string(result), maxOutput))
+		return strictjson.Text(clip.Text(string(result), maxOutput))
 	}
 	return result
 }

@@ -3,7 +3,9 @@ package loop_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -204,6 +206,45 @@ func TestAClientsEffectIsOnRecord(t *testing.T) {
 				i == 2 && e.Decision != string(run.ApproveOnce) || i == 3 && e.Message != outcome {
 				t.Errorf("entry %d is %+v, want %s", i+1, e, kind)
 			}
+		}
+	}
+}
+
+// TestEndedWhileItsClientSigns ends a run, by its user or by its deadline, while its client carries an approved effect
+// out: the client may have done it by then, so it is not said that it was not done.
+func TestEndedWhileItsClientSigns(t *testing.T) {
+	for why, end := range map[string]func(w *env, runID string) error{
+		"cancelled": func(w *env, runID string) error {
+			_, err := w.loop.Cancel(context.Background(), "ana", runID)
+			return err
+		},
+		"deadline": func(w *env, _ string) error {
+			w.tick(100 * time.Hour)
+			_, err := w.loop.Sweep(context.Background())
+			return err
+		},
+	} {
+		ctx, w := context.Background(), newEnv(t)
+		w.loop.Tools["sign"] = sign(t)
+		w.model.Then(script.Turn{Calls: []script.Call{{Name: "sign", Args: map[string]any{}}}})
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "sign it"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		approve(t, w, v, 1)
+		if err := errors.Join(w.deliver(ctx), end(w, v.RunID), w.deliver(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		v, _, err = w.loop.Get(ctx, "ana", v.RunID)
+		page, auditErr := w.rec.Audit(ctx, "ana", v.RunID, "", 100)
+		if err = errors.Join(err, auditErr); err != nil {
+			t.Fatal(err)
+		}
+		last := page.Entries[len(page.Entries)-1]
+		if a := v.Actions[0]; string(v.ErrorReason) != why || a.ExecutionStatus != run.UnknownState ||
+			last.Kind != audit.Outcome || last.ExecutionStatus != string(run.UnknownState) ||
+			!strings.Contains(v.Message, "not known") {
+			t.Errorf("%s: %+v, on record: %+v", why, v, last)
 		}
 	}
 }

@@ -94,6 +94,9 @@ func closeAction(tx *journal.Tx, a *run.Action, end *run.End) error {
 	if !waiting && !a.Runnable() && !a.Unasked() || a.Kind == run.KindReview && waiting {
 		return nil // it has its outcome already; an unknown one stays unknown
 	}
+	if a.WaitsForClient() && a.SideEffect {
+		return effect.LeaveUnanswered(tx, a, "The run was ended before this was answered")
+	}
 	p := &run.ErrorInfo{Class: fault.Policy, Code: run.CodeCancelled, Message: "It was not done."}
 	if end.Error != nil {
 		p = &run.ErrorInfo{Class: end.Error.Class, Code: end.Error.Code, Message: end.Error.Message}

@@ -64,7 +64,7 @@ func newTrialed(t testing.TB, w *env) *trialed {
 		t.Fatal(err)
 	}
 	w.loop.Rules.Denied = denied
-	w.loop.Tools = tool.NewSet(tool.Define(m.sendDef()), tool.Define(m.draftDef()), w.lookup())
+	w.loop.Tools = tool.NewSet(tool.Define(m.sendDef()), tool.Define(m.draftDef()), w.lookup(), remote(t), sign(t))
 	w.account = func() (tool.Place, error) {
 		if m.revoked {
 			return tool.Place{}, fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")
@@ -404,7 +404,30 @@ func (m *trialed) waiting() (out []run.Approval) {
 	for _, id := range m.witness.order {
 		if r := m.witness.runs[id]; r != nil && r.state.End == nil {
 			for _, a := range r.state.Open() {
-				out = append(out, m.witness.approvals[a.ApprovalID])
+				if ap, there := m.witness.approvals[a.ApprovalID]; there && !a.WaitsForClient() {
+					out = append(out, ap)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// clientCall is a call that waits for its client, as the client knows it.
+type clientCall struct {
+	tool.Call
+	Tool string
+}
+
+// clientCalls returns what waits for the client.
+func (m *trialed) clientCalls() (out []clientCall) {
+	for _, id := range m.witness.order {
+		if r := m.witness.runs[id]; r != nil && r.state.End == nil {
+			for _, a := range r.state.Open() {
+				if a.WaitsForClient() {
+					call := tool.Call{UID: r.uid, RunID: id, ActionID: a.ID, Args: a.Args, Place: a.Place}
+					out = append(out, clientCall{call, a.Tool})
+				}
 			}
 		}
 	}

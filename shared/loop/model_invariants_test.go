@@ -320,6 +320,8 @@ func (c *commit) before(r *watched, doc run.Run, e run.Event) {
 		c.begins(r, doc, a, e)
 	case e.Decided != nil && a != nil:
 		c.decides(r, a, e)
+	case e.Finished != nil && a != nil && a.WaitsForClient():
+		c.answered(r, doc, a, e)
 	case e.Finished != nil && a != nil && a.Execution == run.UnknownState:
 		c.broken(invariants.Unknown, "action %s was unknown and is %s without a person", a.ID, e.Finished.Execution)
 	case e.Finished != nil && a != nil && e.Finished.Error != nil:
@@ -340,6 +342,23 @@ func (c *commit) givenUp(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	case a.Runnable() && a.Decision != "" && !over &&
 		(code == fault.CodeExpired || code == "rejected" || code == "cancelled"):
 		c.broken(invariants.OwnReasons, "action %s was approved and given up: %s", a.ID, code)
+	}
+}
+
+// answered checks the end of a call that waits for its client: an answer is taken in time, and the call is given up when
+// its time is up, its user writes on, or the run is over.
+func (c *commit) answered(r *watched, doc run.Run, a *run.Action, e run.Event) {
+	late, over := !e.At.Before(a.ExpiresAt), r.state.Cancelled || !e.At.Before(doc.Deadline)
+	why := e.Finished.Error
+	switch {
+	case why == nil || why.Code == "failed":
+		if late || over {
+			c.broken(invariants.Expiry, "the answer to action %s was taken at %s, after its end at %s", a.ID, e.At,
+				a.ExpiresAt)
+		}
+	case !late && !over && !strings.HasPrefix(why.Message, "The user went on"):
+		c.broken(invariants.OwnReasons, "action %s waited for its client until %s and was given up at %s: %s", a.ID,
+			a.ExpiresAt, e.At, why.Code)
 	}
 }
 
@@ -454,7 +473,7 @@ func (c *commit) after(r *watched, doc run.Run, e run.Event) {
 		c.broken(invariants.OneAnswer, "run %s has %d turns", doc.ID, len(r.state.Turns))
 	case e.Proposed != nil && (a == nil || a.ID != run.ActionID(doc.ID, a.Turn, a.Index, a.Attempt)):
 		c.broken(invariants.OneAnswer, "action %s derives from no turn of run %s", e.ActionID, doc.ID)
-	case e.Wait != nil:
+	case e.Wait != nil && e.Wait.Kind != run.KindCall:
 		ap := c.approvals[e.Wait.ApprovalID]
 		if ap.RunID != doc.ID || ap.UID != doc.UID || ap.ActionID != e.ActionID || !bytes.Equal(ap.Args, a.Args) ||
 			ap.ArgsHash != a.ArgsHash {
@@ -548,7 +567,7 @@ func (w *witness) check() []string {
 			w.add(id, invariants.OfAction(a, len(w.effects[a.ID])))
 		}
 		for _, a := range r.state.Open() {
-			if ap := w.approvals[a.ApprovalID]; r.state.End == nil &&
+			if ap := w.approvals[a.ApprovalID]; r.state.End == nil && !a.WaitsForClient() &&
 				(ap.Status != run.ApprovalOpen || ap.RunID != id) {
 				w.broken(invariants.AwaitingOpen, "action %s waits for approval %q, which is %s", a.ID, a.ApprovalID,
 					ap.Status)
@@ -586,6 +605,16 @@ func (w *witness) settled() []string {
 		w.add(id, invariants.AtRest(r.state, r.agent == clerk))
 	}
 	return w.violations
+}
+
+// action returns an action, and the id of its run, unless its run was deleted.
+func (w *witness) action(id string) (runID string, a *run.Action) {
+	for runID, r := range w.runs {
+		if a := r.state.Action(id); a != nil {
+			return runID, a
+		}
+	}
+	return "", nil
 }
 
 // tally counts what a sequence did, so that a test of nothing is noticed.
@@ -640,6 +669,9 @@ func (w *witness) tallyAction(a *run.Action, into map[string]int) {
 		"reviewed":                 a.Decision == run.ConfirmDone || a.Decision == run.StartNew,
 		"not run":                  a.Error != nil && a.Error.Code == "not_run",
 		"denied":                   a.PolicyDecision == string(policy.Deny),
+		"answered":                 a.Kind == run.KindCall && a.Status == run.ActionCompleted,
+		"not answered":             a.Error != nil && a.Error.Code == "not_answered",
+		"signed":                   a.Tool == "sign" && a.Status == run.ActionCompleted,
 	} {
 		if is {
 			into[what]++

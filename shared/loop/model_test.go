@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
@@ -56,7 +58,8 @@ func sequencesOn(t *testing.T, w *env, n, most int) {
 		if err := m.begin(); err != nil {
 			rt.Fatal(err)
 		}
-		s := &sequence{trialed: m, most: most, keys: map[string]string{}}
+		s := &sequence{trialed: m, most: most, keys: map[string]string{},
+			answered: map[string]effect.CallAnswer{}}
 		defer s.endProcesses()
 		rt.Repeat(s.actions())
 		s.settle(rt)
@@ -64,7 +67,8 @@ func sequencesOn(t *testing.T, w *env, n, most int) {
 	})
 	t.Logf("reached: %v", reached)
 	for _, what := range []string{"started", "started on the allowlist", "started again", "completed", "unknown",
-		"rejected", "expired", "reviewed", "denied", "not run", "one of two rejected, the other done",
+		"rejected", "expired", "reviewed", "denied", "not run", "answered", "not answered", "signed",
+		"one of two rejected, the other done",
 		"one of two expired, the other done", "one of two rejected, the other expired",
 		"one of two unknown, the other answered"} {
 		if reached[what] == 0 && n >= 1000 && !testing.Short() && !t.Failed() {
@@ -96,8 +100,9 @@ type sequence struct {
 	*trialed
 	most, steps int
 	prompts     int
-	keys        map[string]string // the run that each Idempotency-Key started
-	yes         []string          // approvals that a client was told are approved
+	keys        map[string]string            // the run that each Idempotency-Key started
+	yes         []string                     // approvals that a client was told are approved
+	answered    map[string]effect.CallAnswer // answers to calls that the client was told are taken, by action
 }
 
 // actions are what may happen, each as often as its weight: little happens without the first few.
@@ -109,7 +114,8 @@ func (s *sequence) actions() map[string]func(*rapid.T) {
 		do     func(*rapid.T)
 	}{
 		{"answer", 7, s.resolve}, {"begin", 5, s.start}, {"deliver", 7, s.deliverOne}, {"call", 2, s.modelCalls},
-		{"let a process go", 3, s.zombie},
+		{"let a process go", 3, s.zombie}, {"answer a call", 3, s.answerCall},
+		{"answer a call again", 1, s.answerAgain},
 		{"pass time", 3, s.passTime}, {"outlast", 1, s.outlast}, {"sweep", 2, s.sweep}, {"provider", 2, s.provider},
 		{"begin again", 1, s.startAgain}, {"say", 1, s.modelAnswers},
 		{"answer wrongly", 1, s.resolveWrongly}, {"deliver again", 1, s.deliverAgain},
@@ -244,10 +250,13 @@ func (s *sequence) modelCalls(t *rapid.T) {
 
 // aCall draws a call that needs approval, is allowed, is denied, or is not valid.
 func (s *sequence) aCall(t *rapid.T) script.Call {
-	name := pick(t, "tool", "draft", "send", "draft", "send", "lookup")
+	name := pick(t, "tool", "draft", "send", "draft", "send", "lookup", "click", "sign")
 	text := pick(t, "text", "ten", "eleven")
-	if name == "lookup" {
+	switch name {
+	case "lookup":
 		return script.Call{Name: name, Args: json.RawMessage(`{"word":"` + text + `"}`)}
+	case "click", "sign":
+		return script.Call{Name: name, Args: json.RawMessage(`{}`)}
 	}
 	bob := script.Call{Name: name, Args: args([]string{"bob@x.org"}, text)}
 	return pick(t, "arguments", bob, bob, bob, bob,
@@ -333,6 +342,59 @@ func (s *sequence) resolveWrongly(t *rapid.T) {
 	r.ApprovalID = run.ApprovalID(run.KeyedRunID(eve, "none"), 1)
 	if _, missing := s.loop.Resolve(s.ctx, r); missing == nil || missing.Error() != err.Error() {
 		t.Fatalf("invariant 19: a stranger gets %v for what is there, and %v for what is not", err, missing)
+	}
+}
+
+// answerCall is the client, which carries out a call that waits for it, or fails to, and says so. One that it carries
+// out is carried out whether or not its answer is taken.
+func (s *sequence) answerCall(t *rapid.T) {
+	waiting := s.clientCalls()
+	if len(waiting) == 0 {
+		return
+	}
+	c := pick(t, "call", waiting...)
+	given := effect.CallAnswer{ActionID: c.ActionID, Error: "The window was closed."}
+	done := len(s.witness.effects[c.ActionID]) > 0
+	if pick(t, "done", true, true, false) || done {
+		given = effect.CallAnswer{ActionID: c.ActionID, Result: json.RawMessage(`{"ok":true}`)}
+		if c.Tool == "sign" && !done {
+			s.witness.effects[c.ActionID] = []providerCall{{c.Call, sentAs(c.Args)}}
+		}
+	}
+	l := s.life(t)
+	l.runID = c.RunID
+	l.outcome = func(_ *run.View, err error) {
+		if err == nil {
+			s.answered[c.ActionID] = given
+		}
+	}
+	s.run(l, func(ctx context.Context, p *loop.Loop) (*run.View, error) { return p.Answer(ctx, ana, c.RunID, given) })
+}
+
+// answerAgain gives an answer that was taken once more, or another one in its place, or a stranger gives it.
+func (s *sequence) answerAgain(t *rapid.T) {
+	if len(s.answered) == 0 {
+		return
+	}
+	given := s.answered[pick(t, "action", slices.Sorted(maps.Keys(s.answered))...)]
+	r, a := s.witness.action(given.ActionID)
+	if a == nil {
+		return
+	}
+	why, uid := pick(t, "why", "again", "another", "stranger"), ana
+	switch why {
+	case "another":
+		given.Result, given.Error = json.RawMessage(`{"ok":false}`), ""
+	case "stranger":
+		uid = eve
+	}
+	commits := s.witness.commits
+	_, err := s.loop.Answer(s.ctx, uid, r, given)
+	switch {
+	case why == "again" && err != nil, why == "another" && !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved),
+		why == "stranger" && !fault.Is(err, fault.Auth, fault.CodeNotFound), s.witness.commits != commits:
+		t.Fatalf("invariant 5: an answer (%s) to action %s: %v, and %d commits", why, a.ID, err,
+			s.witness.commits-commits)
 	}
 }
 
@@ -488,6 +550,10 @@ func (s *sequence) deleteThread(t *rapid.T) {
 	if err != nil && !fault.Is(err, fault.Policy, fault.CodeBusy) {
 		t.Fatalf("invariant 10: a thread cannot be deleted: %v", err)
 	}
+	maps.DeleteFunc(s.answered, func(id string, _ effect.CallAnswer) bool { // a key may start its run anew
+		_, a := s.witness.action(id)
+		return a == nil
+	})
 }
 
 // disableUser disables the user, or enables the user again, as an operator does.
@@ -520,11 +586,18 @@ func (s *sequence) settle(t *rapid.T) {
 		s.release(0, true)
 	}
 	s.next, s.trialed.settle = nil, nil
-	s.rest(time.Hour) // the lease of a later attempt is longer
+	s.rest(130 * time.Minute) // each half is longer than the lease of a later attempt, and than a client is waited for
 	report(t, append(s.witness.check(), s.witness.settled()...))
 	for _, id := range s.yes {
 		if a, there := s.witness.approvals[id]; there && a.Status == run.ApprovalOpen {
 			t.Fatalf("invariant 12: approval %s was answered and is open", id)
+		}
+	}
+	for id, given := range s.answered {
+		_, a := s.witness.action(id)
+		if f := given.Finished(); a != nil && (a.Execution != f.Execution || !bytes.Equal(a.Result, f.Result)) {
+			t.Fatalf("invariant 12: the client's answer to action %s was taken, and it is %s with %s", id, a.Execution,
+				a.Result)
 		}
 	}
 	s.redeliver(t)

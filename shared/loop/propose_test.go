@@ -200,7 +200,7 @@ func TestProposeKilledAtEveryCommit(t *testing.T) {
 }
 
 // remote is a tool that a client answers.
-func remote(t *testing.T) *tool.Tool {
+func remote(t testing.TB) *tool.Tool {
 	t.Helper()
 	r, err := tool.Remote("click", "Clicks.", json.RawMessage(`{"type":"object"}`))
 	if err != nil {
@@ -210,7 +210,7 @@ func remote(t *testing.T) *tool.Tool {
 }
 
 // sign is a side effect that a client carries out, once its user has approved it.
-func sign(t *testing.T) *tool.Tool {
+func sign(t testing.TB) *tool.Tool {
 	t.Helper()
 	s, err := tool.Declare(tool.Declaration{Name: "sign", Description: "Signs on the client's machine.",
 		SideEffect: true,

@@ -24,7 +24,12 @@ func (c *checked) status() {
 		}
 	}
 	c.add(OfState(c.state))
-	waits := len(c.state.Open())
+	waits := 0
+	for _, a := range c.state.Open() {
+		if !a.WaitsForClient() {
+			waits++
+		}
+	}
 	if c.state.End == nil && open != waits || c.state.End != nil && open > 0 {
 		c.violates(AwaitingOpen, "%d approvals are open, and %d actions wait (%s)", open, waits, c.state.Status)
 	}
@@ -94,7 +99,7 @@ func (c *checked) decisions() {
 	decided := map[string]int{}
 	asked := map[string]time.Time{}
 	for _, e := range c.events {
-		if e.Wait != nil {
+		if e.Wait != nil && e.Wait.Kind != run.KindCall {
 			asked[e.Wait.ApprovalID] = e.Wait.ExpiresAt
 			if _, ok := c.approvals[e.Wait.ApprovalID]; !ok {
 				c.violates(NoOrphan, "approval %s is waited for and is not there", e.Wait.ApprovalID)

@@ -22,7 +22,8 @@ func OfAction(a *run.Action, effects int) (found []Violation) {
 	case !a.SideEffect:
 	case a.Status == run.ActionCompleted && effects != 1 && !byPerson:
 		violates(Truth, "action %s (%s) is completed, and took place %d times", a.ID, a.Tool, effects)
-	case a.Execution == run.Intent, a.Execution == run.UnknownState, byPerson: // it may have taken place
+	// it may have taken place
+	case a.Execution == run.Intent, a.Execution == run.UnknownState, a.WaitsForClient(), byPerson:
 	case a.Status != run.ActionCompleted && effects > 0:
 		violates(Truth, "action %s (%s) is %s (%s), and took place", a.ID, a.Tool, a.Status, a.Execution)
 	}
