@@ -236,7 +236,8 @@ func FuzzRemembered(f *testing.F) {
 	w := newInternet(f)
 	good := w.sign(f, w.users, w.userClaims())
 	v := w.verifier(f, nil)
-	for _, seed := range []string{good, good + "=", good[:len(good)-1] + "_", good + "\n", " " + good, good + "." + good,
+	for _, seed := range []string{good, good + "=", good[:len(good)-1] + "_", good + "\n", " " + good,
+		good + "." + good,
 		good[1:]} {
 		f.Add(seed)
 	}

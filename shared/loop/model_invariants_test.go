@@ -345,8 +345,8 @@ func (c *commit) givenUp(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	}
 }
 
-// answered checks the end of a call that waits for its client: an answer is taken in time, and the call is given up when
-// its time is up, its user writes on, or the run is over.
+// answered checks the end of a call that waits for its client: an answer is taken in time, and the call is given up
+// when its time is up, its user writes on, or the run is over.
 func (c *commit) answered(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	late, over := !e.At.Before(a.ExpiresAt), r.state.Cancelled || !e.At.Before(doc.Deadline)
 	why := e.Finished.Error
