@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
 )
 
@@ -124,7 +125,7 @@ func replay(ctx context.Context, cfg config.Config, box *pubsub.DeadLetters, pic
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
 	for i, f := range picked {
-		if err := q.Resume(ctx, f.RunID, f.Agent); err != nil {
+		if err := q.Resume(ctx, queue.Message{RunID: f.RunID, Agent: f.Agent}); err != nil {
 			return errors.Join(fmt.Errorf("%d of %d were replayed, and then the topic did not answer: %w", i,
 				len(picked), err), box.Release(ctx, picked[i:]...))
 		}

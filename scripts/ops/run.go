@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
 )
@@ -40,7 +41,8 @@ func redrive(*flag.FlagSet) runFunc {
 		if err != nil || s.State != nil && s.State.End != nil {
 			return err
 		}
-		if err := a.Queue.Resume(ctx, args[0], r.AgentName()); err != nil {
+		if err := a.Queue.Resume(ctx,
+			queue.Message{RunID: args[0], Agent: r.AgentName(), UID: r.UID, ThreadID: r.ThreadID}); err != nil {
 			return err
 		}
 		return o.printf("a resume is published")

@@ -27,7 +27,7 @@ func TestNoAckBeforeTheRecord(t *testing.T) {
 			return
 		}
 		runID = path.Base(docs[0].Path)
-		held = w.pushBody(string(queue.Envelope(runID, "", "m1", 1, time.Now())))
+		held = w.pushBody(string(queue.Envelope(queue.Message{RunID: runID}, "m1", 1, time.Now())))
 	}})
 	if a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hello"}`); a.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s", a.Status, a.body)
@@ -36,12 +36,13 @@ func TestNoAckBeforeTheRecord(t *testing.T) {
 		t.Fatalf("while another process moves the run: %+v", held.Response)
 	}
 	w.loop.Store = faulty.Wrap(w.store, faulty.Down)
-	if a := w.pushBody(string(queue.Envelope(runID, "", "m1", 2,
+	if a := w.pushBody(string(queue.Envelope(queue.Message{RunID: runID}, "m1", 2,
 		time.Now()))); a.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("while the store is down: %s", a.Status)
 	}
 	w.loop.Store = w.store
-	if a := w.pushBody(string(queue.Envelope(runID, "", "m1", 3, time.Now()))); a.StatusCode != http.StatusNoContent {
+	if a := w.pushBody(string(queue.Envelope(queue.Message{RunID: runID}, "m1", 3,
+		time.Now()))); a.StatusCode != http.StatusNoContent {
 		t.Errorf("when nothing is left to do: %s", a.Status)
 	}
 }

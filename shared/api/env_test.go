@@ -62,7 +62,7 @@ type env struct {
 	logs   *bytes.Buffer
 
 	mu     sync.Mutex
-	queued []string
+	queued []queue.Message
 	sent   []string
 	calls  []tool.Call // of the mail tool
 }
@@ -131,10 +131,10 @@ func (s *syncWriter) Write(b []byte) (int, error) {
 	return s.w.Write(b)
 }
 
-func (w *env) Resume(_ context.Context, runID, _ string) error {
+func (w *env) Resume(_ context.Context, m queue.Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.queued = append(w.queued, runID)
+	w.queued = append(w.queued, m)
 	return nil
 }
 
@@ -254,10 +254,10 @@ func (w *env) push() {
 			w.mu.Unlock()
 			return
 		}
-		id := w.queued[0]
+		m := w.queued[0]
 		w.queued = w.queued[1:]
 		w.mu.Unlock()
-		if a := w.pushBody(string(queue.Envelope(id, "", "m1", 1, time.Now()))); a.StatusCode != http.StatusNoContent {
+		if a := w.pushBody(string(queue.Envelope(m, "m1", 1, time.Now()))); a.StatusCode != http.StatusNoContent {
 			w.t.Fatalf("push: %s %s", a.Status, a.body)
 		}
 	}

@@ -184,7 +184,7 @@ func postResume(r *request) (any, error) {
 	ctx, cancel := r.working()
 	defer cancel()
 	obs.SetRun(ctx, d.RunID)
-	_, err = r.api.Loop.Advance(ctx, d.RunID, nil)
+	_, err = r.api.Loop.Resume(ctx, d.Message, nil)
 	switch {
 	case fault.Is(err, fault.Auth, fault.CodeNotFound):
 		r.api.Log.WarnContext(ctx, "a push message names a run that is not there", "counter", "push_orphan", "runId",

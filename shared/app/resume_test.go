@@ -177,7 +177,7 @@ func TestASweepNamesTheAgent(t *testing.T) {
 		w.mail()
 		r := w.askOf("clerk")
 		w.lose()
-		if err := w.App.Queue.Resume(t.Context(), r.RunID, ""); err != nil {
+		if err := w.App.Queue.Resume(t.Context(), queue.Message{RunID: r.RunID}); err != nil {
 			t.Fatal(err)
 		}
 		w.deliver()
@@ -194,7 +194,7 @@ func TestASweepNamesTheAgent(t *testing.T) {
 		other := w.ask()
 		w.resolve(other)
 		w.lose()
-		if err := w.App.Queue.Resume(t.Context(), other.RunID, ""); err != nil {
+		if err := w.App.Queue.Resume(t.Context(), queue.Message{RunID: other.RunID}); err != nil {
 			t.Fatal(err)
 		}
 		w.deliver()

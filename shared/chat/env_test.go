@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store/memory"
@@ -34,7 +35,7 @@ type env struct {
 	core  *loop.Loop
 	chat  *chat.Chat
 	did   []string // the effects of actions, in order
-	queue []string
+	queue []queue.Message
 	fails bool // whether rate fails
 }
 
@@ -88,16 +89,16 @@ func (w *env) rate(_ context.Context, c tool.Call, in rating) (done, error) {
 }
 
 // Resume makes the env its own queue.
-func (w *env) Resume(_ context.Context, id, _ string) error {
-	w.queue = append(w.queue, id)
+func (w *env) Resume(_ context.Context, m queue.Message) error {
+	w.queue = append(w.queue, m)
 	return nil
 }
 func (w *env) Close() error { return nil }
 
 func (w *env) deliver() {
 	w.t.Helper()
-	for _, id := range w.queue {
-		if _, err := w.core.Advance(w.t.Context(), id, nil); err != nil {
+	for _, m := range w.queue {
+		if _, err := w.core.Resume(w.t.Context(), m, nil); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -3,9 +3,11 @@ package journal
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -28,9 +30,13 @@ const lateAfter = 3 * time.Minute
 // LoadCounted loads the run. A process that is killed by what it reads leaves no lease behind. So where the run comes
 // so late that an earlier process may have died of it, or was postponed before, the attempt is counted before the
 // documents are decoded. A run that comes in time, as all do except after an outage, needs no commit for this.
-func (ex *Execution) LoadCounted(ctx context.Context) error {
+//
+// What the run's later steps need of its owner and its thread is read in the same round trip where the hints say which
+// they are. Every step looks a document up by the path that the run itself names, so what wrong hints have read is not
+// found by any: they cost a round trip later, and nothing else.
+func (ex *Execution) LoadCounted(ctx context.Context, hints queue.Message) error {
 	path := document.RunPath(ex.ID)
-	if err := ex.Read(ctx, path); err != nil {
+	if err := ex.Read(ctx, append([]string{path}, hintedPaths(hints)...)...); err != nil {
 		return err
 	}
 	d := ex.Docs[path]
@@ -58,6 +64,18 @@ func (ex *Execution) LoadCounted(ctx context.Context) error {
 	ex.Docs[path], ex.Counted = d, true
 	ex.observeTime(d.Version, sent)
 	return ex.fold(ctx)
+}
+
+// hintedPaths returns the documents that the hints name. Hints that name none are left out.
+func hintedPaths(hints queue.Message) (paths []string) {
+	add := func(hint, path string) {
+		if hint != "" && !strings.Contains(hint, "/") && store.ValidPath(path) == nil {
+			paths = append(paths, path)
+		}
+	}
+	add(hints.UID, document.UserPath(hints.UID))
+	add(hints.ThreadID, document.ThreadPath(hints.ThreadID))
+	return paths
 }
 
 // postponedFields returns the fields of a run that was tried tries times: it is due later each time, and never once it

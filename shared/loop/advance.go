@@ -7,6 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/run"
 )
 
@@ -15,16 +16,21 @@ import (
 // says, never on the content of a message, so a message that is delivered twice or late finds nothing to do. A run that
 // no process can move is postponed ([Postponed]).
 func (l *Loop) Advance(ctx context.Context, runID string, emit journal.Sink) (*run.View, error) {
-	ex := l.NewExecution(runID, emit)
-	v, err := resume(ctx, ex)
+	return l.Resume(ctx, queue.Message{RunID: runID}, emit)
+}
+
+// Resume is [Loop.Advance] for the run of a message, whose hints save it a round trip.
+func (l *Loop) Resume(ctx context.Context, m queue.Message, emit journal.Sink) (*run.View, error) {
+	ex := l.NewExecution(m.RunID, emit)
+	v, err := resume(ctx, ex, m)
 	if journal.Stuck(err) && !journal.Postponed(err) {
 		return nil, ex.Postpone(ctx, err)
 	}
 	return v, err
 }
 
-func resume(ctx context.Context, ex *journal.Execution) (*run.View, error) {
-	if err := ex.LoadCounted(ctx); err != nil {
+func resume(ctx context.Context, ex *journal.Execution, hints queue.Message) (*run.View, error) {
+	if err := ex.LoadCounted(ctx, hints); err != nil {
 		return nil, err
 	}
 	if ex.Run.ID == "" {

@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
@@ -51,6 +52,8 @@ type env struct {
 	effects []string // what the provider really did
 	next    []string // how the provider behaves from now on: ok, ambiguous, lost, transient, refuse, reauth
 	settle  []string // how Reconcile answers: done, not_done, unknown, down
+
+	asked map[string]queue.Message // the newest message about each run
 }
 
 var began = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
@@ -87,7 +90,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *en
 
 // on makes the env over a store, whose clock forward sets.
 func (w *env) on(st store.Store, forward func(time.Duration)) *env {
-	w.store, w.forward = st, forward
+	w.store, w.forward, w.asked = st, forward, map[string]queue.Message{}
 	w.account = func() (tool.Place, error) { return tool.Place{}, nil }
 	w.model = script.New()
 	w.rec = &records.Records{Store: st, Now: w.clock}
@@ -135,10 +138,11 @@ func (w *env) tick(d time.Duration) {
 }
 
 // Resume makes the env its own queue.
-func (w *env) Resume(_ context.Context, runID, _ string) error {
+func (w *env) Resume(_ context.Context, m queue.Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.queue = append(w.queue, runID)
+	w.queue = append(w.queue, m.RunID)
+	w.asked[m.RunID] = m
 	return nil
 }
 
@@ -156,7 +160,9 @@ func (w *env) deliver(ctx context.Context) error {
 		w.queue = w.queue[1:]
 		w.mu.Unlock()
 		call, cancel := w.calling(ctx)
-		_, err := w.loop.Advance(call, id, nil)
+		m := w.asked[id]
+		m.RunID = id
+		_, err := w.loop.Resume(call, m, nil)
 		cancel()
 		if err != nil && !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			return err

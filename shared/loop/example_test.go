@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -19,8 +20,8 @@ import (
 // inbox is a queue that keeps the runs to be resumed in memory.
 type inbox struct{ runs []string }
 
-func (q *inbox) Resume(_ context.Context, runID, _ string) error {
-	q.runs = append(q.runs, runID)
+func (q *inbox) Resume(_ context.Context, m queue.Message) error {
+	q.runs = append(q.runs, m.RunID)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
@@ -104,12 +105,12 @@ func (m *trialed) moment() time.Time {
 }
 
 // Resume queues a message. What it tells of must have been committed before.
-func (m *trialed) Resume(ctx context.Context, runID, name string) error {
-	m.past = append(m.past, runID)
+func (m *trialed) Resume(ctx context.Context, msg queue.Message) error {
+	m.past = append(m.past, msg.RunID)
 	if p := processOf(ctx); p != nil && p.decides != "" {
 		m.witness.published(p.decides)
 	}
-	return m.env.Resume(ctx, runID, name)
+	return m.env.Resume(ctx, msg)
 }
 
 // sentAs is what the provider gets for a call.

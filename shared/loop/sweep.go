@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -53,7 +54,7 @@ func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *SweepResult) 
 	var failed []error
 	for _, d := range docs {
 		s.Due++
-		if err := l.Queue.Resume(ctx, document.ID(d), agentOf(d)); err != nil {
+		if err := l.Queue.Resume(ctx, messageAbout(d)); err != nil {
 			failed = append(failed, err)
 			continue
 		}
@@ -64,6 +65,12 @@ func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *SweepResult) 
 			errors.Join(failed...))
 	}
 	return nil
+}
+
+// messageAbout returns the message that asks for the run of the document to be moved.
+func messageAbout(d store.Doc) queue.Message {
+	f := document.RunFieldsOf(d)
+	return queue.Message{RunID: document.ID(d), Agent: agentOf(d), UID: f.UID, ThreadID: f.ThreadID}
 }
 
 // agentOf returns the name of the run's agent, or "" if the document cannot be read.
@@ -100,7 +107,7 @@ func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
 
 func (l *Loop) reclaim(ctx context.Context, runID string) (int, error) {
 	ex := l.NewExecution(runID, nil)
-	if err := ex.LoadCounted(ctx); err != nil || ex.Run.ID == "" {
+	if err := ex.LoadCounted(ctx, queue.Message{}); err != nil || ex.Run.ID == "" {
 		return 0, err
 	}
 	if ex.StepTime() == 0 {

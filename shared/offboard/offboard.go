@@ -146,7 +146,7 @@ func (u Users) cancel(ctx context.Context, uid string, w records.Unended) error 
 	if err == nil || fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		return nil
 	}
-	return errors.Join(err, u.Queue.Resume(ctx, w.RunID, ""))
+	return errors.Join(err, u.Queue.Resume(ctx, queue.Message{RunID: w.RunID}))
 }
 
 // withdrawer is a queue that can take messages back: the embedded one. Pub/Sub cannot; there resume finds no run and

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/offboard"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
@@ -28,7 +29,7 @@ func (w *deployment) delete(t *testing.T, u offboard.Users) {
 // enqueue leaves a message about the user's first run undelivered.
 func (w *deployment) enqueue(t *testing.T, uid string) {
 	t.Helper()
-	if err := w.App.Queue.Resume(t.Context(), w.runs(t, uid)[0], ""); err != nil {
+	if err := w.App.Queue.Resume(t.Context(), queue.Message{RunID: w.runs(t, uid)[0]}); err != nil {
 		t.Fatal(err)
 	}
 }

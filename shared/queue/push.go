@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -24,16 +25,21 @@ func CheckRunID(id string) error {
 	return nil
 }
 
-// AgentAttribute is the attribute of a message that has the name of the run's agent. Messages of releases before have
-// none: they are the assistant's.
-const AgentAttribute = "agent"
+// The attributes of a message. Messages of earlier releases have no agent, and are the assistant's, or no hints.
+const (
+	AgentAttribute  = "agent"
+	uidAttribute    = "uid"
+	threadAttribute = "thread"
+)
 
-// Attributes returns those of a message about a run of the agent, or nil if the agent is not known.
-func Attributes(agent string) map[string]string {
-	if agent == "" {
+// Attributes returns those of the message, without the hints that are empty, or nil if all are.
+func (m Message) Attributes() map[string]string {
+	all := map[string]string{AgentAttribute: m.Agent, uidAttribute: m.UID, threadAttribute: m.ThreadID}
+	maps.DeleteFunc(all, func(_, hint string) bool { return hint == "" })
+	if len(all) == 0 {
 		return nil
 	}
-	return map[string]string{AgentAttribute: agent}
+	return all
 }
 
 // order is the content of a message.
@@ -67,9 +73,9 @@ type message struct {
 
 // Envelope returns the push request that delivers the message to a resume function: what Pub/Sub would post, for a
 // backend that pushes on one machine. attempt counts from 1.
-func Envelope(runID, agent, messageID string, attempt int, published time.Time) []byte {
+func Envelope(m Message, messageID string, attempt int, published time.Time) []byte {
 	body, err := json.Marshal(envelope{
-		Message: &message{Attributes: Attributes(agent), Data: Body(runID), MessageID: messageID,
+		Message: &message{Attributes: m.Attributes(), Data: Body(m.RunID), MessageID: messageID,
 			PublishTime: published.UTC()},
 		Subscription:    LocalSubscription,
 		DeliveryAttempt: uint32(attempt),
@@ -85,15 +91,13 @@ const LocalSubscription = "projects/local/subscriptions/resume"
 
 // Delivery is what a push request says.
 type Delivery struct {
-	RunID string
-	// Agent is whose run it is said to be, or empty. It decides who looks at the run, and nothing else.
-	Agent   string
+	Message
 	Attempt int // counts from 1; 0 if the sender does not include it
 }
 
 // ParsePush parses a push request of the subscription, or of any subscription if that is empty. Names that Google may
-// add to the envelope are ignored, and so is every attribute but [AgentAttribute], also if it cannot be read. The data
-// must be one strict JSON object with the run id and nothing else. Errors: AuthError forbidden for another
+// add to the envelope are ignored, and so is every attribute but a [Message]'s, and each of those that cannot be read.
+// The data must be one strict JSON object with the run id and nothing else. Errors: AuthError forbidden for another
 // subscription's message; all others are ValidationErrors, which a redelivery cannot resolve.
 func ParsePush(body []byte, subscription string) (Delivery, error) {
 	if len(body) > MaxPush {
@@ -121,18 +125,19 @@ func ParsePush(body []byte, subscription string) (Delivery, error) {
 	if err != nil {
 		return Delivery{}, err
 	}
-	return Delivery{runID, agentIn(seen.Message.Attributes), int(seen.DeliveryAttempt)}, nil
+	hint := hintsIn(seen.Message.Attributes)
+	return Delivery{Message{RunID: runID, Agent: hint(AgentAttribute), UID: hint(uidAttribute),
+		ThreadID: hint(threadAttribute)}, int(seen.DeliveryAttempt)}, nil
 }
 
-// agentIn returns the agent's name among the attributes, or "".
-func agentIn(attributes []byte) string {
-	var a struct {
-		Agent string `json:"agent"` // AgentAttribute
+// hintsIn returns a function that returns the attribute with the name, or "" if there is none that can be read.
+func hintsIn(attributes []byte) func(name string) string {
+	var all map[string]any
+	_ = json.Unmarshal(attributes, &all) // hints that cannot be read are none
+	return func(name string) string {
+		hint, _ := all[name].(string)
+		return hint
 	}
-	if json.Unmarshal(attributes, &a) != nil {
-		return ""
-	}
-	return a.Agent
 }
 
 // ParseBody parses a message's data. All errors are ValidationErrors.

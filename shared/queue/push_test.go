@@ -17,29 +17,36 @@ const run = "run_0123456789abcdef"
 var seenOnTheWire = map[string]struct {
 	body    string
 	attempt int
-	agent   string
+	hints   queue.Message
 }{
 	"emulator": {`{"subscription":"projects/demo/subscriptions/resume","message":{"data":"` + b64(`{"runId":"`+run+
 		`"}`) + `","messageId":"7","message_id":"7",` +
-		`"publishTime":"2026-11-02T10:00:00.123Z","publish_time":"2026-11-02T10:00:00.123Z","attributes":{}}}`, 0, ""},
+		`"publishTime":"2026-11-02T10:00:00.123Z","publish_time":"2026-11-02T10:00:00.123Z","attributes":{}}}`, 0, queue.Message{}},
 	"Google": {`{"deliveryAttempt":5,"message":{"attributes":{"uid":"userB","googclient_schemaencoding":"JSON"},"data":"` + b64(`{"runId":"`+run+`"}`) + `",` +
-		`"messageId":"2070443601311540","message_id":"2070443601311540","orderingKey":"k","publishTime":"2021-02-26T19:13:55.749Z"},"subscription":"projects/p/subscriptions/s"}`, 5, ""},
+		`"messageId":"2070443601311540","message_id":"2070443601311540","orderingKey":"k","publishTime":"2021-02-26T19:13:55.749Z"},"subscription":"projects/p/subscriptions/s"}`, 5,
+		queue.Message{UID: "userB"}},
 	"a name that is new": {`{"message":{"data":"` + b64(` {"runId": "`+run+`"} `) +
-		`","messageId":"1","shiny":{"a":[1]}},"another":null}`, 0, ""},
-	"no message id": {`{"message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`, 0, ""},
+		`","messageId":"1","shiny":{"a":[1]}},"another":null}`, 0, queue.Message{}},
+	"no message id": {`{"message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`, 0, queue.Message{}},
 	"an agent": {`{"message":{"attributes":{"a":"b","agent":"clerk"},"data":"` + b64(`{"runId":"`+run+`"}`) +
-		`"}}`, 0, "clerk"},
+		`"}}`, 0, queue.Message{Agent: "clerk"}},
+	"all hints": {`{"message":{"attributes":{"uid":"ana","thread":"t1","agent":"clerk"},"data":"` + b64(`{"runId":"`+run+`"}`) +
+		`"}}`, 0, queue.Message{Agent: "clerk", UID: "ana", ThreadID: "t1"}},
+	"a hint that is a number beside one that is not": {`{"message":{"attributes":{"uid":1,"thread":"t1"},"data":"` +
+		b64(`{"runId":"`+run+`"}`) + `"}}`, 0, queue.Message{ThreadID: "t1"}},
 	"an agent that is a number": {`{"message":{"attributes":{"agent":1},"data":"` + b64(`{"runId":"`+run+`"}`) +
-		`"}}`, 0, ""},
+		`"}}`, 0, queue.Message{}},
 	"attributes that are a list": {`{"message":{"attributes":["agent"],"data":"` + b64(`{"runId":"`+run+`"}`) +
-		`"}}`, 0, ""},
+		`"}}`, 0, queue.Message{}},
 }
 
 func TestParsePushTakesWhatPubSubSends(t *testing.T) {
 	for name, c := range seenOnTheWire {
 		t.Run(name, func(t *testing.T) {
 			d, err := queue.ParsePush([]byte(c.body), "")
-			if err != nil || d != (queue.Delivery{RunID: run, Agent: c.agent, Attempt: c.attempt}) {
+			want := queue.Delivery{Message: c.hints, Attempt: c.attempt}
+			want.RunID = run
+			if err != nil || d != want {
 				t.Fatalf("got %+v, %v", d, err)
 			}
 		})
@@ -110,8 +117,9 @@ func TestParsePushRefuses(t *testing.T) {
 }
 
 func TestEnvelopeIsWhatParsePushReads(t *testing.T) {
-	d, err := queue.ParsePush(queue.Envelope(run, "clerk", "m1", 3, time.Unix(1_800_000_000, 0)), "")
-	if err != nil || d != (queue.Delivery{RunID: run, Agent: "clerk", Attempt: 3}) {
+	m := queue.Message{RunID: run, Agent: "clerk", UID: "ana", ThreadID: "t1"}
+	d, err := queue.ParsePush(queue.Envelope(m, "m1", 3, time.Unix(1_800_000_000, 0)), "")
+	if err != nil || d != (queue.Delivery{Message: m, Attempt: 3}) {
 		t.Fatalf("got %+v, %v", d, err)
 	}
 }
@@ -137,7 +145,7 @@ func FuzzParsePush(f *testing.F) {
 		if data := dataOf(t, body); data["runId"] != d.RunID || len(data) != 1 {
 			t.Fatalf("took %q; the standard library reads %v", d.RunID, data)
 		}
-		again, err := queue.ParsePush(queue.Envelope(d.RunID, d.Agent, "1", d.Attempt, time.Time{}), "")
+		again, err := queue.ParsePush(queue.Envelope(d.Message, "1", d.Attempt, time.Time{}), "")
 		if err != nil || again != d {
 			t.Fatalf("%+v comes back as %+v, %v", d, again, err)
 		}

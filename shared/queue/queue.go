@@ -1,7 +1,8 @@
 // Package queue delivers messages "resume this run", each at least once, possibly late, twice, and in any order. A
-// message contains a run id and nothing else, and has no authority: its receiver reads from the store what may be done.
-// Its attribute says which agent's run it is, so that each of several resume functions gets its own. Messages reach a
-// resume function as Pub/Sub push requests ([Envelope]), whichever backend sends them.
+// message contains a run id, and has no authority: its receiver reads from the store what may be done. Its attributes
+// are hints: which agent's run it is, so that each of several resume functions gets its own, and whose it is and in
+// which thread, so that its receiver can read all that it needs at once. Messages reach a resume function as Pub/Sub
+// push requests ([Envelope]), whichever backend sends them.
 package queue
 
 import (
@@ -13,17 +14,26 @@ import (
 
 // Queue is the port; its backends are shared/queue/pubsub in the cloud and shared/queue/embedded on one machine.
 type Queue interface {
-	// Resume requests that the run be resumed by a function that serves the agent with the name; an empty one is not
-	// known. When it returns nil, the message is durable.
-	Resume(ctx context.Context, runID, agent string) error
+	// Resume requests that the run be resumed by a function that serves its agent. When it returns nil, the message is
+	// durable.
+	Resume(ctx context.Context, m Message) error
 	Close() error
+}
+
+// Message asks for a run to be resumed. All but RunID are hints, each empty where the sender does not know it: what
+// rests on one is checked against the run's document first, and a wrong one costs its receiver time and nothing else.
+type Message struct {
+	RunID    string
+	Agent    string // the name of the agent that carries the run out
+	UID      string // the run's owner
+	ThreadID string // the run's thread
 }
 
 // None is the queue of a process whose runs nobody resumes: it publishes nothing.
 type None struct{}
 
 // Resume returns an error.
-func (None) Resume(context.Context, string, string) error {
+func (None) Resume(context.Context, Message) error {
 	return errors.New("queue: there is none to publish to")
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/memory"
@@ -44,7 +45,7 @@ type walk struct {
 	model     model.Model
 	loop      *loop.Loop // the process that is alive
 
-	queue   []string
+	queue   []queue.Message
 	threads []string
 	runs    map[string]string // by prompt
 	asked   []args            // by the model
@@ -82,8 +83,8 @@ func (w *walk) fault(format string, values ...any) {
 }
 
 // Resume makes the walk its own queue.
-func (w *walk) Resume(_ context.Context, runID, _ string) error {
-	w.queue = append(w.queue, runID)
+func (w *walk) Resume(_ context.Context, m queue.Message) error {
+	w.queue = append(w.queue, m)
 	return nil
 }
 
@@ -258,11 +259,11 @@ func (w *walk) deliver(ctx context.Context) {
 		return
 	}
 	i := w.r.IntN(len(w.queue))
-	id := w.queue[i]
+	m := w.queue[i]
 	if w.r.IntN(8) > 0 {
 		w.queue = slices.Delete(w.queue, i, i+1)
 	}
-	_, err := w.loop.Advance(ctx, id, nil)
+	_, err := w.loop.Resume(ctx, m, nil)
 	w.check("advance", err)
 }
 

@@ -103,9 +103,9 @@ type struckQueue struct {
 	*points
 }
 
-func (q struckQueue) Resume(ctx context.Context, runID, agent string) error {
+func (q struckQueue) Resume(ctx context.Context, m queue.Message) error {
 	defer q.around("publish")()
-	return q.Queue.Resume(ctx, runID, agent)
+	return q.Queue.Resume(ctx, m)
 }
 
 type struckModel struct {

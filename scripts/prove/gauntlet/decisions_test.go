@@ -136,7 +136,9 @@ func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
 	w := deploy(t, testkit.Options{})
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
-	push := func() error { return w.Push(w.Base)(t.Context(), queue.Envelope(r.RunID, "", "m", 1, time.Now())) }
+	push := func() error {
+		return w.Push(w.Base)(t.Context(), queue.Envelope(queue.Message{RunID: r.RunID}, "m", 1, time.Now()))
+	}
 	if err := push(); err != nil { // before the user has decided
 		t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func (s *env) envelope(kind string) (any, error) {
 		return nil, unknown("$PUSH(%s)", kind)
 	}
 	var message map[string]any
-	err := json.Unmarshal(queue.Envelope(runID, "", "1", 1, s.now()), &message)
+	err := json.Unmarshal(queue.Envelope(queue.Message{RunID: runID}, "1", 1, s.now()), &message)
 	return message, err
 }
 

@@ -82,17 +82,19 @@ func New(st store.Store, opt Options) *Queue {
 type content struct {
 	RunID     string    `json:"runId"`
 	Agent     string    `json:"agent,omitempty"`
+	UID       string    `json:"uid,omitempty"`
+	ThreadID  string    `json:"threadId,omitempty"`
 	Published time.Time `json:"published"`
 	Attempts  int       `json:"attempts"` // pushes begun so far
 }
 
 // Resume implements [queue.Queue] with one document written.
-func (q *Queue) Resume(ctx context.Context, runID, agent string) error {
-	if err := queue.CheckRunID(runID); err != nil {
+func (q *Queue) Resume(ctx context.Context, m queue.Message) error {
+	if err := queue.CheckRunID(m.RunID); err != nil {
 		return err
 	}
 	now := q.now()
-	data, err := json.Marshal(content{RunID: runID, Agent: agent, Published: now})
+	data, err := json.Marshal(content{RunID: m.RunID, Agent: m.Agent, UID: m.UID, ThreadID: m.ThreadID, Published: now})
 	if err != nil {
 		return fault.New(fault.Tool, fault.CodeInternal, "The message could not be written down.").Because(err)
 	}

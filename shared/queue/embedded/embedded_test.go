@@ -34,7 +34,7 @@ func TestBackoffIsThatOfPubSub(t *testing.T) {
 	var failures []embedded.Failure
 	q := embedded.New(newMemory(t), embedded.Options{Now: c.now, ID: counter(),
 		Failed: func(f embedded.Failure) { failures = append(failures, f) }})
-	if err := q.Resume(t.Context(), run, ""); err != nil {
+	if err := q.Resume(t.Context(), queue.Message{RunID: run}); err != nil {
 		t.Fatal(err)
 	}
 	var attempts []int
@@ -77,7 +77,7 @@ func TestAClaimHidesTheMessageUntilTheAckDeadline(t *testing.T) {
 	c, st := newClock(), newMemory(t)
 	one := embedded.New(st, embedded.Options{Now: c.now, ID: counter()})
 	other := embedded.New(st, embedded.Options{Now: c.now})
-	if err := one.Resume(t.Context(), run, ""); err != nil {
+	if err := one.Resume(t.Context(), queue.Message{RunID: run}); err != nil {
 		t.Fatal(err)
 	}
 	deliver(t, one, func(context.Context, []byte) error {
@@ -94,7 +94,7 @@ func TestAClaimHidesTheMessageUntilTheAckDeadline(t *testing.T) {
 func TestALateFailureDoesNotBringAnAcknowledgedMessageBack(t *testing.T) {
 	c, st := newClock(), newMemory(t)
 	q := embedded.New(st, embedded.Options{Now: c.now, ID: counter()})
-	if err := q.Resume(t.Context(), run, ""); err != nil {
+	if err := q.Resume(t.Context(), queue.Message{RunID: run}); err != nil {
 		t.Fatal(err)
 	}
 	deliver(t, q, func(context.Context, []byte) error {
@@ -113,7 +113,7 @@ func TestOldestFirst(t *testing.T) {
 	for i := range 20 {
 		id := fmt.Sprintf("run_%016d", i)
 		want = append(want, id)
-		if err := q.Resume(t.Context(), id, ""); err != nil {
+		if err := q.Resume(t.Context(), queue.Message{RunID: id}); err != nil {
 			t.Fatal(err)
 		}
 		c.add(time.Millisecond)
@@ -135,7 +135,7 @@ func TestAnUnreadableDocumentDoesNotHoldUpTheRest(t *testing.T) {
 		store.Create("queue/a", map[string]any{"due": c.now()}, []byte(`[]`))); err != nil {
 		t.Fatal(err)
 	}
-	if err := q.Resume(t.Context(), run, ""); err != nil {
+	if err := q.Resume(t.Context(), queue.Message{RunID: run}); err != nil {
 		t.Fatal(err)
 	}
 	var good, refused int

@@ -26,7 +26,7 @@ func TestHTTPPushPostsAsPubSubDoes(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	defer srv.Close()
-	sent := queue.Envelope(run, "", "m1", 2, time.Unix(0, 0))
+	sent := queue.Envelope(queue.Message{RunID: run}, "m1", 2, time.Unix(0, 0))
 	if err := embedded.HTTPPush(srv.URL+"/resume", token, srv.Client())(t.Context(), sent); err != nil {
 		t.Fatal(err)
 	}

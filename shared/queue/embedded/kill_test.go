@@ -24,7 +24,7 @@ func TestAKilledProcessLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	c := &clock{time.Now()}
 	q := embedded.New(openFile(t, dir), embedded.Options{Now: c.now})
-	if err := q.Resume(t.Context(), run, ""); err != nil {
+	if err := q.Resume(t.Context(), queue.Message{RunID: run}); err != nil {
 		t.Fatal(err)
 	}
 	victim := exec.Command(os.Args[0], "-test.run=^TestAKilledProcessLosesNothing$", "-test.timeout=1m")

@@ -32,7 +32,7 @@ func TestNothingIsLost(t *testing.T) {
 				asked++
 				id := fmt.Sprintf("run_%016d", asked)
 				q, _ := open()
-				if err := q.Resume(context.Background(), id, ""); err != nil {
+				if err := q.Resume(context.Background(), queue.Message{RunID: id}); err != nil {
 					t.Fatal(err)
 				}
 				owed[id] = true

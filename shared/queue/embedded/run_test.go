@@ -23,7 +23,7 @@ func TestRunWakesAtOnce(t *testing.T) {
 		start(t, q, func(context.Context, []byte) error { arrived <- time.Now(); return nil })
 		synctest.Wait() // it has looked, found nothing, and sleeps
 		asked := time.Now()
-		if err := q.Resume(t.Context(), run, ""); err != nil {
+		if err := q.Resume(t.Context(), queue.Message{RunID: run}); err != nil {
 			t.Fatal(err)
 		}
 		if late := (<-arrived).Sub(asked); late != 0 {
@@ -40,7 +40,7 @@ func TestRunPollsForOtherProcesses(t *testing.T) {
 			func(context.Context, []byte) error { arrived <- time.Now(); return nil })
 		synctest.Wait()
 		asked := time.Now()
-		if err := embedded.New(st, embedded.Options{}).Resume(t.Context(), run, ""); err != nil {
+		if err := embedded.New(st, embedded.Options{}).Resume(t.Context(), queue.Message{RunID: run}); err != nil {
 			t.Fatal(err)
 		}
 		if late := (<-arrived).Sub(asked); late > embedded.PollEvery {
@@ -61,7 +61,7 @@ func TestRunBoundsItsPushes(t *testing.T) {
 			return nil
 		})
 		for i := range 10 {
-			if err := q.Resume(t.Context(), fmt.Sprintf("run_%016d", i), ""); err != nil {
+			if err := q.Resume(t.Context(), queue.Message{RunID: fmt.Sprintf("run_%016d", i)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -86,7 +86,7 @@ func TestRunCutsOffAPushAtTheAckDeadline(t *testing.T) {
 			took <- time.Since(began)
 			return context.Cause(ctx)
 		})
-		if err := q.Resume(t.Context(), run, ""); err != nil {
+		if err := q.Resume(t.Context(), queue.Message{RunID: run}); err != nil {
 			t.Fatal(err)
 		}
 		if d := <-took; d != embedded.AckDeadline {
@@ -104,7 +104,7 @@ func TestRunDrainsABacklogWithoutPause(t *testing.T) {
 		st := newMemory(t)
 		other := embedded.New(st, embedded.Options{})
 		for i := range 250 { // more than two pages
-			if err := other.Resume(t.Context(), fmt.Sprintf("run_%016d", i), ""); err != nil {
+			if err := other.Resume(t.Context(), queue.Message{RunID: fmt.Sprintf("run_%016d", i)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -123,7 +123,7 @@ func TestRunGivesBackWhatItHasWhenItEnds(t *testing.T) {
 		c, st := newClock(), newMemory(t)
 		failed := func(f embedded.Failure) { t.Errorf("reported %+v", f) }
 		q := embedded.New(st, embedded.Options{Now: c.now, Failed: failed})
-		if err := q.Resume(t.Context(), run, ""); err != nil {
+		if err := q.Resume(t.Context(), queue.Message{RunID: run}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -151,11 +151,12 @@ func TestRunOutlivesItsStoresSilence(t *testing.T) {
 		}})
 		var pushes atomic.Int32
 		start(t, q, func(context.Context, []byte) error { pushes.Add(1); return nil })
-		if err := q.Resume(t.Context(), run, ""); err != nil {
+		if err := q.Resume(t.Context(), queue.Message{RunID: run}); err != nil {
 			t.Fatal(err)
 		}
 		cut(st)
-		if err := q.Resume(t.Context(), run, ""); !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) ||
+		if err := q.Resume(t.Context(), queue.Message{RunID: run}); !fault.Is(err, fault.Tool,
+			fault.CodeStoreUnavailable) ||
 			!errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("Resume without a store: %v", err)
 		}

@@ -39,15 +39,15 @@ func Open(ctx context.Context, projectID, topic string) (*Queue, error) {
 }
 
 // Resume implements [queue.Queue]: nil means that Pub/Sub has acknowledged the message.
-func (q *Queue) Resume(ctx context.Context, runID, agent string) error {
-	if err := queue.CheckRunID(runID); err != nil {
+func (q *Queue) Resume(ctx context.Context, m queue.Message) error {
+	if err := queue.CheckRunID(m.RunID); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishBound)
 	defer cancel()
 	_, err := q.client.Publish(ctx, &pubsubpb.PublishRequest{
 		Topic:    q.topic,
-		Messages: []*pubsubpb.PubsubMessage{{Data: queue.Body(runID), Attributes: queue.Attributes(agent)}},
+		Messages: []*pubsubpb.PubsubMessage{{Data: queue.Body(m.RunID), Attributes: m.Attributes()}},
 	})
 	if err != nil {
 		return queue.Unavailable(err)

@@ -27,7 +27,7 @@ func TestResumePublishesTheRunIDAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := open(t, "resume")
-	if err := q.Resume(t.Context(), run, ""); err != nil {
+	if err := q.Resume(t.Context(), queue.Message{RunID: run}); err != nil {
 		t.Fatal(err)
 	}
 	all := srv.Messages()
@@ -41,7 +41,7 @@ func TestResumeWithoutATopicFails(t *testing.T) {
 	srv := pstest.NewServer()
 	defer srv.Close()
 	t.Setenv("PUBSUB_EMULATOR_HOST", srv.Addr)
-	err := open(t, "nowhere").Resume(t.Context(), run, "")
+	err := open(t, "nowhere").Resume(t.Context(), queue.Message{RunID: run})
 	if !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) || strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("got %v", err)
 	}
@@ -57,7 +57,7 @@ func TestResumeEndsWithItsContextWhenNobodyAnswers(t *testing.T) {
 	q := open(t, "resume")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := q.Resume(ctx, run, ""); !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) {
+	if err := q.Resume(ctx, queue.Message{RunID: run}); !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -70,7 +70,7 @@ func TestEmulateRefusesARealProject(t *testing.T) {
 }
 
 func TestRelay(t *testing.T) {
-	sent := string(queue.Envelope(run, "", "1", 1, time.Unix(0, 0)))
+	sent := string(queue.Envelope(queue.Message{RunID: run}, "1", 1, time.Unix(0, 0)))
 	for name, c := range map[string]struct {
 		body   string
 		err    error

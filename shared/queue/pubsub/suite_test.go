@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
 	"github.com/countersign-run/countersign/shared/queue/queuetest"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
@@ -100,7 +101,7 @@ func TestEmulateAgainMovesTheSubscription(t *testing.T) {
 	if err := pubsub.Emulate(t.Context(), "demo", topic, srv.URL+"/new"); err != nil {
 		t.Fatal(err)
 	}
-	if err := open(t, topic).Resume(t.Context(), run, ""); err != nil {
+	if err := open(t, topic).Resume(t.Context(), queue.Message{RunID: run}); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -41,7 +41,7 @@ func Run(t *testing.T, s Suite) {
 	}
 	for name, test := range map[string]func(*testing.T, Suite, Backend){
 		"what is asked for arrives":                      arrives,
-		"a message names its agent":                      namesAgent,
+		"a message carries its hints":                    carriesHints,
 		"what was asked for before there was a consumer": arrivesLater,
 		"a failed push comes again":                      comesAgain,
 		"an acknowledged message comes no more":          settles,
@@ -65,21 +65,23 @@ func arrives(t *testing.T, s Suite, b Backend) {
 	in.await(t, s.Redelivers, runID(1))
 }
 
-func namesAgent(t *testing.T, s Suite, b Backend) {
+func carriesHints(t *testing.T, s Suite, b Backend) {
 	in := newInbox(nil)
-	agents := make(chan string, 100)
+	came := make(chan queue.Message, 100)
 	b.Consume(t, func(ctx context.Context, envelope []byte) error {
 		d, err := queue.ParsePush(envelope, "")
-		agents <- d.Agent
+		came <- d.Message
 		return errors.Join(err, in.push(ctx, envelope))
 	})
-	for _, agent := range []string{"clerk", ""} {
-		if err := b.Queue.Resume(t.Context(), runID(1+len(agent)), agent); err != nil {
+	for i, m := range []queue.Message{{}, {Agent: "clerk"}, {UID: "an ä/a", ThreadID: "t1"},
+		{Agent: "clerk", UID: "ana", ThreadID: "t1"}} {
+		m.RunID = runID(i + 1)
+		if err := b.Queue.Resume(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
-		in.await(t, s.Redelivers, runID(1+len(agent)))
-		if got := <-agents; got != agent {
-			t.Errorf("the agent of the message is %q, want %q", got, agent)
+		in.await(t, s.Redelivers, m.RunID)
+		if got := <-came; got != m {
+			t.Errorf("the message came as %+v, want %+v", got, m)
 		}
 	}
 }
@@ -184,7 +186,8 @@ func badRunID(t *testing.T, s Suite, b Backend) {
 	in := newInbox(nil)
 	b.Consume(t, in.push)
 	for _, id := range []string{"", "short", "../runs/0123456789", "0123456789abcdef\n", string(make([]byte, 20))} {
-		if err := b.Queue.Resume(t.Context(), id, "clerk"); err == nil || fault.As(err).Class != fault.Validation {
+		if err := b.Queue.Resume(t.Context(), queue.Message{RunID: id, Agent: "clerk"}); err == nil ||
+			fault.As(err).Class != fault.Validation {
 			t.Errorf("Resume(%q): got %v, want a ValidationError", id, err)
 		}
 	}
@@ -197,7 +200,7 @@ func badRunID(t *testing.T, s Suite, b Backend) {
 func deadContext(t *testing.T, _ Suite, b Backend) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := b.Queue.Resume(ctx, runID(1), "clerk")
+	err := b.Queue.Resume(ctx, queue.Message{RunID: runID(1), Agent: "clerk"})
 	if !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) || fault.As(err).RetryAfter <= 0 {
 		t.Fatalf("got %v, want store_unavailable and when to try again", err)
 	}
@@ -205,7 +208,7 @@ func deadContext(t *testing.T, _ Suite, b Backend) {
 
 func resume(t *testing.T, b Backend, id string) {
 	t.Helper()
-	if err := b.Queue.Resume(t.Context(), id, "clerk"); err != nil {
+	if err := b.Queue.Resume(t.Context(), queue.Message{RunID: id, Agent: "clerk"}); err != nil {
 		t.Fatal(err)
 	}
 }
