@@ -30,8 +30,8 @@ func CheckGet(paths []string) error {
 }
 
 // CheckCommit checks a commit before anything is sent. It returns [ErrTooLarge] for one over a limit, [ErrBadPath] for
-// a bad path, and [ErrInvalid] for a mistake of the program: no writes, two writes to one path, an update without a
-// version, a version that no store can have returned, a field of another type than those of [Doc], data that is not
+// a bad path, and [ErrInvalid] for a mistake of the program: no writes, two writes to one path, an update or a
+// check without a version, a version that no store can have returned, a field of another type than those of [Doc], data that is not
 // UTF-8.
 func CheckCommit(writes []Write) error {
 	if len(writes) == 0 {
@@ -64,7 +64,7 @@ func checkWrite(w Write) (size int, err error) {
 	if err := checkVersion(w); err != nil {
 		return 0, err
 	}
-	if w.Op == OpDelete {
+	if w.Op == OpDelete || w.Op == OpCheck {
 		return w.Doc.Size(), nil
 	}
 	for name, v := range w.Doc.Fields {
@@ -87,10 +87,10 @@ func checkWrite(w Write) (size int, err error) {
 func checkVersion(w Write) error {
 	v := w.Doc.Version
 	switch {
-	case w.Op != OpCreate && w.Op != OpUpdate && w.Op != OpDelete:
+	case w.Op < OpCreate || w.Op > OpCheck:
 		return fmt.Errorf("%w: an unknown operation", ErrInvalid)
-	case w.Op == OpUpdate && v.IsZero():
-		return fmt.Errorf("%w: an update without the version that was read", ErrInvalid)
+	case (w.Op == OpUpdate || w.Op == OpCheck) && v.IsZero():
+		return fmt.Errorf("%w: an update or a check without the version that was read", ErrInvalid)
 	case !v.IsZero() && (!v.Equal(v.Truncate(time.Microsecond)) || !inRange(v)):
 		return fmt.Errorf("%w: a version that the store never gave", ErrInvalid)
 	}

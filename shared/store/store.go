@@ -67,6 +67,7 @@ const (
 	OpCreate Op = iota + 1 // the document must not exist
 	OpUpdate               // the document must still have Doc.Version
 	OpDelete               // the document must still have Doc.Version; a zero Version deletes whatever is there
+	OpCheck                // the document must still have Doc.Version, and stays as it is
 )
 
 // Write is one part of a commit.
@@ -89,6 +90,12 @@ func Update(path string, version time.Time, fields map[string]any, data []byte) 
 // document whatever its version, and does nothing if there is none.
 func Delete(path string, version time.Time) Write {
 	return Write{OpDelete, Doc{Path: path, Version: version}}
+}
+
+// Check returns a Write that changes nothing: the document must still have the version. A commit rests with it on what
+// was read and is not written.
+func Check(path string, version time.Time) Write {
+	return Write{OpCheck, Doc{Path: path, Version: version}}
 }
 
 // Filter is one condition of a Query. Op is "==", or "<=" or ">=" on the field of OrderBy.
@@ -152,7 +159,7 @@ type Store interface {
 	// Query returns at most q.Limit documents in q's order.
 	Query(ctx context.Context, q Query) ([]Doc, error)
 	// Commit applies all writes or none, in one round trip, and returns each document's new version in the order of the
-	// writes (a zero time for a delete). If a precondition fails, it returns ErrConflict and nothing is applied. After
+	// writes (a zero time for a delete, the same for a check). If a precondition fails, it returns ErrConflict and nothing is applied. After
 	// ErrUnavailable or ctx's own error, all writes may have been applied or none. It is an error to write one path
 	// twice.
 	Commit(ctx context.Context, writes ...Write) ([]time.Time, error)

@@ -15,6 +15,7 @@ const (
 	createSQL   = `INSERT INTO documents (path, collection, id, version, fields, data) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 	updateSQL   = `UPDATE documents SET version = ?, fields = ?, data = ? WHERE path = ? AND version = ?`
 	removeSQL   = `DELETE FROM documents WHERE path = ?`
+	checkSQL    = `SELECT count(*) FROM documents WHERE path = ? AND version = ?`
 	removeAtSQL = `DELETE FROM documents WHERE path = ? AND version = ?`
 )
 
@@ -60,7 +61,11 @@ func (s *Store) commitIn(ctx context.Context, tx *sql.Tx, writes []store.Write) 
 		if !done {
 			return nil, fmt.Errorf("write %d: %w", i+1, store.ErrConflict)
 		}
-		if w.Op != store.OpDelete {
+		switch w.Op {
+		case store.OpDelete:
+		case store.OpCheck:
+			versions[i] = w.Doc.Version
+		default:
 			versions[i] = time.UnixMicro(version).UTC()
 		}
 	}
@@ -84,6 +89,11 @@ func (s *Store) write(ctx context.Context, tx *sql.Tx, w store.Write, version in
 		return true, err
 	case w.Op == store.OpDelete:
 		return exec(s.removeAt, d.Path, micros(d.Version))
+	}
+	if w.Op == store.OpCheck {
+		n := 0
+		err := tx.StmtContext(ctx, s.check).QueryRowContext(ctx, d.Path, micros(d.Version)).Scan(&n)
+		return n == 1, err
 	}
 	fields, err := encodeFields(d.Fields)
 	if err != nil {

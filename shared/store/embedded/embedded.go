@@ -44,6 +44,7 @@ type Store struct {
 	update   *sql.Stmt
 	remove   *sql.Stmt
 	removeAt *sql.Stmt
+	check    *sql.Stmt
 
 	watchers    watch.Hub
 	elsewhere   elsewhere
@@ -135,6 +136,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	s.update = stmt(s.writer, updateSQL)
 	s.remove = stmt(s.writer, removeSQL)
 	s.removeAt = stmt(s.writer, removeAtSQL)
+	s.check = stmt(s.writer, checkSQL)
 	s.dataVersion = stmt(s.writer, dataVersionSQL)
 	s.versions = stmt(s.reader, versionsSQL)
 	s.get = stmt(s.reader, getSQL)

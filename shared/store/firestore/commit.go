@@ -36,8 +36,14 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time,
 
 func (s *Store) write(w store.Write) (*pb.Write, error) {
 	out := &pb.Write{CurrentDocument: precondition(w)}
-	if w.Op == store.OpDelete {
+	switch w.Op {
+	case store.OpDelete:
 		out.Operation = &pb.Write_Delete{Delete: s.documentName(w.Doc.Path)}
+		return out, nil
+	case store.OpCheck:
+		// With a mask that names no field nothing is changed, and the update time stays.
+		out.Operation = &pb.Write_Update{Update: &pb.Document{Name: s.documentName(w.Doc.Path)}}
+		out.UpdateMask = &pb.DocumentMask{}
 		return out, nil
 	}
 	fields, err := encodeFields(w.Doc)
@@ -66,7 +72,11 @@ func versions(writes []store.Write, res *pb.CommitResponse) ([]time.Time, error)
 	}
 	out := make([]time.Time, len(writes))
 	for i, r := range res.GetWriteResults() {
-		if writes[i].Op == store.OpDelete {
+		switch writes[i].Op {
+		case store.OpDelete:
+			continue
+		case store.OpCheck:
+			out[i] = writes[i].Doc.Version
 			continue
 		}
 		at := r.GetUpdateTime()

@@ -95,8 +95,12 @@ func (s *Store) apply(writes []store.Write) ([]time.Time, error) {
 	s.last = s.read().Add(time.Microsecond)
 	versions := make([]time.Time, len(writes))
 	for i, w := range writes {
-		if w.Op == store.OpDelete {
+		switch w.Op {
+		case store.OpDelete:
 			delete(s.docs, w.Doc.Path)
+			continue
+		case store.OpCheck:
+			versions[i] = w.Doc.Version
 			continue
 		}
 		d, err := kept(w.Doc)

@@ -68,8 +68,11 @@ func (m *model) commit(t *rapid.T) {
 	}
 	last := m.last
 	for i, w := range writes {
-		if w.Op == store.OpDelete {
+		switch {
+		case w.Op == store.OpDelete:
 			delete(m.docs, w.Doc.Path)
+			continue
+		case w.Op == store.OpCheck && versions[i].Equal(w.Doc.Version):
 			continue
 		}
 		if !versions[i].After(last) {
@@ -90,15 +93,17 @@ func (m *model) write(t *rapid.T, path string) store.Write {
 		version = rapid.SampledFrom(append([]time.Time{time.UnixMicro(1).UTC()}, m.given[path]...)).Draw(t, "version")
 	}
 	data := []byte(rapid.SampledFrom([]string{"", "{}", `{"a": 1}`}).Draw(t, "data"))
-	right := 7
+	right := 6
 	if current.Exists() {
 		right = 2
 	}
 	switch n := rapid.IntRange(0, 9).Draw(t, "op"); {
 	case n < right:
 		return store.Create(path, drawFields(t), data)
-	case n < 8:
+	case n < 7:
 		return store.Update(path, version, drawFields(t), data)
+	case n < 8:
+		return store.Check(path, version)
 	case n < 9:
 		return store.Delete(path, version)
 	}

@@ -23,6 +23,7 @@ func Run(t *testing.T, open func(t testing.TB) store.Store) {
 		{"update that changes nothing", testUpdateSame},
 		{"update replaces fields", testUpdateReplaces},
 		{"delete", testDelete},
+		{"check", testCheck},
 		{"atomic", testAtomic},
 		{"get", testGet},
 		{"versions and read times", testTimes},

@@ -87,6 +87,29 @@ func testDelete(t *testing.T, st store.Store) {
 	}
 }
 
+// A check decides about its commit, and changes nothing: neither the document nor its version.
+func testCheck(t *testing.T, st store.Store) {
+	v := commit(t, st, store.Create("users/u", fields{"uid": "u"}, []byte(`{"n":1}`)))[0]
+	got := commit(t, st, store.Check("users/u", v), store.Create("runs/a", nil, nil))
+	if !got[0].Equal(v) || !got[1].After(v) {
+		t.Fatalf("a check of %v and a write have the versions %v", v, got)
+	}
+	if d := get(t, st, "users/u"); !d.Version.Equal(v) || string(d.Data) != `{"n":1}` || d.Fields["uid"] != "u" {
+		t.Fatalf("a check left %+v", d)
+	}
+	later := commit(t, st, store.Update("users/u", v, nil, []byte(`{"n":2}`)))[0]
+	refused(t, st, store.ErrConflict, store.Check("users/u", v), store.Create("runs/b", nil, nil))
+	refused(t, st, store.ErrConflict, store.Create("runs/b", nil, nil), store.Check("users/u", v))
+	refused(t, st, store.ErrConflict, store.Check("users/none", later), store.Create("runs/b", nil, nil))
+	commit(t, st, store.Delete("users/u", later))
+	refused(t, st, store.ErrConflict, store.Check("users/u", later), store.Create("runs/b", nil, nil))
+	if get(t, st, "runs/b").Exists() || get(t, st, "users/u").Exists() || get(t, st, "users/none").Exists() {
+		t.Fatal("a commit whose check failed has written")
+	}
+	refused(t, st, store.ErrInvalid, store.Check("users/u", time.Time{}))
+	refused(t, st, store.ErrBadPath, store.Check("users", later))
+}
+
 // If any write of a commit fails, at any position, none of the commit's writes is applied.
 func testAtomic(t *testing.T, st store.Store) {
 	v := commit(t, st, store.Create("runs/old", nil, []byte(`"old"`)), store.Create("runs/gone", nil, nil))
