@@ -177,6 +177,9 @@ func (s *server) start(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := s.app.API.Loop.GiveShards(ctx); err != nil {
+		return fmt.Errorf("what an earlier release stored could not be taken over: %w", err)
+	}
 	if _, err := s.app.API.Loop.Reclaim(ctx); err != nil {
 		return fmt.Errorf("what an earlier process left could not be taken up: %w", err)
 	}

@@ -21,7 +21,7 @@ func TestNoAckBeforeTheRecord(t *testing.T) {
 	var held answer
 	runID := ""
 	w.model.Then(script.Turn{Text: "Hello.", Hook: func(ctx context.Context, _ model.Request) {
-		docs, err := w.store.Query(ctx, store.Query{Collection: "runs", OrderBy: "due", Limit: 1})
+		docs, err := w.store.Query(ctx, store.Query{Collection: "runs", OrderBy: store.ByName, Limit: 1})
 		if err != nil || len(docs) != 1 {
 			t.Errorf("%v, %d runs", err, len(docs))
 			return

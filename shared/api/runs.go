@@ -211,6 +211,9 @@ func isForgettable(err error) bool {
 func postSweep(r *request) (any, error) {
 	ctx, cancel := r.working()
 	defer cancel()
+	if err := r.api.Loop.GiveShards(ctx); err != nil {
+		return nil, err
+	}
 	s, err := r.api.Loop.Sweep(ctx)
 	deletions, e := r.api.Records.FinishDeletions(ctx)
 	if err := errors.Join(err, e); err != nil {

@@ -121,7 +121,7 @@ func TestTheRecordNamesTheModel(t *testing.T) {
 	r := w.say("like and rate it", nil)
 	r = w.answer(r.History, chat.Result{CallID: r.Calls[0].ID, Result: "{}"})
 	w.decide(r.Calls[0].Approval, run.ApproveOnce)
-	docs, err := w.core.Store.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "at", Limit: 100})
+	docs, err := w.core.Store.Query(t.Context(), store.Query{Collection: "audit", OrderBy: store.ByName, Limit: 100})
 	if err != nil || len(docs) < 5 { // an intent and an outcome, and these and two more
 		t.Fatalf("%d entries, %v", len(docs), err)
 	}

@@ -22,9 +22,10 @@ var at = time.Date(2027, 1, 5, 10, 0, 0, 1000, time.UTC)
 // queries are all of the package's.
 func queries() []store.Query {
 	return []store.Query{
-		document.DueRuns(at, 2), document.WaitingRuns(2), document.AllRuns(2), document.RunsOf("ana", 2),
+		document.DueRuns(7, at, 2), document.WaitingRuns(7, 2), document.AllRuns(2), document.AllThreads(2),
+		document.RunsOf("ana", 2),
 		document.RunsOfThread("ana", "t", 2), document.UnendedRunsOfThread("ana", "t", 2),
-		document.ApprovalsOf("ana", "open", 2), document.ThreadsOf("ana", 2), document.Deletions(at, 2),
+		document.ApprovalsOf("ana", "open", 2), document.ThreadsOf("ana", 2), document.Deletions(7, at, 2),
 		document.DeletionsOf("ana", 2), document.AuditOf("ana", 2), document.AuditOfChain("r", 2),
 		document.AuditOfChainOf("ana", "r", 2), document.AllAudit(2), document.AllAuditHeads(2),
 		document.EndedConsents(at, 2), document.DueMessages(at, 2), document.AllMessages(2),
@@ -59,23 +60,29 @@ func TestFieldsReadBack(t *testing.T) {
 	shown := document.ThreadFields{UID: "ana", UpdatedAt: at}
 	deleting := document.ThreadFields{UID: "ana", Deleting: at}
 	commit(t, st,
-		store.Create(document.RunPath("r"), run.Map(), nil), store.Create(document.RunPath("ended"), ended.Map(), nil),
-		store.Create(document.RunPath("aside"), aside.Map(), nil),
+		store.Create(document.RunPath("r"), run.Map("r"), nil),
+		store.Create(document.RunPath("ended"), ended.Map("ended"), nil),
+		store.Create(document.RunPath("aside"), aside.Map("aside"), nil),
 		store.Create(document.ApprovalPath("r-1"), approval.Map(), nil),
 		store.Create(document.AuditPath("r", 1), entry.Map(), nil),
 		store.Create(document.AuditHeadPath("user-1"), document.AuditHeadFields(at), nil),
-		store.Create(document.ThreadPath("t"), shown.Map(), nil),
-		store.Create(document.ThreadPath("gone"), deleting.Map(), nil),
+		store.Create(document.ThreadPath("t"), shown.Map("t"), nil),
+		store.Create(document.ThreadPath("gone"), deleting.Map("gone"), nil),
 		store.Create("oauth_states/c", document.ConsentFields(at), nil),
 		store.Create("queue/m", document.MessageFields(at), nil))
 	for _, want := range []struct {
 		q     store.Query
 		paths []string
 	}{
-		{document.DueRuns(at, 9), []string{"runs/r"}},
-		{document.DueRuns(at.Add(-time.Second), 9), nil},
+		{document.DueRuns(document.Shard("r"), at, 9), []string{"runs/r"}},
+		{document.DueRuns(document.Shard("r")+1, at, 9), nil},
+		{document.DueRuns(document.Shard("r"), at.Add(-time.Second), 9), nil},
+		{document.AllRuns(9), []string{"runs/aside", "runs/ended", "runs/r"}},
+		{document.AllThreads(9), []string{"threads/gone", "threads/t"}},
+		{document.Deletions(document.Shard("gone"), at, 9), []string{"threads/gone"}},
 		{document.UnendedRunsOfThread("ana", "t", 9), []string{"runs/r", "runs/aside"}},
-		{document.WaitingRuns(9), []string{"runs/r"}},
+		{document.WaitingRuns(document.Shard("r"), 9), []string{"runs/r"}},
+		{document.WaitingRuns(document.Shard("aside"), 9), nil},
 		{document.RunsOfThread("ana", "t", 9), []string{"runs/r", "runs/ended", "runs/aside"}},
 		{document.RunsOfThread("eve", "t", 9), nil},
 		{document.ApprovalsOf("ana", "open", 9), []string{"approvals/r-1"}},
@@ -131,7 +138,7 @@ func TestPages(t *testing.T) {
 		st := memory.New(func() time.Time { return at })
 		for i := range n {
 			f := document.RunFields{UID: "ana", CreatedAt: at.Add(time.Duration(i/2) * time.Second)} // ties, too
-			commit(t, st, store.Create(document.RunPath(fmt.Sprint("r", i)), f.Map(), nil))
+			commit(t, st, store.Create(document.RunPath(fmt.Sprint("r", i)), f.Map(fmt.Sprint("r", i)), nil))
 		}
 		var ids []string
 		for d, err := range document.All(t.Context(), st, document.AllRuns(3)) {
@@ -181,6 +188,9 @@ func TestGet(t *testing.T) {
 
 func TestCursor(t *testing.T) {
 	for _, q := range queries() {
+		if q.OrderBy == store.ByName {
+			continue // no client pages through a whole collection
+		}
 		d := store.Doc{Path: q.Collection + "/abc", Fields: map[string]any{q.OrderBy: at}}
 		if q.OrderBy == "seq" {
 			d.Fields["seq"] = int64(7)

@@ -1,6 +1,9 @@
 package document
 
 import (
+	"hash/fnv"
+	"maps"
+	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/store"
@@ -17,12 +20,41 @@ const (
 	fieldRequestedAt = "requestedAt"
 	fieldDeleting    = "deleting"
 	fieldDue         = "due"
+	fieldDueShard    = "dueShard"
 	fieldTries       = "tries"
 	fieldAside       = "aside"
 	fieldSeq         = "seq"
 	fieldAt          = "at"
 	fieldExpireAt    = "expireAt"
 )
+
+// Shards is the number of parts in which the sweep finds what is due. A store takes some 500 writes a second where an
+// index grows at one end (https://firebase.google.com/docs/firestore/best-practices): all users' together, if the index
+// began with a time. Each part is such an end of its own.
+const Shards = 64
+
+// Shard returns the part of the run or thread with the id.
+func Shard(id string) int64 {
+	h := fnv.New32a()
+	h.Write([]byte(id))
+	return int64(h.Sum32() % Shards)
+}
+
+// WithShard returns the fields of a run's or thread's document with its shard. Needed is false where it has one, as all
+// have that this release stores, or is a run that has ended.
+func WithShard(d store.Doc) (fields map[string]any, needed bool) {
+	_, has := d.Fields[fieldDueShard]
+	_, due := d.Fields[fieldDue]
+	if has || !due && strings.HasPrefix(d.Path, Runs+"/") {
+		return d.Fields, false
+	}
+	fields = maps.Clone(d.Fields)
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	fields[fieldDueShard] = Shard(ID(d))
+	return fields, true
+}
 
 // RunFields are the fields of a run's document.
 type RunFields struct {
@@ -39,11 +71,11 @@ type RunFields struct {
 // ended.
 var Never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Map returns the fields as a store keeps them, without those that are zero.
-func (f RunFields) Map() map[string]any {
+// Map returns the fields of the run with the id as a store keeps them, without those that are zero.
+func (f RunFields) Map(id string) map[string]any {
 	m := map[string]any{fieldUID: f.UID, fieldThreadID: f.ThreadID, fieldStatus: f.Status, fieldCreatedAt: f.CreatedAt}
 	if !f.Due.IsZero() {
-		m[fieldDue] = f.Due
+		m[fieldDue], m[fieldDueShard] = f.Due, Shard(id)
 	}
 	if f.Tries > 0 {
 		m[fieldTries] = f.Tries
@@ -71,9 +103,9 @@ type ThreadFields struct {
 	Deleting  time.Time // when its deletion is taken up again; zero: it is not being deleted
 }
 
-// Map returns the fields as a store keeps them, without those that are zero.
-func (f ThreadFields) Map() map[string]any {
-	m := map[string]any{fieldUID: f.UID}
+// Map returns the fields of the thread with the id as a store keeps them, without those that are zero.
+func (f ThreadFields) Map(id string) map[string]any {
+	m := map[string]any{fieldUID: f.UID, fieldDueShard: Shard(id)}
 	if !f.UpdatedAt.IsZero() {
 		m[fieldUpdatedAt] = f.UpdatedAt
 	}

@@ -24,6 +24,7 @@ const (
 	Connections = "connections"  // linked accounts
 	Consents    = "oauth_states" // that users are giving
 	Queue       = "queue"        // of the embedded queue
+	Sweeps      = "sweeps"       // what sweeps remember
 )
 
 // RunPath returns the path of a run.

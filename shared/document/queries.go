@@ -6,18 +6,22 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// DueRuns returns the query of the runs that should have been looked at by a time, the longest overdue first.
-func DueRuns(by time.Time, limit int) store.Query {
-	return store.Query{Collection: Runs, Where: []store.Filter{until(fieldDue, by)}, OrderBy: fieldDue, Limit: limit}
+// DueRuns returns the query of the runs of a shard that should have been looked at by a time, the longest overdue first.
+func DueRuns(shard int64, by time.Time, limit int) store.Query {
+	return store.Query{Collection: Runs, Where: []store.Filter{inShard(shard), until(fieldDue, by)}, OrderBy: fieldDue,
+		Limit: limit}
 }
 
-// WaitingRuns returns the query of all runs that have not ended and were not put aside.
-func WaitingRuns(limit int) store.Query { return DueRuns(Never.Add(-time.Microsecond), limit) }
-
-// AllRuns returns the query of the runs of all users, oldest first.
-func AllRuns(limit int) store.Query {
-	return store.Query{Collection: Runs, OrderBy: fieldCreatedAt, Limit: limit}
+// WaitingRuns returns the query of all runs of a shard that have not ended and were not put aside.
+func WaitingRuns(shard int64, limit int) store.Query {
+	return DueRuns(shard, Never.Add(-time.Microsecond), limit)
 }
+
+// AllRuns returns the query of the runs of all users, by their ids.
+func AllRuns(limit int) store.Query { return whole(Runs, limit) }
+
+// AllThreads returns the query of the threads of all users, by their ids.
+func AllThreads(limit int) store.Query { return whole(Threads, limit) }
 
 // RunsOf returns the query of the user's runs, oldest first.
 func RunsOf(uid string, limit int) store.Query {
@@ -51,10 +55,10 @@ func ThreadsOf(uid string, limit int) store.Query {
 		Limit: limit}
 }
 
-// Deletions returns the query of the threads whose deletion should have been taken up again by a time.
-func Deletions(by time.Time, limit int) store.Query {
-	return store.Query{Collection: Threads, Where: []store.Filter{until(fieldDeleting, by)}, OrderBy: fieldDeleting,
-		Limit: limit}
+// Deletions returns the query of the threads of a shard whose deletion should have been taken up again by a time.
+func Deletions(shard int64, by time.Time, limit int) store.Query {
+	return store.Query{Collection: Threads, Where: []store.Filter{inShard(shard), until(fieldDeleting, by)},
+		OrderBy: fieldDeleting, Limit: limit}
 }
 
 // DeletionsOf returns the query of the user's threads that are being deleted.
@@ -80,16 +84,11 @@ func AuditOfChainOf(uid, chain string, limit int) store.Query {
 		OrderBy: fieldSeq, Limit: limit}
 }
 
-// AllAudit returns the query of the audit entries of all users, oldest first.
-func AllAudit(limit int) store.Query {
-	return store.Query{Collection: Audit, OrderBy: fieldAt, Limit: limit}
-}
+// AllAudit returns the query of the audit entries of all users, chain by chain.
+func AllAudit(limit int) store.Query { return whole(Audit, limit) }
 
-// AllAuditHeads returns the query of the ends of all chains that no run's document holds, the one that was moved
-// longest ago first.
-func AllAuditHeads(limit int) store.Query {
-	return store.Query{Collection: AuditHeads, OrderBy: fieldAt, Limit: limit}
-}
+// AllAuditHeads returns the query of the ends of all chains that no run's document holds.
+func AllAuditHeads(limit int) store.Query { return whole(AuditHeads, limit) }
 
 // EndedConsents returns the query of the consents that have ended by a time.
 func EndedConsents(by time.Time, limit int) store.Query {
@@ -105,6 +104,15 @@ func DueMessages(by time.Time, limit int) store.Query {
 // AllMessages returns the query of all messages of the embedded queue.
 func AllMessages(limit int) store.Query {
 	return store.Query{Collection: Queue, OrderBy: fieldDue, Limit: limit}
+}
+
+// whole returns the query of a whole collection.
+func whole(collection string, limit int) store.Query {
+	return store.Query{Collection: collection, OrderBy: store.ByName, Limit: limit}
+}
+
+func inShard(shard int64) store.Filter {
+	return store.Filter{Field: fieldDueShard, Op: "==", Value: shard}
 }
 
 func is(field, value string) store.Filter { return store.Filter{Field: field, Op: "==", Value: value} }

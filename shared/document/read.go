@@ -70,6 +70,19 @@ func All(ctx context.Context, st store.Store, q store.Query) iter.Seq2[store.Doc
 	}
 }
 
+// Waiting returns all runs that have not ended and were not put aside, shard by shard, as All does.
+func Waiting(ctx context.Context, st store.Store, pageSize int) iter.Seq2[store.Doc, error] {
+	return func(yield func(store.Doc, error) bool) {
+		for shard := range int64(Shards) {
+			for d, err := range All(ctx, st, WaitingRuns(shard, pageSize)) {
+				if !yield(d, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
 // After returns the position of a document in the query's order; the next page begins behind it.
 func After(q store.Query, d store.Doc) *store.Cursor {
 	return &store.Cursor{Value: d.Fields[q.OrderBy], ID: ID(d)}

@@ -86,7 +86,7 @@ func postponedFields(d store.Doc, tries int64, asideNow bool) map[string]any {
 	if asideNow {
 		f.Due, f.Aside = document.Never, true
 	}
-	return f.Map()
+	return f.Map(document.ID(d))
 }
 
 // Postpone puts the next try off, or after the last try the run aside, so that a run that no process can move does not

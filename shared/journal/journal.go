@@ -36,6 +36,9 @@ type Env struct {
 	// ([agents.Set.LivesIn]). Empty: the runs of all agents.
 	Function string
 
+	// Sweeper takes what a sweep has no time for. Without one the sweep goes on by itself, as far as its time reaches.
+	Sweeper queue.Sweeper
+
 	UserLimits  run.Limits    // what a user may use, whichever agents they ask
 	LeaseMargin time.Duration // a lease outlives the step that it covers by this; 0: 15 seconds
 	LeasePeriod time.Duration // a longer step is covered by leases of this length, one after the other; 0: a minute

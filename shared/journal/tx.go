@@ -292,7 +292,7 @@ func (tx *Tx) writeRun() error {
 	} else {
 		fields.Due = due(tx)
 	}
-	return tx.put(path, fields.Map(), tx.Run)
+	return tx.put(path, fields.Map(tx.Run.ID), tx.Run)
 }
 
 func (tx *Tx) writeThread() error {
@@ -309,7 +309,8 @@ func (tx *Tx) writeThread() error {
 			return err
 		}
 	}
-	return tx.put(path, document.ThreadFields{UID: tx.Thread.UID, UpdatedAt: tx.Thread.UpdatedAt}.Map(), tx.Thread)
+	fields := document.ThreadFields{UID: tx.Thread.UID, UpdatedAt: tx.Thread.UpdatedAt}
+	return tx.put(path, fields.Map(tx.Thread.ID), tx.Thread)
 }
 
 func (tx *Tx) writeApprovals() error {

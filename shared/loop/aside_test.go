@@ -45,6 +45,9 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.tick(time.Minute)
+		if err := w.loop.GiveShards(ctx); err != nil { // the release before stored them
+			t.Fatal(err)
+		}
 		w.model.Then(script.Turn{
 			Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
 		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)

@@ -288,7 +288,7 @@ func (m thinking) Generate(ctx context.Context, _ model.Request, _ func(string))
 // waiting returns the runs that have not ended.
 func (w *env) waiting() (ids []string) {
 	w.t.Helper()
-	for d, err := range document.All(context.Background(), w.store, document.WaitingRuns(10)) {
+	for d, err := range document.Waiting(context.Background(), w.store, 10) {
 		if err != nil {
 			w.t.Fatal(err)
 		}

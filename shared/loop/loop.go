@@ -17,6 +17,7 @@
 package loop
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
@@ -27,10 +28,13 @@ import (
 const LeastCall = 30 * time.Second
 
 // Loop moves runs, each as its agent is.
-type Loop struct{ journal.Env }
+type Loop struct {
+	journal.Env
+	sharded *atomic.Bool // see GiveShards
+}
 
 // New returns a loop. What env leaves out of the optional fields gets its default.
-func New(env journal.Env) *Loop { return &Loop{*env.Init()} }
+func New(env journal.Env) *Loop { return &Loop{Env: *env.Init(), sharded: new(atomic.Bool)} }
 
 // CodeThreadFull is the code for a thread that takes no more messages.
 const CodeThreadFull fault.Code = "thread_full"

@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/journal"
@@ -18,51 +21,117 @@ import (
 type SweepResult struct {
 	Due       int  `json:"due"`       // runs that are overdue
 	Published int  `json:"published"` // of those, the ones whose resume was published
+	Handed    int  `json:"handed"`    // shards that other requests go on with
 	More      bool `json:"more"`      // there may be more: the sweep's time or page limit was reached
 }
 
 // The bounds of a sweep.
 const (
-	sweepPage = 200              // runs in one query
-	sweepMost = 50               // pages of one sweep
-	pageTime  = 20 * time.Second // no page is started with less time than this left
+	sweepPage  = 200              // runs in one query
+	sweepMost  = 50               // full pages of one sweep
+	sweepWidth = 16               // resumes that are published at the same time, where other requests share the work
+	pageTime   = 20 * time.Second // no page is started with less time than this left
 )
 
 // Sweep asks for every run that is overdue to be moved: its worker died, its resume was lost, its approval expired. It
 // changes nothing itself, so two sweeps do no more than one: a resume that finds nothing to do does nothing. A run that
 // no process can move does not hold up the others: the sweep continues behind it, page by page.
+//
+// It takes the first page of each shard, and hands a shard with more of them to the Sweeper, which has it swept by
+// SweepShard in a request of its own. So what is overdue is worked off by as many requests as there are shards, and
+// where nothing is, the sweep is one query a shard. Without a Sweeper it goes on with the shards in turn.
 func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
-	pages := 0
-	for docs, err := range document.Pages(ctx, l.Store, document.DueRuns(l.Now(), sweepPage)) {
-		if err != nil {
-			return s, journal.StoreError(err)
+	open := make([]queue.Shard, document.Shards)
+	for i := range open {
+		open[i].Number = int64(i)
+	}
+	for full := 0; len(open) > 0; {
+		var more []queue.Shard
+		for _, at := range open {
+			if full == sweepMost && l.Sweeper == nil || !journal.HasTimeFor(ctx, pageTime) {
+				s.More = true
+				return s, nil
+			}
+			next, err := l.sweepPage(ctx, at, &s)
+			switch {
+			case err != nil:
+				return s, err
+			case next != nil && l.Sweeper != nil:
+				err = l.Sweeper.Sweep(ctx, *next)
+				s.Handed++
+			case next != nil:
+				full++
+				more = append(more, *next)
+			}
+			if err != nil {
+				return s, err
+			}
 		}
-		if err := l.republish(ctx, docs, &s); err != nil {
-			return s, err
-		}
-		pages++
-		s.More = len(docs) == sweepPage
-		if pages == sweepMost || !journal.HasTimeFor(ctx, pageTime) {
-			break
-		}
+		open = more
 	}
 	return s, nil
 }
 
+// SweepShard goes on with the sweep of one shard until nothing of it is overdue, or hands on what it has no time for.
+func (l *Loop) SweepShard(ctx context.Context, at queue.Shard) (s SweepResult, err error) {
+	for range sweepMost {
+		next, err := l.sweepPage(ctx, at, &s)
+		if err != nil || next == nil {
+			return s, err
+		}
+		at = *next
+		if !journal.HasTimeFor(ctx, pageTime) {
+			break
+		}
+	}
+	if s.More = true; l.Sweeper == nil {
+		return s, nil // the next sweep finds it
+	}
+	s.Handed++
+	return s, l.Sweeper.Sweep(ctx, at)
+}
+
+// sweepPage asks for the runs of one page of a shard to be moved, and returns where the next page begins, or nil after
+// the last.
+func (l *Loop) sweepPage(ctx context.Context, at queue.Shard, s *SweepResult) (next *queue.Shard, err error) {
+	q := document.DueRuns(at.Number, l.Now(), sweepPage)
+	if at.After != nil {
+		q.After = &store.Cursor{Value: at.After.Due, ID: at.After.RunID}
+	}
+	docs, err := l.Store.Query(ctx, q)
+	if err != nil {
+		return nil, journal.StoreError(err)
+	}
+	if err := l.republish(ctx, docs, s); err != nil || len(docs) < sweepPage {
+		return nil, err
+	}
+	last := docs[len(docs)-1]
+	return &queue.Shard{Number: at.Number,
+		After: &queue.Position{Due: document.RunFieldsOf(last).Due, RunID: document.ID(last)}}, nil
+}
+
 // republish publishes a resume for each run of a page. If one fails, the sweep ends with this page.
 func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *SweepResult) error {
-	var failed []error
-	for _, d := range docs {
-		s.Due++
-		if err := l.Queue.Resume(ctx, messageAbout(d)); err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		s.Published++
+	var publishes errgroup.Group
+	publishes.SetLimit(1)
+	if l.Sweeper != nil {
+		publishes.SetLimit(sweepWidth)
 	}
-	if len(failed) > 0 {
-		return fmt.Errorf("loop: %d of %d resumes could not be published: %w", len(failed), s.Due,
-			errors.Join(failed...))
+	failed := make([]error, len(docs))
+	for i, d := range docs {
+		publishes.Go(func() error {
+			failed[i] = l.Queue.Resume(ctx, messageAbout(d))
+			return nil
+		})
+	}
+	if err := publishes.Wait(); err != nil {
+		return err
+	}
+	lost := slices.DeleteFunc(failed, func(err error) bool { return err == nil })
+	s.Due += len(docs)
+	s.Published += len(docs) - len(lost)
+	if len(lost) > 0 {
+		return fmt.Errorf("loop: %d of %d resumes could not be published: %w", len(lost), s.Due, errors.Join(lost...))
 	}
 	return nil
 }
@@ -88,7 +157,7 @@ func agentOf(d store.Doc) string {
 // called by a process that knows that no other is alive, such as a local server that holds its data directory's lock;
 // elsewhere leases are waited out.
 func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
-	for d, err := range document.All(ctx, l.Store, document.WaitingRuns(sweepPage)) {
+	for d, err := range document.Waiting(ctx, l.Store, sweepPage) {
 		if err != nil {
 			return runs, journal.StoreError(err)
 		}

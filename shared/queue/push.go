@@ -100,26 +100,9 @@ type Delivery struct {
 // The data must be one strict JSON object with the run id and nothing else. Errors: AuthError forbidden for another
 // subscription's message; all others are ValidationErrors, which a redelivery cannot resolve.
 func ParsePush(body []byte, subscription string) (Delivery, error) {
-	if len(body) > MaxPush {
-		return Delivery{}, fault.New(fault.Validation, fault.CodeTooLarge, "a push message has at most %d KiB",
-			MaxPush>>10)
-	}
-	if err := strictjson.Check(body); err != nil {
+	seen, err := parseEnvelope(body, subscription)
+	if err != nil {
 		return Delivery{}, err
-	}
-	var seen struct { // only the part of the envelope that is used
-		Message struct {
-			Attributes jsontext.Value `json:"attributes"`
-			Data       []byte         `json:"data"`
-		} `json:"message"`
-		DeliveryAttempt uint32 `json:"deliveryAttempt"`
-		Subscription    string `json:"subscription"`
-	}
-	if err := json.Unmarshal(body, &seen); err != nil {
-		return Delivery{}, fault.Invalid("message", "this is not a push message of Pub/Sub").Because(err)
-	}
-	if subscription != "" && seen.Subscription != subscription {
-		return Delivery{}, fault.New(fault.Auth, fault.CodeForbidden, "This is a message of another subscription.")
 	}
 	runID, err := ParseBody(seen.Message.Data)
 	if err != nil {
@@ -128,6 +111,32 @@ func ParsePush(body []byte, subscription string) (Delivery, error) {
 	hint := hintsIn(seen.Message.Attributes)
 	return Delivery{Message{RunID: runID, Agent: hint(AgentAttribute), UID: hint(uidAttribute),
 		ThreadID: hint(threadAttribute)}, int(seen.DeliveryAttempt)}, nil
+}
+
+// received is the part of an envelope that is used.
+type received struct {
+	Message struct {
+		Attributes jsontext.Value `json:"attributes"`
+		Data       []byte         `json:"data"`
+	} `json:"message"`
+	DeliveryAttempt uint32 `json:"deliveryAttempt"`
+	Subscription    string `json:"subscription"`
+}
+
+func parseEnvelope(body []byte, subscription string) (seen received, err error) {
+	if len(body) > MaxPush {
+		return seen, fault.New(fault.Validation, fault.CodeTooLarge, "a push message has at most %d KiB", MaxPush>>10)
+	}
+	if err := strictjson.Check(body); err != nil {
+		return seen, err
+	}
+	if err := json.Unmarshal(body, &seen); err != nil {
+		return seen, fault.Invalid("message", "this is not a push message of Pub/Sub").Because(err)
+	}
+	if subscription != "" && seen.Subscription != subscription {
+		return seen, fault.New(fault.Auth, fault.CodeForbidden, "This is a message of another subscription.")
+	}
+	return seen, nil
 }
 
 // hintsIn returns a function that returns the attribute with the name, or "" if there is none that can be read.

@@ -23,7 +23,7 @@ import (
 const (
 	runPage      = 20               // runs that are read and deleted at a time
 	deletePage   = 400              // documents that one commit deletes
-	sweptThreads = 100              // deletions that one sweep continues
+	sweptThreads = 20               // deletions of each shard that one sweep continues
 	deleteLater  = 10 * time.Minute // after this a deletion that failed is tried again
 	reserve      = 5 * time.Second  // of the caller's time that is kept for its answer
 	maxRaces     = 20               // commits lost to others before the caller has to try again
@@ -72,7 +72,7 @@ func (r *Records) markThread(ctx context.Context, uid, id string) error {
 		if err != nil {
 			return err
 		}
-		marked := store.Update(doc.Path, doc.Version, document.ThreadFields{UID: uid, Deleting: r.now()}.Map(), data)
+		marked := store.Update(doc.Path, doc.Version, document.ThreadFields{UID: uid, Deleting: r.now()}.Map(id), data)
 		err = r.record(ctx, audit.Entry{UID: uid, Kind: audit.Deletion, Ref: id}, marked)
 		if !errors.Is(err, store.ErrConflict) || try == maxRaces { // a new run has changed the thread
 			return storeError(err)
@@ -215,12 +215,16 @@ type Deletions struct {
 // FinishDeletions continues interrupted deletions of conversations, as far as ctx's time reaches. One that fails does
 // not stop the others; it is tried again later.
 func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) {
-	docs, err := r.Store.Query(ctx, document.Deletions(r.now(), sweptThreads))
-	if err != nil {
-		return d, storeError(err)
+	var begun []store.Doc
+	for shard := range int64(document.Shards) {
+		docs, err := r.Store.Query(ctx, document.Deletions(shard, r.now(), sweptThreads))
+		if err != nil {
+			return d, storeError(err)
+		}
+		begun = append(begun, docs...)
 	}
 	var failed []error
-	for _, doc := range docs {
+	for _, doc := range begun {
 		d.Begun++
 		err := r.eraseThread(ctx, doc.Path)
 		switch {
@@ -238,7 +242,7 @@ func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) 
 // postpone puts a deletion that failed behind the others.
 func (r *Records) postpone(ctx context.Context, d store.Doc) error {
 	fields := document.ThreadFields{UID: document.ThreadFieldsOf(d).UID, Deleting: r.now().Add(deleteLater)}
-	_, err := r.Store.Commit(ctx, store.Update(d.Path, d.Version, fields.Map(), d.Data))
+	_, err := r.Store.Commit(ctx, store.Update(d.Path, d.Version, fields.Map(document.ID(d)), d.Data))
 	if errors.Is(err, store.ErrConflict) { // another process has continued it
 		return nil
 	}

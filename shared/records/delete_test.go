@@ -274,7 +274,7 @@ func TestADeletionIsTakenUp(t *testing.T) {
 			fault.CodeNotFound) {
 			t.Errorf("a stranger is told %v", err)
 		}
-		broken := map[string]any{"uid": "eve", "deleting": time.Now().Add(-time.Hour)}
+		broken := document.ThreadFields{UID: "eve", Deleting: time.Now().Add(-time.Hour)}.Map("thread-of-nobody-1")
 		if _, err := w.Commit(t.Context(),
 			store.Create(document.ThreadPath("thread-of-nobody-1"), broken, []byte(`[]`))); err != nil {
 			t.Fatal(err)

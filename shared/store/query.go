@@ -14,13 +14,8 @@ func CheckQuery(q Query) (Index, error) {
 	if q.Limit < 1 || q.Limit > MaxLimit {
 		return Index{}, fmt.Errorf("%w: a limit of %d, not 1 to %d", ErrInvalid, q.Limit, MaxLimit)
 	}
-	if q.After != nil {
-		if _, err := Canonical(q.After.Value); err != nil {
-			return Index{}, fmt.Errorf("cursor: %w", err)
-		}
-		if !validID(q.After.ID) {
-			return Index{}, fmt.Errorf("%w: a cursor's id", ErrInvalid)
-		}
+	if err := checkCursor(q); err != nil {
+		return Index{}, err
 	}
 	equal, err := checkFilters(q)
 	if err != nil {
@@ -34,6 +29,23 @@ func CheckQuery(q Query) (Index, error) {
 	return Index{}, fmt.Errorf("%w: a query that no entry of store.Indexes answers", ErrInvalid)
 }
 
+func checkCursor(q Query) error {
+	if q.After == nil {
+		return nil
+	}
+	if q.OrderBy == ByName {
+		if q.After.Value != nil {
+			return fmt.Errorf("%w: a cursor's value where the order is by name", ErrInvalid)
+		}
+	} else if _, err := Canonical(q.After.Value); err != nil {
+		return fmt.Errorf("cursor: %w", err)
+	}
+	if !validID(q.After.ID) {
+		return fmt.Errorf("%w: a cursor's id", ErrInvalid)
+	}
+	return nil
+}
+
 func checkFilters(q Query) (equal []string, err error) {
 	var ranges []Filter
 	for _, f := range q.Where {
@@ -43,7 +55,7 @@ func checkFilters(q Query) (equal []string, err error) {
 		switch {
 		case f.Op == "==" && f.Field != q.OrderBy:
 			equal = append(equal, f.Field)
-		case (f.Op == "<=" || f.Op == ">=") && f.Field == q.OrderBy:
+		case (f.Op == "<=" || f.Op == ">=") && f.Field == q.OrderBy && f.Field != ByName:
 			ranges = append(ranges, f)
 		default:
 			return nil, fmt.Errorf("%w: a filter must be == on a field of the index, or <= or >= on its order",

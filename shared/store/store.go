@@ -111,15 +111,20 @@ type Filter struct {
 type Query struct {
 	Collection string
 	Where      []Filter
-	OrderBy    string // a field; required
+	OrderBy    string // a field, or ByName; required
 	Desc       bool
 	After      *Cursor
 	Limit      int // 1 to MaxLimit
 }
 
+// ByName is the order of the documents' ids, by their bytes. A collection that is read whole is read in it: unlike a
+// time it needs no index of its own, and ids do not grow with the clock, so that all users' writes do not meet at one
+// end of an index.
+const ByName = "__name__"
+
 // Cursor is a position in a query's order: the value of OrderBy and the id of the last document seen.
 type Cursor struct {
-	Value any
+	Value any // nil where the order is ByName
 	ID    string
 }
 
@@ -132,23 +137,27 @@ type Index struct {
 }
 
 // Indexes lists all queries that Countersign makes. Every backend refuses any other.
+//
+// Firestore takes some 500 writes a second where an index grows at one end. So none that every user's requests write to
+// begins with a time: it begins with the user, the run, or a shard (document.Shards).
 var Indexes = []Index{
-	{Collection: "runs", OrderBy: "due"},
-	{Collection: "runs", OrderBy: "createdAt"}, // ops verify checks the chain of every run
+	{Collection: "runs", Equal: []string{"dueShard"}, OrderBy: "due"},
+	{Collection: "runs", OrderBy: ByName}, // ops verify checks the chain of every run
 	{Collection: "runs", Equal: []string{"uid", "threadId"}, OrderBy: "createdAt", Desc: true},
 	{Collection: "runs", Equal: []string{"uid"}, OrderBy: "createdAt"},       // everything stored for one user
 	{Collection: "runs", Equal: []string{"uid", "threadId"}, OrderBy: "due"}, // a thread's runs that have not ended
 	{Collection: "approvals", Equal: []string{"uid", "status"}, OrderBy: "requestedAt", Desc: true},
 	{Collection: "threads", Equal: []string{"uid"}, OrderBy: "updatedAt", Desc: true},
-	{Collection: "threads", OrderBy: "deleting"}, // deletions that have begun
+	{Collection: "threads", Equal: []string{"dueShard"}, OrderBy: "deleting"}, // deletions that have begun
+	{Collection: "threads", OrderBy: ByName},
 	{Collection: "threads", Equal: []string{"uid"}, OrderBy: "deleting"},
 	{Collection: "audit", Equal: []string{"uid"}, OrderBy: "at", Desc: true},
 	{Collection: "audit", Equal: []string{"runId"}, OrderBy: "seq"},
-	{Collection: "audit", OrderBy: "at"},
+	{Collection: "audit", OrderBy: ByName},
 	{Collection: "audit", Equal: []string{"uid", "runId"}, OrderBy: "seq"},
-	{Collection: "audit_heads", OrderBy: "at"},
-	{Collection: "queue", OrderBy: "due"},
-	{Collection: "oauth_states", OrderBy: "due"},
+	{Collection: "audit_heads", OrderBy: ByName},
+	{Collection: "queue", OrderBy: "due"},        // the embedded queue's, which is never in Firestore
+	{Collection: "oauth_states", OrderBy: "due"}, // written when an account is linked: once a user, not once a request
 }
 
 // Store is a document store. All methods are safe for concurrent use.

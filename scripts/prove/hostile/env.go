@@ -209,7 +209,13 @@ func (s *env) commit(w store.Write) {
 func (s *env) count() int { return s.found(document.AllRuns(store.MaxLimit)) }
 
 // moving returns how many runs have not ended.
-func (s *env) moving() int { return s.found(document.WaitingRuns(store.MaxLimit)) }
+func (s *env) moving() (n int) {
+	for _, err := range document.Waiting(s.ctx, s.w.App.Store, store.MaxLimit) {
+		s.must(err)
+		n++
+	}
+	return n
+}
 
 func (s *env) found(q store.Query) int {
 	docs, err := s.w.App.Store.Query(s.ctx, q)

@@ -26,7 +26,8 @@ func Benchmark(b *testing.B) {
 var body = []byte(`{"text":"` + strings.Repeat("x", 1000) + `"}`)
 
 func benchCommit(b *testing.B, st store.Store) {
-	due := map[string]any{"uid": "u", "threadId": "t", "createdAt": time.Now(), "due": time.Now()}
+	due := map[string]any{"uid": "u", "threadId": "t", "createdAt": time.Now(), "due": time.Now(),
+		"dueShard": int64(7)}
 	v, err := st.Commit(b.Context(), store.Create("runs/a", due, body))
 	if err != nil {
 		b.Fatal(err)

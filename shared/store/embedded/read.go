@@ -52,7 +52,15 @@ func statementName(x store.Index) string {
 // querySQL returns the statement for the index. Its arguments are the Equal values in the index's order, the lowest and
 // the highest key, the key and the id of the cursor, and the limit. INDEXED BY makes SQLite refuse the statement rather
 // than scan the collection.
+//
+// In the order of names the arguments are the path of the cursor and the limit. The parts of a document lie behind it in
+// that order, and are skipped.
 func querySQL(x store.Index) string {
+	if x.OrderBy == store.ByName {
+		return fmt.Sprintf(`SELECT (SELECT last FROM clock), path, version, fields, data
+FROM documents INDEXED BY sqlite_autoindex_documents_1
+WHERE collection = '%[1]s' AND path > ? AND path < '%[1]s0' ORDER BY path LIMIT ?`, x.Collection) // '0' follows '/'
+	}
 	order := column(x.OrderBy)
 	compare, direction := ">", "ASC"
 	if x.Desc {
@@ -89,6 +97,13 @@ func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 }
 
 func queryArgs(x store.Index, q store.Query) ([]any, error) {
+	if q.OrderBy == store.ByName {
+		from := q.Collection + "/"
+		if q.After != nil {
+			from += q.After.ID
+		}
+		return []any{from, q.Limit}, nil
+	}
 	var args []any
 	keys := make(map[string]string, len(q.Where)) // by Equal field, or by the operator of a range
 	for _, f := range q.Where {

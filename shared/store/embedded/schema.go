@@ -53,12 +53,41 @@ func migrateIn(ctx context.Context, tx *sql.Tx) error {
 		return fmt.Errorf("the file has schema %d, this release knows %d: it was written by a later release", version,
 			schemaVersion)
 	}
-	text := schema
+	text, known := schema, map[string]bool{}
 	for _, x := range store.Indexes {
-		text += indexSQL(x)
+		if known[indexName(x)] = true; x.OrderBy != store.ByName { // the key of the table is in that order
+			text += indexSQL(x)
+		}
 	}
-	_, err := tx.ExecContext(ctx, text+fmt.Sprintf("PRAGMA user_version = %d;", schemaVersion))
+	old, err := indexesIn(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, name := range old { // those of earlier releases would be written for nothing
+		if !known[name] {
+			text += "DROP INDEX " + name + ";\n"
+		}
+	}
+	_, err = tx.ExecContext(ctx, text+fmt.Sprintf("PRAGMA user_version = %d;", schemaVersion))
 	return err
+}
+
+// indexesIn returns the names of the indexes that the file has for queries.
+func indexesIn(ctx context.Context, tx *sql.Tx) (names []string, err error) {
+	rows, err := tx.QueryContext(ctx,
+		`SELECT name FROM sqlite_schema WHERE type = 'index' AND name LIKE 'query\_%' ESCAPE '\'`)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = closing(err, rows) }()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, rows.Err()
 }
 
 // indexName returns one name for both directions, because SQLite reads an index either way.

@@ -186,7 +186,7 @@ func TestFaults(t *testing.T) {
 			_, err = st.Get(t.Context(), "runs/a")
 			check(t, "get", err, c.read)
 			f.restart()
-			_, err = st.Query(t.Context(), store.Query{Collection: "runs", OrderBy: "due", Limit: 1})
+			_, err = st.Query(t.Context(), store.Query{Collection: "queue", OrderBy: "due", Limit: 1})
 			check(t, "query", err, c.read)
 		})
 	}
@@ -220,7 +220,7 @@ func TestHungServer(t *testing.T) {
 	check(t, "commit", err, store.ErrUnavailable)
 	_, err = st.Get(t.Context(), "runs/a")
 	check(t, "get", err, store.ErrUnavailable)
-	_, err = st.Query(t.Context(), store.Query{Collection: "runs", OrderBy: "due", Limit: 1})
+	_, err = st.Query(t.Context(), store.Query{Collection: "queue", OrderBy: "due", Limit: 1})
 	check(t, "query", err, store.ErrUnavailable)
 	if took := time.Since(began); took > 3*time.Second {
 		t.Fatalf("three calls of 100 ms took %v", took)

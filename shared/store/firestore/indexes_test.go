@@ -55,8 +55,8 @@ func readIndexFile(t *testing.T) indexFile {
 }
 
 // The emulator answers any query. So the file must agree with the list of queries that the code accepts: a composite
-// index for each query that names more than its order (Firestore creates the others itself), and no index that no query
-// uses.
+// index for each query that names more than its order (Firestore creates the others itself, and has each collection in
+// the order of its names), and no index that no query uses.
 func TestCompositeIndexes(t *testing.T) {
 	var want []compositeIndex
 	for _, x := range store.Indexes {
@@ -92,16 +92,22 @@ func name(c compositeIndex) string {
 }
 
 // Data is large and never queried, so it must not be indexed, and neither must the previous version or the time at
-// which a document may be deleted. What a query uses must not be exempt.
+// which a document may be deleted. What a query asks for alone must not be exempt. (Which fields must be is known to
+// package document.)
 func TestIndexExemptions(t *testing.T) {
-	exempt := map[string]bool{}
+	exempt, alone := map[string]bool{}, map[string]bool{}
+	for _, x := range store.Indexes {
+		if len(x.Equal) == 0 {
+			alone[x.Collection+" "+x.OrderBy] = true
+		}
+	}
 	var groups []string
 	for _, o := range readIndexFile(t).FieldOverrides {
 		if o.Indexes == nil || len(o.Indexes) > 0 {
 			t.Errorf("%s.%s: an exemption has an empty list of indexes", o.CollectionGroup, o.FieldPath)
 		}
-		if o.FieldPath != store.DataField && o.FieldPath != store.PreviousField && !o.TTL {
-			t.Errorf("%s.%s is exempt and may be needed", o.CollectionGroup, o.FieldPath)
+		if alone[o.CollectionGroup+" "+o.FieldPath] {
+			t.Errorf("%s.%s is exempt, and a query needs it", o.CollectionGroup, o.FieldPath)
 		}
 		if exempt[o.CollectionGroup+" "+o.FieldPath] {
 			t.Errorf("%s.%s is there twice", o.CollectionGroup, o.FieldPath)

@@ -132,10 +132,12 @@ func (s *Store) structured(q store.Query) (*pb.StructuredQuery, error) {
 		direction = pb.StructuredQuery_DESCENDING
 	}
 	out := &pb.StructuredQuery{
-		From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: q.Collection}},
-		OrderBy: []*pb.StructuredQuery_Order{{Field: field(q.OrderBy), Direction: direction},
-			{Field: field("__name__"), Direction: direction}},
-		Limit: wrapperspb.Int32(int32(q.Limit)),
+		From:    []*pb.StructuredQuery_CollectionSelector{{CollectionId: q.Collection}},
+		OrderBy: []*pb.StructuredQuery_Order{{Field: field(store.ByName), Direction: direction}},
+		Limit:   wrapperspb.Int32(int32(q.Limit)),
+	}
+	if q.OrderBy != store.ByName {
+		out.OrderBy = append([]*pb.StructuredQuery_Order{{Field: field(q.OrderBy), Direction: direction}}, out.OrderBy...)
 	}
 	var all []*pb.StructuredQuery_Filter
 	for _, f := range q.Where {
@@ -154,13 +156,16 @@ func (s *Store) structured(q store.Query) (*pb.StructuredQuery, error) {
 		}}
 	}
 	if q.After != nil {
-		v, err := encode(q.After.Value)
-		if err != nil {
-			return nil, err
-		}
 		id := s.documentName(q.Collection + "/" + q.After.ID)
 		name := &pb.Value{ValueType: &pb.Value_ReferenceValue{ReferenceValue: id}}
-		out.StartAt = &pb.Cursor{Values: []*pb.Value{v, name}, Before: false}
+		out.StartAt = &pb.Cursor{Values: []*pb.Value{name}, Before: false}
+		if q.OrderBy != store.ByName {
+			v, err := encode(q.After.Value)
+			if err != nil {
+				return nil, err
+			}
+			out.StartAt.Values = []*pb.Value{v, name}
+		}
 	}
 	return out, nil
 }

@@ -59,7 +59,7 @@ func TestRoundTrips(t *testing.T) {
 	wire := &rpcs{calls: map[string]int{}}
 	st := open(t, wire.options()...)
 	ctx := t.Context()
-	due := map[string]any{"due": time.Now()}
+	due := map[string]any{"due": time.Now(), "dueShard": int64(1)}
 	commit := func(writes ...store.Write) error { _, err := st.Commit(ctx, writes...); return err }
 	get := func(paths ...string) error { _, err := st.Get(ctx, paths...); return err }
 	query := func(q store.Query) error { _, err := st.Query(ctx, q); return err }
@@ -77,7 +77,7 @@ func TestRoundTrips(t *testing.T) {
 			map[string]int{"Commit": 1}, store.ErrConflict},
 		{"get", func() error { return get("runs/a", "runs/none", "runs/a/events/1", "runs/a") },
 			map[string]int{"BatchGetDocuments": 1}, nil},
-		{"query", func() error { return query(store.Query{Collection: "runs", OrderBy: "due", Limit: 20}) },
+		{"query", func() error { return query(store.Query{Collection: "queue", OrderBy: "due", Limit: 20}) },
 			map[string]int{"RunQuery": 1}, nil},
 		{"get of nothing", func() error { return get() }, map[string]int{}, nil},
 		{"bad path", func() error { return get("runs/..") }, map[string]int{}, store.ErrBadPath},

@@ -172,16 +172,22 @@ func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 // answers reports whether the document matches the query.
 func answers(d store.Doc, q store.Query) bool {
 	collection, _ := store.SplitPath(d.Path)
-	if collection != q.Collection || d.Fields[q.OrderBy] == nil {
+	if collection != q.Collection || q.OrderBy != store.ByName && d.Fields[q.OrderBy] == nil {
 		return false
 	}
-	if q.After != nil {
-		value, err := store.Canonical(q.After.Value)
-		if err != nil || order(q, d, value, q.After.ID) <= 0 {
-			return false
-		}
+	if q.After != nil && !follows(d, q) {
+		return false
 	}
 	return !slices.ContainsFunc(q.Where, func(f store.Filter) bool { return !passes(d.Fields[f.Field], f) })
+}
+
+// follows reports whether the document comes after the query's cursor.
+func follows(d store.Doc, q store.Query) bool {
+	if q.OrderBy == store.ByName {
+		return order(q, d, nil, q.After.ID) > 0
+	}
+	value, err := store.Canonical(q.After.Value)
+	return err == nil && order(q, d, value, q.After.ID) > 0
 }
 
 // passes reports whether the value is of the filter's type and matches it.
@@ -197,7 +203,10 @@ func passes(v any, f store.Filter) bool {
 // order compares the document with a position in the query's order.
 func order(q store.Query, d store.Doc, value any, id string) int {
 	_, own := store.SplitPath(d.Path)
-	c := cmp.Or(compare(d.Fields[q.OrderBy], value), strings.Compare(own, id))
+	c := strings.Compare(own, id)
+	if q.OrderBy != store.ByName {
+		c = cmp.Or(compare(d.Fields[q.OrderBy], value), c)
+	}
 	if q.Desc {
 		return -c
 	}

@@ -129,7 +129,7 @@ var (
 
 func drawFields(t *rapid.T) fields {
 	f := fields{}
-	for _, name := range []string{"uid", "threadId", "runId", "status"} {
+	for _, name := range []string{"uid", "threadId", "runId", "status", "dueShard"} {
 		if rapid.IntRange(0, 4).Draw(t, name) > 0 {
 			f[name] = anyName.Draw(t, name)
 		}
@@ -170,12 +170,19 @@ func (m *model) query(t *rapid.T) {
 	for _, f := range x.Equal {
 		q.Where = append(q.Where, store.Filter{Field: f, Op: "==", Value: anyName.Draw(t, f)})
 	}
-	if op := rapid.SampledFrom([]string{"", "<=", ">="}).Draw(t, "range"); op != "" {
+	ops := []string{"", "<=", ">="}
+	if x.OrderBy == store.ByName {
+		ops = ops[:1]
+	}
+	if op := rapid.SampledFrom(ops).Draw(t, "range"); op != "" {
 		q.Where = append(q.Where, store.Filter{Field: x.OrderBy, Op: op, Value: anyOrder.Draw(t, "bound")})
 	}
 	if rapid.Bool().Draw(t, "after") {
 		q.After = &store.Cursor{Value: anyOrder.Draw(t, "cursor"),
 			ID: rapid.SampledFrom([]string{"a", "aa", "b"}).Draw(t, "id")}
+		if x.OrderBy == store.ByName {
+			q.After.Value = nil
+		}
 	}
 	docs, err := m.st.Query(t.Context(), q)
 	if err != nil {
@@ -197,11 +204,14 @@ func (m *model) answer(q store.Query) []store.Doc {
 	}
 	order := func(a store.Doc, value any, id string) int {
 		_, own := store.SplitPath(a.Path)
+		if q.OrderBy == store.ByName {
+			return cmp.Compare(own, id)
+		}
 		return turn * cmp.Or(compare(a.Fields[q.OrderBy], value), cmp.Compare(own, id))
 	}
 	matches := func(d store.Doc) bool {
 		collection, _ := store.SplitPath(d.Path)
-		if collection != q.Collection || d.Fields[q.OrderBy] == nil || q.After != nil &&
+		if collection != q.Collection || q.OrderBy != store.ByName && d.Fields[q.OrderBy] == nil || q.After != nil &&
 			order(d, q.After.Value, q.After.ID) <= 0 {
 			return false
 		}

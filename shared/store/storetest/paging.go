@@ -25,12 +25,14 @@ func page(t testing.TB, st store.Store, q store.Query, size int) []string {
 		}
 		last := docs[len(docs)-1]
 		_, id := store.SplitPath(last.Path)
-		q.After = &store.Cursor{Value: last.Fields[q.OrderBy], ID: id}
+		q.After = &store.Cursor{Value: last.Fields[q.OrderBy], ID: id} // by name there is no value
 		if len(all) > 10000 {
 			t.Fatal("the pages do not end")
 		}
 	}
 }
+
+var inShard = []store.Filter{filter("dueShard", "==", int64(3))}
 
 // Pages return each document once, even if many share a value or the cursor's document has been deleted.
 func testPages(t *testing.T, st store.Store) {
@@ -39,14 +41,15 @@ func testPages(t *testing.T, st store.Store) {
 		at := epoch.Add(time.Duration(i/7) * time.Second)
 		path := fmt.Sprintf("%02d", (i*37)%60)
 		writes = append(writes,
-			store.Create("runs/"+path, fields{"uid": "u", "threadId": "t", "createdAt": at, "due": at},
+			store.Create("runs/"+path, fields{"uid": "u", "threadId": "t", "createdAt": at, "due": at, "dueShard": int64(3)},
 				[]byte(`{"n":1}`)),
 			store.Create("approvals/"+path, fields{"uid": "u", "status": "pending", "requestedAt": at}, nil))
 	}
 	commit(t, st, writes...)
 	for _, q := range []store.Query{
-		{Collection: "runs", OrderBy: "due"},
-		{Collection: "runs", OrderBy: "due", Where: []store.Filter{filter("due", "<=", epoch.Add(4*time.Second))}},
+		{Collection: "runs", OrderBy: "due", Where: inShard},
+		{Collection: "runs", OrderBy: "due",
+			Where: []store.Filter{inShard[0], filter("due", "<=", epoch.Add(4*time.Second))}},
 		{Collection: "runs", OrderBy: "createdAt", Desc: true,
 			Where: []store.Filter{filter("uid", "==", "u"), filter("threadId", "==", "t")}},
 		{Collection: "approvals", OrderBy: "requestedAt", Desc: true,
@@ -68,7 +71,7 @@ func testPages(t *testing.T, st store.Store) {
 			t.Fatalf("a query gave %+v", docs[0])
 		}
 	}
-	q := store.Query{Collection: "runs", OrderBy: "due", Limit: 10}
+	q := store.Query{Collection: "runs", OrderBy: "due", Where: inShard, Limit: 10}
 	docs := query(t, st, q)
 	commit(t, st, store.Delete(docs[9].Path, time.Time{}))
 	_, id := store.SplitPath(docs[9].Path)
@@ -79,13 +82,15 @@ func testPages(t *testing.T, st store.Store) {
 }
 
 func testMissingField(t *testing.T, st store.Store) {
-	q := store.Query{Collection: "runs", OrderBy: "due", Limit: 10}
-	commit(t, st, store.Create("runs/over", fields{"uid": "u"}, nil))
-	v := commit(t, st, store.Create("runs/live", fields{"uid": "u", "due": epoch}, nil))[0]
+	q := store.Query{Collection: "runs", OrderBy: "due", Where: inShard, Limit: 10}
+	shard := inShard[0].Value
+	commit(t, st, store.Create("runs/over", fields{"uid": "u", "dueShard": shard}, nil),
+		store.Create("runs/nowhere", fields{"uid": "u", "due": epoch}, nil))
+	v := commit(t, st, store.Create("runs/live", fields{"uid": "u", "due": epoch, "dueShard": shard}, nil))[0]
 	if got := paths(query(t, st, q)); !slices.Equal(got, []string{"runs/live"}) {
 		t.Fatalf("got %v", got)
 	}
-	commit(t, st, store.Update("runs/live", v, fields{"uid": "u"}, nil))
+	commit(t, st, store.Update("runs/live", v, fields{"uid": "u", "dueShard": shard}, nil))
 	if got := paths(query(t, st, q)); len(got) != 0 {
 		t.Fatalf("without the field got %v", got)
 	}
@@ -97,11 +102,11 @@ func testCollections(t *testing.T, st store.Store) {
 		"runs/x", "runs/x/events/1", "runs/x/runs/1", "queue/x", "other/x", "other/x/runs/2", "Runs/x", "runs2/x",
 		"run/x",
 	} {
-		writes = append(writes, store.Create(path, fields{"due": epoch}, nil))
+		writes = append(writes, store.Create(path, fields{"due": epoch, "dueShard": inShard[0].Value}, nil))
 	}
 	commit(t, st, writes...)
-	if got := paths(query(t, st, store.Query{Collection: "runs", OrderBy: "due", Limit: 100})); !slices.Equal(got,
-		[]string{"runs/x"}) {
+	runs := store.Query{Collection: "runs", OrderBy: "due", Where: inShard, Limit: 100}
+	if got := paths(query(t, st, runs)); !slices.Equal(got, []string{"runs/x"}) {
 		t.Fatalf("a query on runs found %v", got)
 	}
 	if got := paths(query(t, st, store.Query{Collection: "queue", OrderBy: "due", Limit: 100})); !slices.Equal(got,

@@ -30,6 +30,9 @@ func found(x store.Index, order any) fields {
 
 func testEveryIndex(t *testing.T, st store.Store) {
 	for n, x := range store.Indexes {
+		if x.OrderBy == store.ByName {
+			continue // testByName
+		}
 		t.Run(fmt.Sprintf("%s %v %s", x.Collection, x.Equal, x.OrderBy), func(t *testing.T) {
 			// Each index has its own values, because the collections are shared.
 			value := func(i int) int64 { return int64(n*100 + i) }
@@ -66,7 +69,7 @@ func testEveryIndex(t *testing.T, st store.Store) {
 }
 
 func testQueriesRefused(t *testing.T, st store.Store) {
-	due := store.Query{Collection: "runs", OrderBy: "due", Limit: 1}
+	due := store.Query{Collection: "queue", OrderBy: "due", Limit: 1}
 	for name, change := range map[string]func(q *store.Query){
 		"no limit":          func(q *store.Query) { q.Limit = 0 },
 		"negative limit":    func(q *store.Query) { q.Limit = -1 },
@@ -78,10 +81,13 @@ func testQueriesRefused(t *testing.T, st store.Store) {
 		"other order":       func(q *store.Query) { q.OrderBy = "updatedAt" },
 		"other direction":   func(q *store.Query) { q.Desc = true },
 		"equality too many": func(q *store.Query) { q.Where = []store.Filter{filter("uid", "==", "u")} },
+		"time alone":        func(q *store.Query) { q.Collection = "runs" },
 		"part of the equalities": func(q *store.Query) {
+			q.Collection = "runs"
 			q.OrderBy, q.Desc, q.Where = "createdAt", true, []store.Filter{filter("uid", "==", "u")}
 		},
 		"one equality twice": func(q *store.Query) {
+			q.Collection = "runs"
 			q.OrderBy, q.Desc, q.Where = "createdAt", true,
 				[]store.Filter{filter("uid", "==", "u"), filter("uid", "==", "u")}
 		},
@@ -97,12 +103,20 @@ func testQueriesRefused(t *testing.T, st store.Store) {
 			q *store.Query) {
 			q.Where = []store.Filter{filter("due", ">=", epoch), filter("due", "<=", "x")}
 		},
-		"filter of another type":  func(q *store.Query) { q.Where = []store.Filter{filter("due", "<=", 1.5)} },
-		"cursor of another type":  func(q *store.Query) { q.After = &store.Cursor{Value: 1, ID: "a"} },
-		"cursor without a value":  func(q *store.Query) { q.After = &store.Cursor{ID: "a"} },
-		"cursor without an id":    func(q *store.Query) { q.After = &store.Cursor{Value: epoch} },
-		"cursor with a bad id":    func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: "a/b"} },
-		"cursor with a climb":     func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: ".."} },
+		"filter of another type":     func(q *store.Query) { q.Where = []store.Filter{filter("due", "<=", 1.5)} },
+		"cursor of another type":     func(q *store.Query) { q.After = &store.Cursor{Value: 1, ID: "a"} },
+		"cursor without a value":     func(q *store.Query) { q.After = &store.Cursor{ID: "a"} },
+		"cursor without an id":       func(q *store.Query) { q.After = &store.Cursor{Value: epoch} },
+		"cursor with a bad id":       func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: "a/b"} },
+		"cursor with a climb":        func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: ".."} },
+		"name of another collection": func(q *store.Query) { q.OrderBy = store.ByName },
+		"name downwards":             func(q *store.Query) { q.Collection, q.OrderBy, q.Desc = "runs", store.ByName, true },
+		"range of names": func(q *store.Query) {
+			q.Collection, q.OrderBy, q.Where = "runs", store.ByName, []store.Filter{filter(store.ByName, ">=", "a")}
+		},
+		"cursor by name with a value": func(q *store.Query) {
+			q.Collection, q.OrderBy, q.After = "runs", store.ByName, &store.Cursor{Value: "a", ID: "a"}
+		},
 		"cursor with reserved id": func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: "__id1__"} },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,10 +148,11 @@ func testOrder(t *testing.T, st store.Store) {
 		// The order of the ids is the reverse of that of the values.
 		path := fmt.Sprintf("audit/d%02d", len(ordered)-i)
 		want = append(want, path)
-		writes = append(writes, store.Create(path, fields{"at": v, "uid": "u"}, nil))
+		writes = append(writes, store.Create(path, fields{"at": v, "seq": v, "runId": "r", "uid": "u"}, nil))
 	}
 	commit(t, st, writes...)
-	up := store.Query{Collection: "audit", OrderBy: "at", Limit: 100}
+	up := store.Query{Collection: "audit", OrderBy: "seq", Limit: 100,
+		Where: []store.Filter{filter("runId", "==", "r")}}
 	if got := paths(query(t, st, up)); !slices.Equal(got, want) {
 		t.Fatalf("got  %v\nwant %v", got, want)
 	}
@@ -176,6 +191,35 @@ func testTies(t *testing.T, st store.Store) {
 		if got := page(t, st, q, 4); len(got) != len(want) {
 			t.Fatalf("%s: pages gave %v", q.Collection, got)
 		}
+	}
+}
+
+// testByName reads a whole collection in the order of its ids, without the parts of its documents.
+func testByName(t *testing.T, st store.Store) {
+	ids := []string{"-", "0", "00", "1", "10", "2", "A", "B", "_", "a", "a-", "aa", "b", "é", "日", "😀"}
+	var writes []store.Write
+	var want []string
+	for i, id := range ids {
+		other := ids[(i*7)%len(ids)]
+		want = append(want, "runs/"+id)
+		writes = append(writes, store.Create("runs/"+other, fields{"due": epoch}, []byte(`{}`)),
+			store.Create("runs/"+other+"/events/1", nil, nil), store.Create("audit/"+other, nil, nil))
+	}
+	writes = append(writes, store.Create("runs2/a", nil, nil), store.Create("other/a/runs/b", nil, nil))
+	commit(t, st, writes...)
+	q := store.Query{Collection: "runs", OrderBy: store.ByName, Limit: 100}
+	docs := query(t, st, q)
+	if !slices.Equal(paths(docs), want) || string(docs[0].Data) != "{}" || docs[0].Fields["due"] != epoch {
+		t.Fatalf("got  %v\nwant %v", paths(docs), want)
+	}
+	for _, size := range []int{1, 3, len(want), len(want) + 1} {
+		if got := page(t, st, q, size); !slices.Equal(got, want) {
+			t.Fatalf("pages of %d:\ngot  %v\nwant %v", size, got, want)
+		}
+	}
+	q.After = &store.Cursor{ID: "aaa"} // which is not there
+	if got := paths(query(t, st, q)); !slices.Equal(got, want[12:]) {
+		t.Fatalf("behind an id that is not there: %v", got)
 	}
 }
 

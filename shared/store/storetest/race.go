@@ -95,7 +95,7 @@ func testCounter(t *testing.T, st store.Store) {
 func testCancelledBefore(t *testing.T, st store.Store) {
 	ctx := cancelled(t)
 	_, getErr := st.Get(ctx, "runs/a")
-	_, queryErr := st.Query(ctx, store.Query{Collection: "runs", OrderBy: "due", Limit: 1})
+	_, queryErr := st.Query(ctx, store.Query{Collection: "queue", OrderBy: "due", Limit: 1})
 	_, commitErr := st.Commit(ctx, store.Create("runs/a", nil, nil))
 	for name, err := range map[string]error{"get": getErr, "query": queryErr, "commit": commitErr} {
 		if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrConflict) {

@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t testing.TB) store.Store) {
 		{"queries refused", testQueriesRefused},
 		{"order of values", testOrder},
 		{"ties", testTies},
+		{"by name", testByName},
 		{"ranges", testRanges},
 		{"pages", testPages},
 		{"missing field", testMissingField},

@@ -73,12 +73,12 @@ func TestShift(t *testing.T) {
 
 func TestCount(t *testing.T) {
 	st := faulty.Count(memory(t, frozen))
-	must(st.Commit(t.Context(), store.Create("runs/a", map[string]any{"due": noon}, []byte(`{}`)),
+	must(st.Commit(t.Context(), store.Create("queue/a", map[string]any{"due": noon}, []byte(`{}`)),
 		store.Create("runs/b", nil, []byte(`[1]`))))
-	_, conflict := st.Commit(t.Context(), store.Create("runs/a", nil, nil))
-	must(st.Get(t.Context(), "runs/a", "runs/b", "runs/none"))
+	_, conflict := st.Commit(t.Context(), store.Create("queue/a", nil, nil))
+	must(st.Get(t.Context(), "queue/a", "runs/b", "runs/none"))
 	must(st.Get(t.Context()))
-	must(st.Query(t.Context(), store.Query{Collection: "runs", OrderBy: "due", Limit: 5}))
+	must(st.Query(t.Context(), store.Query{Collection: "queue", OrderBy: "due", Limit: 5}))
 	want := faulty.Counts{Get: faulty.Calls{Trips: 1, Docs: 3, Bytes: 5},
 		Query: faulty.Calls{Trips: 1, Docs: 1, Bytes: 2}, Commit: faulty.Calls{Trips: 2, Docs: 2, Bytes: 5}}
 	if got := st.Take(); got != want || conflict == nil {
@@ -159,7 +159,7 @@ func TestHooksNest(t *testing.T) {
 	st := faulty.Wrap(memory(t, frozen), note("outer"), faulty.Gets(twice),
 		faulty.Of(func(c *faulty.Call) bool { return c.Method != faulty.Commit }, note("inner")))
 	must(st.Get(t.Context(), "runs/a"))
-	must(st.Query(t.Context(), store.Query{Collection: "runs", OrderBy: "due", Limit: 5}))
+	must(st.Query(t.Context(), store.Query{Collection: "queue", OrderBy: "due", Limit: 5}))
 	must(st.Commit(t.Context(), store.Create("runs/a", nil, nil)))
 	want := []string{"outer get", "inner get", "inner get", "outer query", "inner query", "outer commit"}
 	if !slices.Equal(seen, want) {

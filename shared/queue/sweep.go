@@ -1,0 +1,63 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/strictjson"
+)
+
+// Shard is where the sweep of one part of what is due goes on. Like a message about a run it has no authority: its
+// receiver finds in the store what is due there.
+type Shard struct {
+	Number int64     `json:"shard"`           // 0 to document.Shards-1
+	After  *Position `json:"after,omitempty"` // the last run that was found; nil: the shard's beginning
+}
+
+// Position is a run's place in its shard.
+type Position struct {
+	Due   time.Time `json:"due"`
+	RunID string    `json:"runId"`
+}
+
+// Sweeper asks for shards to be swept by another request, each at least once: what one request finds more than it has
+// time for.
+type Sweeper interface {
+	Sweep(ctx context.Context, s Shard) error
+}
+
+// ShardBody returns the data of the message "go on with this shard".
+func ShardBody(s Shard) []byte {
+	data, err := json.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("queue: a shard does not marshal: %v", err)) // its times are the store's
+	}
+	return data
+}
+
+// ParseShard parses a push request about a shard, as [ParsePush] does one about a run.
+func ParseShard(body []byte, subscription string) (Shard, error) {
+	seen, err := parseEnvelope(body, subscription)
+	if err != nil {
+		return Shard{}, err
+	}
+	var s Shard
+	if err := strictjson.Decode(seen.Message.Data, &s); err != nil {
+		return Shard{}, fault.Invalid("message/data", `the data must be {"shard":0,"after":{"due":"...","runId":"..."}}`).
+			Because(err)
+	}
+	if s.Number < 0 || s.Number >= document.Shards {
+		return Shard{}, fault.Invalid("message/data/shard", "a shard is 0 to %d", document.Shards-1)
+	}
+	if s.After != nil {
+		if err := CheckRunID(s.After.RunID); err != nil {
+			return Shard{}, err
+		}
+	}
+	return s, nil
+}
