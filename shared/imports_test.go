@@ -48,7 +48,8 @@ var may = map[string]string{
 	"shared/google/tokenkey": "shared/keyfile",
 	"shared/google":          "shared/audit shared/document shared/fault shared/outbound shared/store shared/tool",
 	"shared/loop": "shared/agents shared/approval shared/audit shared/clip shared/conversation shared/document " +
-		"shared/effect shared/fault shared/journal shared/model shared/queue shared/run shared/store shared/tool",
+		"shared/effect shared/fault shared/journal shared/model shared/queue shared/run shared/store " +
+		"shared/strictjson shared/tool",
 	"shared/model":           "shared/clip shared/fault shared/strictjson shared/tool",
 	"shared/model/gemini":    "shared/fault shared/model shared/wait",
 	"shared/obs":             "shared/clip shared/fault",

@@ -29,8 +29,8 @@ var documents = map[string]map[string]any{
 	"messages":           nil,
 }
 
-// coolEnough has the fields that grow with the clock and have an index that begins with them, and why its one end is not
-// where all users' requests write.
+// coolEnough has the fields that grow with the clock and have an index that begins with them, and why its one end is
+// not where all users' requests write.
 var coolEnough = map[string]string{
 	"queue.due":        "the embedded queue is on one machine, and never in Firestore",
 	"oauth_states.due": "a consent is begun once by a user who links an account: 500 a second are 43 million a day",

@@ -6,7 +6,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// DueRuns returns the query of the runs of a shard that should have been looked at by a time, the longest overdue first.
+// DueRuns returns the query of the runs of a shard that should have been looked at by a time, the longest overdue
+// first.
 func DueRuns(shard int64, by time.Time, limit int) store.Query {
 	return store.Query{Collection: Runs, Where: []store.Filter{inShard(shard), until(fieldDue, by)}, OrderBy: fieldDue,
 		Limit: limit}

@@ -29,7 +29,8 @@ type shardWalk struct {
 	Began  time.Time `json:"began"` // the first walk
 	Walks  int       `json:"walks"` // that are complete; two: it is done
 	Thread bool      `json:"thread,omitempty"`
-	After  string    `json:"after,omitempty"` // the id that was looked at last: a run's, or where Thread is set a thread's
+	// the id that was looked at last: a run's, or where Thread is set a thread's
+	After string `json:"after,omitempty"`
 }
 
 // GiveShards gives a shard to what an earlier release stored without one, as far as the time reaches. Until it has, no

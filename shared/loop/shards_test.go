@@ -24,7 +24,8 @@ func (w *env) asBefore(path string) {
 	}
 	fields := maps.Clone(docs[0].Fields)
 	delete(fields, "dueShard")
-	if _, err := w.store.Commit(context.Background(), store.Update(path, docs[0].Version, fields, docs[0].Data)); err != nil {
+	if _, err := w.store.Commit(context.Background(),
+		store.Update(path, docs[0].Version, fields, docs[0].Data)); err != nil {
 		w.t.Fatal(err)
 	}
 }

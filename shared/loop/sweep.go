@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/run"
@@ -74,6 +75,9 @@ func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
 
 // SweepShard goes on with the sweep of one shard until nothing of it is overdue, or hands on what it has no time for.
 func (l *Loop) SweepShard(ctx context.Context, at queue.Shard) (s SweepResult, err error) {
+	if at.Number < 0 || at.Number >= document.Shards {
+		return s, fault.Invalid("message/data/shard", "a shard is 0 to %d", document.Shards-1)
+	}
 	for range sweepMost {
 		next, err := l.sweepPage(ctx, at, &s)
 		if err != nil || next == nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
@@ -48,11 +47,9 @@ func ParseShard(body []byte, subscription string) (Shard, error) {
 	}
 	var s Shard
 	if err := strictjson.Decode(seen.Message.Data, &s); err != nil {
-		return Shard{}, fault.Invalid("message/data", `the data must be {"shard":0,"after":{"due":"...","runId":"..."}}`).
+		return Shard{}, fault.Invalid("message/data",
+			`the data must be {"shard":0,"after":{"due":"...","runId":"..."}}`).
 			Because(err)
-	}
-	if s.Number < 0 || s.Number >= document.Shards {
-		return Shard{}, fault.Invalid("message/data/shard", "a shard is 0 to %d", document.Shards-1)
 	}
 	if s.After != nil {
 		if err := CheckRunID(s.After.RunID); err != nil {

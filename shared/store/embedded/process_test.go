@@ -51,7 +51,8 @@ func child(t *testing.T, job, dir string) *exec.Cmd {
 func appendForever(st store.Store) error {
 	for n := 0; ; n++ {
 		_, err := st.Commit(context.Background(),
-			store.Create(fmt.Sprintf("runs/%d", n), map[string]any{"due": time.UnixMicro(int64(n)), "dueShard": int64(1)},
+			store.Create(fmt.Sprintf("runs/%d", n),
+				map[string]any{"due": time.UnixMicro(int64(n)), "dueShard": int64(1)},
 				[]byte(strconv.Itoa(n))),
 			store.Create(fmt.Sprintf("runs/%d/events/1", n), nil, []byte(strconv.Itoa(n))))
 		if err != nil {

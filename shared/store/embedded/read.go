@@ -53,8 +53,8 @@ func statementName(x store.Index) string {
 // the highest key, the key and the id of the cursor, and the limit. INDEXED BY makes SQLite refuse the statement rather
 // than scan the collection.
 //
-// In the order of names the arguments are the path of the cursor and the limit. The parts of a document lie behind it in
-// that order, and are skipped.
+// In the order of names the arguments are the path of the cursor and the limit. The parts of a document lie behind it
+// in that order, and are skipped.
 func querySQL(x store.Index) string {
 	if x.OrderBy == store.ByName {
 		return fmt.Sprintf(`SELECT (SELECT last FROM clock), path, version, fields, data

@@ -137,7 +137,8 @@ func (s *Store) structured(q store.Query) (*pb.StructuredQuery, error) {
 		Limit:   wrapperspb.Int32(int32(q.Limit)),
 	}
 	if q.OrderBy != store.ByName {
-		out.OrderBy = append([]*pb.StructuredQuery_Order{{Field: field(q.OrderBy), Direction: direction}}, out.OrderBy...)
+		out.OrderBy = append([]*pb.StructuredQuery_Order{{Field: field(q.OrderBy), Direction: direction}},
+			out.OrderBy...)
 	}
 	var all []*pb.StructuredQuery_Filter
 	for _, f := range q.Where {

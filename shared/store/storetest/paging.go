@@ -41,7 +41,8 @@ func testPages(t *testing.T, st store.Store) {
 		at := epoch.Add(time.Duration(i/7) * time.Second)
 		path := fmt.Sprintf("%02d", (i*37)%60)
 		writes = append(writes,
-			store.Create("runs/"+path, fields{"uid": "u", "threadId": "t", "createdAt": at, "due": at, "dueShard": int64(3)},
+			store.Create("runs/"+path,
+				fields{"uid": "u", "threadId": "t", "createdAt": at, "due": at, "dueShard": int64(3)},
 				[]byte(`{"n":1}`)),
 			store.Create("approvals/"+path, fields{"uid": "u", "status": "pending", "requestedAt": at}, nil))
 	}

@@ -110,7 +110,10 @@ func testQueriesRefused(t *testing.T, st store.Store) {
 		"cursor with a bad id":       func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: "a/b"} },
 		"cursor with a climb":        func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: ".."} },
 		"name of another collection": func(q *store.Query) { q.OrderBy = store.ByName },
-		"name downwards":             func(q *store.Query) { q.Collection, q.OrderBy, q.Desc = "runs", store.ByName, true },
+		"name downwards": func(
+			q *store.Query) {
+			q.Collection, q.OrderBy, q.Desc = "runs", store.ByName, true
+		},
 		"range of names": func(q *store.Query) {
 			q.Collection, q.OrderBy, q.Where = "runs", store.ByName, []store.Filter{filter(store.ByName, ">=", "a")}
 		},
