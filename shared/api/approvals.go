@@ -18,7 +18,7 @@ func getPending(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	aps, next, err := r.api.Records.Pending(r.Context(), r.uid, r.URL.Query().Get("cursor"), int(limit))
+	aps, next, err := r.api.Records.PendingForReader(r.Context(), r.uid, r.URL.Query().Get("cursor"), int(limit))
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ var (
 	Actions     = Function{"actions", []Route{{"POST", "/api/agent/actions/{name}", reading(postAction)}}}
 
 	ApprovalsPending = Function{"approvals-pending", []Route{
-		{"GET", "/api/agent/approvals/pending", reading(getPending)}}}
+		{"GET", "/api/agent/approvals/pending", public(getPending)}}}
 	ApprovalsResolve = Function{"approvals-resolve", []Route{
 		{"POST", "/api/agent/approvals/resolve", public(postResolve)}}}
 
@@ -40,7 +40,7 @@ var (
 
 	Runs = Function{"runs", []Route{
 		{"GET", "/api/agent/agents", reading(getAgents)},
-		{"GET", "/api/agent/runs/{runId}", reading(getRun)},
+		{"GET", "/api/agent/runs/{runId}", public(getRun)},
 		{"GET", "/api/agent/runs/{runId}/events", reading(getEvents)},
 		{"POST", "/api/agent/runs/{runId}/answers", reading(postAnswers)},
 		{"POST", "/api/agent/runs/{runId}/cancel", reading(postCancel)},

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -120,22 +122,32 @@ type runAnswer struct {
 	Approvals []run.ApprovalView `json:"approvals,omitempty"`
 }
 
+// withApprovals returns the run with the approvals that it waits for: those that came with it, and the others from the
+// store.
 func (a *API) withApprovals(ctx context.Context, uid string, v *run.View) (runAnswer, error) {
-	var ids []string
+	if v.Status != run.Awaiting {
+		return runAnswer{View: v}, nil
+	}
+	out := runAnswer{View: v, Approvals: v.Waiting}
+	var others []string
 	for _, act := range v.Actions {
-		if v.Status == run.Awaiting && act.ApprovalID != "" && act.Decision == "" {
-			ids = append(ids, act.ApprovalID)
+		here := func(ap run.ApprovalView) bool { return ap.ApprovalID == act.ApprovalID }
+		if act.ApprovalID != "" && act.Decision == "" && !slices.ContainsFunc(v.Waiting, here) {
+			others = append(others, act.ApprovalID)
 		}
 	}
-	out := runAnswer{View: v}
-	if len(ids) == 0 {
+	if len(others) == 0 {
 		return out, nil
 	}
-	aps, err := a.Records.Approvals(ctx, uid, ids)
+	aps, err := a.Records.Approvals(ctx, uid, others)
 	if err != nil {
-		return out, err
+		return runAnswer{View: v}, err
 	}
-	out.Approvals = aps
+	out.Approvals = append(out.Approvals, aps...)
+	order := func(ap run.ApprovalView) int {
+		return slices.IndexFunc(v.Actions, func(act *run.ActionView) bool { return act.ActionID == ap.ActionID })
+	}
+	slices.SortFunc(out.Approvals, func(a, b run.ApprovalView) int { return cmp.Compare(order(a), order(b)) })
 	return out, nil
 }
 

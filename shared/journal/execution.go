@@ -124,7 +124,19 @@ func (ex *Execution) Notify(n Update) {
 	ex.sink(n)
 }
 
-// View returns the run as its owner sees it, with a summary in the server's words until the run has its own.
+// View returns the run as its owner sees it, with a summary in the server's words until the run has its own, and with
+// those of its open approvals whose documents were read or written.
 func (ex *Execution) View() *run.View {
-	return run.NewView(ex.Run, ex.State, run.ProgressSummary(ex.Tools, ex.State))
+	v := run.NewView(ex.Run, ex.State, run.ProgressSummary(ex.Tools, ex.State))
+	for _, a := range ex.State.Open() {
+		var ap run.Approval
+		d, known := ex.Docs[document.ApprovalPath(a.ApprovalID)]
+		if !known || document.Decode(d, &ap) != nil { // whoever needs it reads it, and is told what is wrong with it
+			continue
+		}
+		if ap.UID == ex.Run.UID && ap.Status == run.ApprovalOpen && ex.Now().Before(ap.ExpiresAt) {
+			v.Waiting = append(v.Waiting, ap.View())
+		}
+	}
+	return v
 }

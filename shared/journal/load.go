@@ -15,6 +15,31 @@ func (ex *Execution) LoadOwned(ctx context.Context, uid string, also ...string) 
 	if err := ex.Read(ctx, append([]string{document.RunPath(ex.ID)}, also...)...); err != nil {
 		return err
 	}
+	return foldOwned(ctx, ex, uid)
+}
+
+// LoadForReader is LoadOwned for a user who must not be disabled, and who is told of that first. With the run it reads
+// what its answer may need and what the run's id tells: the first approval, and the thread that it has begun.
+func LoadForReader(ctx context.Context, ex *Execution, uid string) error {
+	err := ex.Read(ctx, document.UserPath(uid), document.RunPath(ex.ID),
+		document.ApprovalPath(run.ApprovalID(ex.ID, 1)), document.ThreadPath(run.NewThreadID(ex.ID)))
+	if err != nil {
+		return err
+	}
+	u := run.User{UID: uid}
+	if d := ex.Docs[document.UserPath(uid)]; d.Exists() {
+		if err := document.Decode(d, &u); err != nil {
+			return err
+		}
+	}
+	if err := u.CheckEnabled(); err != nil {
+		return err
+	}
+	return foldOwned(ctx, ex, uid)
+}
+
+// foldOwned checks the owner of the run that was read, and folds its events.
+func foldOwned(ctx context.Context, ex *Execution, uid string) error {
 	d := ex.Docs[document.RunPath(ex.ID)]
 	if !d.Exists() || document.RunFieldsOf(d).UID != uid {
 		return fault.NotFound()
@@ -33,8 +58,10 @@ func checkNotDeleted(ctx context.Context, ex *Execution, runDoc store.Doc) error
 		return nil
 	}
 	path := document.ThreadPath(f.ThreadID)
-	if err := ex.Read(ctx, path); err != nil {
-		return err
+	if _, read := ex.Docs[path]; !read {
+		if err := ex.Read(ctx, path); err != nil {
+			return err
+		}
 	}
 	var t run.Thread
 	doc := ex.Docs[path]

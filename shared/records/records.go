@@ -37,6 +37,21 @@ func (r *Records) Pending(ctx context.Context, uid, cursor string, limit int) ([
 	return views, next, err
 }
 
+// PendingForReader is Pending for a user who must not be disabled. Both are asked at the same time, and a disabled user
+// learns of nothing else.
+func (r *Records) PendingForReader(ctx context.Context, uid, cursor string, limit int) (views []run.ApprovalView,
+	next string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	enabled := make(chan error, 1)
+	go func() { enabled <- r.CheckReader(ctx, uid) }()
+	views, next, err = r.Pending(ctx, uid, cursor, limit)
+	if refused := <-enabled; refused != nil {
+		return nil, "", refused
+	}
+	return views, next, err
+}
+
 // Approvals returns those of the ids that are open and the user's.
 func (r *Records) Approvals(ctx context.Context, uid string, ids []string) ([]run.ApprovalView, error) {
 	paths := make([]string, len(ids))

@@ -33,6 +33,9 @@ type View struct {
 	CreatedAt   time.Time     `json:"createdAt"`
 	UpdatedAt   time.Time     `json:"updatedAt"`
 	Nonce       []byte        `json:"-"` // the run's
+
+	// Waiting are the approvals and reviews that the run waits for, as far as they were at hand.
+	Waiting []ApprovalView `json:"-"`
 }
 
 // An ActionView is an action as its owner sees it: the record of seed 000 §9, without arguments.
