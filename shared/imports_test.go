@@ -39,7 +39,7 @@ var may = map[string]string{
 		"shared/obs shared/queue shared/records shared/strictjson shared/timezone shared/tool shared/visible " +
 		"shared/wait",
 	"shared/audit": "shared/clip shared/document shared/obs shared/store shared/strictjson",
-	"shared/auth":  "shared/fault shared/outbound",
+	"shared/auth":  "shared/fault shared/memo shared/outbound",
 	"shared/chat": "shared/agents shared/clip shared/conversation shared/document shared/effect shared/fault " +
 		"shared/journal shared/loop shared/model shared/queue shared/run shared/store shared/store/memory " +
 		"shared/strictjson shared/tool shared/visible",
@@ -51,7 +51,7 @@ var may = map[string]string{
 		"shared/effect shared/fault shared/journal shared/model shared/queue shared/run shared/store " +
 		"shared/strictjson shared/tool",
 	"shared/model":           "shared/clip shared/fault shared/strictjson shared/tool",
-	"shared/model/gemini":    "shared/fault shared/model shared/wait",
+	"shared/model/gemini":    "shared/fault shared/memo shared/model shared/wait",
 	"shared/obs":             "shared/clip shared/fault",
 	"shared/offboard":        "shared/fault shared/google shared/loop shared/queue shared/records",
 	"shared/policy":          "shared/fault shared/tool",

@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/memo"
 )
 
 // The two spellings of Google's issuer (https://developers.google.com/identity/openid-connect/openid-connect).
@@ -29,7 +30,7 @@ type checker struct {
 	keys     *keyring
 	audience string // empty if the platform has compared it
 	now      func() time.Time
-	seen     memory
+	seen     *memory
 }
 
 func newChecker(issuer, audience string, client *http.Client, now func() time.Time) (*checker, error) {
@@ -42,7 +43,8 @@ func newChecker(issuer, audience string, client *http.Client, now func() time.Ti
 	if now == nil {
 		now = time.Now
 	}
-	return &checker{keys: newKeyring(issuer, client, now), audience: audience, now: now}, nil
+	return &checker{keys: newKeyring(issuer, client, now), audience: audience, now: now,
+		seen: memo.New[[sha256.Size]byte, verified](halfSeen)}, nil
 }
 
 // verify returns the claims of a token that is genuine, for this service, and valid now. Its messages help a developer
@@ -55,7 +57,7 @@ func (c *checker) verify(ctx context.Context, raw string) (got claims, err error
 		}
 	}()
 	hash := sha256.Sum256([]byte(raw))
-	if seen, ok := c.seen.recall(hash, c.now()); ok {
+	if seen, ok := c.seen.Get(hash); ok && c.now().Before(seen.until) {
 		key, err := c.key(ctx, seen.keyID)
 		if err != nil {
 			return claims{}, err
@@ -76,7 +78,7 @@ func (c *checker) verify(ctx context.Context, raw string) (got claims, err error
 	if got, err = c.signed(ctx, raw, key); err != nil {
 		return claims{}, err
 	}
-	c.seen.remember(hash, verified{h.KeyID, key, got, c.now().Add(seenFor)})
+	c.seen.Put(hash, verified{h.KeyID, key, got, c.now().Add(seenFor)})
 	return got, c.checkClaims(got)
 }
 

@@ -71,8 +71,12 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 	return effect.CallTool(ctx, ex, ex.Tools[ex.State.Action(started).Tool], started)
 }
 
-// deltaSink returns a function that passes the model's text on as it comes, up to the length that is kept.
+// deltaSink returns a function that passes the model's text on as it comes, up to the length that is kept. It is nil
+// where nobody reads it: a whole answer costs less than a stream.
 func deltaSink(ex *journal.Execution) func(text string) {
+	if ex.Unread {
+		return nil
+	}
 	left := run.MaxMessageText
 	return func(text string) {
 		if len(text) > left {

@@ -1,7 +1,9 @@
 // Package gemini calls Gemini, through the Gemini Developer API or Vertex AI, with Google's own client (genai).
 // Contents are sent and received byte for byte: genai's types lose parts of them (empty arguments, empty texts, fields
-// that they do not know), so the package's round tripper puts the contents into the request and takes the answer's
-// parts from the response. genai's types are used for all the rest.
+// that they do not know), so the package's round tripper puts the contents into the request, and the answer is read
+// from the response's bytes. What genai made of an agent's tools and settings is sent again as long as they are the
+// same. An answer whose text nobody reads as it comes is asked for whole, and genai is not shown it; of a stream it
+// decodes what is passed on.
 package gemini
 
 import (
@@ -54,8 +56,9 @@ type Config struct {
 
 // Model is a model.Model. It is safe for concurrent use.
 type Model struct {
-	cfg    Config
-	client *genai.Client
+	cfg      Config
+	client   *genai.Client
+	settings *settings
 }
 
 var _ model.Model = (*Model)(nil)
@@ -86,7 +89,7 @@ func New(ctx context.Context, cfg Config) (*Model, error) {
 	cc.HTTPClient.Transport = &wire{base: cmp.Or[http.RoundTripper](cc.HTTPClient.Transport, http.DefaultTransport)}
 	// A redirect would carry the key and the conversation to another host.
 	cc.HTTPClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Model{cfg, client}, nil
+	return &Model{cfg, client, newSettings()}, nil
 }
 
 func clientConfig(cfg Config) *genai.ClientConfig {
@@ -135,13 +138,13 @@ func (m *Model) Generate(ctx context.Context, req model.Request, delta func(text
 func (m *Model) attempt(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, *failure) {
 	limited, cancel := context.WithTimeout(ctx, m.cfg.AttemptTimeout)
 	defer cancel()
-	ex := &exchange{contents: req.Contents}
-	out := &answer{}
-	err := m.ask(withExchange(limited, ex), req, out, delta)
+	ex := &exchange{contents: req.Contents, system: req.System, whole: delta == nil}
+	out := &answer{stream: delta != nil}
+	err := m.ask(withExchange(limited, ex), ex, req, out, delta)
 	if err != nil {
 		return nil, m.explain(ctx, ex, err, out.shown)
 	}
-	reply, fail := out.reply(ex, req)
+	reply, fail := out.reply(ex.body.Bytes(), req)
 	if fail != nil {
 		return nil, &failure{fault: fail}
 	}
@@ -151,7 +154,7 @@ func (m *Model) attempt(ctx context.Context, req model.Request, delta func(strin
 
 // ask sends the request and gathers the answer. genai trusts the shape of what it reads and panics on some others (a
 // body of null, candidates that are not a list); such a panic is recovered, and the answer is unreadable.
-func (m *Model) ask(ctx context.Context, req model.Request, out *answer, delta func(string)) (err error) {
+func (m *Model) ask(ctx context.Context, ex *exchange, req model.Request, out *answer, delta func(string)) (err error) {
 	defer func() {
 		r := recover()
 		if r != nil && out.passing {
@@ -161,62 +164,17 @@ func (m *Model) ask(ctx context.Context, req model.Request, out *answer, delta f
 			err = errUnreadable
 		}
 	}()
+	cfg, keep := m.settings.of(req, ex)
+	defer keep()
 	if delta == nil {
-		res, err := m.client.Models.GenerateContent(ctx, m.named(req), nil, config(req))
-		if err != nil {
-			return err
-		}
-		out.take(res, func(string) {})
-		return nil
+		_, err := m.client.Models.GenerateContent(ctx, m.named(req), nil, cfg)
+		return err
 	}
-	out.stream = true
-	for res, err := range m.client.Models.GenerateContentStream(ctx, m.named(req), nil, config(req)) {
+	for res, err := range m.client.Models.GenerateContentStream(ctx, m.named(req), nil, cfg) {
 		if err != nil {
 			return err
 		}
-		out.take(res, delta)
+		out.show(res, delta)
 	}
 	return ctx.Err()
-}
-
-// config returns the request's settings, with thinking and safety left at the service's defaults.
-func config(req model.Request) *genai.GenerateContentConfig {
-	c := &genai.GenerateContentConfig{
-		Temperature:           req.Settings.Temperature,
-		MaxOutputTokens:       req.Settings.MaxOutputTokens,
-		AutomaticContinuation: genai.Ptr(false),
-	}
-	if req.System != "" {
-		c.SystemInstruction = &genai.Content{Parts: []*genai.Part{{Text: req.System}}}
-	}
-	if len(req.Tools) > 0 {
-		group := &genai.Tool{}
-		for _, t := range req.Tools {
-			group.FunctionDeclarations = append(group.FunctionDeclarations,
-				&genai.FunctionDeclaration{Name: t.Name, Description: t.Description, ParametersJsonSchema: t.Schema})
-		}
-		c.Tools = []*genai.Tool{group}
-		if calling := calling(req); calling != nil {
-			c.ToolConfig = &genai.ToolConfig{FunctionCallingConfig: calling}
-		}
-	}
-	if req.Settings.Search {
-		c.Tools = append(c.Tools, &genai.Tool{GoogleSearch: &genai.GoogleSearch{}})
-	}
-	return c
-}
-
-// calling says whether functions may be called and which, or returns nil where the service's default does.
-func calling(req model.Request) *genai.FunctionCallingConfig {
-	switch set := req.Settings; {
-	case req.NoTools:
-		return &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeNone}
-	case set.Forced != "":
-		return &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeAny,
-			AllowedFunctionNames: []string{set.Forced}}
-	case set.Calling != "":
-		return &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigMode(set.Calling),
-			AllowedFunctionNames: set.Allowed}
-	}
-	return nil
 }

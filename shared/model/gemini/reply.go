@@ -2,24 +2,29 @@ package gemini
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"google.golang.org/genai"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 )
 
-// answer collects what genai decoded of the response, chunk by chunk.
+// answer is what the model answers.
 type answer struct {
-	stream    bool
-	shown     bool // a piece of the text was passed on
-	passing   bool // delta is running
-	text      strings.Builder
+	stream  bool
+	shown   bool            // a piece of the text was passed on
+	passing bool            // delta is running
+	said    strings.Builder // what was passed on
+
+	parts     []json.RawMessage // verbatim and in order, without those that hold nothing
+	text      string            // the visible text of parts
 	candidate bool
 	blocked   genai.BlockedReason
 	finish    genai.FinishReason
@@ -27,34 +32,14 @@ type answer struct {
 	version   string
 }
 
-// take adds one response or one chunk, and passes its visible text to delta.
-func (a *answer) take(res *genai.GenerateContentResponse, delta func(string)) {
-	if res.PromptFeedback != nil && res.PromptFeedback.BlockReason != "" {
-		a.blocked = res.PromptFeedback.BlockReason
-	}
-	if u := res.UsageMetadata; u != nil {
-		a.usage = model.Usage{
-			Prompt: int(u.PromptTokenCount) + int(u.ToolUsePromptTokenCount), Cached: int(u.CachedContentTokenCount),
-			Output: int(u.CandidatesTokenCount), Thoughts: int(u.ThoughtsTokenCount), Total: int(u.TotalTokenCount),
-		}
-	}
-	if res.ModelVersion != "" {
-		a.version = res.ModelVersion
-	}
-	if len(res.Candidates) == 0 || res.Candidates[0] == nil {
+// show passes on the visible text of one chunk of a stream.
+func (a *answer) show(res *genai.GenerateContentResponse, delta func(string)) {
+	if len(res.Candidates) == 0 || res.Candidates[0] == nil || res.Candidates[0].Content == nil {
 		return
 	}
-	c := res.Candidates[0]
-	a.candidate = true
-	if c.FinishReason != "" {
-		a.finish = c.FinishReason
-	}
-	if c.Content == nil {
-		return
-	}
-	for _, p := range c.Content.Parts {
+	for _, p := range res.Candidates[0].Content.Parts {
 		if p != nil && !p.Thought && p.Text != "" {
-			a.text.WriteString(p.Text)
+			a.said.WriteString(p.Text)
 			a.shown, a.passing = true, true
 			delta(p.Text)
 			a.passing = false
@@ -62,29 +47,31 @@ func (a *answer) take(res *genai.GenerateContentResponse, delta func(string)) {
 	}
 }
 
-// reply validates the answer: an unusable one is an error, one that the model can mend is a correction.
-func (a *answer) reply(ex *exchange, req model.Request) (*model.Reply, *fault.Error) {
+// reply reads the body and validates the answer: an unusable one is an error, one that the model can mend is a
+// correction.
+func (a *answer) reply(body []byte, req model.Request) (*model.Reply, *fault.Error) {
+	if err := a.read(body); err != nil {
+		return nil, unreadable()
+	}
 	if err := a.stopped(); err != nil {
 		return nil, err
 	}
-	r := &model.Reply{Text: a.text.String(), Finish: string(a.finish), Usage: a.usage, Model: a.version,
+	r := &model.Reply{Text: a.text, Finish: string(a.finish), Usage: a.usage, Model: a.version,
 		Correction: corrections[a.finish]}
-	if r.Correction != "" {
-		return r, nil
-	}
-	parts, err := rawParts(ex.body.Bytes(), a.stream)
 	switch {
-	case err != nil:
+	case a.stream && a.text != a.said.String(): // genai and this package disagree: trust neither
 		return nil, unreadable()
-	case len(parts) == 0:
+	case r.Correction != "":
+		return r, nil
+	case len(a.parts) == 0:
 		return nil, empty()
 	}
-	content := contentOf(parts)
+	content := contentOf(a.parts)
 	parsed, err := model.Parse(content)
 	switch {
 	case err != nil:
 		return nil, fault.As(err)
-	case parsed.Text != r.Text: // genai and this package disagree: trust neither
+	case parsed.Text != r.Text:
 		return nil, unreadable()
 	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "":
 		return nil, empty()
@@ -161,35 +148,94 @@ func reason(s string) string {
 	return " (" + s + ")"
 }
 
-// rawParts returns the first candidate's parts in the response, verbatim and in order. A part that holds nothing (an
-// empty object, an empty text with nothing beside it) is left out: the service refuses it when it is sent back.
-func rawParts(body []byte, stream bool) ([]json.RawMessage, error) {
+// response is what is read of a response, or of one chunk of a stream.
+type response struct {
+	PromptFeedback struct {
+		BlockReason genai.BlockedReason `json:"blockReason"`
+	} `json:"promptFeedback"`
+	Candidates []*struct {
+		FinishReason genai.FinishReason `json:"finishReason"`
+		Content      struct {
+			Parts []json.RawMessage `json:"parts"`
+		} `json:"content"`
+	} `json:"candidates"`
+	Usage *struct {
+		Prompt   int `json:"promptTokenCount"`
+		Tools    int `json:"toolUsePromptTokenCount"`
+		Cached   int `json:"cachedContentTokenCount"`
+		Output   int `json:"candidatesTokenCount"`
+		Thoughts int `json:"thoughtsTokenCount"`
+		Total    int `json:"totalTokenCount"`
+	} `json:"usageMetadata"`
+	Version string `json:"modelVersion"`
+}
+
+// read reads the response, or all chunks of a stream.
+func (a *answer) read(body []byte) error {
 	chunks := [][]byte{body}
-	if stream {
+	if a.stream {
 		chunks = events(body)
 	}
-	var out []json.RawMessage
+	var text strings.Builder
 	for _, chunk := range chunks {
-		var res struct {
-			Candidates []struct {
-				Content struct {
-					Parts []json.RawMessage `json:"parts"`
-				} `json:"content"`
-			} `json:"candidates"`
-		}
-		if err := jsonv2.Unmarshal(chunk, &res); err != nil {
-			return nil, err
-		}
-		if len(res.Candidates) == 0 {
-			continue
-		}
-		for _, p := range res.Candidates[0].Content.Parts {
-			if !hollow(p) {
-				out = append(out, p)
+		var res response
+		if len(chunk) > 0 {
+			if err := jsonv2.Unmarshal(chunk, &res); err != nil {
+				return err
 			}
 		}
+		if err := a.add(res, &text); err != nil {
+			return err
+		}
 	}
-	return out, nil
+	a.text = text.String()
+	return nil
+}
+
+// add adds one response or chunk. A part that holds nothing (an empty object, an empty text with nothing beside it) is
+// left out: the service refuses it when it is sent back.
+func (a *answer) add(res response, text *strings.Builder) error {
+	a.blocked = cmp.Or(res.PromptFeedback.BlockReason, a.blocked)
+	a.version = cmp.Or(res.Version, a.version)
+	if u := res.Usage; u != nil {
+		a.usage = model.Usage{Prompt: u.Prompt + u.Tools, Cached: u.Cached, Output: u.Output, Thoughts: u.Thoughts,
+			Total: u.Total}
+	}
+	if len(res.Candidates) == 0 || res.Candidates[0] == nil {
+		return nil
+	}
+	c := res.Candidates[0]
+	a.candidate = true
+	a.finish = cmp.Or(c.FinishReason, a.finish)
+	for _, raw := range c.Content.Parts {
+		var p part
+		if err := jsonv2.Unmarshal(raw, &p); err != nil {
+			return err
+		}
+		if !p.hollow() {
+			a.parts = append(a.parts, raw)
+		}
+		if p.Thought == nil || !*p.Thought {
+			text.WriteString(p.Text)
+		}
+	}
+	return nil
+}
+
+// part is what is read of a part here. Its calls are for [model.Parse].
+type part struct {
+	Text    string                    `json:"text"`
+	Thought *bool                     `json:"thought"`
+	Others  map[string]jsontext.Value `json:",embed"`
+}
+
+func (p part) hollow() bool {
+	for _, v := range p.Others {
+		if v.Kind() != 'n' {
+			return false
+		}
+	}
+	return p.Text == "" && p.Thought == nil
 }
 
 var blankLine = regexp.MustCompile(`\r?\n\r?\n`)
@@ -203,19 +249,6 @@ func events(body []byte) [][]byte {
 		}
 	}
 	return out
-}
-
-func hollow(part json.RawMessage) bool {
-	var fields map[string]any
-	if json.Unmarshal(part, &fields) != nil {
-		return false
-	}
-	for name, v := range fields {
-		if v != nil && (name != "text" || v != "") {
-			return false
-		}
-	}
-	return true
 }
 
 func contentOf(parts []json.RawMessage) json.RawMessage {

@@ -7,11 +7,16 @@ import (
 	"errors"
 	"io"
 	"net/http"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // exchange is one request and its response, as bytes.
 type exchange struct {
 	contents []json.RawMessage // to send; nil if the request has none
+	system   string            // instructions to send; may be empty
+	settings []byte            // the other members to send, as genai encoded them; nil until it has
+	whole    bool              // the answer is read here alone, and genai is shown nothing of it
 
 	status     int // 0: no response came
 	retryAfter string
@@ -28,7 +33,7 @@ func withExchange(ctx context.Context, ex *exchange) context.Context {
 // errTooLarge ends a response above MaxBody.
 var errTooLarge = errors.New("gemini: the response is too large")
 
-// wire puts the exchange's contents into the request and keeps the response's bytes.
+// wire puts the exchange's bytes into the request and keeps the response's.
 type wire struct{ base http.RoundTripper }
 
 // RoundTrip sends one request of genai's.
@@ -49,42 +54,71 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	ex.status, ex.retryAfter = res.StatusCode, res.Header.Get("Retry-After")
-	res.Body = &tee{res.Body, ex}
+	if res.Body = (&tee{res.Body, ex}); ex.whole {
+		res.Body = unseen{res.Body}
+	}
 	return res, nil
 }
 
-// fill returns the request with the contents in its body.
+// fill returns the request with the exchange's bytes as its body. If they have no settings yet, they are those of the
+// body that genai made.
 func (ex *exchange) fill(req *http.Request) (*http.Request, error) {
 	defer req.Body.Close()
-	rest, err := io.ReadAll(req.Body)
-	if err != nil {
-		return nil, err
+	if ex.settings == nil {
+		object, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		ex.settings = members(object)
 	}
 	out := req.Clone(req.Context())
-	body := splice(ex.contents, rest)
+	body := ex.request()
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	return out, nil
 }
 
-// splice puts the contents in front of the members of the JSON object that genai made.
-func splice(contents []json.RawMessage, object []byte) []byte {
-	members := bytes.TrimSuffix(bytes.TrimPrefix(bytes.TrimSpace(object), []byte("{")), []byte("}"))
-	var b bytes.Buffer
-	b.WriteString(`{"contents":[`)
-	for i, c := range contents {
+// members returns what stands between the braces of a JSON object, and never nil.
+func members(object []byte) []byte {
+	inner := bytes.TrimSuffix(bytes.TrimPrefix(bytes.TrimSpace(object), []byte("{")), []byte("}"))
+	return append([]byte{}, inner...)
+}
+
+// request returns the body of the request: contents, instructions, settings.
+func (ex *exchange) request() []byte {
+	size := len(`{"contents":[],"systemInstruction":{"parts":[{"text":""}],"role":"user"},}`) + len(ex.settings) +
+		len(ex.system) + len(ex.system)/16 // some of its characters are escaped
+	for _, c := range ex.contents {
+		size += len(c) + 1
+	}
+	b := append(make([]byte, 0, size), `{"contents":[`...)
+	for i, c := range ex.contents {
 		if i > 0 {
-			b.WriteByte(',')
+			b = append(b, ',')
 		}
-		b.Write(c)
+		b = append(b, c...)
 	}
-	b.WriteByte(']')
-	if len(members) > 0 {
-		b.WriteByte(',')
-		b.Write(members)
+	b = append(b, ']')
+	if ex.system != "" {
+		b = append(b, `,"systemInstruction":{"parts":[{"text":`...)
+		b, _ = jsontext.AppendQuote(b, ex.system) // its error is about invalid UTF-8, which it has replaced
+		b = append(b, `}],"role":"user"}`...)
 	}
-	b.WriteByte('}')
-	return b.Bytes()
+	if len(ex.settings) > 0 {
+		b = append(b, ',')
+		b = append(b, ex.settings...)
+	}
+	return append(b, '}')
+}
+
+// unseen is a body that is read to its end, and looks empty to genai, which would decode it three times.
+type unseen struct{ io.ReadCloser }
+
+func (u unseen) Read([]byte) (int, error) {
+	if _, err := io.Copy(io.Discard, u.ReadCloser); err != nil {
+		return 0, err
+	}
+	return 0, io.EOF
 }
 
 // tee keeps the bytes that are read, up to MaxBody.

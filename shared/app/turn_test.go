@@ -1,0 +1,55 @@
+package app_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit"
+)
+
+// BenchmarkTurn measures a text turn over HTTP, from the prompt to the stored answer: on the embedded store, with a
+// model that answers at once.
+//
+//	go test ./shared/app -run '^$' -bench Turn -benchmem
+func BenchmarkTurn(b *testing.B) {
+	const answer = `{"candidates":[{"content":{"parts":[{"text":"It is ten o'clock.","thoughtSignature":"c2ln"}],` +
+		`"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":812,` +
+		`"candidatesTokenCount":9,"totalTokenCount":821},"modelVersion":"fake"}`
+	gemini := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.FormValue("alt") == "sse" {
+			fmt.Fprintf(w, "data: %s\n\n", answer)
+			return
+		}
+		fmt.Fprint(w, answer)
+	}))
+	defer gemini.Close()
+	d := testkit.Open(b, testkit.Options{Settings: append([]string{"GOOGLE_GEMINI_BASE_URL=" + gemini.URL},
+		testkit.Unlimited...)})
+	ana, err := d.As(b.Context(), "ana")
+	if err != nil {
+		b.Fatal(err)
+	}
+	token, err := d.SignIn(b.Context(), "ana")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, turn := range map[string]func() (testkit.Answer, error){
+		"whole": func() (testkit.Answer, error) { return ana.Ask(b.Context(), "hi") },
+		"stream": func() (testkit.Answer, error) {
+			return testkit.Stream(b.Context(), nil, d.Base, token, "POST", streamPath, hello,
+				func(testkit.Line) bool { return true })
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if a, err := turn(); err != nil || a.HTTP != http.StatusOK {
+					b.Fatal(a, err)
+				}
+			}
+		})
+	}
+}
