@@ -2,7 +2,10 @@ package embedded_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +19,9 @@ func Benchmark(b *testing.B) {
 		"memory": func(b *testing.B) *embedded.Store { return memory(b, time.Now) },
 	} {
 		b.Run(name+"/commit2", func(b *testing.B) { benchCommit(b, open(b)) })
+		for _, committers := range []int{1, 16} {
+			b.Run(fmt.Sprintf("%s/turn%d", name, committers), func(b *testing.B) { benchTurn(b, open(b), committers) })
+		}
 		b.Run(name+"/get3", func(b *testing.B) { benchGet(b, open(b)) })
 		for _, size := range []int{1000, 20000} {
 			b.Run(fmt.Sprintf("%s/query20of%d", name, size), func(b *testing.B) { benchQuery(b, open(b), size) })
@@ -39,6 +45,60 @@ func benchCommit(b *testing.B, st store.Store) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// benchTurn commits what a turn of the model does, by so many who each move a run of their own. It reports the time that
+// one in a hundred takes at least.
+func benchTurn(b *testing.B, st store.Store, committers int) {
+	runs := make([]*turner, committers)
+	for i := range runs {
+		runs[i] = &turner{id: fmt.Sprintf("run_%016d", i*7919%1000)}
+		runs[i].commit(b, st)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	var next atomic.Int64
+	var all sync.WaitGroup
+	took := make([]time.Duration, b.N)
+	for _, r := range runs {
+		all.Go(func() {
+			for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+				began := time.Now()
+				r.commit(b, st)
+				took[n-1] = time.Since(began)
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
+	b.ReportMetric(float64(took[len(took)-1].Microseconds()), "max-us")
+}
+
+type turner struct {
+	id       string
+	turns    int
+	versions []time.Time
+}
+
+func (r *turner) commit(b *testing.B, st store.Store) {
+	at := time.Now()
+	run := map[string]any{"uid": "user-" + r.id, "threadId": "thread-" + r.id, "status": "planning", "createdAt": at,
+		"due": at.Add(time.Minute)}
+	thread := map[string]any{"uid": "user-" + r.id, "updatedAt": at}
+	entry := store.Create(fmt.Sprintf("audit/%s_%06d", r.id, r.turns), map[string]any{"uid": "user-" + r.id,
+		"runId": r.id, "seq": int64(r.turns), "at": at}, body[:400])
+	writes := []store.Write{store.Create("runs/"+r.id, run, body), store.Create("threads/"+r.id, thread, body),
+		store.Create("users/"+r.id, nil, body), entry}
+	if v := r.versions; v != nil {
+		writes = []store.Write{store.Update("runs/"+r.id, v[0], run, body),
+			store.Update("threads/"+r.id, v[1], thread, body), store.Update("users/"+r.id, v[2], nil, body), entry}
+	}
+	var err error
+	if r.versions, err = st.Commit(b.Context(), writes...); err != nil {
+		b.Error(err)
+	}
+	r.turns++
 }
 
 func benchGet(b *testing.B, st store.Store) {

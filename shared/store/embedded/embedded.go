@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,18 +34,15 @@ const (
 
 // Store implements [store.Store] in SQLite.
 type Store struct {
-	now      func() time.Time
-	seen     atomic.Int64 // the latest ReadTime returned, in microseconds since 1970
-	writer   *sql.DB      // one connection, so that commits of this process queue in Go and not in SQLite's busy loop
-	reader   *sql.DB      // the writer itself where the database is in memory
-	get      *sql.Stmt
-	queries  map[string]*sql.Stmt // by index name and direction
-	tick     *sql.Stmt
-	create   *sql.Stmt
-	update   *sql.Stmt
-	remove   *sql.Stmt
-	removeAt *sql.Stmt
-	check    *sql.Stmt
+	now     func() time.Time
+	seen    atomic.Int64 // the latest ReadTime returned, in microseconds since 1970
+	writer  *sql.DB      // one connection, so that commits of this process queue in Go and not in SQLite's busy loop
+	reader  *sql.DB      // the writer itself where the database is in memory
+	get     *sql.Stmt
+	queries map[string]*sql.Stmt // by index name and direction
+	group   group                // the commits that wait for the writer
+	own     writer               // what the one that leads them writes with
+	closed  sync.Once
 
 	watchers    watch.Hub
 	elsewhere   elsewhere
@@ -131,12 +129,6 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 		st, err = db.PrepareContext(ctx, text)
 		return st
 	}
-	s.tick = stmt(s.writer, tickSQL)
-	s.create = stmt(s.writer, createSQL)
-	s.update = stmt(s.writer, updateSQL)
-	s.remove = stmt(s.writer, removeSQL)
-	s.removeAt = stmt(s.writer, removeAtSQL)
-	s.check = stmt(s.writer, checkSQL)
 	s.dataVersion = stmt(s.writer, dataVersionSQL)
 	s.versions = stmt(s.reader, versionsSQL)
 	s.get = stmt(s.reader, getSQL)
@@ -148,12 +140,23 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 }
 
 // Close closes the store, and ends what watches it with an error. A second Close does nothing.
-func (s *Store) Close() error {
-	s.elsewhere.close()
-	defer s.watchers.All()
-	err := s.writer.Close()
-	if s.reader != s.writer {
-		err = closing(err, s.reader)
-	}
+func (s *Store) Close() (err error) {
+	s.closed.Do(func() {
+		s.elsewhere.close()
+		defer s.watchers.All()
+		err = closing(s.unprepare(), s.writer)
+		if s.reader != s.writer {
+			err = closing(err, s.reader)
+		}
+	})
 	return err
+}
+
+// unprepare closes the writer's own statements, without which its connection would stay open.
+func (s *Store) unprepare() error {
+	conn, err := s.writer.Conn(context.Background())
+	if err != nil {
+		return err
+	}
+	return closing(conn.Raw(func(any) error { return s.own.close() }), conn)
 }

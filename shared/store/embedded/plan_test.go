@@ -19,12 +19,16 @@ func TestPlans(t *testing.T) {
 		text, index string
 		args        int
 	}
-	const byPath = "sqlite_autoindex_documents_1 (path=?)"
+	const (
+		byPath = "sqlite_autoindex_documents_1 (path=?)"
+		byRow  = "INTEGER PRIMARY KEY (rowid=?)"
+	)
 	all := map[string]statement{
-		"get":               {getSQL, byPath, 1},
-		"update":            {updateSQL, byPath, 5},
-		"remove":            {removeSQL, byPath, 1},
-		"remove at version": {removeAtSQL, byPath, 2},
+		"get":    {getSQL, byPath, 1},
+		"lookUp": {lookUpSQL, byPath, 1},
+		"update": {updateSQL, byRow, 4},
+		"renew":  {renewSQL, byRow, 3},
+		"remove": {removeSQL, byRow, 1},
 	}
 	for _, x := range store.Indexes {
 		if x.OrderBy == store.ByName {
