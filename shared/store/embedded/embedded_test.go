@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -145,6 +146,44 @@ func TestLocked(t *testing.T) {
 	unlock()
 	if _, err := st.Commit(t.Context(), store.Create("runs/a", nil, nil)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Behind a commit that waits for another process's lock, others wait as long as their own contexts allow, and then are
+// written without those that left.
+func TestLockedQueue(t *testing.T) {
+	dir := t.TempDir()
+	st := file(t, dir, time.Now)
+	unlock := otherProgram(t, dir, "BEGIN IMMEDIATE")
+	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	patient, impatient := make(chan error), make(chan error)
+	for i := range 8 {
+		ctx, outcome := t.Context(), patient
+		if i%2 == 0 {
+			ctx, outcome = soon, impatient
+		}
+		go func() {
+			_, err := st.Commit(ctx, store.Create(fmt.Sprintf("runs/%d", i), nil, nil))
+			outcome <- err
+		}()
+	}
+	for range 4 {
+		if err := <-impatient; !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a commit whose time was over gave %v", err)
+		}
+	}
+	unlock()
+	for range 4 {
+		if err := <-patient; err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range 8 {
+		docs, err := st.Get(t.Context(), fmt.Sprintf("runs/%d", i))
+		if err != nil || docs[0].Exists() != (i%2 == 1) {
+			t.Errorf("commit %d: %+v, %v", i, docs, err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ const (
 	dirVar = "EMBEDDED_TEST_DIR"
 )
 
-var jobs = map[string]func(st store.Store) error{"append": appendForever, "count": countTo50}
+var jobs = map[string]func(st store.Store) error{"append": appendForever, "crowd": crowdForever, "count": countTo50}
 
 func TestMain(m *testing.M) {
 	job := jobs[os.Getenv(jobVar)]
@@ -62,35 +63,92 @@ func appendForever(st store.Store) error {
 	}
 }
 
+// crowdForever lets 16 callers append at once, each to a run of its own; every third commit conflicts.
+func crowdForever(st store.Store) error {
+	ended := make(chan error)
+	for caller := range 16 {
+		go func() {
+			for n := 0; ; n++ {
+				id := 16*n + caller
+				path := fmt.Sprintf("runs/%d", id)
+				writes := []store.Write{store.Create(path, map[string]any{"due": time.UnixMicro(int64(id))},
+					[]byte(strconv.Itoa(id))), store.Create(path+"/events/1", nil, []byte(strconv.Itoa(id)))}
+				_, err := st.Commit(context.Background(), writes...)
+				if err == nil && n%3 == 0 {
+					if _, err = st.Commit(context.Background(), store.Create(path+"/events/2", nil, nil),
+						writes[0]); errors.Is(err, store.ErrConflict) {
+						err = nil
+					}
+				}
+				if err != nil {
+					ended <- err
+					return
+				}
+				fmt.Println(id)
+			}
+		}()
+	}
+	return <-ended
+}
+
 // After kill -9, every acknowledged commit is there and complete, and the next process can continue.
 func TestKill(t *testing.T) {
-	dir := t.TempDir()
 	for round := range 3 {
-		dir := fmt.Sprintf("%s/%d", dir, round)
-		cmd := child(t, "append", dir)
-		out, err := cmd.StdoutPipe()
+		dir := t.TempDir()
+		answered := killed(t, "append", dir, 40+round*17)
+		checkAppended(t, file(t, dir, time.Now), answered[len(answered)-1])
+	}
+}
+
+// The same of commits that were written together.
+func TestKillCrowd(t *testing.T) {
+	for round := range 3 {
+		dir := t.TempDir()
+		answered := killed(t, "crowd", dir, 200+round*77)
+		st := file(t, dir, time.Now)
+		for n := range slices.Max(answered) + 1 {
+			path := fmt.Sprintf("runs/%d", n)
+			docs, err := st.Get(t.Context(), path, path+"/events/1", path+"/events/2")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.Contains(answered, n) && !docs[0].Exists() {
+				t.Errorf("commit %d was answered and is not there", n)
+			}
+			if docs[0].Exists() != docs[1].Exists() || docs[2].Exists() {
+				t.Errorf("commit %d is there in part: %+v", n, docs)
+			}
+		}
+	}
+}
+
+// killed starts a child, kills it after that many lines, and returns their numbers.
+func killed(t *testing.T, job, dir string, after int) (answered []int) {
+	t.Helper()
+	cmd := child(t, job, dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		n, err := strconv.Atoi(lines.Text())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		last, lines := -1, bufio.NewScanner(out)
-		for lines.Scan() {
-			if last, err = strconv.Atoi(lines.Text()); err != nil {
+		answered = append(answered, n)
+		if len(answered) == after {
+			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			if last == 40+round*17 {
-				if err := cmd.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
-			}
 		}
-		if err := cmd.Wait(); err == nil || last < 40 {
-			t.Fatalf("the child ended by itself after %d commits: %v", last+1, err)
-		}
-		checkAppended(t, file(t, dir, time.Now), last)
 	}
+	if err := cmd.Wait(); err == nil || len(answered) < after {
+		t.Fatalf("the child ended by itself after %d commits: %v", len(answered), err)
+	}
+	return answered
 }
 
 func checkAppended(t *testing.T, st store.Store, last int) {

@@ -58,6 +58,7 @@ func Run(t *testing.T, open func(t testing.TB) store.Store) {
 		{"watch without reading", testWatchSlow},
 		{"watch until its context ends", testWatchEnds},
 		{"watch refused", testWatchRefused},
+		{"serial", testSerial},
 		{"model", testModel},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
