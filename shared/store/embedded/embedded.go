@@ -44,6 +44,8 @@ type Store struct {
 	own     writer               // what the one that leads them writes with
 	closed  sync.Once
 
+	checkpoints checkpoints
+
 	watchers    watch.Hub
 	elsewhere   elsewhere
 	dataVersion *sql.Stmt
@@ -69,7 +71,7 @@ func Open(dir string, now func() time.Time) (*Store, error) {
 	if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("embedded store: %w", err)
 	}
-	writer, err := connect(dsn(file, busySlice, "journal_mode(WAL)", "synchronous(FULL)"), 1)
+	writer, err := connect(dsn(file, busySlice, "journal_mode(WAL)", "synchronous(FULL)", longest()), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +146,7 @@ func (s *Store) Close() (err error) {
 	s.closed.Do(func() {
 		s.elsewhere.close()
 		defer s.watchers.All()
+		s.checkpoints.ended.Wait()
 		err = closing(s.unprepare(), s.writer)
 		if s.reader != s.writer {
 			err = closing(err, s.reader)

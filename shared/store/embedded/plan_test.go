@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,36 @@ func TestDurability(t *testing.T) {
 		if err := st.writer.QueryRow("PRAGMA " + pragma).Scan(&got); err != nil || got != want {
 			t.Errorf("%s is %s, %v, want %s", pragma, got, err, want)
 		}
+	}
+}
+
+// The write-ahead log is copied into the file while commits go on, and begins anew, so that it does not grow.
+func TestTheLogStaysShort(t *testing.T) {
+	st, err := Open(t.TempDir(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	data := make([]byte, 40<<10)
+	for i := range data {
+		data[i] = 'x'
+	}
+	longest, again, last := 0, 0, 0
+	for n := range 1000 {
+		if _, err := st.Commit(t.Context(), store.Create(fmt.Sprintf("runs/%d", n), nil, data)); err != nil {
+			t.Fatal(err)
+		}
+		var busy, pages, copied int
+		if err := st.reader.QueryRow(logSQL).Scan(&busy, &pages, &copied); err != nil {
+			t.Fatal(err)
+		}
+		if pages < last {
+			again++
+		}
+		longest, last = max(longest, pages), pages
+	}
+	if longest >= longestLog/2 || again == 0 {
+		t.Errorf("the log had %d pages, and began anew %d times", longest, again)
 	}
 }
 

@@ -29,7 +29,8 @@ FROM clock CROSS JOIN json_each(?) AS wanted LEFT JOIN documents AS d ON d.path 
 	tickSQL   = `UPDATE clock SET last = ?`
 )
 
-var writerSQL = []string{beginSQL, commitSQL, rollbackSQL, lookUpSQL, createSQL, updateSQL, renewSQL, removeSQL, tickSQL}
+var writerSQL = []string{beginSQL, commitSQL, rollbackSQL, lookUpSQL, createSQL, updateSQL, renewSQL, removeSQL, tickSQL, logSQL,
+	checkpointSQL}
 
 // A writer is the one connection that writes, without the locks, the conversions and the goroutine per statement of
 // database/sql.
@@ -125,6 +126,7 @@ func (s *Store) writeTogether(ctx context.Context, take func() []*member) (err e
 			_ = s.own.exec(rollbackSQL)
 			return err
 		}
+		s.shorten()
 		return nil
 	})
 }
