@@ -1,6 +1,7 @@
 // Package embedded is a store in one SQLite file: no server, no account, and as strict as Firestore. An acknowledged
 // commit is on the disk (write-ahead log, synchronous FULL), so neither kill -9 nor a power failure undoes it. Several
-// processes may use one file on a local disk; their commits take turns.
+// processes may use one file on a local disk; their commits take turns. Commits of one process that arrive together are
+// written in one transaction and share its sync ([Store.Commit]).
 //
 // The store's clock is the caller's, forced forward: a version is later than every version before it in the file, and
 // later than every ReadTime that this process has returned.
