@@ -46,7 +46,8 @@ type write struct {
 }
 
 func newCommit(writes []store.Write) (*commit, error) {
-	c := &commit{asked: slices.Clone(writes), writes: make([]write, len(writes)), versions: make([]time.Time, len(writes))}
+	c := &commit{asked: slices.Clone(writes), writes: make([]write, len(writes)),
+		versions: make([]time.Time, len(writes))}
 	for i, w := range writes {
 		to := write{op: w.Op, path: w.Doc.Path}
 		if !w.Doc.Version.IsZero() {

@@ -29,8 +29,8 @@ FROM clock CROSS JOIN json_each(?) AS wanted LEFT JOIN documents AS d ON d.path 
 	tickSQL   = `UPDATE clock SET last = ?`
 )
 
-var writerSQL = []string{beginSQL, commitSQL, rollbackSQL, lookUpSQL, createSQL, updateSQL, renewSQL, removeSQL, tickSQL, logSQL,
-	checkpointSQL}
+var writerSQL = []string{beginSQL, commitSQL, rollbackSQL, lookUpSQL, createSQL, updateSQL, renewSQL, removeSQL,
+	tickSQL, logSQL, checkpointSQL}
 
 // A writer is the one connection that writes, without the locks, the conversions and the goroutine per statement of
 // database/sql.

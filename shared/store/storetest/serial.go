@@ -161,8 +161,8 @@ func (r *serial) check(t *rapid.T, paths []string) {
 	}
 }
 
-// excuse returns the conflicts that the model, as it was from the version on, does not explain. It explains none of those
-// that began when a later version had been answered.
+// excuse returns the conflicts that the model, as it was from the version on, does not explain. It explains none of
+// those that began when a later version had been answered.
 func (m *model) excuse(conflicts []attempt, from time.Time) []attempt {
 	return slices.DeleteFunc(conflicts, func(a attempt) bool {
 		return !a.before.After(from) &&
