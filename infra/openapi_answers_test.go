@@ -127,6 +127,22 @@ func runs(t *testing.T, d *described) {
 	for _, id := range []string{"getRun", "runEvents", "cancelRun"} {
 		s.want(t, 404, ask{op: id, params: []string{r.RunID}, uid: "eve"})
 	}
+	narrow := d.open(t, nil, "FUNCTION_CONCURRENCY=1")
+	open := []string{narrow.waits(t, "ada").RunID}
+	if _, err := testkit.Stream(t.Context(), direct, narrow.Base, narrow.signIn(t, "ada"), "GET",
+		d.ops["runEvents"].at(open...), nil, func(testkit.Line) bool {
+			narrow.want(t, 429, ask{op: "runEvents", params: open})
+			return false
+		}); err != nil {
+		t.Fatal(err)
+	}
+	for prefer, applied := range map[string]string{"wait=7": "wait=7", "wait=-1": "wait=0", "wait=51": "wait=50",
+		"wait=x": "", "respond-async": ""} {
+		a := s.want(t, 200, ask{op: "run", body: `{"prompt":"Hello."}`, uid: "pat", header: []string{"Prefer", prefer}})
+		if got := a.header.Get("Preference-Applied"); got != applied {
+			t.Errorf("of %q is applied %q", prefer, got)
+		}
+	}
 	key := []string{"Idempotency-Key", "once"}
 	for _, id := range []string{"run", "runStream"} {
 		s.want(t, 200, ask{op: id, body: `{"prompt":"One.","threadId":null}`, header: key, uid: id})

@@ -170,7 +170,8 @@ func (d *described) line(t *testing.T, of string, a answer) {
 }
 
 // ofOurs lists the headers that must not occur undescribed.
-var ofOurs = []string{"X-Request-Id", "Retry-After", "WWW-Authenticate", "Location", "Set-Cookie", "Idempotency-Key"}
+var ofOurs = []string{"X-Request-Id", "Retry-After", "WWW-Authenticate", "Location", "Set-Cookie", "Idempotency-Key",
+	"Preference-Applied"}
 
 func headers(t *testing.T, op string, r *openapi3.Response, a answer) {
 	t.Helper()

@@ -54,6 +54,8 @@ func TestDescribedLimits(t *testing.T) {
 	for sentence, words := range map[string]string{
 		fmt.Sprintf("A body has at most %d MiB", constant(t, "api.maxBody")>>20):      doc.Info.Description,
 		fmt.Sprintf("headers have at most %d KiB", constant(t, "api.maxHeaders")>>10): doc.Info.Description,
+		fmt.Sprintf("N is brought within 0 and %d",
+			constant(t, "api.maxWait")): doc.Components.Parameters["Prefer"].Value.Description,
 		fmt.Sprintf("At most %d KiB are read",
 			constant(t, "queue.MaxPush")>>10): doc.Components.Schemas["Push"].Value.Description,
 		fmt.Sprintf("more than %d MiB",

@@ -174,7 +174,7 @@ func (u *user) approve(run string) {
 func (u *user) ended(run string) (status string) {
 	u.t.Helper()
 	u.until("the run ends", func() bool {
-		a, err := u.Run(u.t.Context(), run)
+		a, err := u.Ended(u.t.Context(), run)
 		if err != nil {
 			return false
 		}

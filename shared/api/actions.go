@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -74,9 +75,7 @@ func (r *request) perform(ctx context.Context, name, key string, input json.RawM
 	}
 	obs.SetRun(ctx, called.Run.RunID)
 	if !called.Terminal() && called.Approval == nil {
-		if _, err = r.api.settled(ctx, r.uid, called.Run); err != nil {
-			return nil, err
-		}
+		r.settled(ctx, called.Run, patience{until: time.Now().Add(keyedWait)})
 		if called, err = r.api.Loop.CallResult(ctx, r.uid, called.Run.RunID); err != nil {
 			return nil, err
 		}

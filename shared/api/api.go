@@ -57,8 +57,11 @@ type API struct {
 	// push account's token.
 	Subscription string
 	Log          *slog.Logger
-	Budget       time.Duration // how long one request may advance a run
+	Budget       time.Duration // how long one request may take, to advance a run or to wait for one
+	Concurrency  int           // how many requests this instance serves at once; 0 for 80
 	Health       any           // the body of GET /health
+
+	holders holders
 }
 
 // request is one authenticated request.
@@ -282,8 +285,8 @@ func allowOrigin(h http.Header, origin string) {
 	h.Add("Vary", "Origin")
 	h.Set("Access-Control-Allow-Credentials", "true") // only for the cookie of a consent; it holds no session
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, X-Request-Id")
-	h.Set("Access-Control-Expose-Headers", "Retry-After, X-Request-Id")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Prefer, X-Request-Id")
+	h.Set("Access-Control-Expose-Headers", "Preference-Applied, Retry-After, X-Request-Id")
 	h.Set("Access-Control-Max-Age", "600")
 }
 

@@ -30,6 +30,7 @@ func getPending(r *request) (any, error) {
 }
 
 func postResolve(r *request) (any, error) {
+	p := r.patience()
 	var in struct {
 		ApprovalID string          `json:"approvalId"`
 		Decision   string          `json:"decision"`
@@ -67,7 +68,7 @@ func postResolve(r *request) (any, error) {
 		return nil, err
 	}
 	obs.SetRun(ctx, v.RunID)
-	answer, err := r.api.withApprovals(ctx, r.uid, v)
+	answer, err := r.api.withApprovals(ctx, r.uid, r.settled(ctx, v, p))
 	if err != nil {
 		return nil, err
 	}

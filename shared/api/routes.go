@@ -24,7 +24,7 @@ type Route struct {
 // The functions with their routes (contract §1). Each deployed one names its own (app.Serve).
 var (
 	Run    = Function{"run", []Route{{"POST", "/api/agent/run", public(postRun)}}}
-	Stream = Function{"stream", []Route{{"POST", "/api/agent/run/stream", public(postStream)}}}
+	Stream = Function{"stream", []Route{{"POST", "/api/agent/run/stream", public(streaming(postStream))}}}
 
 	Chat        = Function{"chat", []Route{{"POST", "/api/agent/chat", public(postChat)}}}
 	ChatResults = Function{"chat-results", []Route{{"POST", "/api/agent/chat/results", reading(postChatResults)}}}
@@ -41,7 +41,7 @@ var (
 	Runs = Function{"runs", []Route{
 		{"GET", "/api/agent/agents", reading(getAgents)},
 		{"GET", "/api/agent/runs/{runId}", public(getRun)},
-		{"GET", "/api/agent/runs/{runId}/events", reading(getEvents)},
+		{"GET", "/api/agent/runs/{runId}/events", reading(streaming(getEvents))},
 		{"POST", "/api/agent/runs/{runId}/answers", reading(postAnswers)},
 		{"POST", "/api/agent/runs/{runId}/cancel", reading(postCancel)},
 	}}

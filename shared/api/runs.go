@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"time"
 	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/fault"
@@ -16,7 +15,6 @@ import (
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/visible"
-	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // maxPrompt is the longest prompt, in bytes (contract §1).
@@ -79,9 +77,13 @@ func printable(s string) bool {
 }
 
 func postRun(r *request) (any, error) {
+	p := r.patience()
 	q, err := r.ask()
 	if err != nil {
 		return nil, err
+	}
+	if p.preferred {
+		q.Until = p.until
 	}
 	ctx, cancel := r.working()
 	defer cancel()
@@ -89,31 +91,8 @@ func postRun(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.Key != "" {
-		if v, err = r.api.settled(ctx, r.uid, v); err != nil {
-			return nil, err
-		}
-	}
 	obs.SetRun(ctx, v.RunID)
-	return r.api.withApprovals(ctx, r.uid, v)
-}
-
-// settled waits a while for a run that another request with the same key is advancing.
-func (a *API) settled(ctx context.Context, uid string, v *run.View) (*run.View, error) {
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
-		if v.Status != run.Planning && v.Status != run.Executing {
-			return v, nil
-		}
-		if err := wait.For(ctx, 250*time.Millisecond); err != nil {
-			return v, nil // the run continues elsewhere; return its state so far
-		}
-		next, _, err := a.Loop.Get(ctx, uid, v.RunID)
-		if err != nil {
-			return nil, err
-		}
-		v = next
-	}
-	return v, nil
+	return r.api.withApprovals(ctx, r.uid, r.settled(ctx, v, p.keyed(q.Key)))
 }
 
 // runAnswer is a run with the approvals that it waits for (seed 000 §4.6: the pending approval payload).

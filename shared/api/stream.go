@@ -17,6 +17,7 @@ import (
 // The times of a stream.
 const (
 	pingEvery = 15 * time.Second // the longest silence, so that proxies keep the connection
+	firstLine = 10 * time.Second // how long a run may take to be read before its events are refused
 	writeTime = 10 * time.Second // a client that reads nothing for this long is dropped; the run goes on
 )
 
@@ -29,6 +30,7 @@ type ndjson struct {
 	begun bool
 	gone  bool
 	last  time.Time
+	lost  func() // called when the client is gone; may be nil
 }
 
 func (n *ndjson) write(v any) {
@@ -47,15 +49,23 @@ func (n *ndjson) write(v any) {
 		n.w.Header().Set("Cache-Control", "no-store")
 		n.w.Header().Set("X-Accel-Buffering", "no")
 	}
+	if n.last = time.Now(); n.send(b) != nil {
+		n.gone = true
+		if n.lost != nil {
+			n.lost()
+		}
+	}
+}
+
+func (n *ndjson) send(b []byte) error {
 	rc := http.NewResponseController(n.w)
 	if err := rc.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		n.gone = true
-		return
+		return err
 	}
-	if _, err := n.w.Write(b); err != nil || rc.Flush() != nil {
-		n.gone = true
+	if _, err := n.w.Write(b); err != nil {
+		return err
 	}
-	n.last = time.Now()
+	return rc.Flush()
 }
 
 func (n *ndjson) started() bool {
@@ -148,8 +158,8 @@ func postStream(r *request) (any, error) {
 	if err == nil && !out.started() { // the key names an earlier run, which sends no updates here
 		out.write(statusLine{"status", run.Planning, v.RunID, v.ThreadID})
 	}
-	if err == nil && q.Key != "" {
-		v, err = r.api.settled(ctx, r.uid, v)
+	if err == nil && v.Moving && q.Key != "" {
+		v = r.awaitRest(ctx, v, keyedWait)
 	}
 	if err != nil && !out.started() {
 		return nil, err
@@ -179,7 +189,7 @@ func (r *request) conclude(ctx context.Context, out *ndjson, v *run.View, err er
 }
 
 // getEvents sends a run's numbered events from N on, live until the run ends or the function's time is up. A client
-// that reconnects with the last number it saw misses none.
+// that reconnects with the last number it saw misses none. While nothing happens, it costs its pings alone.
 func getEvents(r *request) (any, error) {
 	id, err := r.id("runId")
 	if err != nil {
@@ -191,13 +201,17 @@ func getEvents(r *request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), r.api.Budget)
 	defer cancel()
-	out := &ndjson{w: r.w}
+	out := &ndjson{w: r.w, lost: cancel}
 	defer out.pings()()
-	for every := watchFirst; ; every = min(every*5/4, watchMost) {
-		v, events, err := r.api.Loop.Get(ctx, r.uid, id)
+	defer time.AfterFunc(firstLine, func() {
+		if !out.started() {
+			cancel()
+		}
+	}).Stop()
+	for w, err := range r.api.Loop.Watch(ctx, r.uid, id) {
 		var views []run.EventView
 		if err == nil {
-			views, err = run.ViewEvents(v.Nonce, events, after)
+			views, err = w.Events(after)
 		}
 		switch {
 		case err != nil && !out.started():
@@ -208,20 +222,17 @@ func getEvents(r *request) (any, error) {
 		}
 		for _, e := range views {
 			out.write(e)
-			after, every = e.Seq, watchFirst
+			after = e.Seq
 		}
 		if !out.started() {
 			out.write(pingLine)
 		}
-		over := events[len(events)-1].End != nil // the run's document may show the end before its event is read
-		if over || wait.For(ctx, every) != nil {
-			return nil, nil
+		if w.Ended() {
+			break
 		}
 	}
+	if !out.started() {
+		return nil, fault.Unavailable("The run could not be read in time. Please try again.", ctx.Err())
+	}
+	return nil, nil
 }
-
-// How often a watched run is read: soon after a change, seldom while it waits for a user.
-const (
-	watchFirst = 200 * time.Millisecond
-	watchMost  = 2 * time.Second
-)

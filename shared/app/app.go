@@ -149,7 +149,8 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	}
 	a.API = &api.API{Loop: l, Chat: talk, Actions: actions, Records: rec, Accounts: linked, Users: users, Push: push,
 		Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
-		Budget: cfg.FunctionTimeout, Health: health(cfg, mdl, executableTools(l.Tools, actions))}
+		Budget: cfg.FunctionTimeout, Concurrency: cfg.Concurrency,
+		Health: health(cfg, mdl, executableTools(l.Tools, actions))}
 	return nil
 }
 

@@ -49,6 +49,9 @@ type Config struct {
 	//
 	// CLOUD_RUN_TIMEOUT_SECONDS: when the platform ends a call; FUNCTION_TIMEOUT is at most as long
 	FunctionTimeout time.Duration
+	// FUNCTION_CONCURRENCY: how many requests an instance serves at once, of which one user holds at most a quarter
+	// open as streams or waiting
+	Concurrency int
 
 	// The model.
 

@@ -106,6 +106,7 @@ func TestRefused(t *testing.T) {
 		"MAX_MODEL_CALLS_PER_DAY":   {"-1", "1000001"},
 		"MAX_TOKENS_PER_DAY":        {"-1", "10000000001", "2M"},
 		"FUNCTION_TIMEOUT":          {"0s", "29s", "2h"},
+		"FUNCTION_CONCURRENCY":      {"0", "-1", "1001", "many"},
 		"CLOUD_RUN_TIMEOUT_SECONDS": {"0", "3601", "60s"},
 		"LOG_LEVEL":                 {"INFO", "trace"},
 		"REJECT_OUTCOME":            {"ok"},

@@ -18,10 +18,11 @@ type Execution struct {
 	Mark       string   // for a run that it starts (run.Input.Mark)
 	Earlier    []string // runs whose waiting calls the user gives up by starting this one
 	sink       Sink
-	Unread     bool // nobody reads the updates
-	MustCommit bool // what is to be committed is known nowhere else: wait for a store that is down
-	Counted    bool // this attempt is counted in the run's document (LoadCounted)
-	Progressed bool // a step was made by this execution, so handing over makes progress
+	Unread     bool      // nobody reads the updates
+	MustCommit bool      // what is to be committed is known nowhere else: wait for a store that is down
+	Counted    bool      // this attempt is counted in the run's document (LoadCounted)
+	Until      time.Time // after which it is handed over before the next step; zero: when the function's time is up
+	Progressed bool      // a step was made by this execution, so handing over makes progress
 
 	Docs   map[string]store.Doc
 	Run    run.Run

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -15,6 +16,14 @@ func (ex *Execution) LoadOwned(ctx context.Context, uid string, also ...string) 
 	if err := ex.Read(ctx, append([]string{document.RunPath(ex.ID)}, also...)...); err != nil {
 		return err
 	}
+	return foldOwned(ctx, ex, uid)
+}
+
+// TakeOwned is LoadOwned for the run's document that a watcher was given (store.Watch). The execution must not be used
+// for moving the run.
+func TakeOwned(ctx context.Context, ex *Execution, uid string, d store.Doc) error {
+	ex.Docs[d.Path] = d
+	ex.observeTime(d.ReadTime, time.Time{})
 	return foldOwned(ctx, ex, uid)
 }
 

@@ -11,6 +11,9 @@ func HasTimeFor(ctx context.Context, need time.Duration) bool {
 	return !ok || time.Until(end) >= need+Reserve
 }
 
+// Late reports whether the run should be handed over before its next step, since whoever asked waits no longer.
+func Late(ex *Execution) bool { return !ex.Until.IsZero() && !time.Now().Before(ex.Until) }
+
 // WithStepTimeout returns a context for a step: it ends after limit, or earlier so that the function's time suffices
 // for a last commit.
 func WithStepTimeout(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {

@@ -47,7 +47,7 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 			ex.Run.Lease.Held(ex.Owner, ex.Now()) {
 			return nil, journal.ErrHeld
 		}
-		if need := ex.StepTime(); need > 0 && ex.Progressed && !journal.HasTimeFor(ctx, need) {
+		if need := ex.StepTime(); need > 0 && ex.Progressed && (journal.Late(ex) || !journal.HasTimeFor(ctx, need)) {
 			return ex.HandOver(ctx)
 		}
 		var err error

@@ -38,16 +38,23 @@ func (l *Loop) Conversation(ctx context.Context, uid, runID string) (*conversati
 // the run afterwards.
 func currentView(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 	st, _ := ex.Next()
-	if st != run.StepEnd && st != run.StepExpire && st != run.StepSkip || ex.Run.Lease.Held(ex.Owner, ex.Now()) {
-		return ex.View(), nil
+	if st == run.StepEnd || st == run.StepExpire || st == run.StepSkip {
+		if !ex.Run.Lease.Held(ex.Owner, ex.Now()) {
+			tx, err := ex.Decide(ctx, applyClock)
+			if err != nil {
+				return nil, err
+			}
+			ex.State = tx.State
+			st, _ = tx.Next()
+		}
 	}
-	tx, err := ex.Decide(ctx, applyClock)
-	if err != nil {
-		return nil, err
-	}
-	ex.State = tx.State
-	return ex.View(), nil
+	v := ex.View()
+	v.Moving = moving(st)
+	return v, nil
 }
+
+// moving reports whether a run that needs the step goes on by itself.
+func moving(st run.Step) bool { return st != run.StepDone && st != run.StepWait }
 
 // Usage returns what the user's run has used of the model so far.
 func (l *Loop) Usage(ctx context.Context, uid, runID string) (run.RunUsage, error) {

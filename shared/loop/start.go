@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/conversation"
 	"github.com/countersign-run/countersign/shared/effect"
@@ -24,6 +25,7 @@ type StartRequest struct {
 	BodyHash   string                      // of the request, compared where the key was used before
 	Region     run.Region                  // of the user, as far as the client sent it
 	History    *conversation.ClientHistory // the conversation, where the client keeps it and not the store
+	Until      time.Time                   // after which another process goes on with it; zero: the function's time
 	Call       *Call                       // what is to be done without calling the model (StartCall)
 }
 
@@ -37,6 +39,7 @@ func (l *Loop) Start(ctx context.Context, req StartRequest, emit journal.Sink) (
 		id = run.KeyedRunID(req.UID, req.Key)
 	}
 	ex := l.NewExecution(id, emit)
+	ex.Until = req.Until
 	if err := start(ctx, ex, req); err != nil {
 		return nil, err
 	}

@@ -33,6 +33,7 @@ type View struct {
 	CreatedAt   time.Time     `json:"createdAt"`
 	UpdatedAt   time.Time     `json:"updatedAt"`
 	Nonce       []byte        `json:"-"` // the run's
+	Moving      bool          `json:"-"` // the server goes on with it by itself, be it elsewhere
 
 	// Waiting are the approvals and reviews that the run waits for, as far as they were at hand.
 	Waiting []ApprovalView `json:"-"`

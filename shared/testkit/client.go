@@ -132,13 +132,25 @@ func (c Client) Pending(ctx context.Context) (Answer, error) {
 	return c(ctx, http.MethodGet, "/api/agent/approvals/pending", nil)
 }
 
+// Wait is the header of a request whose answer comes once its run has ended or waits again, where somebody moves it.
+var Wait = []string{"Prefer", "wait=50"}
+
+// Ended returns the run when it has ended, of which its events tell, or as it is when the server closes their stream.
+func (c Client) Ended(ctx context.Context, runID string) (Answer, error) {
+	a, err := c(ctx, http.MethodGet, "/api/agent/runs/"+runID+"/events", nil)
+	if err != nil || a.HTTP != http.StatusOK {
+		return a, err
+	}
+	return c.Run(ctx, runID)
+}
+
 // Resolve decides about an approval, with the hash that was shown.
-func (c Client) Resolve(ctx context.Context, a Approval, decision string) (Answer, error) {
-	return c.Decide(ctx, a, decision, nil)
+func (c Client) Resolve(ctx context.Context, a Approval, decision string, header ...string) (Answer, error) {
+	return c.Decide(ctx, a, decision, nil, header...)
 }
 
 // Decide is Resolve, and changes the arguments if edited is not nil.
-func (c Client) Decide(ctx context.Context, a Approval, decision string, edited any) (Answer, error) {
+func (c Client) Decide(ctx context.Context, a Approval, decision string, edited any, header ...string) (Answer, error) {
 	body := map[string]any{"approvalId": a.ApprovalID, "decision": decision}
 	if a.ArgsHash != "" {
 		body["argsHash"] = a.ArgsHash
@@ -146,7 +158,7 @@ func (c Client) Decide(ctx context.Context, a Approval, decision string, edited 
 	if edited != nil {
 		body["editedArgs"] = edited
 	}
-	return c(ctx, http.MethodPost, "/api/agent/approvals/resolve", body)
+	return c(ctx, http.MethodPost, "/api/agent/approvals/resolve", body, header...)
 }
 
 // Sweep calls the sweep function, with the token of the scheduler.

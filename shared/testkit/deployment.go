@@ -131,12 +131,13 @@ func (d *Deployment) Ask(ctx context.Context, uid, prompt string) (Answer, error
 }
 
 // Resolve decides about an approval, with the hash that was shown.
-func (d *Deployment) Resolve(ctx context.Context, uid string, a Approval, decision string) (Answer, error) {
+func (d *Deployment) Resolve(ctx context.Context, uid string, a Approval, decision string,
+	header ...string) (Answer, error) {
 	c, err := d.As(ctx, uid)
 	if err != nil {
 		return Answer{}, err
 	}
-	return c.Resolve(ctx, a, decision)
+	return c.Resolve(ctx, a, decision, header...)
 }
 
 // Run reads a run.

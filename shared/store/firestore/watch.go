@@ -25,7 +25,7 @@ func (s *Store) Watch(ctx context.Context, path string) iter.Seq2[store.Doc, err
 			yield(store.Doc{}, err)
 			return
 		}
-		var last *store.Doc // what was delivered
+		var last *store.Doc // what was delivered: its version and read time
 		for try := 1; ; try = min(try+1, mostTries) {
 			more := true
 			err := s.listen(ctx, path, func(d store.Doc) bool {
@@ -33,7 +33,7 @@ func (s *Store) Watch(ctx context.Context, path string) iter.Seq2[store.Doc, err
 				if last != nil && (d.ReadTime.Before(last.ReadTime) || d.Version.Equal(last.Version)) {
 					return true
 				}
-				last = &d
+				last = &store.Doc{Version: d.Version, ReadTime: d.ReadTime}
 				more = yield(d, nil)
 				return more
 			})
@@ -95,11 +95,12 @@ func (s *Store) listen(ctx context.Context, path string, state func(store.Doc) b
 		if err != nil {
 			return err
 		}
-		if at.IsZero() {
+		if at.IsZero() || l.told {
 			continue
 		}
 		d := l.doc
 		d.ReadTime = at
+		l.told, l.doc.Data, l.doc.Fields = true, nil, nil // which an idle listener need not keep
 		if !state(d) {
 			return nil
 		}
@@ -111,6 +112,7 @@ type listener struct {
 	path    string
 	doc     store.Doc
 	current bool // the document's state at the beginning has been sent
+	told    bool // the state was passed on
 }
 
 // take takes a message in. The time is that at which the document was as the listener has it, or zero while the server
@@ -118,12 +120,12 @@ type listener struct {
 func (l *listener) take(s *Store, res *pb.ListenResponse) (at time.Time, err error) {
 	switch r := res.ResponseType.(type) {
 	case *pb.ListenResponse_DocumentChange:
-		l.doc = store.Doc{Path: l.path}
+		l.told, l.doc = false, store.Doc{Path: l.path}
 		if len(r.DocumentChange.TargetIds) > 0 {
 			l.doc, err = s.decode(r.DocumentChange.Document)
 		}
 	case *pb.ListenResponse_DocumentDelete, *pb.ListenResponse_DocumentRemove:
-		l.doc = store.Doc{Path: l.path}
+		l.told, l.doc = false, store.Doc{Path: l.path}
 	case *pb.ListenResponse_Filter:
 		if exists := r.Filter.Count > 0; exists != l.doc.Exists() {
 			err = errStale
@@ -139,7 +141,7 @@ func (l *listener) change(c *pb.TargetChange) (at time.Time, err error) {
 	case pb.TargetChange_CURRENT:
 		l.current = true
 	case pb.TargetChange_RESET:
-		l.doc, l.current = store.Doc{Path: l.path}, false
+		l.told, l.doc, l.current = false, store.Doc{Path: l.path}, false
 	case pb.TargetChange_REMOVE:
 		if c.Cause != nil {
 			return time.Time{}, status.ErrorProto(c.Cause)

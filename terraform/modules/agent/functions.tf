@@ -49,6 +49,7 @@ locals {
   own = {
     for name, f in local.functions : name => {
       FUNCTION_TIMEOUT     = "${f.timeoutSeconds}s"
+      FUNCTION_CONCURRENCY = tostring(f.concurrency)
       PUSH_SUBSCRIPTION    = "projects/${var.project_id}/subscriptions/${lookup(local.resume_names, name, local.resume_names["resume"])}"
       PUSH_SERVICE_ACCOUNT = f.callers == "everyone" ? null : local.callers[f.callers].email
     }

@@ -211,13 +211,13 @@ func (s *session) approve(user string, a testkit.Approval) {
 	}
 }
 
-// pause is the time between two reads of a run.
+// pause is the time before a run whose events broke off is followed again.
 const pause = 50 * time.Millisecond
 
 // ended waits for the end of a run.
 func (s *session) ended(user, runID string) testkit.Answer {
 	for {
-		run := got(s.as(user).Run(s.ctx, runID))
+		run := got(s.as(user).Ended(s.ctx, runID))
 		if run.Status == "completed" || run.Status == "failed" || run.HTTP != http.StatusOK {
 			return run
 		}

@@ -1,0 +1,61 @@
+package api
+
+import (
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// defaultConcurrency is how many requests an instance serves at once where nothing else is configured.
+const defaultConcurrency = 80
+
+// holders counts the requests that each user holds open, as streams or waiting. The zero value has none. It counts
+// those of one instance: what it protects is the instance's concurrency, of which one user's open tabs must leave
+// enough to all others.
+type holders struct {
+	mu   sync.Mutex
+	open map[string]int
+}
+
+// take counts one more request of the user until leave is called, unless the user has as many as most.
+func (h *holders) take(uid string, most int) (leave func(), ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.open[uid] >= most {
+		return nil, false
+	}
+	if h.open == nil {
+		h.open = map[string]int{}
+	}
+	h.open[uid]++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.open[uid]--; h.open[uid] == 0 {
+			delete(h.open, uid)
+		}
+	}, true
+}
+
+// heldMost is how many requests one user may hold open: a quarter of those that the instance serves at once.
+func (a *API) heldMost() int {
+	concurrency := a.Concurrency
+	if concurrency == 0 {
+		concurrency = defaultConcurrency
+	}
+	return max(1, concurrency/4)
+}
+
+// streaming is a route that answers with a stream, which its user holds open.
+func streaming(h handler) handler {
+	return func(r *request) (any, error) {
+		leave, ok := r.api.holders.take(r.uid, r.api.heldMost())
+		if !ok {
+			return nil, fault.New(fault.Policy, fault.CodeTooMany, "You have %d streams open, which is the limit. "+
+				"Close one, or try again later.", r.api.heldMost()).After(10 * time.Second)
+		}
+		defer leave()
+		return h(r)
+	}
+}

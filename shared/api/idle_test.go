@@ -1,0 +1,313 @@
+package api
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
+	"github.com/countersign-run/countersign/shared/testkit/script"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// idle is an API over a store that counts, and a tool that counts its previews. It is called without HTTP, so that
+// hours can pass in a synctest bubble.
+type idle struct {
+	*API
+	t        *testing.T
+	model    *script.Model
+	store    *faulty.Counter
+	previews atomic.Int64
+}
+
+type noQueue struct{}
+
+func (noQueue) Resume(context.Context, queue.Message) error { return nil }
+func (noQueue) Close() error                                { return nil }
+
+type letter struct {
+	Text string `json:"text"`
+}
+
+func newIdle(t *testing.T) *idle {
+	w := &idle{t: t, model: script.New(), store: faulty.Count(memory.New(time.Now))}
+	mail := tool.Define(tool.Def[letter, struct{}]{Name: "mail", Description: "Sends a mail.", SideEffect: true,
+		Preview: func(in letter) tool.Preview {
+			w.previews.Add(1)
+			return tool.Preview{Title: "Mail", Fields: []tool.Field{{Label: "Text", Value: in.Text}}}
+		},
+		Execute: func(context.Context, tool.Call, letter) (struct{}, error) { return struct{}{}, nil }})
+	assistant := &agents.Agent{Name: run.Assistant, Description: "Sends mail.", OnReject: agents.RejectCompletes,
+		Instructions: agents.WithRules(agents.Text("A test.")), History: agents.HistoryWords,
+		Limits: agents.Limits{ModelCalls: 3, ApprovalTTL: 20 * time.Hour, Deadline: 24 * time.Hour,
+			ModelTimeout: 20 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 9, MaxPerDay: 60}}
+	look := tool.Define(tool.Def[letter, letter]{Name: "look", Description: "Looks, for three seconds.",
+		Preview: func(in letter) tool.Preview { return tool.Preview{Title: "Look"} },
+		Execute: func(_ context.Context, _ tool.Call, in letter) (letter, error) {
+			time.Sleep(3 * time.Second)
+			return in, nil
+		}})
+	log := slog.New(slog.DiscardHandler)
+	w.API = &API{Records: &records.Records{Store: w.store, Now: time.Now}, Log: log, Budget: time.Hour,
+		Loop: loop.New(journal.Env{Store: w.store, Queue: noQueue{}, Model: w.model, Tools: tool.NewSet(mail, look),
+			Log: log, Agents: agents.Set{run.Assistant: assistant}})}
+	return w
+}
+
+// awaits starts a run that asks for the mails.
+func (w *idle) awaits(texts ...string) *run.View {
+	w.t.Helper()
+	turn := script.Turn{}
+	for _, text := range texts {
+		turn.Calls = append(turn.Calls, script.Call{Name: "mail", Args: letter{text}})
+	}
+	w.model.Then(turn)
+	v, err := w.Loop.Start(w.t.Context(), loop.StartRequest{UID: "ana", Prompt: "mail"}, nil)
+	if err != nil || v.Status != run.Awaiting {
+		w.t.Fatal(v, err)
+	}
+	return v
+}
+
+// request is a request of ana's for the run; its recorder has the answer.
+func (w *idle) request(ctx context.Context, method, runID string, header ...string) (*request,
+	*httptest.ResponseRecorder) {
+	req := httptest.NewRequestWithContext(ctx, method, "/", nil)
+	req.SetPathValue("runId", runID)
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	rec := httptest.NewRecorder()
+	return &request{Request: req, w: rec, uid: "ana", api: w.API}, rec
+}
+
+// TestIdleStreamsCostNothing checks that streams of runs that wait for their users read nothing and make no preview,
+// however long, and have what happens at once.
+func TestIdleStreamsCostNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newIdle(t)
+		v := w.awaits(strings.Repeat("a large mail, ", 10<<10), strings.Repeat("and another, ", 10<<10))
+		var streams sync.WaitGroup
+		var outs [10]*httptest.ResponseRecorder
+		for i := range outs {
+			var r *request
+			r, outs[i] = w.request(t.Context(), "GET", v.RunID)
+			streams.Go(func() {
+				if _, err := getEvents(r); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		w.store.Take()
+		w.previews.Store(0)
+		time.Sleep(50 * time.Minute)
+		synctest.Wait()
+		if got := w.store.Take(); got != (faulty.Counts{}) || w.previews.Load() != 0 {
+			t.Errorf("10 idle streams cost %+v and %d previews", got, w.previews.Load())
+		}
+		if _, err := w.Loop.Cancel(t.Context(), "ana", v.RunID); err != nil {
+			t.Fatal(err)
+		}
+		before := time.Now()
+		streams.Wait()
+		for i, out := range outs {
+			if text := out.Body.String(); time.Since(before) != 0 || !strings.Contains(text, "run.ended") {
+				t.Fatalf("stream %d, %v after the end: …%s", i, time.Since(before), text[max(0, len(text)-300):])
+			}
+		}
+	})
+}
+
+// TestWaitForRun checks when a wait is over: when the run rests, and else after the time that the client gave, or the
+// function has.
+func TestWaitForRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		prefer  string
+		budget  time.Duration
+		resumed time.Duration // after which the run goes on; 0: never
+		took    time.Duration
+		status  run.Status
+		applied string
+	}{
+		"none": {"", time.Minute, time.Second, 0, run.Executing, ""},
+		"until the end": {"wait=30", time.Minute, 7 * time.Second, 7 * time.Second, run.Completed,
+			"wait=30"},
+		"as it stands":             {"wait=30", time.Minute, 0, 30 * time.Second, run.Executing, "wait=30"},
+		"zero":                     {"wait=0", time.Minute, time.Second, 0, run.Executing, "wait=0"},
+		"negative":                 {"wait=-7", time.Minute, time.Second, 0, run.Executing, "wait=0"},
+		"too long":                 {"wait=3600", time.Hour, 0, 50 * time.Second, run.Executing, "wait=50"},
+		"longer than the function": {"wait=50", 30 * time.Second, 0, 28 * time.Second, run.Executing, "wait=28"},
+		"other preferences": {`x="a, wait=1", WAIT = "9"; z, wait=2`, time.Minute, 0, 9 * time.Second,
+			run.Executing, "wait=9"},
+		"unreadable": {"wait=soon", time.Minute, time.Second, 0, run.Executing, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newIdle(t)
+				w.Budget = c.budget
+				v := w.awaits("hi")
+				w.model.Then(script.Turn{Text: "It is sent."})
+				r, rec := w.request(t.Context(), "POST", v.RunID, "Prefer", c.prefer)
+				p := r.patience()
+				v = w.approve(v, 0)
+				if c.resumed > 0 {
+					time.AfterFunc(c.resumed, func() {
+						if _, err := w.Loop.Advance(context.Background(), v.RunID, nil); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				began := time.Now()
+				w.store.Take()
+				v = r.settled(t.Context(), v, p)
+				if took := time.Since(began); took != c.took || v.Status != c.status ||
+					rec.Header().Get("Preference-Applied") != c.applied {
+					t.Errorf("after %v: %s, applied %q", took, v.Status, rec.Header().Get("Preference-Applied"))
+				}
+				time.Sleep(time.Minute) // whatever was put off
+			})
+		})
+	}
+}
+
+func (w *idle) approve(v *run.View, action int) *run.View {
+	w.t.Helper()
+	v, err := w.Loop.Resolve(w.t.Context(), approval.Resolution{UID: "ana", ApprovalID: v.Actions[action].ApprovalID,
+		Decision: run.ApproveOnce})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return v
+}
+
+// TestWaitsAgain checks that a wait is over when the run waits for its user again, though a call of it was approved.
+func TestWaitsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newIdle(t)
+		v := w.awaits("one", "two")
+		r, _ := w.request(t.Context(), "POST", v.RunID, "Prefer", "wait=40")
+		p := r.patience()
+		v = w.approve(v, 0)
+		time.AfterFunc(5*time.Second, func() {
+			if _, err := w.Loop.Advance(context.Background(), v.RunID, nil); err != nil {
+				t.Error(err)
+			}
+		})
+		began := time.Now()
+		v = r.settled(t.Context(), v, p)
+		if took := time.Since(began); took != 5*time.Second || v.Status != run.Awaiting ||
+			v.Actions[0].Status != run.ActionCompleted {
+			t.Errorf("after %v: %s, %+v", took, v.Status, v.Actions[0])
+		}
+	})
+}
+
+// TestRunIsHandedOn checks that POST /run, which moves its run itself, has another process go on with it once the
+// client's time is up, and answers.
+func TestRunIsHandedOn(t *testing.T) {
+	for prefer, want := range map[string]struct {
+		took   time.Duration
+		status run.Status
+	}{"": {6 * time.Second, run.Completed}, "wait=50": {6 * time.Second, run.Completed},
+		"wait=0": {0, run.Executing}, "wait=1": {3 * time.Second, run.Executing}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newIdle(t)
+			w.model.Then(script.Turn{Calls: []script.Call{{Name: "look", Args: letter{"a"}},
+				{Name: "look", Args: letter{"b"}}}},
+				script.Turn{Text: "Seen."})
+			r, rec := w.request(t.Context(), "POST", "", "Prefer", prefer, "Content-Type", "application/json")
+			r.Body = io.NopCloser(strings.NewReader(`{"prompt":"look"}`))
+			began := time.Now()
+			got, err := postRun(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := got.(runAnswer)
+			if took := time.Since(began); took != want.took || v.Status != want.status ||
+				rec.Header().Get("Preference-Applied") != prefer {
+				t.Errorf("%s: after %v: %s, applied %q", prefer, took, v.Status, rec.Header().Get("Preference-Applied"))
+			}
+			if _, err := w.Loop.Advance(t.Context(), v.RunID, nil); err != nil {
+				t.Errorf("%s: it was not handed over: %v", prefer, err)
+			}
+		})
+	}
+}
+
+// TestWaitEndsWithItsClient checks that nothing waits for a client that is gone.
+func TestWaitEndsWithItsClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newIdle(t)
+		v := w.awaits("one")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		r, _ := w.request(ctx, "POST", v.RunID, "Prefer", "wait=40")
+		p := r.patience()
+		v = w.approve(v, 0)
+		began := time.Now()
+		working, done := r.working()
+		defer done()
+		if r.settled(working, v, p); time.Since(began) != 3*time.Second {
+			t.Errorf("waited for %v", time.Since(began))
+		}
+	})
+}
+
+// TestOneUserHoldsAQuarter checks that one user's streams and waits leave room for others'.
+func TestOneUserHoldsAQuarter(t *testing.T) {
+	var h holders
+	var leave []func()
+	for i := range 4 {
+		l, ok := h.take("ana", 3)
+		if ok != (i < 3) {
+			t.Fatalf("the request %d of a user who may have 3: %v", i+1, ok)
+		}
+		leave = append(leave, l)
+	}
+	if l, ok := h.take("ben", 3); !ok {
+		t.Error("another user has no room")
+	} else {
+		l()
+	}
+	leave[0]()
+	if _, ok := h.take("ana", 3); !ok {
+		t.Error("no room after one has gone")
+	}
+	for concurrency, most := range map[int]int{0: 20, 80: 20, 40: 10, 3: 1, 1: 1} {
+		if got := (&API{Concurrency: concurrency}).heldMost(); got != most {
+			t.Errorf("of %d one user may hold %d, want %d", concurrency, got, most)
+		}
+	}
+}
+
+// FuzzPrefer checks that whatever a client prefers is a wait within bounds, or none.
+func FuzzPrefer(f *testing.F) {
+	for _, s := range []string{"wait=10", "", "wait", "wait=", "wait=-1", "wait=51", `wait="5"`,
+		"respond-async, wait=3",
+		`a="\",wait=9", wait=4`, "wait=99999999999999999999", "wait=1.5", "WAIT=7;x=1", "wait=١", `wait="`, "wait=+5"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		r, _ := (&idle{API: &API{Budget: time.Minute}}).request(t.Context(), "POST", "x", "Prefer", s)
+		wait, ok := preferredWait(r.Header)
+		if wait < 0 || wait > maxWait*time.Second || wait%time.Second != 0 || !ok && wait != 0 {
+			t.Fatalf("%q is a wait of %v, %v", s, wait, ok)
+		}
+	})
+}

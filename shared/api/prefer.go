@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// The bounds of a wait.
+const (
+	maxWait     = 50               // seconds, the longest that a client may ask for
+	answerSpare = 2 * time.Second  // of the request's time, left for the answer after a wait
+	keyedWait   = 20 * time.Second // for the run of a repeated Idempotency-Key, where the client asks for no other wait
+)
+
+// preferredWait returns how long the client asks the answer to wait for the run (RFC 7240, Prefer: wait=N, in seconds),
+// brought within 0 and maxWait. A preference that cannot be read is ignored, as the RFC has it, and of several the
+// first one counts.
+func preferredWait(h http.Header) (wait time.Duration, ok bool) {
+	for _, p := range preferences(strings.Join(h.Values("Prefer"), ",")) {
+		p, _, _ = strings.Cut(p, ";") // wait has no parameters
+		name, value, _ := strings.Cut(p, "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "wait") {
+			continue
+		}
+		return seconds(strings.TrimSpace(value))
+	}
+	return 0, false
+}
+
+// preferences splits the header at its commas, but for those inside of quotes.
+func preferences(header string) []string {
+	quoted, escaped := false, false
+	return strings.FieldsFunc(header, func(c rune) bool {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		}
+		return c == ',' && !quoted
+	})
+}
+
+func seconds(s string) (time.Duration, bool) {
+	if n := len(s); n >= 2 && s[0] == '"' && s[n-1] == '"' {
+		s = s[1 : n-1]
+	}
+	digits := strings.TrimPrefix(s, "-")
+	if digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(s)
+	switch {
+	case digits != s:
+		n = 0
+	case err != nil: // more digits than an int has
+		n = maxWait
+	}
+	return time.Duration(min(n, maxWait)) * time.Second, true
+}
+
+// A patience is how long a request may wait for its run.
+type patience struct {
+	until     time.Time
+	preferred bool // the client asked for it
+	seconds   int  // of the preference, as it is applied
+}
+
+// patience returns how long this request, which has just begun, may wait. Whatever the client asks for, an answer is
+// sent within the time of the function.
+func (r *request) patience() patience {
+	wait, ok := preferredWait(r.Header)
+	wait = max(0, min(wait, r.api.Budget-answerSpare)).Truncate(time.Second)
+	return patience{until: time.Now().Add(wait), preferred: ok, seconds: int(wait / time.Second)}
+}
+
+// keyed returns the patience of a request that may be a repeat: the first one may still be moving the run.
+func (p patience) keyed(key string) patience {
+	if key != "" && !p.preferred {
+		p.until = time.Now().Add(keyedWait)
+	}
+	return p
+}
+
+// settled waits until the run no longer moves by itself, and returns it as it is then, or as it stands when the
+// patience ends. It reads nothing while the run does not change, and moves nothing. A user who holds as many requests
+// open as they may is answered at once, as is a client that did not ask for a wait.
+func (r *request) settled(ctx context.Context, v *run.View, p patience) *run.View {
+	left := time.Until(p.until)
+	if v.Moving && left > 0 {
+		leave, free := r.api.holders.take(r.uid, r.api.heldMost())
+		if !free {
+			return v
+		}
+		defer leave()
+		v = r.awaitRest(ctx, v, left)
+	}
+	if p.preferred {
+		r.w.Header().Set("Preference-Applied", fmt.Sprintf("wait=%d", p.seconds))
+	}
+	return v
+}
+
+// awaitRest watches the run until it rests or the time is up.
+func (r *request) awaitRest(ctx context.Context, v *run.View, most time.Duration) *run.View {
+	if end, ok := ctx.Deadline(); ok {
+		most = min(most, time.Until(end)-answerSpare)
+	}
+	waiting, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	defer context.AfterFunc(r.Context(), cancel)() // nobody waits for the answer any more
+	var last *loop.Watched
+	for w, err := range r.api.Loop.Watch(waiting, r.uid, v.RunID) {
+		if err != nil {
+			r.api.Log.WarnContext(ctx, "waiting for a run was cut off", "runId", v.RunID, "error", err)
+			break
+		}
+		if last = w; !w.Moving() {
+			break
+		}
+	}
+	if last == nil {
+		return v
+	}
+	now, err := last.View(ctx)
+	if err != nil {
+		r.api.Log.WarnContext(ctx, "a run that was waited for could not be shown", "runId", v.RunID, "error", err)
+		return v
+	}
+	return now
+}
