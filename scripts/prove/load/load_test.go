@@ -25,7 +25,7 @@ func TestEachMeasurement(t *testing.T) {
 	short := map[string]options{
 		"L1": {Store: "embedded", Clients: 2}, "L2": {Clients: 2}, "L3": {Clients: 2}, "L4": {Clients: 10, Count: 2},
 		"L5": {Clients: 2}, "L6": {Clients: 5}, "L7": {Clients: 5}, "L8": {Clients: 3}, "L9": {Clients: 2, Count: 5},
-		"L11": {},
+		"L11": {}, "L12": {Count: 5},
 	}
 	for _, m := range slices.Backward(measurements) { // the soak waits most, so it begins first
 		o, ok := short[m.name]
@@ -66,7 +66,8 @@ var speed = []string{"runs/s", "p50 ms", "p99 ms", "approve to final p95 ms", "a
 	"round trips/s", "slowest answer ms",
 	"throughput of the storm to the calm, %", "first byte p95 ms", "health p99 ms", "pending p99 ms", "drained in s",
 	"RSS slope MiB/min",
-	"out of order by more than 10 % of the backlog, %", "slowest 503 s", "slowest recovery s", "answers of 503"}
+	"out of order by more than 10 % of the backlog, %", "slowest 503 s", "throughput of the burst to the calm, %",
+	"answers' p99 to p50", "yes to final p99 to p50", "slowest recovery s", "answers of 503"}
 
 func holds(t *testing.T, r *Report) {
 	for _, p := range r.Problems {

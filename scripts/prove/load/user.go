@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -67,8 +68,25 @@ func (g *env) send(ctx context.Context, uid, method, path string, body any, head
 	case a.HTTP == http.StatusOK:
 		return a, nil
 	}
+	if forNow(a.HTTP) && a.Header.Get("Retry-After") == "" {
+		class += withoutRetryAfter
+	}
 	g.errors.add(class)
 	return a, fmt.Errorf("%s %s: %s: %v", method, path, class, err)
+}
+
+const withoutRetryAfter = " without Retry-After"
+
+// forNow reports whether a status means that the same request may be answered later.
+func forNow(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
+
+// refusalForNow reports whether a class of errors is a refusal that says when to ask again.
+func refusalForNow(class string) bool {
+	status, _, _ := strings.Cut(class, " ")
+	n, _ := strconv.Atoi(status) // 0 for a broken connection
+	return forNow(n) && !strings.HasSuffix(class, withoutRetryAfter)
 }
 
 // answerDue is the time within which a request must be answered, even while the store is down.
@@ -82,18 +100,28 @@ func route(path string) string {
 	return path
 }
 
-// insist retries a request after a broken connection or "not now", as a good client does.
+// insist retries a request after a broken connection or "not now", as a good client does: as late as the answer says.
 func (g *env) insist(ctx context.Context, uid, method, path string, body any, header ...string) (testkit.Answer,
 	error) {
 	for {
 		a, err := g.send(ctx, uid, method, path, body, header...)
-		if err == nil || a.HTTP != 0 && a.HTTP < 500 {
+		if err == nil || a.HTTP != 0 && a.HTTP < 500 && a.HTTP != http.StatusTooManyRequests {
 			return a, err
 		}
-		if stopped := wait.For(ctx, 200*time.Millisecond); stopped != nil {
+		if stopped := wait.For(ctx, later(a)); stopped != nil {
 			return a, err
 		}
 	}
+}
+
+// later returns how long to wait before a request is sent again: what the answer says, but no more than a second, since
+// a measurement is short.
+func later(a testkit.Answer) time.Duration {
+	seconds, err := strconv.Atoi(a.Header.Get("Retry-After"))
+	if err != nil {
+		return 200 * time.Millisecond
+	}
+	return min(time.Duration(seconds)*time.Second, time.Second)
 }
 
 // once is the client of a user who asks once (send).
