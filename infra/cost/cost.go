@@ -1,0 +1,290 @@
+// Package cost says what runs cost: what a run of each kind takes (counts.json, which a test of shared/app counts and
+// holds), times list prices, at three sizes, and which quota is met first. README.md is what it prints; a test holds
+// it.
+package cost
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign-run/countersign/infra"
+	"github.com/countersign-run/countersign/shared/strictjson"
+)
+
+//go:embed counts.json
+var countsJSON []byte
+
+const mail = "a mail that waits for its user"
+
+// counts are what a run of a kind takes.
+type counts struct {
+	Kind        string       `json:"kind"`
+	Invocations []invocation `json:"invocations"`
+	Reads       int          `json:"reads"`
+	Writes      int          `json:"writes"`
+	Messages    int          `json:"messages"`
+	LogLines    int          `json:"logLines"`
+}
+
+type invocation struct {
+	Function   string `json:"function"`
+	ModelCalls int    `json:"modelCalls"`
+	Effects    int    `json:"effects"`
+}
+
+func (c counts) modelCalls() (n int) {
+	for _, i := range c.Invocations {
+		n += i.ModelCalls
+	}
+	return n
+}
+
+// seconds is how long an invocation takes.
+func (i invocation) seconds() float64 {
+	return ownSeconds + modelSeconds*float64(i.ModelCalls) + effectSeconds*float64(i.Effects)
+}
+
+// share is a part of what runs cost.
+type share struct {
+	what   string
+	dollar float64 // a month
+}
+
+// month returns what so many runs a day of a kind cost in a month, by what is paid for.
+func month(c counts, functions map[string]infra.Function, runs float64) []share {
+	n := runs * days
+	cpu, memory := 0.0, 0.0
+	for _, i := range c.Invocations {
+		f := functions[i.Function]
+		on := days * instanceSeconds(runs*i.seconds()/86_400, filled*float64(f.Concurrency))
+		cpu += on * number(f.CPU)
+		memory += on * gib(f.Memory)
+	}
+	calls := float64(len(c.Invocations))
+	asked := float64(c.modelCalls())
+	return []share{
+		{"documents written", n * float64(c.Writes) * writePrice.dollar},
+		{"documents read", n * float64(c.Reads) * readPrice.dollar},
+		{"functions", cpu*cpuPrice.dollar + memory*memoryPrice.dollar + n*calls*callPrice.dollar},
+		{"messages", n * float64(c.Messages) * messagePrice.dollar},
+		{"log", n * float64(c.LogLines) * logLineBytes * logPrice.dollar},
+		{"the model", n * asked * (tokensIn*tokenPrice.dollar + tokensOut*answerPrice.dollar)},
+	}
+}
+
+// instanceSeconds returns for how long instances are paid for in a day, with so many requests at once on average: with
+// few an instance is there while it has one (the share of time in which a Poisson number is not zero), with many there
+// are as many instances as are filled.
+func instanceSeconds(atOnce, place float64) float64 {
+	return 86_400 * max(1-math.Exp(-atOnce), atOnce/place)
+}
+
+func number(s string) float64 {
+	n, _ := strconv.ParseFloat(s, 64) // infra.Functions has checked it
+	return n
+}
+
+func gib(memory string) float64 {
+	if n, ok := strings.CutSuffix(memory, "Mi"); ok {
+		return number(n) / 1024
+	}
+	return number(strings.TrimSuffix(memory, "Gi"))
+}
+
+// bound is how many runs of a kind a day may have until a quota is met in its busiest minute.
+type bound struct {
+	quota
+	runs float64
+}
+
+// bounds returns the bounds of a kind, the first that is met before the others.
+func bounds(c counts, functions map[string]infra.Function) (all []bound) {
+	for _, q := range quotas {
+		if takes := q.takes(c); takes > 0 {
+			busiest := peak
+			if q.per == 86_400 {
+				busiest = 1
+			}
+			all = append(all, bound{q, q.limit / takes * 86_400 / q.per / busiest})
+		}
+	}
+	for _, i := range c.Invocations {
+		f := functions[i.Function]
+		atOnce := float64(f.MaxInstances * f.Concurrency)
+		all = append(all, bound{quota{name: "instances of `" + f.Name + "`", limit: float64(f.MaxInstances), per: 1,
+			source: fmt.Sprintf("infra/functions.json: %d instances with %d requests each", f.MaxInstances,
+				f.Concurrency),
+			answer: "`maxInstances` in infra/functions.json; beyond it Cloud Run answers 429"},
+			atOnce / i.seconds() * 86_400 / peak})
+	}
+	slices.SortStableFunc(all, func(a, b bound) int { return cmp.Compare(a.runs, b.runs) })
+	return all
+}
+
+var sizes = []float64{1_000, 100_000, 10_000_000}
+
+// Paper returns the text of README.md.
+func Paper() (string, error) {
+	list, err := infra.Functions()
+	if err != nil {
+		return "", err
+	}
+	functions := map[string]infra.Function{}
+	for _, f := range list.Functions {
+		functions[f.Name] = f
+	}
+	var counted struct {
+		Runs []counts `json:"runs"`
+	}
+	if err := strictjson.Decode(countsJSON, &counted); err != nil {
+		return "", err
+	}
+	kinds := counted.Runs
+	var b strings.Builder
+	b.WriteString(head)
+	writeCounts(&b, kinds)
+	writePrices(&b)
+	b.WriteString(afterPrices())
+	writeMonths(&b, kinds, functions)
+	writeBounds(&b, kinds, functions)
+	return b.String(), nil
+}
+
+const head = `# What it costs, on paper
+
+` + "`go test ./infra/cost -update`" + ` writes this page from what a test counts (` + "`go test ./shared/app -run WhatARunTakes`" + `), the prices and
+assumptions in [inputs.go](inputs.go), and [functions.json](../functions.json). A test holds it: who changes what a run takes changes this page.
+
+## What a run takes
+
+From the user's words to its end, with a linked account, without polls (` + "`Prefer: wait`" + `): documents, messages and lines that are billed.
+
+`
+
+func writeCounts(b *strings.Builder, kinds []counts) {
+	b.WriteString("| a run | functions called | documents read | written | messages | lines of log | calls of " +
+		"the model |\n")
+	b.WriteString("| --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, c := range kinds {
+		var names []string
+		for _, i := range c.Invocations {
+			names = append(names, "`"+i.Function+"`")
+		}
+		fmt.Fprintf(b, "| %s | %s | %d | %d | %d | %d | %d |\n", c.Kind, strings.Join(names, ", "), c.Reads, c.Writes,
+			c.Messages, c.LogLines, c.modelCalls())
+	}
+}
+
+func writePrices(b *strings.Builder) {
+	fmt.Fprintf(b, "\n## Prices\n\nRead on %s, in US dollars, without free tiers, network and storage.\n\n", day)
+	b.WriteString("| for | list price | page |\n| --- | --- | --- |\n")
+	for _, p := range prices {
+		fmt.Fprintf(b, "| %s | %s | %s |\n", p.name, p.list, p.source)
+	}
+}
+
+func afterPrices() string {
+	return fmt.Sprintf(`
+Assumed: a call of the model takes %v s, %d tokens in and %d out; an effect %v s; all else of a request %v s; a request is %d bytes of log
+(our line and the platform's). An instance is paid for while it has a request, and holds half of its concurrency when there are many.
+The busiest minute of a day has %v times its average. Keeping what was written costs too, until it is deleted: not here.
+
+## What it comes to
+
+US dollars a month, for so many runs a day, all of one kind; in brackets what the model is of it.
+
+`, modelSeconds, tokensIn, tokensOut, effectSeconds, ownSeconds, logLineBytes, peak)
+}
+
+func writeMonths(b *strings.Builder, kinds []counts, functions map[string]infra.Function) {
+	b.WriteString("| a run |")
+	for _, n := range sizes {
+		fmt.Fprintf(b, " %s a day |", grouped(n))
+	}
+	b.WriteString("\n| --- | --- | --- | --- |\n")
+	for _, c := range kinds {
+		fmt.Fprintf(b, "| %s |", c.Kind)
+		for _, n := range sizes {
+			total, model := 0.0, 0.0
+			for _, s := range month(c, functions, n) {
+				total += s.dollar
+				if s.what == "the model" {
+					model = s.dollar
+				}
+			}
+			fmt.Fprintf(b, " %s (%s) |", grouped(total), grouped(model))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\nOf a mail, by what is paid for:\n\n| | 1,000 a day | 100,000 a day | 10,000,000 a day |\n| --- " +
+		"| --- | --- | --- |\n")
+	c := kinds[slices.IndexFunc(kinds, func(c counts) bool { return c.Kind == mail })]
+	for i, s := range month(c, functions, 0) {
+		fmt.Fprintf(b, "| %s |", s.what)
+		for _, n := range sizes {
+			fmt.Fprintf(b, " %s |", grouped(month(c, functions, n)[i].dollar))
+		}
+		b.WriteString("\n")
+	}
+}
+
+func writeBounds(b *strings.Builder, kinds []counts, functions map[string]infra.Function) {
+	b.WriteString(`
+## Which quota is met first
+
+As they are delivered, in the busiest minute of a day with so many runs, all of one kind. What is beyond a quota is asked again later, or
+refused with 429 and ` + "`Retry-After`" + `; nothing of it is lost.
+
+| a run | 1,000 a day | 100,000 a day | 10,000,000 a day |
+| --- | --- | --- | --- |
+`)
+	for _, c := range kinds {
+		fmt.Fprintf(b, "| %s |", c.Kind)
+		all := bounds(c, functions)
+		for _, n := range sizes {
+			if all[0].runs >= n {
+				b.WriteString(" none |")
+				continue
+			}
+			var met []string
+			for _, q := range all {
+				if q.runs < n {
+					met = append(met, q.name)
+				}
+			}
+			fmt.Fprintf(b, " %s |", strings.Join(met, ", then "))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n| quota | met at so many runs a day | what answers it | from |\n| --- | --- | --- | --- |\n")
+	written := map[string]bool{}
+	for _, c := range []counts{kinds[slices.IndexFunc(kinds, func(c counts) bool { return c.Kind == mail })],
+		kinds[0]} {
+		for _, q := range bounds(c, functions) {
+			if !written[q.name] {
+				fmt.Fprintf(b, "| %s | %s of %s | %s | %s |\n", q.name, grouped(q.runs), c.Kind, q.answer, q.source)
+			}
+			written[q.name] = true
+		}
+	}
+}
+
+// grouped returns a number with two digits that count, or as a whole, with commas between thousands.
+func grouped(f float64) string {
+	if f < 100 {
+		if f != 0 && f < 10 {
+			return strconv.FormatFloat(f, 'f', 2, 64)
+		}
+		return strconv.FormatFloat(f, 'f', 0, 64)
+	}
+	s := strconv.FormatFloat(f, 'f', 0, 64)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

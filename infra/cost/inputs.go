@@ -1,0 +1,91 @@
+package cost
+
+// What the paper rests on beside what is counted: prices, quotas, and assumptions about a run. Prices and quotas are
+// Google's lists in US dollars, without free tiers; whoever has another location, model or contract changes them here,
+// and runs go test ./infra/cost -update.
+
+// day is when the pages were read, in stored copies: Google could not be reached where this was written.
+const day = "2026-11-22, in stored copies of the pages (Gemini's of 2026-10-07)"
+
+// price is what one unit costs.
+type price struct {
+	name   string
+	dollar float64 // for one
+	list   string  // as the page says it
+	source string
+}
+
+var (
+	readPrice = price{"a document read", 0.06 / 100_000, "$0.06 per 100,000 (a multi-region such as eur3)",
+		"cloud.google.com/firestore/pricing"}
+	writePrice = price{"a document written", 0.18 / 100_000, "$0.18 per 100,000 (a multi-region such as eur3)",
+		"cloud.google.com/firestore/pricing"}
+	cpuPrice    = price{"a second of a CPU", 0.000024, "$0.000024", "cloud.google.com/run/pricing"}
+	memoryPrice = price{"a second of a GiB", 0.0000025, "$0.0000025", "cloud.google.com/run/pricing"}
+	callPrice   = price{"a request to a function", 0.40 / 1e6, "$0.40 per million", "cloud.google.com/run/pricing"}
+	// A message is published and pushed, and each of the two counts as 1,000 bytes at least.
+	messagePrice = price{"a message", 2 * 1000 * 40.0 / (1 << 40),
+		"$40 per TiB, published and pushed, 1,000 bytes each",
+		"cloud.google.com/pubsub/pricing"}
+	logPrice   = price{"a byte of log", 0.50 / (1 << 30), "$0.50 per GiB", "cloud.google.com/stackdriver/pricing"}
+	tokenPrice = price{"a token to the model", 0.75 / 1e6, "$0.75 per million (Gemini 3.8 Flash; $1.50 from 2027)",
+		"ai.google.dev/gemini-api/docs/pricing"}
+	answerPrice = price{"a token of the model", 3.75 / 1e6, "$3.75 per million (Gemini 3.8 Flash; $7.50 from 2027)",
+		"ai.google.dev/gemini-api/docs/pricing"}
+)
+
+var prices = []price{readPrice, writePrice, cpuPrice, memoryPrice, callPrice, messagePrice, logPrice, tokenPrice,
+	answerPrice}
+
+// Assumptions about a run and about a day.
+const (
+	modelSeconds  = 3.0   // one call of the model
+	effectSeconds = 0.8   // a provider carries out an effect
+	ownSeconds    = 0.1   // everything else of one invocation: the store, mostly
+	tokensIn      = 2_000 // of one call of the model: instructions, tools, history
+	tokensOut     = 200
+	logLineBytes  = 1_600 // a line of ours, and the platform's own of the same request
+	filled        = 0.5   // how full the platform keeps an instance, of its concurrency
+	peak          = 5.0   // the busiest minute of a day beside its average
+	days          = 30    // of a month
+)
+
+// quota is a bound of a service, and what a run takes of it.
+type quota struct {
+	name   string
+	limit  float64
+	per    float64 // seconds
+	takes  func(c counts) float64
+	source string
+	answer string // what answers it
+}
+
+// gmailUnits are those of a mail: drafts.create 10, drafts.send 100, and messages.get 5 where it is read back.
+const gmailUnits = 115
+
+var quotas = []quota{
+	{"requests to the Gemini API", 1_000, 60, func(c counts) float64 { return float64(c.modelCalls()) },
+		"ai.google.dev/gemini-api/docs/rate-limits: Tier 1 as it was last listed there; AI Studio shows a " +
+			"project's own",
+		"`vertex_project_id` (`VERTEX_AI_PROJECT_ID`), whose throughput is shared dynamically or bought; or a " +
+			"higher tier"},
+	{"tokens to the Gemini API", 1_000_000, 60, func(c counts) float64 { return float64(c.modelCalls() * tokensIn) },
+		"the same page", "as for requests; `MAX_TOKENS_PER_DAY` divides what there is among users"},
+	{"Gmail's units, a project's in a minute", 1_200_000, 60, mailUnits,
+		"developers.google.com/workspace/gmail/api/reference/quota",
+		"a request for more, in the project of `GOOGLE_OAUTH_CLIENT_ID`"},
+	{"Gmail's units, a project's in a day", 80_000_000, 86_400, mailUnits,
+		"the same page as for a minute: the threshold beyond which Google charges, at a price that it has not published",
+		"no setting: it cannot be raised, and calls beyond it go on"},
+	// Each commit of a run moves the run's place among what is due; there are 64 such ranges.
+	{"writes to one range of Firestore's indexes", 500 * 64, 1, func(c counts) float64 { return float64(c.Writes) },
+		"cloud.google.com/firestore/docs/best-practices, for 64 shards and as if all documents were in such an index",
+		"more shards (`dueShard`); new databases are led up to a load by half as much again every 5 minutes"},
+}
+
+func mailUnits(c counts) float64 {
+	if c.Kind == mail {
+		return gmailUnits
+	}
+	return 0
+}
