@@ -75,7 +75,8 @@ var quotas = []quota{
 		"developers.google.com/workspace/gmail/api/reference/quota",
 		"a request for more, in the project of `GOOGLE_OAUTH_CLIENT_ID`"},
 	{"Gmail's units, a project's in a day", 80_000_000, 86_400, mailUnits,
-		"the same page as for a minute: the threshold beyond which Google charges, at a price that it has not published",
+		"the same page as for a minute: the threshold beyond which Google charges, at a price that it has " +
+			"not published",
 		"no setting: it cannot be raised, and calls beyond it go on"},
 	// Each commit of a run moves the run's place among what is due; there are 64 such ranges.
 	{"writes to one range of Firestore's indexes", 500 * 64, 1, func(c counts) float64 { return float64(c.Writes) },

@@ -21,7 +21,8 @@ func TestVerdict(t *testing.T) {
 		"too few":                 {4, goal(0.5, false), "≥ 0.5 × bare; is 0.40, **missed**"},
 		"without a goal":          {20, goal(0, true), "(is 2.00 × bare)"},
 		"without a floor":         {20, row{work: text, clients: 1, figure: p50, goal: 1, than: beside(mail, 1)}, ""},
-		"beside nothing":          {20, row{work: text, clients: 1, figure: p50, goal: 20, most: true}, "≤ 20; is 20.00, met"},
+		"beside nothing": {20, row{work: text, clients: 1, figure: p50, goal: 20, most: true},
+			"≤ 20; is 20.00, met"},
 		"a tail": {20, row{work: text, clients: 1, figure: tail, goal: 20, most: true},
 			"≤ 20; is 50.00, **missed**"},
 	} {
