@@ -32,7 +32,8 @@ type Part struct {
 // A Role is granted to the function's own identity, on one resource.
 type Role struct {
 	Role string `json:"role"`
-	On   string `json:"on"` // project, database (a condition on the project's grant), topic, or tokens (the KMS key)
+	// project, database (a condition on the project's grant), topic, sweeps (a topic) or tokens (a KMS key)
+	On string `json:"on"`
 }
 
 // Function is one deployable.
@@ -205,7 +206,7 @@ func anyOf(agents []string) string {
 func (p Part) check() error {
 	for _, r := range p.Roles {
 		if !strings.HasPrefix(r.Role, "roles/") ||
-			!slices.Contains([]string{"project", "database", "topic", "tokens"}, r.On) {
+			!slices.Contains([]string{"project", "database", "topic", "sweeps", "tokens"}, r.On) {
 			return fmt.Errorf("role %q on %q is not one that Terraform grants", r.Role, r.On)
 		}
 	}

@@ -27,7 +27,8 @@ func list(t *testing.T) infra.List {
 
 // partNames maps the parts of shared/app, as written in the functions' sources, to their names.
 var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app.Chat": "chat", "pubsub.Part": "queue",
-	"gemini.Part": "model", "tools.Part": "tools", "actions.Part": "actions",
+	"pubsub.Sweeping": "sweeping",
+	"gemini.Part":     "model", "tools.Part": "tools", "actions.Part": "actions",
 	"agents.Part": "agents", "agents.Pages": "agents", "agents.Ending": "agents",
 	"accounts.Part": "accounts", "accounts.Consent": "consent"}
 
@@ -234,11 +235,12 @@ func TestFilter(t *testing.T) {
 	}
 	long := strings.Repeat("a", 32)
 	for says, agents := range map[string][]string{
-		`"x" is "resume-1"'s too`:       {`["x"]`, `["x"]`},
-		`names "assistant"`:             {`["assistant"]`},
-		`names "Plan"`:                  {`["Plan"]`},
-		"both move the runs of all":     {`[]`},
-		"its subscription's filter has": {`["` + long + `","b` + long[1:] + `","c` + long[1:] + `","d` + long[1:] + `","ee"]`},
+		`"x" is "resume-1"'s too`:   {`["x"]`, `["x"]`},
+		`names "assistant"`:         {`["assistant"]`},
+		`names "Plan"`:              {`["Plan"]`},
+		"both move the runs of all": {`[]`},
+		"its subscription's filter has": {`["` + long + `","b` + long[1:] + `","c` + long[1:] + `","d` + long[1:] +
+			`","ee"]`},
 	} {
 		if _, err := parse(agents...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v, want %q", agents, err, says)

@@ -62,6 +62,7 @@ func TestDescribedAnswers(t *testing.T) {
 // unprovoked lists the statuses that this test does not provoke.
 var unprovoked = map[string]string{
 	"sweep 500":         "what fails in a sweep is answered with 503; a fault of ours would do it",
+	"sweep 400":         "the connection breaks before the body is there, so that nobody hears it",
 	"resume 400":        "the connection breaks before the body is there, so that nobody hears it",
 	"health 500":        "it asks nothing; a fault of ours alone would do it",
 	"configuration 500": "it asks the issuer alone, whose failures have other statuses; a fault of ours would do it",
@@ -289,6 +290,12 @@ func internal(t *testing.T, d *described) {
 	s.want(t, 204, ask{op: "resume", body: "{}"})
 	s.want(t, 413, ask{op: "resume", body: `{"message":{"data":""},"more":"` + strings.Repeat("x", 64<<10) + `"}`})
 	s.want(t, 200, ask{op: "sweep"})
+	s.want(t, 200, ask{op: "sweep",
+		body: inJSON(t, map[string]any{"message": map[string]any{"data": []byte(`{"shard":7}`)}})})
+	s.want(t, 200, ask{op: "sweep",
+		body: inJSON(t, map[string]any{"message": map[string]any{"data": []byte(`{"shard":64}`)}})})
+	s.want(t, 200, ask{op: "sweep", body: "{}"})
+	s.want(t, 413, ask{op: "sweep", body: `{"message":{"data":""},"more":"` + strings.Repeat("x", 64<<10) + `"}`})
 	s.shift.Add(int64(2 * time.Minute))
 	var swept struct{ Due int }
 	if s.want(t, 200, ask{op: "sweep"}).into(t, &swept); swept.Due != 1 {

@@ -115,7 +115,8 @@ var direct = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) er
 // taken checks that an accepted body matches its schema.
 func (s *stand) taken(t *testing.T, op operation, q ask) {
 	t.Helper()
-	if op.RequestBody == nil || op.push() && q.body == "{}" { // an unreadable push message is dropped with 204
+	if op.RequestBody == nil || op.push() && q.body == "{}" || // an unreadable push message is dropped
+		q.body == "" && !op.RequestBody.Value.Required {
 		return
 	}
 	if err := matches(t, op.RequestBody.Value.Content.Get("application/json").Schema.Value, q.body); err != nil {

@@ -54,7 +54,7 @@ var (
 		"PreviewField": "tool.Field", "Thread": "records.ThreadView", "Message": "run.Message",
 		"AuditEntry": "audit.Entry", "AuditHead": "audit.Head", "Allowed": "records.AllowView",
 		"Connection": "google.Connection", "ChatCall": "chat.Pending", "Configuration": "web.configuration",
-		"Run": "api.runAnswer", "ResolvedRun": "api.postResolve", "Swept": "api.postSweep", "Problem": "api.errorBody",
+		"Run": "api.runAnswer", "ResolvedRun": "api.postResolve", "Swept": "api.swept", "Problem": "api.errorBody",
 		"Failure": "api.fail", "Ok": "api.ok", "ActionResult": "api.actionAnswer", "WaitingCall": "run.CallView",
 		"Approvals": "api.getPending", "Threads": "api.getThreads", "Messages": "api.getMessages",
 		"Audit": "api.getAudit", "Allowlist": "api.getAllowlist", "Agents": "api.getAgents",

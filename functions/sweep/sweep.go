@@ -12,5 +12,5 @@ import (
 )
 
 func init() {
-	functions.HTTP("sweep", app.Serve(api.Sweep, app.Push, pubsub.Part, agents.Ending))
+	functions.HTTP("sweep", app.Serve(api.Sweep, app.Push, pubsub.Part, pubsub.Sweeping, agents.Ending))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/visible"
 )
@@ -199,33 +200,71 @@ func isForgettable(err error) bool {
 	return f.Class == fault.Validation && whole
 }
 
+// swept is the answer to a sweep.
+type swept struct {
+	OK bool `json:"ok"`
+	loop.SweepResult
+	Deleting int `json:"deleting"` // conversations whose deletion was interrupted
+	Deleted  int `json:"deleted"`  // of those, gone now
+}
+
+// postSweep serves the scheduler, whose request has no body, and a sweep's own messages, each about one shard.
 func postSweep(r *request) (any, error) {
+	if r.ContentLength != 0 {
+		return r.sweepShard()
+	}
 	ctx, cancel := r.working()
 	defer cancel()
-	if err := r.api.Loop.GiveShards(ctx); err != nil {
-		return nil, err
-	}
+	given := r.api.Loop.GiveShards(ctx)
 	s, err := r.api.Loop.Sweep(ctx)
 	deletions, e := r.api.Records.FinishDeletions(ctx)
-	if err := errors.Join(err, e); err != nil {
+	if err := errors.Join(given, err, e); err != nil {
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sweep could not be finished.").Because(err)
 	}
 	if n, err := google.Sweep(ctx, r.api.Loop.Store, r.api.Loop.Now()); err != nil {
 		r.api.Log.WarnContext(ctx, "consents that have ended could not be deleted, and will be by the next sweep",
 			"deleted", n, "error", err)
 	}
-	if s.Due > 0 {
-		r.api.Log.InfoContext(ctx, "the sweep found runs that were due", "counter", "sweep_due", "due", s.Due,
-			"published", s.Published, "more", s.More)
-	}
+	r.logSwept(ctx, s)
 	if deletions.Begun > 0 {
 		r.api.Log.InfoContext(ctx, "the sweep went on with deletions", "counter", "sweep_deletions", "begun",
 			deletions.Begun, "gone", deletions.Gone)
 	}
-	return struct {
-		OK bool `json:"ok"`
-		loop.SweepResult
-		Deleting int `json:"deleting"` // conversations whose deletion was interrupted
-		Deleted  int `json:"deleted"`  // of those, gone now
-	}{true, s, deletions.Begun, deletions.Gone}, nil
+	return swept{true, s, deletions.Begun, deletions.Gone}, nil
+}
+
+// sweepShard goes on with a shard that another request has handed over. A message that no redelivery would mend is
+// dropped: the next sweep finds what is due all the same.
+func (r *request) sweepShard() (any, error) {
+	data, err := r.body()
+	if err != nil {
+		return nil, err
+	}
+	at, err := queue.ParseShard(data, r.api.Subscription)
+	if err != nil && isForgettable(err) {
+		r.api.Log.WarnContext(r.Context(), "a message about a shard is malformed and was dropped", "counter",
+			"push_malformed", "error", err)
+		return swept{OK: true}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	s, err := r.api.Loop.SweepShard(ctx, at)
+	if err != nil && isForgettable(err) {
+		return swept{OK: true}, nil // a shard that there is not
+	}
+	if err != nil {
+		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sweep could not be finished.").Because(err)
+	}
+	r.logSwept(ctx, s)
+	return swept{OK: true, SweepResult: s}, nil
+}
+
+func (r *request) logSwept(ctx context.Context, s loop.SweepResult) {
+	if s.Due > 0 {
+		r.api.Log.InfoContext(ctx, "the sweep found runs that were due", "counter", "sweep_due", "due", s.Due,
+			"published", s.Published, "handed", s.Handed, "more", s.More)
+	}
 }

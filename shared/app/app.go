@@ -108,6 +108,13 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		return err
 	}
 	a.closers = append(a.closers, a.Queue.Close)
+	sweeper, err := o.clients.Sweeper(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if sweeper != nil {
+		a.closers = append(a.closers, sweeper.Close)
+	}
 	mdl, err := o.clients.Model(ctx, cfg)
 	if err != nil {
 		return err
@@ -135,7 +142,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		return err
 	}
 	env := journal.Env{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools, Rules: cfg.Rules, Agents: registry,
-		Function: o.function,
+		Function: o.function, Sweeper: sweeper,
 		UserLimits: run.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
 			TokensPerDay: cfg.MaxTokensPerDay},
 		Log: a.Log, Now: o.now}

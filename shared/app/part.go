@@ -36,6 +36,8 @@ var (
 type Clients struct {
 	Chat  bool // whether pages are answered
 	Queue func(ctx context.Context, cfg config.Config) (queue.Queue, error)
+	// nil where a sweep goes on by itself
+	Sweeper func(ctx context.Context, cfg config.Config) (queue.Sweeper, error)
 	// nil where no model is configured
 	Model   func(ctx context.Context, cfg config.Config) (model.Model, error)
 	Actions func(cfg config.Config, now func() time.Time) (api.DeclaredActions, error) // nil where none are declared
@@ -54,6 +56,7 @@ type DeclaredAgents func(cfg config.Config, tools tool.Set, assistant, page agen
 // none is a program with the store alone.
 var none = Clients{
 	Queue:   func(context.Context, config.Config) (queue.Queue, error) { return queue.None{}, nil },
+	Sweeper: func(context.Context, config.Config) (queue.Sweeper, error) { return nil, nil },
 	Model:   func(context.Context, config.Config) (model.Model, error) { return nil, nil },
 	Actions: func(config.Config, func() time.Time) (api.DeclaredActions, error) { return nil, nil },
 	Tools:   func(config.Config, Accounts, func() time.Time) tool.Set { return nil },

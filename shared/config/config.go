@@ -84,6 +84,9 @@ type Config struct {
 	// QUEUE: what carries the messages that resume runs; by default `pubsub` where STORE is `firestore`
 	Queue       string
 	ResumeTopic string // RESUME_TOPIC: the topic of those messages
+	// SWEEP_TOPIC: the topic of the messages with which a sweep hands on what it has no time for; by default it goes on
+	// by itself
+	SweepTopic string
 	// PUBSUB_EMULATOR_HOST: Pub/Sub's emulator, as Google's library reads it
 	PubSubEmulator string
 

@@ -59,6 +59,7 @@ func (l *loader) queue(c *Config) {
 	}
 	c.Queue = l.oneOf("QUEUE", kind, "embedded", "pubsub")
 	c.ResumeTopic = l.text("RESUME_TOPIC", "agent-resume", "the id of a Pub/Sub topic, or projects/P/topics/T", isTopic)
+	c.SweepTopic = l.text("SWEEP_TOPIC", "", "the id of a Pub/Sub topic, or projects/P/topics/T", isTopic)
 	c.PubSubEmulator = l.text("PUBSUB_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:8085", isHostPort)
 	if l.deployed && c.Queue == "embedded" {
 		l.fail("QUEUE", `"embedded"`, "pubsub where K_SERVICE is set: nothing delivers between two requests there")

@@ -102,7 +102,12 @@ func (l *Loop) giveShard(ctx context.Context, d store.Doc) error {
 		return nil
 	}
 	_, err := l.Store.Commit(ctx, store.Update(d.Path, d.Version, fields, d.Data))
-	if err != nil && !errors.Is(err, store.ErrConflict) {
+	switch {
+	case errors.Is(err, store.ErrTooLarge): // by a few bytes; it does not keep the others from their shards
+		l.Log.ErrorContext(ctx, "a document is too large for its shard, and no sweep will find it", "counter",
+			"no_shard",
+			"path", d.Path)
+	case err != nil && !errors.Is(err, store.ErrConflict):
 		return journal.StoreError(err)
 	}
 	return nil

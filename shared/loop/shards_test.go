@@ -4,11 +4,17 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
@@ -126,5 +132,205 @@ func TestEveryShardIsSwept(t *testing.T) {
 	}
 	if len(due) > 0 {
 		t.Errorf("%d runs were left out", len(due))
+	}
+}
+
+// handed is a [queue.Sweeper] that keeps its messages.
+type handed []queue.Shard
+
+func (h *handed) Sweep(_ context.Context, s queue.Shard) error { *h = append(*h, s); return nil }
+
+func (h *handed) Close() error { return nil }
+
+// TestASweepHandsOn has a shard with more than a page, whose rest other requests sweep, each of which hands on what it
+// has no time for: together they ask for each run once. A shard that there is not is refused.
+func TestASweepHandsOn(t *testing.T) {
+	ctx, w := context.Background(), newEnv(t)
+	due := map[string]bool{}
+	var writes []store.Write
+	for n := 0; len(due) < 900; n++ {
+		id := fmt.Sprintf("run-%020d", n)
+		if shard := document.Shard(id); shard != 5 && (shard != 9 || n > 1000) {
+			continue
+		}
+		f := document.RunFields{UID: "ana", Status: "planning", CreatedAt: w.clock(), Due: w.clock()}
+		writes, due[id] = append(writes, store.Create(document.RunPath(id), f.Map(id), []byte(`{}`))), true
+	}
+	for page := range slices.Chunk(writes, store.MaxWrites) {
+		if _, err := w.store.Commit(ctx, page...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var mu sync.Mutex
+	asked := map[string]int{}
+	w.loop.Queue = queueFunc(func(_ context.Context, m queue.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[m.RunID]++
+		return nil
+	})
+	var more handed
+	w.loop.Sweeper = &more
+	w.tick(time.Minute)
+	s, err := w.loop.Sweep(ctx)
+	if err != nil || s.More || s.Handed != 1 || len(more) != 1 || more[0].Number != 5 {
+		t.Fatalf("%v: %+v, handed on %+v", err, s, more)
+	}
+	short, cancel := context.WithTimeout(ctx, 10*time.Second) // less than is kept for a page
+	defer cancel()
+	for n := 0; n < len(more); n++ {
+		got, err := w.loop.SweepShard(short, more[n])
+		if err != nil || got.Due > 200 || got.More != (n+1 < len(more)) {
+			t.Fatalf("%v: request %d did %+v", err, n, got)
+		}
+	}
+	if len(more) != 4 {
+		t.Errorf("%d requests shared the work", len(more))
+	}
+	for id := range due {
+		if asked[id] != 1 {
+			t.Errorf("%s was asked for %d times", id, asked[id])
+		}
+	}
+	for _, number := range []int64{-1, document.Shards} {
+		if _, err := w.loop.SweepShard(ctx, queue.Shard{Number: number}); fault.As(err).Class != fault.Validation {
+			t.Errorf("shard %d: %v", number, err)
+		}
+	}
+}
+
+// queueFunc is a queue.
+type queueFunc func(context.Context, queue.Message) error
+
+func (f queueFunc) Resume(ctx context.Context, m queue.Message) error { return f(ctx, m) }
+
+func (queueFunc) Close() error { return nil }
+
+// The times of the simulation, as of Google's services in one region.
+const (
+	queryTakes   = 150 * time.Millisecond // a page of 200 runs
+	publishTakes = 15 * time.Millisecond
+	pushTakes    = 50 * time.Millisecond  // from a publish to the function
+	resumeTakes  = 250 * time.Millisecond // an expired approval: a read, two commits, and the end of its run
+)
+
+// overdue is a store of runs that are all due, of which only what the sweep asks for is simulated.
+type overdue struct {
+	store.Store
+	mu     sync.Mutex
+	shards [document.Shards][]string // ids in their order
+	left   map[string]bool
+}
+
+func (o *overdue) Query(_ context.Context, q store.Query) (docs []store.Doc, err error) {
+	time.Sleep(queryTakes)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := o.shards[q.Where[0].Value.(int64)]
+	if q.After != nil {
+		n, _ := slices.BinarySearch(all, q.After.ID)
+		all = all[n+1:]
+	}
+	for _, id := range all {
+		if o.left[id] {
+			docs = append(docs, store.Doc{Path: document.RunPath(id), Data: []byte(`{}`),
+				Fields: document.RunFields{Due: time.Unix(0, 0)}.Map(id)})
+		}
+		if len(docs) == q.Limit {
+			break
+		}
+	}
+	return docs, nil
+}
+
+// ended takes a run out, once it was resumed.
+func (o *overdue) ended(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.left, id)
+}
+
+func (o *overdue) remaining() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.left)
+}
+
+// instances are those of a function: as many requests at a time as infra/functions.json gives it.
+type instances chan struct{}
+
+func (i instances) handle(takes func()) {
+	go func() {
+		time.Sleep(pushTakes)
+		i <- struct{}{}
+		takes()
+		<-i
+	}()
+}
+
+type sweepers struct {
+	instances
+	l *loop.Loop
+	t *testing.T
+}
+
+func (s *sweepers) Sweep(_ context.Context, at queue.Shard) error {
+	time.Sleep(publishTakes)
+	s.handle(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Second)
+		defer cancel()
+		if _, err := s.l.SweepShard(ctx, at); err != nil {
+			s.t.Error(err)
+		}
+	})
+	return nil
+}
+
+func (s *sweepers) Close() error { return nil }
+
+// TestAHundredThousandExpire simulates what no emulator can do: 100,000 approvals expire within a minute, and are
+// worked off within five, by the sweep and the resume function as they are deployed. Without the sweeps that are handed
+// on, one request would publish them all.
+func TestAHundredThousandExpire(t *testing.T) {
+	const all = 100_000
+	took := map[bool]time.Duration{}
+	for _, handsOn := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			o := &overdue{left: map[string]bool{}}
+			for n := range all {
+				id := fmt.Sprintf("run-%020d", n)
+				o.left[id] = true
+				o.shards[document.Shard(id)] = append(o.shards[document.Shard(id)], id)
+			}
+			resumes := make(instances, 20*10)
+			l := loop.New(journal.Env{Store: o, Now: time.Now, Queue: queueFunc(
+				func(_ context.Context, m queue.Message) error {
+					time.Sleep(publishTakes)
+					resumes.handle(func() { time.Sleep(resumeTakes); o.ended(m.RunID) })
+					return nil
+				})})
+			if handsOn {
+				l.Sweeper = &sweepers{make(instances, 16*4), l, t}
+			}
+			began := time.Now()
+			for o.remaining() > 0 && time.Since(began) < time.Hour {
+				next := time.Now().Add(time.Minute)
+				ctx, cancel := context.WithTimeout(context.Background(), 300*time.Second)
+				if _, err := l.Sweep(ctx); err != nil {
+					t.Fatal(err)
+				}
+				cancel()
+				for o.remaining() > 0 && time.Now().Before(next) {
+					time.Sleep(time.Second)
+				}
+			}
+			took[handsOn] = time.Since(began)
+			time.Sleep(time.Hour) // what is published twice is taken, too
+			synctest.Wait()
+		})
+	}
+	t.Logf("%d expired approvals are worked off in %s; by one request in %s", all, took[true], took[false])
+	if took[true] > 5*time.Minute || took[false] < 2*took[true] {
+		t.Errorf("they take %s, and by one request %s", took[true], took[false])
 	}
 }

@@ -28,6 +28,7 @@ type Position struct {
 // time for.
 type Sweeper interface {
 	Sweep(ctx context.Context, s Shard) error
+	Close() error
 }
 
 // ShardBody returns the data of the message "go on with this shard".

@@ -1,4 +1,4 @@
-// Package pubsub is the part of the functions that ask for runs to be resumed.
+// Package pubsub has the part of the functions that ask for runs to be resumed, and that of the one that sweeps.
 package pubsub
 
 import (
@@ -12,6 +12,17 @@ import (
 
 // Part publishes to Pub/Sub.
 var Part = app.Part{Needs: config.Queue, Link: func(c *app.Clients) { c.Queue = open }}
+
+// Sweeping publishes to Pub/Sub too, what one sweep has no time for: each shard to the sweep function itself, where the
+// topic is configured.
+var Sweeping = app.Part{Link: func(c *app.Clients) { c.Sweeper = openSweeper }}
+
+func openSweeper(ctx context.Context, cfg config.Config) (queue.Sweeper, error) {
+	if cfg.SweepTopic == "" {
+		return nil, nil
+	}
+	return pubsub.OpenSweeper(ctx, cfg.Project, cfg.SweepTopic)
+}
 
 func open(ctx context.Context, cfg config.Config) (queue.Queue, error) {
 	return pubsub.Open(ctx, cfg.Project, cfg.ResumeTopic)

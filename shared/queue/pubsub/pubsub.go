@@ -43,12 +43,13 @@ func (q *Queue) Resume(ctx context.Context, m queue.Message) error {
 	if err := queue.CheckRunID(m.RunID); err != nil {
 		return err
 	}
+	return q.publish(ctx, &pubsubpb.PubsubMessage{Data: queue.Body(m.RunID), Attributes: m.Attributes()})
+}
+
+func (q *Queue) publish(ctx context.Context, m *pubsubpb.PubsubMessage) error {
 	ctx, cancel := context.WithTimeout(ctx, publishBound)
 	defer cancel()
-	_, err := q.client.Publish(ctx, &pubsubpb.PublishRequest{
-		Topic:    q.topic,
-		Messages: []*pubsubpb.PubsubMessage{{Data: queue.Body(m.RunID), Attributes: m.Attributes()}},
-	})
+	_, err := q.client.Publish(ctx, &pubsubpb.PublishRequest{Topic: q.topic, Messages: []*pubsubpb.PubsubMessage{m}})
 	if err != nil {
 		return queue.Unavailable(err)
 	}

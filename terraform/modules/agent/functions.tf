@@ -36,6 +36,7 @@ locals {
     GOOGLE_CLOUD_PROJECT   = var.project_id
     FIRESTORE_DATABASE     = google_firestore_database.agent.name
     RESUME_TOPIC           = google_pubsub_topic.resume.id
+    SWEEP_TOPIC            = google_pubsub_topic.sweep.id
     GEMINI_MODEL           = var.model.name
     VERTEX_AI_PROJECT_ID   = var.project_id
     VERTEX_AI_LOCATION     = var.model.location
@@ -50,7 +51,7 @@ locals {
     for name, f in local.functions : name => {
       FUNCTION_TIMEOUT     = "${f.timeoutSeconds}s"
       FUNCTION_CONCURRENCY = tostring(f.concurrency)
-      PUSH_SUBSCRIPTION    = "projects/${var.project_id}/subscriptions/${lookup(local.resume_names, name, local.resume_names["resume"])}"
+      PUSH_SUBSCRIPTION    = "projects/${var.project_id}/subscriptions/${f.callers == "scheduler" ? local.sweep_name : lookup(local.resume_names, name, local.resume_names["resume"])}"
       PUSH_SERVICE_ACCOUNT = f.callers == "everyone" ? null : local.callers[f.callers].email
     }
   }
@@ -97,6 +98,7 @@ module "function" {
   on = {
     database = google_firestore_database.agent.id
     topic    = google_pubsub_topic.resume.name
+    sweeps   = google_pubsub_topic.sweep.name
     tokens   = google_kms_crypto_key.tokens.id
   }
   labels = local.labels

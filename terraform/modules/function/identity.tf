@@ -36,6 +36,15 @@ resource "google_pubsub_topic_iam_member" "topic" {
   member  = google_service_account.runtime.member
 }
 
+resource "google_pubsub_topic_iam_member" "sweeps" {
+  for_each = toset([for r in var.roles : r.role if r.on == "sweeps"])
+
+  project = var.project_id
+  topic   = var.on.sweeps
+  role    = each.value
+  member  = google_service_account.runtime.member
+}
+
 resource "google_kms_crypto_key_iam_member" "tokens" {
   for_each = toset([for r in var.roles : r.role if r.on == "tokens"])
 

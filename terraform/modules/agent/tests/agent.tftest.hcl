@@ -21,6 +21,10 @@ override_resource {
   values = { id = "projects/acme-prod/topics/agent-resume" }
 }
 override_resource {
+  target = google_pubsub_topic.sweep
+  values = { id = "projects/acme-prod/topics/agent-sweep" }
+}
+override_resource {
   target = google_kms_crypto_key.tokens
   values = { id = "projects/acme-prod/locations/europe-west1/keyRings/agent/cryptoKeys/oauth-tokens" }
 }
@@ -108,6 +112,18 @@ run "prod" {
   assert {
     condition     = google_cloud_scheduler_job.sweep.http_target[0].uri == module.function["sweep"].uri && google_cloud_scheduler_job.sweep.http_target[0].oidc_token[0].service_account_email == google_service_account.scheduler.email
     error_message = "The scheduler calls sweep as its own identity."
+  }
+  assert {
+    condition = (
+      google_pubsub_subscription.sweep.push_config[0].push_endpoint == module.function["sweep"].uri && google_pubsub_subscription.sweep.push_config[0].oidc_token[0].audience == module.function["sweep"].uri
+      && google_pubsub_subscription.sweep.push_config[0].oidc_token[0].service_account_email == google_service_account.scheduler.email
+      && google_service_account_iam_member.sweep_token.member == "serviceAccount:service-123456789012@gcp-sa-pubsub.iam.gserviceaccount.com"
+    )
+    error_message = "What a sweep hands on is pushed to sweep, as the one identity that it takes calls from."
+  }
+  assert {
+    condition     = google_pubsub_subscription.sweep.topic == google_pubsub_topic.sweep.id && google_pubsub_subscription.sweep.expiration_policy[0].ttl == "" && google_pubsub_subscription.sweep.ack_deadline_seconds > local.functions["sweep"].timeoutSeconds
+    error_message = "The subscription of sweeps never expires, and waits longer than sweep may run."
   }
   assert {
     condition     = google_firestore_database.agent.name != "(default)" && google_firestore_database.agent.point_in_time_recovery_enablement == "POINT_IN_TIME_RECOVERY_ENABLED" && google_firestore_database.agent.delete_protection_state == "DELETE_PROTECTION_ENABLED" && google_firestore_database.agent.deletion_policy == "ABANDON"
