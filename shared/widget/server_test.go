@@ -110,6 +110,7 @@ type chatServer struct {
 	region    string // of the last request
 	agent     string // of the last message
 	open      int
+	looks     int // at runs that were decided about
 }
 
 func newServer(t *testing.T) *chatServer {
@@ -132,8 +133,8 @@ func newServer(t *testing.T) *chatServer {
 		defer s.Unlock()
 		reply(w, 200, object{"results": s.results, "resolved": s.resolved, "problems": s.problems, "region": s.region,
 			"agent":     s.agent,
-			"pageState": s.pageState})
-		s.results, s.resolved = nil, nil
+			"pageState": s.pageState, "looks": s.looks})
+		s.results, s.resolved, s.looks = nil, nil, 0
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -310,7 +311,13 @@ func (s *chatServer) resolve(w http.ResponseWriter, r *http.Request) {
 	s.resolved = append(s.resolved, in)
 	id := strings.TrimSuffix(in["approvalId"].(string), "-1")
 	s.runs[id] = "executing"
-	reply(w, 200, object{"ok": true, "runId": id, "status": "executing"})
+	if prefer := r.Header.Get("Prefer"); prefer != "wait=50" {
+		s.problem("a decision came with the preference %q", prefer)
+	}
+	if id == "yes" { // the other runs take longer than the wait
+		s.runs[id] = "completed"
+	}
+	reply(w, 200, object{"ok": true, "runId": id, "status": s.runs[id]})
 }
 
 // run answers that the run has ended at the second request after the decision, or after it has expired.
@@ -319,6 +326,9 @@ func (s *chatServer) run(w http.ResponseWriter, r *http.Request) {
 	defer s.Unlock()
 	id := r.PathValue("id")
 	status := s.runs[id]
+	if status != "" {
+		s.looks++
+	}
 	switch {
 	case status == "" && id == "late":
 		s.open++

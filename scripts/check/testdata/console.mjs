@@ -237,9 +237,14 @@ await run({
     await accessible(page, 'the inbox');
     await shot(page, 'inbox');
     const before = (await mails(page)).length;
+    const looks = [];
+    page.on('request', (r) => /\/runs\//.test(r.url()) && looks.push(r.url()));
+    const answer = page.waitForResponse('**/approvals/resolve');
     await cards(page).filter({ hasText: 'page11@' }).getByRole('button', { name: 'Approve once' }).click();
+    expect('the answer waited for the end', (await answer).headers()['preference-applied'] === 'wait=5' && (await (await answer).json()).status === 'completed');
     await settled('it was sent', async () => (await mails(page)).length === before + 1);
     await page.getByRole('region', { name: 'Decided just now' }).getByText('Done').waitFor();
+    expect(`its run was not asked for again (${looks})`, looks.length === 0);
     const left = await page.evaluate(async () => { // the second click of a double click finds another card in the place of the first
       const no = () => [...document.querySelectorAll('.card [data-decision=reject]')];
       const count = no().length;

@@ -36,14 +36,15 @@ function words(status, { code, message, field, requestId }) {
 /**
  * send makes one request as the user. An expired token is renewed once, if that needs no user.
  * @param {string} method @param {string} path
- * @param {{body?: any, key?: string, signal?: AbortSignal, credentials?: RequestCredentials}} [options]
+ * @param {{body?: any, key?: string, wait?: number, signal?: AbortSignal, credentials?: RequestCredentials}} [options] wait: seconds that the answer may take until the run has ended or waits again
  */
-export async function send(method, path, { body, key, signal, credentials } = {}) {
+export async function send(method, path, { body, key, wait, signal, credentials } = {}) {
   for (let again = true; ; again = false) {
     /** @type {Record<string, string>} */
     const headers = { Authorization: `Bearer ${user.get()?.token}` };
     if (body !== undefined) headers['Content-Type'] = 'application/json';
     if (key) headers['Idempotency-Key'] = key;
+    if (wait) headers.Prefer = `wait=${wait}`;
     const res = await reach(address(path), { method, headers, signal, credentials, body: body === undefined ? undefined : JSON.stringify(body) });
     if (!again || !(await runOut(res)) || !(await renew())) return res;
   }

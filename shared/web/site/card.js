@@ -18,8 +18,9 @@ export const version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)
  * card makes the card.
  * @param {any} a an approval as the API returns it
  * @param {(run: any) => void} done is given the run after a decision
+ * @param {number} [wait] seconds that it may take until the run has ended or waits again; 0 where the run is followed anyway
  */
-export function card(a, done) {
+export function card(a, done, wait = 0) {
   const review = a.kind === 'review';
   const preview = a.preview ?? {};
   const title = preview.title || toolName(a.tool);
@@ -50,7 +51,7 @@ export function card(a, done) {
     const words = comment.value.trim();
     const body = { approvalId: a.approvalId, decision, argsHash: a.argsHash, editedArgs, comment: words || undefined };
     try {
-      const run = await busy(node.querySelectorAll('button, input, textarea'), used, () => call('POST', '/api/agent/approvals/resolve', { body }));
+      const run = await busy(node.querySelectorAll('button, input, textarea'), used, () => patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w })));
       edits.set(version(a), undefined);
       say(decided[decision]);
       done(run);
@@ -85,6 +86,19 @@ export function card(a, done) {
   }, i === 0 ? 'primary small' : d === 'reject' ? 'danger small' : 'small', { 'data-decision': d })));
   if (edits.get(version(a))) edit();
   return node;
+}
+
+let waiting = false;
+
+// patient lets one decision at a time wait for its run: a browser has few connections to a server.
+async function patient(wait, send) {
+  if (!wait || waiting) return send(0);
+  waiting = true;
+  try {
+    return await send(wait);
+  } finally {
+    waiting = false;
+  }
 }
 
 const shown = ['approve_once', 'approve_with_edits', 'approve_and_always_allow_recipient', 'reject', 'confirm_done', 'start_new'];

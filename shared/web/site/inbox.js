@@ -37,7 +37,7 @@ export async function inbox(main, signal) {
   onPending((known) => {
     trouble(error, known.error, () => changed());
     const shown = known.approvals.filter((a) => !lives.has(a.runId)); // decided runs show their cards
-    for (const a of shown) if (!cards.has(version(a))) cards.set(version(a), card(a, (run) => decided(a, run)));
+    for (const a of shown) if (!cards.has(version(a))) cards.set(version(a), card(a, (run) => decided(a, run), 5));
     arrange(list, shown.map((a) => /** @type {HTMLElement} */ (cards.get(version(a)))));
     none.hidden = !known.loaded || shown.length > 0;
     more.hidden = !known.more;

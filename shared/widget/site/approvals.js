@@ -6,7 +6,7 @@ const longest = 15000;
 const patience = 10 * 60000; // after a decision
 
 /**
- * Asks for the run of an approval, at growing distances, until it has ended. A decision makes it ask at once.
+ * Asks for the run of an approval, at growing distances, until it has ended, unless the answer to the decision tells.
  * @param {import('./chat.js').GeminiChat} chat @param {Card} card @param {AbortSignal} signal
  */
 export async function follow(chat, card, signal) {
@@ -15,14 +15,16 @@ export async function follow(chat, card, signal) {
   let decidedAt = 0;
   for (let pause = shortest; ; pause = Math.min(pause * 1.6, longest)) {
     const before = card.state;
-    await nap(chat, approvalId, Math.min(pause, card.state === 'open' ? Math.max(expiry - Date.now(), 0) + 100 : longest), signal);
+    await nap(chat, approvalId, before === 'sending' ? patience : Math.min(pause, before === 'open' ? Math.max(expiry - Date.now(), 0) + 100 : longest), signal);
+    if (card.state === 'sending') continue; // the answer comes with the run's end
     if (card.state === 'open' && Date.now() >= expiry) {
       card.state = 'expired';
       chat.changed();
     }
     if (card.state !== before) pause = shortest;
     if (card.state !== 'open') decidedAt ||= Date.now();
-    const run = await look(chat, runId, signal);
+    const run = card.run ?? (await look(chat, runId, signal));
+    card.run = null;
     if (run && ended(run, approvalId)) {
       if (card.state !== 'expired') card.state = run.status === 'completed' && card.decision !== 'reject' ? 'completed' : 'failed';
       return chat.changed();

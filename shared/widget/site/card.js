@@ -9,7 +9,7 @@ const words = {
 
 /** @type {Record<string, string>} */
 const states = {
-  sending: 'Sending your decision…', following: 'Your decision is being carried out…', expired: 'This has expired. Nothing was done.', completed: 'Done.', failed: 'Not done.',
+  sending: 'Your decision is being sent and carried out…', following: 'Your decision is being carried out…', expired: 'This has expired. Nothing was done.', completed: 'Done.', failed: 'Not done.',
 };
 
 /** @param {Card} card @param {(decision: string) => void} decide @returns {HTMLElement} */

@@ -126,7 +126,7 @@ export class GeminiChat extends EventTarget {
     this.changed();
     try {
       const body = { approvalId, decision, argsHash: card.approval.argsHash };
-      await this.transport.ask('POST', '/api/agent/approvals/resolve', body, this.#work?.signal ?? AbortSignal.timeout(60000));
+      card.run = await this.transport.ask('POST', '/api/agent/approvals/resolve', body, this.#work?.signal ?? AbortSignal.timeout(60000));
       card.state = 'following';
     } catch (err) {
       if (!(err instanceof ChatError)) return;

@@ -45,7 +45,7 @@ export class Transport {
   async #send(method, path, body, signal, accept) {
     const once = (/** @type {string} */ token) => fetch(this.endpoint().replace(/\/+$/, '') + path, {
       method, signal, credentials: 'omit', cache: 'no-store', body: JSON.stringify(body),
-      headers: { Accept: accept, ...(body ? { 'Content-Type': 'application/json' } : {}), ...(token && { Authorization: `Bearer ${token}` }) },
+      headers: { Accept: accept, ...(body ? { 'Content-Type': 'application/json' } : {}), ...(path.endsWith('/resolve') && { Prefer: 'wait=50' }), ...(token && { Authorization: `Bearer ${token}` }) },
     });
     const token = await this.token(false);
     let response = await once(token);

@@ -126,6 +126,8 @@ interface Card {
   state: 'open' | 'sending' | 'following' | 'completed' | 'failed' | 'expired';
   decision: string;
   error: string;
+  /** What the answer to the decision told of the run. */
+  run?: any;
 }
 
 interface Window {

@@ -176,7 +176,8 @@ const steps = {
     await accessible(page, 'with an approval');
     await card.getByRole('button', { name: 'Approve' }).click();
     await log(page).getByText('The mail is sent.').waitFor();
-    const { resolved } = await seen(page);
+    const { resolved, looks } = await seen(page);
+    expect(`the end came with the answer to the decision, and ${looks} looks`, looks === 0);
     expect(JSON.stringify(resolved), resolved.length === 1 && resolved[0].argsHash === 'hash-yes' && resolved[0].decision === 'approve_once');
     expect('the card is gone', (await card.count()) === 0);
   },
