@@ -128,7 +128,7 @@ func runs(t *testing.T, d *described) {
 	for _, id := range []string{"getRun", "runEvents", "cancelRun"} {
 		s.want(t, 404, ask{op: id, params: []string{r.RunID}, uid: "eve"})
 	}
-	narrow := d.open(t, nil, "FUNCTION_CONCURRENCY=1")
+	narrow := d.open(t, nil, "FUNCTION_CONCURRENCY=4")
 	open := []string{narrow.waits(t, "ada").RunID}
 	if _, err := testkit.Stream(t.Context(), direct, narrow.Base, narrow.signIn(t, "ada"), "GET",
 		d.ops["runEvents"].at(open...), nil, func(testkit.Line) bool {

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/auth"
@@ -62,6 +63,7 @@ type API struct {
 	Health       any           // the body of GET /health
 
 	holders holders
+	serving atomic.Int64 // requests of users
 }
 
 // request is one authenticated request.
@@ -75,10 +77,15 @@ type request struct {
 // handler returns the value of the JSON body, or nil if it has written the answer itself.
 type handler func(r *request) (any, error)
 
-// public serves a route for users, with their token. Its handler must read the user's document, and refuse a disabled
-// user.
+// public serves a route for users, with their token, unless the instance has all that it can serve. Its handler must
+// read the user's document, and refuse a disabled user.
 func public(h handler) handler {
 	return func(r *request) (any, error) {
+		leave, err := r.api.admit()
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
 		id, err := r.api.Users.User(r.Request)
 		if err != nil {
 			return nil, err

@@ -40,11 +40,7 @@ func (h *holders) take(uid string, most int) (leave func(), ok bool) {
 
 // heldMost is how many requests one user may hold open: a quarter of those that the instance serves at once.
 func (a *API) heldMost() int {
-	concurrency := a.Concurrency
-	if concurrency == 0 {
-		concurrency = defaultConcurrency
-	}
-	return max(1, concurrency/4)
+	return max(1, a.concurrency()/4)
 }
 
 // streaming is a route that answers with a stream, which its user holds open.

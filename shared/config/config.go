@@ -49,8 +49,8 @@ type Config struct {
 	//
 	// CLOUD_RUN_TIMEOUT_SECONDS: when the platform ends a call; FUNCTION_TIMEOUT is at most as long
 	FunctionTimeout time.Duration
-	// FUNCTION_CONCURRENCY: how many requests an instance serves at once, of which one user holds at most a quarter
-	// open as streams or waiting
+	// FUNCTION_CONCURRENCY: how many requests of users an instance serves at once, of which one user holds at most a
+	// quarter open as streams or waiting; others are answered 503
 	Concurrency int
 
 	// The model.

@@ -48,6 +48,7 @@ const (
 	CodeTooMany          Code = "too_many"
 	CodeBudget           Code = "budget"
 	CodeStoreUnavailable Code = "store_unavailable"
+	CodeOverloaded       Code = "overloaded"
 	CodeLeaseHeld        Code = "lease_held"
 	CodeAgentGone        Code = "agent_gone"
 	CodeReauth           Code = "reauth_required"
@@ -144,7 +145,8 @@ var statusOfCode = map[Code]int{
 	CodeNotBound: http.StatusNotImplemented, CodeExpired: http.StatusGone, CodeNotWaiting: http.StatusGone,
 	CodeTooMany:          http.StatusTooManyRequests,
 	CodeBudget:           http.StatusTooManyRequests,
-	CodeStoreUnavailable: http.StatusServiceUnavailable, CodeLeaseHeld: http.StatusServiceUnavailable,
+	CodeStoreUnavailable: http.StatusServiceUnavailable, CodeOverloaded: http.StatusServiceUnavailable,
+	CodeLeaseHeld: http.StatusServiceUnavailable,
 	CodeAgentGone: http.StatusServiceUnavailable,
 	CodeInternal:  http.StatusInternalServerError,
 }
