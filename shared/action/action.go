@@ -6,12 +6,12 @@
 package action
 
 import (
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -19,8 +19,8 @@ import (
 const Prefix = "action_"
 
 var (
-	validName  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.]{0,54}$`)
-	validField = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
+	validName  = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.]{0,54}$`)
+	validField = lazyregexp.New(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
 )
 
 // An Action is one entry of a plugin.yaml.

@@ -2,13 +2,13 @@ package action
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/strictyaml"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -23,7 +23,7 @@ var (
 var (
 	classes = []string{string(tool.ClassRead), string(tool.ClassChange), string(tool.ClassDestructive),
 		string(tool.ClassOpaque)}
-	validKind = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	validKind = lazyregexp.New(`^[a-z][a-z0-9-]{0,31}$`)
 )
 
 // readEffect reads what a call can do to the world, and whether it needs an approval. An absent setting has the safer

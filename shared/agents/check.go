@@ -2,11 +2,11 @@ package agents
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -16,9 +16,9 @@ import (
 var reserved = []string{run.Assistant, run.Page}
 
 var (
-	validHome  = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`) // as a function of infra/functions.json
-	validName  = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
-	validModel = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/@-]{0,127}$`)
+	validHome  = lazyregexp.New(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`) // as a function of infra/functions.json
+	validName  = lazyregexp.New(`^[a-z][a-z0-9-]{0,31}$`)
+	validModel = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._/@-]{0,127}$`)
 )
 
 // ValidName reports whether an agent may have the name.

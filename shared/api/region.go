@@ -1,11 +1,10 @@
 package api
 
 import (
-	"regexp"
-
 	"golang.org/x/text/language"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/timezone"
 )
@@ -21,7 +20,7 @@ const maxLocale = 64
 
 // tagged matches a language with a script, a region and further subtags; not a POSIX locale (de_DE.UTF-8), which the
 // parser would accept.
-var tagged = regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
+var tagged = lazyregexp.New(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
 
 // region validates the fields. An absent or null one is empty.
 func (b regionBody) region() (r run.Region, err error) {

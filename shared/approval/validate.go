@@ -3,11 +3,11 @@ package approval
 import (
 	"context"
 	"encoding/json"
-	"regexp"
 
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
@@ -36,7 +36,7 @@ func Placements(ctx context.Context, ex *journal.Execution, calls []model.Call) 
 	return out
 }
 
-var validDisplayName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+var validDisplayName = lazyregexp.New(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // DisplayName returns a tool's name as it may be stored and shown.
 func DisplayName(name string) string {

@@ -10,12 +10,12 @@ package auth
 
 import (
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
 // Config configures which ID tokens are accepted. Issuer and Audience are required.
@@ -86,9 +86,9 @@ func (v *Verifier) User(r *http.Request) (Identity, error) {
 const serviceAccounts = ".gserviceaccount.com"
 
 var (
-	uidPattern = regexp.MustCompile(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
-	onlyDots   = regexp.MustCompile(`^\.+$`)
-	reserved   = regexp.MustCompile(`^__.*__$`) // Firestore reserves such ids
+	uidPattern = lazyregexp.New(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
+	onlyDots   = lazyregexp.New(`^\.+$`)
+	reserved   = lazyregexp.New(`^__.*__$`) // Firestore reserves such ids
 )
 
 // admit applies the rules for users only. The one about azp matters most if the issuer is Google: anyone can have

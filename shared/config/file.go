@@ -8,12 +8,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
 // File is the content of config/.gemini.yaml (seed 001). The environment takes precedence.
@@ -78,7 +79,7 @@ func readBounded(path string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-var errorLine = regexp.MustCompile(`^yaml: line (\d+):`)
+var errorLine = lazyregexp.New(`^yaml: line (\d+):`)
 
 // parseFile decodes the file. It puts no text of the parser's errors into a problem: they may quote the key.
 func parseFile(path string, data []byte) (File, error) {

@@ -4,23 +4,28 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/outbound"
 )
 
 // The shapes of values. Each function reports whether a text has the shape.
 
-func matches(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
+func matches(pattern string) func(string) bool { return lazyregexp.New(pattern).MatchString }
 
 // upTo adds a bound of the length to a pattern. A bound within a pattern is compiled to that number of copies, which
 // took a fifth of a function's cold start.
 func upTo(length int, ok func(string) bool) func(string) bool {
 	return func(v string) bool { return len(v) <= length && ok(v) }
+}
+
+// nameUpTo adds a bound of the length of what follows the last slash.
+func nameUpTo(length int, ok func(string) bool) func(string) bool {
+	return func(v string) bool { return len(v)-strings.LastIndexByte(v, '/')-1 <= length && ok(v) }
 }
 
 // unlessFiller narrows a shape to values that are not placeholders.
@@ -33,8 +38,8 @@ var (
 	isRegion       = matches(`^[a-z][a-z0-9-]{1,38}$`)
 	isProject      = unlessFiller(matches(`^([a-z0-9][a-z0-9.-]*:)?[a-z][a-z0-9-]{4,28}[a-z0-9]$`))
 	isDatabase     = matches(`^(\(default\)|[a-z][a-z0-9-]{2,61}[a-z0-9])$`)
-	isTopic        = matches(`^(projects/[^/\s*]+/topics/)?[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
-	isSubscription = matches(`^projects/[^/\s*]+/subscriptions/[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
+	isTopic        = nameUpTo(255, matches(`^(projects/[^/\s*]+/topics/)?[A-Za-z][A-Za-z0-9._~+%-]{2,}$`))
+	isSubscription = nameUpTo(255, matches(`^projects/[^/\s*]+/subscriptions/[A-Za-z][A-Za-z0-9._~+%-]{2,}$`))
 	isKMSKey       = matches(
 		`^(gcp-kms://)?projects/[^/\s*]+/locations/[^/\s*]+/keyRings/[^/\s*]+/cryptoKeys/[^/\s*]+$`)
 	isRelease  = upTo(64, matches(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`))
@@ -48,9 +53,9 @@ var (
 // fillers holds the placeholders of sample files and instructions for an id or a secret. An id must match more exactly,
 // because a project may well be called "changeme-shop".
 var (
-	idFillers = regexp.MustCompile(
+	idFillers = lazyregexp.New(
 		`(?i)[<>{}]|^\$|^your[-_ ]|^change[-_ ]?me$|^replace[-_ ]?me$|^place[-_ ]?holder$|^(todo|tbd|none|null|undefined)$`)
-	secretFillers = regexp.MustCompile(
+	secretFillers = lazyregexp.New(
 		`(?i)[<>{}]|^\$|^\.{3}|^\*+$|^x{3,}$|your[-_ ]|^my[-_ ]|change[-_ ]?me|replace[-_ ]?(me|with|this)|place[-_ ]?holder|(insert|paste)[-_ ]|goes[-_ ]here|^(todo|tbd|none|null|undefined|secret|password|key|api[-_ ]?key|example)$`)
 )
 

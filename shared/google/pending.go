@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -39,7 +39,7 @@ const maxPending = 5
 // sweepPage is how many ended consents are deleted in one commit.
 const sweepPage = 200
 
-var placeInState = regexp.MustCompile(`^([0-9a-f]{32}-[0-9])\.[A-Za-z0-9_-]{43}$`)
+var placeInState = lazyregexp.New(`^([0-9a-f]{32}-[0-9])\.[A-Za-z0-9_-]{43}$`)
 
 // pendingPlaces returns the paths of the user's pending consents.
 func pendingPlaces(uid string) []string {

@@ -2,12 +2,12 @@ package model
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
@@ -127,7 +127,7 @@ func Empty(part json.RawMessage) bool {
 }
 
 // callName matches the names of functions (ai.google.dev/api/caching#FunctionCall).
-var callName = regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,128}$`)
+var callName = lazyregexp.New(`^[a-zA-Z0-9_.:-]{1,128}$`)
 
 func (r rawCall) call() (Call, error) {
 	if !callName.MatchString(r.Name) || r.PartialArgs != nil || r.WillContinue {

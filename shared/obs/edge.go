@@ -8,11 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"strconv"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
 // Middleware returns the outermost handler: it adds an id and the trace to each request, and logs one line when the
@@ -109,7 +109,7 @@ func Strict(h http.Header, r *http.Request) {
 	}
 }
 
-var validRequestID = regexp.MustCompile(`^[A-Za-z0-9_-]{8,64}$`)
+var validRequestID = lazyregexp.New(`^[A-Za-z0-9_-]{8,64}$`)
 
 // requestID returns the client's id if it is valid (hostile case HD-017), and a new one otherwise.
 func (e edge) requestID(h http.Header) string {

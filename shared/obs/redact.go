@@ -1,12 +1,12 @@
 package obs
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
 // Bounds of one text, in bytes: the part that is examined, and the part that is kept.
@@ -20,19 +20,19 @@ const redacted = "[redacted]"
 // secrets holds the patterns of tokens, keys and addresses. Each matches up to the next white space, so that no tail of
 // a token is left; the order matters, because each is applied to the result of the one before.
 var secrets = []struct {
-	pattern *regexp.Regexp
+	pattern *lazyregexp.Regexp
 	with    string
 }{
-	{regexp.MustCompile(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`), redacted},
-	{regexp.MustCompile(`(?i)((proxy-)?authorization|(set-)?cookie)["']?\s*[:=][^\r\n]*`), "${1}: " + redacted},
-	{regexp.MustCompile(`(?i)(\S*(bearer|basic)\s+)+\S+`), redacted},
-	{regexp.MustCompile(`(ya29\.|AIza|gh[pousr]_|github_pat_|GOCSPX-|1//0|4/0A|AKIA|xox[abeprs]-|eyJ|\bsk[-_]|AQ\.[A-Za-z0-9_-]{16})\S+`), redacted},
-	{regexp.MustCompile(`(?i)((pass(word|wd|phrase)|secret|token|api[_-]?key|private[_-]?key|code_verifier)s?["']?\s*[:=]\s*["']?)[^\s&]+`), "${1}" + redacted},
-	{regexp.MustCompile(`(?i)(pass(word|wd|phrase)\s+(is\s+)?["']?)\S*\d\S*`), "${1}" + redacted},
-	{regexp.MustCompile(`(?i)([?&](key|code|state|sig|signature)=)[^\s&]+`), "${1}" + redacted},
-	{regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#]*@`), "${1}" + redacted}, // user:password@ of an address
+	{lazyregexp.New(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`), redacted},
+	{lazyregexp.New(`(?i)((proxy-)?authorization|(set-)?cookie)["']?\s*[:=][^\r\n]*`), "${1}: " + redacted},
+	{lazyregexp.New(`(?i)(\S*(bearer|basic)\s+)+\S+`), redacted},
+	{lazyregexp.New(`(ya29\.|AIza|gh[pousr]_|github_pat_|GOCSPX-|1//0|4/0A|AKIA|xox[abeprs]-|eyJ|\bsk[-_]|AQ\.[A-Za-z0-9_-]{16})\S+`), redacted},
+	{lazyregexp.New(`(?i)((pass(word|wd|phrase)|secret|token|api[_-]?key|private[_-]?key|code_verifier)s?["']?\s*[:=]\s*["']?)[^\s&]+`), "${1}" + redacted},
+	{lazyregexp.New(`(?i)(pass(word|wd|phrase)\s+(is\s+)?["']?)\S*\d\S*`), "${1}" + redacted},
+	{lazyregexp.New(`(?i)([?&](key|code|state|sig|signature)=)[^\s&]+`), "${1}" + redacted},
+	{lazyregexp.New(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#]*@`), "${1}" + redacted}, // user:password@ of an address
 	// e-mail addresses, and user:password@host without a scheme
-	{regexp.MustCompile(`(?i)\S*(@|%40)\S*`), redacted},
+	{lazyregexp.New(`(?i)\S*(@|%40)\S*`), redacted},
 }
 
 // Redact removes from a text what must not be logged: tokens and keys by their form (Google, GitHub, AWS, Slack, JWT,

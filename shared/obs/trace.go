@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
 // trace is the position of a request in a distributed trace.
@@ -18,9 +19,9 @@ type trace struct {
 
 var (
 	// https://www.w3.org/TR/trace-context/#traceparent-header: a later version may add fields behind a hyphen.
-	traceparent = regexp.MustCompile(`^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$`)
+	traceparent = lazyregexp.New(`^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$`)
 	// https://docs.cloud.google.com/trace/docs/trace-context#legacy-http-header: the span is a decimal number.
-	cloudTrace = regexp.MustCompile(`^([0-9a-fA-F]{32})(?:/([0-9]{1,20}))?(?:;o=([0-9]+))?$`)
+	cloudTrace = lazyregexp.New(`^([0-9a-fA-F]{32})(?:/([0-9]{1,20}))?(?:;o=([0-9]+))?$`)
 )
 
 const maxTraceHeader = 128

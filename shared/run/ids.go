@@ -7,16 +7,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // validID matches every id made here, and is all that is accepted as an id in a request.
-var validID = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
+var validID = lazyregexp.New(`^[A-Za-z0-9_-]{16,64}$`)
 
 // ValidID reports whether s can be the id of a run, thread, action or approval.
 func ValidID(s string) bool { return validID.MatchString(s) }

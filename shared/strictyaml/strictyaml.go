@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
@@ -96,7 +96,7 @@ func Parse(file string, data []byte) (*Document, error) {
 	return d, nil
 }
 
-var syntaxLine = regexp.MustCompile(`^yaml: line (\d+): (.*)`)
+var syntaxLine = lazyregexp.New(`^yaml: line (\d+): (.*)`)
 
 // syntax converts the library's error to a Problem with its line.
 func (d *Document) syntax(err error) error {

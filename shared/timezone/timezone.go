@@ -4,11 +4,11 @@
 package timezone
 
 import (
-	"regexp"
 	"time"
 	_ "time/tzdata" // The cloud's images may come without time zones.
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
 // UTC is the one name without an area.
@@ -19,7 +19,7 @@ const MaxName = 64
 
 // Every part of a name begins with a capital letter. That excludes the paths of a time zone directory, its copies of
 // the zones with leap seconds (right/, posix/), and most names in the wrong case on case-insensitive file systems.
-var areaAndCity = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){1,2}$`)
+var areaAndCity = lazyregexp.New(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){1,2}$`)
 
 // Clock returns t's local time in its zone, with the weekday, the zone's name unless it is empty, and the offset.
 func Clock(t time.Time, name string) string {

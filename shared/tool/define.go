@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
@@ -81,7 +81,7 @@ type Tool struct {
 	reconcile func(context.Context, Call) (Outcome, error)
 }
 
-var validName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)
+var validName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)
 
 // Define returns a tool. It panics if the definition is invalid, because definitions are code, and a program with an
 // invalid one must not start.

@@ -1,19 +1,20 @@
 package tool
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
 // The validator wraps an error once for each schema on the path, "validating /properties/to: validating
 // /properties/to/items: type: …", then names the rule and then quotes the value, which may be a secret or 200 KiB long.
 // Only the text before the rule's colon, and the names of missing fields, come from the schema itself.
 var (
-	through = regexp.MustCompile(`^validating (root|/[A-Za-z0-9_~/$-]*): `)
-	rule    = regexp.MustCompile(`^([A-Za-z]+):`)
-	missing = regexp.MustCompile(`^required: missing properties: \["([A-Za-z0-9_-]+)"`)
+	through = lazyregexp.New(`^validating (root|/[A-Za-z0-9_~/$-]*): `)
+	rule    = lazyregexp.New(`^([A-Za-z]+):`)
+	missing = lazyregexp.New(`^required: missing properties: \["([A-Za-z0-9_-]+)"`)
 	// unknown matches the name of a field that the schema does not have.
-	unknown = regexp.MustCompile(`unexpected additional properties \["([A-Za-z0-9_-]{1,64})"`)
+	unknown = lazyregexp.New(`unexpected additional properties \["([A-Za-z0-9_-]{1,64})"`)
 )
 
 // rules are the validator's rules as messages.

@@ -1,13 +1,14 @@
 package visible
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"golang.org/x/net/html"
+
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
 // Link is an address in a text or an HTML source.
@@ -23,16 +24,16 @@ const (
 )
 
 var (
-	bare   = regexp.MustCompile(`(?i)\b(?:https?|ftp)://[^\s<>"'\x60]+`)
-	cssURL = regexp.MustCompile(`(?i)(?:url\(\s*|src\(\s*|@import\s*)["']?([^"')\s;]+)`)
+	bare   = lazyregexp.New(`(?i)\b(?:https?|ftp)://[^\s<>"'\x60]+`)
+	cssURL = lazyregexp.New(`(?i)(?:url\(\s*|src\(\s*|@import\s*)["']?([^"')\s;]+)`)
 	// An image-set may also quote its images' addresses (CSS Images 4, image-set notation).
-	imageSet   = regexp.MustCompile(`(?i)image-set\(([^;{}]*)`)
-	cssString  = regexp.MustCompile(`"([^"]*)"|'([^']*)'`)
-	cssComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
-	cssEscape  = regexp.MustCompile(`\\(?:([0-9a-fA-F]{1,6})\s?|([^\n]))`)
+	imageSet   = lazyregexp.New(`(?i)image-set\(([^;{}]*)`)
+	cssString  = lazyregexp.New(`"([^"]*)"|'([^']*)'`)
+	cssComment = lazyregexp.New(`(?s)/\*.*?\*/`)
+	cssEscape  = lazyregexp.New(`\\(?:([0-9a-fA-F]{1,6})\s?|([^\n]))`)
 	// Outlook reads the content of a conditional comment; for every other program it is a comment.
-	conditional = regexp.MustCompile(`(?is)^\s*\[if\b[^\]]*\]>(.*)$`)
-	refresh     = regexp.MustCompile(`(?is)^[^;,]*[;,\s]\s*(?:url\s*=\s*)?["']?([^"'>\s]+)`)
+	conditional = lazyregexp.New(`(?is)^\s*\[if\b[^\]]*\]>(.*)$`)
+	refresh     = lazyregexp.New(`(?is)^[^;,]*[;,\s]\s*(?:url\s*=\s*)?["']?([^"'>\s]+)`)
 	// leads are the attributes whose address is opened by a click, loads those whose address is fetched at once.
 	leads = map[string]bool{"href": true, "longdesc": true, "action": true, "formaction": true, "cite": true,
 		"ping": true, "xlink:href": true}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/model"
 )
 
@@ -138,7 +138,7 @@ func unreadable() *fault.Error {
 	return fault.New(fault.Model, model.CodeUnreadable, "The model's answer could not be read.")
 }
 
-var enum = regexp.MustCompile(`^[A-Z][A-Z_]{0,39}$`)
+var enum = lazyregexp.New(`^[A-Z][A-Z_]{0,39}$`)
 
 // reason returns the service's reason if it is one of its enum values, and no other text of the provider.
 func reason(s string) string {
@@ -238,7 +238,7 @@ func (p part) hollow() bool {
 	return p.Text == "" && p.Thought == nil
 }
 
-var blankLine = regexp.MustCompile(`\r?\n\r?\n`)
+var blankLine = lazyregexp.New(`\r?\n\r?\n`)
 
 // events splits a stream into the data of its events, as genai does.
 func events(body []byte) [][]byte {

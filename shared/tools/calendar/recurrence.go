@@ -2,7 +2,6 @@ package calendar
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -10,25 +9,26 @@ import (
 	"github.com/teambition/rrule-go"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
 const maxRule = 200 // octets
 
 // ruleParts are the accepted parts of an RRULE, a subset of RFC 5545 §3.3.10 without repetition within a day.
-var ruleParts = map[string]*regexp.Regexp{
-	"FREQ":       regexp.MustCompile(`^(DAILY|WEEKLY|MONTHLY|YEARLY)$`),
-	"INTERVAL":   regexp.MustCompile(`^[1-9]\d{0,2}$`),
-	"COUNT":      regexp.MustCompile(`^[1-9]\d{0,8}$`),
-	"UNTIL":      regexp.MustCompile(`^\d{8}(T\d{6}Z)?$`),
+var ruleParts = map[string]*lazyregexp.Regexp{
+	"FREQ":       lazyregexp.New(`^(DAILY|WEEKLY|MONTHLY|YEARLY)$`),
+	"INTERVAL":   lazyregexp.New(`^[1-9]\d{0,2}$`),
+	"COUNT":      lazyregexp.New(`^[1-9]\d{0,8}$`),
+	"UNTIL":      lazyregexp.New(`^\d{8}(T\d{6}Z)?$`),
 	"BYDAY":      list(`([+-]?([1-9]|[1-4]\d|5[0-3]))?(MO|TU|WE|TH|FR|SA|SU)`),
 	"BYMONTHDAY": list(`-?([1-9]|[12]\d|3[01])`),
 	"BYMONTH":    list(`([1-9]|1[0-2])`),
 	"BYSETPOS":   list(`-?[1-9]\d{0,2}`),
-	"WKST":       regexp.MustCompile(`^(MO|TU|WE|TH|FR|SA|SU)$`),
+	"WKST":       lazyregexp.New(`^(MO|TU|WE|TH|FR|SA|SU)$`),
 }
 
-func list(item string) *regexp.Regexp {
-	return regexp.MustCompile(`^` + item + `(,` + item + `){0,30}$`)
+func list(item string) *lazyregexp.Regexp {
+	return lazyregexp.New(`^` + item + `(,` + item + `){0,30}$`)
 }
 
 // series is an expanded recurrence rule.

@@ -1,10 +1,10 @@
 package calendar
 
 import (
-	"regexp"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/timezone"
 )
 
@@ -16,9 +16,9 @@ type span struct {
 
 var (
 	// time.Parse also accepts a comma as the decimal point, and more.
-	moment = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.0{1,9})?(Z|[+-](0\d|1[0-4]):[0-5]\d)$`)
-	clock  = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}$`)
-	day    = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+	moment = lazyregexp.New(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.0{1,9})?(Z|[+-](0\d|1[0-4]):[0-5]\d)$`)
+	clock  = lazyregexp.New(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}$`)
+	day    = lazyregexp.New(`^\d{4}-\d{2}-\d{2}$`)
 )
 
 func parseSpan(a Args) (s span, err error) {

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/emersion/go-message"
@@ -15,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/address"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -22,7 +22,7 @@ import (
 // Gmail writes a new one (reliability §0.1).
 const actionHeader = "X-Countersign-Action"
 
-var validAction = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+var validAction = lazyregexp.New(`^[A-Za-z0-9_-]{1,128}$`)
 
 // build returns the message of a call (RFC 5322, RFC 2045). The same call always has the same bytes: Gmail adds the
 // date and the Message-ID, and the sender if the account's address is not known.
@@ -135,7 +135,7 @@ func boundary(action string) string {
 	return "=_countersign_" + hex.EncodeToString(sum[:16])
 }
 
-var plainSubject = regexp.MustCompile(`^[!-~]+( [!-~]+)*$`)
+var plainSubject = lazyregexp.New(`^[!-~]+( [!-~]+)*$`)
 
 // encodeSubject encodes a subject so that a reader decodes exactly the same text. A text that looks like an encoded
 // word is encoded so that it remains text, and so is what folding could change: a long line, or spaces at its ends.

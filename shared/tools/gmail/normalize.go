@@ -1,13 +1,13 @@
 package gmail
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/countersign-run/countersign/shared/address"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
 // The limits of a message.
@@ -18,8 +18,8 @@ const (
 )
 
 var (
-	threadID  = regexp.MustCompile(`^[0-9a-f]{1,32}$`)
-	messageID = regexp.MustCompile(`^<[A-Za-z0-9.!#$&'*+/=?^_{|}~-]{1,120}@[A-Za-z0-9.-]{1,120}>$`)
+	threadID  = lazyregexp.New(`^[0-9a-f]{1,32}$`)
+	messageID = lazyregexp.New(`^<[A-Za-z0-9.!#$&'*+/=?^_{|}~-]{1,120}@[A-Za-z0-9.-]{1,120}>$`)
 )
 
 // normalize checks what the schema cannot express, and brings addresses and line ends into one form. An address in

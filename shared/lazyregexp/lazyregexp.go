@@ -1,0 +1,58 @@
+// Package lazyregexp holds regular expressions that are compiled when they are first used: a function's program has
+// some sixty, of which one request needs a few, and compiling all of them at start took a fifth of it.
+package lazyregexp
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Regexp is a regular expression, made by [New]. Its methods are those of [regexp.Regexp].
+type Regexp struct {
+	pattern  string
+	compiled func() *regexp.Regexp
+}
+
+// New returns the regular expression. A pattern that cannot be compiled makes the first use panic, and in a test's
+// program New itself.
+func New(pattern string) *Regexp {
+	r := &Regexp{pattern, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })}
+	if inTest {
+		r.compiled()
+	}
+	return r
+}
+
+var inTest = strings.HasSuffix(strings.TrimSuffix(os.Args[0], ".exe"), ".test")
+
+// String returns the pattern.
+func (r *Regexp) String() string { return r.pattern }
+
+// MatchString reports whether s has a match.
+func (r *Regexp) MatchString(s string) bool { return r.compiled().MatchString(s) }
+
+// FindStringSubmatch returns the first match and its groups, or nil.
+func (r *Regexp) FindStringSubmatch(s string) []string { return r.compiled().FindStringSubmatch(s) }
+
+// FindAllString returns at most n matches, all of them if n is negative.
+func (r *Regexp) FindAllString(s string, n int) []string { return r.compiled().FindAllString(s, n) }
+
+// FindAllStringSubmatch returns at most n matches and their groups, all of them if n is negative.
+func (r *Regexp) FindAllStringSubmatch(s string, n int) [][]string {
+	return r.compiled().FindAllStringSubmatch(s, n)
+}
+
+// ReplaceAllString replaces the matches, and in with $1 and the like the groups.
+func (r *Regexp) ReplaceAllString(s, with string) string {
+	return r.compiled().ReplaceAllString(s, with)
+}
+
+// ReplaceAllStringFunc replaces each match by what with returns for it.
+func (r *Regexp) ReplaceAllStringFunc(s string, with func(string) string) string {
+	return r.compiled().ReplaceAllStringFunc(s, with)
+}
+
+// Split returns what is between the matches, in at most n pieces, all of them if n is negative.
+func (r *Regexp) Split(s string, n int) []string { return r.compiled().Split(s, n) }
