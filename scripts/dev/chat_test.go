@@ -37,7 +37,7 @@ func serve(t *testing.T) *served {
 	go func() { _ = web.Serve(ln) }()
 	t.Cleanup(func() {
 		cancel()
-		u.s.stop()
+		u.s.stop(context.Background())
 		if err := web.Close(); err != nil {
 			t.Error(err)
 		}

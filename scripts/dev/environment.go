@@ -81,7 +81,10 @@ func (e *environment) localGoogle() bool { return e.own("GOOGLE_OAUTH_CLIENT_ID"
 // parts describes each part, for the person who starts the server.
 func (e *environment) parts(emulated bool) [][2]string {
 	store := "embedded, one file in " + e.get("DATA_DIR")
-	queue := "embedded, in the same file"
+	queue := "embedded, in this process"
+	if e.get("QUEUE") == "push" {
+		queue = "in the same file, pushed over HTTP"
+	}
 	if emulated {
 		store = "Firestore emulator at " + e.get("FIRESTORE_EMULATOR_HOST")
 		queue = "Pub/Sub emulator at " + e.get("PUBSUB_EMULATOR_HOST")

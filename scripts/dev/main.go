@@ -66,9 +66,9 @@ func execute(ctx context.Context, addr string, emulated bool) error {
 	case err = <-served:
 	case <-ctx.Done():
 	}
-	s.stop()
 	draining, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
+	s.stop(draining)
 	return errors.Join(ignoreClosed(err), web.Shutdown(draining), s.close())
 }
 

@@ -117,7 +117,7 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	s.closers = append(s.closers, s.google.Close)
-	s.app, err = app.New(ctx, cfg, obs.New(os.Stderr, cfg.Log()), all.Parts, app.With(declared))
+	s.app, err = app.New(ctx, cfg, obs.New(os.Stderr, cfg.Log()), all.Parts, app.With(declared), app.Working())
 	if err != nil {
 		return err
 	}
@@ -186,6 +186,7 @@ func (s *server) start(ctx context.Context) error {
 	if q, ok := s.app.Queue.(*queueembedded.Queue); ok {
 		s.work(func() { _ = q.Run(ctx, deliver) }) // it ends only with ctx
 	}
+	s.work(func() { s.app.Work(ctx) })
 	s.work(func() { s.sweepEvery(ctx, 10*time.Second) })
 	return nil
 }
@@ -240,11 +241,18 @@ func (s *server) pushToken(context.Context) (string, error) {
 	return s.issuer.PushToken(s.env.get("PUSH_SERVICE_ACCOUNT"), s.env.get("PUSH_AUDIENCE"))
 }
 
-// stop ends the workers; requests in progress continue.
-func (s *server) stop() {
-	if s.cancel != nil {
-		s.cancel()
-		s.workers.Wait()
+// stop ends the workers, and waits until the runs that they move are moved, or until ctx ends: what is unfinished then
+// is taken up by the next process. Requests in progress continue.
+func (s *server) stop(ctx context.Context) {
+	if s.cancel == nil {
+		return
+	}
+	s.cancel()
+	ended := make(chan struct{})
+	go func() { s.workers.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done():
 	}
 }
 

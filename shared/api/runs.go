@@ -163,32 +163,40 @@ func postResume(r *request) (any, error) {
 		r.w.WriteHeader(http.StatusNoContent)
 		return nil, nil
 	}
-	if !r.api.Loop.Serves(d.Agent) { // Pub/Sub's filter keeps these away; the emulator has none
-		r.api.Log.InfoContext(r.Context(), "a push message is of an agent that another function serves", "counter",
-			"push_elsewhere", "runId", d.RunID, "agent", d.Agent)
-		r.w.WriteHeader(http.StatusNoContent)
-		return nil, nil
-	}
-	if d.Attempt >= 4 {
-		r.api.Log.WarnContext(r.Context(), "a push message has come many times", "counter", "push_attempts", "attempt",
-			d.Attempt, "runId", d.RunID)
-	}
 	ctx, cancel := r.working()
 	defer cancel()
 	obs.SetRun(ctx, d.RunID)
-	_, err = r.api.Loop.Resume(ctx, d.Message, nil)
-	switch {
-	case fault.Is(err, fault.Auth, fault.CodeNotFound):
-		r.api.Log.WarnContext(ctx, "a push message names a run that is not there", "counter", "push_orphan", "runId",
-			d.RunID)
-	case journal.Postponed(err): // recorded and logged
-	case err != nil && fault.As(err).Status() < 500:
-		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "Not now; deliver again.").Because(err)
-	case err != nil:
+	if err := r.api.Move(ctx, d); err != nil {
 		return nil, err
 	}
 	r.w.WriteHeader(http.StatusNoContent)
 	return nil, nil
+}
+
+// Move moves the run of a message, and returns nil when nothing is left to do about it, be it that its agent is not
+// served here. After an error the message must come again.
+func (a *API) Move(ctx context.Context, d queue.Delivery) error {
+	if !a.Loop.Serves(d.Agent) { // Pub/Sub's filter keeps these away; the emulator has none
+		a.Log.InfoContext(ctx, "a push message is of an agent that another function serves", "counter",
+			"push_elsewhere", "runId", d.RunID, "agent", d.Agent)
+		return nil
+	}
+	if d.Attempt >= 4 {
+		a.Log.WarnContext(ctx, "a push message has come many times", "counter", "push_attempts", "attempt", d.Attempt,
+			"runId", d.RunID)
+	}
+	_, err := a.Loop.Resume(ctx, d.Message, nil)
+	switch {
+	case fault.Is(err, fault.Auth, fault.CodeNotFound):
+		a.Log.WarnContext(ctx, "a push message names a run that is not there", "counter", "push_orphan", "runId",
+			d.RunID)
+	case journal.Postponed(err): // recorded and logged
+	case err != nil && fault.As(err).Status() < 500:
+		return fault.New(fault.Tool, fault.CodeStoreUnavailable, "Not now; deliver again.").Because(err)
+	case err != nil:
+		return err
+	}
+	return nil
 }
 
 // isForgettable reports whether an unreadable message should be acknowledged, because every redelivery would be the

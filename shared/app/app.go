@@ -71,6 +71,7 @@ type options struct {
 	loop     func(*journal.Env)
 	function string
 	clients  Clients
+	working  bool
 	checked  bool // each part's Check was called with this configuration
 }
 
@@ -80,6 +81,10 @@ func WithClock(now func() time.Time) Option { return func(o *options) { o.now = 
 // As makes New open the deployed function with the name, which moves only the runs of the agents that live there.
 // Without it all runs are moved.
 func As(function string) Option { return func(o *options) { o.function = function } }
+
+// Working says that the caller moves runs in this process, with [App.Work]. A resume is then a wake-up in memory where
+// QUEUE is embedded.
+func Working() Option { return func(o *options) { o.working = true } }
 
 // WithEnv changes what runs are moved with: tests and proofs wrap its store, queue and tools with it.
 func WithEnv(change func(*journal.Env)) Option { return func(o *options) { o.loop = change } }

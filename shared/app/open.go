@@ -36,13 +36,46 @@ func openQueue(ctx context.Context, cfg config.Config, st store.Store, o options
 	if cfg.Queue == "pubsub" {
 		return o.clients.Queue(ctx, cfg)
 	}
-	return queueembedded.New(st,
+	documents := queueembedded.New(st,
 		queueembedded.Options{Now: o.now, ID: func() string { return run.NewID(rand.Reader) },
 			Failed: func(f queueembedded.Failure) {
 				log.Warn("a resume was not taken and will be sent again", "runId", f.RunID, "attempt", f.Attempt,
 					"poison",
 					f.Poison(), "error", f.Err)
-			}}), nil
+			}})
+	if o.working && cfg.Queue == "embedded" {
+		return queueembedded.NewWorker(documents), nil
+	}
+	return documents, nil
+}
+
+// Work moves the runs that are asked for in this process, until ctx ends, and returns when those under way are moved.
+// It is for an app that was opened with [Working]; any other has nothing to move.
+func (a *App) Work(ctx context.Context) {
+	w, ok := a.Queue.(*queueembedded.Worker)
+	if !ok {
+		return
+	}
+	w.Run(ctx, queueembedded.Work{Serves: a.API.Loop.Serves, Move: a.move, Elsewhere: elsewhere(ctx, a.Store)})
+}
+
+// move moves the run of a message within the time that a function has for it.
+func (a *App) move(ctx context.Context, m queue.Message, attempt int) error {
+	ctx, cancel := context.WithTimeout(ctx, a.API.Budget)
+	defer cancel()
+	return a.API.Move(ctx, queue.Delivery{Message: m, Attempt: attempt})
+}
+
+// elsewhere returns a channel that receives when another process may have written to the store, or nil where the store
+// cannot tell.
+func elsewhere(ctx context.Context, st store.Store) <-chan struct{} {
+	s, ok := st.(interface {
+		Elsewhere(ctx context.Context) <-chan struct{}
+	})
+	if !ok {
+		return nil
+	}
+	return s.Elsewhere(ctx)
 }
 
 // openAuth returns the checks of callers' tokens: those that are configured.

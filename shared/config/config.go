@@ -81,7 +81,8 @@ type Config struct {
 	FirestoreDatabase string // FIRESTORE_DATABASE: the database in that project
 	// FIRESTORE_EMULATOR_HOST: Firestore's emulator, as Google's library reads it
 	FirestoreEmulator string
-	// QUEUE: what carries the messages that resume runs; by default `pubsub` where STORE is `firestore`
+	// QUEUE: what carries the messages that resume runs: wake-ups in memory and documents between processes, documents
+	// that are pushed over HTTP as in the cloud, or Pub/Sub, the default where STORE is `firestore`
 	Queue       string
 	ResumeTopic string // RESUME_TOPIC: the topic of those messages
 	// SWEEP_TOPIC: the topic of the messages with which a sweep hands on what it has no time for; by default it goes on

@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -57,12 +58,12 @@ func (l *loader) queue(c *Config) {
 	if c.Store == "firestore" || l.deployed {
 		kind = "pubsub"
 	}
-	c.Queue = l.oneOf("QUEUE", kind, "embedded", "pubsub")
+	c.Queue = l.oneOf("QUEUE", kind, "embedded", "push", "pubsub")
 	c.ResumeTopic = l.text("RESUME_TOPIC", "agent-resume", "the id of a Pub/Sub topic, or projects/P/topics/T", isTopic)
 	c.SweepTopic = l.text("SWEEP_TOPIC", "", "the id of a Pub/Sub topic, or projects/P/topics/T", isTopic)
 	c.PubSubEmulator = l.text("PUBSUB_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:8085", isHostPort)
-	if l.deployed && c.Queue == "embedded" {
-		l.fail("QUEUE", `"embedded"`, "pubsub where K_SERVICE is set: nothing delivers between two requests there")
+	if l.deployed && c.Queue != "pubsub" {
+		l.fail("QUEUE", strconv.Quote(c.Queue), "pubsub where K_SERVICE is set: nothing delivers between two requests there")
 	}
 	l.require(l.needs(Queue) && c.Queue == "pubsub", "GOOGLE_CLOUD_PROJECT",
 		"the id of the Google Cloud project, because QUEUE is pubsub")

@@ -50,7 +50,7 @@ func TestRefused(t *testing.T) {
 		"STORAGE_EMULATOR_HOST": {"127.0.0.1:9199"},
 		"AUTH_MODE":             {"dev", "production"},
 		"STORE":                 {"embedded", "Firestore", "memory"},
-		"QUEUE":                 {"embedded", "kafka"},
+		"QUEUE":                 {"embedded", "push", "kafka"},
 		"PUSH_ISSUER":           {"https://evil.example"},
 		"PUSH_VERIFIED_BY":      {"nobody", "App"},
 		"PUSH_SERVICE_ACCOUNT": {"*@proj.iam.gserviceaccount.com", "push", "a@b.com,c@d.com", "push@localhost",
