@@ -53,19 +53,24 @@ type twoFunctions struct {
 
 func openTwoFunctions(t *testing.T, settings ...string) *twoFunctions {
 	t.Helper()
+	return openTwo(t, nil, settings...)
+}
+
+func openTwo(t *testing.T, also []app.Option, settings ...string) *twoFunctions {
+	t.Helper()
 	saved := api.Functions
 	api.Functions = append(slices.Clone(saved), api.ResumeFunction(clerkFunction))
 	t.Cleanup(func() { api.Functions = saved })
 	w, dir := &twoFunctions{}, t.TempDir()
 	options := func(function string, asked *atomic.Int32) testkit.Options {
 		now := func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
-		return testkit.Options{Dir: dir, Settings: settings, App: []app.Option{app.As(function), app.WithClock(now),
-			app.WithEnv(func(l *journal.Env) {
+		return testkit.Options{Dir: dir, Settings: settings, App: append(slices.Clone(also), app.As(function),
+			app.WithClock(now), app.WithEnv(func(l *journal.Env) {
 				its := *l.Agents["assistant"]
 				its.Name, its.Home, its.Instructions = "clerk", clerkFunction, agents.Text("You are the clerk.")
 				its.Limits.Deadline = 40 * time.Minute // the users' tokens last an hour
 				l.Agents["clerk"], l.Model = &its, counted{l.Model, asked}
-			})}}
+			}))}
 	}
 	first, err := testkit.New(t.Context(), options("resume", &w.askedHere))
 	if err != nil {

@@ -2,7 +2,7 @@
 // message contains a run id, and has no authority: its receiver reads from the store what may be done. Its attributes
 // are hints: which agent's run it is, so that each of several resume functions gets its own, and whose it is and in
 // which thread, so that its receiver can read all that it needs at once. Messages reach a resume function as Pub/Sub
-// push requests ([Envelope]), whichever backend sends them.
+// push requests ([Envelope]); on one machine the process that moves runs is asked in memory.
 package queue
 
 import (
@@ -15,7 +15,8 @@ import (
 // Queue is the port; its backends are shared/queue/pubsub in the cloud and shared/queue/embedded on one machine.
 type Queue interface {
 	// Resume requests that the run be resumed by a function that serves its agent. When it returns nil, the message is
-	// durable.
+	// durable, or only the end of the process that moves the run itself can lose it; the run's field "due" then brings
+	// it back.
 	Resume(ctx context.Context, m Message) error
 	Close() error
 }

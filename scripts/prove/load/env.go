@@ -37,6 +37,7 @@ type env struct {
 	functions *os.File // the listener that all workers share
 	relay     *relay
 	relayURL  string // push URL of the queue; empty: none
+	working   bool   // the workers move runs themselves, and users wait for the answer to their decision
 	hurry     time.Duration
 	sweeps    time.Duration // the time between two
 	ledger    *ledger
@@ -183,7 +184,7 @@ func (g *env) deliver(ctx context.Context, on bool) error {
 
 // start starts a worker. Requests wait at the listener until it answers.
 func (g *env) start() (*process, error) {
-	p, err := startWorker(g.functions, order{g.settings, g.relayURL, g.hurry}, g.logs)
+	p, err := startWorker(g.functions, order{g.settings, g.relayURL, g.working, g.hurry}, g.logs)
 	if err != nil {
 		return nil, err
 	}

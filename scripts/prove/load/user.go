@@ -180,8 +180,9 @@ func waiting(a testkit.Answer) bool {
 func ended(a testkit.Answer) bool { return a.Status == "completed" || a.Status == "failed" }
 
 // decide answers an approval.
-func (g *env) decide(ctx context.Context, uid string, p testkit.Approval, decision string) (testkit.Answer, error) {
-	return g.patient(uid).Resolve(ctx, p, decision)
+func (g *env) decide(ctx context.Context, uid string, p testkit.Approval, decision string, header ...string) (
+	testkit.Answer, error) {
+	return g.patient(uid).Resolve(ctx, p, decision, header...)
 }
 
 // until reads a run after each acknowledged message about it, and now and then, until enough reports true.
@@ -209,10 +210,17 @@ func (g *env) roundTrip(ctx context.Context, uid string, whole, decided *series)
 	}
 	approved := time.Now()
 	g.ledger.approved(subject)
-	if _, err = g.decide(ctx, uid, a.Approvals[0], "approve_once"); err != nil {
+	var header []string
+	if g.working {
+		header = testkit.Wait
+	}
+	if a, err = g.decide(ctx, uid, a.Approvals[0], "approve_once", header...); err != nil {
 		return err
 	}
-	if a, err = g.finish(ctx, uid, a.RunID, subject); err != nil {
+	if !ended(a) {
+		a, err = g.finish(ctx, uid, a.RunID, subject)
+	}
+	if err != nil {
 		return err
 	}
 	if decided != nil {

@@ -25,6 +25,7 @@ import (
 type order struct {
 	Settings map[string]string
 	Relay    string        // push URL of the embedded queue; empty: it does not deliver
+	Working  bool          // it moves the runs that it is asked for itself, as the local server does
 	Hurry    time.Duration // if set: the approval time, the model and tool timeouts, and the lease margin
 }
 
@@ -56,11 +57,17 @@ func work(ctx context.Context, first proof.Order) error {
 	}
 	go func() { _ = http.Serve(profile, nil) }() // it ends with the process
 	keepConnections()
-	a, stop, err := testkit.Serve(ctx, functions, o.setting, os.Stderr, nil, app.WithEnv(o.hurry))
+	options := []app.Option{app.WithEnv(o.hurry)}
+	if o.Working {
+		options = append(options, app.Working())
+	}
+	a, stop, err := testkit.Serve(ctx, functions, o.setting, os.Stderr, nil, options...)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	var working sync.WaitGroup
+	working.Go(func() { a.Work(ctx) })
 	if q, ok := a.Queue.(*queueembedded.Queue); ok && o.Relay != "" {
 		push := queueembedded.HTTPPush(o.Relay, func(context.Context) (string, error) { return "none", nil },
 			http.DefaultClient)
@@ -68,6 +75,7 @@ func work(ctx context.Context, first proof.Order) error {
 	}
 	_, err = io.Copy(io.Discard, os.Stdin) // until the parent closes it, or has ended
 	cancel()
+	working.Wait()
 	return errors.Join(err, stop())
 }
 
