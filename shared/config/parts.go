@@ -63,7 +63,8 @@ func (l *loader) queue(c *Config) {
 	c.SweepTopic = l.text("SWEEP_TOPIC", "", "the id of a Pub/Sub topic, or projects/P/topics/T", isTopic)
 	c.PubSubEmulator = l.text("PUBSUB_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:8085", isHostPort)
 	if l.deployed && c.Queue != "pubsub" {
-		l.fail("QUEUE", strconv.Quote(c.Queue), "pubsub where K_SERVICE is set: nothing delivers between two requests there")
+		l.fail("QUEUE", strconv.Quote(c.Queue),
+			"pubsub where K_SERVICE is set: nothing delivers between two requests there")
 	}
 	l.require(l.needs(Queue) && c.Queue == "pubsub", "GOOGLE_CLOUD_PROJECT",
 		"the id of the Google Cloud project, because QUEUE is pubsub")

@@ -1,10 +1,10 @@
-// Package embedded is the queue on one machine. A process that moves runs itself is asked in memory, by a [Worker]. What
-// processes ask of each other is durable: a [Queue] stores it as documents "queue/<id>" in any [store.Store], which the
-// Worker of another process takes up, or which are pushed over HTTP as in the cloud.
+// Package embedded is the queue on one machine. A process that moves runs itself is asked in memory, by a [Worker].
+// What processes ask of each other is durable: a [Queue] stores it as documents "queue/<id>" in any [store.Store],
+// which the Worker of another process takes up, or which are pushed over HTTP as in the cloud.
 //
-// A message of a Queue is due at a time. To deliver it, a process claims it: an update under the version that was read moves the
-// due time past the ack deadline, so that only one of many processes succeeds, and the claim of a process that died
-// expires by itself. Success deletes the document, failure makes it due again after a pause that doubles from
+// A message of a Queue is due at a time. To deliver it, a process claims it: an update under the version that was read
+// moves the due time past the ack deadline, so that only one of many processes succeeds, and the claim of a process
+// that died expires by itself. Success deletes the document, failure makes it due again after a pause that doubles from
 // MinBackoff to MaxBackoff, as in a push subscription of Pub/Sub. No message is ever dropped.
 package embedded
 

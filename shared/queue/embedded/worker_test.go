@@ -202,8 +202,8 @@ func TestWorkerProperty(t *testing.T) {
 		asks := rapid.SliceOfN(rapid.IntRange(0, 50), 1, 120).Draw(rt, "asks")
 		pauses := rapid.SliceOfN(rapid.SampledFrom([]time.Duration{0, 0, 0, time.Millisecond, 3 * time.Second}),
 			len(asks), len(asks)).Draw(rt, "pauses")
-		takes := rapid.SliceOfN(rapid.SampledFrom([]time.Duration{0, time.Millisecond, 2 * time.Second}), 51, 51).Draw(rt,
-			"takes")
+		takes := rapid.SliceOfN(rapid.SampledFrom([]time.Duration{0, time.Millisecond, 2 * time.Second}), 51,
+			51).Draw(rt, "takes")
 		fails := rapid.SliceOfN(rapid.IntRange(0, 3), 51, 51).Draw(rt, "fails")
 		synctest.Test(t, func(t *testing.T) {
 			m := &moves{takes: takes, fails: fails, moving: map[string]bool{}, due: map[string]bool{}}

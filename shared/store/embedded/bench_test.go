@@ -47,8 +47,8 @@ func benchCommit(b *testing.B, st store.Store) {
 	}
 }
 
-// benchTurn commits what a turn of the model does, by so many who each move a run of their own. It reports the time that
-// one in a hundred takes at least.
+// benchTurn commits what a turn of the model does, by so many who each move a run of their own. It reports the time
+// that one in a hundred takes at least.
 func benchTurn(b *testing.B, st store.Store, committers int) {
 	runs := make([]*turner, committers)
 	for i := range runs {
