@@ -34,7 +34,8 @@ var may = map[string]string{
 		"shared/run shared/strictjson shared/visible",
 	"shared/agents":       "shared/run shared/fault shared/model shared/timezone shared/tool",
 	"shared/agents/files": "shared/agents shared/config shared/fault shared/strictyaml shared/tool",
-	"shared/api": "shared/agents shared/approval shared/auth shared/chat shared/clip shared/effect shared/fault " +
+	"shared/api": "shared/agents shared/approval shared/auth shared/chat shared/clip shared/document shared/effect " +
+		"shared/fault " +
 		"shared/google shared/journal shared/loop shared/model shared/run " +
 		"shared/obs shared/queue shared/records shared/strictjson shared/timezone shared/tool shared/visible " +
 		"shared/wait",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
@@ -16,6 +17,7 @@ const pageSize = 300
 // checker checks the audit and writes a line for each problem.
 type checker struct {
 	store    store.Store
+	now      func() time.Time // by which entries may have expired
 	out      io.Writer
 	runs     int
 	entries  int
@@ -110,7 +112,7 @@ func (c *checker) run(ctx context.Context, runID string) error {
 	if !ch.exists && !ch.kept || ch.broken {
 		ch.head = audit.HeadOf(ch.entries)
 	}
-	for _, p := range audit.Verify(ch.entries, ch.head) {
+	for _, p := range audit.VerifyAt(c.now(), ch.entries, ch.head) {
 		c.problem(runID, "%s", p)
 	}
 	for _, text := range ch.filed {

@@ -159,7 +159,7 @@ func read(ctx context.Context, r *records.Records, runID string, got run.Run, fo
 		}
 		s.fill(got, kept, reveal)
 	}
-	for _, p := range audit.Verify(s.Audit, head) {
+	for _, p := range audit.VerifyAt(time.Now(), s.Audit, head) {
 		s.Chain = append(s.Chain, p.String())
 	}
 	return s, nil

@@ -38,7 +38,7 @@ func (o *operator) verify(ctx context.Context, runID string) (found bool, err er
 		return false, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	c := checker{store: st, out: o.out}
+	c := checker{store: st, now: time.Now, out: o.out}
 	if runID != "" {
 		err = c.one(ctx, runID)
 	} else {

@@ -47,6 +47,7 @@ type API struct {
 	Chat     *chat.Chat
 	Actions  DeclaredActions // nil where none are declared
 	Records  *records.Records
+	Expiry   *records.Expiry  // nil where the store deletes by itself what has expired, or nothing does
 	Accounts *google.Accounts // nil where no Google OAuth client is configured
 	Users    *auth.Verifier
 	Push     *auth.PushVerifier

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/journal"
@@ -214,6 +215,7 @@ type swept struct {
 	loop.SweepResult
 	Deleting int `json:"deleting"` // conversations whose deletion was interrupted
 	Deleted  int `json:"deleted"`  // of those, gone now
+	Expired  int `json:"expired"`  // conversations that were kept long enough, gone now
 }
 
 // postSweep serves the scheduler, whose request has no body, and a sweep's own messages, each about one shard.
@@ -226,7 +228,8 @@ func postSweep(r *request) (any, error) {
 	given := r.api.Loop.GiveShards(ctx)
 	s, err := r.api.Loop.Sweep(ctx)
 	deletions, e := r.api.Records.FinishDeletions(ctx)
-	if err := errors.Join(given, err, e); err != nil {
+	expired, kept := r.expire(ctx, int64(r.api.Loop.Now().Unix()/60)%document.Shards)
+	if err := errors.Join(given, err, e, kept); err != nil {
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sweep could not be finished.").Because(err)
 	}
 	if n, err := google.Sweep(ctx, r.api.Loop.Store, r.api.Loop.Now()); err != nil {
@@ -238,7 +241,26 @@ func postSweep(r *request) (any, error) {
 		r.api.Log.InfoContext(ctx, "the sweep went on with deletions", "counter", "sweep_deletions", "begun",
 			deletions.Begun, "gone", deletions.Gone)
 	}
-	return swept{true, s, deletions.Begun, deletions.Gone}, nil
+	return swept{true, s, deletions.Begun, deletions.Gone, expired}, nil
+}
+
+// expire deletes the conversations of a shard that were kept long enough, and what has expired of the audit. Each sweep
+// looks at one shard of conversations, which suffices for a time in days, and has others go on with it.
+func (r *request) expire(ctx context.Context, shard int64) (deleted int, err error) {
+	if r.api.Expiry != nil {
+		if _, err := r.api.Expiry.Audit(ctx); err != nil {
+			return 0, err
+		}
+	}
+	u, err := r.api.Records.ExpireThreads(ctx, shard)
+	if u.Found > 0 {
+		r.api.Log.InfoContext(ctx, "the sweep found conversations that were kept long enough", "counter",
+			"sweep_unused", "found", u.Found, "deleted", u.Deleted, "more", u.More)
+	}
+	if s := r.api.Loop.Sweeper; u.More && s != nil {
+		err = errors.Join(err, s.Sweep(ctx, queue.Shard{Number: shard, Unused: true}))
+	}
+	return u.Deleted, err
 }
 
 // sweepShard goes on with a shard that another request has handed over. A message that no redelivery would mend is
@@ -259,6 +281,14 @@ func (r *request) sweepShard() (any, error) {
 	}
 	ctx, cancel := r.working()
 	defer cancel()
+	if at.Unused {
+		expired, err := r.expire(ctx, at.Number)
+		if err != nil {
+			return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable,
+				"The sweep could not be finished.").Because(err)
+		}
+		return swept{OK: true, Expired: expired}, nil
+	}
 	s, err := r.api.Loop.SweepShard(ctx, at)
 	if err != nil && isForgettable(err) {
 		return swept{OK: true}, nil // a shard that there is not

@@ -128,7 +128,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	rec := &records.Records{Store: a.Store, Now: o.now}
+	rec := &records.Records{Store: a.Store, Now: o.now, Retention: cfg.Retention, AuditDays: cfg.AuditDays}
 	users, push, err := openAuth(cfg, o.now)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		return err
 	}
 	env := journal.Env{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools, Rules: cfg.Rules, Agents: registry,
-		Function: o.function, Sweeper: sweeper,
+		Function: o.function, Sweeper: sweeper, AuditDays: cfg.AuditDays,
 		UserLimits: run.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
 			TokensPerDay: cfg.MaxTokensPerDay},
 		Log: a.Log, Now: o.now}
@@ -159,7 +159,12 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
-	a.API = &api.API{Loop: l, Chat: talk, Actions: actions, Records: rec, Accounts: linked, Users: users, Push: push,
+	var expiry *records.Expiry
+	if cfg.Store == "embedded" && cfg.AuditDays > 0 { // Firestore deletes what has expired by itself
+		expiry = &records.Expiry{Records: rec}
+	}
+	a.API = &api.API{Loop: l, Expiry: expiry, Chat: talk, Actions: actions, Records: rec, Accounts: linked,
+		Users: users, Push: push,
 		Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Concurrency: cfg.Concurrency,
 		Health: health(cfg, mdl, executableTools(l.Tools, actions))}

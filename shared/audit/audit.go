@@ -12,6 +12,7 @@
 package audit
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -74,17 +75,27 @@ type Entry struct {
 	Message         string    `json:"message,omitempty"`  // for people; no body, no address
 	PrevHash        string    `json:"prevHash,omitempty"` // Hash of the previous entry; empty for the first
 	Hash            string    `json:"hash,omitempty"`     // of all other fields
+
+	// PrevExpires is when the previous entry may be deleted; zero: never.
+	PrevExpires time.Time `json:"prevExpires,omitzero"`
+
+	// KeepDays is for how many days Seal lets the entry be kept; 0: as long as the chain's entries before. It is not
+	// stored, and neither is Expires, which Seal sets: the next entry, or the head, is what vouches for it.
+	KeepDays int       `json:"-"`
+	Expires  time.Time `json:"-"`
 }
 
 // Head is the end of a chain. The zero value is the head of an empty chain.
 type Head struct {
-	Seq  int64  `json:"seq"`
-	Hash string `json:"hash"`
+	Seq      int64     `json:"seq"`
+	Hash     string    `json:"hash"`
+	Expires  time.Time `json:"expires,omitzero"`  // when the last entry may be deleted, with all before it; zero: never
+	KeepDays int       `json:"keepDays,omitzero"` // for how long its entries are kept
 }
 
 // Fields returns the fields for the store's queries.
 func (e Entry) Fields() map[string]any {
-	return document.AuditFields{UID: e.UID, RunID: e.RunID, Seq: e.Seq, At: e.At}.Map()
+	return document.AuditFields{UID: e.UID, RunID: e.RunID, Seq: e.Seq, At: e.At, ExpireAt: e.Expires}.Map()
 }
 
 // NonceSize is the length of a nonce, in bytes.
@@ -106,13 +117,24 @@ func InputHash(nonce []byte, hash string) string {
 }
 
 // Seal makes e the next entry after the head, and returns it with the new head. Both must be stored in one commit.
+//
+// An entry expires no earlier than the one before it, and never where that never does. So what expired is the beginning
+// of a chain, and whatever is left of the chain, or its head, says when that was (see VerifyAt).
 func Seal(h Head, e Entry) (Entry, Head) {
 	e.Seq = h.Seq + 1
 	e.At = e.At.UTC().Truncate(time.Microsecond) // truncated as a store does, so that it reads back as the same bytes
 	e.Message = clip.Text(obs.Redact(e.Message), maxMessage)
-	e.PrevHash = h.Hash
+	e.PrevHash, e.PrevExpires = h.Hash, h.Expires
+	e.KeepDays = cmp.Or(e.KeepDays, h.KeepDays)
+	e.Expires = time.Time{}
+	if e.KeepDays > 0 && (h.Seq == 0 || !h.Expires.IsZero()) {
+		e.Expires = e.At.AddDate(0, 0, e.KeepDays)
+		if h.Expires.After(e.Expires) {
+			e.Expires = h.Expires
+		}
+	}
 	e.Hash = e.sum()
-	return e, Head{e.Seq, e.Hash}
+	return e, Head{e.Seq, e.Hash, e.Expires, e.KeepDays}
 }
 
 // sum returns the SHA-256 of the entry's canonical JSON (RFC 8785) without its own hash, in hexadecimal digits.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
@@ -37,7 +38,7 @@ func Append(ctx context.Context, st store.Store, e Entry) ([]store.Write, error)
 	if err != nil {
 		return nil, err
 	}
-	moved := store.Create(path, document.AuditHeadFields(e.At), end)
+	moved := store.Create(path, document.AuditHeadFields(e.At, time.Time{}), end)
 	if doc.Exists() {
 		moved = store.Update(path, doc.Version, moved.Doc.Fields, end)
 	}

@@ -14,8 +14,9 @@ import (
 // mutations change one thing about the entry with index i, and return the numbers of the entries that Verify must name.
 var mutations = map[string]func(t *rapid.T, e []audit.Entry, i int) ([]audit.Entry, []int64){
 	"a field": func(t *rapid.T, e []audit.Entry, i int) ([]audit.Entry, []int64) {
-		f := reflect.ValueOf(&e[i]).Elem().Field(rapid.IntRange(0, reflect.TypeFor[audit.Entry]().NumField()-1).Draw(t,
-			"field"))
+		stored := func(n int) bool { return reflect.TypeFor[audit.Entry]().Field(n).Tag.Get("json") != "-" }
+		f := reflect.ValueOf(&e[i]).Elem().Field(rapid.IntRange(0, reflect.TypeFor[audit.Entry]().NumField()-1).
+			Filter(stored).Draw(t, "field"))
 		switch old := f.Interface().(type) {
 		case int64:
 			f.SetInt(rapid.Int64Range(-3, 20).Filter(func(n int64) bool { return n != old }).Draw(t, "number"))

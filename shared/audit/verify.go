@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // FindingKind is what happened to an entry.
@@ -36,8 +37,12 @@ func (p Finding) String() string {
 // Verify compares one run's entries, in the order in which the store returns them, with the run's head, and returns the
 // faults by number; nil means that all entries are as they were sealed. It goes backwards from the head, because each
 // entry's hash covers that of the entry before it. If the head itself was changed, its entry is named.
-func Verify(entries []Entry, head Head) []Finding {
-	v := &verifier{entries: entries, sums: make([]string, len(entries)), claimed: make([]bool, len(entries)),
+func Verify(entries []Entry, head Head) []Finding { return VerifyAt(time.Time{}, entries, head) }
+
+// VerifyAt is Verify at a time by which entries may have expired: it finds nothing in that they are gone. What vouches
+// for it is the entry after them, or the head.
+func VerifyAt(now time.Time, entries []Entry, head Head) []Finding {
+	v := &verifier{now: now, entries: entries, sums: make([]string, len(entries)), claimed: make([]bool, len(entries)),
 		at: map[int64][]int{}}
 	for i, e := range entries {
 		v.sums[i] = e.sum()
@@ -61,13 +66,14 @@ func Verify(entries []Entry, head Head) []Finding {
 func HeadOf(entries []Entry) (h Head) {
 	for _, e := range entries {
 		if e.Seq > h.Seq {
-			h = Head{e.Seq, e.Hash}
+			h = Head{Seq: e.Seq, Hash: e.Hash}
 		}
 	}
 	return h
 }
 
 type verifier struct {
+	now      time.Time
 	entries  []Entry
 	sums     []string
 	claimed  []bool          // the entry has its place in the chain, changed or not
@@ -80,31 +86,34 @@ func (v *verifier) report(f FindingKind, first, last int64) {
 	v.problems = append(v.problems, Finding{f, first, last})
 }
 
-// walk goes from the head to the first entry. want is the hash that entry k must have, or "" if that is not known.
+// walk goes from the head to the first entry. want is the hash that entry k must have, or "" if that is not known;
+// expires is when it may be deleted, or zero if never, or if that is not known.
 func (v *verifier) walk(head Head) {
-	want, missing := head.Hash, CutOff
+	want, expires, missing := head.Hash, head.Expires, CutOff
 	for k := head.Seq; k >= 1; k-- {
 		if i, found := v.genuineAt(k, want); found {
 			v.claimed[i] = true
 			v.genuine = append(v.genuine, i)
-			want, missing = v.entries[i].PrevHash, Removed
+			want, expires, missing = v.entries[i].PrevHash, v.entries[i].PrevExpires, Removed
 			continue
 		}
 		if i, found := v.renumbered(k, want); found {
 			v.claimed[i] = true
 			v.report(Moved, k, k)
-			want, missing = v.entries[i].PrevHash, Removed
+			want, expires, missing = v.entries[i].PrevHash, v.entries[i].PrevExpires, Removed
 			continue
 		}
 		if i, found := v.changedAt(k); found {
 			v.claimed[i] = true
 			v.report(Changed, k, k)
-			want, missing = v.believed(i, k), Removed
+			want, expires, missing = v.believed(i, k), time.Time{}, Removed
 			continue
 		}
 		next := v.below(k)
-		v.report(missing, next+1, k)
-		k, want, missing = next+1, "", Removed
+		if expires.IsZero() || expires.After(v.now) {
+			v.report(missing, next+1, k)
+		}
+		k, want, missing = next+1, "", Removed // what is left below expired no later
 	}
 }
 

@@ -88,6 +88,12 @@ type Config struct {
 	// SWEEP_TOPIC: the topic of the messages with which a sweep hands on what it has no time for; by default it goes on
 	// by itself
 	SweepTopic string
+	// RETENTION: for how many days a conversation is kept after it was last used, with its runs and approvals; 0: for
+	// good
+	Retention time.Duration
+	// AUDIT_RETENTION: for how many days an entry of the audit is kept, more than RETENTION; it counts for the runs and
+	// users whose audit begins while it is set; 0: for good
+	AuditDays int
 	// PUBSUB_EMULATOR_HOST: Pub/Sub's emulator, as Google's library reads it
 	PubSubEmulator string
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const base = "an address with https (http only on a loopback address, and not where K_SERVICE is set), without " +
@@ -46,11 +47,25 @@ func (l *loader) store(c *Config) {
 	c.FirestoreDatabase = l.text("FIRESTORE_DATABASE", "(default)", "the id of a Firestore database, such as (default)",
 		isDatabase)
 	c.FirestoreEmulator = l.text("FIRESTORE_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:8081", isHostPort)
+	l.retention(c)
 	if l.deployed && c.Store == "embedded" {
 		l.fail("STORE", `"embedded"`, "firestore where K_SERVICE is set: an instance's disk is gone with the instance")
 	}
 	l.require(l.needs(Store) && c.Store == "firestore", "GOOGLE_CLOUD_PROJECT",
 		"the id of the Google Cloud project, because STORE is firestore")
+}
+
+// most of what may be kept: a hundred years.
+const mostDays = 36_500
+
+func (l *loader) retention(c *Config) {
+	days := l.number("RETENTION", 0, 0, mostDays)
+	c.Retention = time.Duration(days) * day
+	c.AuditDays = l.number("AUDIT_RETENTION", 0, 0, mostDays)
+	if c.AuditDays > 0 && (days == 0 || c.AuditDays <= days) {
+		l.fail("AUDIT_RETENTION", show(l.get("AUDIT_RETENTION"), false),
+			"more days than RETENTION, which has to be set beside it: what is kept is kept with its audit")
+	}
 }
 
 func (l *loader) queue(c *Config) {

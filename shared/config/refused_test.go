@@ -105,6 +105,8 @@ func TestRefused(t *testing.T) {
 			"projects/*/subscriptions/resume", "projects/p/subscriptions/a/b"},
 		"MAX_RUNS_PER_MINUTE":       {"-1", "10001", "many"},
 		"MAX_MODEL_CALLS_PER_DAY":   {"-1", "1000001"},
+		"RETENTION":                 {"-1", "36501", "30d", "0.5"},
+		"AUDIT_RETENTION":           {"-1", "36501", "90d", "365"}, // the last without RETENTION
 		"MAX_TOKENS_PER_DAY":        {"-1", "10000000001", "2M"},
 		"FUNCTION_TIMEOUT":          {"0s", "29s", "2h"},
 		"FUNCTION_CONCURRENCY":      {"0", "-1", "1001", "many"},
@@ -155,6 +157,8 @@ func TestPairs(t *testing.T) {
 		"a deadline before the default's": {nil, map[string]string{"RUN_DEADLINE": "1h"}, "RUN_DEADLINE"},
 		"too short for a step of a run": {deployed, map[string]string{"CLOUD_RUN_TIMEOUT_SECONDS": "29"},
 			"CLOUD_RUN_TIMEOUT_SECONDS"},
+		"an audit that is gone before what it is about": {deployed,
+			map[string]string{"RETENTION": "90", "AUDIT_RETENTION": "90"}, "AUDIT_RETENTION"},
 		"longer than the platform allows": {deployed,
 			map[string]string{"FUNCTION_TIMEOUT": "10m", "CLOUD_RUN_TIMEOUT_SECONDS": "540"}, "FUNCTION_TIMEOUT"},
 	}
@@ -201,6 +205,8 @@ func TestAccepted(t *testing.T) {
 		"PUSH_SUBSCRIPTION":       {"projects/proj-123/subscriptions/agent-resume-push"},
 		"MAX_RUNS_PER_MINUTE":     {"0", "10000"},
 		"MAX_MODEL_CALLS_PER_DAY": {"0", "1000000"},
+		"RETENTION":               {"0", "1", "36500"},
+		"AUDIT_RETENTION":         {"0"},
 		"MAX_TOKENS_PER_DAY":      {"0", "10000000000"},
 	} {
 		for _, v := range values {

@@ -26,6 +26,7 @@ func queries() []store.Query {
 		document.RunsOf("ana", 2),
 		document.RunsOfThread("ana", "t", 2), document.UnendedRunsOfThread("ana", "t", 2),
 		document.ApprovalsOf("ana", "open", 2), document.ThreadsOf("ana", 2), document.Deletions(7, at, 2),
+		document.UnusedThreads(7, at, 2),
 		document.DeletionsOf("ana", 2), document.AuditOf("ana", 2), document.AuditOfChain("r", 2),
 		document.AuditOfChainOf("ana", "r", 2), document.AllAudit(2), document.AllAuditHeads(2),
 		document.EndedConsents(at, 2), document.DueMessages(at, 2), document.AllMessages(2),
@@ -56,7 +57,7 @@ func TestFieldsReadBack(t *testing.T) {
 	aside := document.RunFields{UID: "ana", ThreadID: "t", CreatedAt: at.Add(-1e9), Due: document.Never, Aside: true}
 	ended := document.RunFields{UID: "ana", ThreadID: "t", Status: "failed", CreatedAt: at}
 	approval := document.ApprovalFields{UID: "ana", RunID: "r", Status: "open", RequestedAt: at}
-	entry := document.AuditFields{UID: "ana", RunID: "r", Seq: 1, At: at}
+	entry := document.AuditFields{UID: "ana", RunID: "r", Seq: 1, At: at, ExpireAt: at}
 	shown := document.ThreadFields{UID: "ana", UpdatedAt: at}
 	deleting := document.ThreadFields{UID: "ana", Deleting: at}
 	commit(t, st,
@@ -65,7 +66,7 @@ func TestFieldsReadBack(t *testing.T) {
 		store.Create(document.RunPath("aside"), aside.Map("aside"), nil),
 		store.Create(document.ApprovalPath("r-1"), approval.Map(), nil),
 		store.Create(document.AuditPath("r", 1), entry.Map(), nil),
-		store.Create(document.AuditHeadPath("user-1"), document.AuditHeadFields(at), nil),
+		store.Create(document.AuditHeadPath("user-1"), document.AuditHeadFields(at, at), nil),
 		store.Create(document.ThreadPath("t"), shown.Map("t"), nil),
 		store.Create(document.ThreadPath("gone"), deleting.Map("gone"), nil),
 		store.Create("oauth_states/c", document.ConsentFields(at), nil),
@@ -78,6 +79,8 @@ func TestFieldsReadBack(t *testing.T) {
 		{document.DueRuns(document.Shard("r")+1, at, 9), nil},
 		{document.DueRuns(document.Shard("r"), at.Add(-time.Second), 9), nil},
 		{document.AllRuns(9), []string{"runs/aside", "runs/ended", "runs/r"}},
+		{document.UnusedThreads(document.Shard("t"), at, 9), []string{"threads/t"}},
+		{document.UnusedThreads(document.Shard("gone"), at, 9), nil},
 		{document.AllThreads(9), []string{"threads/gone", "threads/t"}},
 		{document.Deletions(document.Shard("gone"), at, 9), []string{"threads/gone"}},
 		{document.UnendedRunsOfThread("ana", "t", 9), []string{"runs/r", "runs/aside"}},

@@ -152,23 +152,42 @@ type AuditFields struct {
 	RunID string // or the id of a user's own chain
 	Seq   int64
 	At    time.Time
+
+	ExpireAt time.Time // when it may be deleted; zero: never
 }
 
 // Map returns the fields as a store keeps them.
 func (f AuditFields) Map() map[string]any {
-	return map[string]any{fieldUID: f.UID, fieldRunID: f.RunID, fieldSeq: f.Seq, fieldAt: f.At}
+	m := map[string]any{fieldUID: f.UID, fieldRunID: f.RunID, fieldSeq: f.Seq, fieldAt: f.At}
+	if !f.ExpireAt.IsZero() {
+		m[fieldExpireAt] = f.ExpireAt
+	}
+	return m
 }
 
 // AuditFieldsOf returns the fields of an audit entry's document. A field that is absent or of another type is zero.
 func AuditFieldsOf(d store.Doc) AuditFields {
 	return AuditFields{
 		UID: field[string](d, fieldUID), RunID: field[string](d, fieldRunID), Seq: field[int64](d, fieldSeq),
-		At: field[time.Time](d, fieldAt),
+		At: field[time.Time](d, fieldAt), ExpireAt: field[time.Time](d, fieldExpireAt),
 	}
 }
 
-// AuditHeadFields returns the fields of the end of a chain that was last moved at the time.
-func AuditHeadFields(at time.Time) map[string]any { return map[string]any{fieldAt: at} }
+// AuditHeadFields returns the fields of the end of a chain that was last moved at a time, and may be deleted at
+// another; zero: never.
+func AuditHeadFields(at, expires time.Time) map[string]any {
+	m := map[string]any{fieldAt: at}
+	if !expires.IsZero() {
+		m[fieldExpireAt] = expires
+	}
+	return m
+}
+
+// Expired reports whether an audit entry's or a head's document may be deleted at the time.
+func Expired(d store.Doc, now time.Time) bool {
+	at := field[time.Time](d, fieldExpireAt)
+	return !at.IsZero() && !at.After(now)
+}
 
 // ConsentFields returns the fields of a consent that ends at the time. Firestore's TTL policy goes by expireAt, within
 // a day; the sweep goes by due, within a minute and on every store.

@@ -62,6 +62,13 @@ func Deletions(shard int64, by time.Time, limit int) store.Query {
 		OrderBy: fieldDeleting, Limit: limit}
 }
 
+// UnusedThreads returns the query of the threads of a shard that were last used by a time, the longest unused first.
+// Those that are being deleted are not among them.
+func UnusedThreads(shard int64, by time.Time, limit int) store.Query {
+	return store.Query{Collection: Threads, Where: []store.Filter{inShard(shard), until(fieldUpdatedAt, by)},
+		OrderBy: fieldUpdatedAt, Limit: limit}
+}
+
 // DeletionsOf returns the query of the user's threads that are being deleted.
 func DeletionsOf(uid string, limit int) store.Query {
 	return store.Query{Collection: Threads, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldDeleting,

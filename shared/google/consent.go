@@ -185,7 +185,8 @@ func (a *Accounts) replace(ctx context.Context, l link, refresh string) (err err
 		if l.renews(before) {
 			l.Account = before.place().ID
 		}
-		entry, err := audit.Append(ctx, a.store, audit.Entry{UID: l.UID, At: l.LinkedAt, Kind: audit.Linked, Ref: l.ID})
+		entry, err := audit.Append(ctx, a.store, audit.Entry{UID: l.UID, At: l.LinkedAt, Kind: audit.Linked, Ref: l.ID,
+			KeepDays: a.cfg.AuditDays})
 		if err != nil {
 			return storeDown(err)
 		}

@@ -52,6 +52,7 @@ type Config struct {
 	// Scopes are those that the tools need. No other can be requested.
 	Scopes []string
 
+	AuditDays  int              // for how many days the record of a link is kept; 0: for good
 	HTTPClient *http.Client     // its transport and timeout are used; nil means the default transport and 60 s
 	Now        func() time.Time // nil means time.Now
 	Rand       io.Reader        // nil means crypto/rand

@@ -39,6 +39,7 @@ type Env struct {
 	// Sweeper takes what a sweep has no time for. Without one the sweep goes on by itself, as far as its time reaches.
 	Sweeper queue.Sweeper
 
+	AuditDays   int           // for how many days the audit of a run is kept; 0: for good
 	UserLimits  run.Limits    // what a user may use, whichever agents they ask
 	LeaseMargin time.Duration // a lease outlives the step that it covers by this; 0: 15 seconds
 	LeasePeriod time.Duration // a longer step is covered by leases of this length, one after the other; 0: a minute

@@ -333,6 +333,7 @@ func (tx *Tx) writeUser() error {
 
 func (tx *Tx) writeAudit() error {
 	for _, e := range tx.audits {
+		e.KeepDays = tx.Ex.AuditDays
 		sealed, head := audit.Seal(tx.Run.Audit, e)
 		tx.Run.Audit = head
 		if err := tx.put(document.AuditPath(sealed.RunID, sealed.Seq), sealed.Fields(), sealed); err != nil {

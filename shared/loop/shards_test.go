@@ -18,6 +18,8 @@ import (
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -214,33 +216,33 @@ const (
 	resumeTakes  = 250 * time.Millisecond // an expired approval: a read, two commits, and the end of its run
 )
 
-// overdue is a store of runs that are all due, of which only what the sweep asks for is simulated.
+// overdue are runs that are all due.
 type overdue struct {
-	store.Store
 	mu     sync.Mutex
 	shards [document.Shards][]string // ids in their order
 	left   map[string]bool
 }
 
-func (o *overdue) Query(_ context.Context, q store.Query) (docs []store.Doc, err error) {
+// query answers the queries of a sweep in place of the store.
+func (o *overdue) query(_ context.Context, c *faulty.Call, _ faulty.Next) error {
 	time.Sleep(queryTakes)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all := o.shards[q.Where[0].Value.(int64)]
-	if q.After != nil {
-		n, _ := slices.BinarySearch(all, q.After.ID)
+	all := o.shards[c.Query.Where[0].Value.(int64)]
+	if after := c.Query.After; after != nil {
+		n, _ := slices.BinarySearch(all, after.ID)
 		all = all[n+1:]
 	}
 	for _, id := range all {
 		if o.left[id] {
-			docs = append(docs, store.Doc{Path: document.RunPath(id), Data: []byte(`{}`),
+			c.Docs = append(c.Docs, store.Doc{Path: document.RunPath(id), Data: []byte(`{}`),
 				Fields: document.RunFields{Due: time.Unix(0, 0)}.Map(id)})
 		}
-		if len(docs) == q.Limit {
+		if len(c.Docs) == c.Query.Limit {
 			break
 		}
 	}
-	return docs, nil
+	return nil
 }
 
 // ended takes a run out, once it was resumed.
@@ -303,12 +305,13 @@ func TestAHundredThousandExpire(t *testing.T) {
 				o.shards[document.Shard(id)] = append(o.shards[document.Shard(id)], id)
 			}
 			resumes := make(instances, 20*10)
-			l := loop.New(journal.Env{Store: o, Now: time.Now, Queue: queueFunc(
-				func(_ context.Context, m queue.Message) error {
-					time.Sleep(publishTakes)
-					resumes.handle(func() { time.Sleep(resumeTakes); o.ended(m.RunID) })
-					return nil
-				})})
+			l := loop.New(journal.Env{Store: faulty.Wrap(memory.New(time.Now), o.query), Now: time.Now,
+				Queue: queueFunc(
+					func(_ context.Context, m queue.Message) error {
+						time.Sleep(publishTakes)
+						resumes.handle(func() { time.Sleep(resumeTakes); o.ended(m.RunID) })
+						return nil
+					})})
 			if handsOn {
 				l.Sweeper = &sweepers{make(instances, 16*4), l, t}
 			}

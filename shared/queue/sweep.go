@@ -16,6 +16,7 @@ import (
 type Shard struct {
 	Number int64     `json:"shard"`           // 0 to document.Shards-1
 	After  *Position `json:"after,omitempty"` // the last run that was found; nil: the shard's beginning
+	Unused bool      `json:"unused,omitzero"` // the shard's conversations that nobody has used for long, not its runs
 }
 
 // Position is a run's place in its shard.

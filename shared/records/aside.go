@@ -54,7 +54,7 @@ func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, 
 	if err != nil {
 		return left, err
 	}
-	if underWay(entries) {
+	if underWay(entries) || r.beginsLater(entries, d) {
 		return left, fault.New(fault.Policy, fault.CodeBusy,
 			"A run of this conversation stopped while it was doing something, and it isn't on record yet whether "+
 				"that was done. The operator of this service has to look at it first.")
@@ -99,6 +99,15 @@ func underWay(entries []audit.Entry) bool {
 		}
 	}
 	return len(open) > 0
+}
+
+// beginsLater reports whether the chain's beginning has expired, which may have been about an effect that is under way.
+func (r *Records) beginsLater(entries []audit.Entry, d store.Doc) bool {
+	if len(entries) > 0 {
+		return entries[0].Seq > 1 && !entries[0].PrevExpires.IsZero()
+	}
+	created := document.RunFieldsOf(d).CreatedAt
+	return r.AuditDays > 0 && created.AddDate(0, 0, r.AuditDays).Before(r.now())
 }
 
 // approvalsOf finds a run's approvals, which are numbered from 1; open has, for each open one, the agent that it counts

@@ -192,7 +192,7 @@ func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 				return err
 			}
 			writes = append(writes, store.Create(document.AuditHeadPath(document.ID(d)),
-				document.AuditHeadFields(r.now()), head))
+				document.AuditHeadFields(r.now(), left.chain.Expires), head))
 		}
 		_, err = r.Store.Commit(ctx, append(append(writes, left.user...), store.Delete(d.Path, d.Version))...)
 		if !errors.Is(err, store.ErrConflict) || try == maxRaces {

@@ -98,7 +98,7 @@ func converseAtLength(t testing.TB, w *recorder, n int) {
 		add(document.ChunkPath(document.ThreadPath(long), "messages", int64(i)), nil, []run.Message{message(i)})
 	}
 	th.Log.Tail, th.Log.Count = []run.Message{message(n + 1)}, int64(n+1)
-	add(document.ThreadPath(long), map[string]any{"uid": "ana", "updatedAt": began}, th)
+	add(document.ThreadPath(long), document.ThreadFields{UID: "ana", UpdatedAt: began}.Map(long), th)
 	for i := 1; i <= 2; i++ {
 		r := run.Run{ID: fmt.Sprintf("run-00000000000%d", i), UID: "ana", ThreadID: long, CreatedAt: began,
 			Approvals: i - 1}

@@ -24,6 +24,9 @@ type Records struct {
 	Store  store.Store
 	Now    func() time.Time
 	Random io.Reader // for nonces; nil means crypto/rand
+
+	Retention time.Duration // how long a conversation is kept after it was last used; 0: for good
+	AuditDays int           // for how many days audit entries are kept; 0: for good
 }
 
 // Pending returns the user's open approvals and reviews, newest first. An approval past its time is not included, even

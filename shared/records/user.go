@@ -105,7 +105,7 @@ func userWrite(uid string, doc store.Doc, u run.User) (store.Write, error) {
 
 // record commits writes together with the entry in their user's own chain that says what they are.
 func (r *Records) record(ctx context.Context, e audit.Entry, writes ...store.Write) error {
-	e.At = r.now()
+	e.At, e.KeepDays = r.now(), r.AuditDays
 	entry, err := audit.Append(ctx, r.Store, e)
 	if err != nil {
 		return err

@@ -148,7 +148,8 @@ var Indexes = []Index{
 	{Collection: "runs", Equal: []string{"uid", "threadId"}, OrderBy: "due"}, // a thread's runs that have not ended
 	{Collection: "approvals", Equal: []string{"uid", "status"}, OrderBy: "requestedAt", Desc: true},
 	{Collection: "threads", Equal: []string{"uid"}, OrderBy: "updatedAt", Desc: true},
-	{Collection: "threads", Equal: []string{"dueShard"}, OrderBy: "deleting"}, // deletions that have begun
+	{Collection: "threads", Equal: []string{"dueShard"}, OrderBy: "deleting"},  // deletions that have begun
+	{Collection: "threads", Equal: []string{"dueShard"}, OrderBy: "updatedAt"}, // that nobody has used for long
 	{Collection: "threads", OrderBy: ByName},
 	{Collection: "threads", Equal: []string{"uid"}, OrderBy: "deleting"},
 	{Collection: "audit", Equal: []string{"uid"}, OrderBy: "at", Desc: true},

@@ -40,7 +40,8 @@ func open(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set
 	}
 	return google.New(google.Config{ClientID: cfg.OAuthClientID, ClientSecret: cfg.OAuthClientSecret.Reveal(),
 		AuthURL: cfg.OAuthAuthURL, TokenURL: cfg.OAuthTokenURL,
-		RedirectURL: cfg.PublicURL + "/api/agent/connections/google/callback", Scopes: scopes, Now: now}, st, key)
+		RedirectURL: cfg.PublicURL + "/api/agent/connections/google/callback", Scopes: scopes, Now: now,
+		AuditDays: cfg.AuditDays}, st, key)
 }
 
 func tokenKey(ctx context.Context, cfg config.Config) (tink.AEADWithContext, error) {

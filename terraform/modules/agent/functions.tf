@@ -46,7 +46,12 @@ locals {
     GOOGLE_OAUTH_CLIENT_ID = var.oauth_client_id
     TOKEN_KMS_KEY          = google_kms_crypto_key.tokens.id
   }
-  settings = merge(var.settings, { SIDE_EFFECTS = var.side_effects })
+  settings = merge(
+    var.settings,
+    { SIDE_EFFECTS = var.side_effects },
+    var.retention.days > 0 ? { RETENTION = tostring(var.retention.days) } : {},
+    var.retention.audit_days > 0 ? { AUDIT_RETENTION = tostring(var.retention.audit_days) } : {},
+  )
   own = {
     for name, f in local.functions : name => {
       FUNCTION_TIMEOUT     = "${f.timeoutSeconds}s"

@@ -185,6 +185,16 @@ variable "side_effects" {
   }
 }
 
+variable "retention" {
+  type        = object({ days = optional(number, 0), audit_days = optional(number, 0) })
+  default     = {}
+  description = "For how many days a conversation is kept after it was last used, and an entry of the audit; 0: for good."
+  validation {
+    condition     = var.retention.days >= 0 && floor(var.retention.days) == var.retention.days && floor(var.retention.audit_days) == var.retention.audit_days && (var.retention.audit_days == 0 || var.retention.days > 0 && var.retention.audit_days > var.retention.days)
+    error_message = "retention has whole days, and more of them for the audit than for what it is about."
+  }
+}
+
 variable "settings" {
   type        = map(string)
   default     = {}

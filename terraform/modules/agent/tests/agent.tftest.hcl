@@ -130,7 +130,7 @@ run "prod" {
     error_message = "The database has a name, goes back to any point in a week, and is not deleted."
   }
   assert {
-    condition     = length(google_firestore_index.this) == length(local.firestore.indexes) && [for k, f in google_firestore_field.this : k if length(f.ttl_config) > 0] == ["oauth_states-expireAt"]
+    condition     = length(google_firestore_index.this) == length(local.firestore.indexes) && [for k, f in google_firestore_field.this : k if length(f.ttl_config) > 0] == ["audit-expireAt", "audit_heads-expireAt", "oauth_states-expireAt"]
     error_message = "Every index and every expiry of infra/firestore-indexes.json is made."
   }
   assert {
@@ -261,10 +261,15 @@ run "one_archive_changed" {
 run "an_hour_of_caution" {
   variables {
     side_effects = "ask"
+    retention    = { days = 90, audit_days = 400 }
     audit_log    = { retention_days = 3650, locked = true }
   }
   assert {
     condition     = google_logging_project_bucket_config.audit.locked && google_logging_project_bucket_config.audit.retention_days == 3650
     error_message = "The audit's log can be locked, for ten years."
+  }
+  assert {
+    condition     = local.settings.RETENTION == "90" && local.settings.AUDIT_RETENTION == "400"
+    error_message = "Every function knows how long what it stores is kept."
   }
 }

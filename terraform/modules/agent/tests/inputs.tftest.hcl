@@ -177,6 +177,14 @@ run "an_unknown_kill_switch_is_refused" {
   expect_failures = [var.side_effects]
 }
 
+run "an_audit_that_is_gone_before_what_it_is_about_is_refused" {
+  command = plan
+  variables {
+    retention = { days = 90, audit_days = 90 }
+  }
+  expect_failures = [var.retention]
+}
+
 run "a_secret_among_the_settings_is_refused" {
   command = plan
   variables {
