@@ -288,11 +288,11 @@ func call(t *testing.T, method, url string) (int, []byte) {
 // TestAFunctionLinksOnlyItsClients looks for the client libraries among everything that each function is built from.
 func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 	clients := map[string]string{"cloud.google.com/go/pubsub/v2/apiv1": "pubsub", "google.golang.org/genai": "gemini",
-		"google.golang.org/api/gmail/v1":                              "tools",
-		"github.com/tink-crypto/tink-go-gcpkms/v2/integration/gcpkms": "accounts",
-		"modernc.org/sqlite":                                          "embedded store",
-		"github.com/countersign-run/countersign/shared/action":        "actions",
-		"github.com/countersign-run/countersign/shared/agents/files":  "agents"}
+		"google.golang.org/api/gmail/v1":                             "tools",
+		"cloud.google.com/go/kms/apiv1":                              "accounts",
+		"modernc.org/sqlite":                                         "embedded store",
+		"github.com/countersign-run/countersign/shared/action":       "actions",
+		"github.com/countersign-run/countersign/shared/agents/files": "agents"}
 	acting := "accounts actions agents gemini pubsub tools"
 	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "agents pubsub",
 		"approvals-resolve": "actions agents pubsub tools", "runs": "actions agents pubsub tools",

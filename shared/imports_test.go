@@ -85,6 +85,7 @@ var may = map[string]string{
 var cloud = map[string]string{
 	"cloud.google.com/go/firestore":                         "shared/store/firestore",
 	"cloud.google.com/go/pubsub":                            "shared/queue/pubsub",
+	"cloud.google.com/go/kms":                               "shared/google/tokenkey",
 	"google.golang.org/genai":                               "shared/model/gemini",
 	"modernc.org/sqlite":                                    "shared/store/embedded",
 	"google.golang.org/api/gmail":                           "shared/tools/gmail",

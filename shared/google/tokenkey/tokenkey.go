@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/tink-crypto/tink-go-gcpkms/v2/integration/gcpkms"
+	kms "cloud.google.com/go/kms/apiv1"
 	"github.com/tink-crypto/tink-go/v2/aead"
 	"github.com/tink-crypto/tink-go/v2/insecurecleartextkeyset"
 	"github.com/tink-crypto/tink-go/v2/keyset"
@@ -60,16 +60,15 @@ func Parse(text string) (tink.AEADWithContext, error) {
 // KMS returns a cipher that encrypts with a new AES-256-GCM key each time, which the Cloud KMS key encrypts in turn.
 // The key is named as projects/P/locations/L/keyRings/R/cryptoKeys/K, with or without the prefix gcp-kms://.
 func KMS(ctx context.Context, key string, opts ...option.ClientOption) (tink.AEADWithContext, error) {
-	const scheme = "gcp-kms://"
-	name := strings.TrimPrefix(key, scheme)
+	name := strings.TrimPrefix(key, "gcp-kms://")
 	if parts := strings.Split(name, "/"); len(parts) != 8 || parts[0] != "projects" || parts[6] != "cryptoKeys" {
 		return nil, fmt.Errorf("tokenkey: %q is not projects/P/locations/L/keyRings/R/cryptoKeys/K", key)
 	}
-	remote, err := gcpkms.GetAEADWithContext(ctx, scheme+name, gcpkms.WithGoogleAPIClientOptions(opts...))
+	client, err := kms.NewKeyManagementClient(ctx, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("tokenkey: Cloud KMS: %w", err)
 	}
-	return aead.NewKMSEnvelopeAEADWithContext(aead.AES256GCMKeyTemplate(), remote)
+	return aead.NewKMSEnvelopeAEADWithContext(aead.AES256GCMKeyTemplate(), kmsKey{client, name})
 }
 
 // local is a key in memory, which needs no context.

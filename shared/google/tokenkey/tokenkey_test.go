@@ -112,6 +112,8 @@ type keyService struct {
 	kmspb.UnimplementedKeyManagementServiceServer
 	key  tink.AEADWithContext
 	hang atomic.Bool
+	// alter changes an answer on its way; nil changes none
+	alter func(*kmspb.EncryptResponse, *kmspb.DecryptResponse)
 }
 
 func crc(b []byte) *wrapperspb.Int64Value {
@@ -123,10 +125,14 @@ func (s *keyService) Encrypt(ctx context.Context, r *kmspb.EncryptRequest) (*kms
 		return nil, status.Error(codes.NotFound, "no such key")
 	}
 	sealed, err := s.key.EncryptWithContext(ctx, r.Plaintext, r.AdditionalAuthenticatedData)
-	return &kmspb.EncryptResponse{
-		Name: r.Name + "/cryptoKeyVersions/1", Ciphertext: sealed, CiphertextCrc32C: crc(sealed),
-		VerifiedPlaintextCrc32C: true, VerifiedAdditionalAuthenticatedDataCrc32C: true,
-	}, err
+	res := &kmspb.EncryptResponse{Name: r.Name + "/cryptoKeyVersions/1", Ciphertext: sealed,
+		CiphertextCrc32C:                          crc(sealed),
+		VerifiedPlaintextCrc32C:                   r.PlaintextCrc32C.GetValue() == crc(r.Plaintext).Value,
+		VerifiedAdditionalAuthenticatedDataCrc32C: r.AdditionalAuthenticatedDataCrc32C != nil}
+	if s.alter != nil {
+		s.alter(res, &kmspb.DecryptResponse{})
+	}
+	return res, err
 }
 
 func (s *keyService) Decrypt(ctx context.Context, r *kmspb.DecryptRequest) (*kmspb.DecryptResponse, error) {
@@ -138,7 +144,11 @@ func (s *keyService) Decrypt(ctx context.Context, r *kmspb.DecryptRequest) (*kms
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, "decryption failed")
 	}
-	return &kmspb.DecryptResponse{Plaintext: plain, PlaintextCrc32C: crc(plain)}, nil
+	res := &kmspb.DecryptResponse{Plaintext: plain, PlaintextCrc32C: crc(plain)}
+	if s.alter != nil {
+		s.alter(&kmspb.EncryptResponse{}, res)
+	}
+	return res, nil
 }
 
 func TestCloudKMS(t *testing.T) {
@@ -185,10 +195,49 @@ func TestCloudKMS(t *testing.T) {
 		cancel()
 		service.hang.Store(false)
 	}
+	damaged(t, service, here)
 	for _, bad := range []string{"", "projects/p", "gcp-kms://", "aws-kms://arn:aws:kms:x",
 		strings.Replace(kmsKey, "cryptoKeys", "keys", 1)} {
 		if _, err := tokenkey.KMS(t.Context(), bad, here); err == nil {
 			t.Errorf("%q is accepted as a key's name", bad)
+		}
+	}
+}
+
+// damaged alters what Cloud KMS says: it must not be taken.
+func damaged(t *testing.T, service *keyService, here option.ClientOption) {
+	c, err := tokenkey.KMS(t.Context(), kmsKey, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := c.EncryptWithContext(t.Context(), []byte("secret"), []byte("u1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { service.alter = nil }()
+	for what, alter := range map[string]func(*kmspb.EncryptResponse, *kmspb.DecryptResponse){
+		"the ciphertext": func(e *kmspb.EncryptResponse, d *kmspb.DecryptResponse) {
+			e.Ciphertext, d.Plaintext = append(e.Ciphertext, 0), append(d.Plaintext, 0)
+		},
+		"no checksum": func(e *kmspb.EncryptResponse, d *kmspb.DecryptResponse) {
+			e.CiphertextCrc32C, d.PlaintextCrc32C = nil, nil
+		},
+		"another plaintext was received": func(e *kmspb.EncryptResponse, d *kmspb.DecryptResponse) {
+			e.VerifiedPlaintextCrc32C, d.PlaintextCrc32C = false, crc(nil)
+		},
+		"other associated data was received": func(e *kmspb.EncryptResponse, d *kmspb.DecryptResponse) {
+			e.VerifiedAdditionalAuthenticatedDataCrc32C, d.Plaintext = false, nil
+		},
+		"another key": func(e *kmspb.EncryptResponse, d *kmspb.DecryptResponse) {
+			e.Name, d.PlaintextCrc32C = "projects/x", crc([]byte("x"))
+		},
+	} {
+		service.alter = alter
+		if _, err := c.EncryptWithContext(t.Context(), []byte("secret"), []byte("u1")); err == nil {
+			t.Errorf("%s: it is taken for encrypted", what)
+		}
+		if got, err := c.DecryptWithContext(t.Context(), sealed, []byte("u1")); err == nil {
+			t.Errorf("%s: it is taken for %q", what, got)
 		}
 	}
 }

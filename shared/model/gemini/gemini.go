@@ -141,10 +141,13 @@ func (m *Model) attempt(ctx context.Context, req model.Request, delta func(strin
 	ex := &exchange{contents: req.Contents, system: req.System, whole: delta == nil}
 	out := &answer{stream: delta != nil}
 	err := m.ask(withExchange(limited, ex), ex, req, out, delta)
+	if err == nil {
+		err = out.read(ex.body.Bytes())
+	}
 	if err != nil {
 		return nil, m.explain(ctx, ex, err, out.shown)
 	}
-	reply, fail := out.reply(ex.body.Bytes(), req)
+	reply, fail := out.reply(req)
 	if fail != nil {
 		return nil, &failure{fault: fail}
 	}

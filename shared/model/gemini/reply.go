@@ -47,12 +47,9 @@ func (a *answer) show(res *genai.GenerateContentResponse, delta func(string)) {
 	}
 }
 
-// reply reads the body and validates the answer: an unusable one is an error, one that the model can mend is a
+// reply validates the answer, once it was read: an unusable one is an error, one that the model can mend is a
 // correction.
-func (a *answer) reply(body []byte, req model.Request) (*model.Reply, *fault.Error) {
-	if err := a.read(body); err != nil {
-		return nil, unreadable()
-	}
+func (a *answer) reply(req model.Request) (*model.Reply, *fault.Error) {
 	if err := a.stopped(); err != nil {
 		return nil, err
 	}
@@ -167,10 +164,11 @@ type response struct {
 		Thoughts int `json:"thoughtsTokenCount"`
 		Total    int `json:"totalTokenCount"`
 	} `json:"usageMetadata"`
-	Version string `json:"modelVersion"`
+	Version string  `json:"modelVersion"`
+	Error   *status `json:"error"`
 }
 
-// read reads the response, or all chunks of a stream.
+// read reads the response, or all chunks of a stream. An error of the service's in it is a genai.APIError.
 func (a *answer) read(body []byte) error {
 	chunks := [][]byte{body}
 	if a.stream {
@@ -183,6 +181,9 @@ func (a *answer) read(body []byte) error {
 			if err := jsonv2.Unmarshal(chunk, &res); err != nil {
 				return err
 			}
+		}
+		if e := res.Error; e != nil {
+			return genai.APIError{Code: e.Code, Status: e.Status, Details: e.Details}
 		}
 		if err := a.add(res, &text); err != nil {
 			return err

@@ -34,7 +34,7 @@ func (s *settings) of(req model.Request, ex *exchange) (cfg *genai.GenerateConte
 	key := keyOf(req)
 	if known, ok := s.encoded.Get(key); ok {
 		ex.settings = known
-		return &genai.GenerateContentConfig{AutomaticContinuation: genai.Ptr(false)}, func() {}
+		return nil, func() {}
 	}
 	return config(req), func() {
 		if ex.settings != nil && len(ex.settings) <= maxSettings {
@@ -71,9 +71,8 @@ func withSize[T string | json.RawMessage](b []byte, text T) []byte {
 // defaults.
 func config(req model.Request) *genai.GenerateContentConfig {
 	c := &genai.GenerateContentConfig{
-		Temperature:           req.Settings.Temperature,
-		MaxOutputTokens:       req.Settings.MaxOutputTokens,
-		AutomaticContinuation: genai.Ptr(false),
+		Temperature:     req.Settings.Temperature,
+		MaxOutputTokens: req.Settings.MaxOutputTokens,
 	}
 	if len(req.Tools) > 0 {
 		group := &genai.Tool{}
