@@ -3,8 +3,12 @@ package embedded
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -58,17 +62,27 @@ func value(key string) (any, error) {
 	return nil, fmt.Errorf("embedded store: a field of unknown type %q in the file", key[0])
 }
 
+// encodeFields returns the fields in the order of their names, so that the same fields are the same text. It is called
+// for each document that is written, and does without the reflection of json.Marshal.
 func encodeFields(fields map[string]any) (string, error) {
-	keys := make(map[string]string, len(fields))
-	for name, v := range fields {
-		k, err := key(v)
+	text := append(make([]byte, 0, 256), '{')
+	for i, name := range slices.Sorted(maps.Keys(fields)) {
+		k, err := key(fields[name])
 		if err != nil {
 			return "", err
 		}
-		keys[name] = k
+		if i > 0 {
+			text = append(text, ',')
+		}
+		for _, part := range []string{name, k} {
+			if text, err = jsontext.AppendQuote(text, part); err != nil {
+				return "", err
+			}
+			text = append(text, ':')
+		}
+		text = text[:len(text)-1]
 	}
-	text, err := json.Marshal(keys)
-	return string(text), err
+	return string(append(text, '}')), nil
 }
 
 func decodeFields(text string) (map[string]any, error) {

@@ -25,7 +25,11 @@ func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embedded store: get: %w", err)
 	}
-	found, readTime, err := s.read(ctx, s.get, string(wanted))
+	if err := ctx.Err(); err != nil {
+		return nil, wrap(ctx, "get", err)
+	}
+	// Nobody waits for it: it takes less time than the goroutines would that could end it.
+	found, readTime, err := s.read(context.WithoutCancel(ctx), s.get, string(wanted))
 	if err != nil {
 		return nil, wrap(ctx, "get", err)
 	}
@@ -73,7 +77,7 @@ WHERE collection = '%[1]s' AND path > ? AND path < '%[1]s0' ORDER BY path LIMIT 
 	return fmt.Sprintf(`SELECT (SELECT last FROM clock), path, version, fields, data
 FROM documents INDEXED BY %[1]s
 WHERE collection = '%[2]s'%[3]s AND %[4]s >= ? AND %[4]s <= ? AND (%[4]s, id) %[5]s (?, ?)
-ORDER BY %[4]s %[6]s, id %[6]s LIMIT ?`, indexName(x), x.Collection, equal.String(), order, compare, direction)
+ORDER BY %[4]s %[6]s, id %[6]s LIMIT ?`, indexName(served(x)), x.Collection, equal.String(), order, compare, direction)
 }
 
 // Query implements [store.Store] with one statement that reads one index.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/store"
@@ -55,6 +56,7 @@ func migrateIn(ctx context.Context, tx *sql.Tx) error {
 	}
 	text, known := schema, map[string]bool{}
 	for _, x := range store.Indexes {
+		x = served(x)
 		if known[indexName(x)] = true; x.OrderBy != store.ByName { // the key of the table is in that order
 			text += indexSQL(x)
 		}
@@ -88,6 +90,18 @@ func indexesIn(ctx context.Context, tx *sql.Tx) (names []string, err error) {
 		names = append(names, name)
 	}
 	return names, rows.Err()
+}
+
+// served returns the entry whose index answers x too: the one without the owner, where a field is left that belongs to
+// one owner alone, such as a run's id. An index less is written with each document.
+func served(x store.Index) store.Index {
+	for _, y := range store.Indexes {
+		if len(y.Equal) > 0 && y.Collection == x.Collection && y.OrderBy == x.OrderBy &&
+			slices.Equal(x.Equal, append([]string{"uid"}, y.Equal...)) {
+			return y
+		}
+	}
+	return x
 }
 
 // indexName returns one name for both directions, because SQLite reads an index either way.
