@@ -22,6 +22,7 @@ type block struct {
 	P50        float64 `json:"p50ms"`
 	P99        float64 `json:"p99ms"`
 	CPU        float64 `json:"cpuMsPerUnit"`
+	Beside     float64 `json:"besideMsPerUnit"` // CPU time of the model and the users
 	Polls      float64 `json:"pollsPerUnit"`
 	Refused    int     `json:"refused,omitempty"`
 }
@@ -43,7 +44,7 @@ func (s *server) do(ctx context.Context, w work, clients int, length time.Durati
 	var all []time.Duration
 	var errs []error
 	var group sync.WaitGroup
-	spent, began := s.cpu(), time.Now()
+	spent, beside, began := s.cpu(), cpu(os.Getpid()), time.Now()
 	for _, c := range users {
 		group.Go(func() {
 			took, refusals, err := c.repeat(ctx, w, began.Add(length))
@@ -63,6 +64,7 @@ func (s *server) do(ctx context.Context, w work, clients int, length time.Durati
 	slices.Sort(all)
 	seconds, n := time.Since(began).Seconds(), float64(len(all))
 	b.Units, b.PerSecond, b.CPU, b.Polls = len(all), n/seconds, 1000*(s.cpu()-spent)/n, b.Polls/n
+	b.Beside = 1000 * (cpu(os.Getpid()) - beside) / n
 	b.P50, b.P99 = quantile(all, 0.5), quantile(all, 0.99)
 	return b, nil
 }

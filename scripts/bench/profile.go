@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -40,7 +41,7 @@ func (b *bench) profiles(ctx context.Context) error {
 		return fmt.Errorf("%w; its output: %s", err, s.output())
 	}
 	for _, w := range works {
-		for _, clients := range []int{1, 16} {
+		for _, clients := range []int{1, 16, 64} {
 			if err := b.profileOf(ctx, s, w, clients, addr); err != nil {
 				return err
 			}
@@ -80,7 +81,12 @@ func (b *bench) profileOf(ctx context.Context, s *server, w work, clients int, a
 	seconds := max(3, int(b.length.Seconds()))
 	name := filepath.Join(b.dir, "profiled", fmt.Sprintf("%s-%d.pprof", w, clients))
 	taken := make(chan error, 1)
-	go func() { taken <- save(ctx, "http://"+addr+"/debug/pprof/profile?seconds="+strconv.Itoa(seconds), name) }()
+	go func() {
+		profiles := "http://" + addr + "/debug/pprof/"
+		time.Sleep(time.Second)
+		err := save(ctx, profiles+"goroutine?debug=1", strings.TrimSuffix(name, ".pprof")+"-waits.txt")
+		taken <- errors.Join(err, save(ctx, profiles+"profile?seconds="+strconv.Itoa(seconds-1), name))
+	}()
 	bl, err := s.do(ctx, w, clients, time.Duration(seconds)*time.Second)
 	if takenErr := <-taken; err == nil {
 		err = takenErr
@@ -92,8 +98,8 @@ func (b *bench) profileOf(ctx context.Context, s *server, w work, clients int, a
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\n%s, %d clients: %.0f/s, p50 %.2f ms, %.2f ms of CPU and %.1f polls each (%s)\n", w, clients,
-		bl.PerSecond, bl.P50, bl.CPU, bl.Polls, name)
+	fmt.Printf("\n%s, %d clients: %.0f/s, p50 %.2f ms, %.2f ms of CPU and %.1f polls each, and %.2f ms of the model's "+
+		"and the users' CPU (%s)\n", w, clients, bl.PerSecond, bl.P50, bl.CPU, bl.Polls, bl.Beside, name)
 	for _, c := range shares {
 		fmt.Printf("  %5.1f %%  %s\n", c.share, c.what)
 	}

@@ -3,7 +3,10 @@ package embedded
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -168,4 +171,31 @@ func TestOnePanics(t *testing.T) {
 		}
 		f.check(t, []string{"a", "b"}, []string{"b"})
 	})
+}
+
+// On one core whoever is ready to commit shares the transaction of who comes first, even if that one never has to wait.
+func TestTogetherOnOneCore(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	f := &file{}
+	at := func(ctx context.Context, take func() []*member) error {
+		var paths []string
+		for _, m := range take() {
+			paths = append(paths, m.writes[0].path)
+		}
+		f.transactions = append(f.transactions, paths)
+		return nil
+	}
+	var all sync.WaitGroup
+	for i := range 30 {
+		all.Go(func() {
+			c := &commit{writes: []write{{op: store.OpCreate, path: strconv.Itoa(i)}}, size: 1}
+			if err := f.group.join(t.Context(), c, at); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if len(f.transactions) > 3 {
+		t.Errorf("%d transactions for 30 commits at once: %v", len(f.transactions), f.transactions)
+	}
 }
