@@ -28,6 +28,7 @@ const (
 
 // expireSoon sets the shortest approval time that can be configured, and less in a soak that is itself shorter.
 func expireSoon(g *env) {
+	inOneProcess(g)
 	g.settings["APPROVAL_TTL"] = "1m"
 	if g.For < time.Minute {
 		g.hurry = 2 * time.Second
