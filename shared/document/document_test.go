@@ -24,7 +24,7 @@ func queries() []store.Query {
 	return []store.Query{
 		document.DueRuns(7, at, 2), document.WaitingRuns(7, 2), document.AllRuns(2), document.AllThreads(2),
 		document.RunsOf("ana", 2),
-		document.RunsOfThread("ana", "t", 2), document.UnendedRunsOfThread("ana", "t", 2),
+		document.RunsOfThread("ana", "t", 2),
 		document.ApprovalsOf("ana", "open", 2), document.ThreadsOf("ana", 2), document.Deletions(7, at, 2),
 		document.UnusedThreads(7, at, 2),
 		document.DeletionsOf("ana", 2), document.AuditOf("ana", 2), document.AuditOfChain("r", 2),
@@ -83,7 +83,6 @@ func TestFieldsReadBack(t *testing.T) {
 		{document.UnusedThreads(document.Shard("gone"), at, 9), nil},
 		{document.AllThreads(9), []string{"threads/gone", "threads/t"}},
 		{document.Deletions(document.Shard("gone"), at, 9), []string{"threads/gone"}},
-		{document.UnendedRunsOfThread("ana", "t", 9), []string{"runs/r", "runs/aside"}},
 		{document.WaitingRuns(document.Shard("r"), 9), []string{"runs/r"}},
 		{document.WaitingRuns(document.Shard("aside"), 9), nil},
 		{document.RunsOfThread("ana", "t", 9), []string{"runs/r", "runs/ended", "runs/aside"}},

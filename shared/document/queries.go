@@ -36,13 +36,6 @@ func RunsOfThread(uid, threadID string, limit int) store.Query {
 		OrderBy: fieldCreatedAt, Desc: true, Limit: limit}
 }
 
-// UnendedRunsOfThread returns the query of the runs of the user's thread that have not ended, those that were put aside
-// last.
-func UnendedRunsOfThread(uid, threadID string, limit int) store.Query {
-	return store.Query{Collection: Runs, Where: []store.Filter{is(fieldUID, uid), is(fieldThreadID, threadID)},
-		OrderBy: fieldDue, Limit: limit}
-}
-
 // ApprovalsOf returns the query of the user's approvals that have the status, newest first.
 func ApprovalsOf(uid, status string, limit int) store.Query {
 	return store.Query{Collection: Approvals, Where: []store.Filter{is(fieldUID, uid), is(fieldStatus, status)},

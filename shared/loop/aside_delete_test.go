@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"context"
+	"maps"
 	"runtime"
 	"strings"
 	"testing"
@@ -157,6 +158,27 @@ func TestDeleteKeepsWhatIsUnsettled(t *testing.T) {
 		}
 		if gone, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil || !gone || len(w.effects) != 1 {
 			t.Errorf("%t %v, %d effects", gone, err, len(w.effects))
+		}
+	})
+}
+
+// TestDeleteKeepsWhatAnEarlierReleasePutAside deletes the conversation of a run that a release before put aside, which
+// left it without the field "due": it is refused while an effect has no outcome, and not hidden for ever.
+func TestDeleteKeepsWhatAnEarlierReleasePutAside(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
+		ctx, w := context.Background(), open(t)
+		v := w.midEffect()
+		w.setAside(v.RunID, `{"id":5}`)
+		d := w.document(v.RunID)
+		fields := maps.Clone(d.Fields)
+		delete(fields, "due")
+		delete(fields, "dueShard")
+		if _, err := w.store.Commit(ctx, store.Update(d.Path, d.Version, fields, d.Data)); err != nil {
+			t.Fatal(err)
+		}
+		gone, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID)
+		if !fault.Is(err, fault.Policy, fault.CodeBusy) || gone || w.listed() != 1 {
+			t.Errorf("%t %v, and %d conversations are listed", gone, err, w.listed())
 		}
 	})
 }

@@ -80,9 +80,13 @@ func (r *Records) markThread(ctx context.Context, uid, id string) error {
 	}
 }
 
-// atRest refuses a conversation with a run that may not be deleted.
+// atRest refuses a conversation with a run that may not be deleted. It looks at all runs, since one that a release
+// before put aside has no time by which it would be found.
 func (r *Records) atRest(ctx context.Context, uid, id string) error {
-	return r.eachPage(ctx, document.UnendedRunsOfThread(uid, id, runPage), func(d store.Doc) error {
+	return r.eachPage(ctx, document.RunsOfThread(uid, id, runPage), func(d store.Doc) error {
+		if ended(d) {
+			return nil
+		}
 		_, err := r.remains(ctx, d)
 		return err
 	})

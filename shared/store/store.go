@@ -144,8 +144,7 @@ var Indexes = []Index{
 	{Collection: "runs", Equal: []string{"dueShard"}, OrderBy: "due"},
 	{Collection: "runs", OrderBy: ByName}, // ops verify checks the chain of every run
 	{Collection: "runs", Equal: []string{"uid", "threadId"}, OrderBy: "createdAt", Desc: true},
-	{Collection: "runs", Equal: []string{"uid"}, OrderBy: "createdAt"},       // everything stored for one user
-	{Collection: "runs", Equal: []string{"uid", "threadId"}, OrderBy: "due"}, // a thread's runs that have not ended
+	{Collection: "runs", Equal: []string{"uid"}, OrderBy: "createdAt"}, // everything stored for one user
 	{Collection: "approvals", Equal: []string{"uid", "status"}, OrderBy: "requestedAt", Desc: true},
 	{Collection: "threads", Equal: []string{"uid"}, OrderBy: "updatedAt", Desc: true},
 	{Collection: "threads", Equal: []string{"dueShard"}, OrderBy: "deleting"},  // deletions that have begun

@@ -50,13 +50,15 @@ var measurements = []measurement{
 	{"L11", "soak", options{For: 30 * time.Minute, Store: "embedded"}, expireSoon, soak},
 	{"L12", "a burst: approvals that are all answered within a second", options{Clients: calmClients, Count: 500,
 		Store: "embedded"}, nil, burst},
+	{"L13", "approvals that expire together", options{For: 4 * time.Minute, Clients: calmClients, Count: 1000,
+		Store: "firestore"}, expireTogether, expiry},
 }
 
 // Proof is the proof.
 func Proof() proof.Proof {
 	var o options
 	return proof.Proof{
-		Name: "load", Chance: true, Only: "measurements (L1 to L12)", Each: true, List: list, Work: work,
+		Name: "load", Chance: true, Only: "measurements (L1 to L13)", Each: true, List: list, Work: work,
 		Tries: "speed and correctness under load: backlogs, races, a slow model, a store that stops, killed workers",
 		Takes: "an hour and a quarter; -only L3 -for 10s is one of them, shortened",
 		About: `A finding is a target that was missed, or something that is wrong in what the runs left behind. It prints the figures,

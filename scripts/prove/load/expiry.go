@@ -1,0 +1,102 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+// expireTogether gives approvals a time in which all of them can be asked for, and sweeps once a minute, as the cloud's
+// scheduler does.
+func expireTogether(g *env) {
+	g.settings["APPROVAL_TTL"] = "2m"
+	if g.For < time.Minute {
+		g.hurry = 2 * time.Second
+		return
+	}
+	g.sweeps = time.Minute
+}
+
+// expiry is L13: approvals that nobody answers expire together. A reader is told at once; what is measured is when each
+// run has ended in the store.
+func expiry(ctx context.Context, g *env, r *Report) {
+	g.begin(ctx)
+	all, err := g.asked(ctx)
+	proof.Must(err)
+	ids := make([]string, len(all))
+	last := time.Time{}
+	for i, w := range all {
+		ids[i] = w.runID
+		if w.approval.ExpiresAt.After(last) {
+			last = w.approval.ExpiresAt
+		}
+	}
+	proof.Must(wait.For(ctx, time.Until(last)))
+	stop := g.watch(r)
+	work, err := g.ended(ctx, ids)
+	proof.Must(err)
+	took := stop()
+	r.Figures["expired"], r.Figures["workedForS"] = len(ids), round(work.Seconds())
+	r.Figures["perSecond"] = round(float64(len(ids)) / work.Seconds())
+	r.atMost("worked off in s", took.Seconds(), 300)
+	r.atMost("errors", float64(g.errors.sum()+g.failed.sum()), 0)
+}
+
+// ended waits until the store says of each run that it has ended, and returns the time from the first end to the last,
+// without the wait for the sweep.
+func (g *env) ended(ctx context.Context, ids []string) (work time.Duration, err error) {
+	cfg, err := config.Load(order{Settings: g.settings}.setting)
+	if err != nil {
+		return 0, err
+	}
+	st, err := app.OpenStore(ctx, cfg, time.Now)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	all, first := len(ids), time.Now()
+	for len(ids) > 0 {
+		if len(ids) == all {
+			first = time.Now()
+		}
+		if ids, err = unended(ctx, patient(st), ids); err != nil {
+			return 0, err
+		}
+		if err := wait.For(ctx, 250*time.Millisecond); err != nil {
+			return 0, fmt.Errorf("%d runs have not ended: %w", len(ids), err)
+		}
+	}
+	return time.Since(first), nil
+}
+
+// unended returns those of the runs that have not ended.
+func unended(ctx context.Context, st store.Store, ids []string) (left []string, err error) {
+	for page := range slices.Chunk(ids, 100) {
+		paths := make([]string, len(page))
+		for i, id := range page {
+			paths[i] = document.RunPath(id)
+		}
+		docs, err := st.Get(ctx, paths...)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range docs {
+			if s := run.Status(document.RunFieldsOf(d).Status); s != run.Completed && s != run.Failed {
+				left = append(left, document.ID(d))
+			}
+		}
+	}
+	return left, nil
+}
