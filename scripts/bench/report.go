@@ -33,6 +33,7 @@ type base struct {
 
 func p50(b block) float64       { return b.P50 }
 func perSecond(b block) float64 { return b.PerSecond }
+func cpuMs(b block) float64     { return b.CPU }
 func tail(b block) float64      { return b.P99 / max(b.P50, 0.001) }
 
 // beside is the bare handler at a work.
@@ -50,6 +51,8 @@ var rows = []row{
 	{"run, yes, effect, last words: a mail by its draft, 1 client, p50 ms", mail, 1, p50, "%.2f", 0, true,
 		beside(action, 1)},
 	{"the same, 16 clients, trips/s", mail, 16, perSecond, "%.0f", 0, false, beside(action, 16)},
+	{"CPU of a text turn, 16 clients, ms", text, 16, cpuMs, "%.2f", 0, true, beside(text, 16)},
+	{"CPU of a trip with an action, 16 clients, ms", action, 16, cpuMs, "%.2f", 0, true, beside(action, 16)},
 	{"overload: text, 64 clients, turns/s", text, 64, perSecond, "%.0f", 0.95, false, own(text)},
 	{"the same, p99 as a multiple of p50", text, 64, tail, "%.1f", 20, true, base{}},
 	{"overload: an action, 64 clients, trips/s", action, 64, perSecond, "%.0f", 0.95, false, own(action)},

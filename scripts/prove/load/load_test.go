@@ -67,7 +67,7 @@ var speed = []string{"runs/s", "p50 ms", "p99 ms", "approve to final p95 ms", "a
 	"throughput of the storm to the calm, %", "first byte p95 ms", "health p99 ms", "pending p99 ms", "drained in s",
 	"RSS slope MiB/min",
 	"out of order by more than 10 % of the backlog, %", "slowest 503 s", "throughput of the burst to the calm, %",
-	"answers' p99 to p50", "yes to final p99 to p50", "slowest recovery s", "answers of 503"}
+	"yes to final p99 to p50", "slowest recovery s", "answers of 503"}
 
 func holds(t *testing.T, r *Report) {
 	for _, p := range r.Problems {
