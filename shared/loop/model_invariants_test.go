@@ -34,6 +34,7 @@ type witness struct {
 
 	mu         sync.Mutex
 	docs       map[string]store.Doc
+	versions   map[string]time.Time
 	runs       map[string]*watched
 	order      []string            // the runs' ids, oldest first
 	ended      map[string]*watched // runs whose documents were deleted
@@ -72,6 +73,7 @@ func newWitness(st store.Store) *witness {
 
 // forget starts a new sequence.
 func (w *witness) forget() {
+	w.versions = map[string]time.Time{}
 	w.docs, w.runs, w.ended = map[string]store.Doc{}, map[string]*watched{}, map[string]*watched{}
 	w.effects, w.users, w.approvals = map[string][]providerCall{}, map[string]run.User{}, map[string]run.Approval{}
 	w.chains, w.order, w.commits, w.late, w.violations = map[string]audit.Head{}, nil, 0, false, nil
@@ -133,8 +135,25 @@ func (w *witness) stored(ctx context.Context) ([]string, error) {
 func (w *witness) committed(c *faulty.Call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.seen(c) {
+		return
+	}
 	w.commits++
 	w.saw(c.Writes, c.Versions)
+	for i, o := range c.Writes {
+		w.versions[o.Doc.Path] = c.Versions[i]
+	}
+}
+
+// seen reports whether the commit was seen already: two processes may make the same commit, byte for byte, and steady
+// takes the one that took place for the other's, whose answer was lost.
+func (w *witness) seen(c *faulty.Call) bool {
+	for i, o := range c.Writes {
+		if c.Versions[i].IsZero() || !w.versions[o.Doc.Path].Equal(c.Versions[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // commit is one commit that took place.
