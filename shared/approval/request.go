@@ -37,7 +37,7 @@ func Request(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) error 
 	if err := tx.UpdateUser(func(u *run.User) { u.CountApproval(ap.Agent, tx.Now) }); err != nil {
 		return err
 	}
-	return tx.AppendMessage(run.RoleAssistant, ap.ID, "%s", run.WaitingFor(tx.Ex.Tools, a))
+	return tx.AppendMessage(run.RoleAssistant, ap.ID, "%s", run.WaitingFor(a, ap.Preview.Title))
 }
 
 // snapshot returns the approval as the user would see it if they were asked now.

@@ -128,16 +128,25 @@ func (ex *Execution) Notify(n Update) {
 // View returns the run as its owner sees it, with a summary in the server's words until the run has its own, and with
 // those of its open approvals whose documents were read or written.
 func (ex *Execution) View() *run.View {
-	v := run.NewView(ex.Run, ex.State, run.ProgressSummary(ex.Tools, ex.State))
+	var waiting []run.ApprovalView
+	titles := map[string]string{} // of stored cards, by action, which need not be made anew
 	for _, a := range ex.State.Open() {
 		var ap run.Approval
 		d, known := ex.Docs[document.ApprovalPath(a.ApprovalID)]
 		if !known || document.Decode(d, &ap) != nil { // whoever needs it reads it, and is told what is wrong with it
 			continue
 		}
+		titles[ap.ActionID] = ap.Preview.Title
 		if ap.UID == ex.Run.UID && ap.Status == run.ApprovalOpen && ex.Now().Before(ap.ExpiresAt) {
-			v.Waiting = append(v.Waiting, ap.View())
+			waiting = append(waiting, ap.View())
 		}
 	}
+	v := run.NewView(ex.Run, ex.State, run.ProgressSummary(ex.State, func(a *run.Action) string {
+		if title := titles[a.ID]; title != "" {
+			return title
+		}
+		return run.ActionTitle(ex.Tools, a)
+	}))
+	v.Waiting = waiting
 	return v
 }

@@ -38,7 +38,7 @@ func EffectSummary(tools tool.Set, s *State) string {
 		case a.Status == ActionCompleted:
 			lines = append(lines, t.Summary(a.Args))
 		case a.Execution == UnknownState:
-			lines = append(lines, "It is not known whether this was done: "+actionTitle(tools, a)+". Please check.")
+			lines = append(lines, "It is not known whether this was done: "+ActionTitle(tools, a)+". Please check.")
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -135,11 +135,11 @@ func VerifiedSummary(tools tool.Set, s *State, answer string) string {
 func describeCall(tools tool.Set, a *Action) string {
 	t := tools[a.Tool]
 	if t == nil {
-		return actionTitle(tools, a)
+		return ActionTitle(tools, a)
 	}
 	p, err := t.Preview(a.Args)
 	if err != nil {
-		return actionTitle(tools, a)
+		return ActionTitle(tools, a)
 	}
 	var details []string
 	for _, f := range p.Fields {
@@ -155,8 +155,8 @@ func describeCall(tools tool.Set, a *Action) string {
 
 func multiline(f tool.Field) bool { return f.Long || strings.ContainsAny(f.Value, "\r\n") }
 
-// ProgressSummary describes the progress of a run that has not ended.
-func ProgressSummary(tools tool.Set, s *State) string {
+// ProgressSummary describes the progress of a run that has not ended; title returns what an action is called.
+func ProgressSummary(s *State, title func(*Action) string) string {
 	open := s.Open()
 	switch {
 	case s.End != nil:
@@ -166,24 +166,25 @@ func ProgressSummary(tools tool.Set, s *State) string {
 	}
 	var lines []string
 	for _, a := range open {
-		lines = append(lines, WaitingFor(tools, a))
+		lines = append(lines, WaitingFor(a, title(a)))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// WaitingFor describes what a waiting action waits for.
-func WaitingFor(tools tool.Set, a *Action) string {
+// WaitingFor describes what a waiting action of that title waits for.
+func WaitingFor(a *Action, title string) string {
 	switch a.Kind {
 	case KindReview:
-		return "Please check whether this was done: " + actionTitle(tools, a)
+		return "Please check whether this was done: " + title
 	case KindCall:
-		return "Waiting for an answer: " + actionTitle(tools, a)
+		return "Waiting for an answer: " + title
 	}
-	return "Waiting for your approval: " + actionTitle(tools, a)
+	return "Waiting for your approval: " + title
 }
 
-// actionTitle describes the action in the server's words.
-func actionTitle(tools tool.Set, a *Action) string {
+// ActionTitle describes the action in the server's words, by a preview that is made for it. Its card, where there is
+// one, has the title that its user was shown.
+func ActionTitle(tools tool.Set, a *Action) string {
 	if t := tools[a.Tool]; t != nil {
 		if p, err := t.Preview(a.Args); err == nil {
 			return p.Title
