@@ -70,6 +70,8 @@ func called(c *faulty.Call) string {
 	switch c.Method {
 	case faulty.Get:
 		return "read of " + collection(c.Paths[0])
+	case faulty.Watch:
+		return "news of " + collection(c.Paths[0])
 	case faulty.Query:
 		return "query of " + c.Query.Collection
 	default:
