@@ -106,15 +106,18 @@ func (b *bench) profileOf(ctx context.Context, s *server, w work, clients int, a
 	return nil
 }
 
-// cost is a part of what a request takes: what is done within some functions, and what they call.
+// cost is a part of what a request takes: what is done within some functions, and what they call. Costs may overlap.
 type cost struct {
 	what  string
-	in    []string // the ends of the functions' names; none of them calls another
+	in    []string // the ends of the functions' names; none of one cost calls another
 	share float64  // of all CPU time, in percent
 }
 
 var costs = []cost{
 	{what: "commits", in: []string{"store/embedded.(*Store).Commit"}},
+	{what: "disk syncs of commits", in: []string{"lib._sqlite3OsSync"}},
+	{what: "folding a run's events", in: []string{"journal.(*Execution).fold"}},
+	{what: "waiting for a run's end, its reads included", in: []string{"api.(*request).awaitRest"}},
 	{what: "reads", in: []string{"store/embedded.(*Store).Get", "store/embedded.(*Store).Query"}},
 	{what: "asking the model", in: []string{"model/gemini.(*Model).Generate"}},
 	{what: "what is written in a commit", in: []string{"journal.(*Tx).prepareWrites"}},
