@@ -48,6 +48,8 @@ type App struct {
 type Accounts interface {
 	Place(ctx context.Context, uid string, scopes []string) (tool.Place, error)
 	Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error)
+	// Reads returns the paths of the documents by which both know the account.
+	Reads(uid string) []string
 }
 
 // readOnlyAccounts knows the accounts that are linked and acts in none: the functions that never act need no OAuth
@@ -57,6 +59,8 @@ type readOnlyAccounts struct{ store store.Store }
 func (o readOnlyAccounts) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
 	return google.PlaceIn(ctx, o.store, uid, scopes)
 }
+
+func (readOnlyAccounts) Reads(uid string) []string { return google.Reads(uid) }
 
 func (readOnlyAccounts) Client(context.Context, string, tool.Place) (*http.Client, error) {
 	return nil, fault.New(fault.Auth, fault.CodeReauth,

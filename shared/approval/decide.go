@@ -2,7 +2,6 @@ package approval
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -31,17 +30,14 @@ type Resolution struct {
 // ErrSameDecision means that the same decision was recorded before.
 var ErrSameDecision = errors.New("approval: the same decision was recorded before")
 
-// PlacementOf returns where the waiting call would act, for a decision that would have it carried out.
-func PlacementOf(ctx context.Context, ex *journal.Execution, r Resolution) (at Placement) {
+// ToolToPlace returns the tool of the waiting call, for a decision that would have it carried out, or nil.
+func ToolToPlace(ex *journal.Execution, r Resolution) *tool.Tool {
 	var ap run.Approval
 	if document.Decode(ex.Docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil || ap.Status != run.ApprovalOpen ||
 		!executes(r.Decision) {
-		return at // Check says what is wrong
+		return nil // Check says what is wrong
 	}
-	if t := ex.Tools[ap.Tool]; t != nil {
-		at.Place, at.Err = t.Place(ctx, r.UID)
-	}
-	return at
+	return ex.Tools[ap.Tool]
 }
 
 // executes reports whether the decision causes the call to be carried out.

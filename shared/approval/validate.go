@@ -8,7 +8,6 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/lazyregexp"
-	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -21,19 +20,51 @@ type Placement struct {
 	Err error
 }
 
-// Placements returns, for each tool that is called, where it would act.
-func Placements(ctx context.Context, ex *journal.Execution, calls []model.Call) map[string]Placement {
-	out := map[string]Placement{}
-	for _, c := range calls {
-		t := ex.ToolOf(ex.Run, c.Name, false)
-		if _, asked := out[c.Name]; t == nil || asked || !t.Placed() {
+// Places tells where tools' calls would act for the run's user.
+type Places map[*tool.Tool]Placement // of tools that ask more than the store's documents
+
+// AskPlaces asks the tools where their calls would act, before a transition. A tool that knows it by documents is asked
+// within the transition ([Places.Of]).
+func AskPlaces(ctx context.Context, ex *journal.Execution, uid string, tools ...*tool.Tool) Places {
+	out := Places{}
+	for _, t := range tools {
+		if t == nil || !t.Placed() || t.Reads(uid) != nil {
 			continue
 		}
-		in, err := t.Place(ctx, ex.Run.UID)
-		ex.LogPanic(ctx, "", err)
-		out[c.Name] = Placement{in, err}
+		if _, asked := out[t]; !asked {
+			in, err := t.Place(ctx, uid)
+			ex.LogPanic(ctx, "", err)
+			out[t] = Placement{in, err}
+		}
 	}
 	return out
+}
+
+// LookAgain reads again what the run's user has linked, if by what was read when the run began one of the tools cannot
+// act: they may have linked an account since. Where the store does not answer, what was read stays.
+func LookAgain(ctx context.Context, ex *journal.Execution, tools ...*tool.Tool) {
+	for _, t := range tools {
+		if t == nil || t.Reads(ex.Run.UID) == nil {
+			continue
+		}
+		if _, err := t.Place(journal.Linked(ctx, ex, t), ex.Run.UID); err == nil {
+			continue
+		}
+		if err := journal.ReadLinked(ctx, ex, t, true); err != nil {
+			ex.Log.WarnContext(ctx, "what a user has linked could not be read again", "runId", ex.ID, "error", err)
+		}
+		return
+	}
+}
+
+// Of returns where the tool's calls would act, for a transition that returns the error.
+func (p Places) Of(ctx context.Context, tx *journal.Tx, t *tool.Tool) (Placement, error) {
+	if at, asked := p[t]; asked || t == nil || !t.Placed() {
+		return at, nil
+	}
+	in, err, missing := journal.PlaceIn(ctx, tx, t)
+	tx.Ex.LogPanic(ctx, "", err)
+	return Placement{in, err}, missing
 }
 
 var validDisplayName = lazyregexp.New(`^[A-Za-z0-9_.-]{1,64}$`)

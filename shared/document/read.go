@@ -31,6 +31,34 @@ func Get(ctx context.Context, st store.Store, path string, into any) (store.Doc,
 	return docs[0], Decode(docs[0], into)
 }
 
+// With returns a context in which [Read] finds these documents as they were read.
+func With(ctx context.Context, docs ...store.Doc) context.Context {
+	if len(docs) == 0 {
+		return ctx
+	}
+	known := map[string]store.Doc{}
+	for _, d := range docs {
+		known[d.Path] = d
+	}
+	return context.WithValue(ctx, knownKey{}, known)
+}
+
+type knownKey struct{}
+
+// Read returns the document at the path: the one that was read before, where the context has it ([With]), or the
+// store's.
+func Read(ctx context.Context, st store.Store, path string) (store.Doc, error) {
+	known, _ := ctx.Value(knownKey{}).(map[string]store.Doc)
+	if d, ok := known[path]; ok {
+		return d, nil
+	}
+	docs, err := st.Get(ctx, path)
+	if err != nil {
+		return store.Doc{}, err
+	}
+	return docs[0], nil
+}
+
 // Pages returns the pages of a query, from its After on. Each has q.Limit documents except the last, which has fewer
 // and may have none. The error is the store's, or that it returns a page twice, and then the sequence ends.
 func Pages(ctx context.Context, st store.Store, q store.Query) iter.Seq2[[]store.Doc, error] {

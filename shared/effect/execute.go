@@ -4,6 +4,7 @@ package effect
 
 import (
 	"context"
+	"errors"
 
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
@@ -17,6 +18,10 @@ func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 	t := ex.ToolOf(ex.Run, a.Tool, a.UserInitiated)
 	if t == nil {
 		return recordOutcome(ctx, ex, id, failedWithoutEffect(errNoTool()))
+	}
+	// what an earlier step has read may be old by now
+	if err := journal.ReadLinked(ctx, ex, t, ex.Progressed); err != nil {
+		return err
 	}
 	if err := checkUnchanged(ctx, ex, a, t); err != nil {
 		ex.LogPanic(ctx, id, err)
@@ -42,6 +47,9 @@ func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 		return CallTool(ctx, ex, t, id)
 	}
 	ok, err := commitIntent(ctx, ex, t, id, run.Started{Owner: ex.Owner, Attempt: 1, Handle: handle})
+	if moved := (errMoved{}); errors.As(err, &moved) {
+		return recordOutcome(ctx, ex, id, failedWithoutEffect(moved.error))
+	}
 	if err != nil || !ok {
 		return err
 	}
@@ -80,7 +88,7 @@ func carryOut(ctx context.Context, ex *journal.Execution, hold *journal.Hold, t 
 		if hold.Lapsed() { // the call may be another process's now, and is settled like one
 			return func(context.Context) error { return nil }
 		}
-		result, err := t.Execute(ctx, call)
+		result, err := t.Execute(readFor(ctx, ex, t, try), call)
 		ex.LogPanic(ctx, id, err)
 		switch {
 		case err == nil:

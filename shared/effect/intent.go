@@ -14,7 +14,9 @@ import (
 
 // commitIntent commits the intent: after this, and only after this, its owner may call the provider. The policy is
 // evaluated again in the same commit, so that a rule or an allowlist entry that has been withdrawn no longer allows the
-// call. It reports false where the call may not be carried out after all.
+// call; and so is where it would act, by the documents that were read: the commit fails where they, or after a handle
+// was made the user's, have changed since. It reports false where the call may not be carried out after all, and the
+// error errMoved where it would act elsewhere.
 func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, started run.Started) (ok bool,
 	err error) {
 	err = ex.Transition(ctx, func(tx *journal.Tx) error {
@@ -32,17 +34,46 @@ func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id s
 		if !fresh && !again || tx.Ending() != nil {
 			return nil
 		}
+		if err := checkPlace(ctx, tx, a, t); err != nil {
+			return err
+		}
 		if stop, err := recheckPolicy(tx, a, t); stop || err != nil {
 			return err
 		}
 		ok = true
-		return recordIntent(tx, a, started)
+		return recordIntent(tx, a, t, started)
 	})
 	return ok, err
 }
 
-// recordIntent adds the intent, which names who carries the call out.
-func recordIntent(tx *journal.Tx, a *run.Action, started run.Started) error {
+// errMoved says why a call may not be carried out where it would act now.
+type errMoved struct{ error }
+
+func (e errMoved) Unwrap() error { return e.error }
+
+// checkPlace returns errMoved if the call would act elsewhere than approved, by the documents that the transition rests
+// on. A tool that knows it otherwise was asked before.
+func checkPlace(ctx context.Context, tx *journal.Tx, a *run.Action, t *tool.Tool) error {
+	if t.Reads(tx.Run.UID) == nil {
+		return nil
+	}
+	in, err, missing := journal.PlaceIn(ctx, tx, t)
+	if missing != nil {
+		return missing
+	}
+	if err == nil {
+		err = tool.SamePlace(a.Place, in)
+	}
+	if err != nil {
+		return errMoved{err}
+	}
+	return nil
+}
+
+// recordIntent adds the intent, which names who carries the call out. It rests on the account in which the call acts,
+// and where a provider was asked for a handle since the policy's documents were read, on the user.
+func recordIntent(tx *journal.Tx, a *run.Action, t *tool.Tool, started run.Started) error {
+	journal.RestOnLinked(tx, t, t.Prepares())
 	if err := tx.AddEvent(run.Event{Type: run.ActionStarted, ActionID: a.ID, Started: &started}); err != nil {
 		return err
 	}
@@ -65,7 +96,7 @@ func StartInSameCommit(ctx context.Context, tx *journal.Tx, intent run.Started) 
 	if stop, err := recheckPolicy(tx, a, t); stop || err != nil {
 		return "", err
 	}
-	return a.ID, recordIntent(tx, a, intent)
+	return a.ID, recordIntent(tx, a, t, intent)
 }
 
 // ActionOf returns the id of the action that has this intent and no outcome yet, or "".

@@ -25,11 +25,20 @@ func checkUnchanged(ctx context.Context, ex *journal.Execution, a *run.Action, t
 		return fault.New(fault.Policy, fault.CodeIntegrity,
 			"The stored action does not match what was approved, so it was not done.")
 	}
-	in, err := t.Place(ctx, ex.Run.UID)
+	in, err := t.Place(journal.Linked(ctx, ex, t), ex.Run.UID)
 	if err != nil {
 		return err
 	}
 	return tool.SamePlace(a.Place, in)
+}
+
+// readFor returns the context of a try to call a provider: the first one finds what the execution has read, and later
+// ones ask the store what the user has linked by then.
+func readFor(ctx context.Context, ex *journal.Execution, t *tool.Tool, try int) context.Context {
+	if try > 1 {
+		return ctx
+	}
+	return journal.Linked(ctx, ex, t)
 }
 
 func toolCall(ex *journal.Execution, a *run.Action, handle string) tool.Call {
@@ -42,7 +51,7 @@ func prepare(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Ac
 	ctx, hold := journal.HoldRun(ctx, ex, ex.Limits().OfTool(t), true)
 	defer hold.Release()
 	for try := 1; ; try++ {
-		handle, err = t.Prepare(ctx, toolCall(ex, a, ""))
+		handle, err = t.Prepare(readFor(ctx, ex, t, try), toolCall(ex, a, ""))
 		ex.LogPanic(ctx, a.ID, err)
 		if err == nil || !tool.IsTransient(err) || try == maxCallTries {
 			return handle, err

@@ -21,7 +21,10 @@ func RequestApproval(ctx context.Context, ex *journal.Execution, id string) erro
 		return recordOutcome(ctx, ex, id, failedWithoutEffect(fault.New(fault.Policy, fault.CodeIntegrity,
 			"The tool or the stored action has changed since it was planned, so it was not done.")))
 	}
-	in, err := t.Place(ctx, ex.Run.UID)
+	if err := journal.ReadLinked(ctx, ex, t, ex.Progressed); err != nil {
+		return err
+	}
+	in, err := t.Place(journal.Linked(ctx, ex, t), ex.Run.UID)
 	if err == nil {
 		_, err = t.Preview(a.Args)
 	}

@@ -2,6 +2,7 @@ package effect
 
 import (
 	"context"
+	"errors"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
@@ -43,11 +44,17 @@ func Settle(ctx context.Context, ex *journal.Execution, id string) error {
 // retry takes over a call that provably had no effect. A permission that was withdrawn since the first attempt counts
 // as withdrawn.
 func retry(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action) error {
+	if err := journal.ReadLinked(ctx, ex, t, true); err != nil {
+		return err
+	}
 	if err := checkUnchanged(ctx, ex, a, t); err != nil {
 		return abandonRetry(ctx, ex, t, a.ID, err)
 	}
 	started := run.Started{Owner: ex.Owner, Attempt: a.Started.Attempt + 1, Handle: a.Started.Handle}
 	ok, err := commitIntent(ctx, ex, t, a.ID, started)
+	if moved := (errMoved{}); errors.As(err, &moved) {
+		return abandonRetry(ctx, ex, t, a.ID, moved.error)
+	}
 	if err != nil || !ok {
 		return err
 	}

@@ -27,11 +27,11 @@ func (a *Accounts) Client(ctx context.Context, uid string, in tool.Place) (*http
 	if err := tool.SamePlace(in, l.place()); err != nil {
 		return nil, err
 	}
-	if _, err := a.access(ctx, uid, l.ID, ""); err != nil {
+	if _, err := a.access(ctx, l, "", true); err != nil {
 		return nil, err
 	}
 	return &http.Client{
-		Transport:     &transport{accounts: a, uid: uid, linkID: l.ID},
+		Transport:     &transport{accounts: a, link: l},
 		Timeout:       a.cfg.HTTPClient.Timeout,
 		CheckRedirect: a.cfg.HTTPClient.CheckRedirect,
 	}, nil
@@ -39,13 +39,13 @@ func (a *Accounts) Client(ctx context.Context, uid string, in tool.Place) (*http
 
 // transport adds one user's access token to each request.
 type transport struct {
-	accounts    *Accounts
-	uid, linkID string
+	accounts *Accounts
+	link     link
 }
 
 // RoundTrip sends the request as the user. It does not modify r, as [http.RoundTripper] demands.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	token, err := t.accounts.access(r.Context(), t.uid, t.linkID, "")
+	token, err := t.accounts.access(r.Context(), t.link, "", false)
 	if err != nil {
 		closeBody(r.Body)
 		return nil, err
@@ -58,7 +58,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ok {
 		return resp, nil
 	}
-	fresh, err := t.accounts.access(r.Context(), t.uid, t.linkID, token)
+	fresh, err := t.accounts.access(r.Context(), t.link, token, false)
 	if err != nil {
 		closeBody(body)
 		closeBody(resp.Body)

@@ -41,15 +41,35 @@ func load(ctx context.Context, st store.Store, uid string) (link, error) {
 	if err != nil {
 		return link{}, storeDown(err)
 	}
-	if !docs[0].Exists() {
+	return linkIn(docs[0], uid)
+}
+
+// known is load for a caller that may have read the document with others ([Reads]).
+func known(ctx context.Context, st store.Store, uid string) (link, error) {
+	d, err := document.Read(ctx, st, document.ConnectionPath(uid))
+	if err != nil {
+		return link{}, storeDown(err)
+	}
+	return linkIn(d, uid)
+}
+
+func linkIn(d store.Doc, uid string) (link, error) {
+	if !d.Exists() {
 		return link{}, nil
 	}
-	l := link{version: docs[0].Version}
-	if err := document.Decode(docs[0], &l); err != nil || l.UID != uid {
+	l := link{version: d.Version}
+	if err := document.Decode(d, &l); err != nil || l.UID != uid {
 		return link{}, storeDown(errors.New("google: a connection's document is damaged"))
 	}
 	return l, nil
 }
+
+// Reads returns the path of the document that says which account the user has linked. Place and Client find it in their
+// context where their caller has read it ([document.With]).
+func Reads(uid string) []string { return []string{document.ConnectionPath(uid)} }
+
+// Reads is the function [Reads].
+func (*Accounts) Reads(uid string) []string { return Reads(uid) }
 
 // save replaces the link that was read, in one commit with the other writes. It returns store.ErrConflict if the link
 // has changed.
@@ -68,18 +88,23 @@ func (a *Accounts) save(ctx context.Context, l link, also ...store.Write) error 
 
 // usable returns the user's link if it exists, is not broken and has the scopes.
 func usable(ctx context.Context, st store.Store, uid string, scopes []string) (link, error) {
-	l, err := load(ctx, st, uid)
+	l, err := known(ctx, st, uid)
 	if err != nil {
 		return link{}, err
 	}
+	return l, l.usable(scopes)
+}
+
+// usable returns nil if there is a link, which is not broken and has the scopes.
+func (l link) usable(scopes []string) error {
 	if l.version.IsZero() {
-		return link{}, fault.New(fault.Auth, fault.CodeReauth, "No Google account is linked; link one with %s.",
+		return fault.New(fault.Auth, fault.CodeReauth, "No Google account is linked; link one with %s.",
 			ConnectPath)
 	}
 	if l.Broken {
-		return link{}, reauth()
+		return reauth()
 	}
-	return l, l.covers(scopes)
+	return l.covers(scopes)
 }
 
 func (l link) covers(scopes []string) error {

@@ -59,16 +59,24 @@ func (t *tokens) drop(key string) {
 }
 
 // access returns an access token of the link other than the rejected one, with one call to Google for all concurrent
-// callers.
-func (a *Accounts) access(ctx context.Context, uid, linkID, rejected string) (string, error) {
-	key := tokenKey(uid, linkID)
+// callers. A token belongs to one consent, so that of an account that was unlinked or linked anew is not found by who
+// has read the link since. justRead says that the caller has: otherwise it is read again before Google is asked.
+func (a *Accounts) access(ctx context.Context, l link, rejected string, justRead bool) (string, error) {
+	key := tokenKey(l.UID, l.ID)
 	if value, ok := a.tokens.get(key, a.cfg.Now()); ok && value != rejected {
 		return value, nil
 	}
 	done := a.flights.DoChan(key, func() (any, error) {
 		ctx, cancel := a.calls(ctx)
 		defer cancel()
-		return a.renew(ctx, uid, linkID)
+		if !justRead {
+			now, err := a.current(ctx, l)
+			if err != nil {
+				return "", err
+			}
+			l = now
+		}
+		return a.renew(ctx, l)
 	})
 	select {
 	case <-ctx.Done():
@@ -81,28 +89,35 @@ func (a *Accounts) access(ctx context.Context, uid, linkID, rejected string) (st
 	}
 }
 
-// renew requests an access token from Google. Another instance may have used a rotating refresh token in the meantime:
-// then the document has a newer one.
-func (a *Accounts) renew(ctx context.Context, uid, linkID string) (string, error) {
-	var before link
-	for range 2 {
-		l, err := usable(ctx, a.store, uid, nil)
-		if err != nil {
-			return "", err
-		}
-		if l.ID != linkID {
-			return "", providerDown(errors.New("the account was linked anew meanwhile"))
-		}
-		if bytes.Equal(l.Refresh, before.Refresh) {
-			break
-		}
-		before = l
+// renew requests an access token from Google, with the link as it was read. Another instance may have used a rotating
+// refresh token in the meantime: then the document has a newer one.
+func (a *Accounts) renew(ctx context.Context, l link) (string, error) {
+	for {
 		value, err := a.ask(ctx, l)
 		if !isInvalidGrant(err) {
 			return value, err
 		}
+		now, err := a.current(ctx, l)
+		if err != nil {
+			return "", err
+		}
+		if bytes.Equal(now.Refresh, l.Refresh) {
+			return "", a.markBroken(ctx, l)
+		}
+		l = now
 	}
-	return "", a.markBroken(ctx, before)
+}
+
+// current returns the link as the store has it now. It is an error if the account was linked anew.
+func (a *Accounts) current(ctx context.Context, l link) (link, error) {
+	now, err := a.load(ctx, l.UID)
+	if err == nil {
+		err = now.usable(nil)
+	}
+	if err == nil && now.ID != l.ID {
+		err = providerDown(errors.New("the account was linked anew meanwhile"))
+	}
+	return now, err
 }
 
 func (a *Accounts) ask(ctx context.Context, l link) (string, error) {

@@ -240,7 +240,7 @@ func TestRotationRace(t *testing.T) {
 	w.provider.rotating = true
 	w.linked(w.instance(), "u1", "one@example.com", compose)
 	other := w.instance()
-	a := w.overtaken(3, func() { w.client(other, "u1") })
+	a := w.overtaken(2, func() { w.client(other, "u1") })
 	if account, _, err := w.ask(w.client(a, "u1")); err != nil || account != "one@example.com" {
 		t.Errorf("got %q, %v", account, err)
 	}
@@ -265,7 +265,7 @@ func TestRotationMeetsAnotherWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := clientOf(t.Context(), w.overtaken(3, touch), "u1"); err != nil {
+	if _, err := clientOf(t.Context(), w.overtaken(2, touch), "u1"); err != nil {
 		t.Fatalf("another process's write stops this one: %v", err)
 	}
 	if account, _, err := w.ask(w.client(w.instance(), "u1")); err != nil || account != "one@example.com" {
@@ -278,7 +278,7 @@ func TestRotationMeetsAnotherWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := clientOf(t.Context(), w.overtaken(3, unlink), "u1"); !tool.IsTransient(err) {
+	if _, err := clientOf(t.Context(), w.overtaken(2, unlink), "u1"); !tool.IsTransient(err) {
 		t.Errorf("unlinked meanwhile: got %v", err)
 	}
 	if list, err := w.instance().List(t.Context(), "u1"); err != nil || len(list) != 0 {

@@ -36,7 +36,7 @@ const lateAfter = 3 * time.Minute
 // found by any: they cost a round trip later, and nothing else.
 func (ex *Execution) LoadCounted(ctx context.Context, hints queue.Message) error {
 	path := document.RunPath(ex.ID)
-	if err := ex.Read(ctx, append([]string{path}, hintedPaths(hints)...)...); err != nil {
+	if err := ex.Read(ctx, append([]string{path}, ex.hintedPaths(hints)...)...); err != nil {
 		return err
 	}
 	d := ex.Docs[path]
@@ -66,16 +66,31 @@ func (ex *Execution) LoadCounted(ctx context.Context, hints queue.Message) error
 	return ex.fold(ctx)
 }
 
-// hintedPaths returns the documents that the hints name. Hints that name none are left out.
-func hintedPaths(hints queue.Message) (paths []string) {
-	add := func(hint, path string) {
-		if hint != "" && !strings.Contains(hint, "/") && store.ValidPath(path) == nil {
-			paths = append(paths, path)
-		}
+// hintedPaths returns the documents that the hints name: the user, what they have linked, and the thread. Hints that
+// name none are left out.
+func (l *Env) hintedPaths(hints queue.Message) (paths []string) {
+	if nameable(hints.UID) {
+		paths = append(l.LinkedPaths(hints.UID, hints.Agent), document.UserPath(hints.UID))
 	}
-	add(hints.UID, document.UserPath(hints.UID))
-	add(hints.ThreadID, document.ThreadPath(hints.ThreadID))
+	if nameable(hints.ThreadID) {
+		paths = append(paths, document.ThreadPath(hints.ThreadID))
+	}
 	return paths
+}
+
+// nameable reports whether a document's name can be made of the hint.
+func nameable(hint string) bool {
+	return hint != "" && !strings.Contains(hint, "/") && store.ValidPath(document.ThreadPath(hint)) == nil &&
+		store.ValidPath(document.UserPath(hint)) == nil
+}
+
+// LinkedPaths returns the documents by which the tools of the agent, or all tools where it is not here, know what the
+// user has linked.
+func (l *Env) LinkedPaths(uid, agent string) []string {
+	if its := l.Agents.Get(agent); its != nil {
+		return its.Of(l.Tools).Reads(uid)
+	}
+	return l.Tools.Reads(uid)
 }
 
 // postponedFields returns the fields of a run that was tried tries times: it is due later each time, and never once it

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/audit"
@@ -56,6 +57,7 @@ type Tx struct {
 
 	UnrecordedCalls int // calls of the model that were made and that no event records
 
+	restsOn []string // documents that must still be as they were read
 	writes  []store.Write
 	Updates []Update
 }
@@ -208,6 +210,7 @@ func (tx *Tx) prepareWrites() error {
 			return err
 		}
 	}
+	writeChecks(tx)
 	return nil
 }
 
@@ -343,6 +346,17 @@ func (tx *Tx) writeAudit() error {
 	return nil
 }
 
+// writeChecks adds a check of each document that the tx rests on and does not write. One that does not exist has none.
+func writeChecks(tx *Tx) {
+	slices.Sort(tx.restsOn)
+	for _, p := range slices.Compact(tx.restsOn) {
+		written := func(w store.Write) bool { return w.Doc.Path == p }
+		if d := tx.Ex.Docs[p]; d.Exists() && !slices.ContainsFunc(tx.writes, written) {
+			tx.writes = append(tx.writes, store.Check(p, d.Version))
+		}
+	}
+}
+
 // commit writes the tx in one atomic commit, and then makes its run, state and events those of the execution.
 func (tx *Tx) commit(ctx context.Context) error {
 	sent := tx.Ex.Env.Now()
@@ -351,6 +365,9 @@ func (tx *Tx) commit(ctx context.Context) error {
 		return err
 	}
 	for i, w := range tx.writes {
+		if w.Op == store.OpCheck {
+			continue
+		}
 		doc := w.Doc
 		doc.Version = versions[i]
 		tx.Ex.Docs[doc.Path] = doc

@@ -62,6 +62,8 @@ func became(ctx context.Context, st store.Store, writes []store.Write) ([]time.T
 	for i, w := range writes {
 		switch d := docs[i]; {
 		case w.Op == store.OpDelete && !d.Exists():
+		case w.Op == store.OpCheck: // it held if the others are there
+			versions[i] = w.Doc.Version
 		case w.Op != store.OpDelete && bytes.Equal(d.Data, w.Doc.Data) && !d.Version.Equal(w.Doc.Version):
 			versions[i] = d.Version
 		default:

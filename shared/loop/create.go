@@ -3,6 +3,7 @@ package loop
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agents"
@@ -13,20 +14,26 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // createRun reads what a start depends on and commits the run, its thread and the user's message as one.
 func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, threadID string) error {
 	ctx, cancel := journal.WithAnswerTimeout(ctx)
 	defer cancel()
-	also := []string{document.UserPath(req.UID)}
+	var called *tool.Tool
+	also := append(ex.LinkedPaths(req.UID, req.Agent), document.UserPath(req.UID))
+	if req.Call != nil {
+		called = ex.Tools[req.Call.Tool]
+		also = slices.Concat(called.Reads(req.UID), []string{document.UserPath(req.UID)})
+	}
 	if req.ThreadID != "" {
 		also = append(also, document.ThreadPath(threadID))
 	}
 	if err := readForCreate(ctx, ex, req, also); err != nil {
 		return err
 	}
-	at := placementOfCall(ctx, ex, req)
+	places := approval.AskPlaces(ctx, ex, req.UID, called)
 	return ex.Transition(ctx, func(tx *journal.Tx) error {
 		if tx.Run.ID != "" { // it exists: from an earlier request, or from this one, whose commit's answer was lost
 			return checkSameRequest(tx, req)
@@ -59,6 +66,10 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 		}
 		switch {
 		case req.Call != nil:
+			at, err := places.Of(ctx, tx, called)
+			if err != nil {
+				return err
+			}
 			return addCall(tx, req.Call, at)
 		case req.History != nil:
 			return conversation.Restore(tx, req.History)
@@ -183,14 +194,6 @@ func openThread(tx *journal.Tx, req StartRequest, id string) error {
 func threadTitle(prompt string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
 	return clip.Text(line, 80)
-}
-
-// placementOfCall returns where the call that the run starts with would act.
-func placementOfCall(ctx context.Context, ex *journal.Execution, req StartRequest) (at approval.Placement) {
-	if req.Call != nil {
-		at.Place, at.Err = ex.Tools[req.Call.Tool].Place(ctx, req.UID)
-	}
-	return at
 }
 
 // addCall adds the call as if it were the model's first answer.

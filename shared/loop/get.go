@@ -66,8 +66,9 @@ func (l *Loop) Usage(ctx context.Context, uid, runID string) (run.RunUsage, erro
 }
 
 // Get returns a run of the user as it is by the clock (see currentView), and its stored events. A disabled user is
-// refused (AuthError disabled). It is one round trip, and one more for a run whose older events lie in other documents,
-// for one that waits for more than its first approval, and for one that has ended in an earlier run's thread.
+// refused (AuthError unauthenticated). It is one round trip, and one more for a run whose older events lie in other
+// documents, for one that waits for more than its first approval, and for one that has ended in an earlier run's
+// thread.
 func (l *Loop) Get(ctx context.Context, uid, runID string) (*run.View, []run.Event, error) {
 	ex := l.NewExecution(runID, nil)
 	if err := journal.LoadForReader(ctx, ex, uid); err != nil {

@@ -21,7 +21,7 @@ func TestHintsSaveARoundTripAndDecideNothing(t *testing.T) {
 			"right":              {func(own, _ queue.Message) queue.Message { return own }, 1},
 			"of another agent":   {func(own, _ queue.Message) queue.Message { own.Agent = "nobody"; return own }, 1},
 			"another user's":     {func(_, another queue.Message) queue.Message { return another }, 2},
-			"another thread":     {func(own, x queue.Message) queue.Message { own.ThreadID = x.ThreadID; return own }, 2},
+			"another thread":     {func(m, o queue.Message) queue.Message { m.ThreadID = o.ThreadID; return m }, 2},
 			"another user":       {func(own, o queue.Message) queue.Message { own.UID = o.UID; return own }, 2},
 			"the user alone":     {func(own, _ queue.Message) queue.Message { own.ThreadID = ""; return own }, 2},
 			"none":               {always(queue.Message{}), 2},

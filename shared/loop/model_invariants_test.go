@@ -172,6 +172,9 @@ func (w *witness) saw(writes []store.Write, versions []time.Time) {
 		growth: map[string][]policy.Entry{}}
 	size := 0
 	for i, o := range writes {
+		if o.Op == store.OpCheck {
+			continue
+		}
 		c.at, c.created[o.Doc.Path], c.written[o.Doc.Path] = versions[i], o.Op == store.OpCreate, o
 		size += len(o.Doc.Data)
 		if o.Op == store.OpDelete {
@@ -191,7 +194,7 @@ func (w *witness) saw(writes []store.Write, versions []time.Time) {
 		see        func(store.Write)
 	}{{"audit/", c.entry}, {"users/", c.user}, {"approvals/", c.approval}, {"runs/", c.run}} {
 		for _, o := range writes {
-			if o.Op != store.OpDelete && strings.HasPrefix(o.Doc.Path, look.collection) &&
+			if o.Op != store.OpDelete && o.Op != store.OpCheck && strings.HasPrefix(o.Doc.Path, look.collection) &&
 				strings.Count(o.Doc.Path, "/") == 1 {
 				look.see(o)
 			}

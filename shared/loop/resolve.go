@@ -24,13 +24,15 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 	path := document.ApprovalPath(r.ApprovalID)
 	soon, cancel := journal.WithAnswerTimeout(ctx)
 	defer cancel()
-	if err := ex.LoadOwned(soon, r.UID, path, document.UserPath(r.UID)); err != nil {
+	also := append(l.Tools.Reads(r.UID), path, document.UserPath(r.UID))
+	if err := ex.LoadOwned(soon, r.UID, also...); err != nil {
 		return nil, err
 	}
 	if !ex.Docs[path].Exists() {
 		return nil, fault.NotFound()
 	}
-	at := approval.PlacementOf(soon, ex, r)
+	t := approval.ToolToPlace(ex, r)
+	places := approval.AskPlaces(soon, ex, r.UID, t)
 	decided := false // stays true when the commit's answer was lost, and the next read finds the decision there
 	var refused error
 	err := ex.Transition(soon, func(tx *journal.Tx) error {
@@ -39,6 +41,10 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 			return err
 		}
 		tx.KeepLease, refused = true, nil
+		at, err := places.Of(soon, tx, t)
+		if err != nil {
+			return err
+		}
 		args, err := approval.Check(ex, tx, ap, r, at)
 		switch {
 		case errors.Is(err, approval.ErrSameDecision):

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // callModel calls the model once and commits its answer with everything that follows from it: the validated calls, the
@@ -45,7 +46,9 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 	case err != nil:
 		return modelFailed(ctx, ex, err)
 	}
-	places := approval.Placements(ctx, ex, reply.Calls)
+	called := toolsOf(ex, reply.Calls)
+	approval.LookAgain(ctx, ex, called...)
+	places := approval.AskPlaces(ctx, ex, ex.Run.UID, called...)
 	intent, started := run.Started{Owner: ex.Owner, Attempt: 1}, ""
 	err = ex.Transition(ctx, func(tx *journal.Tx) error {
 		started = effect.ActionOf(tx, intent) // here already where the commit's answer was lost
@@ -55,7 +58,7 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 		if st, _ := tx.Next(); st != run.StepCallModel {
 			return nil // cancelled or out of time meanwhile: what the model wants does not matter any more
 		}
-		if err := recordTurn(tx, reply, estimateTokens(req, reply), places); err != nil {
+		if err := recordTurn(ctx, tx, reply, estimateTokens(req, reply), places); err != nil {
 			return err
 		}
 		started, err = effect.StartInSameCommit(ctx, tx, intent)
@@ -69,6 +72,14 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 		return err
 	}
 	return effect.CallTool(ctx, ex, ex.Tools[ex.State.Action(started).Tool], started)
+}
+
+// toolsOf returns the tools that are called, as far as the run's agent may call them.
+func toolsOf(ex *journal.Execution, calls []model.Call) (called []*tool.Tool) {
+	for _, c := range calls {
+		called = append(called, ex.ToolOf(ex.Run, c.Name, false))
+	}
+	return called
 }
 
 // deltaSink returns a function that passes the model's text on as it comes, up to the length that is kept. It is nil
@@ -145,7 +156,7 @@ func modelFailed(ctx context.Context, ex *journal.Execution, err error) error {
 }
 
 // recordTurn adds the model's answer to the run.
-func recordTurn(tx *journal.Tx, r *model.Reply, estimated int, places map[string]approval.Placement) error {
+func recordTurn(ctx context.Context, tx *journal.Tx, r *model.Reply, estimated int, places approval.Places) error {
 	turn := &run.Turn{Model: r.Model, Content: r.Content, Text: clip.Text(r.Text, run.MaxMessageText),
 		Finish: r.Finish, Correction: r.Correction, Calls: len(r.Calls), Usage: r.Usage, Estimated: estimated}
 	if r.Correction != "" {
@@ -164,8 +175,12 @@ func recordTurn(tx *journal.Tx, r *model.Reply, estimated int, places map[string
 			"The model asked for %d actions at once, which is more than %d.", len(r.Calls), model.MaxCalls)))
 	}
 	for i, c := range r.Calls {
+		at, err := places.Of(ctx, tx, tx.Ex.ToolOf(tx.Run, c.Name, false))
+		if err != nil {
+			return err
+		}
 		call := run.ProposedCall{Turn: len(tx.State.Turns), Index: i, CallID: c.ID, Tool: c.Name}
-		if err := propose(tx, call, c.Args, places[c.Name]); err != nil {
+		if err := propose(tx, call, c.Args, at); err != nil {
 			return err
 		}
 	}

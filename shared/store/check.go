@@ -30,9 +30,9 @@ func CheckGet(paths []string) error {
 }
 
 // CheckCommit checks a commit before anything is sent. It returns [ErrTooLarge] for one over a limit, [ErrBadPath] for
-// a bad path, and [ErrInvalid] for a mistake of the program: no writes, two writes to one path, an update or a
-// check without a version, a version that no store can have returned, a field of another type than those of [Doc], data that is not
-// UTF-8.
+// a bad path, and [ErrInvalid] for a mistake of the program: no writes, two writes to one path, an update or a check
+// without a version, a version that no store can have returned, a field of another type than those of [Doc], data that
+// is not UTF-8.
 func CheckCommit(writes []Write) error {
 	if len(writes) == 0 {
 		return fmt.Errorf("%w: a commit without writes", ErrInvalid)

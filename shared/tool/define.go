@@ -54,6 +54,10 @@ type Def[In, Out any] struct {
 	// Place returns where a call of the user would act now. Its error says why it cannot act: the account must be
 	// linked again, a scope is missing. Nil means that the tool's calls act in no particular place.
 	Place func(ctx context.Context, uid string) (Place, error)
+	// Reads returns the paths of the documents by which Place, Prepare and Execute know what the user has linked: these
+	// functions read them by document.Read, and nothing else of the store. The process that moves the run then reads
+	// them with the run's own, and an intent is stored only while they are as they were read. Nil means none.
+	Reads func(uid string) []string
 	// Prepare creates a handle that Execute uses once and by which Reconcile can find out what happened (a draft). It
 	// may be called again for the same call: what it leaves behind must be harmless. Optional.
 	Prepare func(context.Context, Call, In) (handle string, err error)
@@ -76,6 +80,7 @@ type Tool struct {
 	preview   func(json.RawMessage) (Preview, error)
 	summary   func(json.RawMessage) string
 	place     func(ctx context.Context, uid string) (Place, error)
+	reads     func(uid string) []string
 	prepare   func(context.Context, Call) (string, error)
 	execute   func(context.Context, Call) (json.RawMessage, error)
 	reconcile func(context.Context, Call) (Outcome, error)
@@ -178,7 +183,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 		}
 		return d.Summary(v)
 	}
-	t.place = d.Place
+	t.place, t.reads = d.Place, d.Reads
 	if d.Prepare != nil {
 		t.prepare = func(ctx context.Context, c Call) (string, error) {
 			v, err := decode(c.Args)
@@ -303,6 +308,14 @@ func (t *Tool) Place(ctx context.Context, uid string) (_ Place, err error) {
 	return t.place(ctx, uid)
 }
 
+// Reads returns the paths of the documents by which the tool knows what the user has linked, or nil.
+func (t *Tool) Reads(uid string) []string {
+	if t.reads == nil {
+		return nil
+	}
+	return t.reads(uid)
+}
+
 // Waits reports whether the call is answered from outside, by a page or a person.
 func (t *Tool) Waits() bool { return t.execute == nil }
 
@@ -353,6 +366,16 @@ func NewSet(tools ...*Tool) Set {
 		s[t.Name] = t
 	}
 	return s
+}
+
+// Reads returns the paths of all documents by which the tools know what the user has linked, each once.
+func (s Set) Reads(uid string) []string {
+	var paths []string
+	for _, t := range s {
+		paths = append(paths, t.Reads(uid)...)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 // Names returns the tools' names in sorted order.

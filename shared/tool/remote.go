@@ -78,6 +78,6 @@ func countChoices(s *jsonschema.Schema) (n int) {
 func (t *Tool) AsRemote() *Tool {
 	c := *t
 	c.Approval = NotRequired
-	c.prepare, c.execute, c.reconcile = nil, nil, nil
+	c.prepare, c.execute, c.reconcile, c.reads = nil, nil, nil, nil // its run's store may be another one
 	return &c
 }

@@ -99,6 +99,9 @@ func (Accounts) Place(_ context.Context, uid string, _ []string) (tool.Place, er
 	return tool.Place{Label: "From", Name: uid, ID: "local"}, nil
 }
 
+// Reads returns nil: the account does not depend on a document.
+func (Accounts) Reads(string) []string { return nil }
+
 // Client returns an HTTP client that acts as the user, in the user's account and in no other. A call that names no
 // place acts there too.
 func (a Accounts) Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error) {

@@ -83,6 +83,9 @@ func Kind(k fakegoogle.Kind) fakegoogle.Fault { return fakegoogle.Fault{Kind: k}
 type Panicking struct{}
 
 // Place panics.
+func (Panicking) Reads(string) []string { return nil }
+
+// Place panics.
 func (Panicking) Place(context.Context, string, []string) (tool.Place, error) { panic(canary) }
 
 // Client panics.

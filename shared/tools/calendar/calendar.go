@@ -80,6 +80,7 @@ func New(accounts google.Accounts, o Options) *tool.Tool {
 			error) {
 			return accounts.Place(ctx, uid, scopes)
 		},
+		Reads:     func(uid string) []string { return accounts.Reads(uid) },
 		Refine:    refine,
 		Normalize: func(a Args) (Args, error) { return normalize(a, o.Now()) },
 		Targets:   func(a Args) []tool.Target { return tool.Addresses(a.Attendees) },

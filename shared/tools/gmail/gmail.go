@@ -99,6 +99,7 @@ func New(accounts google.Accounts, o Options) *tool.Tool {
 	default:
 		panic(fmt.Sprintf("gmail.New: no mode %q", o.Mode))
 	}
+	d.Reads = func(uid string) []string { return accounts.Reads(uid) }
 	d.Place = func(ctx context.Context, uid string) (tool.Place, error) { return accounts.Place(ctx, uid, d.Scopes) }
 	return tool.Define(d)
 }

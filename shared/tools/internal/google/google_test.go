@@ -85,6 +85,8 @@ func TestRetryAfterIsKept(t *testing.T) {
 // linked is one account, whose client the function returns.
 type linked func() (*http.Client, error)
 
+func (linked) Reads(string) []string { return nil }
+
 func (linked) Place(context.Context, string, []string) (tool.Place, error) { return tool.Place{}, nil }
 
 func (l linked) Client(context.Context, string, tool.Place) (*http.Client, error) { return l() }

@@ -1,0 +1,126 @@
+package app_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+)
+
+// What a resume has read of its user is read once, before the first call to a provider.
+
+// TestWhatChangesWhileADraftIsMadeHoldsItsMailBack has the account changed, or the user shut out, after resume has read
+// them and before the intent is stored: the draft is made, and not sent.
+func TestWhatChangesWhileADraftIsMadeHoldsItsMailBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(linked) error
+		code   string
+	}{
+		"another account is linked": {func(w linked) error { w.link(work); return nil }, "stale_view"},
+		"the account is unlinked":   {linked.forget, "reauth_required"},
+		"the user is shut out": {func(w linked) error {
+			_, err := w.App.API.Records.SetDisabled(w.t.Context(), "ana", true)
+			return err
+		}, "unauthenticated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBothStores(t, func(t *testing.T, w linked) {
+				w.mail()
+				r := w.ask()
+				w.wants("the yes", w.decide(w.card(), "approve_once"), http.StatusOK, "")
+				w.SetFault(func(op string) fakegoogle.Fault {
+					if op == "gmail.drafts.create" {
+						w.SetFault(nil)
+						if err := c.change(w); err != nil {
+							t.Error(err)
+						}
+					}
+					return fakegoogle.Fault{}
+				})
+				w.deliver()
+				v, _, err := w.App.API.Loop.Get(t.Context(), "ana", r.RunID)
+				if c.code == "unauthenticated" { // they cannot read it
+					if _, err := w.App.API.Records.SetDisabled(t.Context(), "ana", false); err != nil {
+						t.Fatal(err)
+					}
+					v, _, err = w.App.API.Loop.Get(t.Context(), "ana", r.RunID)
+				}
+				if err != nil || len(v.Actions) != 1 || v.Actions[0].Status != "failed" ||
+					string(v.Actions[0].ErrorReason) != c.code {
+					t.Errorf("%+v, %v", v.Actions[0], err)
+				}
+				if got := w.carriedOut(); got != "" {
+					t.Errorf("done in %q", got)
+				}
+			})
+		})
+	}
+}
+
+// forget unlinks the account as another instance would, which leaves this one's access token in memory.
+func (w linked) forget() error {
+	_, err := google.Forget(w.t.Context(), w.App.Store, "ana", time.Now())
+	return err
+}
+
+// TestAnAccessTokenInMemoryOutlivesNoLink unlinks, and links anew, while this instance holds an access token of the
+// account.
+func TestAnAccessTokenInMemoryOutlivesNoLink(t *testing.T) {
+	for name, ask := range map[string]func(linked){"mail": linked.mail, "event": linked.event} {
+		t.Run(name, func(t *testing.T) {
+			onBothStores(t, func(t *testing.T, w linked) {
+				approved := func() testkit.Answer {
+					r := w.ask()
+					w.wants("the yes", w.decide(w.card(), "approve_once"), http.StatusOK, "")
+					return r
+				}
+				ask(w)
+				approved()
+				w.deliver()
+				if got := w.carriedOut(); got != home {
+					t.Fatalf("done in %q, want %q: there is no token in memory", got, home)
+				}
+				r := approved()
+				if err := w.forget(); err != nil {
+					t.Fatal(err)
+				}
+				w.deliver()
+				if a := w.run(r.RunID); len(a.Actions) != 1 || a.Actions[0].ErrorReason != "reauth_required" {
+					t.Errorf("%s", a.Body)
+				}
+				w.link(work)
+				approved()
+				w.deliver()
+				if got := w.carriedOut(); got != home+" "+work {
+					t.Errorf("done in %q", got)
+				}
+			})
+		})
+	}
+}
+
+// TestAnAccountThatIsLinkedWhileTheModelThinksIsUsed begins a run without an account.
+func TestAnAccountThatIsLinkedWhileTheModelThinksIsUsed(t *testing.T) {
+	onBothStores(t, func(t *testing.T, w linked) {
+		if err := w.forget(); err != nil {
+			t.Fatal(err)
+		}
+		mails := testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "s", "b"))
+		w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+			if len(r.Responses()) == 0 {
+				w.link(work)
+			}
+			return mails(r)
+		})
+		if r := w.ask(); r.Status != "awaiting_confirmation" {
+			t.Fatalf("%s", r.Body)
+		}
+		if got := w.card().from; got != testkit.Address(work) {
+			t.Errorf("the card is from %q", got)
+		}
+	})
+}

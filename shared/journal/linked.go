@@ -1,0 +1,61 @@
+package journal
+
+import (
+	"context"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// ReadLinked reads the documents by which the tool knows what the run's user has linked, with what else the run's later
+// steps need, unless they were read before. Where they were read for an earlier step, or again is true, they are read
+// again, and the user's own with them.
+func ReadLinked(ctx context.Context, ex *Execution, t *tool.Tool, again bool) error {
+	paths := t.Reads(ex.Run.UID)
+	if again && len(paths) > 0 {
+		return ex.Read(ctx, slices.Concat(paths, []string{document.UserPath(ex.Run.UID)})...)
+	}
+	missing := slices.DeleteFunc(slices.Clone(paths), func(p string) bool { _, read := ex.Docs[p]; return read })
+	if len(missing) == 0 {
+		return nil
+	}
+	return ex.Read(ctx, ex.prefetch(missing)...)
+}
+
+// Linked returns a context in which a tool's functions find what this execution has read for them.
+func Linked(ctx context.Context, ex *Execution, t *tool.Tool) context.Context {
+	var docs []store.Doc
+	for _, p := range t.Reads(ex.Run.UID) {
+		if d, read := ex.Docs[p]; read {
+			docs = append(docs, d)
+		}
+	}
+	return document.With(ctx, docs...)
+}
+
+// PlaceIn returns where a call of the tool would act by the documents that the transition was decided on. err is the
+// tool's, and missing that these documents were not read yet, which a decision returns.
+func PlaceIn(ctx context.Context, tx *Tx, t *tool.Tool) (in tool.Place, err, missing error) {
+	var docs []store.Doc
+	paths := t.Reads(tx.Run.UID)
+	for _, p := range paths {
+		d, read := tx.Ex.Docs[p]
+		if !read {
+			return in, nil, errMissingDocs(paths)
+		}
+		docs = append(docs, d)
+	}
+	in, err = t.Place(document.With(ctx, docs...), tx.Run.UID)
+	return in, err, nil
+}
+
+// RestOnLinked makes the commit fail where what the run's user has linked for the tool has changed since it was read,
+// or, with the user, what the user's own document says of them.
+func RestOnLinked(tx *Tx, t *tool.Tool, user bool) {
+	tx.restsOn = append(tx.restsOn, t.Reads(tx.Run.UID)...)
+	if user {
+		tx.restsOn = append(tx.restsOn, document.UserPath(tx.Run.UID))
+	}
+}
