@@ -168,9 +168,9 @@ type Store interface {
 	// Query returns at most q.Limit documents in q's order.
 	Query(ctx context.Context, q Query) ([]Doc, error)
 	// Commit applies all writes or none, in one round trip, and returns each document's new version in the order of the
-	// writes (a zero time for a delete, the same for a check). If a precondition fails, it returns ErrConflict and nothing is applied. After
-	// ErrUnavailable or ctx's own error, all writes may have been applied or none. It is an error to write one path
-	// twice.
+	// writes (a zero time for a delete, the same for a check). If a precondition fails, it returns ErrConflict and
+	// nothing is applied. After ErrUnavailable or ctx's own error, all writes may have been applied or none. It is an
+	// error to write one path twice.
 	Commit(ctx context.Context, writes ...Write) ([]time.Time, error)
 	// Watch returns the document as it is, be it missing, and then each newer state, until ctx ends, which is no error.
 	// States that follow each other faster than they are taken are left out, the newest never; none comes twice or
