@@ -104,8 +104,11 @@ func (g *group) finished(m *member) bool {
 
 // lead writes one transaction, whose first commit is the leader's, and leaves the lead to the next in the queue.
 func (g *group) lead(ctx context.Context, leader *member, write writeTogether) {
-	// Whoever is ready to commit gets into the queue first: on one core nobody else runs until the leader is done.
-	runtime.Gosched()
+	// Whoever is ready to commit gets into the queue first: on one core nobody else runs until the leader is done. On
+	// several they do, and to yield would be to wait for another thread.
+	if runtime.GOMAXPROCS(0) == 1 {
+		runtime.Gosched()
+	}
 	var taken []*member
 	err := errLost // stays where the driver panics
 	defer func() {
