@@ -33,7 +33,8 @@ func TestPlans(t *testing.T) {
 	}
 	for _, x := range store.Indexes {
 		if x.OrderBy == store.ByName {
-			all["by name "+x.Collection] = statement{querySQL(x), "sqlite_autoindex_documents_1 (path>? AND path<?)", 2, 0}
+			all["by name "+x.Collection] =
+				statement{querySQL(x), "sqlite_autoindex_documents_1 (path>? AND path<?)", 2, 0}
 			continue
 		}
 		all[statementName(x)] = statement{querySQL(x), indexName(served(x)) + " (", len(x.Equal) + 5,
@@ -79,7 +80,8 @@ func TestIndexesOfEarlierReleases(t *testing.T) {
 			t.Fatal(err)
 		}
 		var old int
-		if err := st.writer.QueryRow(`SELECT count(*) FROM sqlite_schema WHERE name = 'query_runs_due'`).Scan(&old); err != nil ||
+		if err := st.writer.QueryRow(`SELECT count(*) FROM sqlite_schema WHERE name = 'query_runs_due'`).Scan(
+			&old); err != nil ||
 			old != 0 {
 			t.Fatalf("%v: %d indexes of an earlier release are kept", err, old)
 		}
