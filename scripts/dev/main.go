@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -62,6 +63,7 @@ func execute(ctx context.Context, addr string, emulated bool) error {
 		return errors.Join(err, web.Close(), s.close())
 	}
 	s.greet(os.Stdout)
+	debug.FreeOSMemory() // what the start used and an idle server does not
 	select {
 	case err = <-served:
 	case <-ctx.Done():
