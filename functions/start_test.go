@@ -206,7 +206,8 @@ func (c *cloud) start(tb testing.TB, bin, name, method, path, body string, statu
 	}
 	cmd.Env = append([]string{"FUNCTION_TARGET=" + name, "PORT=" + port, "LOG_LEVEL=warn",
 		"STORE=firestore", "GOOGLE_CLOUD_PROJECT=demo-start", "FIRESTORE_EMULATOR_HOST=" + c.firestore,
-		"PUBSUB_EMULATOR_HOST=127.0.0.1:9",
+		"PUBSUB_EMULATOR_HOST=127.0.0.1:9", "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0",
+		"MAX_TOKENS_PER_DAY=0",
 		"GEMINI_API_KEY=not-a-real-key-but-long-enough", "GEMINI_MODEL=fake",
 		"GOOGLE_GEMINI_BASE_URL=" + c.url + "/gemini",
 		"AUTH_ISSUER=" + c.url + "/issuer", "AUTH_AUDIENCE=test", "PUSH_ISSUER=" + c.url + "/issuer",
