@@ -21,7 +21,6 @@ func newEnvironment(outer func(string) string) *environment {
 	e := &environment{outer: outer, local: map[string]string{}}
 	e.fill("DATA_DIR", ".data")
 	e.fill("STORE", "embedded")
-	e.fill("FUNCTION_CONCURRENCY", "1000") // one process is all functions
 	return e
 }
 

@@ -60,7 +60,7 @@ type API struct {
 	Subscription string
 	Log          *slog.Logger
 	Budget       time.Duration // how long one request may take, to advance a run or to wait for one
-	Concurrency  int           // how many requests this instance serves at once; 0 for 80
+	Concurrency  int           // how many requests this instance serves at once; 0 for 1,000
 	Health       any           // the body of GET /health
 
 	holders holders

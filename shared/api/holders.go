@@ -7,8 +7,9 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// defaultConcurrency is how many requests an instance serves at once where nothing else is configured.
-const defaultConcurrency = 80
+// defaultConcurrency is how many requests an instance serves at once where nothing else is configured: the most that
+// Cloud Run sends to one.
+const defaultConcurrency = 1000
 
 // holders counts the requests that each user holds open, as streams or waiting. The zero value has none. It counts
 // those of one instance: what it protects is the instance's concurrency, of which one user's open tabs must leave

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
 )
 
@@ -118,15 +117,9 @@ func (r *request) awaitRest(ctx context.Context, v *run.View, most time.Duration
 	waiting, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	defer context.AfterFunc(r.Context(), cancel)() // nobody waits for the answer any more
-	var last *loop.Watched
-	for w, err := range r.api.Loop.Watch(waiting, r.uid, v.RunID) {
-		if err != nil {
-			r.api.Log.WarnContext(ctx, "waiting for a run was cut off", "runId", v.RunID, "error", err)
-			break
-		}
-		if last = w; !w.Moving() {
-			break
-		}
+	last, err := r.api.Loop.AwaitRest(waiting, r.uid, v.RunID)
+	if err != nil {
+		r.api.Log.WarnContext(ctx, "waiting for a run was cut off", "runId", v.RunID, "error", err)
 	}
 	if last == nil {
 		return v

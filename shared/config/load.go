@@ -83,7 +83,7 @@ func (l *loader) process(c *Config) {
 	l.require(l.needs(Chat) && l.deployed, "CHAT_KEY", chatKeys)
 	c.AllowedOrigins = l.origins()
 	c.FunctionTimeout = l.timeout()
-	c.Concurrency = l.number("FUNCTION_CONCURRENCY", 80, 1, 1000)
+	c.Concurrency = l.number("FUNCTION_CONCURRENCY", 1000, 1, 1000)
 }
 
 const chatKeys = "up to 4 secrets of 32 to 64 bytes in base64 (head -c 32 /dev/urandom | base64) with commas between " +

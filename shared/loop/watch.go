@@ -7,6 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store"
 )
 
 // Watch returns the user's run as it is, and again each time that its document has changed, until ctx ends, which is no
@@ -20,8 +21,8 @@ func (l *Loop) Watch(ctx context.Context, uid, runID string) iter.Seq2[*Watched,
 				yield(nil, journal.StoreError(err))
 				return
 			}
-			w := &Watched{l.NewExecution(runID, nil)}
-			if err := journal.TakeOwned(ctx, w.ex, uid, d); err != nil {
+			w := l.watched(uid, runID, d)
+			if err := w.load(ctx); err != nil {
 				yield(nil, err)
 				return
 			}
@@ -32,13 +33,47 @@ func (l *Loop) Watch(ctx context.Context, uid, runID string) iter.Seq2[*Watched,
 	}
 }
 
-// Watched is a run as it was when its document changed.
-type Watched struct{ ex *journal.Execution }
+// AwaitRest watches the user's run until the server no longer goes on with it by itself, here or elsewhere, or until
+// ctx ends, and returns it as it was last, or nil where nothing of it was read. The errors are those of [Loop.Watch].
+func (l *Loop) AwaitRest(ctx context.Context, uid, runID string) (last *Watched, err error) {
+	for d, err := range l.Store.Watch(ctx, document.RunPath(runID)) {
+		if err != nil {
+			return last, journal.StoreError(err)
+		}
+		last = l.watched(uid, runID, d)
+		switch run.Status(document.RunFieldsOf(d).Status) {
+		case run.Queued, run.Planning, run.Executing: // it moves, so its events need not be read
+			continue
+		}
+		if err := last.load(ctx); err != nil {
+			return nil, err
+		}
+		if st, _ := last.ex.Next(); !moving(st) {
+			break
+		}
+	}
+	return last, nil
+}
 
-// Moving reports whether the server goes on with the run by itself, be it elsewhere.
-func (w *Watched) Moving() bool {
-	st, _ := w.ex.Next()
-	return moving(st)
+// Watched is a run as it was when its document changed.
+type Watched struct {
+	ex     *journal.Execution
+	uid    string
+	doc    store.Doc
+	loaded bool
+}
+
+func (l *Loop) watched(uid, runID string, d store.Doc) *Watched {
+	return &Watched{ex: l.NewExecution(runID, nil), uid: uid, doc: d}
+}
+
+// load decodes the run, which must be the user's, and reads what of it lies in other documents.
+func (w *Watched) load(ctx context.Context) error {
+	if w.loaded {
+		return nil
+	}
+	w.loaded = true
+	return journal.TakeOwned(ctx, w.ex, w.uid, w.doc)
 }
 
 // Ended reports whether the run's end is among its events.
@@ -49,5 +84,11 @@ func (w *Watched) Events(after int64) ([]run.EventView, error) {
 	return run.ViewEvents(w.ex.Run.Nonce, w.ex.Events, after)
 }
 
-// View returns the run as its owner sees it by the clock, now. It is called once at most.
-func (w *Watched) View(ctx context.Context) (*run.View, error) { return currentView(ctx, w.ex) }
+// View returns the run as its owner sees it by the clock, now. It is called once at most. The errors are those of
+// [Loop.Watch].
+func (w *Watched) View(ctx context.Context) (*run.View, error) {
+	if err := w.load(ctx); err != nil {
+		return nil, err
+	}
+	return currentView(ctx, w.ex)
+}

@@ -28,7 +28,11 @@ func answer(s *env) got {
 		if len(r.Responses()) > 0 && !forever {
 			return fakegemini.Turn{Text: "That is what came of it. " + claim}
 		}
-		return turn
+		answer := turn
+		if r.Stream && turn.Status < 300 {
+			answer.Body = event(turn.Body)
+		}
+		return answer
 	})
 	g := gotOf(stored)
 	if n := len(s.w.Gemini.Requests()); turn.Status == 0 && n > maxModelCalls { // a failure may be tried again
@@ -89,19 +93,19 @@ func describe(t *fakegemini.Turn, name string, v any) (known bool, err error) {
 	case "promptFeedback":
 		t.Block = textOf(spec["blockReason"])
 	case "raw":
-		t.Body = event(textOf(v))
+		t.Body = textOf(v)
 	case "candidates":
-		t.Body = event(jsonOf(map[string]any{"candidates": v}))
+		t.Body = jsonOf(map[string]any{"candidates": v})
 	case "parts":
 		if list, ok := v.([]any); ok && len(list) > 0 {
 			content := map[string]any{"role": "model", "parts": v}
-			t.Body = event(jsonOf(map[string]any{
-				"candidates": []any{map[string]any{"content": content, "finishReason": "STOP"}}}))
+			t.Body = jsonOf(map[string]any{
+				"candidates": []any{map[string]any{"content": content, "finishReason": "STOP"}}})
 		}
 	case "http", "status":
 		t.Status, err = number(v)
 	case "body", "garbage":
-		t.Body = event(textOf(v))
+		t.Body = textOf(v)
 	case "retryAfter":
 		t.Header = http.Header{"Retry-After": {textOf(v)}}
 	case "hangup", "reset", "cut", "truncated":

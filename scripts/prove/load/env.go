@@ -122,7 +122,6 @@ func (g *env) configure(m measurement) {
 	g.settings = g.Settings()
 	g.settings["DATA_DIR"], g.settings["PUBLIC_URL"] = g.dir, g.base
 	g.settings["MAX_OPEN_APPROVALS"], g.settings["MAX_APPROVALS_PER_DAY"] = "0", "0"
-	g.settings["FUNCTION_CONCURRENCY"] = "1000" // as the local server: one worker is all functions
 	for _, s := range testkit.Unlimited {
 		name, value, _ := strings.Cut(s, "=")
 		g.settings[name] = value
