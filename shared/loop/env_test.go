@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -53,7 +54,8 @@ type env struct {
 	next    []string // how the provider behaves from now on: ok, ambiguous, lost, transient, refuse, reauth
 	settle  []string // how Reconcile answers: done, not_done, unknown, down
 
-	asked map[string]queue.Message // the newest message about each run
+	asked  map[string]queue.Message // the newest message about each run
+	shards sync.Map                 // those that have had a run
 }
 
 var began = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
@@ -90,12 +92,34 @@ func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *en
 
 // on makes the env over a store, whose clock forward sets.
 func (w *env) on(st store.Store, forward func(time.Duration)) *env {
-	w.store, w.forward, w.asked = st, forward, map[string]queue.Message{}
+	nothing := func(context.Context, *faulty.Call, faulty.Next) error { return nil }
+	w.store = faulty.Wrap(st, faulty.Commits(faulty.Before(w.noteShards)), faulty.Of(w.findsNothing, nothing))
+	w.forward, w.asked = forward, map[string]queue.Message{}
 	w.account = func() (tool.Place, error) { return tool.Place{}, nil }
 	w.model = script.New()
 	w.rec = &records.Records{Store: st, Now: w.clock}
 	w.loop = w.process()
 	return w
+}
+
+// noteShards notes the shards of the runs that a commit writes.
+func (w *env) noteShards(c *faulty.Call) {
+	for _, o := range c.Writes {
+		if collection, id := store.SplitPath(o.Doc.Path); collection == document.Runs {
+			w.shards.Store(document.Shard(id), true)
+		}
+	}
+}
+
+// findsNothing reports whether the call is a sweep's query of a shard that has had no run. Nearly all of a sweep's 64
+// are, and would be most of what these tests cost.
+func (w *env) findsNothing(c *faulty.Call) bool {
+	if c.Method != faulty.Query || c.Query.Collection != document.Runs || len(c.Query.Where) == 0 ||
+		c.Query.Where[0].Field != "dueShard" {
+		return false
+	}
+	_, had := w.shards.Load(c.Query.Where[0].Value)
+	return !had
 }
 
 // process returns the loop of another process over the same store.

@@ -87,6 +87,7 @@ func (m *trialed) begin() error {
 	if err := m.witness.wipe(m.ctx); err != nil {
 		return err
 	}
+	m.shards.Clear()
 	m.queue, m.past, m.stopped, m.drafts, m.revoked = nil, nil, nil, map[string]*madeDraft{}, false
 	m.effects, m.next, m.settle = nil, nil, nil
 	m.model = script.New()

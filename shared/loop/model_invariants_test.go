@@ -66,27 +66,9 @@ type providerCall struct {
 
 func newWitness(st store.Store) *witness {
 	w := &witness{under: st}
-	nothing := func(context.Context, *faulty.Call, faulty.Next) error { return nil }
-	w.Store = faulty.Wrap(st, faulty.Commits(faulty.After(w.committed)), faulty.Of(w.findsNothing, nothing))
+	w.Store = faulty.Wrap(st, faulty.Commits(faulty.After(w.committed)))
 	w.forget()
 	return w
-}
-
-// findsNothing reports whether the call is a sweep's query of a shard that has no run: nearly all of its queries are,
-// and all that a sequence costs would be theirs.
-func (w *witness) findsNothing(c *faulty.Call) bool {
-	if c.Method != faulty.Query || c.Query.Collection != document.Runs || len(c.Query.Where) == 0 ||
-		c.Query.Where[0].Field != "dueShard" {
-		return false
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for id := range w.runs {
-		if document.Shard(id) == c.Query.Where[0].Value {
-			return false
-		}
-	}
-	return true
 }
 
 // forget starts a new sequence.
