@@ -204,7 +204,7 @@ func (c *cloud) start(tb testing.TB, bin, name, method, path, body string, statu
 	if pin, err := exec.LookPath("taskset"); err == nil && runtime.GOOS == "linux" {
 		cmd = exec.Command(pin, "-c", strconv.Itoa(cores()-1), bin)
 	}
-	cmd.Env = append([]string{"FUNCTION_TARGET=" + name, "PORT=" + port, "LOG_LEVEL=warn",
+	cmd.Env = append([]string{"FUNCTION_TARGET=" + name, "PORT=" + port, "LOG_LEVEL=warn", "DATA_DIR=" + tb.TempDir(),
 		"STORE=firestore", "GOOGLE_CLOUD_PROJECT=demo-start", "FIRESTORE_EMULATOR_HOST=" + c.firestore,
 		"PUBSUB_EMULATOR_HOST=127.0.0.1:9", "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0",
 		"MAX_TOKENS_PER_DAY=0",
