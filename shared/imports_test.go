@@ -32,7 +32,7 @@ var may = map[string]string{
 		"shared/run shared/strictjson shared/tool",
 	"shared/conversation": "shared/approval shared/clip shared/effect shared/fault shared/journal shared/model " +
 		"shared/run shared/strictjson shared/visible",
-	"shared/agents":       "shared/run shared/fault shared/model shared/timezone shared/tool",
+	"shared/agents":       "shared/run shared/fault shared/model shared/policy shared/timezone shared/tool",
 	"shared/agents/files": "shared/agents shared/config shared/fault shared/strictyaml shared/tool",
 	"shared/api": "shared/agents shared/approval shared/auth shared/chat shared/clip shared/document shared/effect " +
 		"shared/fault " +

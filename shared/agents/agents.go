@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -26,7 +27,8 @@ type Agent struct {
 	Limits       Limits
 	History      History
 	OnReject     OnReject
-	Order        Order // of a turn's calls; empty: Independent
+	Effects      policy.Effects // what becomes of calls that would ask for approval; empty: they ask
+	Order        Order          // of a turn's calls; empty: Independent
 
 	// Home is the function that moves its runs, of those that infra/functions.json lists with their agents; empty:
 	// resume, as for all agents that need no heavy tools.

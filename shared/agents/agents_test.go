@@ -96,6 +96,7 @@ func TestWrong(t *testing.T) {
 		"concierge.home":                func(a *agents.Agent) { a.Home = "Resume Concierge" },
 		"concierge.history":             func(a *agents.Agent) { a.History = "" },
 		"concierge.order":               func(a *agents.Agent) { a.Order = "alphabetical" },
+		"concierge.effects":             func(a *agents.Agent) { a.Effects = "some" },
 		"concierge.onReject":            func(a *agents.Agent) { a.OnReject = "maybe" },
 	}
 	for name, change := range cases {

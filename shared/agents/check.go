@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -86,6 +87,8 @@ func (c *checker) check(a Agent) {
 		string(a.History))
 	c.needs(slices.Contains([]OnReject{RejectCompletes, RejectFails, RejectContinues}, a.OnReject), "onReject",
 		"completed, failed or continue, and not %q", string(a.OnReject))
+	c.needs(slices.Contains([]policy.Effects{policy.AskEffects, policy.AutoApprove, policy.NoEffects}, a.Effects),
+		"effects", "auto_approve, none or nothing, and not %q", string(a.Effects))
 	c.needs(slices.Contains([]Order{"", Independent, Strict}, a.Order), "order", "independent or strict, and not %q",
 		string(a.Order))
 }

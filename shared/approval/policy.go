@@ -24,6 +24,9 @@ func Verdict(tx *journal.Tx, t *tool.Tool, args json.RawMessage) (policy.Decisio
 	if err != nil {
 		return policy.Decision{}, err
 	}
-	return tx.Ex.Rules.Decide(policy.Input{UID: tx.Run.UID, Tool: tx.Ex.Agents.Get(tx.Run.Agent).Spec(t),
-		Args: args, Targets: targets, Allowlist: u.Allow, Now: tx.Now}), nil
+	in := policy.Input{UID: tx.Run.UID, Tool: t.Spec, Args: args, Targets: targets, Allowlist: u.Allow, Now: tx.Now}
+	if its := tx.Ex.Agents.Get(tx.Run.Agent); its != nil { // where it is gone, nothing is allowed that it would ask
+		in.Tool, in.Effects = its.Spec(t), its.Effects
+	}
+	return tx.Ex.Rules.Decide(in), nil
 }

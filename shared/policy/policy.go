@@ -32,6 +32,7 @@ const (
 	RuleMalformed    = "recipient_malformed"     // a recipient is not an address in its normal form
 	RuleDenied       = "recipient_denied"        // a recipient is on the deny list
 	RuleNotPermitted = "recipient_not_permitted" // a list of permitted recipients is set, and a recipient is not on it
+	RuleNoEffects    = "no_effects"              // the agent carries out nothing that has an effect (NoEffects)
 	RuleReadOnly     = "read_only"               // the tool changes nothing
 	RuleAskedForAll  = "side_effects_ask"        // the operator requires approval of every side effect
 	// RuleNotRequired: the operator declared that an effect which reaches no address needs no approval.
@@ -42,6 +43,8 @@ const (
 	RuleNotAllowlisted = "recipient_not_allowlisted"
 	RuleUsedUp         = "allowlist_used_up" // an allowlist entry has allowed as many effects today as it may
 	RuleAllowlisted    = "allowlisted"       // every recipient is on the user's allowlist for this tool
+	// RuleNonInteractive: a rule above would ask, and the agent is one that does not (AutoApprove).
+	RuleNonInteractive = "non_interactive"
 )
 
 // Decision is the policy's decision about one call.
@@ -61,6 +64,7 @@ type Input struct {
 	Args      json.RawMessage // canonical (tool.Tool.Normalize); whom they reach is in Targets
 	Targets   []tool.Target   // tool.Tool.Targets of Args: every to, cc, bcc and attendee
 	Allowlist []Entry         // the user's entries; those of another user or tool do not count
+	Effects   Effects         // what becomes of the agent's calls that would ask
 	Now       time.Time       // by the store's clock
 }
 
@@ -70,10 +74,24 @@ func (r Rules) Decide(in Input) Decision {
 	if d, denied := r.deny(in.Tool, people); denied {
 		return d
 	}
+	if in.Effects == NoEffects && in.Tool.SideEffect {
+		return Decision{Mode: Deny, Rule: RuleNoEffects,
+			Reason: "This agent may look things up, and may do nothing that has an effect outside this conversation."}
+	}
 	if !in.Tool.SideEffect && (in.Tool.Approval == tool.NotRequired || in.Tool.Approval == "") {
 		return Decision{Mode: Allow, Rule: RuleReadOnly, Reason: "It only looks something up and changes nothing."}
 	}
-	return r.ask(in, people, others)
+	d := r.ask(in, people, others)
+	if d.Mode == RequireApproval && in.Effects == AutoApprove && !r.asksEachTime(in.Tool, people) {
+		return Decision{Mode: Allow, Rule: RuleNonInteractive,
+			Reason: "This agent was set up to go on without asking for approval."}
+	}
+	return d
+}
+
+// asksEachTime reports whether the operator requires approval of the call, which no agent's mode overrides.
+func (r Rules) asksEachTime(spec tool.Spec, people []string) bool {
+	return r.AskSideEffects && spec.SideEffect || count(people, listed(r.AlwaysAsk)) > 0
 }
 
 func (r Rules) deny(spec tool.Spec, people []string) (Decision, bool) {

@@ -160,6 +160,87 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestEffects decides, for each mode of an agent, calls that each rule would decide otherwise: a mode is heard where
+// the operator's rules have said nothing.
+func TestEffects(t *testing.T) {
+	readAsks := tool.Spec{Name: "x", Approval: tool.Required}
+	undeclared := tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}
+	const to, other, lookalike = "a@example.com", "b@y.com", "a@xn--exmple-4nf.com"
+	usedUp := allow(to)
+	usedUp[0].Used, usedUp[0].Day = policy.UsedPerDay, now.Format(time.DateOnly)
+	host := []tool.Target{{Kind: "host", Value: "db1"}}
+	tests := map[string]struct {
+		rules           policy.Rules
+		tool            tool.Spec
+		to              []string
+		targets         []tool.Target
+		list            []policy.Entry
+		ask, auto, none string // the rule that decides in each mode
+	}{
+		"reading":             {tool: lookup, ask: "read_only", auto: "read_only", none: "read_only"},
+		"reading that asks":   {tool: readAsks, ask: "no_recipient", auto: "non_interactive", none: "no_recipient"},
+		"an effect":           {ask: "no_recipient", auto: "non_interactive", none: "no_effects"},
+		"an effect on a host": {targets: host, ask: "no_recipient", auto: "non_interactive", none: "no_effects"},
+		"one declared harmless": {tool: undeclared, ask: "declared_not_required", auto: "declared_not_required",
+			none: "no_effects"},
+		"a stranger": {to: []string{to}, ask: "recipient_not_allowlisted", auto: "non_interactive",
+			none: "no_effects"},
+		"a lookalike": {to: []string{lookalike}, ask: "recipient_punycode", auto: "non_interactive",
+			none: "no_effects"},
+		"one always allowed": {to: []string{to}, list: allow(to), ask: "allowlisted", auto: "allowlisted",
+			none: "no_effects"},
+		"one always allowed, too often": {to: []string{to}, list: usedUp, ask: "allowlist_used_up",
+			auto: "non_interactive", none: "no_effects"},
+		"a spelling that is none": {to: []string{"a@EXAMPLE.com"}, ask: "recipient_malformed",
+			auto: "recipient_malformed", none: "recipient_malformed"},
+		"never to": {rules: policy.Rules{Denied: patterns(t, to)}, to: []string{to, other},
+			ask: "recipient_denied", auto: "recipient_denied", none: "recipient_denied"},
+		"only to": {rules: policy.Rules{Permitted: patterns(t, "y.com")}, to: []string{to, other},
+			ask: "recipient_not_permitted", auto: "recipient_not_permitted", none: "recipient_not_permitted"},
+		"only to, and it is": {rules: policy.Rules{Permitted: patterns(t, "y.com")}, to: []string{other},
+			ask: "recipient_not_allowlisted", auto: "non_interactive", none: "no_effects"},
+		"kill switch": {rules: policy.Rules{DenySideEffects: true}, ask: "side_effects_off", auto: "side_effects_off",
+			none: "side_effects_off"},
+		"kill switch at half": {rules: policy.Rules{AskSideEffects: true}, to: []string{to}, ask: "side_effects_ask",
+			auto: "side_effects_ask", none: "no_effects"},
+		"always asked": {rules: policy.Rules{AlwaysAsk: patterns(t, to)}, to: []string{to},
+			ask: "recipient_always_asked", auto: "recipient_always_asked", none: "no_effects"},
+		"always asked, beside a lookalike": {rules: policy.Rules{AlwaysAsk: patterns(t, to)},
+			to: []string{lookalike, to}, ask: "recipient_punycode", auto: "recipient_punycode", none: "no_effects"},
+		"always asked, beside a host": {rules: policy.Rules{AlwaysAsk: patterns(t, to)}, to: []string{to},
+			targets: host, ask: "no_recipient", auto: "no_recipient", none: "no_effects"},
+	}
+	denies := []string{"recipient_malformed", "recipient_denied", "recipient_not_permitted", "side_effects_off",
+		"no_effects"}
+	allows := []string{"read_only", "declared_not_required", "allowlisted", "non_interactive"}
+	for name, tt := range tests {
+		if tt.tool.Name == "" {
+			tt.tool = mail
+		}
+		for effects, rule := range map[policy.Effects]string{
+			policy.AskEffects: tt.ask, policy.AutoApprove: tt.auto, policy.NoEffects: tt.none} {
+			d := tt.rules.Decide(policy.Input{UID: uid, Tool: tt.tool, Allowlist: tt.list, Now: now, Effects: effects,
+				Targets: append(tool.Addresses(tt.to), tt.targets...)})
+			want := policy.RequireApproval
+			switch {
+			case slices.Contains(denies, rule):
+				want = policy.Deny
+			case slices.Contains(allows, rule):
+				want = policy.Allow
+			}
+			if d.Rule != rule || d.Mode != want {
+				t.Errorf("%s, %q: %s by %s, want %s by %s", name, effects, d.Mode, d.Rule, want, rule)
+			}
+			if d.Reason == "" || strings.Contains(d.Reason, "@") || !strings.HasSuffix(d.Reason, ".") {
+				t.Errorf("%s, %q: the reason is %q", name, effects, d.Reason)
+			}
+			if (len(d.Entries) > 0) != (d.Rule == policy.RuleAllowlisted) {
+				t.Errorf("%s, %q: %s rests on the entries %v", name, effects, d.Rule, d.Entries)
+			}
+		}
+	}
+}
+
 func TestReasonsCountPeople(t *testing.T) {
 	people := []string{"a@example.com", "b@example.com", "c@example.com"}
 	denied := policy.Rules{Denied: patterns(t, "b@example.com,c@example.com")}

@@ -39,6 +39,8 @@ func drawInput(t *rapid.T) policy.Input {
 	in := policy.Input{
 		UID: uid, Tool: rapid.SampledFrom(specs).Draw(t, "tool"), Now: now,
 		Targets: tool.Addresses(rapid.SliceOfN(rapid.SampledFrom(addresses), 0, 5).Draw(t, "recipients")),
+		Effects: rapid.SampledFrom([]policy.Effects{policy.AskEffects, policy.AskEffects, policy.AutoApprove,
+			policy.NoEffects}).Draw(t, "effects"),
 	}
 	if rapid.IntRange(0, 4).Draw(t, "others") == 0 { // what has the look of an address, and is none
 		in.Targets = append(in.Targets, tool.Target{Kind: "host", Value: rapid.SampledFrom(addresses).Draw(t, "host")})
@@ -69,7 +71,7 @@ var strictness = map[policy.Mode]int{policy.Allow: 0, policy.RequireApproval: 1,
 func TestDenyDominates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)
-		denied := rules.DenySideEffects && in.Tool.SideEffect
+		denied := (rules.DenySideEffects || in.Effects == policy.NoEffects) && in.Tool.SideEffect
 		for _, a := range people(in) {
 			denied = denied || rules.Denied.Match(a) || rules.Permitted.Len() > 0 && !rules.Permitted.Match(a)
 		}
@@ -83,7 +85,7 @@ func TestAnAllowCoversEverybody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)
 		d := rules.Decide(in)
-		if d.Mode != policy.Allow || !in.Tool.SideEffect {
+		if d.Mode != policy.Allow || !in.Tool.SideEffect || d.Rule == policy.RuleNonInteractive {
 			return
 		}
 		if len(people(in)) == 0 && in.Tool.Approval != tool.NotRequired || rules.AskSideEffects {
@@ -101,6 +103,26 @@ func TestAnAllowCoversEverybody(t *testing.T) {
 			if !held || !slices.Contains(d.Entries, id) || a == "a@xn--exmple-4nf.com" {
 				t.Fatalf("%s was reached on %v", a, d.Entries)
 			}
+		}
+	})
+}
+
+// TestAModeChangesOnlyWhatWouldAsk compares an agent's mode with that of an agent that asks.
+func TestAModeChangesOnlyWhatWouldAsk(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules, in := drawRules(t), drawInput(t)
+		d := rules.Decide(in)
+		in.Effects = policy.AskEffects
+		asking := rules.Decide(in)
+		operatorAsks := rules.AskSideEffects && in.Tool.SideEffect || slices.ContainsFunc(people(in),
+			rules.AlwaysAsk.Match)
+		switch {
+		case d.Rule == policy.RuleNonInteractive && (asking.Mode != policy.RequireApproval || operatorAsks):
+			t.Fatalf("%s by %s was allowed without asking", asking.Mode, asking.Rule)
+		case d.Rule == policy.RuleNoEffects && (asking.Mode == policy.Deny || !in.Tool.SideEffect):
+			t.Fatalf("%s by %s was denied as an effect", asking.Mode, asking.Rule)
+		case d.Rule != policy.RuleNonInteractive && d.Rule != policy.RuleNoEffects && !reflect.DeepEqual(d, asking):
+			t.Fatalf("%+v, and of an agent that asks %+v", d, asking)
 		}
 	})
 }

@@ -30,3 +30,19 @@ func (r Rules) notPermitted(a string) bool {
 
 // forbids reports whether the address must not be written to.
 func (r Rules) forbids(a string) bool { return listed(r.Denied)(a) || r.notPermitted(a) }
+
+// Effects is what becomes of an agent's calls that would ask for approval. It is a property of the agent; what the
+// operator's Rules deny is denied, and what they have asked about each time is asked about, whatever it is.
+type Effects string
+
+// The values of Effects.
+const (
+	// AskEffects asks. It is the mode of every agent that names no other.
+	AskEffects Effects = ""
+
+	// AutoApprove allows what would ask, by RuleNonInteractive: nobody is there to be asked.
+	AutoApprove Effects = "auto_approve"
+
+	// NoEffects denies every side effect, whatever its user always allows, by RuleNoEffects.
+	NoEffects Effects = "none"
+)

@@ -1,0 +1,59 @@
+package loop_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/address"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/testkit/script"
+)
+
+// TestEffectsOfAnAgent carries two effects of one turn out in each mode of its agent, one of them to an address that
+// the operator denies. The audit names the rule of each.
+func TestEffectsOfAnAgent(t *testing.T) {
+	denied, err := address.ParsePatterns("x.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for effects, want := range map[policy.Effects]struct{ done, audit string }{
+		policy.AutoApprove: {"send bob@x.org: hello", "denied recipient_denied, intent non_interactive allow, " +
+			"outcome non_interactive"},
+		policy.NoEffects: {"", "denied recipient_denied, denied no_effects"},
+	} {
+		ctx, w := context.Background(), newEnv(t)
+		w.loop.Rules.Denied = denied
+		w.assistant().Effects = effects
+		w.model.Then(script.Turn{Calls: []script.Call{
+			{Name: "send", Args: map[string]any{"to": []string{"eve@x.com"}, "text": "hello"}},
+			{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "hello"}},
+		}}, script.Turn{Text: "Well."})
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "write"}, nil)
+		if err != nil || v.Status != run.Completed || len(w.open("ana")) != 0 {
+			t.Errorf("%q: %v %+v", effects, err, v)
+			continue
+		}
+		if done := strings.Join(w.effects, "; "); done != want.done {
+			t.Errorf("%q: done: %s", effects, done)
+		}
+		var said []string
+		page, err := w.rec.Audit(ctx, "ana", v.RunID, "", 100)
+		if err != nil {
+			t.Errorf("%q: %v %+v", effects, err, page)
+		}
+		for _, e := range page.Entries {
+			line := e.Kind + " " + e.Rule
+			if e.Kind == audit.Intent {
+				line += " " + e.Decision
+			}
+			said = append(said, line)
+		}
+		if got := strings.Join(said, ", "); got != want.audit {
+			t.Errorf("%q: the audit says %s", effects, got)
+		}
+	}
+}
