@@ -167,7 +167,7 @@ func Reject(tx *journal.Tx, id string, call run.ProposedCall, why error) error {
 	if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
 		return err
 	}
-	finished := &run.Finished{Status: run.ActionFailed, Execution: run.NotStarted, Error: p}
+	finished := &run.Finished{Status: run.ActionFailed, Execution: run.NotStarted, Error: p, Err: why}
 	if err := tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: id, Finished: finished}); err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func (a CallAnswer) Finished() *run.Finished {
 	}
 	f := failedWithoutEffect(fault.New(fault.Tool, "failed", "%s", a.Error))
 	if a.Result != nil {
-		f.Result = boundedResult(result)
+		setResult(&f, result)
 	}
 	return &f
 }

@@ -68,6 +68,8 @@ func claim(ctx context.Context, ex *journal.Execution, id string) (mine bool, er
 
 // CallTool calls the tool until its outcome is known, or is known to be unknowable here, and records it.
 func CallTool(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string) error {
+	started := journal.CallOf(ex.State.Action(id))
+	ex.Notify(journal.Update{Started: &started})
 	acting, hold := journal.HoldRun(ctx, ex, ex.Limits().OfTool(t), t.Interruptible)
 	defer hold.Release()
 	record := carryOut(acting, ex, hold, t, id)
@@ -100,7 +102,7 @@ func carryOut(ctx context.Context, ex *journal.Execution, hold *journal.Hold, t 
 			found, known := reconcile(ctx, ex, t, call)
 			if !known {
 				return func(ctx context.Context) error {
-					return markUnknown(ctx, ex, id, found.Reason, tool.PartialResult(err))
+					return markUnknown(ctx, ex, id, found.Reason, err)
 				}
 			}
 			if found.Verdict == tool.Done {

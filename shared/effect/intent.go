@@ -171,7 +171,7 @@ func reasonFor(v policy.Decision, a *run.Action) string {
 // user: that it has not happened says nothing about the process that started it, which may only have been stopped.
 func block(tx *journal.Tx, a *run.Action, rule string, why error) error {
 	if a.Status == run.ActionExecuting {
-		return RecordUnknown(tx, a, startedElsewhere+" "+failedWithoutEffect(why).Error.Message, nil)
+		return RecordUnknown(tx, a, startedElsewhere+" "+failedWithoutEffect(why).Error.Message, why)
 	}
 	finished := failedWithoutEffect(why)
 	finished.Execution = run.NotStarted

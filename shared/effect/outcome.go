@@ -27,15 +27,26 @@ func recordFailure(ctx context.Context, ex *journal.Execution, t *tool.Tool, id 
 
 // Succeeded returns the outcome of a call that was done.
 func Succeeded(result []byte) run.Finished {
-	return run.Finished{Status: run.ActionCompleted, Execution: run.Succeeded, Result: boundedResult(result)}
+	f := run.Finished{Status: run.ActionCompleted, Execution: run.Succeeded}
+	setResult(&f, result)
+	return f
 }
 
-// boundedResult returns the result, or the beginning of its text where it is longer than maxOutput.
-func boundedResult(result json.RawMessage) json.RawMessage {
-	if len(result) > maxOutput {
-		return strictjson.Text(clip.Text(string(result), maxOutput))
+// setResult sets the result, or the beginning of its text where it is longer than maxOutput: of a string that is its
+// own, unless nearly all of it is escaped.
+func setResult(f *run.Finished, result json.RawMessage) {
+	if len(result) <= maxOutput {
+		f.Result = result
+		return
 	}
-	return result
+	var text string
+	if json.Unmarshal(result, &text) == nil {
+		f.Result = strictjson.Text(clip.Text(text, maxOutput))
+	}
+	if text == "" || len(f.Result) > 2*maxOutput {
+		f.Result = strictjson.Text(clip.Text(string(result), maxOutput))
+	}
+	f.Truncated = true
 }
 
 // failedWithoutEffect returns the outcome of a call that had no effect, with the partial result of the error if it has
@@ -46,8 +57,9 @@ func failedWithoutEffect(err error) run.Finished {
 		f = fault.New(fault.Tool, "failed",
 			"The service could not do this. Nothing was sent or changed.").Because(err)
 	}
-	return run.Finished{Status: run.ActionFailed, Execution: run.FailedKnown, Error: run.ErrorInfoOf(f),
-		Result: boundedResult(tool.PartialResult(err))}
+	out := run.Finished{Status: run.ActionFailed, Execution: run.FailedKnown, Error: run.ErrorInfoOf(f), Err: err}
+	setResult(&out, tool.PartialResult(err))
+	return out
 }
 
 // recordOutcome records what became of a call. It is the one commit that must not be lost, be it that the function's
@@ -88,9 +100,9 @@ func ownsOutcome(tx *journal.Tx, a *run.Action) bool {
 	return a.Status != run.ActionExecuting || a.Started.Owner == tx.Ex.Owner || tx.Run.Lease.Owner == tx.Ex.Owner
 }
 
-// markUnknown records that the outcome of a call is unknown, with what it returned before if it did, and asks its user
-// for a review.
-func markUnknown(ctx context.Context, ex *journal.Execution, id, reason string, partial json.RawMessage) error {
+// markUnknown records that the outcome of a call is unknown, with what it returned before its error if it did, and asks
+// its user for a review. The error is the tool's, or nil.
+func markUnknown(ctx context.Context, ex *journal.Execution, id, reason string, err error) error {
 	ctx, cancel := journal.Detached(ctx)
 	defer cancel()
 	ex.Log.ErrorContext(ctx, "an outcome is unknown and waits for its user", "runId", ex.ID, "actionId", id)
@@ -99,16 +111,17 @@ func markUnknown(ctx context.Context, ex *journal.Execution, id, reason string, 
 		if !ownsOutcome(tx, a) {
 			return nil
 		}
-		return RecordUnknown(tx, a, reason, partial)
+		return RecordUnknown(tx, a, reason, err)
 	})
 }
 
-// RecordUnknown adds to a transition that the outcome of a call is unknown, and asks its user for a review.
-func RecordUnknown(tx *journal.Tx, a *run.Action, reason string, partial json.RawMessage) error {
+// RecordUnknown adds to a transition that the outcome of a call is unknown, and asks its user for a review. The cause
+// is the tool's error, or nil.
+func RecordUnknown(tx *journal.Tx, a *run.Action, reason string, cause error) error {
 	p := run.ErrorInfoOf(fault.New(fault.Tool, fault.CodeUnknownOutcome,
 		"It is not known whether this was done. %s", reason))
-	f := &run.Finished{Status: run.ActionFailed, Execution: run.UnknownState, Error: p,
-		Result: boundedResult(partial)}
+	f := &run.Finished{Status: run.ActionFailed, Execution: run.UnknownState, Error: p, Err: cause}
+	setResult(f, tool.PartialResult(cause))
 	if err := tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
 		return err
 	}
@@ -132,8 +145,7 @@ func abandonRetry(ctx context.Context, ex *journal.Execution, t *tool.Tool, id s
 	if !t.SideEffect {
 		return recordOutcome(ctx, ex, id, failedWithoutEffect(why))
 	}
-	return markUnknown(ctx, ex, id, startedElsewhere+" "+failedWithoutEffect(why).Error.Message,
-		tool.PartialResult(why))
+	return markUnknown(ctx, ex, id, startedElsewhere+" "+failedWithoutEffect(why).Error.Message, why)
 }
 
 // startedElsewhere is why such a call is left to its user.

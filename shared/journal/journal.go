@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"time"
@@ -55,13 +56,29 @@ type Env struct {
 type Sink func(Update)
 
 // Update is what a reader of a moving run gets: a status, a piece of the model's text, an action in its present state,
-// or a piece of a call's output.
+// or a piece of a call's output. Started and Finished are for readers within this process alone.
 type Update struct {
 	RunID, ThreadID string
 	Status          run.Status
 	Delta           string
 	Action          *run.ActionView
 	Output          *Output
+	Started         *Call    // a call that is about to be carried out
+	Finished        *CallEnd // beside Action: a call that has its outcome, be it that it was not carried out
+}
+
+// Call is a call as its tool gets it.
+type Call struct {
+	ActionID, Tool string
+	Args           json.RawMessage // canonical; nil where the model's could not be read
+}
+
+// CallEnd is the outcome of a call.
+type CallEnd struct {
+	Call
+	Result    json.RawMessage // beside an error: what the call returned before it failed
+	Truncated bool            // Result is the beginning of what the call returned
+	Err       error           // the very error that the tool returned; else what the run has recorded of it
 }
 
 // Output is a piece of what a call prints while it is carried out. It is not stored.

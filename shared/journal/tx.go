@@ -92,10 +92,26 @@ func (tx *Tx) AddEvent(e run.Event) error {
 	}
 	tx.events = append(tx.events, e)
 	if a := tx.State.Action(e.ActionID); a != nil {
-		tx.Updates = append(tx.Updates, Update{Action: run.NewActionView(tx.nonce(), tx.State, a)})
+		tx.Updates = append(tx.Updates,
+			Update{Action: run.NewActionView(tx.nonce(), tx.State, a), Finished: callEnd(a, e.Finished)})
 	}
 	return nil
 }
+
+// callEnd returns the outcome of the call for readers within this process, or nil where it has none yet.
+func callEnd(a *run.Action, f *run.Finished) *CallEnd {
+	if f == nil {
+		return nil
+	}
+	end := &CallEnd{Call: CallOf(a), Result: f.Result, Truncated: f.Truncated, Err: f.Err}
+	if end.Err == nil && f.Error != nil {
+		end.Err = f.Error.Err()
+	}
+	return end
+}
+
+// CallOf returns the action as its tool gets it.
+func CallOf(a *run.Action) Call { return Call{a.ID, a.Tool, a.Args} }
 
 // User returns the user's document for reading.
 func (tx *Tx) User() (*run.User, error) {

@@ -164,8 +164,10 @@ type Started struct {
 type Finished struct {
 	Status    ActionStatus    `json:"status"`
 	Execution Execution       `json:"execution"`
-	Result    json.RawMessage `json:"result,omitempty"` // beside an error: what the call returned before it failed
+	Result    json.RawMessage `json:"result,omitempty"`    // beside an error: what the call returned before it failed
+	Truncated bool            `json:"truncated,omitempty"` // Result is the beginning of what the call returned
 	Error     *ErrorInfo      `json:"error,omitempty"`
+	Err       error           `json:"-"` // what the tool returned, where this process has just called it; not stored
 }
 
 // End is how the run ended.
@@ -181,6 +183,11 @@ type ErrorInfo struct {
 	Code    fault.Code  `json:"code"`
 	Message string      `json:"message"`
 	Field   string      `json:"field,omitempty"`
+}
+
+// Err returns what was stored as an error again.
+func (i *ErrorInfo) Err() error {
+	return &fault.Error{Class: i.Class, Code: i.Code, Message: i.Message, Field: i.Field}
 }
 
 // ErrorInfoOf returns the part of err that may be stored and shown.

@@ -123,6 +123,7 @@ func (a *Action) apply(e Event) error {
 		a.Started, a.Execution = *e.Started, Intent
 	case e.Finished != nil:
 		a.Execution, a.Result, a.Error = e.Finished.Execution, e.Finished.Result, e.Finished.Error
+		a.Truncated = e.Finished.Truncated
 	}
 	a.Status, a.UpdatedAt = to, e.At
 	return nil

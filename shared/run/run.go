@@ -137,6 +137,7 @@ type Action struct {
 	Comment    string
 	Started    Started
 	Result     json.RawMessage
+	Truncated  bool // Result is the beginning of what the call returned
 	Error      *ErrorInfo
 	PlannedAt  time.Time
 	UpdatedAt  time.Time
