@@ -13,7 +13,6 @@ import (
 const (
 	maxTitle    = 120 // runes
 	maxWarnings = 20
-	longText    = 100 // bytes
 )
 
 // preview returns all arguments: first those that the file lists, under its labels, then the others under their names.
@@ -34,7 +33,7 @@ func (a Action) preview(args json.RawMessage) (tool.Preview, error) {
 	}
 	for _, s := range shown {
 		if raw, given := values[s.Field]; given {
-			show(&p, s.Label, raw)
+			p.AddValue(s.Label, raw)
 		}
 	}
 	p.Warnings = p.Warnings[:min(maxWarnings, len(p.Warnings))]
@@ -52,18 +51,4 @@ func (a Action) title() string {
 		return string(runes[:maxTitle]) + "…"
 	}
 	return first
-}
-
-// show adds one argument: a text as it is, anything else as JSON.
-func show(p *tool.Preview, label string, raw json.RawMessage) {
-	text := string(raw)
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		text = s
-	}
-	if strings.ContainsAny(text, "\n\t") || len(text) > longText {
-		p.AddText(label, text)
-	} else {
-		p.AddLine(label, text)
-	}
 }

@@ -27,6 +27,7 @@ type Declaration struct {
 	Timeout     time.Duration // see Spec
 	Final       bool          // see Spec
 	Untrusted   bool          // see Spec
+	Source      string        // see Spec
 
 	Input     *jsonschema.Schema // of type object; its defaults are filled in
 	Output    *jsonschema.Schema // nil means any JSON
@@ -34,6 +35,7 @@ type Declaration struct {
 	Bound     func(json.RawMessage) (json.RawMessage, error)
 	Preview   func(json.RawMessage) (Preview, error)
 	Summary   string // what was done, in one sentence
+	Place     func(ctx context.Context, uid string) (Place, error)
 	Execute   func(context.Context, Call) (json.RawMessage, error)
 	Wait      time.Duration // see Spec
 	Reconcile func(context.Context, Call) (Outcome, error)
@@ -61,7 +63,7 @@ func Declare(d Declaration) (*Tool, error) {
 	}
 	spec, err := Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Class: d.Class,
 		Approval: d.Approval, UserOnly: d.UserOnly, Wait: d.Wait, Timeout: d.Timeout, Final: d.Final,
-		Untrusted: d.Untrusted}.complete()
+		Untrusted: d.Untrusted, Source: d.Source}.complete()
 	if err != nil {
 		return nil, fmt.Errorf("tool.Declare(%q): %w", d.Name, err)
 	}
@@ -76,6 +78,7 @@ func Declare(d Declaration) (*Tool, error) {
 	if d.Preview != nil {
 		t.preview = d.Preview
 	}
+	t.place = d.Place
 	if d.Summary != "" {
 		t.summary = func(json.RawMessage) string { return d.Summary }
 	}

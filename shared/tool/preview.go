@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,23 @@ func (p *Preview) AddLine(label, s string) {
 func (p *Preview) AddText(label, s string) {
 	shown, hidden := visible.Text(s)
 	p.addText(Field{Label: label, Value: shown, Long: true}, s, hidden)
+}
+
+// longText is the number of bytes beyond which a value has lines of its own.
+const longText = 100
+
+// AddValue adds a value of JSON in visible form: a text as it is, anything else as JSON.
+func (p *Preview) AddValue(label string, raw json.RawMessage) {
+	text := string(raw)
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		text = s
+	}
+	if strings.ContainsAny(text, "\n\t") || len(text) > longText {
+		p.AddText(label, text)
+	} else {
+		p.AddLine(label, text)
+	}
 }
 
 func (p *Preview) addText(f Field, s string, hidden bool) {

@@ -72,6 +72,32 @@ func TestTheVersionIsThatOfTheSchema(t *testing.T) {
 	}
 }
 
+// TestTheVersionOfAStrangersToolCoversWhatItSays binds an approval to the words by which a stranger describes a tool:
+// name, description and schema. The name is hashed beside the version (run.ArgsHash).
+func TestTheVersionOfAStrangersToolCoversWhatItSays(t *testing.T) {
+	base := tool.Spec{Name: "a", Source: "server", Description: "Reads.", Schema: json.RawMessage(`{"type":"object"}`)}
+	seen := map[string]bool{base.Version(): true}
+	for _, change := range []func(*tool.Spec){
+		func(s *tool.Spec) { s.Description = "Reads, and sends it on." },
+		func(s *tool.Spec) { s.Source = "another server" },
+		func(s *tool.Spec) { s.Schema = json.RawMessage(`{"type":"object","properties":{}}`) },
+		func(s *tool.Spec) { s.Source, s.Description = "serverR", "eads." },
+	} {
+		s := base
+		change(&s)
+		if v := s.Version(); seen[v] || len(v) != 32 {
+			t.Errorf("%+v has the version %s", s, v)
+		} else {
+			seen[v] = true
+		}
+	}
+	own, other := base, base
+	own.Source, other.Source, other.Description = "", "", "Writes."
+	if other.Version() != own.Version() {
+		t.Error("the description counts for a tool of this program")
+	}
+}
+
 func TestBoundLeavesOutFreeText(t *testing.T) {
 	in := json.RawMessage(`{"text":"x","to":["a@example.com"]}`)
 	if b, err := define(nil).Bound(in); err != nil || string(b) != string(in) {

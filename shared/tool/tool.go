@@ -60,12 +60,24 @@ type Spec struct {
 	// cancelled or out of time ([context.Cause] says which). Any other tool is left to finish.
 	Interruptible bool
 	Untrusted     bool // its results are text from strangers, and the model is told so with each
+	// Source says where a tool comes from that strangers define, such as a server of MCP; empty for one of this
+	// program. What such a tool is said to do may change at any time, so it is part of the version.
+	Source string
 }
 
-// Version identifies the schema: a call that was approved under one version is not carried out under another.
+// Version identifies the schema, and of a tool with a source what its source says that it does: a call that was
+// approved under one version is not carried out under another. The first is too short to withstand somebody who looks
+// for another schema with the same version; the second does.
 func (s Spec) Version() string {
-	sum := sha256.Sum256(s.Schema)
-	return hex.EncodeToString(sum[:4])
+	if s.Source == "" {
+		sum := sha256.Sum256(s.Schema)
+		return hex.EncodeToString(sum[:4])
+	}
+	h := sha256.New()
+	for _, part := range []string{s.Source, s.Description, string(s.Schema)} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // complete returns the spec with its defaults. The error says what is wrong with it.
