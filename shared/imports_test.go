@@ -44,7 +44,12 @@ var may = map[string]string{
 	"shared/chat": "shared/agents shared/clip shared/conversation shared/document shared/effect shared/fault " +
 		"shared/journal shared/loop shared/model shared/queue shared/run shared/store shared/store/memory " +
 		"shared/strictjson shared/tool shared/visible",
-	"shared/config":          "shared/address shared/fault shared/obs shared/outbound shared/policy",
+	"shared/config": "shared/address shared/fault shared/obs shared/outbound shared/policy",
+	"shared/countersign": "shared/address shared/agents shared/config shared/countersign/internal/bridge " +
+		"shared/document shared/fault shared/journal shared/loop shared/model shared/model/gemini shared/policy " +
+		"shared/queue shared/run shared/store shared/store/memory shared/strictjson shared/tool",
+	"shared/countersign/internal/bridge": "shared/model " +
+		"shared/tool",
 	"shared/document":        "shared/store shared/strictjson",
 	"shared/google/tokenkey": "shared/keyfile",
 	"shared/google":          "shared/audit shared/document shared/fault shared/outbound shared/store shared/tool",

@@ -37,6 +37,20 @@ func Load(getenv func(string) string, parts ...Part) (Config, error) {
 	return c, nil
 }
 
+// LoadModel reads the variables of the model alone, for a program that has a configuration of its own. The error is
+// [Problems].
+func LoadModel(getenv func(string) string) (Config, error) {
+	file, wrong := ReadFile(getenv)
+	l := &loader{reader{getenv: file.under(getenv)}, []Part{Model}, file, wrong != nil}
+	errors.As(wrong, &l.problems)
+	var c Config
+	l.gemini(&c)
+	if len(l.problems) > 0 {
+		return Config{}, l.problems
+	}
+	return c, nil
+}
+
 // load reads all variables and collects what is wrong with them.
 func (l *loader) load() (c Config) {
 	c.Service = l.text("K_SERVICE", "", "the name of the Cloud Run service", nil)

@@ -91,24 +91,39 @@ var validName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)
 // Define returns a tool. It panics if the definition is invalid, because definitions are code, and a program with an
 // invalid one must not start.
 func Define[In, Out any](d Def[In, Out]) *Tool {
+	t, err := Make(d)
+	if err != nil {
+		panic("tool.Define: " + err.Error())
+	}
+	return t
+}
+
+// Make is [Define] for a definition of the program that this module is used in: its error says what is wrong with it.
+func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 	if !validName.MatchString(d.Name) || d.Description == "" || d.SideEffect && d.Preview == nil {
-		panic(fmt.Sprintf("tool.Define(%q): a name of %s, a description, and a preview for a side effect are needed",
-			d.Name, validName))
+		return nil, fmt.Errorf("%q: a name of %s, a description, and a preview for a side effect are needed", d.Name,
+			validName)
 	}
 	if d.Wait < 0 || d.Wait > 0 && d.Execute != nil {
-		panic(fmt.Sprintf("tool.Define(%q): %s", d.Name, errWait))
+		return nil, fmt.Errorf("%q: %w", d.Name, errWait)
 	}
-	in := schemaOf[In](d.Name, d.Refine)
-	out := schemaOf[Out](d.Name, nil)
+	in, err := schemaOf[In](d.Refine)
+	if err != nil {
+		return nil, fmt.Errorf("%q: the arguments: %w", d.Name, err)
+	}
+	out, err := schemaOf[Out](nil)
+	if err != nil {
+		return nil, fmt.Errorf("%q: the result: %w", d.Name, err)
+	}
 	raw, err := json.Marshal(in.Schema())
 	if err != nil {
-		panic(fmt.Sprintf("tool.Define(%q): %v", d.Name, err))
+		return nil, fmt.Errorf("%q: %w", d.Name, err)
 	}
 	spec, err := Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Class: d.Class,
 		Approval: d.Approval, UserOnly: d.UserOnly, Scopes: d.Scopes, Timeout: d.Timeout, Final: d.Final,
 		Untrusted: d.Untrusted, Interruptible: d.Interruptible, Wait: d.Wait}.complete()
 	if err != nil {
-		panic(fmt.Sprintf("tool.Define(%q): %v", d.Name, err))
+		return nil, fmt.Errorf("%q: %w", d.Name, err)
 	}
 	t := &Tool{Spec: spec}
 	decode := func(args json.RawMessage) (v In, err error) {
@@ -234,7 +249,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 			return Outcome{Verdict: Done, Result: b}, nil
 		}
 	}
-	return t
+	return t, nil
 }
 
 // Normalize strictly decodes the model's arguments (or those that a user edited), validates them and returns their
@@ -384,19 +399,16 @@ func (s Set) Names() []string { return slices.Sorted(maps.Keys(s)) }
 // checker is a resolved JSON Schema.
 type checker struct{ *jsonschema.Resolved }
 
-func schemaOf[T any](tool string, refine func(*jsonschema.Schema)) checker {
+func schemaOf[T any](refine func(*jsonschema.Schema)) (c checker, err error) {
 	s, err := SchemaOf[T]()
 	if err != nil {
-		panic(fmt.Sprintf("tool.Define(%q): no schema for the type: %v", tool, err))
+		return c, fmt.Errorf("no schema for the type: %w", err)
 	}
 	if refine != nil {
 		refine(s)
 	}
-	r, err := s.Resolve(nil)
-	if err != nil {
-		panic(fmt.Sprintf("tool.Define(%q): %v", tool, err))
-	}
-	return checker{r}
+	c.Resolved, err = s.Resolve(nil)
+	return c, err
 }
 
 // SchemaOf returns the schema of a Go type.

@@ -1,0 +1,19 @@
+// Package countersign is the agent runtime of this module as a Go package: an agent with typed tools inside a program
+// of yours, with the same loop, approvals, exactly-once effects and audit as the functions, and without a server.
+//
+// An [Agent] is made once, by [New], and serves many users and sessions. A [Session] is one conversation; each
+// [Session.Send] is a run in it. What [DefineTool] makes is called at once. What [DefineEffect] makes changes something
+// outside and waits for a yes, unless [Options].Approve or [Options].Effects decide.
+//
+// Everything that happened is in [Options].Store when it is told: a process may be killed at any moment, and
+// [Agent.Resume] with [Session.Continue] goes on where it was.
+//
+// # Promise
+//
+// Package countersign, its packages agenttest and mcp, and package shared/store with its backends and storetest keep
+// to what they export. All other packages of this module can be imported, and promise nothing.
+//
+// # CHANGES
+//
+// None yet. An incompatible change to what is exported is named here by a line that begins with its name.
+package countersign

@@ -1,0 +1,44 @@
+package countersign_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/countersign"
+	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/testkit/script"
+)
+
+// scripted is a provider with scripted answers.
+type scripted struct {
+	bridge.Asked
+	*script.Model
+}
+
+func newScript(turns ...script.Turn) scripted {
+	m := script.New(turns...)
+	open := func(context.Context, string) (model.Model, error) { return m, nil }
+	return scripted{bridge.Asked{Open: open}, m}
+}
+
+// call is a turn with one call.
+func call(name string, args map[string]any) script.Turn {
+	return script.Turn{Calls: []script.Call{{Name: name, Args: args}}}
+}
+
+func say(text string) script.Turn { return script.Turn{Text: text} }
+
+func newAgent(t *testing.T, o countersign.Options) *countersign.Agent {
+	t.Helper()
+	a, err := countersign.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}

@@ -1,0 +1,37 @@
+// Package bridge is what the packages of the SDK share and its users cannot name: how a Provider is asked, and how a
+// tool of package tool becomes one of package countersign.
+package bridge
+
+import (
+	"context"
+
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Provider is implemented by what embeds [Asked], and so by nothing outside of the SDK.
+type Provider interface{ asked() Asked }
+
+// Asked makes what embeds it a [Provider].
+type Asked struct {
+	// Check returns what is wrong with the provider, joined, without a network. Nil: nothing can be.
+	Check func() error
+	// Open returns the model. It is called at the first request, and again by the next one after an error. The name is
+	// Options.Model, or empty.
+	Open func(ctx context.Context, name string) (model.Model, error)
+}
+
+func (a Asked) asked() Asked { return a }
+
+// Of returns how the provider is asked.
+func Of(p Provider) Asked { return p.asked() }
+
+// Tool is what a *countersign.Tool is made of by [NewTool].
+type Tool struct {
+	Tool  *tool.Tool
+	Wrong error        // what New is to report of it, joined
+	Close func() error // called once when the agent is closed; nil: nothing to close
+}
+
+// NewTool returns the *countersign.Tool; package countersign sets it.
+var NewTool func(Tool) any
