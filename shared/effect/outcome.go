@@ -19,6 +19,9 @@ import (
 // says nothing about that one: its process may only have been stopped, its request may only be late.
 func recordFailure(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, err error,
 	underWay bool) error {
+	if !t.SideEffect && journal.Left(ex) {
+		return nil // the call may be what was cut short, and whoever goes on makes it again
+	}
 	if underWay {
 		return abandonRetry(ctx, ex, t, id, err)
 	}

@@ -24,6 +24,8 @@ type Execution struct {
 	Until      time.Time // after which it is handed over before the next step; zero: when the function's time is up
 	Progressed bool      // a step was made by this execution, so handing over makes progress
 
+	mover context.Context // of whoever has this execution move the run (Stay); nil: nobody yet
+
 	Docs   map[string]store.Doc
 	Run    run.Run
 	Events []run.Event

@@ -19,6 +19,7 @@ import (
 var (
 	errCancelled = fmt.Errorf("the run was cancelled: %w", context.Canceled)
 	errDeadline  = fmt.Errorf("the run's time is up: %w", context.Canceled)
+	errLeft      = fmt.Errorf("whoever moves the run has left: %w", context.Canceled)
 	errLeaseLost = fmt.Errorf("another process has taken the run over, or may have: %w", context.Canceled)
 )
 
@@ -46,14 +47,23 @@ type Hold struct {
 // The step's context ends early
 //   - if another process has taken the run over, or the lease is about to lapse because the store takes no commit: the
 //     outcome is then the next owner's;
-//   - if the step is interruptible and the run was cancelled or reached its deadline, within a third of a period.
+//   - if the step is interruptible and the run was cancelled or reached its deadline, within a third of a period;
+//   - if the step is interruptible and whoever has the run moved leaves, at once ([Stay]).
 func HoldRun(ctx context.Context, ex *Execution, limit time.Duration, interruptible bool) (context.Context, *Hold) {
 	timed, free := WithStepTimeout(ctx, limit)
 	acting, cancel := context.WithCancelCause(timed)
 	h := &Hold{ex: ex, interruptible: interruptible, until: ex.Run.Lease.Until}
+	stays := func() bool { return true }
+	if interruptible && ex.mover != nil {
+		stays = context.AfterFunc(ex.mover, func() {
+			if Left(ex) {
+				cancel(errLeft)
+			}
+		})
+	}
 	end, _ := timed.Deadline()
 	if time.Until(end) <= ex.LeasePeriod {
-		h.stop = func() { cancel(nil); free() }
+		h.stop = func() { stays(); cancel(nil); free() }
 		return acting, h
 	}
 	// A cancelled step needs its lease until it returns. One that does not return at its timeout loses it.
@@ -64,7 +74,7 @@ func HoldRun(ctx context.Context, ex *Execution, limit time.Duration, interrupti
 		defer close(done)
 		h.keep(keeping, cancel)
 	}()
-	h.stop = func() { leave(); <-done; cancel(nil); free() }
+	h.stop = func() { stays(); leave(); <-done; cancel(nil); free() }
 	return acting, h
 }
 

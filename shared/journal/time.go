@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -13,6 +14,21 @@ func HasTimeFor(ctx context.Context, need time.Duration) bool {
 
 // Late reports whether the run should be handed over before its next step, since whoever asked waits no longer.
 func Late(ex *Execution) bool { return !ex.Until.IsZero() && !time.Now().Before(ex.Until) }
+
+// Stay returns the context of the steps with which ex moves the run for whoever gives ctx. It does not end when they
+// leave, which is when ctx is cancelled: what is under way then is finished and recorded. Only a step that is
+// interruptible ends with them ([HoldRun]), and none is begun after that ([Left]).
+func Stay(ctx context.Context, ex *Execution) (context.Context, context.CancelFunc) {
+	ex.mover = ctx
+	kept := context.WithoutCancel(ctx)
+	if end, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(kept, end)
+	}
+	return kept, func() {}
+}
+
+// Left reports whether whoever had ex move the run has left: another process, or a later call, goes on with it.
+func Left(ex *Execution) bool { return ex.mover != nil && errors.Is(ex.mover.Err(), context.Canceled) }
 
 // WithStepTimeout returns a context for a step: it ends after limit, or earlier so that the function's time suffices
 // for a last commit.

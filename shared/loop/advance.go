@@ -11,8 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// Advance moves the run until it has ended, or waits, or the function's time is nearly up, when it hands the run over
-// through the queue. A run that another process moves is left to that process ([Held]). Advance acts on what the store
+// Advance moves the run until it has ended, or waits, or the function's time is nearly up or ctx is cancelled, when it
+// hands the run over through the queue. A cancelled ctx stops the model's call; an effect that is under way is finished
+// and recorded. A run that another process moves is left to that process ([Held]). Advance acts on what the store
 // says, never on the content of a message, so a message that is delivered twice or late finds nothing to do. A run that
 // no process can move is postponed ([Postponed]).
 func (l *Loop) Advance(ctx context.Context, runID string, emit journal.Sink) (*run.View, error) {
@@ -39,15 +40,17 @@ func resume(ctx context.Context, ex *journal.Execution, hints queue.Message) (*r
 	return advance(ctx, ex)
 }
 
-// advance makes steps until none is left for this process.
+// advance makes steps until none is left for this process, or until ctx is cancelled.
 func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
+	ctx, free := journal.Stay(ctx, ex)
+	defer free()
 	for {
 		st, a := ex.Next()
 		if st != run.StepDone && st != run.StepWait && st != run.StepElsewhere &&
 			ex.Run.Lease.Held(ex.Owner, ex.Now()) {
 			return nil, journal.ErrHeld
 		}
-		if need := ex.StepTime(); need > 0 && ex.Progressed && (journal.Late(ex) || !journal.HasTimeFor(ctx, need)) {
+		if ex.StepTime() > 0 && mustHandOver(ctx, ex) {
 			return ex.HandOver(ctx)
 		}
 		var err error
@@ -79,6 +82,12 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 	}
 }
 
+// mustHandOver reports whether another process, or a later call, is to make the run's next step.
+func mustHandOver(ctx context.Context, ex *journal.Execution) bool {
+	return journal.Left(ex) ||
+		ex.Progressed && (journal.Late(ex) || !journal.HasTimeFor(ctx, ex.StepTime()))
+}
+
 // leave leaves the run to a process that knows its agent. One that nobody has taken up in time is looked at again
 // later, and at its deadline, where it is ended.
 func leave(ctx context.Context, ex *journal.Execution) (*run.View, error) {
@@ -96,5 +105,6 @@ func leave(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 	return ex.View(), err
 }
 
-// errHandOver means that a step was cut short because the function's time ran out, not the step's own.
+// errHandOver means that a step was cut short because the function's time ran out, not the step's own, or because
+// whoever moves the run has left.
 var errHandOver = errors.New("loop: out of time")

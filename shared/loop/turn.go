@@ -40,6 +40,8 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 	reply, err := ex.Model.Generate(asking, req, deltaSink(ex))
 	hold.Release()
 	switch {
+	case err != nil && journal.Left(ex):
+		return errHandOver
 	case err != nil && ex.Progressed && errors.Is(asking.Err(), context.DeadlineExceeded) &&
 		!journal.HasTimeFor(ctx, ex.Limits().ModelTimeout):
 		return errHandOver
