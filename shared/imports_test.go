@@ -67,7 +67,9 @@ var may = map[string]string{
 	"shared/queue/queuetest": "shared/fault shared/queue",
 	"shared/records": "shared/run shared/audit shared/document shared/fault shared/policy " +
 		"shared/store shared/strictjson",
-	"shared/schema":          "shared/clip shared/fault shared/strictjson",
+	"shared/schema": "shared/clip shared/fault shared/strictjson",
+	"shared/skill": "shared/clip shared/fault shared/model shared/strictyaml shared/tool " +
+		"shared/visible",
 	"shared/store/embedded":  "shared/store shared/store/watch",
 	"shared/store/memory":    "shared/store shared/store/watch",
 	"shared/store/firestore": "shared/store",

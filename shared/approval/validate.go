@@ -3,6 +3,8 @@ package approval
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -109,6 +111,15 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 		return Reject(tx, id, call,
 			fault.New(fault.Policy, "rejected_before", "The user has already rejected exactly this."))
 	}
+	if by := narrowedBy(tx.State, t); by != nil && !call.UserInitiated {
+		call.Rule = policy.RuleNarrowed
+		return Reject(tx, id, call, fault.New(fault.Policy, "denied",
+			"This tool may not be called now: %s lets only these be called: %s.", by.By, strings.Join(by.Tools, ", ")))
+	}
+	var err error
+	if call.Narrows, err = t.Narrow(call.Args); err != nil {
+		return Reject(tx, id, call, err)
+	}
 	shown, err := previewAt(t, call.Place, call.Args)
 	if err != nil {
 		return Reject(tx, id, call, err)
@@ -144,6 +155,21 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 	}
 	if asks {
 		return Request(tx, tx.State.Action(id), run.KindApproval, call.Reason)
+	}
+	return nil
+}
+
+// narrowedBy returns the narrowing by an earlier call of the run that leaves the tool out, or nil. A call narrows what
+// comes after it, in its own turn too. A tool that only ends the run is left out by none.
+func narrowedBy(s *run.State, t *tool.Tool) *tool.Narrowing {
+	if t.Final && !t.SideEffect {
+		return nil
+	}
+	for _, a := range s.Actions {
+		if n := a.Narrows; n != nil && a.Status != run.ActionFailed && a.Status != run.ActionRejected &&
+			!slices.Contains(n.Tools, t.Name) {
+			return n
+		}
 	}
 	return nil
 }

@@ -45,6 +45,8 @@ const (
 	RuleAllowlisted    = "allowlisted"       // every recipient is on the user's allowlist for this tool
 	// RuleNonInteractive: a rule above would ask, and the agent is one that does not (AutoApprove).
 	RuleNonInteractive = "non_interactive"
+	// RuleNarrowed is checked before the policy: an earlier call of the run lets only other tools be called.
+	RuleNarrowed = "narrowed"
 )
 
 // Decision is the policy's decision about one call.

@@ -131,6 +131,7 @@ type ProposedCall struct {
 	Rule             string          `json:"rule,omitempty"`
 	Reason           string          `json:"reason,omitempty"`
 	Allowed          []string        `json:"allowed,omitempty"` // ids of the allowlist entries that allowed the call
+	Narrows          *tool.Narrowing `json:"narrows,omitempty"` // what may be called after it
 }
 
 // A Wait records that the call waits for an answer from its user or its client.

@@ -51,6 +51,9 @@ type Def[In, Out any] struct {
 	// Summary returns one sentence, for the thread, about what was done; it must not contain a body or a secret.
 	// Optional.
 	Summary func(In) string
+	// Narrow returns what the model may still call in the run once it has made this call; nil leaves that as it is.
+	// Optional.
+	Narrow func(In) *Narrowing
 	// Place returns where a call of the user would act now. Its error says why it cannot act: the account must be
 	// linked again, a scope is missing. Nil means that the tool's calls act in no particular place.
 	Place func(ctx context.Context, uid string) (Place, error)
@@ -79,6 +82,7 @@ type Tool struct {
 	bound     func(json.RawMessage) (json.RawMessage, error)
 	preview   func(json.RawMessage) (Preview, error)
 	summary   func(json.RawMessage) string
+	narrow    func(json.RawMessage) (*Narrowing, error)
 	place     func(ctx context.Context, uid string) (Place, error)
 	reads     func(uid string) []string
 	prepare   func(context.Context, Call) (string, error)
@@ -198,6 +202,13 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 		}
 		return d.Summary(v)
 	}
+	t.narrow = func(args json.RawMessage) (*Narrowing, error) {
+		v, err := decode(args)
+		if err != nil || d.Narrow == nil {
+			return nil, err
+		}
+		return d.Narrow(v), nil
+	}
 	t.place, t.reads = d.Place, d.Reads
 	if d.Prepare != nil {
 		t.prepare = func(ctx context.Context, c Call) (string, error) {
@@ -267,6 +278,15 @@ func (t *Tool) Revise(before, edited json.RawMessage) (_ json.RawMessage, err er
 		return edited, nil
 	}
 	return t.revise(before, edited)
+}
+
+// Narrow returns what the model may still call in the run once it has made this call, or nil if that stays as it is.
+func (t *Tool) Narrow(args json.RawMessage) (_ *Narrowing, err error) {
+	defer t.recoverPanic(&err, false)
+	if t.narrow == nil {
+		return nil, nil
+	}
+	return t.narrow(args)
 }
 
 // Targets returns whom and what the call reaches, each once, or nil if it reaches neither. The policy, the allowlist

@@ -147,6 +147,13 @@ func SamePlace(approved, now Place) error {
 			"done. Please ask for it again.")
 }
 
+// Narrowing says which tools the model may still call in a run. It only takes away: what is left is judged as before,
+// and of several narrowings each counts.
+type Narrowing struct {
+	By    string   `json:"by"`    // what narrows, for the model: the skill x
+	Tools []string `json:"tools"` // by their names; a tool that only ends the run may be called in any case
+}
+
 // Verdict is what Reconcile found out about a call whose outcome was not recorded.
 type Verdict string
 

@@ -1,0 +1,75 @@
+package loop_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/testkit/script"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+type focus struct {
+	On string `json:"on"`
+}
+
+// focusing returns a tool without an effect that narrows a run to these tools.
+func focusing(name string, tools ...string) *tool.Tool {
+	return tool.Define(tool.Def[focus, string]{Name: name, Description: "It narrows.",
+		Narrow: func(in focus) *tool.Narrowing {
+			if in.On == "nothing" {
+				return nil
+			}
+			return &tool.Narrowing{By: "the skill " + in.On, Tools: tools}
+		},
+		Execute: func(context.Context, tool.Call, focus) (string, error) { return "Focus.", nil }})
+}
+
+// TestNarrowing has a call of the model narrow what it may call after it, also in the same turn, and until the run has
+// ended: a second narrowing gives nothing back, what still may be called is asked about as ever, and the next run
+// begins without any.
+func TestNarrowing(t *testing.T) {
+	ctx, w := context.Background(), newEnv(t)
+	w.loop.Tools = tool.NewSet(w.send("send"), w.lookup(), focusing("narrow", "lookup", "widen"),
+		focusing("widen", "lookup", "send"), focusing("none", "send"))
+	w.assistant().Limits.ModelCalls = 9
+	look := script.Call{Name: "lookup", Args: map[string]any{"word": "x"}}
+	send := func(text string) script.Call {
+		return script.Call{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": text}}
+	}
+	on := func(name, what string) script.Call { return script.Call{Name: name, Args: focus{what}} }
+	w.model.Then(
+		script.Turn{Calls: []script.Call{on("none", "nothing"), look}}, // a tool that may narrow, and does not
+		script.Turn{Calls: []script.Call{on("narrow", "a"), send("one"), look}},
+		script.Turn{Calls: []script.Call{on("widen", "b"), send("two")}},
+		script.Turn{Text: "So I cannot."},
+	)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "write"}, nil)
+	if err != nil || v.Status != run.Completed || len(w.open("ana")) != 0 || len(w.effects) != 0 {
+		t.Fatalf("%v %+v %v", err, v, w.effects)
+	}
+	var said []string
+	for _, a := range v.Actions {
+		line := a.Tool + " " + string(a.Status)
+		if a.Message != "" {
+			line += " " + a.PolicyDecision + " " + a.Message
+		}
+		said = append(said, line)
+	}
+	const denied = "send failed deny " +
+		"This tool may not be called now: the skill a lets only these be called: lookup, widen."
+	want := []string{"none completed", "lookup completed", "narrow completed", denied, "lookup completed",
+		"widen completed",
+		denied}
+	if !slices.Equal(said, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(said, "\n"), strings.Join(want, "\n"))
+	}
+	w.model.Then(script.Turn{Calls: []script.Call{send("three"), on("narrow", "a")}})
+	v, err = w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "again", ThreadID: v.ThreadID}, nil)
+	if err != nil || v.Status != run.Awaiting || len(w.open("ana")) != 1 {
+		t.Errorf("%v %+v: a call before the narrowing, in another run", err, v)
+	}
+}
