@@ -34,6 +34,9 @@ type Agent struct {
 	// resume, as for all agents that need no heavy tools.
 	Home string
 
+	// Exclusive bounds its threads to one open run: until that has ended, no other begins there.
+	Exclusive bool
+
 	// Page reports that its runs begin with a web page's message, which brings tools of the page's own. No other
 	// request begins one.
 	Page bool

@@ -156,8 +156,9 @@ type errorBody struct {
 }
 
 func (a *API) errorBody(ctx context.Context, err error) (errorBody, *fault.Error) {
-	f := fault.As(err)
-	return errorBody{f.Class, f.Code, f.Message, f.Field, obs.RequestID(ctx), ""}, f
+	f, open := fault.As(err), &run.OpenError{}
+	_ = errors.As(err, &open) // the run that stands in the way, if that is what err is about
+	return errorBody{f.Class, f.Code, f.Message, f.Field, obs.RequestID(ctx), open.RunID}, f
 }
 
 // fail answers with the error, and logs it once.

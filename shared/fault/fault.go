@@ -55,6 +55,7 @@ const (
 	CodeUnknownOutcome   Code = "unknown_outcome"
 	CodeNotBound         Code = "not_bound"
 	CodeNotWaiting       Code = "not_waiting"
+	CodeRunOpen          Code = "run_open"
 	CodeInternal         Code = "internal"
 )
 
@@ -142,6 +143,7 @@ var statusOfCode = map[Code]int{
 	CodeForbidden: http.StatusForbidden, CodeNotFound: http.StatusNotFound,
 	CodeAlreadyResolved: http.StatusConflict, CodeStaleView: http.StatusConflict, CodeIntegrity: http.StatusConflict,
 	CodeNotApplicable: http.StatusConflict, CodeBusy: http.StatusConflict, CodeKeyReused: http.StatusConflict,
+	CodeRunOpen:  http.StatusConflict,
 	CodeNotBound: http.StatusNotImplemented, CodeExpired: http.StatusGone, CodeNotWaiting: http.StatusGone,
 	CodeTooMany:          http.StatusTooManyRequests,
 	CodeBudget:           http.StatusTooManyRequests,

@@ -155,10 +155,13 @@ func (tx *Tx) AppendMessage(role run.Role, approvalID, format string, args ...an
 }
 
 // AppendLastMessage adds the message that the run ends with, and the run's outcome. The first words bytes of it are the
-// model's own.
+// model's own. The thread is open to the next run.
 func (tx *Tx) AppendLastMessage(end *run.End, words int) error {
 	if err := tx.AppendMessage(run.RoleAssistant, "", "%s", end.Summary); err != nil {
 		return err
+	}
+	if tx.Thread.OpenRun == tx.Run.ID {
+		tx.Thread.OpenRun = ""
 	}
 	last := &tx.messages[len(tx.messages)-1]
 	last.Words, last.Outcome = words, run.OutcomeLine(tx.Ex.Tools, tx.State, end)

@@ -192,6 +192,9 @@ func TestCost(t *testing.T) {
 		if got != s.costs {
 			t.Errorf("%s: %+v, promised %+v", s.name, got, s.costs)
 		}
+		if alone := costAlone(t, s); alone != got {
+			t.Errorf("%s: %+v, and %+v where its thread is kept for it", s.name, got, alone)
+		}
 		fmt.Fprintf(w, "| %s\t| %d (%d)\t| %d (%d)\t| %d\t| %d\t| %d\t| %d (%d), %d (%d)\t| %s\t|\n", s.name, got.reads,
 			got.read, got.commits, got.written, got.before,
 			got.model, got.published, s.least.reads, s.least.read, s.least.commits, s.least.written, s.why)
@@ -200,6 +203,19 @@ func TestCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("round trips (documents)\n%s", table.String())
+}
+
+// costAlone returns what the step costs of an agent that has one open run in a thread: to know which costs nothing.
+func costAlone(t *testing.T, s step) cost {
+	p := measured(newEnv(t))
+	p.assistant().Exclusive = true
+	do := s.ready(p)
+	p.take()
+	if err := do(); err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	c, _, _ := p.take()
+	return c
 }
 
 // BenchmarkCost measures the same steps on each store, each for a user of their own.

@@ -54,6 +54,9 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 		if err := openThread(tx, req, threadID); err != nil {
 			return err
 		}
+		if tx.Ex.Agents.Get(req.Agent).Exclusive {
+			tx.Thread.OpenRun = tx.Run.ID
+		}
 		if err := countStart(tx, req); err != nil {
 			return err
 		}
@@ -183,11 +186,25 @@ func openThread(tx *journal.Tx, req StartRequest, id string) error {
 		return fault.New(fault.Policy, CodeThreadFull,
 			"This conversation has %d messages, which is the limit. Please start a new one.", t.Log.Count)
 	}
+	if err := checkNoneOpen(tx, t); err != nil {
+		return err
+	}
 	if req.Call == nil && req.History == nil { // its user writes on
 		tx.Ex.Earlier, t.Waiting = t.Waiting, nil
 	}
 	tx.Thread = t
 	return nil
+}
+
+// checkNoneOpen refuses another run in a thread that is kept for one. The run's id and status are in the cause.
+func checkNoneOpen(tx *journal.Tx, t *run.Thread) error {
+	open, err := journal.OpenRun(tx, t)
+	if err != nil || open == nil {
+		return err
+	}
+	return fault.New(fault.Policy, fault.CodeRunOpen,
+		"This conversation has a request that has not ended (%s). Please let it end, or cancel it.", open.Status).
+		Because(open)
 }
 
 // threadTitle returns the first line of a prompt, cut to 80 bytes.

@@ -136,6 +136,8 @@ func newScenario(t *testing.T, w *env) *scenario {
 	}
 	w.loop.Agents["clerk"] = testAgent("clerk", "You are a clerk.")
 	w.loop.Agents["clerk"].Tools = []string{"draft", "lookup"}
+	w.loop.Agents["host"] = testAgent("host", "You are a host.")
+	w.loop.Agents["host"].Exclusive = true
 	w.loop.Agents["planner"] = testAgent("planner", "You are a planner.")
 	w.loop.Agents["planner"].Order, w.loop.Agents["planner"].OnReject = agents.Strict, agents.RejectContinues
 	return &scenario{env: w, uid: "ana", seen: map[string]int{}}
@@ -248,6 +250,9 @@ func (s *scenario) do(line string) {
 		for i, c := range waiting.Calls {
 			s.say("#%d %s %s, for another %s", i+1, c.Tool, c.Args, c.ExpiresAt.Sub(s.clock()).Round(time.Minute))
 		}
+		return
+	case "anew": // in another thread
+		s.thread = ""
 		return
 	case "run": // that the commands are about from now on
 		n, perr := strconv.Atoi(rest)

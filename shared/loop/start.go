@@ -32,7 +32,8 @@ type StartRequest struct {
 // Start stores a run and moves it as far as it goes alone. For a key that was used before it returns the run that the
 // key started, and starts nothing. Errors before the run is stored: AuthError not_found for a thread that is not the
 // user's and for an agent that is not here, PolicyError too_many for the caps, idempotency_key_reused for a key with
-// another body or of a run that was deleted. After that, errors are recorded in the run.
+// another body or of a run that was deleted, run_open with a [run.OpenError] as its cause for a thread that is kept for
+// an open run. After that, errors are recorded in the run.
 func (l *Loop) Start(ctx context.Context, req StartRequest, emit journal.Sink) (*run.View, error) {
 	id := run.NewID(l.Random)
 	if req.Key != "" {

@@ -41,8 +41,17 @@ type Thread struct {
 	UpdatedAt time.Time             `json:"updatedAt"`
 	Deleting  bool                  `json:"deleting,omitempty"` // being deleted: hidden, and no run begins in it
 	Waiting   []string              `json:"waiting,omitempty"`  // runs with a call that waits for the client, or that did
+	OpenRun   string                `json:"openRun,omitempty"`  // of an exclusive agent: no other begins until it ends
 	Log       document.Log[Message] `json:"log"`
 }
+
+// An OpenError names the run that has to end before another one begins in its thread.
+type OpenError struct {
+	RunID  string
+	Status Status
+}
+
+func (e *OpenError) Error() string { return "run " + e.RunID + " is " + string(e.Status) }
 
 // The bounds of a thread.
 const (
