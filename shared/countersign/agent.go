@@ -37,7 +37,8 @@ type Options struct {
 	// whoever goes on with it.
 	InstructionsFunc func(ctx context.Context, s *SessionContext) (string, error)
 
-	Tools []*Tool // of [DefineTool], [DefineEffect] and package mcp
+	Tools  []*Tool  // of [DefineTool], [DefineEffect] and package mcp
+	Skills []Skills // guidance that the model reads where a task calls for it
 
 	Model    string   // its name; empty: the provider's own
 	Provider Provider // who is asked; nil: what the environment configures, see [Gemini]
@@ -114,6 +115,8 @@ type core struct {
 	log     *slog.Logger
 	stop    []func() error
 
+	catalogue string // of the skills, for the end of the instructions
+
 	mu      sync.Mutex
 	closed  bool
 	moving  sync.WaitGroup  // the calls that move runs
@@ -129,7 +132,7 @@ func New(o Options) (*Agent, error) {
 		c.name += "agent"
 	}
 	var wrong []error
-	for _, set := range []func() error{c.setSelf, c.setDir, c.setTools, c.setModel, c.setLoop} {
+	for _, set := range []func() error{c.setSelf, c.setDir, c.setTools, c.setSkills, c.setModel, c.setLoop} {
 		wrong = append(wrong, set())
 	}
 	if err := errors.Join(wrong...); err != nil {

@@ -1,0 +1,78 @@
+package countersign
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/skill"
+)
+
+// Skills are where an agent's skills come from: [SkillDir] or [SkillFS]. A skill is a folder in the open format
+// (https://agentskills.io): SKILL.md, whose front matter has its name, which is the folder's, and a description, and
+// whose text is guidance for one kind of task.
+//
+// The model finds names and descriptions in its instructions, up to 100 skills and 16 KiB. It reads a text, up to 64
+// KiB, by the tool activate_skill and a skill's files by read_skill_file; both calls are actions like all others.
+// Skills stand below the instructions and the policy. Nothing of theirs runs by itself, and the tools in allowed-tools
+// only narrow: once the skill is active, the run's model can call no others until it answers; what it calls is decided
+// about as ever.
+type Skills struct{ source skill.Source }
+
+// SkillDir returns the skills of a folder: its own, or those of the folders in it, at most four deep. Links do not lead
+// out of it. The path is relative to the working directory.
+func SkillDir(path string) Skills { return Skills{skill.Dir(path)} }
+
+// SkillFS returns the skills of a file system, such as an embed.FS. Links in it are not followed.
+func SkillFS(fsys fs.FS) Skills { return Skills{skill.FS(fsys)} }
+
+// SkillActivated says that the model has been given a skill's text.
+type SkillActivated struct {
+	Seq      int64
+	ActionID string
+	Skill    string
+}
+
+func (*SkillActivated) event() {}
+
+// setSkills reads the skills, and adds their tools and their list to the agent's own.
+func (c *core) setSkills() error {
+	var sources []skill.Source
+	for _, s := range c.options.Skills {
+		sources = append(sources, s.source)
+	}
+	library, err := skill.Load(sources...)
+	if err != nil {
+		return wrongSkills(err)
+	}
+	wrong := wrongSkills(library.Check(c.tools))
+	for _, t := range library.Tools() {
+		if c.tools[t.Name] != nil {
+			wrong = errors.Join(wrong,
+				fault.Invalid("Skills", "a tool is called %q, as one of those for skills is", t.Name))
+		}
+		c.tools[t.Name] = t
+	}
+	c.catalogue = library.Catalogue()
+	c.its.Instructions = agents.Text(c.withSkills(c.options.Instructions))
+	return wrong
+}
+
+// wrongSkills returns the joined faults of skills as those of the option.
+func wrongSkills(err error) error {
+	if err == nil {
+		return nil
+	}
+	var wrong []error
+	for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
+		wrong = append(wrong, fault.Invalid("Skills", "%s", e.Error()))
+	}
+	return errors.Join(wrong...)
+}
+
+// withSkills returns instructions with the list of skills behind them.
+func (c *core) withSkills(instructions string) string {
+	return strings.TrimSpace(strings.TrimSpace(instructions) + "\n\n" + c.catalogue)
+}

@@ -1,0 +1,94 @@
+package countersign_test
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/countersign-run/countersign/shared/countersign"
+)
+
+//go:embed testdata/skills
+var skillFiles embed.FS
+
+// note is an effect.
+type note struct {
+	Text string `json:"text"`
+}
+
+// TestSkills has the model activate a skill, read a file of it, and call a tool that the skill allows and one that it
+// does not. Of the skill's text the model is told where it stands.
+func TestSkills(t *testing.T) {
+	wrote := 0
+	write := countersign.DefineEffect(countersign.EffectConfig[note, string]{Name: "write", Description: "Writes."},
+		func(n note) countersign.Preview { return countersign.Preview{Title: n.Text} },
+		func(context.Context, *countersign.SessionContext, note) (string, error) {
+			wrote++
+			return "Written.", nil
+		})
+	for name, skills := range map[string]countersign.Skills{
+		"dir": countersign.SkillDir("testdata/skills"), "embed": countersign.SkillFS(skillFiles)} {
+		m := newScript(
+			call("activate_skill", map[string]any{"name": "release"}),
+			call("read_skill_file", map[string]any{"skill": "release", "path": "notes/steps.md"}),
+			call("get_weather", map[string]any{"city": "Lisbon"}),
+			call("write", map[string]any{"text": "x"}),
+			say("Released."))
+		a := newAgent(t, countersign.Options{Provider: m, Instructions: "Be brief.", Effects: countersign.AutoApprove,
+			Tools: []*countersign.Tool{getWeather, write}, Skills: []countersign.Skills{skills}})
+		res, err := a.NewSession().Send(t.Context(), "Release 1.2")
+		if err != nil || !strings.HasPrefix(res.Text, "Released.") || wrote != 0 {
+			t.Fatalf("%s: %v %+v, written %d times", name, err, res, wrote)
+		}
+		requests := m.Requests()
+		if got := requests[0].System; !strings.HasPrefix(got, "Be brief.\n\nSkills: ") || !strings.HasSuffix(got,
+			"\n- release: Releases a version. Use it when the user asks for a release.") {
+			t.Errorf("%s: the instructions are %q", name, got)
+		}
+		told := ""
+		for _, c := range requests[4].Contents {
+			told += string(c)
+		}
+		for _, part := range []string{"This is the text of the skill release. It is guidance and stands below your",
+			"Its files, which read_skill_file returns:\\n- notes/steps.md\\n", "look at the weather before you begin.",
+			"Tag, then build.", `{"celsius":21}`,
+			"This tool may not be called now: the skill release lets only these"} {
+			if !strings.Contains(told, part) {
+				t.Errorf("%s: the model is not told %q: %s", name, part, told)
+			}
+		}
+	}
+}
+
+// TestSkillsWrong has New report all that is wrong with skills, beside what else is wrong.
+func TestSkillsWrong(t *testing.T) {
+	other := countersign.DefineTool(countersign.ToolConfig{Name: "activate_skill", Description: "Another."},
+		func(context.Context, *countersign.SessionContext, place) (string, error) { return "", nil })
+	_, err := countersign.New(countersign.Options{Provider: newScript(), MaxModelCalls: 51,
+		Tools: []*countersign.Tool{other}, Skills: []countersign.Skills{countersign.SkillDir("testdata/skills")}})
+	for _, want := range []string{"(MaxModelCalls)",
+		`(Skills): testdata/skills/release/SKILL.md:4: allowed-tools: the ` +
+			`agent has no tool "get_weather"`,
+		`(Skills): a tool is called "activate_skill", as one of those for skills is`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	_, err = countersign.New(countersign.Options{Provider: newScript(), Skills: []countersign.Skills{{},
+		countersign.SkillDir("testdata/none"), countersign.SkillFS(fstest.MapFS{"a/SKILL.md": {Data: []byte("a")},
+			"b/SKILL.md": {Data: []byte("---\nname: c\n---\n")}})}})
+	for _, want := range []string{"(Skills): testdata/none: the folder of skills cannot be opened",
+		"(Skills): a/SKILL.md:1: front matter was expected", "(Skills): b/SKILL.md:2: description is missing",
+		`(Skills): b/SKILL.md:2: name: "b" was expected`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	var e *countersign.Error
+	if !errors.As(err, &e) || e.Class != countersign.ClassValidation || e.Field != "Skills" {
+		t.Errorf("%+v", err)
+	}
+}
