@@ -52,6 +52,7 @@ type Limits struct {
 	ModelTimeout time.Duration // of one model call, retries included
 	ToolTimeout  time.Duration // of one effect, unless its tool has a timeout of its own
 	LongestTool  time.Duration // that a tool's own timeout may be; 0: no limit
+	Budget       run.Budget    // what one run may use
 	MaxOpen      int           // approvals a user may have open; 0: no cap
 	MaxPerDay    int           // approvals a user may be asked for in a day (UTC); 0: no cap
 }

@@ -84,20 +84,30 @@ func TestWrong(t *testing.T) {
 		"concierge.model.forced ": func(a *agents.Agent) {
 			a.Tools, a.Model.Forced = nil, "cancel" // which its user alone calls
 		},
-		"concierge.limits.modelCalls":   func(a *agents.Agent) { a.Limits.ModelCalls = 0 },
-		"concierge.limits.modelCalls ":  func(a *agents.Agent) { a.Limits.ModelCalls = 51 },
-		"concierge.limits.contents":     func(a *agents.Agent) { a.Limits.Contents = -1 },
-		"concierge.limits.deadline":     func(a *agents.Agent) { a.Limits.Deadline = 0 },
-		"concierge.limits.approvalTTL":  func(a *agents.Agent) { a.Limits.ApprovalTTL = -time.Hour },
-		"concierge.limits.modelTimeout": func(a *agents.Agent) { a.Limits.ModelTimeout = time.Hour },
-		"concierge.limits.toolTimeout":  func(a *agents.Agent) { a.Limits.ToolTimeout = 0 },
-		"concierge.limits.maxOpen":      func(a *agents.Agent) { a.Limits.MaxOpen = -1 },
-		"concierge.limits.maxPerDay":    func(a *agents.Agent) { a.Limits.MaxPerDay = 1 << 20 },
-		"concierge.home":                func(a *agents.Agent) { a.Home = "Resume Concierge" },
-		"concierge.history":             func(a *agents.Agent) { a.History = "" },
-		"concierge.order":               func(a *agents.Agent) { a.Order = "alphabetical" },
-		"concierge.effects":             func(a *agents.Agent) { a.Effects = "some" },
-		"concierge.onReject":            func(a *agents.Agent) { a.OnReject = "maybe" },
+		"concierge.limits.modelCalls":     func(a *agents.Agent) { a.Limits.ModelCalls = 0 },
+		"concierge.limits.modelCalls ":    func(a *agents.Agent) { a.Limits.ModelCalls = 51 },
+		"concierge.limits.contents":       func(a *agents.Agent) { a.Limits.Contents = -1 },
+		"concierge.limits.deadline":       func(a *agents.Agent) { a.Limits.Deadline = 0 },
+		"concierge.limits.approvalTTL":    func(a *agents.Agent) { a.Limits.ApprovalTTL = -time.Hour },
+		"concierge.limits.modelTimeout":   func(a *agents.Agent) { a.Limits.ModelTimeout = time.Hour },
+		"concierge.limits.toolTimeout":    func(a *agents.Agent) { a.Limits.ToolTimeout = 0 },
+		"concierge.limits.maxOpen":        func(a *agents.Agent) { a.Limits.MaxOpen = -1 },
+		"concierge.limits.maxPerDay":      func(a *agents.Agent) { a.Limits.MaxPerDay = 1 << 20 },
+		"concierge.limits.budget.tokens":  func(a *agents.Agent) { a.Limits.Budget.Tokens = -1 },
+		"concierge.limits.budget.effects": func(a *agents.Agent) { a.Limits.Budget.Effects = -1 },
+		"concierge.limits.budget.money":   func(a *agents.Agent) { a.Limits.Budget.Money = -1 },
+		"concierge.limits.budget.prices":  func(a *agents.Agent) { a.Limits.Budget.Money = 1 },
+		"concierge.limits.budget.prices ": func(a *agents.Agent) {
+			a.Model.Name, a.Limits.Budget = "a", run.Budget{Money: 1, Prices: map[string]run.Price{"b": {}}}
+		},
+		"concierge.limits.budget.prices  ": func(a *agents.Agent) {
+			a.Limits.Budget = run.Budget{Prices: map[string]run.Price{"": {Output: -1}}}
+		},
+		"concierge.home":     func(a *agents.Agent) { a.Home = "Resume Concierge" },
+		"concierge.history":  func(a *agents.Agent) { a.History = "" },
+		"concierge.order":    func(a *agents.Agent) { a.Order = "alphabetical" },
+		"concierge.effects":  func(a *agents.Agent) { a.Effects = "some" },
+		"concierge.onReject": func(a *agents.Agent) { a.OnReject = "maybe" },
 	}
 	for name, change := range cases {
 		bad := concierge(change)

@@ -1,7 +1,9 @@
 package agents
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -83,6 +85,7 @@ func (c *checker) check(a Agent) {
 	}
 	c.model(a)
 	c.limits(a.Limits)
+	c.budget(a)
 	c.needs(slices.Contains([]History{HistoryWords, HistoryNone}, a.History), "history", "words or none, and not %q",
 		string(a.History))
 	c.needs(slices.Contains([]OnReject{RejectCompletes, RejectFails, RejectContinues}, a.OnReject), "onReject",
@@ -132,4 +135,20 @@ func (c *checker) limits(l Limits) {
 	span("modelTimeout", l.ModelTimeout, time.Second, 10*time.Minute)
 	span("longestTool", l.LongestTool, 0, time.Hour)
 	span("toolTimeout", l.ToolTimeout, time.Second, 10*time.Minute)
+}
+
+func (c *checker) budget(a Agent) {
+	b := a.Limits.Budget
+	c.needs(b.Tokens >= 0, "limits.budget.tokens", "1 or more, or 0 for no bound, and not %d", b.Tokens)
+	c.needs(b.Effects >= 0, "limits.budget.effects", "1 or more, or 0 for no bound, and not %d", b.Effects)
+	c.needs(b.Money >= 0, "limits.budget.money", "1 or more, or 0 for no bound, and not %d", b.Money)
+	for _, name := range slices.Sorted(maps.Keys(b.Prices)) {
+		p := b.Prices[name]
+		c.needs(min(p.Input, p.Cached, p.Output, p.Thoughts) >= 0 &&
+			max(p.Input, p.Cached, p.Output, p.Thoughts) <= run.MaxPrice, "limits.budget.prices",
+			"of %q: 0 to %d millionths for a million tokens", name, int64(run.MaxPrice))
+	}
+	c.needs(a.Model.Name == "" && len(b.Prices) > 0 || b.Priced(a.Model.Name), "limits.budget.prices",
+		"there is no price for %s, so nothing can be known of money",
+		cmp.Or(a.Model.Name, "the model"))
 }

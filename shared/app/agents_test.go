@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func TestAgentsAreConfigured(t *testing.T) {
 	for name, calls := range map[string]int{"assistant": 7, "page": 9} {
 		a, limits := all[name], want
 		limits.ModelCalls, limits.Contents = calls, a.Limits.Contents
-		if a.Limits != limits || a.OnReject != agents.RejectFails || a.Page != (name == "page") {
+		if !reflect.DeepEqual(a.Limits, limits) || a.OnReject != agents.RejectFails || a.Page != (name == "page") {
 			t.Errorf("%s: %+v", name, a)
 		}
 		text, err := a.Instructions(t.Context(), agents.State{})

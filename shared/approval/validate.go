@@ -137,7 +137,9 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 	call.PolicyDecision, call.Rule, call.Reason, call.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason,
 		verdict.Entries
 	call.RequiresApproval = NeedsApproval(verdict, call.UserInitiated)
-	asks := call.RequiresApproval && journal.TermsOf(tx).InTurn(tx.State, call.Index) // or else when its turn comes
+	terms := journal.TermsOf(tx)
+	dear := call.SideEffect && terms.EffectsUsedUp(tx.State)                     // nobody is asked about it
+	asks := call.RequiresApproval && terms.InTurn(tx.State, call.Index) && !dear // or else when its turn comes
 	switch {
 	case verdict.Mode == policy.Deny:
 		return Reject(tx, id, call, fault.New(fault.Policy, "denied", "%s", verdict.Reason))

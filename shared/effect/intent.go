@@ -31,7 +31,7 @@ func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id s
 		}
 		fresh := a.Runnable() && started.Attempt == 1
 		again := a.Status == run.ActionExecuting && started.Attempt == a.Started.Attempt+1
-		if !fresh && !again || tx.Ending() != nil {
+		if !fresh && !again || tx.Ending() != nil || !journal.TermsOf(tx).CanAfford(tx.State, a) {
 			return nil
 		}
 		if err := checkPlace(ctx, tx, a, t); err != nil {

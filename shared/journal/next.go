@@ -34,6 +34,7 @@ func (l *Env) terms(r run.Run) run.Terms {
 	t := run.Terms{Tools: l.Tools}
 	if its := l.Agents.Get(r.Agent); its != nil {
 		t.Known, t.Here, t.ModelCalls = true, l.Serves(r.Agent), its.Limits.ModelCalls
+		t.Budget = its.Limits.Budget
 		t.Strict = its.Order == agents.Strict
 		t.RejectContinues, t.RejectFails = its.OnReject == agents.RejectContinues, its.OnReject == agents.RejectFails
 	}

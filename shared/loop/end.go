@@ -43,9 +43,15 @@ func applyClock(tx *journal.Tx) error {
 	return endRun(tx, tx.Ending())
 }
 
-// skipNotRun closes the calls of a strict turn that are not carried out because one before them was not done. The model
-// gets the reason.
+// skipNotRun closes the calls of a turn that are not carried out, because the run has begun as many effects as it may,
+// or in strict order because one before them was not done. The model gets the reason.
 func skipNotRun(tx *journal.Tx) error {
+	dear, over := journal.TermsOf(tx).Unaffordable(tx.State)
+	for _, a := range dear {
+		if err := closeAction(tx, a, run.FailedEnd(over.Fault())); err != nil {
+			return err
+		}
+	}
 	rest, why := journal.TermsOf(tx).NotRun(tx.State)
 	for _, a := range rest {
 		if err := closeAction(tx, a, run.FailedEnd(why)); err != nil {

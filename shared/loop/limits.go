@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/countersign-run/countersign/shared/fault"
@@ -52,6 +53,49 @@ func overBudget(ctx context.Context, ex *journal.Execution) (over bool, err erro
 	return over, err
 }
 
+// overRunBudget ends a run whose budget does not reach for the request. What was done before stays done, and the
+// summary says so.
+func overRunBudget(ctx context.Context, ex *journal.Execution, req model.Request) (over bool, err error) {
+	b, name := ex.Limits().Budget, modelName(ex, req)
+	o := b.CheckRequest(ex.State, name, promptTokens(ex.State, req), int(req.Settings.MaxOutputTokens))
+	var end *run.End
+	switch {
+	case !b.Priced(name):
+		end = run.FailedEnd(fault.New(fault.Model, run.CodeRunBudget, "The run's budget has no price for the model %s.",
+			name))
+	case o != nil:
+		end = run.OverrunEnd(o)
+	default:
+		return false, nil
+	}
+	return true, ex.Transition(ctx, func(tx *journal.Tx) error {
+		if st, _ := tx.Next(); st != run.StepCallModel || tx.Run.Lease.Owner != ex.Owner {
+			return nil
+		}
+		return endRun(tx, end)
+	})
+}
+
+// modelName returns the name of the model that the request goes to.
+func modelName(ex *journal.Execution, req model.Request) string {
+	return cmp.Or(req.Settings.Name, ex.Model.Name())
+}
+
+// promptTokens returns about how many tokens the request has: what the service has counted of the request before, and
+// of the answer to it, and an estimate of what has come since.
+func promptTokens(s *run.State, req model.Request) int {
+	if len(s.Turns) == 0 || s.Turns[len(s.Turns)-1].Usage.Prompt == 0 {
+		return requestBytes(req)/bytesPerToken + 1
+	}
+	last := s.Turns[len(s.Turns)-1]
+	answer := max(last.Usage.Output+last.Usage.Thoughts, last.Usage.Total-last.Usage.Prompt)
+	if answer == 0 {
+		answer = len(last.Content) / bytesPerToken
+	}
+	since := len(req.Contents[len(req.Contents)-1]) // the responses to its calls, or what was wrong with it
+	return last.Usage.Prompt + answer + since/bytesPerToken + 1
+}
+
 // bytesPerToken is the estimated size of a token where the service has not counted them.
 const bytesPerToken = 4
 
@@ -61,15 +105,21 @@ func estimateTokens(req model.Request, reply *model.Reply) int {
 	if (run.Turn{Usage: reply.Usage}).Tokens() > 0 {
 		return 0
 	}
-	n := len(req.System) + len(reply.Content) + len(reply.Text)
-	if len(reply.Content) > 0 {
-		n -= len(reply.Text) // it is part of the content
+	answer := len(reply.Content)
+	if answer == 0 {
+		answer = len(reply.Text) // which is else part of the content
 	}
+	return (requestBytes(req)+answer)/bytesPerToken + 1
+}
+
+// requestBytes returns the size of what the model reads.
+func requestBytes(req model.Request) int {
+	n := len(req.System)
 	for _, c := range req.Contents {
 		n += len(c)
 	}
 	for _, t := range req.Tools {
 		n += len(t.Name) + len(t.Description) + len(t.Schema)
 	}
-	return n/bytesPerToken + 1
+	return n
 }

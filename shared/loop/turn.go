@@ -34,6 +34,9 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 	if err != nil {
 		return modelFailed(ctx, ex, err)
 	}
+	if over, err := overRunBudget(ctx, ex, req); over || err != nil {
+		return err
+	}
 	turn := len(ex.State.Turns) + 1
 	asking, hold := journal.HoldRun(ctx, ex, ex.Limits().ModelTimeout, true)
 	defer hold.Release()
@@ -60,7 +63,7 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 		if st, _ := tx.Next(); st != run.StepCallModel {
 			return nil // cancelled or out of time meanwhile: what the model wants does not matter any more
 		}
-		if err := recordTurn(ctx, tx, reply, estimateTokens(req, reply), places); err != nil {
+		if err := recordTurn(ctx, tx, newTurn(ex, req, reply), reply, places); err != nil {
 			return err
 		}
 		started, err = effect.StartInSameCommit(ctx, tx, intent)
@@ -157,13 +160,20 @@ func modelFailed(ctx context.Context, ex *journal.Execution, err error) error {
 	})
 }
 
-// recordTurn adds the model's answer to the run.
-func recordTurn(ctx context.Context, tx *journal.Tx, r *model.Reply, estimated int, places approval.Places) error {
+// newTurn returns the turn that the reply to the request is recorded as.
+func newTurn(ex *journal.Execution, req model.Request, r *model.Reply) *run.Turn {
 	turn := &run.Turn{Model: r.Model, Content: r.Content, Text: clip.Text(r.Text, run.MaxMessageText),
-		Finish: r.Finish, Correction: r.Correction, Calls: len(r.Calls), Usage: r.Usage, Estimated: estimated}
+		Finish: r.Finish, Correction: r.Correction, Calls: len(r.Calls), Usage: r.Usage,
+		Estimated: estimateTokens(req, r)}
 	if r.Correction != "" {
 		turn.Calls = 0
 	}
+	turn.Cost = ex.Limits().Budget.Cost(modelName(ex, req), r.Usage, turn.Estimated)
+	return turn
+}
+
+// recordTurn adds the model's answer to the run.
+func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Reply, places approval.Places) error {
 	if err := tx.AddEvent(run.Event{Type: run.ModelAnswered, Turn: turn}); err != nil {
 		return err
 	}
@@ -196,7 +206,9 @@ func propose(tx *journal.Tx, call run.ProposedCall, args json.RawMessage, at app
 		return err
 	}
 	a := tx.State.Action(run.ActionID(tx.Run.ID, call.Turn, call.Index, 0))
-	if t := tx.Ex.Tools[a.Tool]; a.Runnable() && t.Waits() && journal.TermsOf(tx).InTurn(tx.State, a.Index) {
+	terms := journal.TermsOf(tx)
+	if t := tx.Ex.Tools[a.Tool]; a.Runnable() && t.Waits() && terms.InTurn(tx.State, a.Index) &&
+		terms.CanAfford(tx.State, a) {
 		return effect.LeaveToClient(tx, a.ID, t)
 	}
 	return nil

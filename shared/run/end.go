@@ -39,6 +39,8 @@ func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 		return FailedEnd(ErrExpired)
 	case failedWith(s, codeAttempts):
 		return FailedEnd(ErrAttempts)
+	case failedWith(s, CodeRunBudget):
+		return OverrunEnd(t.effectsOverrun(s))
 	case !t.Known && (rejected(s) || !singleCall): // whether it goes on depends on its agent
 		return nil
 	case rejected(s) && !t.RejectContinues:
@@ -89,6 +91,13 @@ func AllTerminal(s *State) bool {
 // FailedEnd returns the end of a run that failed for this reason.
 func FailedEnd(f *fault.Error) *End {
 	return &End{Status: Failed, Summary: f.Message, Error: ErrorInfoOf(f)}
+}
+
+// OverrunEnd returns the end of a run that has come to the limit.
+func OverrunEnd(o *Overrun) *End {
+	end := FailedEnd(o.Fault())
+	end.Error.Overrun = o
+	return end
 }
 
 // rejectedEnd returns the end of a run whose user rejected one or more of its calls.

@@ -103,6 +103,7 @@ type Turn struct {
 	Calls      int             `json:"calls,omitempty"` // the number of ActionProposed events that follow
 	Usage      model.Usage     `json:"usage"`
 	Estimated  int             `json:"estimated,omitempty"` // tokens, where the service did not count them
+	Cost       int64           `json:"cost,omitempty"`      // where the run's budget has prices (Budget.Cost)
 }
 
 // Tokens returns the tokens that the turn counts for: 0 for a turn that did not come from the model in this run.
@@ -184,6 +185,7 @@ type ErrorInfo struct {
 	Code    fault.Code  `json:"code"`
 	Message string      `json:"message"`
 	Field   string      `json:"field,omitempty"`
+	Overrun *Overrun    `json:"overrun,omitempty"` // with CodeRunBudget, of a run's end
 }
 
 // Err returns what was stored as an error again.
@@ -194,5 +196,5 @@ func (i *ErrorInfo) Err() error {
 // ErrorInfoOf returns the part of err that may be stored and shown.
 func ErrorInfoOf(err error) *ErrorInfo {
 	e := fault.As(err)
-	return &ErrorInfo{e.Class, e.Code, e.Message, e.Field}
+	return &ErrorInfo{Class: e.Class, Code: e.Code, Message: e.Message, Field: e.Field}
 }

@@ -77,6 +77,7 @@ func (s *State) answered(e Event) error {
 	}
 	s.Turns = append(s.Turns, *e.Turn)
 	s.Usage = s.Usage.Add(e.Turn.Usage)
+	s.Cost += e.Turn.Cost
 	if n := e.Turn.Tokens(); n > 0 {
 		s.ModelCalls, s.Tokens = s.ModelCalls+1, s.Tokens+n
 	}

@@ -15,7 +15,7 @@ const (
 	StepEnd                   // it must be ended, and nothing else is carried out
 	StepSettle                // an effect was started and has no outcome
 	StepExpire                // an approval or an answer came too late, and others are left
-	StepSkip                  // calls are not carried out, because one before them was not done
+	StepSkip                  // calls are not carried out: one before them was not done, or the budget is used up
 	StepRequest               // its user must be asked about a call whose turn has come
 	StepExecute               // a call may be carried out
 	StepCallModel             // the model must be called
@@ -28,6 +28,7 @@ type Terms struct {
 	Here            bool // and this process moves its runs
 	Strict          bool // a turn's calls are carried out in the model's order (InTurn, NotRun)
 	ModelCalls      int  // how often the model may be called
+	Budget          Budget
 	RejectContinues bool // after a rejection the model is told and finishes; otherwise the run ends
 	RejectFails     bool // as failed, and not as completed
 	Tools           tool.Set
@@ -61,6 +62,9 @@ func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 	}
 	if t.Ending(s, r, now) != nil {
 		return StepEnd, nil
+	}
+	if rest, _ := t.Unaffordable(s); len(rest) > 0 {
+		return StepSkip, nil
 	}
 	if rest, _ := t.NotRun(s); len(rest) > 0 {
 		return StepSkip, nil

@@ -184,8 +184,9 @@ type State struct {
 	Cancelled  bool
 	End        *End
 	Usage      model.Usage
-	ModelCalls int // calls to the model that were answered in this run
-	Tokens     int // used by those calls; estimated where the service did not count them
+	ModelCalls int   // calls to the model that were answered in this run
+	Tokens     int   // used by those calls; estimated where the service did not count them
+	Cost       int64 // of those calls, in millionths of the currency that the run's budget is in
 }
 
 // Action returns the action with the id, or nil.

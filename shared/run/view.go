@@ -34,6 +34,8 @@ type View struct {
 	UpdatedAt   time.Time     `json:"updatedAt"`
 	Nonce       []byte        `json:"-"` // the run's
 	Moving      bool          `json:"-"` // the server goes on with it by itself, be it elsewhere
+	Cost        int64         `json:"-"` // of the model's calls so far, where the agent's budget has prices
+	Overrun     *Overrun      `json:"-"` // with the errorReason CodeRunBudget: the limit that the run came to
 
 	// Waiting are the approvals and reviews that the run waits for, as far as they were at hand.
 	Waiting []ApprovalView `json:"-"`
@@ -77,7 +79,7 @@ func NewView(r Run, s *State, summary string) *View {
 		Actions:    []*ActionView{},
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
 		TimeZone: cmp.Or(r.Region.TimeZone, timezone.UTC), Locale: r.Region.Locale, CreatedAt: r.CreatedAt,
-		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce}
+		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce, Cost: s.Cost}
 	for _, a := range s.Actions {
 		v.Actions = append(v.Actions, NewActionView(r.Nonce, s, a))
 		if a.WaitsForClient() && s.End == nil {
@@ -88,6 +90,7 @@ func NewView(r Run, s *State, summary string) *View {
 		v.Summary = s.End.Summary
 		if info := s.End.Error; info != nil {
 			v.ErrorCode, v.ErrorReason, v.Message = info.Class, info.Code, info.Message
+			v.Overrun = info.Overrun
 		}
 	}
 	return v

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -87,10 +88,12 @@ func TestLoad(t *testing.T) {
 		LongestTool: 50 * time.Second, MaxOpen: 2}
 	if a.Name != "concierge" || a.Description != "Books rooms." || a.Model.Name != "gemini-2.5-flash" ||
 		*a.Model.Temperature != 0.5 || !slices.Equal(a.Tools, []string{"book", "look"}) ||
-		!slices.Equal(a.Ask, []string{"look"}) || a.Limits != want || a.OnReject != agents.RejectContinues {
+		!slices.Equal(a.Ask, []string{"look"}) || !reflect.DeepEqual(a.Limits, want) ||
+		a.OnReject != agents.RejectContinues {
 		t.Errorf("%+v", a)
 	}
-	if x.Limits != options.Limits || x.OnReject != agents.RejectCompletes || x.Tools == nil || len(x.Tools) != 0 {
+	if !reflect.DeepEqual(x.Limits, options.Limits) || x.OnReject != agents.RejectCompletes || x.Tools == nil ||
+		len(x.Tools) != 0 {
 		t.Errorf("%+v", x)
 	}
 }
@@ -111,7 +114,7 @@ func TestPage(t *testing.T) {
 		if page {
 			want, history = options.PageLimits, agents.HistoryNone
 		}
-		if err != nil || a.Page != page || a.Limits != want || a.History != history ||
+		if err != nil || a.Page != page || !reflect.DeepEqual(a.Limits, want) || a.History != history ||
 			!slices.Equal(a.Tools, []string{"look"}) {
 			t.Errorf("%q: %v %+v", more, err, a)
 		}
