@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/address"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -119,7 +120,7 @@ type core struct {
 
 	mu      sync.Mutex
 	closed  bool
-	moving  sync.WaitGroup  // the calls that move runs
+	moving  sync.WaitGroup  // the steps that move runs
 	leave   context.Context // ends when the agent is closed
 	leaving context.CancelFunc
 }
@@ -188,7 +189,7 @@ func (c *core) setSelf() error {
 	span("ApprovalTTL", o.ApprovalTTL, time.Second, 30*day)
 	span("Deadline", o.Deadline, time.Second, 90*day)
 	c.its = &agents.Agent{Name: c.name, Instructions: agents.Text(o.Instructions), History: agents.HistoryWords,
-		OnReject: agents.RejectContinues, Effects: effects, Model: model.Settings{Name: o.Model},
+		OnReject: agents.RejectContinues, Exclusive: true, Effects: effects, Model: model.Settings{Name: o.Model},
 		Limits: agents.Limits{ModelCalls: o.MaxModelCalls, Deadline: o.Deadline, ApprovalTTL: o.ApprovalTTL,
 			ModelTimeout: modelTimeout, ToolTimeout: o.ToolTimeout}}
 	return errors.Join(wrong...)
@@ -309,7 +310,20 @@ func (a *Agent) Close() error {
 	return errors.Join(failed...)
 }
 
-// enter registers a call that moves runs. What it returns is called at the call's end.
+// usable returns nil, or the error of an agent that is closed, or of a user whose name cannot be one.
+func (a *Agent) usable() error {
+	a.core.mu.Lock()
+	defer a.core.mu.Unlock()
+	switch {
+	case a.core.closed:
+		return ErrClosed
+	case strings.Contains(a.user, "/") || a.user == "" || store.ValidPath(document.UserPath(a.user)) != nil:
+		return public(fault.Invalid("user", "the name of a user has 1 to 1500 bytes of UTF-8, without a slash"))
+	}
+	return nil
+}
+
+// enter registers a step that moves a run, which calls leave at its end. Close waits for it.
 func (c *core) enter() (leave func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -318,6 +332,11 @@ func (c *core) enter() (leave func(), err error) {
 	}
 	c.moving.Add(1)
 	return c.moving.Done, nil
+}
+
+// contextFor returns what Options.InstructionsFunc knows of the session that it is asked for.
+func (c *core) contextFor(user, session string) *SessionContext {
+	return c.contextOf(tool.Call{UID: user, ThreadID: session})
 }
 
 // contextOf returns what a tool knows of the session that it is called for.

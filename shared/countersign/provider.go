@@ -88,6 +88,9 @@ func (m *lazyModel) Name() string {
 
 // Generate implements [model.Model].
 func (m *lazyModel) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
+	if err := awaitReader(ctx); err != nil {
+		return nil, err
+	}
 	open, err := m.opened(ctx)
 	if err != nil {
 		return nil, err

@@ -3,35 +3,302 @@ package countersign
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
 
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// Session is one conversation of one user. It is safe for concurrent use; one run is moved in it at a time.
+// Session is one conversation of one user. It is safe for concurrent use; one run at a time is open in it.
 type Session struct {
 	agent *Agent
 	id    string
+
+	mu           sync.Mutex
+	instructions *string // of Options.InstructionsFunc, once it was asked
 }
+
+// maxPrompt is the most that one prompt may have, in bytes.
+const maxPrompt = 256 << 10
 
 // NewSession returns a new session of the agent's user. It is stored by its first run.
 func (a *Agent) NewSession() *Session { return &Session{agent: a, id: run.NewID(rand.Reader)} }
 
+// Resume returns a stored session of the agent's user. The error is [ErrNoSession] where there is none of the id, and
+// where it is another user's or another agent's: nobody can tell which.
+func (a *Agent) Resume(ctx context.Context, id string) (*Session, error) {
+	if err := a.usable(); err != nil {
+		return nil, err
+	}
+	s := &Session{agent: a, id: id}
+	if _, _, err := s.stored(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
 // ID returns the session's id, for [Agent.Resume].
 func (s *Session) ID() string { return s.id }
 
-// Send has the agent answer a prompt, and returns when the run has ended or waits. The result is there beside an error,
-// too, as far as the run came.
+// Send has the agent answer a prompt, of at most 256 KiB. It returns when the run has ended or waits; beside an error
+// the result says how far the run came, if it was begun. A cancelled ctx leaves the run as [Session.SendStream] says.
+//
+// The error is an [*OpenError] where an earlier run of the session has not ended, and an [*Error] otherwise.
 func (s *Session) Send(ctx context.Context, prompt string) (*Result, error) {
-	leave, err := s.agent.core.enter()
+	return s.complete(ctx, func(ctx context.Context) (*move, error) { return s.sending(ctx, prompt) })
+}
+
+// SendStream is [Session.Send] that yields what happens, as it happens. Its last element is an error, or *[Finished]. A
+// loop that is left early, and a ctx that is cancelled, stop the model's call; an effect that is under way is finished
+// and recorded, and [Session.Continue] goes on with the rest. The sequence can be ranged over once.
+func (s *Session) SendStream(ctx context.Context, prompt string) iter.Seq2[Event, error] {
+	return s.stream(ctx, func(ctx context.Context) (*move, error) { return s.sending(ctx, prompt) })
+}
+
+// Continue goes on with the session's run: one that was cut off or left, in this process or another, or whose questions
+// were answered meanwhile. While another process moves it, Continue waits. A run that has ended is told by its
+// *[Finished] or its error alone. It is ranged over as the sequence of [Session.SendStream].
+func (s *Session) Continue(ctx context.Context) iter.Seq2[Event, error] {
+	return s.stream(ctx, s.continuing)
+}
+
+// Cancel ends the session's open run, if it has one: at once, or after the step that another call is making. What was
+// done stays done.
+func (s *Session) Cancel(ctx context.Context) error {
+	return s.end(ctx, func(*OpenError) bool { return true })
+}
+
+// Abandon ends the session's open run, if it has one, so that another can begin: its calls that wait are answered as
+// not done. The error is an [*OpenError] while the run is being moved; that is what [Session.Cancel] is for.
+func (s *Session) Abandon(ctx context.Context) error {
+	return s.end(ctx, func(e *OpenError) bool { return e.Status != Running })
+}
+
+func (s *Session) end(ctx context.Context, may func(*OpenError) bool) error {
+	if err := s.agent.usable(); err != nil {
+		return err
+	}
+	t, _, err := s.stored(ctx)
+	if err != nil || t.OpenRun == "" {
+		return err
+	}
+	open, err := s.openError(ctx, t.OpenRun)
+	if err != nil {
+		return public(err)
+	}
+	if !may(open) {
+		return open
+	}
+	_, err = s.agent.core.loop.Cancel(ctx, s.agent.user, t.OpenRun)
+	return public(err)
+}
+
+// complete moves a run until it rests, without anybody who reads what happens meanwhile.
+func (s *Session) complete(ctx context.Context, prepare func(context.Context) (*move, error)) (*Result, error) {
+	if err := s.agent.usable(); err != nil {
+		return nil, err
+	}
+	ctx, stop := s.agent.core.bound(ctx)
+	defer stop()
+	m, err := prepare(ctx)
+	if err != nil {
+		return nil, why(ctx, err)
+	}
+	for {
+		v, err := m.step(ctx, nil)
+		if m.left(ctx, v, err) {
+			return m.sofar(), m.failed(ctx, err)
+		}
+		r, err := m.settle(ctx, v, nil)
+		switch {
+		case err != nil:
+			return m.sofar(), why(ctx, err)
+		case !r.more:
+			return m.result(r)
+		}
+	}
+}
+
+// sending begins a run with a prompt.
+func (s *Session) sending(ctx context.Context, prompt string) (*move, error) {
+	switch {
+	case strings.TrimSpace(prompt) == "":
+		return nil, fault.Invalid("prompt", "it is empty")
+	case len(prompt) > maxPrompt:
+		return nil, fault.Invalid("prompt", "it has %d bytes, and %d are the most", len(prompt), maxPrompt)
+	case !utf8.ValidString(prompt):
+		return nil, fault.Invalid("prompt", "it is not UTF-8")
+	}
+	_, err := s.told(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	v, err := s.agent.core.loop.Start(ctx, loop.StartRequest{UID: s.agent.user, Agent: s.agent.core.name,
-		Prompt: prompt, ThreadID: s.id, Title: prompt}, nil)
-	if err != nil {
-		return nil, public(err)
+	a := s.agent
+	m := newMove(s)
+	m.begin = func(ctx context.Context, sink journal.Sink) (*run.View, error) {
+		return a.core.loop.Start(ctx, loop.StartRequest{UID: a.user, Agent: a.core.name, Prompt: prompt,
+			ThreadID: s.id, Title: prompt}, sink)
 	}
-	return &Result{SessionID: s.id, RunID: v.RunID, Status: Status(v.Status), Text: v.Summary}, nil
+	return m, nil
+}
+
+// told returns what Options.InstructionsFunc says of this session, or nothing where there is none.
+func (s *Session) told(ctx context.Context) (string, error) {
+	ask := s.agent.core.options.InstructionsFunc
+	if ask == nil {
+		return "", nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.instructions == nil {
+		text, err := ask(ctx, s.agent.core.contextFor(s.agent.user, s.id))
+		if err != nil {
+			return "", err
+		}
+		s.instructions = &text
+	}
+	return *s.instructions, nil
+}
+
+// continuing takes the session's last run up.
+func (s *Session) continuing(ctx context.Context) (*move, error) {
+	t, last, err := s.stored(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := newMove(s)
+	if m.runID = t.OpenRun; m.runID == "" {
+		m.runID = last.ID
+	}
+	m.begin = m.resume
+	return m, nil
+}
+
+// stored reads the session and its last run. The error is ErrNoSession where it is not the user's, or not the agent's.
+func (s *Session) stored(ctx context.Context) (t run.Thread, last run.Run, err error) {
+	if !run.ValidID(s.id) {
+		return t, last, ErrNoSession
+	}
+	st := s.agent.core.loop.Store
+	d, err := document.Get(ctx, st, document.ThreadPath(s.id), &t)
+	switch {
+	case err != nil:
+		return t, last, public(journal.StoreError(err))
+	case !d.Exists() || t.UID != s.agent.user || t.Deleting:
+		return t, last, ErrNoSession
+	}
+	if id := t.LastRun(); id != "" {
+		if _, err := document.Get(ctx, st, document.RunPath(id), &last); err != nil {
+			return t, last, public(journal.StoreError(err))
+		}
+	}
+	if last.Agent != s.agent.core.name {
+		return t, last, ErrNoSession
+	}
+	return t, last, nil
+}
+
+// SessionInfo is a session as [Agent.Sessions] lists it.
+type SessionInfo struct {
+	SessionID    string
+	FilePath     string // of the store's file; empty where it has none
+	StartTime    time.Time
+	LastUpdated  time.Time
+	MessageCount int    // of prompts, answers and questions
+	Summary      string // the beginning of the first prompt
+	Status       Status // of the last run: what a crash has cut off is found here
+}
+
+// sessionPage is how many sessions are read at a time.
+const sessionPage = 50
+
+// Sessions yields the user's sessions with this agent, the last used first.
+func (a *Agent) Sessions(ctx context.Context) iter.Seq2[SessionInfo, error] {
+	return func(yield func(SessionInfo, error) bool) {
+		if err := a.usable(); err != nil {
+			yield(SessionInfo{}, err)
+			return
+		}
+		st := a.core.loop.Store
+		for d, err := range document.All(ctx, st, document.ThreadsOf(a.user, sessionPage)) {
+			var t run.Thread
+			if err == nil {
+				err = document.Decode(d, &t)
+			}
+			if err != nil {
+				yield(SessionInfo{}, public(journal.StoreError(err)))
+				return
+			}
+			info, mine, err := a.infoOf(ctx, t)
+			if err != nil {
+				yield(SessionInfo{}, public(err))
+				return
+			}
+			if mine && !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+// infoOf returns the session as it is listed, and whether it is this agent's.
+func (a *Agent) infoOf(ctx context.Context, t run.Thread) (info SessionInfo, mine bool, err error) {
+	ex := a.core.loop.NewExecution(t.LastRun(), nil)
+	if err := ex.Load(ctx); err != nil || ex.Run.Agent != a.core.name {
+		return info, false, err
+	}
+	info = SessionInfo{SessionID: t.ID, StartTime: t.CreatedAt, LastUpdated: t.UpdatedAt,
+		MessageCount: int(t.Log.Count), Summary: t.Title, Status: statusOf(ex)}
+	if f, ok := a.core.options.Store.(interface{ File() string }); ok {
+		info.FilePath = f.File()
+	}
+	return info, true, nil
+}
+
+// Approvals yields the questions that wait for the user's answer, in all their sessions with this agent, the newest
+// first.
+func (a *Agent) Approvals(ctx context.Context) iter.Seq2[Approval, error] {
+	return func(yield func(Approval, error) bool) {
+		if err := a.usable(); err != nil {
+			yield(Approval{}, err)
+			return
+		}
+		open := document.ApprovalsOf(a.user, string(run.ApprovalOpen), sessionPage)
+		for d, err := range document.All(ctx, a.core.loop.Store, open) {
+			var ap run.Approval
+			if err == nil {
+				err = document.Decode(d, &ap)
+			}
+			if err != nil {
+				yield(Approval{}, public(journal.StoreError(err)))
+				return
+			}
+			if ap.Agent == a.core.name && d.ReadTime.Before(ap.ExpiresAt) && !yield(approvalOf(ap.View()), nil) {
+				return
+			}
+		}
+	}
+}
+
+// Resolve records the decision about an approval; [Session.Continue] then carries it out, in this process or another.
+// The same decision again changes nothing. The error is an [*Error]: of the code stale_view where what would be done is
+// no longer what was shown, already_resolved, expired, not_applicable, denied by Options.Policy, or of
+// [ClassValidation] for edited arguments that do not fit.
+func (a *Agent) Resolve(ctx context.Context, ap Approval, d Decision) error {
+	if err := a.usable(); err != nil {
+		return err
+	}
+	err := a.resolve(ctx, ap, d)
+	if f := (*fault.Error)(nil); errors.As(err, &f) || err == nil {
+		return public(err)
+	}
+	return public(journal.StoreError(err))
 }

@@ -204,18 +204,27 @@ func (d definition[In, Out]) normalized(in In) (_ In, err error) {
 	return in, nil
 }
 
-// told returns an error of the action as the loop records it: with the words that the model reads.
+// toldError is an error of an action as the loop records it, beside the very error.
+type toldError struct {
+	error
+	very error
+}
+
+func (e *toldError) Unwrap() error { return e.error }
+
+// told returns an error of the action with the words that the model reads.
 func (d definition[In, Out]) told(err error) error {
 	var said *ToolError
+	told := error(fault.New(fault.Tool, "failed", "The tool failed.").Because(err))
 	switch {
 	case errors.As(err, &said):
-		return fault.New(fault.Tool, "tool_error", "%s", said.Message).Because(err)
+		told = fault.New(fault.Tool, "tool_error", "%s", said.Message).Because(err)
 	case d.effect != nil && uncertain(err):
-		return tool.Unanswered(err)
+		told = tool.Unanswered(err)
 	case d.SendErrorsToModel:
-		return fault.New(fault.Tool, "tool_error", "%s", err.Error()).Because(err)
+		told = fault.New(fault.Tool, "tool_error", "%s", err.Error()).Because(err)
 	}
-	return fault.New(fault.Tool, "failed", "The tool failed.").Because(err)
+	return &toldError{told, err}
 }
 
 // uncertain reports whether an effect's error leaves open whether it happened: a request that was sent may have been

@@ -59,6 +59,7 @@ type Sink func(Update)
 // or a piece of a call's output. Started and Finished are for readers within this process alone.
 type Update struct {
 	RunID, ThreadID string
+	Seq             int64 // of the stored event that Action or Finished tells of; 0: it is of none
 	Status          run.Status
 	Delta           string
 	Action          *run.ActionView

@@ -93,7 +93,7 @@ func (tx *Tx) AddEvent(e run.Event) error {
 	tx.events = append(tx.events, e)
 	if a := tx.State.Action(e.ActionID); a != nil {
 		tx.Updates = append(tx.Updates,
-			Update{Action: run.NewActionView(tx.nonce(), tx.State, a), Finished: callEnd(a, e.Finished)})
+			Update{Seq: e.Seq, Action: run.NewActionView(tx.nonce(), tx.State, a), Finished: callEnd(a, e.Finished)})
 	}
 	return nil
 }

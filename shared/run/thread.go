@@ -86,6 +86,14 @@ func (t *Thread) Add(msgs ...Message) ([]document.Chunk[Message], error) {
 	return t.Log.Append(historyMessages, tailMessages, msgs...)
 }
 
+// LastRun returns the id of the run that was last begun in the thread, or "" where there is none.
+func (t *Thread) LastRun() string {
+	if n := len(t.Log.Tail); n > 0 {
+		return t.Log.Tail[n-1].RunID
+	}
+	return ""
+}
+
 // OwnWords returns the words of the message's speaker, without what the server added. A message of the server itself
 // has none.
 func (m Message) OwnWords() string {

@@ -1,0 +1,253 @@
+package countersign
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// move is one call that moves a run of a session: from its start, or from where it was left, until it has ended, or
+// waits for what nobody decides in this call.
+type move struct {
+	s     *Session
+	begin func(context.Context, journal.Sink) (*run.View, error) // starts the run, or goes on with it
+	runID string                                                 // once it is known
+	asked map[string]bool                                        // approvals that Approve was asked about
+}
+
+func newMove(s *Session) *move { return &move{s: s, asked: map[string]bool{}} }
+
+// left reports whether the run was left before it came to rest.
+func (m *move) left(ctx context.Context, v *run.View, err error) bool {
+	return err != nil || ctx.Err() != nil && !ended(v.Status)
+}
+
+// failed returns why the run was left.
+func (m *move) failed(ctx context.Context, err error) error {
+	if open := (*run.OpenError)(nil); errors.As(err, &open) {
+		return m.s.refused(ctx, open)
+	}
+	return why(ctx, err)
+}
+
+// sofar returns what is known of a run that was left, or nil where none was begun.
+func (m *move) sofar() *Result {
+	if m.runID == "" {
+		return nil
+	}
+	return &Result{SessionID: m.s.id, RunID: m.runID, Status: CutOff}
+}
+
+// step moves the run as far as it goes alone. A run that another process moves is waited for.
+func (m *move) step(ctx context.Context, sink journal.Sink) (*run.View, error) {
+	leave, err := m.s.agent.core.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	begin := m.begin
+	m.begin = m.resume
+	for {
+		v, err := begin(ctx, sink)
+		if v != nil {
+			m.runID = v.RunID
+		}
+		if !journal.Held(err) {
+			return v, err
+		}
+		if err := m.await(ctx); err != nil {
+			return nil, err
+		}
+		begin = m.resume
+	}
+}
+
+func (m *move) resume(ctx context.Context, sink journal.Sink) (*run.View, error) {
+	return m.s.agent.core.loop.Resume(ctx, queue.Message{RunID: m.runID, Agent: m.s.agent.core.name,
+		UID: m.s.agent.user, ThreadID: m.s.id}, sink)
+}
+
+// await waits while another process moves the run, until it rests or that process's lease has ended.
+func (m *move) await(ctx context.Context) error {
+	l, user := m.s.agent.core.loop, m.s.agent.user
+	ex := l.NewExecution(m.runID, nil)
+	if err := ex.LoadOwned(ctx, user); err != nil {
+		return err
+	}
+	soon, stop := context.WithTimeout(ctx, ex.Run.Lease.Until.Sub(ex.Now())+time.Millisecond)
+	defer stop()
+	if _, err := l.AwaitRest(soon, user, m.runID); err != nil && soon.Err() == nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// open returns the approvals that the run waits for.
+func (m *move) open(ctx context.Context, v *run.View) ([]Approval, error) {
+	var all []Approval
+	known := map[string]run.ApprovalView{}
+	for _, w := range v.Waiting {
+		known[w.ApprovalID] = w
+	}
+	for _, a := range v.Actions {
+		if a.ApprovalID == "" || a.Decision != "" || a.Status != run.ActionAwaiting && a.Kind != run.KindReview {
+			continue
+		}
+		w, read := known[a.ApprovalID]
+		if !read {
+			var stored run.Approval
+			if _, err := document.Get(ctx, m.s.agent.core.loop.Store, document.ApprovalPath(a.ApprovalID),
+				&stored); err != nil {
+				return nil, journal.StoreError(err)
+			}
+			w = stored.View()
+		}
+		all = append(all, approvalOf(w))
+	}
+	return all, nil
+}
+
+// decide asks Options.Approve about those approvals that it was not asked about in this call, and reports whether one
+// of them was decided.
+func (m *move) decide(ctx context.Context, open []Approval) (decided bool, err error) {
+	approve := m.s.agent.core.options.Approve
+	if approve == nil {
+		return false, nil
+	}
+	for _, a := range open {
+		if m.asked[a.ID] {
+			continue
+		}
+		m.asked[a.ID] = true
+		d, err := approve(ctx, a)
+		if err != nil {
+			return false, err
+		}
+		if d == Later() {
+			continue
+		}
+		// what was asked is out of date, and is asked anew, or its time is up: the run tells
+		if err := m.s.agent.resolve(ctx, a, d); err != nil && !fault.Is(err, fault.Policy, fault.CodeStaleView) &&
+			!fault.Is(err, fault.Policy, fault.CodeExpired) && !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+			return false, err
+		}
+		decided = true
+	}
+	return decided, nil
+}
+
+// rest is where a run has come to rest.
+type rest struct {
+	view *run.View
+	open []Approval
+	more bool // something was decided, and it goes on
+}
+
+// settle has what waits decided. told is called with what waits before anybody is asked.
+func (m *move) settle(ctx context.Context, v *run.View, told func(Approval) bool) (r rest, err error) {
+	r.view = v
+	if ended(v.Status) {
+		return r, nil
+	}
+	if r.open, err = m.open(ctx, v); err != nil {
+		return r, err
+	}
+	for _, a := range r.open {
+		if !m.asked[a.ID] && told != nil && !told(a) {
+			return r, nil
+		}
+	}
+	r.more, err = m.decide(ctx, r.open)
+	return r, err
+}
+
+// result returns what came of the run, and the error that it ended with.
+func (m *move) result(r rest) (*Result, error) {
+	v := r.view
+	res := &Result{SessionID: m.s.id, RunID: v.RunID, Status: Waiting, Approvals: r.open, Usage: usageOf(v)}
+	switch v.Status {
+	case run.Completed:
+		res.Status, res.Text = Completed, v.Summary
+	case run.Failed:
+		res.Status = Failed
+		return res, &Error{Class: Class(v.ErrorCode), Code: string(v.ErrorReason), Message: v.Message}
+	}
+	return res, nil
+}
+
+func usageOf(v *run.View) Usage {
+	u := v.Usage
+	return Usage{u.Prompt, u.Cached, u.Output, u.Thoughts, u.Total}
+}
+
+// bound returns the context of a call that moves runs: it ends with ctx, or when the agent is closed.
+func (c *core) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.leave, func() { cancel(ErrClosed) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// why returns why a run was left before it rested.
+func why(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return public(err)
+}
+
+// resolve records a decision.
+func (a *Agent) resolve(ctx context.Context, ap Approval, d Decision) error {
+	args, err := d.args()
+	if err != nil || d == Later() {
+		return err
+	}
+	_, err = a.core.loop.Resolve(ctx, approval.Resolution{UID: a.user, ApprovalID: ap.ID, Decision: d.decision,
+		ArgsHash: ap.hash, EditedArgs: args, Comment: d.comment})
+	return err
+}
+
+// refused returns the error of a start in a session that has an open run.
+func (s *Session) refused(ctx context.Context, open *run.OpenError) error {
+	e, err := s.openError(ctx, open.RunID)
+	if err != nil {
+		return public(err)
+	}
+	return e
+}
+
+// openError says how far the session's open run is.
+func (s *Session) openError(ctx context.Context, runID string) (*OpenError, error) {
+	ex := s.agent.core.loop.NewExecution(runID, nil)
+	if err := ex.LoadOwned(ctx, s.agent.user); err != nil {
+		return nil, err
+	}
+	e := &OpenError{RunID: runID, Status: statusOf(ex)}
+	m := &move{s: s}
+	open, err := m.open(ctx, ex.View())
+	e.Approvals = slices.Clip(open)
+	return e, err
+}
+
+// statusOf returns how far the run is that was read.
+func statusOf(ex *journal.Execution) Status {
+	st, _ := ex.Next()
+	switch {
+	case ex.State.End != nil && ex.State.End.Status == run.Failed:
+		return Failed
+	case ex.State.End != nil:
+		return Completed
+	case ex.Run.Lease.Held("", ex.Now()):
+		return Running
+	case st == run.StepWait:
+		return Waiting
+	}
+	return CutOff
+}

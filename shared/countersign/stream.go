@@ -1,0 +1,256 @@
+package countersign
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// stream yields the events of a run that it moves. The run moves on a goroutine of its own, so that a slow loop body
+// delays no lease and no connection; decisions are asked for, and events yielded, on the caller's. The goroutine has
+// ended when the sequence has.
+func (s *Session) stream(ctx context.Context, prepare func(context.Context) (*move, error)) iter.Seq2[Event, error] {
+	var ranged atomic.Bool
+	return func(yield func(Event, error) bool) {
+		if ranged.Swap(true) {
+			yield(nil, public(fault.New(fault.Validation, "stream_used",
+				"This stream was ranged over before; send again, or Continue.")))
+			return
+		}
+		if err := s.agent.usable(); err != nil {
+			yield(nil, err)
+			return
+		}
+		ctx, stop := s.agent.core.bound(ctx)
+		defer stop()
+		m, err := prepare(ctx)
+		if err != nil {
+			yield(nil, why(ctx, err))
+			return
+		}
+		if res, err, told := m.follow(ctx, yield); err != nil {
+			yield(nil, err)
+		} else if told {
+			yield(&Finished{*res}, nil)
+		}
+	}
+}
+
+// follow moves the run and yields what happens, until it rests. It reports false where the loop was left.
+func (m *move) follow(ctx context.Context, yield func(Event, error) bool) (res *Result, err error, told bool) {
+	for {
+		q := newEventQueue()
+		v, err, all := m.stepAside(ctx, q, yield)
+		switch {
+		case !all:
+			return nil, nil, false
+		case q.paused && ctx.Err() == nil:
+			continue
+		case m.left(ctx, v, err):
+			return nil, m.failed(ctx, err), true
+		}
+		r, err := m.settle(ctx, v, func(a Approval) bool {
+			all = yield(&Asked{Approval: a}, nil)
+			return all
+		})
+		switch {
+		case !all:
+			return nil, nil, false
+		case err != nil:
+			return nil, why(ctx, err), true
+		case !r.more:
+			res, err := m.result(r)
+			return res, err, true
+		}
+	}
+}
+
+// stepAside moves the run on a goroutine of its own and yields what it tells, and reports false where the loop was
+// left. It returns when that goroutine has ended.
+func (m *move) stepAside(ctx context.Context, q *eventQueue, yield func(Event, error) bool) (v *run.View, err error,
+	all bool) {
+	ctx, q.stop = context.WithCancel(withQueue(ctx, q))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer q.close()
+		v, err = m.step(ctx, q.put)
+	}()
+	all = q.each(func(e Event) bool { return yield(e, nil) })
+	q.leave(all)
+	<-done
+	q.stop()
+	if q.paused { // which is no error of the run
+		err = nil
+	}
+	return v, err, all
+}
+
+// eventQueue holds the events that the loop's body has not taken yet.
+type eventQueue struct {
+	stop context.CancelFunc // has the run left
+	some chan struct{}      // has a value where there may be something new
+	took chan struct{}      // likewise where something was taken
+
+	mu     sync.Mutex
+	events []Event
+	closed bool
+	left   bool             // nobody takes any more
+	intent map[string]int64 // the numbers of the events with which calls were begun
+	paused bool             // the run was left because the body is slow
+}
+
+func newEventQueue() *eventQueue {
+	return &eventQueue{some: make(chan struct{}, 1), took: make(chan struct{}, 1), intent: map[string]int64{}}
+}
+
+// put takes an update of the run.
+func (q *eventQueue) put(u journal.Update) {
+	q.mu.Lock()
+	if a := u.Action; a != nil && u.Seq > 0 && a.Status == run.ActionExecuting {
+		q.intent[a.ActionID] = u.Seq
+	}
+	if e := q.eventOf(u); e != nil && !q.left {
+		q.add(e)
+	}
+	q.mu.Unlock()
+	signal(q.some)
+}
+
+// add appends an event. Pieces of text that wait are joined.
+func (q *eventQueue) add(e Event) {
+	if text, ok := e.(*Text); ok && len(q.events) > 0 {
+		if last, ok := q.events[len(q.events)-1].(*Text); ok {
+			q.events[len(q.events)-1] = &Text{last.Delta + text.Delta}
+			return
+		}
+	}
+	q.events = append(q.events, e)
+}
+
+// eventOf returns the event of an update, or nil.
+func (q *eventQueue) eventOf(u journal.Update) Event {
+	switch {
+	case u.Delta != "":
+		return &Text{u.Delta}
+	case u.Started != nil:
+		return &ToolStarted{q.intent[u.Started.ActionID], u.Started.ActionID, u.Started.Tool,
+			slices.Clone(u.Started.Args)}
+	case u.Finished != nil:
+		f := u.Finished
+		return &ToolFinished{u.Seq, f.ActionID, f.Tool, slices.Clone(f.Result), veryError(f.Err), f.Truncated}
+	}
+	return nil
+}
+
+// each passes the events on as they come, until the queue is closed and empty, or f reports false.
+func (q *eventQueue) each(f func(Event) bool) bool {
+	for {
+		q.mu.Lock()
+		closed, events := q.closed, q.events
+		if len(events) > 0 {
+			q.events = events[1:]
+		}
+		q.mu.Unlock()
+		switch {
+		case len(events) > 0:
+			if !f(events[0]) {
+				return false
+			}
+			signal(q.took)
+		case closed:
+			return true
+		default:
+			<-q.some
+		}
+	}
+}
+
+// leave has the run left, unless all that it told was taken.
+func (q *eventQueue) leave(all bool) {
+	if all {
+		return
+	}
+	q.mu.Lock()
+	q.left, q.events = true, nil
+	q.mu.Unlock()
+	q.stop()
+}
+
+func (q *eventQueue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	signal(q.some)
+}
+
+// patience is how long the model is not asked because the loop's body has not taken what the last answer led to. After
+// that the run is left, and taken up again when it has.
+const patience = 2 * time.Second
+
+// await waits until all events were taken, so that no more than one answer is held. After patience, or when ctx ends,
+// it has the run left and reports false.
+func (q *eventQueue) await(ctx context.Context) bool {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		q.mu.Lock()
+		free := len(q.events) == 0
+		q.mu.Unlock()
+		if free {
+			return true
+		}
+		select {
+		case <-q.took:
+		case <-ctx.Done():
+			return false
+		case <-late.C:
+			q.mu.Lock()
+			q.paused = true
+			q.mu.Unlock()
+			q.stop()
+			<-ctx.Done()
+			return false
+		}
+	}
+}
+
+// signal wakes whoever waits for the channel.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+type queueKey struct{}
+
+// withQueue returns a context by which the model finds the queue of the stream that it is asked for.
+func withQueue(ctx context.Context, q *eventQueue) context.Context {
+	return context.WithValue(ctx, queueKey{}, q)
+}
+
+// awaitReader waits until the reader of the stream that ctx belongs to, if it does, has room for an answer.
+func awaitReader(ctx context.Context) error {
+	if q, ok := ctx.Value(queueKey{}).(*eventQueue); ok && !q.await(ctx) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// veryError returns the error that a tool's action returned, or what is recorded of the call.
+func veryError(err error) error {
+	var told *toldError
+	if errors.As(err, &told) {
+		return told.very
+	}
+	return public(err)
+}
