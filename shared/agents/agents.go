@@ -87,6 +87,11 @@ type History string
 const (
 	HistoryWords History = "words" // the words of the newest messages, and what came of the runs between them
 	HistoryNone  History = "none"
+
+	// HistoryVerbatim tells the contents of the thread's earlier runs byte for byte: with their calls, the responses
+	// to these, and the signatures. A run that another model or service answered is told in words. The thread keeps
+	// the contents of the runs of such agents; messages of before are told as with HistoryWords.
+	HistoryVerbatim History = "verbatim"
 )
 
 // OnReject is what becomes of a run whose user rejected one of its calls (REJECT_OUTCOME).

@@ -86,8 +86,8 @@ func (c *checker) check(a Agent) {
 	c.model(a)
 	c.limits(a.Limits)
 	c.budget(a)
-	c.needs(slices.Contains([]History{HistoryWords, HistoryNone}, a.History), "history", "words or none, and not %q",
-		string(a.History))
+	c.needs(slices.Contains([]History{HistoryWords, HistoryNone, HistoryVerbatim}, a.History), "history",
+		"words, none or verbatim, and not %q", string(a.History))
 	c.needs(slices.Contains([]OnReject{RejectCompletes, RejectFails, RejectContinues}, a.OnReject), "onReject",
 		"completed, failed or continue, and not %q", string(a.OnReject))
 	c.needs(slices.Contains([]policy.Effects{policy.AskEffects, policy.AutoApprove, policy.NoEffects}, a.Effects),

@@ -3,7 +3,9 @@
 package conversation
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/clip"
@@ -15,31 +17,123 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// Contents builds the conversation as the model sees it: the thread's history and the prompt as text, then this run's
-// own turns verbatim, each with the responses to its calls. It is made from events alone, so every process that takes
-// the run up builds the same.
-func Contents(ex *journal.Execution) (*model.Contents, error) {
-	c, err := history(ex)
-	for _, words := range []string{ex.State.Input.SystemNote, ex.State.Input.Prompt} {
+// Contents builds the conversation as the model sees it: what came before the prompt, the prompt, then this run's own
+// turns verbatim, each with the responses to its calls. It is made from events alone, and from contents of the thread
+// that do not change, so every process that takes the run up builds the same. recorded reports that it has lines of
+// the server's own, which [RecordInstructions] explains.
+func Contents(ctx context.Context, ex *journal.Execution) (c *model.Contents, recorded bool, err error) {
+	q := ex.State.Input
+	switch {
+	case len(q.Contents) > 0:
+		c, err = model.Load(q.Contents)
+	case q.Told != nil:
+		c, recorded, err = told(ctx, ex)
+	default:
+		c, err = model.NewContents(nil)
+	}
+	if err == nil {
+		err = addOwn(c, ex.State)
+	}
+	return c, recorded || q.Mark != "" && len(q.History) > 0, err
+}
+
+// Own returns the run's own part of the conversation, for later runs: every call is answered, and what could not be
+// used of the model's answers is left out. It is made from events alone.
+func Own(s *run.State) (contents []json.RawMessage, recorded bool, err error) {
+	c, err := model.NewContents(nil)
+	if err == nil {
+		err = addOwn(c, s)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return c.JSON(), len(s.Input.History) > 0 || s.Input.SingleCall, nil
+}
+
+// addOwn adds what the run itself has said: the words of earlier messages, if it is told these, the prompt, and the
+// turns.
+func addOwn(c *model.Contents, s *run.State) error {
+	earlier, err := words(s.Input)
+	if err == nil && len(earlier) > 0 {
+		err = c.Append(earlier...)
+	}
+	for _, words := range []string{s.Input.SystemNote, s.Input.Prompt} {
 		if err == nil && words != "" {
 			err = c.AddUser(words)
 		}
 	}
-	for i, t := range ex.State.Turns {
+	for i, t := range s.Turns {
+		if err != nil {
+			return err
+		}
+		err = addTurn(c, s, t, i+1)
+	}
+	return err
+}
+
+// told returns the contents of the thread's earlier runs. A run that another model or service answered is told in
+// words: its signatures are not valid for whoever is asked now.
+func told(ctx context.Context, ex *journal.Execution) (c *model.Contents, recorded bool, err error) {
+	c, err = model.NewContents(nil)
+	if err != nil {
+		return nil, false, err
+	}
+	entries, err := journal.ToldContents(ctx, ex)
+	for len(entries) > 0 && err == nil {
+		n := 1
+		for n < len(entries) && entries[n].Run == "" {
+			n++
+		}
+		var contents []json.RawMessage
+		if contents, err = contentsOf(ctx, ex, entries[:n]); err != nil {
+			break
+		}
+		if by := entries[0].By; by == "" || by == Signs(ex) {
+			err = c.Append(contents...)
+		} else {
+			recorded = true
+			err = c.AppendWords(contents, recordOfCalls(ex.State.Input.Mark))
+		}
+		recorded = recorded || entries[0].Record
+		entries = entries[n:]
+	}
+	return c, recorded, err
+}
+
+// contentsOf returns the contents of one run, by its entries.
+func contentsOf(ctx context.Context, ex *journal.Execution, entries []run.Content) (out []json.RawMessage, err error) {
+	if entries[0].Raw == nil {
+		s, err := journal.EndedRun(ctx, ex, entries[0].Run)
 		if err != nil {
 			return nil, err
 		}
-		err = addTurn(ex, c, t, i+1)
+		out, _, err = Own(s)
+		return out, err
 	}
-	return c, err
+	for _, e := range entries {
+		out = append(out, e.Raw)
+	}
+	return out, nil
 }
 
-// history returns the conversation before the prompt.
-func history(ex *journal.Execution) (*model.Contents, error) {
-	q := ex.State.Input
-	if len(q.Contents) > 0 {
-		return model.Load(q.Contents)
+// Signs names who signs the answers of the run's model when this process asks it.
+func Signs(ex *journal.Execution) string {
+	var settings model.Settings
+	if its := ex.Agents.Get(ex.Run.Agent); its != nil {
+		settings = its.Model
 	}
+	return model.SignedBy(ex.Model, settings)
+}
+
+// recordOfCalls returns the function that tells of a call of another model.
+func recordOfCalls(mark string) func(model.Call, json.RawMessage) string {
+	return func(c model.Call, response json.RawMessage) string {
+		return fmt.Sprintf("[record %s] You called %s with %s, and this came of it: %s", mark, c.Name, c.Args, response)
+	}
+}
+
+// words returns the messages of the conversation before the prompt, as far as the run is told their words.
+func words(q run.Input) ([]json.RawMessage, error) {
 	var history []model.Message
 	ended := map[string]bool{}
 	for _, h := range q.History {
@@ -57,7 +151,11 @@ func history(ex *journal.Execution) (*model.Contents, error) {
 				recordMessage(q.Mark, "The user was asked, and what came of it is not known yet: "+h.Text))
 		}
 	}
-	return model.NewContents(history)
+	c, err := model.NewContents(history)
+	if err != nil {
+		return nil, err
+	}
+	return c.JSON(), nil
 }
 
 // recordMessage returns a line of the server's own in the history. The mark distinguishes it from anything that a user
@@ -76,17 +174,29 @@ func RecordInstructions(mark string) string {
 }
 
 // addTurn adds one answer of the model and the responses to its calls. An answer that could not be used is not
-// replayed; a correction that says what was wrong with it takes its place.
-func addTurn(ex *journal.Execution, c *model.Contents, t run.Turn, number int) error {
-	if t.Correction != "" {
+// replayed; a correction that says what was wrong with it takes its place. Once the run has ended every call is
+// answered, and a call that no model made is told in words.
+func addTurn(c *model.Contents, s *run.State, t run.Turn, number int) error {
+	switch {
+	case t.Correction != "":
 		return c.AddUser(t.Correction)
+	case t.Content == nil && s.End != nil:
+		return addOwnCalls(c, s, number)
 	}
-	if err := c.AddModel(t.Content); err != nil || t.Calls == 0 || number == len(ex.State.Turns) &&
-		!run.AllTerminal(ex.State) {
+	if err := c.AddModel(t.Content); err != nil {
+		if s.End != nil && number == len(s.Turns) { // the run has ended because of it
+			return nil
+		}
 		return err
 	}
-	responses := Responses(ex, number)
-	for i, call := range c.Open() {
+	if t.Calls == 0 || number == len(s.Turns) && s.End == nil && !run.AllTerminal(s) {
+		return nil
+	}
+	open, responses := c.Open(), Responses(s, number)
+	for s.End != nil && len(responses) < len(open) {
+		responses = append(responses, model.Response{Error: notDone})
+	}
+	for i, call := range open {
 		if i < len(responses) {
 			// as the model wrote it, which may not be the name of a tool
 			responses[i].ID, responses[i].Name = call.ID, call.Name
@@ -94,6 +204,29 @@ func addTurn(ex *journal.Execution, c *model.Contents, t run.Turn, number int) e
 	}
 	return c.AddResponses(responses)
 }
+
+// addOwnCalls tells of calls that the user made, and not the model.
+func addOwnCalls(c *model.Contents, s *run.State, turn int) error {
+	for _, a := range s.Actions {
+		if a.Turn != turn || s.Input.Mark == "" {
+			continue
+		}
+		r := Response(a)
+		came := string(r.Result)
+		if r.Error != "" {
+			came = r.Error
+		}
+		line := fmt.Sprintf("[record %s] The user had %s carried out with %s, and this came of it: %s", s.Input.Mark,
+			a.Tool, a.Args, came)
+		if err := c.AddUser(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notDone is what the model is told of a call of which nothing else is known.
+const notDone = "It was not done."
 
 func roleOf(r run.Role) model.Role {
 	if r == run.RoleAssistant {
@@ -103,9 +236,9 @@ func roleOf(r run.Role) model.Role {
 }
 
 // Responses returns the responses to the turn's calls, in the model's order.
-func Responses(ex *journal.Execution, turn int) []model.Response {
+func Responses(s *run.State, turn int) []model.Response {
 	var out []model.Response
-	for _, a := range ex.State.Actions {
+	for _, a := range s.Actions {
 		if a.Turn != turn {
 			continue
 		}
@@ -137,7 +270,7 @@ func Response(a *run.Action) model.Response {
 			r.Error = a.Error.Field + ": " + r.Error
 		}
 	default:
-		r.Error = "It was not done."
+		r.Error = notDone
 	}
 	if r.Error != "" && a.Attempt > 0 {
 		r.Error += " It is not known whether an earlier attempt was carried out."

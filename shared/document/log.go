@@ -38,6 +38,20 @@ func (l Log[T]) ChunkPaths(document, collection string) []string {
 	return paths
 }
 
+// Paths returns the paths of those chunks that hold items from number first to number last, oldest first.
+func (l Log[T]) Paths(document, collection string, first, last int64) (paths []string) {
+	for i, begins := range l.Chunks {
+		next := l.First()
+		if i+1 < len(l.Chunks) {
+			next = l.Chunks[i+1]
+		}
+		if begins <= last && next > first {
+			paths = append(paths, ChunkPath(document, collection, begins))
+		}
+	}
+	return paths
+}
+
 // First returns the number of the tail's first item.
 func (l Log[T]) First() int64 { return l.Count - int64(len(l.Tail)) + 1 }
 
@@ -45,6 +59,11 @@ func (l Log[T]) First() int64 { return l.Count - int64(len(l.Tail)) + 1 }
 // that stay in the tail even when it is cut, as far as MaxTail permits; atMost is the number of items that the tail may
 // have.
 func (l *Log[T]) Append(keep, atMost int, items ...T) ([]Chunk[T], error) {
+	return l.AppendWithin(MaxTail, keep, atMost, items...)
+}
+
+// AppendWithin is [Log.Append] with a bound of its own on the tail's bytes, below MaxTail.
+func (l *Log[T]) AppendWithin(maxTail, keep, atMost int, items ...T) ([]Chunk[T], error) {
 	l.Tail = append(l.Tail[:len(l.Tail):len(l.Tail)], items...)
 	l.Count += int64(len(items))
 	sizes := make([]int, len(l.Tail))
@@ -57,11 +76,11 @@ func (l *Log[T]) Append(keep, atMost int, items ...T) ([]Chunk[T], error) {
 		sizes[i] = len(b) + 1
 		total += sizes[i]
 	}
-	if total <= MaxTail && len(l.Tail) <= atMost {
+	if total <= maxTail && len(l.Tail) <= atMost {
 		return nil, nil
 	}
 	cut := 0
-	for cut < len(l.Tail) && (len(l.Tail)-cut > keep || total > MaxTail/2) {
+	for cut < len(l.Tail) && (len(l.Tail)-cut > keep || total > maxTail/2) {
 		total -= sizes[cut]
 		cut++
 	}

@@ -9,6 +9,7 @@ package document
 import (
 	"fmt"
 	"path"
+	"strings"
 
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -57,6 +58,9 @@ func AuditHeadPath(chain string) string { return AuditHeads + "/" + chain }
 func ChunkPath(document, collection string, first int64) string {
 	return fmt.Sprintf("%s/%s/%08d", document, collection, first)
 }
+
+// IsChunk reports whether the path is that of a chunk, which never changes once it was written.
+func IsChunk(path string) bool { return strings.Count(path, "/") == 3 }
 
 // ID returns the last part of the document's path.
 func ID(d store.Doc) string { return path.Base(d.Path) }

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/document"
@@ -101,7 +102,8 @@ func (ex *Execution) fold(ctx context.Context) error {
 	return err
 }
 
-// readChunks returns the older parts of the log, reading only those that are not cached: they never change.
+// readChunks returns the content of documents that never change, such as the older parts of a log, and reads only those
+// that were not read yet.
 func (ex *Execution) readChunks(ctx context.Context, paths []string) ([]json.RawMessage, error) {
 	var missing []string
 	for _, p := range paths {
@@ -109,8 +111,8 @@ func (ex *Execution) readChunks(ctx context.Context, paths []string) ([]json.Raw
 			missing = append(missing, p)
 		}
 	}
-	if len(missing) > 0 {
-		if err := ex.Read(ctx, missing...); err != nil {
+	for page := range slices.Chunk(missing, store.MaxReads) {
+		if err := ex.Read(ctx, page...); err != nil {
 			return nil, err
 		}
 	}

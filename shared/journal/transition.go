@@ -93,13 +93,9 @@ func (ex *Execution) prefetch(need []string) []string {
 
 // reload reads all mutable documents of the cache again, and folds the run's events.
 func (ex *Execution) reload(ctx context.Context) error {
-	chunks := map[string]bool{}
-	for _, p := range ex.Run.Log.ChunkPaths(document.RunPath(ex.ID), "events") {
-		chunks[p] = true
-	}
 	paths := []string{document.RunPath(ex.ID)}
 	for p := range ex.Docs {
-		if p != paths[0] && !chunks[p] {
+		if p != paths[0] && !document.IsChunk(p) {
 			paths = append(paths, p)
 		}
 	}

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -44,6 +45,7 @@ type Tx struct {
 	events []run.Event
 
 	Thread      *run.Thread
+	Kept        *Kept // what the thread keeps of the run that ends
 	messages    []run.Message
 	userDoc     *run.User
 	userChanged bool
@@ -60,6 +62,12 @@ type Tx struct {
 	restsOn []string // documents that must still be as they were read
 	writes  []store.Write
 	Updates []Update
+}
+
+// Kept is what the thread keeps of a run that ends: its own part of the conversation, with every call answered.
+type Kept struct {
+	Contents []json.RawMessage
+	Recorded bool // lines of the server's own are among them
 }
 
 func (ex *Execution) newTx() (*Tx, error) {
@@ -327,12 +335,32 @@ func (tx *Tx) writeThread() error {
 		return err
 	}
 	for _, c := range chunks {
-		if err := tx.put(document.ChunkPath(path, "messages", c.First), nil, c.Items); err != nil {
+		if err := tx.put(document.ChunkPath(path, run.MessageChunks, c.First), nil, c.Items); err != nil {
 			return err
 		}
 	}
+	if err := writeContents(tx, path); err != nil {
+		return err
+	}
 	fields := document.ThreadFields{UID: tx.Thread.UID, UpdatedAt: tx.Thread.UpdatedAt}
 	return tx.put(path, fields.Map(tx.Thread.ID), tx.Thread)
+}
+
+// writeContents adds what the run has said to the thread, which is about to be written.
+func writeContents(tx *Tx, path string) error {
+	if tx.Kept == nil {
+		return nil
+	}
+	chunks, err := tx.Thread.AddContents(tx.Run.ID, tx.State, tx.Kept.Contents, tx.Kept.Recorded)
+	if err != nil {
+		return err
+	}
+	for _, c := range chunks {
+		if err := tx.put(document.ChunkPath(path, run.ContentChunks, c.First), nil, c.Items); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (tx *Tx) writeApprovals() error {

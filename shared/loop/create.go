@@ -98,17 +98,32 @@ func setRegion(tx *journal.Tx, sent run.Region) error {
 func newInput(tx *journal.Tx, req StartRequest) *run.Input {
 	input := &run.Input{Agent: tx.Run.Agent, Prompt: req.Prompt, SystemNote: req.SystemNote,
 		SingleCall: req.Call != nil}
-	told := tx.Ex.Agents.Get(tx.Run.Agent).History == agents.HistoryWords
-	if told && !input.SingleCall { // a run of one call has no model to tell
+	history := tx.Ex.Agents.Get(tx.Run.Agent).History
+	if history == agents.HistoryVerbatim && req.History == nil {
+		tellVerbatim(tx, input)
+	}
+	inWords := history == agents.HistoryWords || input.Told != nil && input.Told.Count == 0
+	if inWords && !input.SingleCall { // a run of one call has no model to tell
 		input.History = tx.Thread.History()
 		if len(input.History) > 0 {
-			input.Mark = tx.Ex.Mark
+			input.Mark = cmp.Or(input.Mark, tx.Ex.Mark)
 		}
 	}
 	if req.History != nil {
 		input.Contents = req.History.Contents
 	}
 	return input
+}
+
+// tellVerbatim has the run be told the contents of the thread's earlier runs. Where a thread has none
+// yet, because its runs were told words until now, newInput tells words once more: from then on these are part of its
+// contents.
+func tellVerbatim(tx *journal.Tx, input *run.Input) {
+	if tx.Thread.Mark == "" { // one for all runs, or what the service has cached of a conversation would be lost
+		tx.Thread.Mark = tx.Ex.Mark
+	}
+	told := tx.Thread.Told
+	input.Told, input.Mark = &told, tx.Thread.Mark
 }
 
 // readForCreate reads the documents. The run's own, and the first of its audit, are read only where a key may have

@@ -6,6 +6,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/conversation"
 	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
@@ -83,10 +84,23 @@ func endRun(tx *journal.Tx, end *run.End) error {
 		p.Message = out.Summary
 		out.Error = &p
 	}
-	if err := tx.AddEvent(run.Event{Type: run.RunEnded, End: &out}); err != nil {
+	return recordEnd(tx, &out, run.FinalLength(tx.State, out.Summary))
+}
+
+// recordEnd records how the run ended, and gives its thread the last message, of which the first words bytes are the
+// model's, and the contents that later runs are told.
+func recordEnd(tx *journal.Tx, end *run.End, words int) error {
+	if err := tx.AddEvent(run.Event{Type: run.RunEnded, End: end}); err != nil {
 		return err
 	}
-	return tx.AppendLastMessage(&out, run.FinalLength(tx.State, out.Summary))
+	if tx.State.Input.Told != nil {
+		contents, recorded, err := conversation.Own(tx.State)
+		if err != nil {
+			return err
+		}
+		tx.Kept = &journal.Kept{Contents: contents, Recorded: recorded}
+	}
+	return tx.AppendLastMessage(end, words)
 }
 
 // closeAction closes an action that will no longer be carried out.

@@ -14,7 +14,7 @@ func (l *Loop) Conversation(ctx context.Context, uid, runID string) (*conversati
 	if err := ex.LoadOwned(ctx, uid); err != nil {
 		return nil, err
 	}
-	contents, err := conversation.Contents(ex)
+	contents, _, err := conversation.Contents(ctx, ex)
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +22,7 @@ func (l *Loop) Conversation(ctx context.Context, uid, runID string) (*conversati
 	if c.End != nil || len(ex.State.Open()) == 0 {
 		return c, nil
 	}
-	responses := conversation.Responses(ex, len(ex.State.Turns))
+	responses := conversation.Responses(ex.State, len(ex.State.Turns))
 	for i, a := range ex.State.Current() {
 		call := conversation.TurnCall{Action: a, Model: ex.State.Turns[a.Turn-1].Model}
 		if a.Terminal() {

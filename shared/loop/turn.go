@@ -109,7 +109,7 @@ func deltaSink(ex *journal.Execution) func(text string) {
 // request builds the request to the model: the agent's instructions, tools and settings, history, prompt, and this
 // run's own turns, verbatim. A tool that is forced is forced once: then its result is there to speak of.
 func request(ctx context.Context, ex *journal.Execution) (model.Request, error) {
-	contents, err := conversation.Contents(ex)
+	contents, recorded, err := conversation.Contents(ctx, ex)
 	if err != nil {
 		return model.Request{}, err
 	}
@@ -119,7 +119,7 @@ func request(ctx context.Context, ex *journal.Execution) (model.Request, error) 
 			return model.Request{}, err
 		}
 	}
-	system, err := instructions(ctx, ex, its)
+	system, err := instructions(ctx, ex, its, recorded)
 	if err != nil {
 		return model.Request{}, err
 	}
@@ -134,10 +134,10 @@ func request(ctx context.Context, ex *journal.Execution) (model.Request, error) 
 
 // instructions returns those of the agent, and how to read the records in the history, if there are any. The time is
 // the run's, so that every turn gets the same text.
-func instructions(ctx context.Context, ex *journal.Execution, its *agents.Agent) (string, error) {
+func instructions(ctx context.Context, ex *journal.Execution, its *agents.Agent, recorded bool) (string, error) {
 	s, err := its.Instructions(ctx, agents.State{CreatedAt: ex.Run.CreatedAt, Region: ex.Run.Region})
-	if mark := ex.State.Input.Mark; mark != "" {
-		s += conversation.RecordInstructions(mark)
+	if recorded {
+		s += conversation.RecordInstructions(ex.State.Input.Mark)
 	}
 	return s, err
 }
@@ -169,6 +169,9 @@ func newTurn(ex *journal.Execution, req model.Request, r *model.Reply) *run.Turn
 		turn.Calls = 0
 	}
 	turn.Cost = ex.Limits().Budget.Cost(modelName(ex, req), r.Usage, turn.Estimated)
+	if ex.State.Input.Told != nil {
+		turn.By = conversation.Signs(ex)
+	}
 	return turn
 }
 
@@ -223,8 +226,5 @@ func endWithAnswer(tx *journal.Tx, text string) error {
 	}
 	text = clip.Text(text, run.MaxMessageText-len(note))
 	end := &run.End{Status: run.Completed, Summary: text + note}
-	if err := tx.AddEvent(run.Event{Type: run.RunEnded, End: end}); err != nil {
-		return err
-	}
-	return tx.AppendLastMessage(end, len(text))
+	return recordEnd(tx, end, len(text))
 }

@@ -80,19 +80,8 @@ func newestMessages(history []Message) []Message {
 // conversation that breaks the rules above would be refused by the service.
 func Load(raw []json.RawMessage) (*Contents, error) {
 	c := &Contents{}
-	for _, r := range raw {
-		in, err := decode(r)
-		if err != nil {
-			return nil, err
-		}
-		if in.Role == string(Answer) {
-			err = c.AddModel(r)
-		} else {
-			err = c.load(r, in)
-		}
-		if err != nil {
-			return nil, err
-		}
+	if err := c.Append(raw...); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -117,8 +106,95 @@ func (c *Contents) load(raw json.RawMessage, in *content) error {
 	if err := c.fits(given); err != nil {
 		return err
 	}
+	if last := len(c.entries) - 1; len(given) == 0 && last >= 0 && c.entries[last].words {
+		before, err := decode(c.entries[last].raw) // roles alternate: words behind words are one content
+		if err != nil {
+			return err
+		}
+		c.entries[last] = joined(before.Parts, in.Parts)
+		return nil
+	}
 	c.entries = append(c.entries, entry{raw: slices.Clone(raw), role: User, words: len(given) == 0})
 	return nil
+}
+
+// joined returns one content of the user's words with the parts of two.
+func joined(a, b []json.RawMessage) entry {
+	parts := make([]any, 0, len(a)+len(b))
+	for _, p := range slices.Concat(a, b) {
+		parts = append(parts, p)
+	}
+	return entry{raw: encodeContent(User, parts), role: User, words: true}
+}
+
+// Append adds further contents that [Contents.JSON] returned, of this conversation or of another, and keeps their
+// bytes; words that follow words become one content. It is [Load] for a conversation that has begun.
+func (c *Contents) Append(raw ...json.RawMessage) error {
+	kept := slices.Clone(c.entries)
+	for _, r := range raw {
+		in, err := decode(r)
+		switch {
+		case err != nil:
+		case in.Role == string(Answer):
+			err = c.AddModel(r)
+		default:
+			err = c.load(r, in)
+		}
+		if err != nil {
+			c.entries = kept
+			return err
+		}
+	}
+	return nil
+}
+
+// AppendWords is [Contents.Append] for contents that another model or service has answered, whose signatures are not
+// valid here: they are told in words, whole. The user's words stay as they are, and the model's visible ones are its
+// own. record makes the user's content that tells of a call and its response, both as JSON.
+func (c *Contents) AppendWords(raw []json.RawMessage, record func(call Call, response json.RawMessage) string) error {
+	kept := slices.Clone(c.entries)
+	var open []Call
+	for _, r := range raw {
+		in, err := decode(r)
+		if err == nil && in.Role == string(Answer) {
+			open, err = c.answerInWords(r)
+		} else if err == nil {
+			err = c.userInWords(r, in, open, record)
+		}
+		if err != nil {
+			c.entries = kept
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Contents) answerInWords(raw json.RawMessage) ([]Call, error) {
+	p, err := Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	if p.Text != "" {
+		c.addText(Answer, p.Text)
+	}
+	return p.Calls, nil
+}
+
+func (c *Contents) userInWords(raw json.RawMessage, in *content, open []Call,
+	record func(Call, json.RawMessage) string) error {
+	n := 0
+	for _, p := range in.parts {
+		if p.FunctionResponse != nil && n < len(open) {
+			if err := c.AddUser(record(open[n], p.FunctionResponse.Response)); err != nil {
+				return err
+			}
+			n++
+		}
+	}
+	if n > 0 {
+		return nil
+	}
+	return c.load(raw, in)
 }
 
 // AddUser adds the user's words. While calls are open they wait for the responses.
@@ -129,6 +205,9 @@ func (c *Contents) AddUser(text string) error {
 	if len(c.Open()) > 0 {
 		c.queued = append(c.queued, text)
 		return nil
+	}
+	if n := len(c.entries); n > 0 && c.entries[n-1].words && c.entries[n-1].texts == nil {
+		return c.Append(encodeContent(User, []any{map[string]string{"text": text}})) // loaded words that it joins
 	}
 	c.addText(User, text)
 	return nil

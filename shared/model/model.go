@@ -3,6 +3,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -86,4 +87,14 @@ type Model interface {
 	Generate(ctx context.Context, req Request, delta func(text string)) (*Reply, error)
 	// Name returns the name of the model.
 	Name() string
+}
+
+// SignedBy names who signs the answer to a request with the settings: the model, and the service that serves it where
+// the Model tells (a method Service). Thought signatures of one are not valid for another.
+func SignedBy(m Model, s Settings) string {
+	name := cmp.Or(s.Name, m.Name())
+	if of, ok := m.(interface{ Service() string }); ok {
+		return of.Service() + "/" + name
+	}
+	return name
 }

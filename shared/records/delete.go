@@ -108,7 +108,8 @@ func (r *Records) eraseThread(ctx context.Context, threadPath string) error {
 		if err := r.deleteRuns(ctx, document.RunsOfThread(t.UID, t.ID, runPage)); err != nil {
 			return err
 		}
-		rest, err := r.deletePages(ctx, t.Log.ChunkPaths(threadPath, "messages"))
+		rest, err := r.deletePages(ctx, slices.Concat(t.Log.ChunkPaths(threadPath, run.MessageChunks),
+			t.Contents.ChunkPaths(threadPath, run.ContentChunks)))
 		if err != nil {
 			return err
 		}

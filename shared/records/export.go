@@ -16,7 +16,7 @@ import (
 
 // Item is one thing that is stored of a user.
 type Item struct {
-	Kind string `json:"kind"` // user, thread, message, run, event, approval or audit
+	Kind string `json:"kind"` // user, thread, message, content, run, event, approval or audit
 	In   string `json:"in,omitempty"`
 	Data any    `json:"data"`
 }
@@ -26,6 +26,7 @@ const (
 	ItemUser     = "user"
 	ItemThread   = "thread"
 	ItemMessage  = "message" // In is its thread
+	ItemContent  = "content" // In is its thread; what the model is told of it word for word
 	ItemRun      = "run"
 	ItemEvent    = "event"    // In is its run
 	ItemApproval = "approval" // In is its run
@@ -47,9 +48,9 @@ func (r *Records) Export(ctx context.Context, uid string, each func(Item) error)
 }
 
 // Each passes everything that is stored of the user except linked accounts to each, in an order that is the same as
-// long as nothing changes: the user, threads with their messages, runs with their events and approvals, and the audit.
-// What is deleted meanwhile, or half deleted, is left out as far as it is gone. A run that cannot be read comes as it
-// is stored (RawRun).
+// long as nothing changes: the user, threads with their messages and contents, runs with their events and approvals,
+// and the audit. What is deleted meanwhile, or half deleted, is left out as far as it is gone. A run that cannot be
+// read comes as it is stored (RawRun).
 func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) error {
 	u, err := r.User(ctx, uid)
 	if err != nil {
@@ -86,6 +87,9 @@ func (r *Records) exportThread(ctx context.Context, d store.Doc, deleting bool, 
 		return err
 	}
 	err := r.messages(ctx, t, 1, t.Log.Count+1, func(m run.Message) error { return each(Item{ItemMessage, t.ID, m}) })
+	if err == nil {
+		err = r.contents(ctx, t, func(c run.Content) error { return each(Item{ItemContent, t.ID, c}) })
+	}
 	if !errors.Is(err, errGone) {
 		return err
 	}

@@ -96,16 +96,31 @@ func (r *Records) messages(ctx context.Context, t run.Thread, first, before int6
 		}
 		return nil
 	}
-	var paths []string
-	for i, p := range t.Log.ChunkPaths(document.ThreadPath(t.ID), "messages") {
-		next := t.Log.First()
-		if i+1 < len(t.Log.Chunks) {
-			next = t.Log.Chunks[i+1]
-		}
-		if t.Log.Chunks[i] < before && next > first {
-			paths = append(paths, p)
-		}
+	paths := t.Log.Paths(document.ThreadPath(t.ID), run.MessageChunks, first, before-1)
+	if err := eachChunk(ctx, r, paths, within); err != nil {
+		return err
 	}
+	return within(t.Log.Tail)
+}
+
+// contents passes all contents that the thread keeps to each, oldest first.
+func (r *Records) contents(ctx context.Context, t run.Thread, each func(run.Content) error) error {
+	all := func(part []run.Content) error {
+		for _, c := range part {
+			if err := each(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := eachChunk(ctx, r, t.Contents.ChunkPaths(document.ThreadPath(t.ID), run.ContentChunks), all); err != nil {
+		return err
+	}
+	return all(t.Contents.Tail)
+}
+
+// eachChunk passes the items of each chunk to each, in the order of the paths.
+func eachChunk[T any](ctx context.Context, r *Records, paths []string, each func([]T) error) error {
 	for page := range slices.Chunk(paths, chunkPage) {
 		docs, err := r.get(ctx, page...)
 		if err != nil {
@@ -115,16 +130,16 @@ func (r *Records) messages(ctx context.Context, t run.Thread, first, before int6
 			if !d.Exists() {
 				return fmt.Errorf("%w: %s", errGone, d.Path)
 			}
-			var part []run.Message
+			var part []T
 			if err := document.Decode(d, &part); err != nil {
 				return err
 			}
-			if err := within(part); err != nil {
+			if err := each(part); err != nil {
 				return err
 			}
 		}
 	}
-	return within(t.Log.Tail)
+	return nil
 }
 
 // thread reads a conversation that exists for its user.

@@ -91,6 +91,7 @@ type Input struct {
 	Mark       string            `json:"mark,omitempty"`    // random; marks the server's records in the history
 	Contents   []json.RawMessage `json:"earlier,omitempty"` // Gemini contents, verbatim
 	SingleCall bool              `json:"direct,omitempty"`  // the run is one call, and the model is not asked
+	Told       *Told             `json:"told,omitempty"`    // with History verbatim: of the thread's contents
 }
 
 // A Turn is one answer of the model. It is stored before any of its calls is handled, and never requested again.
@@ -104,6 +105,7 @@ type Turn struct {
 	Usage      model.Usage     `json:"usage"`
 	Estimated  int             `json:"estimated,omitempty"` // tokens, where the service did not count them
 	Cost       int64           `json:"cost,omitempty"`      // where the run's budget has prices (Budget.Cost)
+	By         string          `json:"by,omitempty"`        // who signed Content (model.SignedBy); with Input.Told
 }
 
 // Tokens returns the tokens that the turn counts for: 0 for a turn that did not come from the model in this run.

@@ -43,6 +43,11 @@ type Thread struct {
 	Waiting   []string              `json:"waiting,omitempty"`  // runs with a call that waits for the client, or that did
 	OpenRun   string                `json:"openRun,omitempty"`  // of an exclusive agent: no other begins until it ends
 	Log       document.Log[Message] `json:"log"`
+
+	// Contents are the Gemini contents of the runs whose agents are told them again (agents.HistoryVerbatim).
+	Contents document.Log[Content] `json:"contents,omitzero"`
+	Told     Told                  `json:"told,omitzero"`  // what the next such run is told of them
+	Mark     string                `json:"mark,omitempty"` // random; marks the server's records among them
 }
 
 // An OpenError names the run that has to end before another one begins in its thread.

@@ -114,6 +114,14 @@ func clientConfig(cfg Config) *genai.ClientConfig {
 // Name returns the name of the model that answers requests that name none.
 func (m *Model) Name() string { return m.cfg.Model }
 
+// Service returns the service that answers: vertex, or gemini for the Gemini API (model.SignedBy).
+func (m *Model) Service() string {
+	if m.cfg.VertexProject != "" {
+		return "vertex"
+	}
+	return "gemini"
+}
+
 // named returns the name of the model that answers the request.
 func (m *Model) named(req model.Request) string { return cmp.Or(req.Settings.Name, m.cfg.Model) }
 

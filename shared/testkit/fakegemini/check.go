@@ -27,7 +27,10 @@ const (
 // alternate, except for words of the user after the responses; names follow the published grammar. What recorded
 // conversations show the service to accept is accepted: calls of functions that are not declared (any longer), and an
 // empty text of the model's own.
-func Check(raw []json.RawMessage, gen Generation) ([]Content, error) {
+func Check(raw []json.RawMessage, gen Generation) ([]Content, error) { return CheckBy("", raw, gen) }
+
+// CheckBy is [Check] by one model of one service: signatures that another has made are refused, in closed turns too.
+func CheckBy(signer string, raw []json.RawMessage, gen Generation) ([]Content, error) {
 	if len(raw) == 0 {
 		return nil, invalid("* GenerateContentRequest.contents: contents is not specified")
 	}
@@ -49,8 +52,11 @@ func Check(raw []json.RawMessage, gen Generation) ([]Content, error) {
 	if err := checkTurns(contents); err != nil {
 		return nil, err
 	}
+	if err := checkSigner(signer, contents); err != nil {
+		return nil, err
+	}
 	if gen == Gemini3 {
-		return contents, checkSignatures(contents)
+		return contents, checkSignatures(signer, contents)
 	}
 	return contents, nil
 }
@@ -91,8 +97,21 @@ func checkTurns(contents []Content) error {
 	return nil
 }
 
+// checkSigner checks that the fake's signatures, wherever they stand, were made by the signer and over what is there.
+func checkSigner(signer string, contents []Content) error {
+	for i, c := range contents {
+		for n, p := range c.Parts {
+			b, err := base64.StdEncoding.DecodeString(p.ThoughtSignature)
+			if err == nil && strings.HasPrefix(string(b), signed) && p.ThoughtSignature != sign(signer, c.Parts) {
+				return invalid("contents[%d].parts[%d]: Thought signature is not valid.", i, n)
+			}
+		}
+	}
+	return nil
+}
+
 // checkSignatures checks the signatures of the current turn: everything after the user's last words.
-func checkSignatures(contents []Content) error {
+func checkSignatures(signer string, contents []Content) error {
 	start := 0
 	for i, c := range contents {
 		if c.Role == "user" && len(c.responses()) == 0 {
@@ -110,7 +129,7 @@ func checkSignatures(contents []Content) error {
 				"tools to work correctly. Additional data, function call `default_api:%s` , position %d.",
 				p.FunctionCall.Name, i+1)
 		}
-		if p.ThoughtSignature != sign(contents[i].Parts) {
+		if p.ThoughtSignature != sign(signer, contents[i].Parts) {
 			return invalid("contents[%d].parts[%d]: Thought signature is not valid.", i, first)
 		}
 	}

@@ -46,7 +46,7 @@ type toolGroup struct {
 }
 
 // parse checks a request's body.
-func parse(data []byte, gen Generation) (Request, error) {
+func parse(data []byte, signer string, gen Generation) (Request, error) {
 	var b body
 	var r Request
 	if len(data) > MaxBody {
@@ -55,7 +55,7 @@ func parse(data []byte, gen Generation) (Request, error) {
 	if err := strict(data, &b); err != nil {
 		return r, invalid("Invalid JSON payload received. %v", err)
 	}
-	contents, err := Check(b.Contents, gen)
+	contents, err := CheckBy(signer, b.Contents, gen)
 	if err != nil {
 		return r, err
 	}
@@ -177,4 +177,12 @@ func strict(data []byte, into any) error {
 		return fmt.Errorf("there is something behind the JSON value")
 	}
 	return nil
+}
+
+// signer names who signs the answer to the request: the model, and the service that it is asked of.
+func (r Request) signer() string {
+	if r.Vertex {
+		return "vertex/" + r.Model
+	}
+	return "gemini/" + r.Model
 }

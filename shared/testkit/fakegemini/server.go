@@ -1,7 +1,8 @@
 // Package fakegemini is a server that speaks the wire protocol of the Gemini API and of Vertex AI, for tests and for
 // work without a key. It checks each request by the published rules and answers one that breaks them with 400
 // INVALID_ARGUMENT in Google's error shape; a [ModelFunc] answers any other. Like Gemini 3 it adds an id to every call
-// and a thought signature to the first call of a turn, and refuses a history that lacks or alters them.
+// and a thought signature to the first call of a turn, and refuses a history that lacks or alters them, or has those of
+// another model or service.
 package fakegemini
 
 import (
@@ -78,7 +79,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client has gone
 	}
-	req, err := parse(data, s.Generation)
+	signer := Request{Model: m[3], Vertex: vertex}.signer()
+	req, err := parse(data, signer, s.Generation)
 	if err == nil && stream && r.URL.Query().Get("alt") != "sse" {
 		err = invalid("This server streams with alt=sse only.")
 	}
@@ -190,7 +192,7 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) {
 		a.stream(w, r)
 	default:
 		w.Header().Set("Content-Type", "application/json; charset=UTF-8")
-		w.Write(encode(a.response(a.parts(a.seed(), a.gen, []string{a.Text}), true)))
+		w.Write(encode(a.response(a.parts(a.req.signer(), a.seed(), a.gen, []string{a.Text}), true)))
 	}
 }
 
@@ -210,7 +212,7 @@ func (a answer) verbatim(w http.ResponseWriter) {
 func (a answer) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	pieces := a.pieces()
-	parts := a.parts(a.seed(), a.gen, pieces)
+	parts := a.parts(a.req.signer(), a.seed(), a.gen, pieces)
 	words := len(parts) - len(a.Calls)
 	for i := range words {
 		if a.Hangup && i > words/2 || !a.event(w, r, a.response(parts[i:i+1], false)) {

@@ -27,10 +27,15 @@ func post(t *testing.T, s *fakegemini.Server, path, body string) (int, string) {
 
 const unary = "/v1beta/models/gemini-x:generateContent"
 
-// signed returns the model turn that the fake itself made for the calls.
+// signed returns the model turn that the fake itself made for the calls, as the model that unary asks.
 func signed(t *testing.T, calls ...fakegemini.Call) string {
 	t.Helper()
-	return string(fakegemini.Turn{Calls: calls}.Content([]byte("seed"), fakegemini.Gemini3))
+	return signedBy(t, "gemini/gemini-x", calls...)
+}
+
+func signedBy(t *testing.T, signer string, calls ...fakegemini.Call) string {
+	t.Helper()
+	return string(fakegemini.Turn{Calls: calls}.ContentBy(signer, []byte("seed"), fakegemini.Gemini3))
 }
 
 func TestRules(t *testing.T) {
@@ -84,6 +89,12 @@ func TestRules(t *testing.T) {
 		{"a missing signature", user + "," + unsigned + "," + turn(resp("a", "f")), "thought_signature"},
 		{"changed arguments under the signature", user + "," + strings.Replace(call, "<1>", "2", 1) + "," +
 			turn(resp("a", "f")), "not valid"},
+		{"another model's signature in a closed turn", user + "," +
+			signedBy(t, "gemini/gemini-y", fakegemini.Call{Name: "f", ID: "a"}) + "," + turn(resp("a", "f")) + "," +
+			`{"role":"model","parts":[{"text":"so"}]},` + user, "not valid"},
+		{"another service's signature in a closed turn", user + "," +
+			signedBy(t, "vertex/gemini-x", fakegemini.Call{Name: "f", ID: "a"}) + "," + turn(resp("a", "f")) + "," +
+			`{"role":"model","parts":[{"text":"so"}]},` + user, "not valid"},
 		{"a signature that is not Base64", user + "," + strings.Replace(call, `"thoughtSignature":"`,
 			`"thoughtSignature":"!`, 1) + "," + turn(resp("a", "f")), "Base64"},
 	} {

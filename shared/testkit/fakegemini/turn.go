@@ -51,11 +51,14 @@ type Usage struct {
 
 // Content returns the turn as a model content, with ids and the signature on the first call. The seed makes the ids
 // differ between the turns of a conversation.
-func (t Turn) Content(seed []byte, gen Generation) json.RawMessage {
-	return encode(Content{Role: "model", Parts: t.parts(seed, gen, []string{t.Text})})
+func (t Turn) Content(seed []byte, gen Generation) json.RawMessage { return t.ContentBy("", seed, gen) }
+
+// ContentBy is [Turn.Content] with the signature of one model of one service, which no other takes for its own.
+func (t Turn) ContentBy(signer string, seed []byte, gen Generation) json.RawMessage {
+	return encode(Content{Role: "model", Parts: t.parts(signer, seed, gen, []string{t.Text})})
 }
 
-func (t Turn) parts(seed []byte, gen Generation, texts []string) []Part {
+func (t Turn) parts(signer string, seed []byte, gen Generation, texts []string) []Part {
 	parts := []Part{}
 	if t.Thought != "" {
 		parts = append(parts, Part{Text: &t.Thought, Thought: true})
@@ -74,7 +77,7 @@ func (t Turn) parts(seed []byte, gen Generation, texts []string) []Part {
 		parts = append(parts, Part{FunctionCall: fc})
 	}
 	if len(t.Calls) > 0 && gen == Gemini3 {
-		parts[first].ThoughtSignature = sign(parts)
+		parts[first].ThoughtSignature = sign(signer, parts)
 	}
 	return parts
 }
@@ -129,16 +132,19 @@ func callID(seed []byte, i int) string {
 	return hex.EncodeToString(sum[:4])
 }
 
+// signed begins every signature of the fake.
+const signed = "fake"
+
 // sign returns a signature over the calls of a turn, which detects a call that was dropped, added or rebuilt. It is
-// computed from the calls alone, so that a restarted fake recognises its own signatures.
-func sign(parts []Part) string {
-	mac := hmac.New(sha256.New, []byte("fakegemini"))
+// computed from the calls and the signer alone, so that a restarted fake recognises its own signatures.
+func sign(signer string, parts []Part) string {
+	mac := hmac.New(sha256.New, []byte("fakegemini"+signer))
 	for _, p := range parts {
 		if p.FunctionCall != nil {
 			mac.Write(canonical(p.FunctionCall))
 		}
 	}
-	return base64.StdEncoding.EncodeToString(mac.Sum([]byte("fake")))
+	return base64.StdEncoding.EncodeToString(mac.Sum([]byte(signed)))
 }
 
 // canonical returns one form for every encoding of a call: stores may change the escapes and white space of JSON.

@@ -4,6 +4,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -35,6 +36,8 @@ type Model struct {
 	mu       sync.Mutex
 	turns    []Turn
 	requests []model.Request
+
+	name, service string
 }
 
 var _ model.Model = (*Model)(nil)
@@ -56,8 +59,26 @@ func (m *Model) Restart(turns ...Turn) {
 	m.turns, m.requests = turns, nil
 }
 
-// Name returns "script".
-func (m *Model) Name() string { return "script" }
+// Become makes it another model, or one of another service: signatures of before are no longer valid.
+func (m *Model) Become(service, name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.service, m.name = service, name
+}
+
+// Name returns "script", or the name that it was given.
+func (m *Model) Name() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return cmp.Or(m.name, "script")
+}
+
+// Service returns the service that it is one of, or "scripts".
+func (m *Model) Service() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return cmp.Or(m.service, "scripts")
+}
 
 // Requests returns all requests, oldest first, including refused ones.
 func (m *Model) Requests() []model.Request {
@@ -76,7 +97,7 @@ func (m *Model) Left() int {
 // Generate returns the next turn. A request that the service would refuse is an error of code refused and uses no turn;
 // so is one that comes when no turn is left. The cause says which rule was broken.
 func (m *Model) Generate(ctx context.Context, req model.Request, delta func(text string)) (*model.Reply, error) {
-	t, seed, err := m.next(req)
+	t, signer, seed, err := m.next(req)
 	if err != nil {
 		return nil, err
 	}
@@ -96,27 +117,34 @@ func (m *Model) Generate(ctx context.Context, req model.Request, delta func(text
 			}
 		}
 	}
-	return t.reply(seed, req.NoTools)
+	return t.reply(signer, cmp.Or(req.Settings.Name, m.Name()), seed, req.NoTools)
 }
 
-func (m *Model) next(req model.Request) (Turn, []byte, error) {
+func (m *Model) next(req model.Request) (t Turn, signer string, seed []byte, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	req.Contents = slices.Clone(req.Contents)
 	m.requests = append(m.requests, req)
-	if err := check(req); err != nil {
-		return Turn{}, nil, refused("The scripted model refuses the request: the service would answer 400.", err)
+	if err := check(m.signer(req), req); err != nil {
+		return Turn{}, "", nil, refused("The scripted model refuses the request: the service would answer 400.", err)
 	}
 	if len(m.turns) == 0 {
-		return Turn{}, nil, refused("The scripted model has no turn left.", nil)
+		return Turn{}, "", nil, refused("The scripted model has no turn left.", nil)
 	}
-	t := m.turns[0]
-	m.turns = m.turns[1:]
-	return t, seed(req), nil
+	t, m.turns = m.turns[0], m.turns[1:]
+	return t, m.signer(req), seedOf(req), nil
 }
 
-// seed returns a seed that makes the ids of a conversation's turns differ.
-func seed(req model.Request) []byte {
+// signer names who signs the answer to the request: nobody in particular, unless a model or a service is named.
+func (m *Model) signer(req model.Request) string {
+	if m.service == "" && m.name == "" && req.Settings.Name == "" {
+		return ""
+	}
+	return m.service + "/" + cmp.Or(req.Settings.Name, m.name)
+}
+
+// seedOf returns a seed that makes the ids of a conversation's turns differ.
+func seedOf(req model.Request) []byte {
 	var b []byte
 	for _, c := range req.Contents {
 		b = append(b, c...)
@@ -124,8 +152,8 @@ func seed(req model.Request) []byte {
 	return b
 }
 
-func check(req model.Request) error {
-	if _, err := fakegemini.Check(req.Contents, fakegemini.Gemini3); err != nil {
+func check(signer string, req model.Request) error {
+	if _, err := fakegemini.CheckBy(signer, req.Contents, fakegemini.Gemini3); err != nil {
 		return err
 	}
 	var ds []fakegemini.Declaration
@@ -140,8 +168,8 @@ func refused(message string, cause error) error {
 }
 
 // reply returns what a client of Gemini would return for the turn.
-func (t Turn) reply(seed []byte, noTools bool) (*model.Reply, error) {
-	r := &model.Reply{Text: t.Text, Finish: "STOP", Usage: t.Usage, Model: "script", Correction: t.Correction}
+func (t Turn) reply(signer, name string, seed []byte, noTools bool) (*model.Reply, error) {
+	r := &model.Reply{Text: t.Text, Finish: "STOP", Usage: t.Usage, Model: name, Correction: t.Correction}
 	if noTools && len(t.Calls) > 0 && r.Correction == "" {
 		r.Finish, r.Correction = "UNEXPECTED_TOOL_CALL",
 			"Your last answer called a function that may not be called now. Answer in words."
@@ -152,7 +180,8 @@ func (t Turn) reply(seed []byte, noTools bool) (*model.Reply, error) {
 	if t.Text == "" && len(t.Calls) == 0 {
 		return nil, fault.New(fault.Model, model.CodeEmpty, "The model gave an empty answer.")
 	}
-	r.Content = fakegemini.Turn{Thought: t.Thought, Text: t.Text, Calls: t.Calls}.Content(seed, fakegemini.Gemini3)
+	r.Content = fakegemini.Turn{Thought: t.Thought, Text: t.Text, Calls: t.Calls}.ContentBy(signer,
+		seed, fakegemini.Gemini3)
 	p, err := model.Parse(r.Content)
 	if err != nil {
 		return nil, err
