@@ -70,6 +70,7 @@ var may = map[string]string{
 	"shared/schema": "shared/clip shared/fault shared/strictjson",
 	"shared/skill": "shared/clip shared/fault shared/model shared/strictyaml shared/tool " +
 		"shared/visible",
+	"shared/shell":           "shared/fault shared/visible",
 	"shared/store/embedded":  "shared/store shared/store/watch",
 	"shared/store/memory":    "shared/store shared/store/watch",
 	"shared/store/firestore": "shared/store",

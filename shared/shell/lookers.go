@@ -1,0 +1,122 @@
+package shell
+
+import "strings"
+
+// A looker is a program that only looks, with the arguments that it may have; all others are asked about. Flags with
+// long names must be written out.
+//
+// Systems differ in whether a flag takes a value. So where an operand does something (date and hostname set), no
+// flag has a value in a word of its own, which another system could take for an operand.
+type looker struct {
+	short   string // flags of one letter, that may stand together
+	valued  string // flags of one letter with a value, in the same word or the next
+	long    string // flags with long names; name= has a value
+	values  func(string) bool
+	operand func(string) bool // what each operand must be
+	least   int               // operands that there must be
+	most    int               // operands that there may be; or anyNumber
+	pattern bool              // whether the first operand is a text that is looked for
+	content bool              // whether it prints what the operands hold
+}
+
+const anyNumber = -1 // of operands
+
+const digits = "0123456789"
+
+// lookers is the table of what may run without being asked about. A program belongs here only if nothing that it may
+// be given here makes it write, connect, wait, or run another program; none of them reads a configuration that could.
+var lookers = map[string]looker{
+	"arch": {},
+	"cat": {short: "AbeEnstTuv", operand: isPath, least: 1, most: anyNumber, content: true,
+		long: "number show-all"},
+	"date":    {short: "uRI", long: "iso-8601 iso-8601= rfc-3339= utc rfc-email", operand: isFormat, most: 1},
+	"df":      {short: "hHTiaklPm", valued: "tx", operand: isPath, most: anyNumber, long: dfFlags},
+	"dirname": {operand: isPath, least: 1, most: anyNumber},
+	"du":      {short: "0abcDHhkLlmPSsx", valued: "dBt", operand: isPath, most: anyNumber, long: duFlags},
+	"egrep":   grep,
+	"fgrep":   grep,
+	"free":    {short: "hbkmgtlwv", long: "human bytes kilo mega giga mebi gibi total lohi wide si"},
+	"grep":    grep,
+	"groups":  {operand: isName, most: anyNumber},
+	"head": {short: "qvz" + digits, valued: "nc", operand: isPath, least: 1, most: anyNumber, content: true,
+		long: "lines= bytes= quiet verbose"},
+	"hostname": {short: "fiIsdA", long: "fqdn long ip-address all-ip-addresses short domain all-fqdns"},
+	"id":       {short: "ugGnrzZ", long: "user group groups name real", operand: isName, most: anyNumber},
+	"logname":  {},
+	"ls":       {short: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1", operand: isPath, most: anyNumber, long: lsFlags},
+	"lsblk": {short: "abdfilmnpStzJr", valued: "o", values: isColumns,
+		long: "all bytes fs json list output= paths tree"},
+	"lscpu":   {short: "abeJpy", long: "json"},
+	"lsmod":   {},
+	"lspci":   {short: "kmntv"},
+	"lsusb":   {short: "tv"},
+	"netstat": {short: "aeglnoprstuxW46i"},
+	"nproc":   {long: "all"},
+	"ps": {short: "AadefFjlHLTwxyc", valued: "opuUCGt", values: isColumns, operand: isBSD, most: 1,
+		long: psFlags},
+	"pwd":       {short: "LP"},
+	"readlink":  {short: "femnqsvz", operand: isPath, least: 1, most: anyNumber},
+	"realpath":  {short: "emLPqsz", operand: isPath, least: 1, most: anyNumber},
+	"sha256sum": {short: "btz", operand: isPath, least: 1, most: anyNumber, content: true},
+	"ss": {short: "abeHilmnOoprstuwx46",
+		long: "all listening tcp udp unix processes numeric summary extended options memory info"},
+	"stat": {short: "Lftx", valued: "c", operand: isPath, least: 1, most: anyNumber, content: true,
+		long: "dereference file-system terse format= printf="},
+	"tail": {short: "qvz" + digits, valued: "nc", operand: isPath, least: 1, most: anyNumber, content: true,
+		long: "lines= bytes= quiet verbose"},
+	"tty":    {short: "s"},
+	"uname":  {short: "amnprsvio", long: "all kernel-name nodename kernel-release kernel-version machine"},
+	"uptime": {short: "ps", long: "pretty since"},
+	"users":  {},
+	"vmstat": {short: "adfmnstw"},
+	"w":      {short: "hsfio", operand: isName, most: 1},
+	"wc": {short: "clmwL", operand: isPath, least: 1, most: anyNumber, content: true,
+		long: "bytes chars lines max-line-length words"},
+	"which":  {short: "a", operand: isName, least: 1, most: anyNumber},
+	"who":    {short: "abdHlmpqrstTu"},
+	"whoami": {},
+}
+
+// grep has no -f, whose file is not printed but may be guessed at, and no -R, which follows links.
+var grep = looker{short: "abcEFGhHiIlLnoqrsvwxyzTZ", valued: "ABCm", operand: isPath, least: 2, most: anyNumber,
+	pattern: true,
+	content: true, long: "ignore-case count extended-regexp fixed-strings basic-regexp line-number invert-match " +
+		"word-regexp line-regexp files-with-matches files-without-match only-matching recursive with-filename " +
+		"no-filename quiet silent no-messages max-count= after-context= before-context= context= include= exclude= " +
+		"exclude-dir= color color= text null"}
+
+const (
+	lsFlags = "all almost-all author block-size= color color= classify classify= directory file-type full-time " +
+		"group-directories-first human-readable si inode size sort= time= time-style= reverse recursive no-group " +
+		"numeric-uid-gid dereference hide= ignore= indicator-style= quote-name width= zero context"
+	dfFlags = "human-readable si inodes all total print-type local type= exclude-type= output output= portability " +
+		"block-size="
+	duFlags = "human-readable si summarize total all bytes apparent-size max-depth= one-file-system separate-dirs " +
+		"threshold= exclude= time time= time-style= null inodes block-size= dereference no-dereference count-links"
+	psFlags = "sort= forest no-headers headers pid= ppid= user= format= cols= columns= width= rows= lines= deselect"
+)
+
+// forms are whole commands that only look, of programs whose other commands do more. NAME stands for one name.
+var forms = []string{
+	"bash --version", "docker --version", "git --version", "java -version", "nginx -v", "node --version",
+	"perl --version", "php --version", "python3 --version", "ruby --version",
+	"dpkg -l", "dpkg -l NAME", "dpkg -L NAME", "dpkg -s NAME", "rpm -qa", "rpm -q NAME",
+	"getenforce", "hostnamectl", "hostnamectl status", "locale", "locale -a", "lsb_release -a", "mount", "sw_vers",
+	"timedatectl", "timedatectl status", "top -b -n 1", "top -bn1", "top -l 1",
+	"ip a", "ip addr", "ip addr show", "ip address", "ip address show", "ip -br a", "ip -br addr", "ip -4 addr",
+	"ip -6 addr", "ip link", "ip link show", "ip -br link", "ip -s link", "ip neigh", "ip r", "ip route",
+	"ip route show", "ip rule",
+	"systemctl --failed --no-pager", "systemctl is-active NAME", "systemctl is-enabled NAME",
+	"systemctl is-system-running", "systemctl list-timers --no-pager", "systemctl list-unit-files --no-pager",
+	"systemctl list-units --no-pager",
+}
+
+// formsOf are the forms as words, by the program's name.
+var formsOf = func() map[string][][]string {
+	of := map[string][][]string{}
+	for _, f := range forms {
+		argv := strings.Fields(f)
+		of[argv[0]] = append(of[argv[0]], argv)
+	}
+	return of
+}()

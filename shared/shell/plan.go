@@ -1,0 +1,225 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A Plan is a command that needs no shell: its steps, in order. What a shell would do for it is to start programs with
+// words that are known, connect their streams, and look at exit codes.
+type Plan []Step
+
+// A Step is a pipeline, or a single command.
+type Step struct {
+	When Condition
+	Not  bool // its exit code is turned round: 0 becomes 1, any other 0
+	Pipe [][]string
+}
+
+// Condition says whether a step runs, by the exit code before it.
+type Condition string
+
+// The conditions.
+const (
+	Always      Condition = ";"
+	IfSucceeded Condition = "&&"
+	IfFailed    Condition = "||"
+)
+
+// DeniedError says why a command is no plan, or is not allowed.
+type DeniedError struct {
+	Reason     string // what in the command was not allowed; begins in lower case, without a full stop
+	Start, End int    // its place in the command, in bytes; both 0: all of it
+}
+
+func (e *DeniedError) Error() string { return e.Reason }
+
+func denied(at span, format string, args ...any) error {
+	return &DeniedError{fmt.Sprintf(format, args...), at.Start, at.End}
+}
+
+// Allowed are the beginnings of the commands that may run, each as its words: "git log" is the beginning of
+// git log -5, and not of git logger.
+type Allowed [][]string
+
+// Allow returns what begins with one of the entries, each written as a simple command. The error tells of all entries
+// that are none.
+func Allow(entries ...string) (Allowed, error) {
+	var allowed Allowed
+	var wrong []error
+	for _, entry := range entries {
+		plan, err := read(entry)
+		switch {
+		case err != nil:
+			wrong = append(wrong, fmt.Errorf("%q: %w", entry, err))
+		case len(plan) != 1 || len(plan[0].Pipe) != 1 || plan[0].Not:
+			wrong = append(wrong, fmt.Errorf("%q is more than the beginning of one command", entry))
+		default:
+			allowed = append(allowed, plan[0].Pipe[0])
+		}
+	}
+	return allowed, errors.Join(wrong...)
+}
+
+// Plan reads a command. Simple commands may be joined by ; && || | ! and line ends, and each must begin with an entry
+// of a. Substitutions, expansions, redirections, assignments, functions, background jobs, compound commands and what is
+// built into shells (eval, alias, cd and so on) are denied, whatever the entries are: a *[DeniedError].
+func (a Allowed) Plan(command string) (Plan, error) {
+	plan, err := read(command)
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range plan {
+		for _, argv := range step.Pipe {
+			if !slices.ContainsFunc(a, func(entry []string) bool { return begins(argv, entry) }) {
+				return nil, denied(span{}, "%s is not among the commands that may run (%s)", clipped(argv), a)
+			}
+		}
+	}
+	return plan, nil
+}
+
+func begins(argv, entry []string) bool {
+	return len(argv) >= len(entry) && slices.Equal(argv[:len(entry)], entry)
+}
+
+// String lists the entries.
+func (a Allowed) String() string {
+	if len(a) == 0 {
+		return "none"
+	}
+	entries := make([]string, len(a))
+	for i, argv := range a {
+		entries[i] = Quote(argv)
+	}
+	return strings.Join(entries, ", ")
+}
+
+// clipped returns the first words of a command, for a message.
+func clipped(argv []string) string {
+	const few = 3
+	if len(argv) > few {
+		return fmt.Sprintf("%.100q", Quote(argv[:few])+" …")
+	}
+	return fmt.Sprintf("%.100q", Quote(argv))
+}
+
+// read reads a command in bash's grammar, which knows every construct of the POSIX one and more. What the two read
+// differently is none of what a plan may have.
+func read(command string) (Plan, error) {
+	file, wrong := parse(command, Bash)
+	if wrong != "" {
+		return nil, denied(span{}, "the command %s", wrong)
+	}
+	if i := strings.IndexByte(command, '\r'); i >= 0 {
+		return nil, denied(span{i, i + 1}, "a carriage return is read differently by different shells")
+	}
+	var r reader
+	for _, s := range file.Stmts {
+		r.list(s, Always)
+	}
+	return r.plan, r.err
+}
+
+// reader turns statements into steps; its first error stays.
+type reader struct {
+	plan Plan
+	err  error
+}
+
+func (r *reader) deny(at span, format string, args ...any) {
+	if r.err == nil {
+		r.err = denied(at, format, args...)
+	}
+}
+
+// list adds the steps of an and-or list. Both operators bind equally, to the left; so the right side is one pipeline.
+func (r *reader) list(s *syntax.Stmt, when Condition) {
+	if bin, ok := s.Cmd.(*syntax.BinaryCmd); ok && (bin.Op == syntax.AndStmt || bin.Op == syntax.OrStmt) {
+		r.plainly(s)
+		r.list(bin.X, when)
+		r.list(bin.Y, map[syntax.BinCmdOperator]Condition{syntax.AndStmt: IfSucceeded, syntax.OrStmt: IfFailed}[bin.Op])
+		return
+	}
+	step := Step{When: when, Not: s.Negated}
+	r.pipe(s, &step)
+	r.plan = append(r.plan, step)
+}
+
+func (r *reader) pipe(s *syntax.Stmt, step *Step) {
+	r.plainly(s)
+	switch cmd := s.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		if cmd.Op != syntax.Pipe {
+			r.deny(place(cmd), "%s is a redirection; only |, && and || join commands", cmd.Op)
+			return
+		}
+		if cmd.X.Negated || cmd.Y.Negated {
+			r.deny(place(cmd), "! within a pipeline is read differently by different shells")
+		}
+		r.pipe(cmd.X, step)
+		r.pipe(cmd.Y, step)
+	case *syntax.CallExpr:
+		if argv := r.simple(cmd); argv != nil {
+			step.Pipe = append(step.Pipe, argv)
+		}
+	case nil:
+		r.deny(place(s), "there is no command")
+	default:
+		r.deny(place(s), "%s is not a simple command", construct(cmd))
+	}
+}
+
+// plainly denies what a statement has beside its command.
+func (r *reader) plainly(s *syntax.Stmt) {
+	switch {
+	case s.Background || s.Coprocess || s.Disown:
+		r.deny(place(s), "a background job (&) would outlive the command")
+	case len(s.Redirs) > 0:
+		r.deny(place(s.Redirs[0]), "a redirection (%s) is not allowed", s.Redirs[0].Op)
+	}
+}
+
+func (r *reader) simple(call *syntax.CallExpr) (argv []string) {
+	if len(call.Assigns) > 0 {
+		r.deny(place(call.Assigns[0]), "an assignment is not allowed")
+		return nil
+	}
+	for _, w := range call.Args {
+		word, unclear := literal(w)
+		if unclear != nil {
+			r.deny(unclear.span, "%s is not allowed: the words of a command must be spelled out", unclear.what)
+			return nil
+		}
+		argv = append(argv, word)
+	}
+	if builtins[argv[0]] {
+		r.deny(place(call.Args[0]), "%s is built into shells, and no shell runs this", argv[0])
+	}
+	return argv
+}
+
+// construct names a compound command.
+func construct(cmd syntax.Command) string {
+	switch cmd.(type) {
+	case *syntax.FuncDecl:
+		return "a function"
+	case *syntax.Subshell:
+		return "a subshell"
+	case *syntax.Block:
+		return "a group in braces"
+	case *syntax.DeclClause, *syntax.LetClause:
+		return "a declaration"
+	case *syntax.TimeClause:
+		return "time (a keyword of bash)"
+	case *syntax.CoprocClause:
+		return "a coprocess"
+	case *syntax.TestClause, *syntax.ArithmCmd:
+		return "an expression of bash"
+	}
+	return "a compound command"
+}

@@ -1,0 +1,41 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Quote returns the command that has exactly these words in every shell of the Bourne family, whatever bytes they
+// have; a word with NUL has no such form, and what follows NUL is not passed on by any system. The words of a
+// read_only command, which have no quote, backslash, dollar, backtick or exclamation mark, are the same in fish and
+// csh too.
+//
+// [syntax.Quote] refuses, for POSIX, what is not printable, and takes double quotes where a word has a single one.
+func Quote(argv []string) string {
+	quoted := make([]string, len(argv))
+	for i, word := range argv {
+		quoted[i] = word
+		if !bare(word) || i == 0 && syntax.IsKeyword(word) {
+			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// bare reports whether a word means itself without quotes. An equals sign does within an option, where it neither
+// assigns nor stands for a path (zsh).
+func bare(word string) bool {
+	for _, r := range word {
+		if !isPlain(r) || r == '=' && word[0] != '-' {
+			return false
+		}
+	}
+	return word != ""
+}
+
+// isPlain reports whether no shell gives the character a meaning of its own, wherever in a word it is; an equals sign
+// has one only in the first words.
+func isPlain(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-+.,/:=@%", r)
+}

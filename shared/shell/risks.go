@@ -1,0 +1,200 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+)
+
+// A risk is what a program may do, of which a person should be warned.
+type risk struct {
+	class Class
+	code  string
+	with  [][]string // words of which all of one entry must be among the arguments; none: always
+	text  string     // a sentence
+}
+
+// texts are the sentences of warnings by their codes.
+var texts = map[string]string{
+	"deletes":     "It deletes or empties files.",
+	"device":      "It writes to a disk or file system directly.",
+	"power":       "It stops or restarts the machine.",
+	"kills":       "It ends programs that are running.",
+	"accounts":    "It changes accounts, or who may do what.",
+	"removes":     "It removes software, services or data.",
+	"network":     "It changes the network, or who can reach the machine.",
+	"tracks":      "It removes records of what was done.",
+	"interpreter": "It runs a program in another language, which is not looked into.",
+	"privilege":   "It runs as another user.",
+	"runs":        "It runs other programs, which its arguments or its configuration decide on.",
+	"interactive": "It waits for keys, and can run other programs.",
+	"elsewhere":   "It runs a command elsewhere: on another machine or in a container.",
+	"later":       "It runs something later, or beyond the end of this command.",
+	"shell":       "It has the shell run a text, or changes what commands mean.",
+}
+
+// risks is what is known of programs: class, code and names; then, where not every use is meant, words that must be
+// among the arguments, entries separated by commas (-x is found in -axz too, and a star stands for any end); then
+// the sentence, where it is not the code's. It is advice: a program that is not here can do harm too, and so all that
+// is not read_only asks.
+const risks = `
+destructive deletes: rm rmdir unlink shred truncate wipe srm trash
+destructive deletes: find fd | -delete
+destructive deletes: rsync | --delete*, --remove-source-files
+destructive deletes: tar | --remove-files
+destructive deletes: zip | -m, --move
+destructive deletes: sed perl | -i*, --in-place* | It changes files in place.
+destructive deletes: git | clean, reset --hard, checkout --, checkout ., checkout -f, restore, push -f, push --force*, push --delete, push --mirror, branch -D, tag -d, stash drop, stash clear, filter-branch, gc --prune*, reflog expire, rebase, commit --amend | It drops changes or history that git cannot bring back.
+destructive device: dd fdisk sfdisk cfdisk gdisk sgdisk parted wipefs blkdiscard hdparm mkswap lvremove vgremove pvremove cryptsetup mdadm fsck e2fsck tune2fs resize2fs newfs flashcp
+destructive device: zpool zfs diskutil nvme | destroy, rollback, remove, detach, labelclear, eraseDisk, eraseVolume, partitionDisk, format
+destructive power: shutdown reboot halt poweroff init telinit kexec
+destructive power: systemctl | reboot, poweroff, halt, kexec, suspend, hibernate, rescue, emergency, isolate
+destructive kills: kill killall pkill skill xkill fuser
+destructive removes: apt apt-get aptitude yum dnf zypper apk brew snap pip pip3 npm gem cargo flatpak port | remove, purge, autoremove, autopurge, erase, uninstall, del, --purge
+destructive removes: dpkg | -r, -P, --remove, --purge
+destructive removes: rpm | -e, --erase
+destructive removes: pacman | -R*, --remove
+destructive removes: docker podman nerdctl | rm, rmi, prune, kill, down
+destructive removes: kubectl helm terraform tofu | delete, drain, uninstall, destroy, apply, replace
+destructive removes: dropdb dropuser
+destructive removes: crontab | -r
+destructive accounts: userdel groupdel deluser delgroup usermod passwd chpasswd gpasswd chage visudo vipw setfacl chattr
+destructive accounts: chmod chown chgrp | -R, --recursive
+destructive network: iptables ip6tables arptables pfctl | -A, -D, -F, -I, -P, -R, -X, -d, -e, -f, --append, --delete, --flush, --insert, --policy
+destructive network: nft ip route ufw ifconfig | add, del, delete, flush, down, replace, enable, disable, reset, allow, deny, reject, -f
+destructive network: firewall-cmd | --add*, --remove*, --reload, --set*, --panic*
+destructive network: ifdown
+destructive tracks: history | -c, -d, -w
+destructive tracks: journalctl | --vacuum*, --rotate
+destructive tracks: dmesg | -C, -c, --clear, --read-clear
+
+change overwrites: mv cp install tee ln | | It may overwrite files.
+change overwrites: sort curl wget | -o, -O, --output* | It writes to a file.
+change service: systemctl service rc-service launchctl | stop, disable, mask, kill, restart, unload, bootout, remove | It stops or restarts a service.
+
+opaque interpreter: sh bash dash ash zsh ksh mksh fish csh tcsh rbash busybox toybox
+opaque interpreter: python python2 python3 pypy3 perl ruby node nodejs deno bun php lua luajit tclsh wish expect awk gawk mawk nawk osascript pwsh powershell R Rscript julia ghci erl elixir java groovy scala swift bc dc m4 ed ex
+opaque interpreter: psql mysql mariadb sqlite3 mongo mongosh redis-cli
+opaque privilege: sudo doas su runuser pkexec run0 setpriv capsh newgrp sg
+opaque runs: env xargs parallel watch time timeout nice ionice stdbuf unbuffer script strace ltrace gdb lldb perf valgrind chroot unshare nsenter firejail bwrap proot fakeroot flock chrt taskset numactl setarch linux32 linux64 run-parts entr direnv
+opaque runs: make gmake cmake ninja just rake npm npx pnpm yarn go cargo mvn gradle pip pip3 gem ansible ansible-playbook
+opaque runs: find fd | -exec, -execdir, -ok, -okdir, -x, -X, --exec*
+opaque runs: git | -c, -c*, --exec-path*, --config-env*, --upload-pack*, --receive-pack*, config, bisect run, difftool, mergetool, submodule, filter-branch, --exec*, -O*, --open-files-in-pager*, --ext-diff
+opaque runs: tar | --checkpoint-action*, --to-command*, --use-compress-program*, -I, -I*, --rsh-command*, -F, --info-script*, --new-volume-script*
+opaque runs: sort | --compress-program*
+opaque runs: rsync | -e, -e*, --rsh*, --rsync-path*
+opaque runs: zip | -T, -TT
+opaque runs: curl wget | -K, --config*, --use-askpass*
+opaque runs: rpm | --pipe*, --eval*, -E
+opaque runs: man | -P, -P*, --pager*, -H*
+opaque interactive: vi vim nvim view vimdiff nano pico emacs ed ex joe mcedit less more most man info top htop ftp sftp telnet mail mutt gdb
+opaque elsewhere: ssh mosh rsh telnet nc ncat netcat socat docker podman nerdctl lxc lxc-attach machinectl kubectl oc virsh vagrant ctr crictl runc
+opaque later: nohup setsid disown at batch crontab screen tmux dtach systemd-run daemonize start-stop-daemon bg
+opaque shell: eval . source exec trap alias unalias command builtin enable hash set shopt bind complete fc coproc
+`
+
+// risksOf are the risks by the program's name.
+var risksOf = func() map[string][]risk {
+	of := map[string][]risk{}
+	for line := range strings.Lines(risks) {
+		head, rest, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if !ok {
+			continue
+		}
+		class, code, _ := strings.Cut(head, " ")
+		names, rest, _ := strings.Cut(rest, "|")
+		with, text, _ := strings.Cut(rest, "|")
+		r := risk{class: Class(class), code: code, text: strings.TrimSpace(text)}
+		for entry := range strings.SplitSeq(with, ",") {
+			if w := strings.Fields(entry); len(w) > 0 {
+				r.with = append(r.with, w)
+			}
+		}
+		if r.text == "" {
+			r.text = texts[code]
+		}
+		for _, name := range strings.Fields(names) {
+			of[name] = append(of[name], r)
+		}
+	}
+	return of
+}()
+
+// wrappers are programs that run another, which their arguments name.
+var wrappers = words(`sudo doas su runuser pkexec run0 setpriv env xargs parallel watch time timeout nice ionice stdbuf
+	unbuffer strace ltrace chroot unshare nsenter firejail bwrap fakeroot flock chrt taskset nohup setsid exec command
+	builtin busybox toybox systemd-run ssh find`)
+
+var shells = words("sh bash dash ash zsh ksh mksh rbash")
+
+var interpreters = words(`sh bash dash ash zsh ksh mksh fish csh tcsh busybox python python2 python3 perl ruby node
+	php`)
+
+var downloaders = words("curl wget fetch aria2c lwp-request GET http https scp ftp nc ncat base64")
+
+// indexed are builtins that take the name of a variable, whose index bash evaluates.
+var indexed = words(`test [ printf read unset wait mapfile readarray declare local typeset export readonly let
+	getopts`)
+
+// steering are variables that decide which programs a shell or a program runs, or what these load.
+var steering = words(`PATH IFS ENV BASH_ENV SHELL SHELLOPTS BASHOPTS PROMPT_COMMAND PS0 PS1 PS2 PS4 CDPATH PAGER
+	MANPAGER EDITOR VISUAL BROWSER LESSOPEN LESSCLOSE TAR_OPTIONS NODE_OPTIONS RUBYOPT RUBYLIB PERL5OPT PERL5LIB
+	PERL5DB JAVA_TOOL_OPTIONS HOME`)
+
+var steeringPrefixes = []string{"LD_", "DYLD_", "GIT_", "BASH_FUNC_", "PYTHON", "SSH_", "SUDO_", "DOCKER_",
+	"npm_config_"}
+
+// builtins have no program: where no shell runs, they mean nothing.
+var builtins = words(`. : alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs
+	disown enable eval exec exit export fc fg getopts hash help history jobs let local logout mapfile popd pushd read
+	readarray readonly return set shift shopt source suspend times trap type typeset ulimit umask unalias unset wait`)
+
+func words(list string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(list) {
+		set[w] = true
+	}
+	return set
+}
+
+// fits reports whether the arguments are those that the risk is about.
+func (r risk) fits(args []string) bool {
+	missing := func(word string) bool { return !given(args, word) }
+	return len(r.with) == 0 || slices.ContainsFunc(r.with,
+		func(entry []string) bool { return !slices.ContainsFunc(entry, missing) })
+}
+
+// given reports whether a word is among the arguments: as it is, behind more letters of a flag (-f in -rf), with a
+// value (--x=y), or with the beginning or end that a star stands for.
+func given(args []string, word string) bool {
+	for _, a := range args {
+		switch {
+		case a == word, strings.HasPrefix(word, "--") && strings.HasPrefix(a, word+"="):
+			return true
+		case strings.HasSuffix(word, "*") && len(word) > 1 && strings.HasPrefix(a, strings.TrimSuffix(word, "*")):
+			return true
+		case len(word) == 2 && word[0] == '-' && word[1] != '-' && cluster(a) && strings.Contains(a, word[1:]):
+			return true
+		}
+	}
+	return false
+}
+
+// cluster reports whether an argument is letters of flags behind one dash.
+func cluster(a string) bool {
+	if len(a) < 2 || a[0] != '-' {
+		return false
+	}
+	for _, r := range a[1:] {
+		if !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z') {
+			return false
+		}
+	}
+	return true
+}
+
+// printsLines reports whether sed only prints lines, by their numbers.
+func printsLines(args []string) bool {
+	return len(args) > 1 && args[0] == "-n" && strings.HasSuffix(args[1], "p") &&
+		strings.Trim(args[1][:len(args[1])-1], "0123456789,$") == "" &&
+		!slices.ContainsFunc(args[2:], func(a string) bool { return strings.HasPrefix(a, "-") })
+}

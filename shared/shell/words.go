@@ -1,0 +1,128 @@
+package shell
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// span is a place in a command: its first byte, and the one after its last.
+type span struct{ Start, End int }
+
+func place(n syntax.Node) span { return span{int(n.Pos().Offset()), int(n.End().Offset())} }
+
+// unclear says what in a word only a shell could tell.
+type unclear struct {
+	what string // such as "a command substitution"
+	span
+}
+
+// literal returns the word as the shell passes it on, or what in it only the shell could tell.
+func literal(w *syntax.Word) (string, *unclear) {
+	var b strings.Builder
+	for _, part := range w.Parts {
+		what := ""
+		switch p := part.(type) {
+		case *syntax.Lit:
+			what = unquoted(&b, p.Value)
+		case *syntax.SglQuoted:
+			if p.Dollar {
+				what = "a quoting of bash ($'…')"
+			}
+			b.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			if what = doubleQuoted(&b, p); p.Dollar {
+				what = `a quoting of bash ($"…")`
+			}
+		default:
+			what = kind(part)
+		}
+		if what != "" {
+			return "", &unclear{what, place(part)}
+		}
+	}
+	return b.String(), nil
+}
+
+// unquoted adds a part without quotes.
+func unquoted(b *strings.Builder, s string) (what string) {
+	escaped := false
+	last := '=' // what a tilde may stand behind, as at the beginning
+	for _, r := range s {
+		switch {
+		case escaped:
+			escaped = false
+			b.WriteRune(r)
+			last = 'x'
+			continue
+		case r == '\\':
+			escaped = true
+			continue
+		case r == '~' && (last == '=' || last == ':'):
+			return "a home directory (~)"
+		case strings.ContainsRune("*?[]", r):
+			return fmt.Sprintf("a pattern (%c without quotes)", r)
+		case strings.ContainsRune("{}", r):
+			return "a brace expansion"
+		case r == '$' || r == '`':
+			return fmt.Sprintf("%q without quotes", r)
+		case !isPlain(r) && r != '~' && r != '^' && r <= unicode.MaxASCII:
+			return fmt.Sprintf("%q without quotes", r)
+		}
+		b.WriteRune(r)
+		last = r
+	}
+	if escaped {
+		return "a backslash without a character"
+	}
+	return ""
+}
+
+// doubleQuoted adds a part in double quotes.
+func doubleQuoted(b *strings.Builder, q *syntax.DblQuoted) (what string) {
+	for _, part := range q.Parts {
+		lit, ok := part.(*syntax.Lit)
+		if !ok {
+			return kind(part)
+		}
+		escaped := false
+		for _, r := range lit.Value {
+			switch {
+			case escaped:
+				if !strings.ContainsRune("$`\"\\", r) {
+					b.WriteByte('\\')
+				}
+				escaped = false
+			case r == '\\':
+				escaped = true
+				continue
+			case r == '$' || r == '`': // a line continuation may hide what follows it
+				return fmt.Sprintf("%q without a backslash", r)
+			}
+			b.WriteRune(r)
+		}
+		if escaped {
+			return "a backslash without a character"
+		}
+	}
+	return ""
+}
+
+// kind names a part of a word that a shell replaces by something else.
+func kind(part syntax.WordPart) string {
+	switch part.(type) {
+	case *syntax.CmdSubst:
+		return "a command substitution"
+	case *syntax.ProcSubst:
+		return "a process substitution"
+	case *syntax.ParamExp:
+		return "a variable"
+	case *syntax.ArithmExp:
+		return "arithmetic"
+	case *syntax.ExtGlob, *syntax.BraceExp:
+		return "a pattern"
+	}
+	return "an expansion"
+}
