@@ -45,9 +45,10 @@ var may = map[string]string{
 		"shared/journal shared/loop shared/model shared/queue shared/run shared/store shared/store/memory " +
 		"shared/strictjson shared/tool shared/visible",
 	"shared/config": "shared/address shared/fault shared/obs shared/outbound shared/policy",
-	"shared/countersign": "shared/address shared/agents shared/config shared/countersign/internal/bridge " +
-		"shared/document shared/fault shared/journal shared/loop shared/model shared/model/gemini shared/policy " +
-		"shared/queue shared/run shared/skill shared/store shared/store/memory shared/strictjson shared/tool",
+	"shared/countersign": "shared/address shared/agents shared/approval shared/config " +
+		"shared/countersign/internal/bridge shared/document shared/fault shared/journal shared/loop shared/model " +
+		"shared/model/gemini shared/policy shared/queue shared/run shared/skill shared/store " +
+		"shared/store/memory shared/strictjson shared/tool",
 	"shared/countersign/internal/bridge": "shared/model " +
 		"shared/tool",
 	"shared/document":        "shared/store shared/strictjson",

@@ -108,9 +108,9 @@ func TestTheVeryError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.config.Name, c.config.Description = "fail", "Fails."
 			m := newScript(script.Turn{Calls: []script.Call{{Name: "fail"}}}, say("Well."))
-			a := newAgent(t, countersign.Options{Provider: m,
-				Tools: []*countersign.Tool{countersign.DefineTool(c.config,
-					func(context.Context, *countersign.SessionContext, struct{}) (string, error) { return "", c.err })}})
+			fail := countersign.DefineTool(c.config,
+				func(context.Context, *countersign.SessionContext, struct{}) (string, error) { return "", c.err })
+			a := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{fail}})
 			var very error
 			for ev, err := range a.NewSession().SendStream(t.Context(), "go") {
 				if err != nil {

@@ -36,6 +36,7 @@ const (
 // Store implements [store.Store] in SQLite.
 type Store struct {
 	now     func() time.Time
+	file    string       // empty: in memory
 	seen    atomic.Int64 // the latest ReadTime returned, in microseconds since 1970
 	writer  *sql.DB      // one connection, so that commits of this process queue in Go and not in SQLite's busy loop
 	reader  *sql.DB      // the writer itself where the database is in memory
@@ -80,9 +81,12 @@ func Open(dir string, now func() time.Time) (*Store, error) {
 	if err != nil {
 		return nil, closing(err, writer)
 	}
-	return start(&Store{now: now, writer: writer, reader: reader,
+	return start(&Store{now: now, file: file, writer: writer, reader: reader,
 		elsewhere: elsewhere{closed: make(chan struct{}), signals: map[chan struct{}]bool{}}})
 }
+
+// File returns the absolute path of the store's file, or "" of one in memory.
+func (s *Store) File() string { return s.file }
 
 // OpenMemory opens a store in memory that is lost when it is closed: for tests, and for requests that store nothing.
 func OpenMemory(now func() time.Time) (*Store, error) {
