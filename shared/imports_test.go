@@ -49,6 +49,9 @@ var may = map[string]string{
 		"shared/countersign/internal/bridge shared/document shared/fault shared/journal shared/loop shared/model " +
 		"shared/model/gemini shared/policy shared/queue shared/run shared/skill shared/store " +
 		"shared/store/memory shared/strictjson shared/tool",
+	"shared/countersign/agenttest": "shared/clip shared/config shared/countersign " +
+		"shared/countersign/internal/bridge shared/fault shared/model shared/model/gemini shared/strictjson " +
+		"shared/testkit/fakegemini",
 	"shared/countersign/internal/bridge": "shared/model " +
 		"shared/tool",
 	"shared/document":        "shared/store shared/strictjson",

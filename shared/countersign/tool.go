@@ -267,6 +267,7 @@ func previewOf(p tool.Preview) Preview {
 }
 
 func init() {
+	bridge.Environment = environment
 	bridge.NewTool = func(t bridge.Tool) any {
 		made := &Tool{stop: t.Close}
 		made.bind = func(*core) (*tool.Tool, error) { return t.Tool, t.Wrong }

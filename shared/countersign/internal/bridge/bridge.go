@@ -26,6 +26,9 @@ func (a Asked) asked() Asked { return a }
 // Of returns how the provider is asked.
 func Of(p Provider) Asked { return p.asked() }
 
+// Environment returns the provider that the environment configures; package countersign sets it.
+var Environment func() (Asked, error)
+
 // Tool is what a *countersign.Tool is made of by [NewTool].
 type Tool struct {
 	Tool  *tool.Tool

@@ -1,0 +1,424 @@
+package agenttest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/strictjson"
+)
+
+// recordVariable is the environment variable that has Replay record.
+const recordVariable = "AGENTTEST_RECORD"
+
+// Replay returns a model that answers as it once did. The file, by custom testdata/NAME.json, has each request and its
+// answer. A request that differs from the one in its place fails the test and names the first content that differs; so
+// does one behind the last, and at the end of the test one that was not made.
+//
+// With AGENTTEST_RECORD=1 in the environment the real model is asked, the one that countersign.Options without a
+// Provider would ask, and the file is written anew at the end of a test that passes. It holds the conversation and the
+// tools, and no credentials: a value of an environment variable that is named like a key, a token, a secret or a
+// password fails the test in place of being written.
+func Replay(t testing.TB, file string) *Model {
+	t.Helper()
+	if os.Getenv(recordVariable) == "1" {
+		return record(t, file)
+	}
+	recorded, err := read(file)
+	if err != nil {
+		t.Fatalf("agenttest: %v; %s=1 and a key for Gemini record it", err, recordVariable)
+	}
+	r := &replay{file: file, recorded: recorded}
+	open := func(_ context.Context, name string) (answer, error) { return r.answer, nil }
+	r.model = newModel(t, open, func(asked int) {
+		if asked < len(recorded) {
+			t.Errorf("agenttest: %d of the %d requests in %s were not made", len(recorded)-asked, len(recorded), file)
+		}
+	})
+	return r.model
+}
+
+// exchange is one request and its answer, as they are in a file.
+type exchange struct {
+	Request asking   `json:"request"`
+	Answer  answered `json:"answer"`
+}
+
+// asking is a request. What is as in the request before is left out.
+type asking struct {
+	Same         int               `json:"same,omitempty"` // contents at the front that are those of the request before
+	Contents     []json.RawMessage `json:"contents"`
+	Instructions *string           `json:"instructions,omitempty"`
+	Tools        *[]Tool           `json:"tools,omitempty"` // nil: as before
+	Settings     map[string]any    `json:"settings,omitempty"`
+}
+
+// answered is an answer of the model.
+type answered struct {
+	Content    json.RawMessage `json:"content,omitempty"` // verbatim but for white space
+	Finish     string          `json:"finish"`
+	Usage      model.Usage     `json:"usage"`
+	Model      string          `json:"model"`
+	Text       string          `json:"text,omitempty"` // with Correction: what was shown
+	Correction string          `json:"correction,omitempty"`
+}
+
+// whole is a request with all that it holds.
+type whole struct {
+	contents     []json.RawMessage
+	instructions string
+	tools        []Tool
+	settings     map[string]any
+}
+
+func wholeOf(req model.Request) whole {
+	r := requestOf(req)
+	w := whole{r.Contents, r.Instructions, r.Tools, map[string]any{}}
+	settings, err := json.Marshal(req.Settings)
+	if err == nil {
+		err = json.Unmarshal(settings, &w.settings)
+	}
+	if err != nil {
+		panic("agenttest: " + err.Error()) // numbers and texts
+	}
+	w.settings["Mode"], w.settings["Allowed"] = r.Mode, r.Allowed
+	for name, v := range w.settings {
+		if v == nil || v == "" || v == false || v == 0.0 || fmt.Sprint(v) == "[]" {
+			delete(w.settings, name)
+		}
+	}
+	delete(w.settings, "Calling") // which Mode says
+	delete(w.settings, "Forced")  // which Allowed says
+	return w
+}
+
+// after returns the request as it is written behind another.
+func (w whole) after(before whole) asking {
+	same := 0
+	for same < min(len(w.contents), len(before.contents)) && bytes.Equal(w.contents[same], before.contents[same]) {
+		same++
+	}
+	a := asking{Same: same, Contents: w.contents[same:], Settings: w.settings}
+	if w.instructions != before.instructions {
+		a.Instructions = &w.instructions
+	}
+	if different(w.tools, before.tools) != "" {
+		a.Tools = &w.tools
+	}
+	return a
+}
+
+// behind returns the whole request that was written behind another.
+func (a asking) behind(before whole) (whole, error) {
+	if a.Same < 0 || a.Same > len(before.contents) {
+		return whole{}, fmt.Errorf("%d contents cannot be those of the request before", a.Same)
+	}
+	w := whole{slices.Concat(before.contents[:a.Same], a.Contents), before.instructions, before.tools, a.Settings}
+	if a.Instructions != nil {
+		w.instructions = *a.Instructions
+	}
+	if a.Tools != nil {
+		w.tools = *a.Tools
+	}
+	return w, nil
+}
+
+// differs returns where a request differs from the recorded one, and how, or nothing.
+func (w whole) differs(recorded whole) string {
+	for i := range min(len(w.contents), len(recorded.contents)) {
+		if d := different(recorded.contents[i], w.contents[i]); d != "" {
+			return fmt.Sprintf("contents[%d]%s", i, d)
+		}
+	}
+	if n, r := len(w.contents), len(recorded.contents); n > r {
+		return fmt.Sprintf("contents[%d]: it is not there in the recording, and is now %s", r, shown(w.contents[r]))
+	} else if n < r {
+		return fmt.Sprintf("contents[%d]: it was %s, and is not there now", n, shown(recorded.contents[n]))
+	}
+	for _, part := range []struct {
+		name          string
+		recorded, now any
+	}{{"instructions", recorded.instructions, w.instructions}, {"tools", recorded.tools, w.tools},
+		{"settings", recorded.settings, w.settings}} {
+		if d := different(part.recorded, part.now); d != "" {
+			return part.name + d
+		}
+	}
+	return ""
+}
+
+// replay answers from a recording.
+type replay struct {
+	file     string
+	recorded []exchange
+	model    *Model
+
+	mu     sync.Mutex
+	before whole
+}
+
+func (r *replay) answer(_ context.Context, n int, req model.Request, delta func(string)) (*model.Reply, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n > len(r.recorded) {
+		r.model.fail("%s has %d requests, and this is one more; it ends in %s", r.file, len(r.recorded),
+			shown(req.Contents[len(req.Contents)-1]))
+		return nil, refused()
+	}
+	x := r.recorded[n-1]
+	recorded, err := x.Request.behind(r.before)
+	if err != nil {
+		r.model.fail("%s: request %d: %v", r.file, n, err)
+		return nil, refused()
+	}
+	if d := wholeOf(req).differs(recorded); d != "" {
+		r.model.fail("request %d differs from %s in %s\n(%s=1 records anew)", n, r.file, d, recordVariable)
+		return nil, refused()
+	}
+	r.before = recorded
+	return x.Answer.reply(delta)
+}
+
+// reply returns the answer as the client for Gemini would.
+func (a answered) reply(delta func(string)) (*model.Reply, error) {
+	r := &model.Reply{Text: a.Text, Finish: a.Finish, Usage: a.Usage, Model: a.Model, Correction: a.Correction}
+	if a.Content != nil {
+		content := &bytes.Buffer{} // the file's white space is not the model's
+		if err := json.Compact(content, a.Content); err != nil {
+			return nil, err
+		}
+		p, err := model.Parse(content.Bytes())
+		if err != nil {
+			return nil, err
+		}
+		r.Content, r.Text, r.Calls = content.Bytes(), p.Text, p.Calls
+	}
+	if delta != nil && r.Text != "" {
+		delta(r.Text)
+	}
+	return r, nil
+}
+
+// read reads a recording.
+func read(file string) ([]exchange, error) {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no recording %s", file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []exchange
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&all); err != nil {
+		return nil, fmt.Errorf("%s is not a recording: %w", file, err)
+	}
+	return all, nil
+}
+
+// record asks the real model, and writes the file at the end.
+func record(t testing.TB, file string) *Model {
+	t.Helper()
+	real, err := bridge.Environment()
+	if err == nil && real.Check != nil {
+		err = real.Check()
+	}
+	if err != nil {
+		t.Fatalf("agenttest: %s=1 asks the real model: %v", recordVariable, err)
+	}
+	var mu sync.Mutex
+	var all []exchange
+	var before whole
+	var m *Model
+	open := func(ctx context.Context, name string) (answer, error) {
+		client, err := real.Open(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, n int, req model.Request, delta func(string)) (*model.Reply, error) {
+			reply, err := client.Generate(ctx, req, delta)
+			if err != nil {
+				m.fail("request %d cannot be recorded: %v", n, err)
+				return nil, err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			now := wholeOf(req)
+			all, before = append(all, exchange{now.after(before), answerOf(reply)}), now
+			return reply, nil
+		}, nil
+	}
+	m = newModel(t, open, func(int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err := write(file, all); err != nil {
+			t.Errorf("agenttest: %v", err)
+			return
+		}
+		t.Logf("agenttest: %s is recorded: %d requests", file, len(all))
+	})
+	return m
+}
+
+func answerOf(r *model.Reply) answered {
+	a := answered{Content: r.Content, Finish: r.Finish, Usage: r.Usage, Model: r.Model, Correction: r.Correction}
+	if r.Content == nil {
+		a.Text = r.Text
+	}
+	return a
+}
+
+// write writes a recording, in one step.
+func write(file string, all []exchange) error {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false) // texts stay as they are read
+	enc.SetIndent("", "\t")
+	if err := enc.Encode(all); err != nil {
+		return err
+	}
+	if name := secretIn(out.String(), secrets()); name != "" {
+		return fmt.Errorf("%s is not written: the conversation holds the value of the environment variable %s", file,
+			name)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	tmp := file + ".tmp"
+	return errors.Join(os.WriteFile(tmp, out.Bytes(), 0o644), os.Rename(tmp, file))
+}
+
+// secrets returns the environment, with the key for Gemini where a file has it.
+func secrets() []string {
+	all := os.Environ()
+	if c, err := config.LoadModel(os.Getenv); err == nil {
+		all = append(all, "GEMINI_API_KEY="+c.GeminiAPIKey.Reveal())
+	}
+	return all
+}
+
+// secretName matches the names of environment variables whose values are no text of a conversation.
+var secretName = regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSW|CREDENTIAL)`)
+
+// secretIn returns the name of the variable whose value is in the text, or nothing. Short values are words.
+func secretIn(text string, environ []string) string {
+	for _, v := range environ {
+		name, value, _ := strings.Cut(v, "=")
+		quoted, err := strictjson.Marshal(value)
+		if err == nil && len(value) >= 12 && secretName.MatchString(name) &&
+			(strings.Contains(text, value) || strings.Contains(text, strings.Trim(string(quoted), `"`))) {
+			return name
+		}
+	}
+	return ""
+}
+
+// different returns where two values differ as JSON, and how: a path, and what was and is there. Where they do not it
+// returns nothing.
+func different(recorded, now any) string {
+	return differ("", plain(recorded), plain(now))
+}
+
+// plain returns a value as JSON has it, with its numbers as they are written.
+func plain(v any) (out any) {
+	raw, err := strictjson.Marshal(v)
+	if err == nil {
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		err = dec.Decode(&out)
+	}
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return out
+}
+
+func differ(at string, recorded, now any) string {
+	switch r := recorded.(type) {
+	case map[string]any:
+		if n, ok := now.(map[string]any); ok {
+			return differMaps(at, r, n)
+		}
+	case []any:
+		if n, ok := now.([]any); ok {
+			for i := range min(len(r), len(n)) {
+				if d := differ(fmt.Sprintf("%s[%d]", at, i), r[i], n[i]); d != "" {
+					return d
+				}
+			}
+			if len(r) != len(n) {
+				return fmt.Sprintf("%s: it had %d entries, and has %d now", at, len(r), len(n))
+			}
+			return ""
+		}
+	}
+	if reflect.DeepEqual(recorded, now) {
+		return ""
+	}
+	was, isText := recorded.(string)
+	is, areTexts := now.(string)
+	if i := sameStart(was, is); isText && areTexts && i > 0 {
+		return fmt.Sprintf("%s: from its byte %d on it was %s, and is %s now", at, i, shown(was[i:]), shown(is[i:]))
+	}
+	return fmt.Sprintf("%s: it was %s, and is %s now", at, shown(recorded), shown(now))
+}
+
+// sameStart returns how many bytes at the start of two texts are the same, in whole characters and a little less where
+// there is more, so that what follows can be recognised.
+func sameStart(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return len(clip.Prefix(a, max(0, n-20)))
+}
+
+func differMaps(at string, recorded, now map[string]any) string {
+	names := map[string]bool{}
+	for _, m := range []map[string]any{recorded, now} {
+		for name := range m {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		r, had := recorded[name]
+		n, has := now[name]
+		path := at + "." + name
+		switch {
+		case !has:
+			return fmt.Sprintf("%s: it was %s, and is not there now", path, shown(r))
+		case !had:
+			return fmt.Sprintf("%s: it was not there, and is %s now", path, shown(n))
+		}
+		if d := differ(path, r, n); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+// shown returns a value on one line, cut where it is long.
+func shown(v any) string {
+	raw, err := strictjson.Marshal(v)
+	if err != nil {
+		return clip.Text(fmt.Sprint(v), 300)
+	}
+	return clip.Text(string(raw), 300)
+}
