@@ -163,6 +163,7 @@ func (s *Session) told(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		text = s.agent.core.withSkills(text)
 		s.instructions = &text
 	}
 	return *s.instructions, nil

@@ -28,14 +28,26 @@ func SkillDir(path string) Skills { return Skills{skill.Dir(path)} }
 // SkillFS returns the skills of a file system, such as an embed.FS. Links in it are not followed.
 func SkillFS(fsys fs.FS) Skills { return Skills{skill.FS(fsys)} }
 
-// SkillActivated says that the model has been given a skill's text.
+// SkillActivated says that the model has been given a skill's text. It follows the call's [ToolFinished].
 type SkillActivated struct {
-	Seq      int64
-	ActionID string
+	Seq      int64  // the number of the call's stored outcome
+	ActionID string // of the call
 	Skill    string
 }
 
 func (*SkillActivated) event() {}
+
+// activated returns the event that follows the end of a call by which a skill was activated, or nil.
+func activated(e Event) *SkillActivated {
+	f, ok := e.(*ToolFinished)
+	if !ok || f.Err != nil {
+		return nil
+	}
+	if name, _ := skill.Activated(f.Tool, f.Result); name != "" {
+		return &SkillActivated{f.Seq, f.ActionID, name}
+	}
+	return nil
+}
 
 // setSkills reads the skills, and adds their tools and their list to the agent's own.
 func (c *core) setSkills() error {

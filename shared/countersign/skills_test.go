@@ -39,9 +39,26 @@ func TestSkills(t *testing.T) {
 			say("Released."))
 		a := newAgent(t, countersign.Options{Provider: m, Instructions: "Be brief.", Effects: countersign.AutoApprove,
 			Tools: []*countersign.Tool{getWeather, write}, Skills: []countersign.Skills{skills}})
-		res, err := a.NewSession().Send(t.Context(), "Release 1.2")
-		if err != nil || !strings.HasPrefix(res.Text, "Released.") || wrote != 0 {
-			t.Fatalf("%s: %v %+v, written %d times", name, err, res, wrote)
+		var said []string
+		for e, err := range a.NewSession().SendStream(t.Context(), "Release 1.2") {
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			switch e := e.(type) {
+			case *countersign.ToolFinished:
+				said = append(said, e.Tool)
+			case *countersign.SkillActivated:
+				if e.Seq == 0 || e.ActionID == "" {
+					t.Errorf("%s: %+v", name, e)
+				}
+				said = append(said, "active: "+e.Skill)
+			case *countersign.Finished:
+				said = append(said, e.Text)
+			}
+		}
+		want := "activate_skill, active: release, read_skill_file, get_weather, write, Released."
+		if got := strings.Join(said, ", "); !strings.HasPrefix(got, want) || wrote != 0 {
+			t.Fatalf("%s: %s; written %d times", name, got, wrote)
 		}
 		requests := m.Requests()
 		if got := requests[0].System; !strings.HasPrefix(got, "Be brief.\n\nSkills: ") || !strings.HasSuffix(got,

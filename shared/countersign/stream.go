@@ -120,6 +120,9 @@ func (q *eventQueue) put(u journal.Update) {
 	}
 	if e := q.eventOf(u); e != nil && !q.left {
 		q.add(e)
+		if s := activated(e); s != nil {
+			q.add(s)
+		}
 	}
 	q.mu.Unlock()
 	signal(q.some)
