@@ -91,8 +91,8 @@ const (
 
 // A lease outlives a process that dies by at most the sum: a later process goes on then.
 const (
-	leasePeriod = 8 * time.Second
-	leaseMargin = 4 * time.Second
+	leasePeriod = 6 * time.Second
+	leaseMargin = 3 * time.Second
 )
 
 // local is the user of an agent that names none.
@@ -188,7 +188,7 @@ func (c *core) setSelf() error {
 	span("ToolTimeout", o.ToolTimeout, time.Second, maxToolTimeout)
 	span("ApprovalTTL", o.ApprovalTTL, time.Second, 30*day)
 	span("Deadline", o.Deadline, time.Second, 90*day)
-	c.its = &agents.Agent{Name: c.name, Instructions: agents.Text(o.Instructions), History: agents.HistoryWords,
+	c.its = &agents.Agent{Name: c.name, Instructions: agents.Text(o.Instructions), History: agents.HistoryVerbatim,
 		OnReject: agents.RejectContinues, Exclusive: true, Effects: effects, Model: model.Settings{Name: o.Model},
 		Limits: agents.Limits{ModelCalls: o.MaxModelCalls, Deadline: o.Deadline, ApprovalTTL: o.ApprovalTTL,
 			ModelTimeout: modelTimeout, ToolTimeout: o.ToolTimeout}}

@@ -1,0 +1,158 @@
+// Package cookbook_test runs the programs of the cookbook as their readers do.
+package cookbook_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// dir is where the programs are built.
+var dir string
+
+func TestMain(m *testing.M) {
+	var err error
+	if dir, err = os.MkdirTemp("", "cookbook"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// program builds a program of the cookbook and returns what starts it in a folder, without a key.
+func program(t *testing.T, name string) func(in string, args ...string) *exec.Cmd {
+	t.Helper()
+	file := filepath.Join(dir, name)
+	if out, err := exec.Command("go", "build", "-o", file, "./"+name).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return func(in string, args ...string) *exec.Cmd {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		t.Cleanup(cancel)
+		cmd := exec.CommandContext(ctx, file, args...)
+		cmd.Dir = in
+		cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+			return strings.HasPrefix(v, "GEMINI_") || strings.HasPrefix(v, "GOOGLE_") || strings.HasPrefix(v, "VERTEX_")
+		})
+		return cmd
+	}
+}
+
+// output runs a program to its end and returns what it prints; what a script answers is said beside it.
+func output(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	var beside bytes.Buffer
+	cmd.Stderr = &beside
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, beside.Bytes())
+	}
+	if !strings.Contains(beside.String(), "a scripted Gemini answers") {
+		t.Errorf("it does not say who answers: %s", beside.String())
+	}
+	return string(out)
+}
+
+func TestHello(t *testing.T) {
+	if got := output(t, program(t, "hello")(t.TempDir())); got != "21 degrees.\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestSession kills the program in the middle of a tool, goes on with its session, and asks on in it.
+func TestSession(t *testing.T) {
+	start, in := program(t, "session"), t.TempDir()
+	id, seen := killedAt(t, start(in), `[check_pump {"number":2}]`)
+	if want := "-resume ID\n[check_pump {\"number\":1}]\n[check_pump {\"number\":2}]\n"; seen != want {
+		t.Errorf("before: %q", seen)
+	}
+	resumed := strings.ReplaceAll(output(t, start(in, "-resume", id)), id, "ID")
+	if want := "-resume ID\n[check_pump {\"number\":2}]\n[check_pump {\"number\":3}]\n" +
+		"All three pumps were checked; the last one: pump 3 runs smoothly.\n"; resumed != want {
+		t.Errorf("resumed: %q", resumed)
+	}
+	asked := strings.ReplaceAll(output(t, start(in, "-resume", id, "-prompt", "And the second one?")), id, "ID")
+	if want := "-resume ID\nYou had it checked before: it runs smoothly.\n"; asked != want {
+		t.Errorf("asked on: %q", asked)
+	}
+}
+
+// killedAt starts a program, kills it with SIGKILL when it prints the line, and returns its session's id and what it
+// has printed, without the id.
+func killedAt(t *testing.T, cmd *exec.Cmd, line string) (id, seen string) {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		text := lines.Text()
+		if rest, ok := strings.CutPrefix(text, "-resume "); ok {
+			id, text = rest, "-resume ID"
+		}
+		seen += text + "\n"
+		if text == line {
+			break
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	if id == "" {
+		t.Fatalf("it names no session: %q", seen)
+	}
+	return id, seen
+}
+
+// TestApprove leaves a question, and answers it in each way in a process of its own.
+func TestApprove(t *testing.T) {
+	const question = "Mail to ana@example.com\n{\"Text\":\"The demo is at ten.\",\"To\":\"ana@example.com\"}\n[y/n] "
+	start := program(t, "approve")
+	rejected := "The user rejected this; it was not done. The user says: not today"
+	for answer, want := range map[string]string{"y": "completed The answer about the mail was: sent.\n",
+		"n": "completed The answer about the mail was: " + rejected + ".\n\nOn record: nothing was sent or changed.\n"} {
+		in := t.TempDir()
+		for _, c := range []struct{ typed, want string }{{"later", "waiting \n"}, {answer, want}} {
+			cmd := start(in)
+			cmd.Stdin = strings.NewReader(c.typed + "\n")
+			if got := output(t, cmd); got != question+c.want {
+				t.Errorf("%s: %q", c.typed, got)
+			}
+		}
+		if mails, _ := filepath.Glob(filepath.Join(in, "*.eml")); (len(mails) == 1) != (answer == "y") {
+			t.Errorf("%s: %d mails", answer, len(mails))
+		}
+	}
+}
+
+// TestProgramsAreShort holds the programs to what can be read at a glance, and to saying that a script answers them.
+func TestProgramsAreShort(t *testing.T) {
+	files, err := filepath.Glob("*/main.go")
+	if err != nil || len(files) < 3 {
+		t.Fatal(files, err)
+	}
+	imports := regexp.MustCompile(`_ ".*/scripts/cookbook/offline" // `)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(text, []byte("\n")); n > 60 || !imports.Match(text) {
+			t.Errorf("%s has %d lines, or does not import the script", file, n)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+// Package offline lets a program of the cookbook run without a key: importing it starts a scripted Gemini in the process
+// and has the environment name it, unless the environment configures a real one. The script knows the cookbook's own
+// prompts; whatever else it is asked, it says so.
+package offline
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+)
+
+func init() {
+	if c, err := config.LoadModel(os.Getenv); err == nil && (c.GeminiAPIKey.IsSet() || c.VertexProject != "") {
+		return
+	} else if missing, ok := err.(config.Problems); !ok || len(missing) > 1 || missing[0].Variable != "GEMINI_API_KEY" {
+		return // something is wrong, and New says what
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "offline: there is no key, and no scripted Gemini either:", err)
+		return
+	}
+	go func() { _ = http.Serve(l, fakegemini.New(answer)) }() // ends with the process
+	for name, value := range map[string]string{"GEMINI_API_KEY": "offline-000000000000000000000000000000",
+		"GOOGLE_GEMINI_BASE_URL": "http://" + l.Addr().String()} {
+		if err := os.Setenv(name, value); err != nil {
+			fmt.Fprintln(os.Stderr, "offline:", err)
+		}
+	}
+	fmt.Fprintln(os.Stderr, "(No key is set, so a scripted Gemini answers. GEMINI_API_KEY asks the real one.)")
+}

@@ -1,0 +1,91 @@
+package offline
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+)
+
+// turn is one answer of a story, which may depend on what the calls before it returned.
+type turn func(returned []string) fakegemini.Turn
+
+// stories are the answers to the cookbook's prompts, by words that each has alone.
+var stories = map[string][]turn{
+	"How is Lisbon?": {
+		calls("get_weather", map[string]any{"city": "Lisbon"}),
+		func(returned []string) fakegemini.Turn {
+			var weather struct{ Celsius float64 }
+			if json.Unmarshal([]byte(strings.Join(returned, "")), &weather) != nil {
+				return fakegemini.Turn{Text: strings.Join(returned, "")}
+			}
+			return fakegemini.Turn{Text: fmt.Sprintf("%g degrees.", weather.Celsius)}
+		},
+	},
+	"Check the three pumps": {
+		calls("check_pump", map[string]any{"number": 1}),
+		calls("check_pump", map[string]any{"number": 2}),
+		calls("check_pump", map[string]any{"number": 3}),
+		says("All three pumps were checked; the last one: %s."),
+	},
+	"And the second one?": {says("You had it checked before: it runs smoothly.")},
+	"the demo is at ten": {
+		calls("send_mail", map[string]any{"To": "ana@example.com", "Text": "The demo is at ten."}),
+		says("The answer about the mail was: %s."),
+	},
+}
+
+func calls(name string, args any) turn {
+	return func([]string) fakegemini.Turn {
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: name, Args: args}}}
+	}
+}
+
+// says is words with what the last call returned.
+func says(format string) turn {
+	return func(returned []string) fakegemini.Turn {
+		if !strings.Contains(format, "%s") {
+			return fakegemini.Turn{Text: format}
+		}
+		return fakegemini.Turn{Text: fmt.Sprintf(format, strings.Join(returned, ", "))}
+	}
+}
+
+// answer is the scripted model: the turn of the prompt's story that the conversation has come to.
+func answer(req fakegemini.Request) fakegemini.Turn {
+	asked, n := req.User(), 0
+	for _, c := range req.Contents {
+		switch {
+		case c.Role == "model":
+			n++
+		case c.Parts[0].FunctionResponse == nil:
+			n = 0
+		}
+	}
+	for words, story := range stories {
+		if strings.Contains(asked, words) && n < len(story) {
+			return story[n](returned(req))
+		}
+	}
+	return fakegemini.Turn{Text: "I am a script and know only the prompts of the cookbook. A key for the real Gemini " +
+		"is set with GEMINI_API_KEY."}
+}
+
+// returned is what the calls have returned that the request ends in, in words.
+func returned(req fakegemini.Request) (all []string) {
+	for _, r := range req.Responses() {
+		var said struct {
+			Output json.RawMessage `json:"output"`
+			Error  string          `json:"error"`
+		}
+		if json.Unmarshal(r.Response, &said) != nil || said.Error != "" {
+			all = append(all, said.Error)
+			continue
+		}
+		text := string(said.Output)
+		_ = json.Unmarshal(said.Output, &text) // what is no text is told as JSON
+		all = append(all, text)
+	}
+	return all
+}
