@@ -95,6 +95,7 @@ var may = map[string]string{
 
 // cloud are the libraries of backends and protocols: the rooms that may name each.
 var cloud = map[string]string{
+	"go.opentelemetry.io/otel":                              "shared/journal shared/countersign",
 	"cloud.google.com/go/firestore":                         "shared/store/firestore",
 	"cloud.google.com/go/pubsub":                            "shared/queue/pubsub",
 	"cloud.google.com/go/kms":                               "shared/google/tokenkey",

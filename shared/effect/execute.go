@@ -72,9 +72,12 @@ func CallTool(ctx context.Context, ex *journal.Execution, t *tool.Tool, id strin
 	ex.Notify(journal.Update{Started: &started})
 	acting, hold := journal.HoldRun(ctx, ex, ex.Limits().OfTool(t), t.Interruptible)
 	defer hold.Release()
+	acting, span := journal.TraceTool(acting, ex, ex.State.Action(id))
 	record := carryOut(acting, ex, hold, t, id)
 	hold.Release()
-	return record(ctx)
+	err := record(ctx)
+	span.EndTool(ex.State.Action(id), err)
+	return err
 }
 
 // carryOut calls the tool and returns what records the outcome.

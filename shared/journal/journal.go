@@ -14,6 +14,8 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/policy"
@@ -44,6 +46,10 @@ type Env struct {
 	UserLimits  run.Limits    // what a user may use, whichever agents they ask
 	LeaseMargin time.Duration // a lease outlives the step that it covers by this; 0: 15 seconds
 	LeasePeriod time.Duration // a longer step is covered by leases of this length, one after the other; 0: a minute
+
+	// Tracer makes the spans of a run: invoke_agent for each process that moves it, and within that chat and
+	// execute_tool. Nil makes none.
+	Tracer trace.Tracer
 
 	Log    *slog.Logger
 	Now    func() time.Time // for durations and, adjusted to the store's clock, for leases

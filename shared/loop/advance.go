@@ -24,6 +24,7 @@ func (l *Loop) Advance(ctx context.Context, runID string, emit journal.Sink) (*r
 func (l *Loop) Resume(ctx context.Context, m queue.Message, emit journal.Sink) (*run.View, error) {
 	ex := l.NewExecution(m.RunID, emit)
 	v, err := resume(ctx, ex, m)
+	journal.EndTrace(ex, err)
 	if journal.Stuck(err) && !journal.Postponed(err) {
 		return nil, ex.Postpone(ctx, err)
 	}
@@ -50,8 +51,11 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 			ex.Run.Lease.Held(ex.Owner, ex.Now()) {
 			return nil, journal.ErrHeld
 		}
-		if ex.StepTime() > 0 && mustHandOver(ctx, ex) {
-			return ex.HandOver(ctx)
+		if ex.StepTime() > 0 {
+			if mustHandOver(ctx, ex) {
+				return ex.HandOver(ctx)
+			}
+			ctx = journal.TraceRun(ctx, ex)
 		}
 		var err error
 		switch {

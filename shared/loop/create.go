@@ -48,6 +48,7 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 		tx.Run = run.Run{ID: ex.ID, UID: req.UID, ThreadID: threadID, Origin: req.Origin, BodyHash: req.BodyHash,
 			Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: tx.Now.Add(tx.Limits().Deadline)}
 		tx.Run.Nonce = run.NewNonce(ex.Random)
+		tx.Run.Trace = journal.TraceNew(ctx, ex, tx.Run)
 		if err := setRegion(tx, req.Region); err != nil {
 			return err
 		}

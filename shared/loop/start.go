@@ -47,7 +47,8 @@ func (l *Loop) Start(ctx context.Context, req StartRequest, emit journal.Sink) (
 	return currentView(ctx, ex)
 }
 
-func start(ctx context.Context, ex *journal.Execution, req StartRequest) error {
+func start(ctx context.Context, ex *journal.Execution, req StartRequest) (err error) {
+	defer func() { journal.EndTrace(ex, err) }()
 	if ex.Agents.Get(req.Agent) == nil {
 		return fault.NotFound()
 	}
@@ -67,7 +68,7 @@ func start(ctx context.Context, ex *journal.Execution, req StartRequest) error {
 	if ex.Run.Lease.Owner != ex.Owner { // the key's first request moves the run, or has moved it
 		return nil
 	}
-	_, err := advance(ctx, ex)
+	_, err = advance(ctx, ex)
 	if journal.Held(err) { // this process was stopped for longer than its lease, and another one has taken over
 		return nil
 	}

@@ -40,7 +40,9 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 	turn := len(ex.State.Turns) + 1
 	asking, hold := journal.HoldRun(ctx, ex, ex.Limits().ModelTimeout, true)
 	defer hold.Release()
+	asking, span := journal.TraceModel(asking, ex, req)
 	reply, err := ex.Model.Generate(asking, req, deltaSink(ex))
+	span.EndModel(reply, err)
 	hold.Release()
 	switch {
 	case err != nil && journal.Left(ex):

@@ -70,6 +70,7 @@ type Run struct {
 	Nonce     []byte              `json:"nonce,omitempty"`     // of the hashes in its chain (audit.InputHash)
 	Approvals int                 `json:"approvals,omitempty"` // number of approvals requested so far
 	Counted   RunUsage            `json:"settled,omitzero"`
+	Trace     string              `json:"trace,omitempty"` // traceparent of the run's first span, if it was traced
 	Log       document.Log[Event] `json:"log"`
 }
 

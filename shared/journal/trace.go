@@ -1,0 +1,167 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// The attributes of spans, by OpenTelemetry's semantic conventions for generative AI; semconv has had no constants for
+// them since v1.41. No span has content: no words, no arguments, no results, no addresses.
+const (
+	attrOperation      attribute.Key = "gen_ai.operation.name"
+	attrProvider       attribute.Key = "gen_ai.provider.name"
+	attrAgent          attribute.Key = "gen_ai.agent.name"
+	attrConversation   attribute.Key = "gen_ai.conversation.id" // the thread
+	attrRequestModel   attribute.Key = "gen_ai.request.model"
+	attrMaxTokens      attribute.Key = "gen_ai.request.max_tokens"
+	attrResponseModel  attribute.Key = "gen_ai.response.model"
+	attrFinishReasons  attribute.Key = "gen_ai.response.finish_reasons"
+	attrInputTokens    attribute.Key = "gen_ai.usage.input_tokens"
+	attrCachedTokens   attribute.Key = "gen_ai.usage.cache_read.input_tokens" // part of the input
+	attrOutputTokens   attribute.Key = "gen_ai.usage.output_tokens"
+	attrThoughtsTokens attribute.Key = "gen_ai.usage.reasoning.output_tokens" // part of the output
+	attrTool           attribute.Key = "gen_ai.tool.name"
+	attrToolType       attribute.Key = "gen_ai.tool.type"
+	attrToolCall       attribute.Key = "gen_ai.tool.call.id"
+	attrError          attribute.Key = "error.type" // class.code of package fault
+	attrRun            attribute.Key = "countersign.run.id"
+	attrStatus         attribute.Key = "countersign.run.status" // at the end of the span
+	attrAction         attribute.Key = "countersign.action.id"
+)
+
+// provider is the conventions' name for Google's models where it does not matter which of its services answers.
+const provider = "gcp.gen_ai"
+
+// A Span is a part of a trace, under way. The zero value is none: without Env.Tracer all of this costs nothing.
+type Span struct{ span trace.Span }
+
+// TraceNew begins the first span of a run that is about to be created, unless ex has begun one, and returns what the
+// run's document keeps of it, so that whoever takes the run up elsewhere can refer to it.
+func TraceNew(ctx context.Context, ex *Execution, r run.Run) string {
+	if ex.Tracer == nil {
+		return ""
+	}
+	if ex.span.span == nil {
+		beginSpan(ctx, ex, r)
+	}
+	kept := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(trace.ContextWithSpan(ctx, ex.span.span), kept)
+	return kept[traceParent]
+}
+
+const traceParent = "traceparent" // W3C Trace Context
+
+// TraceRun returns ctx with the span in which ex moves the run, "invoke_agent". It begins where ex makes its first
+// step, and links to the run's first span if that is another one.
+func TraceRun(ctx context.Context, ex *Execution) context.Context {
+	switch {
+	case ex.Tracer == nil:
+		return ctx
+	case ex.span.span == nil:
+		first := propagation.TraceContext{}.Extract(context.Background(),
+			propagation.MapCarrier{traceParent: ex.Run.Trace})
+		beginSpan(ctx, ex, ex.Run, trace.WithLinks(trace.LinkFromContext(first)))
+	}
+	if trace.SpanFromContext(ctx) == ex.span.span {
+		return ctx
+	}
+	return trace.ContextWithSpan(ctx, ex.span.span)
+}
+
+func beginSpan(ctx context.Context, ex *Execution, r run.Run, options ...trace.SpanStartOption) {
+	options = append(options, trace.WithAttributes(attrOperation.String("invoke_agent"), attrProvider.String(provider),
+		attrAgent.String(r.AgentName()), attrConversation.String(r.ThreadID), attrRun.String(r.ID)))
+	_, ex.span.span = ex.Tracer.Start(ctx, "invoke_agent "+r.AgentName(), options...)
+}
+
+// EndTrace ends the span in which ex has moved the run, if one was begun. err is why it does not move it any further.
+func EndTrace(ex *Execution, err error) {
+	span := ex.span
+	if span.span == nil {
+		return
+	}
+	ex.span = Span{}
+	if ex.State != nil && ex.State.Status != "" {
+		span.span.SetAttributes(attrStatus.String(string(ex.State.Status)))
+		if end := ex.State.End; end != nil && end.Error != nil {
+			span.failed(end.Error)
+		}
+	}
+	if !Held(err) {
+		span.end(err)
+		return
+	}
+	span.end(nil)
+}
+
+// TraceModel begins the span of a request to the model with the name, "chat".
+func TraceModel(ctx context.Context, ex *Execution, req model.Request) (context.Context, Span) {
+	if ex.Tracer == nil {
+		return ctx, Span{}
+	}
+	name := cmp.Or(req.Settings.Name, ex.Model.Name())
+	ctx, span := ex.Tracer.Start(ctx, "chat "+name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attrOperation.String("chat"), attrProvider.String(provider), attrConversation.String(ex.Run.ThreadID),
+		attrRequestModel.String(name)))
+	if n := req.Settings.MaxOutputTokens; n > 0 {
+		span.SetAttributes(attrMaxTokens.Int(int(n)))
+	}
+	return ctx, Span{span}
+}
+
+// EndModel ends the span of a request to the model.
+func (s Span) EndModel(r *model.Reply, err error) {
+	if s.span == nil {
+		return
+	}
+	if err == nil {
+		s.span.SetAttributes(attrResponseModel.String(r.Model), attrFinishReasons.StringSlice([]string{r.Finish}),
+			attrInputTokens.Int(r.Usage.Prompt), attrCachedTokens.Int(r.Usage.Cached),
+			attrOutputTokens.Int(r.Usage.Output+r.Usage.Thoughts), attrThoughtsTokens.Int(r.Usage.Thoughts))
+	}
+	s.end(err)
+}
+
+// TraceTool begins the span of a call, "execute_tool".
+func TraceTool(ctx context.Context, ex *Execution, a *run.Action) (context.Context, Span) {
+	if ex.Tracer == nil {
+		return ctx, Span{}
+	}
+	ctx, span := ex.Tracer.Start(ctx, "execute_tool "+a.Tool, trace.WithAttributes(
+		attrOperation.String("execute_tool"), attrConversation.String(ex.Run.ThreadID), attrTool.String(a.Tool),
+		attrToolType.String("function"), attrToolCall.String(cmp.Or(a.CallID, a.ID)), attrAction.String(a.ID)))
+	return ctx, Span{span}
+}
+
+// EndTool ends the span of the call with what is on record of it. err is why nothing could be recorded.
+func (s Span) EndTool(a *run.Action, err error) {
+	if s.span == nil {
+		return
+	}
+	if a != nil && a.Error != nil {
+		s.failed(a.Error)
+	}
+	s.end(err)
+}
+
+// end ends the span, as failed if err is not nil.
+func (s Span) end(err error) {
+	if err != nil {
+		s.failed(run.ErrorInfoOf(fault.As(err)))
+	}
+	s.span.End()
+}
+
+func (s Span) failed(why *run.ErrorInfo) {
+	s.span.SetAttributes(attrError.String(string(why.Class) + "." + string(why.Code)))
+	s.span.SetStatus(codes.Error, "")
+}
