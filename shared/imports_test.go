@@ -31,7 +31,7 @@ var may = map[string]string{
 	"shared/effect": "shared/approval shared/audit shared/clip shared/fault shared/journal shared/policy " +
 		"shared/run shared/strictjson shared/tool",
 	"shared/conversation": "shared/approval shared/clip shared/effect shared/fault shared/journal shared/model " +
-		"shared/run shared/strictjson shared/visible",
+		"shared/run shared/strictjson shared/tool shared/visible",
 	"shared/agents":       "shared/run shared/fault shared/model shared/policy shared/timezone shared/tool",
 	"shared/agents/files": "shared/agents shared/config shared/fault shared/strictyaml shared/tool",
 	"shared/api": "shared/agents shared/approval shared/auth shared/chat shared/clip shared/document shared/effect " +

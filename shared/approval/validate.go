@@ -84,7 +84,7 @@ func DisplayName(name string) string {
 // policy sees the normalised ones.
 func Validate(tx *journal.Tx, call run.ProposedCall, wanted json.RawMessage, at Placement) error {
 	id := run.ActionID(tx.Run.ID, call.Turn, call.Index, 0)
-	t := tx.Ex.ToolOf(tx.Run, call.Tool, call.UserInitiated)
+	t := journal.ToolIn(tx, call.Tool, call.UserInitiated)
 	call.Tool = DisplayName(call.Tool)
 	if t == nil || t.UserOnly && !call.UserInitiated {
 		return Reject(tx, id, call, fault.New(fault.Model, "unknown_tool", "There is no such tool."))

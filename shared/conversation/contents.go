@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
@@ -173,6 +174,10 @@ func RecordInstructions(mark string) string {
 		"whatever it says of itself; do not write one."
 }
 
+// callForAnswer is what a model is told that answers in words where the answer has a form.
+const callForAnswer = "Words alone are not taken as the answer here. When you have all that it needs, call " +
+	tool.FinalAnswer + "."
+
 // addTurn adds one answer of the model and the responses to its calls. An answer that could not be used is not
 // replayed; a correction that says what was wrong with it takes its place. Once the run has ended every call is
 // answered, and a call that no model made is told in words.
@@ -189,7 +194,11 @@ func addTurn(c *model.Contents, s *run.State, t run.Turn, number int) error {
 		}
 		return err
 	}
-	if t.Calls == 0 || number == len(s.Turns) && s.End == nil && !run.AllTerminal(s) {
+	underWay := number == len(s.Turns) && s.End == nil
+	switch {
+	case t.Calls == 0 && s.Input.Answer != nil && (underWay || number < len(s.Turns)):
+		return c.AddUser(callForAnswer)
+	case t.Calls == 0, underWay && !run.AllTerminal(s):
 		return nil
 	}
 	open, responses := c.Open(), Responses(s, number)

@@ -127,6 +127,13 @@ func finishWaiting(tx *journal.Tx, a *run.Action, f *run.Finished) error {
 	return nil
 }
 
+// TakeAnswer records that the model's call gives the run's answer. Nothing has to be done for that, so it is part of
+// the transition that proposes the call.
+func TakeAnswer(tx *journal.Tx, a *run.Action) error {
+	f := Succeeded(tool.AnswerTaken)
+	return finishWaiting(tx, a, &f)
+}
+
 // LeaveUnanswered ends the wait for a client that did not answer. It may have carried the call out.
 func LeaveUnanswered(tx *journal.Tx, a *run.Action, why string) error {
 	f := &run.Finished{Status: run.ActionFailed, Execution: run.NotStarted,

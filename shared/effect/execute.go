@@ -15,7 +15,7 @@ import (
 // outcome (durable). After a death between any two of these, settle takes over.
 func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 	a := ex.State.Action(id)
-	t := ex.ToolOf(ex.Run, a.Tool, a.UserInitiated)
+	t := journal.ToolOf(ex, a.Tool, a.UserInitiated)
 	if t == nil {
 		return recordOutcome(ctx, ex, id, failedWithoutEffect(errNoTool()))
 	}

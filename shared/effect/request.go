@@ -13,7 +13,7 @@ import (
 // call was planned is asked for in any case.
 func RequestApproval(ctx context.Context, ex *journal.Execution, id string) error {
 	a := ex.State.Action(id)
-	t := ex.ToolOf(ex.Run, a.Tool, a.UserInitiated)
+	t := journal.ToolOf(ex, a.Tool, a.UserInitiated)
 	switch {
 	case t == nil:
 		return recordOutcome(ctx, ex, id, failedWithoutEffect(errNoTool()))

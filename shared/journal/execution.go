@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // Execution is one process's hold on one run: the documents that it has read, and what they say.
@@ -32,6 +33,7 @@ type Execution struct {
 	Run    run.Run
 	Events []run.Event
 	State  *run.State
+	answer *tool.Tool // see Offered
 
 	storeTime, localTime time.Time // the same moment by both clocks, or the store's is earlier
 	sentTime             time.Time // by the local clock, and not later than storeTime

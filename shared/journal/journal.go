@@ -126,15 +126,6 @@ func (l *Env) Init() *Env {
 	return l
 }
 
-// ToolOf returns the tool if the run's agent may call it, or nil; what its user calls themselves is not the agent's
-// concern. While the agent is not here, what it asked for where it was is taken for its own.
-func (l *Env) ToolOf(r run.Run, name string, userInitiated bool) *tool.Tool {
-	if its := l.Agents.Get(r.Agent); its != nil && !userInitiated && !its.Has(name) {
-		return nil
-	}
-	return l.Tools[name]
-}
-
 // Serves reports whether this process moves the runs of the agent with the name, if it knows it. Those of an agent that
 // is not known anywhere are the default function's, which ends them at their deadline.
 func (l *Env) Serves(name string) bool {

@@ -98,7 +98,7 @@ func setRegion(tx *journal.Tx, sent run.Region) error {
 
 func newInput(tx *journal.Tx, req StartRequest) *run.Input {
 	input := &run.Input{Agent: tx.Run.Agent, Prompt: req.Prompt, SystemNote: req.SystemNote,
-		SingleCall: req.Call != nil}
+		SingleCall: req.Call != nil, Instructions: req.Instructions, Tools: req.Tools, Answer: req.Answer}
 	history := tx.Ex.Agents.Get(tx.Run.Agent).History
 	if history == agents.HistoryVerbatim && req.History == nil {
 		tellVerbatim(tx, input)

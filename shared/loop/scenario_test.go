@@ -118,6 +118,7 @@ type scenario struct {
 	uid    string
 	agent  string // whom ask asks
 	thread string
+	form   string // JSON Schema of the answers that are asked for; empty: words
 	run    string // the newest run
 	runs   []string
 	seen   map[string]int // events printed, by run
@@ -215,7 +216,7 @@ func (s *scenario) do(line string) {
 		s.loop.Function = rest
 		return
 	case "ask":
-		v, err = s.loop.Start(ctx, loop.StartRequest{UID: s.uid, Agent: s.agent, Prompt: rest, ThreadID: s.thread}, nil)
+		v, err = s.loop.Start(ctx, s.request(rest), nil)
 		if err == nil {
 			s.run, s.thread, s.runs = v.RunID, v.ThreadID, append(s.runs, v.RunID)
 		}
@@ -250,6 +251,20 @@ func (s *scenario) do(line string) {
 		for i, c := range waiting.Calls {
 			s.say("#%d %s %s, for another %s", i+1, c.Tool, c.Args, c.ExpiresAt.Sub(s.clock()).Round(time.Minute))
 		}
+		return
+	case "form": // of the answers that are asked for
+		s.form = rest
+		return
+	case "answered": // in that form
+		_, events, err := s.loop.Get(ctx, s.uid, s.run)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		state, err := run.Fold(events)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.say("%s", state.Answer())
 		return
 	case "anew": // in another thread
 		s.thread = ""
@@ -335,6 +350,14 @@ func (s *scenario) do(line string) {
 	} else if v != nil {
 		s.say("= %s: %s", v.Status, strings.ReplaceAll(v.Summary, "\n", " / "))
 	}
+}
+
+func (s *scenario) request(prompt string) loop.StartRequest {
+	req := loop.StartRequest{UID: s.uid, Agent: s.agent, Prompt: prompt, ThreadID: s.thread}
+	if s.form != "" {
+		req.Answer = json.RawMessage(s.form)
+	}
+	return req
 }
 
 // told prints the words and the responses of the model's newest request.

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/conversation"
@@ -9,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // StartRequest is a user's request to the agent.
@@ -27,13 +29,35 @@ type StartRequest struct {
 	History    *conversation.ClientHistory // the conversation, where the client keeps it and not the store
 	Until      time.Time                   // after which another process goes on with it; zero: the function's time
 	Call       *Call                       // what is to be done without calling the model (StartCall)
+
+	// The run keeps these, whoever goes on with it (run.Input).
+	Instructions string          // in place of the agent's; at most 256 KiB
+	Tools        []string        // that its model is offered, of those that the agent has; nil: all of them
+	Answer       json.RawMessage // JSON Schema of an object: the form of the answer (tool.Answer); nil: words
+}
+
+// maxInstructions is how long the instructions of a request may be, in bytes: they lie in the run's document.
+const maxInstructions = 256 << 10
+
+// check checks what a request brings for its run.
+func (r StartRequest) check() error {
+	if len(r.Instructions) > maxInstructions {
+		return fault.Invalid("instructions", "they have %d bytes, and %d are the most", len(r.Instructions),
+			maxInstructions)
+	}
+	if r.Answer == nil {
+		return nil
+	}
+	_, err := tool.Answer(r.Answer)
+	return err
 }
 
 // Start stores a run and moves it as far as it goes alone. For a key that was used before it returns the run that the
 // key started, and starts nothing. Errors before the run is stored: AuthError not_found for a thread that is not the
 // user's and for an agent that is not here, PolicyError too_many for the caps, idempotency_key_reused for a key with
 // another body or of a run that was deleted, run_open with a [run.OpenError] as its cause for a thread that is kept for
-// an open run. After that, errors are recorded in the run.
+// an open run, ValidationError for instructions that are too long and an answer's schema that is unusable. After that,
+// errors are recorded in the run.
 func (l *Loop) Start(ctx context.Context, req StartRequest, emit journal.Sink) (*run.View, error) {
 	id := run.NewID(l.Random)
 	if req.Key != "" {
@@ -51,6 +75,9 @@ func start(ctx context.Context, ex *journal.Execution, req StartRequest) (err er
 	defer func() { journal.EndTrace(ex, err) }()
 	if ex.Agents.Get(req.Agent) == nil {
 		return fault.NotFound()
+	}
+	if err := req.check(); err != nil {
+		return err
 	}
 	threadID := req.ThreadID
 	if threadID == "" {

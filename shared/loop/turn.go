@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/approval"
@@ -84,7 +85,7 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 // toolsOf returns the tools that are called, as far as the run's agent may call them.
 func toolsOf(ex *journal.Execution, calls []model.Call) (called []*tool.Tool) {
 	for _, c := range calls {
-		called = append(called, ex.ToolOf(ex.Run, c.Name, false))
+		called = append(called, journal.ToolOf(ex, c.Name, false))
 	}
 	return called
 }
@@ -125,19 +126,42 @@ func request(ctx context.Context, ex *journal.Execution) (model.Request, error) 
 	if err != nil {
 		return model.Request{}, err
 	}
-	turn, most := len(ex.State.Turns)+1, its.Limits.ModelCalls
-	req := model.Request{System: system, Contents: contents.JSON(), Tools: its.Specs(ex.Tools),
-		NoTools: turn >= most && most > 1, Settings: its.Model}
-	if turn > 1 {
-		req.Settings.Forced = ""
-	}
+	req := model.Request{System: system, Contents: contents.JSON(), Tools: journal.Offered(ex)}
+	req.Settings, req.NoTools = settings(ex.State, its, req.Tools)
 	return req, nil
 }
 
-// instructions returns those of the agent, and how to read the records in the history, if there are any. The time is
-// the run's, so that every turn gets the same text.
-func instructions(ctx context.Context, ex *journal.Execution, its *agents.Agent, recorded bool) (string, error) {
-	s, err := its.Instructions(ctx, agents.State{CreatedAt: ex.Run.CreatedAt, Region: ex.Run.Region})
+// settings returns how the model is asked for the next turn, with these tools: at last it must not call a tool, or
+// where its answer has a form must call the one that takes it.
+func settings(s *run.State, its *agents.Agent, offered []tool.Spec) (set model.Settings, noTools bool) {
+	set = its.Model
+	turn, most := len(s.Turns)+1, its.Limits.ModelCalls
+	missing := func(name string) bool {
+		return !slices.ContainsFunc(offered, func(t tool.Spec) bool { return t.Name == name })
+	}
+	if set.Forced != "" && (turn > 1 || missing(set.Forced)) {
+		set.Forced = ""
+	}
+	if s.Input.Answer == nil {
+		set.Allowed = slices.DeleteFunc(slices.Clone(set.Allowed), missing)
+		return set, turn >= most && most > 1
+	}
+	if len(set.Allowed) > 0 {
+		set.Allowed = slices.DeleteFunc(append(slices.Clone(set.Allowed), tool.FinalAnswer), missing)
+	}
+	if turn >= most || s.InWords() > 1 {
+		set.Forced = tool.FinalAnswer
+	}
+	return set, false
+}
+
+// instructions returns those that the run began with or else the agent's, and how to read the records in the history,
+// if there are any. The time is the run's, so that every turn gets the same text.
+func instructions(ctx context.Context, ex *journal.Execution, its *agents.Agent, recorded bool) (s string,
+	err error) {
+	if s = ex.State.Input.Instructions; s == "" {
+		s, err = its.Instructions(ctx, agents.State{CreatedAt: ex.Run.CreatedAt, Region: ex.Run.Region})
+	}
 	if recorded {
 		s += conversation.RecordInstructions(ex.State.Input.Mark)
 	}
@@ -185,14 +209,14 @@ func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Re
 	switch {
 	case r.Correction != "":
 		return nil // the model gets the correction, within the bound on its calls
-	case len(r.Calls) == 0:
+	case len(r.Calls) == 0 && tx.State.Input.Answer == nil:
 		return endWithAnswer(tx, r.Text)
 	case len(r.Calls) > model.MaxCalls:
 		return endRun(tx, run.FailedEnd(fault.New(fault.Model, "too_many_calls",
 			"The model asked for %d actions at once, which is more than %d.", len(r.Calls), model.MaxCalls)))
 	}
 	for i, c := range r.Calls {
-		at, err := places.Of(ctx, tx, tx.Ex.ToolOf(tx.Run, c.Name, false))
+		at, err := places.Of(ctx, tx, journal.ToolIn(tx, c.Name, false))
 		if err != nil {
 			return err
 		}
@@ -201,20 +225,30 @@ func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Re
 			return err
 		}
 	}
-	return skipNotRun(tx)
+	if err := skipNotRun(tx); err != nil || tx.State.Input.Answer == nil {
+		return err
+	}
+	if st, _ := tx.Next(); st != run.StepEnd {
+		return nil
+	}
+	return endRun(tx, tx.Ending()) // the answer needs no step of its own, and so no commit
 }
 
-// propose adds a call, and leaves it to the client if it is allowed, its tool is carried out there and its turn has
-// come.
+// propose adds a call. One that is allowed and whose turn has come is left to the client if its tool is carried out
+// there, and is done already if it is the run's answer.
 func propose(tx *journal.Tx, call run.ProposedCall, args json.RawMessage, at approval.Placement) error {
 	if err := approval.Validate(tx, call, args, at); err != nil {
 		return err
 	}
 	a := tx.State.Action(run.ActionID(tx.Run.ID, call.Turn, call.Index, 0))
-	terms := journal.TermsOf(tx)
-	if t := tx.Ex.Tools[a.Tool]; a.Runnable() && t.Waits() && terms.InTurn(tx.State, a.Index) &&
-		terms.CanAfford(tx.State, a) {
+	t, terms := journal.ToolIn(tx, a.Tool, a.UserInitiated), journal.TermsOf(tx)
+	switch {
+	case !a.Runnable() || !terms.InTurn(tx.State, a.Index) || !terms.CanAfford(tx.State, a):
+		return nil
+	case t.Waits():
 		return effect.LeaveToClient(tx, a.ID, t)
+	case tx.State.Input.Takes(a):
+		return effect.TakeAnswer(tx, a)
 	}
 	return nil
 }

@@ -115,6 +115,10 @@ func rejectedEnd(tools tool.Set, s *State, fails bool) *End {
 // outOfCallsEnd returns the end of a run that has called the model as often as it may, in the server's words and from
 // the recorded events.
 func outOfCallsEnd(s *State) *End {
+	if s.Input.Answer != nil {
+		return FailedEnd(fault.New(fault.Model, CodeNoAnswer,
+			"The assistant gave no answer of the form that was asked for."))
+	}
 	for _, a := range s.Current() {
 		if a.Status != ActionCompleted {
 			return FailedEnd(fault.New(fault.Model, "too_many_calls",
@@ -129,6 +133,7 @@ func outOfCallsEnd(s *State) *End {
 
 // The codes of what was cancelled or ended before it was done.
 const (
+	CodeNoAnswer  fault.Code = "no_answer" // of the form that was asked for (Input.Answer)
 	CodeCancelled fault.Code = "cancelled"
 	codeDeadline  fault.Code = "deadline"
 )

@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
@@ -92,7 +93,15 @@ type Input struct {
 	Contents   []json.RawMessage `json:"earlier,omitempty"` // Gemini contents, verbatim
 	SingleCall bool              `json:"direct,omitempty"`  // the run is one call, and the model is not asked
 	Told       *Told             `json:"told,omitempty"`    // with History verbatim: of the thread's contents
+
+	// What is set of these holds for the whole run, whichever release or process goes on with it.
+	Instructions string          `json:"instructions,omitempty"` // in place of the agent's
+	Tools        []string        `json:"tools,omitzero"`         // names; nil: those that the agent has at the time
+	Answer       json.RawMessage `json:"answer,omitempty"`       // JSON Schema of the answer; nil: it is words
 }
+
+// Has reports whether the run began with the tool.
+func (in Input) Has(name string) bool { return in.Tools == nil || slices.Contains(in.Tools, name) }
 
 // A Turn is one answer of the model. It is stored before any of its calls is handled, and never requested again.
 type Turn struct {

@@ -38,8 +38,12 @@ func finalEnd(tools tool.Set, s *State) *End {
 }
 
 // finalWords returns the words of the final call's result: the result itself if it is a string, or else its field
-// "text". A stranger's words, and those of a result that the user has vouched for without seeing it, do not count.
+// "text". A stranger's words, and those of a result that the user has vouched for without seeing it, do not count. An
+// answer that has a form is JSON.
 func finalWords(s *State) string {
+	if answer := s.Answer(); answer != nil {
+		return clip.Text(string(answer), MaxMessageText/2)
+	}
 	a := finalCall(s)
 	if a == nil || a.Untrusted || a.Decision == ConfirmDone {
 		return ""

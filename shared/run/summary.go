@@ -118,7 +118,7 @@ var notDoneReasons = map[fault.Code]string{
 // something was done; the verified summary follows the recorded events (hostile case MO-019).
 func VerifiedSummary(tools tool.Set, s *State, answer string) string {
 	missed := slices.ContainsFunc(s.Actions, func(a *Action) bool {
-		mattered := a.SideEffect || tools[a.Tool] == nil
+		mattered := a.SideEffect || tools[a.Tool] == nil && !s.Input.Takes(a)
 		return mattered && (a.Status == ActionFailed || a.Status == ActionRejected)
 	})
 	if !missed && !spoofsSummary(answer) {

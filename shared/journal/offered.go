@@ -1,0 +1,54 @@
+package journal
+
+import (
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Offered returns what the run's model is offered, in a fixed order: of the tools that the run began with those that
+// its agent has here, and the tool for its answer, if that has a form.
+func Offered(ex *Execution) []tool.Spec {
+	in := ex.State.Input
+	specs := slices.DeleteFunc(ex.Agents.Get(ex.Run.Agent).Specs(ex.Tools), func(s tool.Spec) bool {
+		return !in.Has(s.Name) || in.Answer != nil && s.Name == tool.FinalAnswer
+	})
+	if t := answerTool(ex, in); t != nil {
+		specs = append(specs, t.Spec)
+	}
+	return specs
+}
+
+// ToolOf returns the tool if it may be called in the run, or nil: by the model if it is its agent's, and the run began
+// with it. What its user calls themselves is not the agent's concern. While the agent is not here, what it asked for
+// where it was is taken for its own.
+func ToolOf(ex *Execution, name string, userInitiated bool) *tool.Tool {
+	return toolOf(ex, ex.Run, ex.State.Input, name, userInitiated)
+}
+
+// ToolIn is [ToolOf] for the run as it will be.
+func ToolIn(tx *Tx, name string, userInitiated bool) *tool.Tool {
+	return toolOf(tx.Ex, tx.Run, tx.State.Input, name, userInitiated)
+}
+
+func toolOf(ex *Execution, r run.Run, in run.Input, name string, userInitiated bool) *tool.Tool {
+	its := ex.Agents.Get(r.Agent)
+	switch {
+	case userInitiated:
+		return ex.Tools[name]
+	case in.Answer != nil && name == tool.FinalAnswer:
+		return answerTool(ex, in)
+	case !in.Has(name), its != nil && !its.Has(name):
+		return nil
+	}
+	return ex.Tools[name]
+}
+
+// answerTool returns the tool for the run's answer, or nil where the answer is words.
+func answerTool(ex *Execution, in run.Input) *tool.Tool {
+	if in.Answer != nil && ex.answer == nil {
+		ex.answer, _ = tool.Answer(in.Answer) // it was checked when the run began
+	}
+	return ex.answer
+}
