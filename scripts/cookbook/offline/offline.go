@@ -1,6 +1,6 @@
-// Package offline lets a program of the cookbook run without a key: importing it starts a scripted Gemini in the process
-// and has the environment name it, unless the environment configures a real one. The script knows the cookbook's own
-// prompts; whatever else it is asked, it says so.
+// Package offline lets a program of the cookbook run without a key: importing it starts a scripted Gemini in the
+// process and has the environment name it, unless the environment configures a real one. The script knows the
+// cookbook's own prompts; whatever else it is asked, it says so.
 package offline
 
 import (

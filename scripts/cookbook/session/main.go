@@ -24,7 +24,8 @@ var pump = countersign.DefineTool(
 	})
 
 func main() {
-	resume, prompt := flag.String("resume", "", "a session to go on with"), flag.String("prompt", "", "what to say in it")
+	resume := flag.String("resume", "", "a session to go on with")
+	prompt := flag.String("prompt", "", "what to say in it")
 	flag.Parse()
 	ctx := context.Background()
 	st := must(embedded.Open(".data", time.Now))
