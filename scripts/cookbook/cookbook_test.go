@@ -120,11 +120,12 @@ func killedAt(t *testing.T, cmd *exec.Cmd, line string) (id, seen string) {
 
 // TestApprove leaves a question, and answers it in each way in a process of its own.
 func TestApprove(t *testing.T) {
-	const question = "Mail to ana@example.com\n{\"Text\":\"The demo is at ten.\",\"To\":\"ana@example.com\"}\n[y/n] "
+	const question = "Mail to ana@example.com\n" + `{"Text":"The demo is at ten.","To":"ana@example.com"}` + "\n[y/n] "
 	start := program(t, "approve")
 	rejected := "The user rejected this; it was not done. The user says: not today"
 	for answer, want := range map[string]string{"y": "completed The answer about the mail was: sent.\n",
-		"n": "completed The answer about the mail was: " + rejected + ".\n\nOn record: nothing was sent or changed.\n"} {
+		"n": "completed The answer about the mail was: " + rejected +
+			".\n\nOn record: nothing was sent or changed.\n"} {
 		in := t.TempDir()
 		for _, c := range []struct{ typed, want string }{{"later", "waiting \n"}, {answer, want}} {
 			cmd := start(in)

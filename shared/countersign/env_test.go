@@ -2,6 +2,8 @@ package countersign_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/countersign"
@@ -28,6 +30,20 @@ func call(name string, args map[string]any) script.Turn {
 }
 
 func say(text string) script.Turn { return script.Turn{Text: text} }
+
+// modelOf is what a provider opens.
+type modelOf = model.Model
+
+// newServer serves a handler on loopback for the time of a test, and returns its address.
+func newServer(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(func() {
+		s.Close()
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	})
+	return s.URL
+}
 
 func newAgent(t *testing.T, o countersign.Options) *countersign.Agent {
 	t.Helper()

@@ -1,0 +1,177 @@
+package countersign_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/countersign"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+)
+
+// define makes a tool that does nothing.
+func define[In, Out any](name, description string) *countersign.Tool {
+	return countersign.DefineTool(countersign.ToolConfig{Name: name, Description: description},
+		func(context.Context, *countersign.SessionContext, In) (out Out, err error) { return out, nil })
+}
+
+// loop is a type whose schema has no end.
+type loop struct{ Next *loop }
+
+// TestWrongOptions reports each option that is wrong, by its name.
+func TestWrongOptions(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "broken")
+	if err := os.MkdirAll(broken, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(broken, "SKILL.md"), []byte("no front matter"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tools := func(all ...*countersign.Tool) countersign.Options { return countersign.Options{Tools: all} }
+	static := func(context.Context, *countersign.SessionContext) (string, error) { return "", nil }
+	for name, c := range map[string]struct {
+		o     countersign.Options
+		field string
+		says  string
+	}{
+		"two tools of a name": {tools(define[place, any]("a", "A."), define[place, any]("a", "A.")), "Tools[1]", `"a"`},
+		"a bad name":          {tools(define[place, any]("1a", "A.")), "Tools[0]", "a name of"},
+		"no description":      {tools(define[place, any]("a", "")), "Tools[0]", "a description"},
+		"In is no struct":     {tools(define[string, any]("a", "A.")), "Tools[0]", "have to be a struct"},
+		"In is any":           {tools(define[any, any]("a", "A.")), "Tools[0]", "have to be a struct"},
+		"In has no schema":    {tools(define[struct{ F func() }, any]("a", "A.")), "Tools[0]", "no schema"},
+		"In has no end":       {tools(define[loop, any]("a", "A.")), "Tools[0]", "no schema"},
+		"Out has no JSON":     {tools(define[place, func()]("a", "A.")), "Tools[0]", "no form in JSON"},
+		"a nil tool":          {tools(nil), "Tools[0]", "nil"},
+		"a nil action": {tools(countersign.DefineTool[place, any](countersign.ToolConfig{Name: "a", Description: "A."},
+			nil)), "Tools[0]", "action is nil"},
+		"a nil preview": {tools(countersign.DefineEffect(countersign.EffectConfig[place, any]{Name: "a",
+			Description: "A."}, nil, func(context.Context, *countersign.SessionContext, place) (any, error) {
+			return nil, nil
+		})), "Tools[0]", "preview is nil"},
+		"a timeout": {tools(countersign.DefineTool(countersign.ToolConfig{Name: "a", Description: "A.",
+			Timeout: time.Hour}, func(context.Context, *countersign.SessionContext, place) (any, error) {
+			return nil, nil
+		})), "Tools[0]", "timeout"},
+		"a schema that is refined wrongly": {tools(countersign.DefineTool(countersign.ToolConfig{Name: "a",
+			Description: "A.", Refine: func(s *jsonschema.Schema) { s.Properties["city"].Pattern = "(" }},
+			func(context.Context, *countersign.SessionContext, place) (any, error) { return nil, nil })),
+			"Tools[0]", "("},
+		"both kinds of instructions": {countersign.Options{Instructions: "a", InstructionsFunc: static}, "Instructions",
+			"too many"},
+		"a name":   {countersign.Options{Name: "My agent"}, "Name", "small letters"},
+		"no modes": {countersign.Options{Effects: "some"}, "Effects", "AutoApprove"},
+		"never to": {countersign.Options{Policy: countersign.Policy{NeverTo: []string{"a b"}}},
+			"Policy.NeverTo", "entry 1"},
+		"only to": {countersign.Options{Policy: countersign.Policy{OnlyTo: []string{"x.com", "@"}}},
+			"Policy.OnlyTo", "entry 2"},
+		"calls":         {countersign.Options{MaxModelCalls: 51}, "MaxModelCalls", "1 to 50"},
+		"a call's time": {countersign.Options{ToolTimeout: time.Hour}, "ToolTimeout", "1s to 10m0s"},
+		"a TTL":         {countersign.Options{ApprovalTTL: -1}, "ApprovalTTL", "1s to"},
+		"a deadline":    {countersign.Options{Deadline: 91 * 24 * time.Hour}, "Deadline", "to 2160h0m0s"},
+		"a skill": {countersign.Options{Skills: []countersign.Skills{countersign.SkillDir(broken)}},
+			"Skills", "SKILL.md"},
+		"no key": {countersign.Options{Provider: countersign.Gemini(countersign.GeminiConfig{})}, "Provider",
+			"GEMINI_API_KEY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.o.Provider == nil {
+				c.o.Provider = newScript()
+			}
+			_, err := countersign.New(c.o)
+			var e *countersign.Error
+			if !errors.As(err, &e) || e.Class != countersign.ClassValidation || e.Field != c.field ||
+				!strings.Contains(e.Message, c.says) {
+				t.Errorf("%v", err)
+			}
+			if n := len(err.(interface{ Unwrap() []error }).Unwrap()); n != 1 {
+				t.Errorf("%d errors: %v", n, err)
+			}
+		})
+	}
+}
+
+// TestAllThatIsWrong reports everything at once.
+func TestAllThatIsWrong(t *testing.T) {
+	_, err := countersign.New(countersign.Options{Provider: newScript(), Name: "X", MaxModelCalls: -1, Effects: "x",
+		Tools: []*countersign.Tool{define[string, any]("a", "A."), define[place, any]("", "B.")}})
+	all := err.(interface{ Unwrap() []error }).Unwrap()
+	var fields []string
+	for _, err := range all {
+		fields = append(fields, err.(*countersign.Error).Field)
+	}
+	if got := strings.Join(fields, " "); got != "Name Effects MaxModelCalls Tools[0] Tools[1]" {
+		t.Errorf("%s: %v", got, err)
+	}
+}
+
+// TestNoKey names the three ways to give a key, and asks the service that the environment names where it has one.
+func TestNoKey(t *testing.T) {
+	for _, name := range []string{"GEMINI_API_KEY", "GEMINI_CONFIG", "VERTEX_AI_PROJECT_ID", "GOOGLE_GEMINI_BASE_URL",
+		"VERTEX_AI_LOCATION", "GEMINI_MODEL"} {
+		t.Setenv(name, "")
+	}
+	_, err := countersign.New(countersign.Options{})
+	var e *countersign.Error
+	if !errors.As(err, &e) {
+		t.Fatal(err)
+	}
+	for _, way := range []string{"GEMINI_API_KEY", "apiKey in config/.gemini.yaml", "VERTEX_AI_PROJECT_ID"} {
+		if !strings.Contains(e.Message, way) {
+			t.Errorf("%s is not in %q", way, e.Message)
+		}
+	}
+}
+
+// TestTheEnvironmentIsAsked asks the service that the environment names, with its model or the agent's own. Nothing is
+// asked before the first run; what could not be reached then is asked by the next.
+func TestTheEnvironmentIsAsked(t *testing.T) {
+	fake := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Text: "I am " + r.Model}
+	})
+	server := newServer(t, fake)
+	t.Setenv("GEMINI_API_KEY", "k-0000000000000000000000000000000000000")
+	t.Setenv("GOOGLE_GEMINI_BASE_URL", server)
+	t.Setenv("GEMINI_MODEL", "gemini-of-the-environment")
+	for model, want := range map[string]string{"": "gemini-of-the-environment", "gemini-own": "gemini-own"} {
+		a := newAgent(t, countersign.Options{Model: model})
+		if n := len(fake.Requests()); n > 1 {
+			t.Errorf("New has asked: %d", n)
+		}
+		res, err := a.NewSession().Send(t.Context(), "Who are you?")
+		if err != nil || res.Text != "I am "+want || res.Usage.Total == 0 {
+			t.Errorf("%v %+v", err, res)
+		}
+	}
+}
+
+// TestOpenedOnce opens the model at the first Send, once, and tries again after a failure.
+func TestOpenedOnce(t *testing.T) {
+	p, opened := newScript(say("One."), say("Two.")), 0
+	open := p.Open
+	p.Open = func(ctx context.Context, name string) (m modelOf, err error) {
+		if opened++; opened == 1 {
+			return nil, fmt.Errorf("no credentials yet")
+		}
+		return open(ctx, name)
+	}
+	a := newAgent(t, countersign.Options{Provider: p})
+	if _, err := a.NewSession().Send(t.Context(), "hi"); err == nil {
+		t.Error("no error")
+	}
+	for range 2 {
+		if _, err := a.NewSession().Send(t.Context(), "hi"); err != nil {
+			t.Error(err)
+		}
+	}
+	if opened != 2 {
+		t.Errorf("opened %d times", opened)
+	}
+}
