@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/countersign-run/countersign/shared/address"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
@@ -56,11 +58,21 @@ type Options struct {
 	Approve func(ctx context.Context, a Approval) (Decision, error)
 	Effects Effects // what becomes of effects that would wait
 	Policy  Policy  // whom effects reach; it comes before Approve and Effects, always
+	Budget  Budget  // what one run may use
 
-	MaxModelCalls int           // in one run; on the last one tools are switched off. 1 to 50; 0: 50
-	ToolTimeout   time.Duration // of one call of a tool; 1 s to 10 min; 0: 2 min
-	ApprovalTTL   time.Duration // how long a call waits for its decision; at most 30 days; 0: 7 days
-	Deadline      time.Duration // of a run, with all its waiting; at most 90 days; 0: 7 days
+	MaxModelCalls int // in one run; on the last one tools are switched off. 1 to 50; 0: 50
+	// MaxOutputTokens bounds one answer of the model, thoughts included; at most 1048576. 0: the service's own bound.
+	MaxOutputTokens int
+
+	ToolTimeout time.Duration // of one call of a tool; 1 s to 10 min; 0: 2 min
+	ApprovalTTL time.Duration // how long a call waits for its decision; at most 30 days; 0: 7 days
+	Deadline    time.Duration // of a run, with all its waiting; at most 90 days; 0: 7 days
+
+	// TracerProvider makes OpenTelemetry's spans: invoke_agent for each call that moves a run, and within that chat for
+	// each request to the model and execute_tool for each call of a tool, with the attributes of the semantic
+	// conventions for generative AI. The conversation id is the session's; no span has content. A run that another call
+	// or process goes on with links to its first span. Nil: none are made.
+	TracerProvider trace.TracerProvider
 }
 
 // Effects says what becomes of the effects of an agent.
@@ -133,7 +145,8 @@ func New(o Options) (*Agent, error) {
 		c.name += "agent"
 	}
 	var wrong []error
-	for _, set := range []func() error{c.setSelf, c.setDir, c.setTools, c.setSkills, c.setModel, c.setLoop} {
+	for _, set := range []func() error{
+		c.setSelf, c.setBudget, c.setDir, c.setTools, c.setSkills, c.setModel, c.setLoop} {
 		wrong = append(wrong, set())
 	}
 	if err := errors.Join(wrong...); err != nil {
@@ -262,7 +275,8 @@ func (c *core) setLoop() error {
 		st = memory.New(time.Now)
 	}
 	c.loop = loop.New(journal.Env{Store: st, Queue: silent{}, Model: c.model, Tools: c.tools, Rules: rules,
-		Agents: agents.Set{c.name: c.its}, LeasePeriod: leasePeriod, LeaseMargin: leaseMargin, Log: c.log})
+		Agents: agents.Set{c.name: c.its}, LeasePeriod: leasePeriod, LeaseMargin: leaseMargin, Log: c.log,
+		Tracer: c.tracer()})
 	return err
 }
 

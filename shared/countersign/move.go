@@ -172,13 +172,14 @@ func (m *move) settle(ctx context.Context, v *run.View, told func(Approval) bool
 // result returns what came of the run, and the error that it ended with.
 func (m *move) result(r rest) (*Result, error) {
 	v := r.view
-	res := &Result{SessionID: m.s.id, RunID: v.RunID, Status: Waiting, Approvals: r.open, Usage: usageOf(v)}
+	res := &Result{SessionID: m.s.id, RunID: v.RunID, Status: Waiting, Approvals: r.open, Usage: usageOf(v),
+		Cost: v.Cost}
 	switch v.Status {
 	case run.Completed:
 		res.Status, res.Text = Completed, v.Summary
 	case run.Failed:
 		res.Status = Failed
-		return res, &Error{Class: Class(v.ErrorCode), Code: string(v.ErrorReason), Message: v.Message}
+		return res, budgetError(v, &Error{Class: Class(v.ErrorCode), Code: string(v.ErrorReason), Message: v.Message})
 	}
 	return res, nil
 }

@@ -76,14 +76,15 @@ type lazyModel struct {
 	open model.Model
 }
 
-// Name implements [model.Model].
+// Name implements [model.Model]. The name of the provider's own model is known once it is open.
 func (m *lazyModel) Name() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.open != nil {
-		return m.open.Name()
+	if m.name != "" {
+		return m.name
 	}
-	return m.name
+	if open, err := m.opened(context.Background()); err == nil {
+		return open.Name()
+	}
+	return ""
 }
 
 // Generate implements [model.Model].

@@ -56,11 +56,14 @@ func overBudget(ctx context.Context, ex *journal.Execution) (over bool, err erro
 // overRunBudget ends a run whose budget does not reach for the request. What was done before stays done, and the
 // summary says so.
 func overRunBudget(ctx context.Context, ex *journal.Execution, req model.Request) (over bool, err error) {
-	b, name := ex.Limits().Budget, modelName(ex, req)
+	b, name := ex.Limits().Budget, ""
+	if b.Money > 0 {
+		name = modelName(ex, req)
+	}
 	o := b.CheckRequest(ex.State, name, promptTokens(ex.State, req), int(req.Settings.MaxOutputTokens))
 	var end *run.End
 	switch {
-	case !b.Priced(name):
+	case name != "" && !b.Priced(name): // a model without a name cannot be asked, and says why
 		end = run.FailedEnd(fault.New(fault.Model, run.CodeRunBudget, "The run's budget has no price for the model %s.",
 			name))
 	case o != nil:

@@ -194,7 +194,9 @@ func newTurn(ex *journal.Execution, req model.Request, r *model.Reply) *run.Turn
 	if r.Correction != "" {
 		turn.Calls = 0
 	}
-	turn.Cost = ex.Limits().Budget.Cost(modelName(ex, req), r.Usage, turn.Estimated)
+	if b := ex.Limits().Budget; len(b.Prices) > 0 {
+		turn.Cost = b.Cost(modelName(ex, req), r.Usage, turn.Estimated)
+	}
 	if ex.State.Input.Told != nil {
 		turn.By = conversation.Signs(ex)
 	}

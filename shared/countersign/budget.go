@@ -1,0 +1,89 @@
+package countersign
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// Budget bounds what one run may use, from its Send to its end, in however many processes; what is 0 is not bounded.
+// Before each request to the model, what it may need at most is held against what is left: the tokens that the service
+// has counted of the request before, an estimate of what has come since, and Options.MaxOutputTokens. A budget is so
+// exceeded by one answer at most, and by that only where MaxOutputTokens is not set.
+//
+// What was used is counted from what is stored. An answer of the model that a process took with it when it was killed
+// is stored nowhere, and does not count.
+type Budget struct {
+	Tokens  int              // of all requests to the model and its answers, thoughts included
+	Effects int              // that are begun; one that is tried again counts once
+	Money   int64            // for the model, in millionths of the currency that Prices are in
+	Prices  map[string]Price // by the name that a model is asked by; "": of every other
+}
+
+// Price is what a model costs: millionths of a currency for a million tokens. 0.30 dollars a million are 300_000.
+type Price struct {
+	Input    int64 // of a request
+	Cached   int64 // of the part of a request that the service had cached
+	Output   int64 // of an answer
+	Thoughts int64
+}
+
+// BudgetError ends a run that has come to a limit of Options.Budget. The result beside it says what the run has used,
+// and what was done stays done. It is also an [*Error] of the code run_budget.
+type BudgetError struct {
+	Limit string // tokens, effects or money
+	Used  int64  // so far; what comes next does not fit in beside it
+	Max   int64
+
+	err *Error
+}
+
+// Error says which limit it is, and how much of it was used.
+func (e *BudgetError) Error() string { return e.err.Error() }
+
+// Unwrap returns the [*Error].
+func (e *BudgetError) Unwrap() error { return e.err }
+
+// budgetError returns the error of a run that ended so, as a [*BudgetError] if it is one.
+func budgetError(v *run.View, err *Error) error {
+	if o := v.Overrun; o != nil {
+		return &BudgetError{Limit: o.Limit, Used: o.Used, Max: o.Max, err: err}
+	}
+	return err
+}
+
+// setBudget checks the budget and gives it to the agent.
+func (c *core) setBudget() error {
+	b := c.options.Budget
+	var wrong []error
+	needs := func(ok bool, field, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fault.Invalid(field, format, args...))
+		}
+	}
+	needs(b.Tokens >= 0, "Budget.Tokens", "it is %d, and has to be 1 or more, or 0 for no bound", b.Tokens)
+	needs(b.Effects >= 0, "Budget.Effects", "it is %d, and has to be 1 or more, or 0 for no bound", b.Effects)
+	needs(b.Money >= 0, "Budget.Money", "it is %d, and has to be 1 or more, or 0 for no bound", b.Money)
+	limit := run.Budget{Tokens: b.Tokens, Effects: b.Effects, Money: b.Money, Prices: map[string]run.Price{}}
+	for _, name := range slices.Sorted(maps.Keys(b.Prices)) {
+		p := b.Prices[name]
+		needs(min(p.Input, p.Cached, p.Output, p.Thoughts) >= 0 &&
+			max(p.Input, p.Cached, p.Output, p.Thoughts) <= run.MaxPrice, "Budget.Prices",
+			"a price of %q is less than 0, or more than %d", name, int64(run.MaxPrice))
+		limit.Prices[name] = run.Price(p)
+	}
+	model := c.options.Model // the provider's own is not known yet
+	needs(model == "" && len(b.Prices) > 0 || limit.Priced(model), "Budget.Prices",
+		"there is no price for the model, and Money cannot be bounded without one")
+	n := c.options.MaxOutputTokens
+	needs(n >= 0 && n <= maxOutputTokens, "MaxOutputTokens",
+		"it is %d, and has to be 1 to %d, or 0 for the service's own",
+		n, maxOutputTokens)
+	c.its.Limits.Budget, c.its.Model.MaxOutputTokens = limit, int32(min(max(n, 0), maxOutputTokens))
+	return errors.Join(wrong...)
+}
+
+const maxOutputTokens = 1 << 20
