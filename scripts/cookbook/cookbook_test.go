@@ -140,6 +140,18 @@ func TestApprove(t *testing.T) {
 	}
 }
 
+// TestSkills has the model follow a skill, which keeps it from another tool.
+func TestSkills(t *testing.T) {
+	want := "called activate_skill <nil>\nfollows the skill release-notes\ncalled read_skill_file <nil>\n" +
+		"called tag PolicyError denied: This tool may not be called now: the skill release-notes lets only these be " +
+		"called: list_changes, activate_skill, read_skill_file.\ncalled list_changes <nil>\nYou can export as CSV. " +
+		"Invitations show the right time. (All changes: " +
+		`["export as CSV","rename a helper","fix time zones in invitations"])` + "\n"
+	if got := output(t, program(t, "skills")(t.TempDir())); got != want {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestProgramsAreShort holds the programs to what can be read at a glance, and to saying that a script answers them.
 func TestProgramsAreShort(t *testing.T) {
 	files, err := filepath.Glob("*/main.go")

@@ -34,6 +34,13 @@ var stories = map[string][]turn{
 		calls("send_mail", map[string]any{"To": "ana@example.com", "Text": "The demo is at ten."}),
 		says("The answer about the mail was: %s."),
 	},
+	"What is new in version 1.2?": {
+		calls("activate_skill", map[string]any{"name": "release-notes"}),
+		calls("read_skill_file", map[string]any{"skill": "release-notes", "path": "references/style.md"}),
+		calls("tag", map[string]any{"version": "1.2"}),
+		calls("list_changes", map[string]any{"version": "1.2"}),
+		says("You can export as CSV. Invitations show the right time. (All changes: %s)"),
+	},
 }
 
 func calls(name string, args any) turn {
