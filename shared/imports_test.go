@@ -60,6 +60,8 @@ var may = map[string]string{
 	"shared/loop": "shared/agents shared/approval shared/audit shared/clip shared/conversation shared/document " +
 		"shared/effect shared/fault shared/journal shared/model shared/queue shared/run shared/store " +
 		"shared/strictjson shared/tool",
+	"shared/mcpclient": "shared/clip shared/fault shared/lazyregexp shared/outbound shared/schema " +
+		"shared/strictjson shared/tool shared/visible",
 	"shared/model":           "shared/clip shared/fault shared/strictjson shared/tool",
 	"shared/model/gemini":    "shared/fault shared/memo shared/model shared/wait",
 	"shared/obs":             "shared/clip shared/fault",
@@ -96,6 +98,7 @@ var may = map[string]string{
 // cloud are the libraries of backends and protocols: the rooms that may name each.
 var cloud = map[string]string{
 	"go.opentelemetry.io/otel":                              "shared/journal shared/countersign",
+	"github.com/modelcontextprotocol/go-sdk":                "shared/mcpclient",
 	"cloud.google.com/go/firestore":                         "shared/store/firestore",
 	"cloud.google.com/go/pubsub":                            "shared/queue/pubsub",
 	"cloud.google.com/go/kms":                               "shared/google/tokenkey",
@@ -175,6 +178,19 @@ func TestTestsImportNothingOfScripts(t *testing.T) {
 func TestOnlyTheProductIsDeployed(t *testing.T) {
 	for room := range list(t, "{{.ImportPath}}", "-deps", "../functions/...") {
 		if under(room, testkit) || under(room, "scripts") {
+			t.Errorf("the functions contain %s", room)
+		}
+	}
+}
+
+// foreign are what only programs around the functions link: the SDK, the protocol of its tools, and where spans go.
+var foreign = regexp.MustCompile(`^shared/(countersign|mcpclient)(/|$)|^github\.com/modelcontextprotocol/|` +
+	`^go\.opentelemetry\.io/otel/(sdk|exporters)/`)
+
+// TestNoFunctionLinksTheSDK keeps the functions small: what they are not made of would be loaded at each cold start.
+func TestNoFunctionLinksTheSDK(t *testing.T) {
+	for room := range list(t, "{{.ImportPath}}", "-deps", "../functions/...") {
+		if foreign.MatchString(room) {
 			t.Errorf("the functions contain %s", room)
 		}
 	}

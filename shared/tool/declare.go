@@ -69,6 +69,9 @@ func Declare(d Declaration) (*Tool, error) {
 	}
 	t := newBare(spec)
 	t.normalize = func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, true) }
+	if d.Source != "" {
+		t.normalize = affordable(d.Input, t.normalize)
+	}
 	if d.Targets != nil {
 		t.targets = d.Targets
 	}

@@ -34,19 +34,26 @@ func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	}
 	t := newBare(Spec{Name: name, Description: description, Schema: shown, Class: ClassRead,
 		Approval: NotRequired})
-	each := 1 + countChoices(s)
-	t.normalize = func(args json.RawMessage) (json.RawMessage, error) {
-		if countValues(args)*each > maxChecks {
-			return nil, fault.Invalid("", "this is more than can be checked against this tool's schema")
-		}
-		return in.normalize(args, false)
-	}
+	t.normalize = affordable(s,
+		func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, false) })
 	return t, nil
 }
 
-// maxChecks limits the cost of checking a call of a remote tool: the number of its values, times the number of schemas
-// against which each may be checked in turn. A list of 30,000 numbers, each of one of 1,000 kinds, kept a processor
-// busy for a minute.
+// affordable refuses arguments whose check against a stranger's schema would cost too much.
+func affordable(s *jsonschema.Schema,
+	normalize func(json.RawMessage) (json.RawMessage, error)) func(json.RawMessage) (json.RawMessage, error) {
+	each := 1 + countChoices(s)
+	return func(args json.RawMessage) (json.RawMessage, error) {
+		if countValues(args)*each > maxChecks {
+			return nil, fault.Invalid("", "this is more than can be checked against this tool's schema")
+		}
+		return normalize(args)
+	}
+}
+
+// maxChecks limits the cost of checking a call of a stranger's tool: the number of its values, times the number of
+// schemas against which each may be checked in turn. A list of 30,000 numbers, each of one of 1,000 kinds, kept a
+// processor busy for a minute.
 const maxChecks = 100_000
 
 // countValues returns the number of tokens in JSON, names and ends of lists included, as far as it can be parsed.

@@ -1,0 +1,155 @@
+package mcpclient
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// inherited are the variables that a program gets from this process's environment. All others may be secrets.
+var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR", "SystemRoot"}
+
+// environment returns the whole environment of a program.
+func environment(given []string) []string {
+	var env []string
+	for _, name := range inherited {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return slices.Concat(env, given) // of two entries the last counts
+}
+
+// A process is a running server that speaks over its standard input and output.
+type process struct {
+	cmd     *exec.Cmd
+	in, out *os.File
+	exited  chan struct{}
+	wrote   atomic.Int64 // bytes that it was sent
+	closing sync.Once
+}
+
+// start starts the program in a process group of its own.
+func start(c Config) (*process, error) {
+	cmd := exec.Command(c.Command[0], c.Command[1:]...)
+	cmd.Dir, cmd.Env = c.Dir, environment(c.Env)
+	ownGroup(cmd)
+	stdin, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	out, stdout, err := os.Pipe()
+	if err != nil {
+		closeAll(stdin, in)
+		return nil, err
+	}
+	cmd.Stdin, cmd.Stdout = stdin, stdout
+	err = cmd.Start()
+	closeAll(stdin, stdout) // the program has its own
+	if err != nil {
+		closeAll(in, out)
+		return nil, err
+	}
+	p := &process{cmd: cmd, in: in, out: out, exited: make(chan struct{})}
+	go func() {
+		defer close(p.exited)
+		_ = cmd.Wait()       // with whichever status
+		killGroup(cmd, true) // what it has started would hold the pipes open
+	}()
+	return p, nil
+}
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		_ = f.Close() // a pipe has nothing to flush
+	}
+}
+
+// Connect implements [mcp.Transport].
+func (p *process) Connect(ctx context.Context) (mcp.Connection, error) {
+	conn, err := (&mcp.IOTransport{Reader: p, Writer: p, MaxLineLength: maxMessage}).Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &traced{Connection: conn, process: p}, nil
+}
+
+func (p *process) Read(b []byte) (int, error) { return p.out.Read(b) }
+
+// Write gives up on a program that does not read.
+func (p *process) Write(b []byte) (int, error) {
+	if err := p.in.SetWriteDeadline(time.Now().Add(writeBound)); err != nil {
+		return 0, err
+	}
+	n, err := p.in.Write(b)
+	p.wrote.Add(int64(n))
+	return n, err
+}
+
+// Close asks the program to end by closing its input, and kills it, with all that it has started, if it does not.
+func (p *process) Close() error {
+	p.closing.Do(func() {
+		_ = p.in.Close() // it may be gone
+		grace := time.NewTimer(closeGrace / 2)
+		defer grace.Stop()
+		select {
+		case <-p.exited:
+		case <-grace.C:
+			p.kill()
+			<-p.exited
+		}
+		_ = p.out.Close()
+	})
+	return nil
+}
+
+// kill ends the program and all that it has started, at once.
+func (p *process) kill() {
+	select {
+	case <-p.exited:
+	default:
+		killGroup(p.cmd, false)
+	}
+}
+
+// traced tells the context of a request whether a byte of it went out, and ends a server that asks for more than it
+// lets be answered.
+type traced struct {
+	mcp.Connection
+	process *process
+	mu      sync.Mutex
+	asked   atomic.Int32 // requests of the server that are not answered yet
+}
+
+func (t *traced) Read(ctx context.Context) (jsonrpc.Message, error) {
+	m, err := t.Connection.Read(ctx)
+	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() && t.asked.Add(1) > maxRequests {
+		t.process.kill()
+		return nil, errFlood
+	}
+	return m, err
+}
+
+func (t *traced) Write(ctx context.Context, m jsonrpc.Message) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.process.wrote.Load()
+	err := t.Connection.Write(ctx, m)
+	if t.process.wrote.Load() != before {
+		tracksOf(ctx).sent.Store(true)
+	}
+	if _, ok := m.(*jsonrpc.Response); ok {
+		t.asked.Add(-1)
+	}
+	return err
+}
+
+var errFlood = errors.New("the server asks for more than it lets be answered")

@@ -1,0 +1,151 @@
+package mcpclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxResumes is how often the stream of an answer is taken up again after it broke off.
+const maxResumes = 2
+
+// dial returns a line to a server of HTTP.
+func (c *Client) dial() *line {
+	life, end := context.WithCancel(context.Background())
+	given := http.Client{}
+	if c.cfg.HTTP != nil {
+		given = *c.cfg.HTTP
+	}
+	given.Transport = &bounded{base: given.Transport, life: life, end: end, header: c.cfg.Header,
+		timeout: c.cfg.Timeout}
+	given.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &line{kill: end, Transport: &mcp.StreamableClientTransport{Endpoint: c.cfg.URL, HTTPClient: &given,
+		MaxRetries: maxResumes, DisableStandaloneSSE: c.cfg.Deaf, MaxEventSize: maxMessage}}
+}
+
+// bounded sends the requests of one session: none outlives it, no answer is read without end, and the context of a call
+// learns what is certain about its request.
+type bounded struct {
+	base    http.RoundTripper // nil: the default one
+	life    context.Context
+	end     func()
+	open    atomic.Int32 // requests whose headers have not come
+	header  http.Header
+	timeout time.Duration // for the headers of an answer whose request has no deadline
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	defer b.open.Add(-1)
+	if b.open.Add(1) > maxPosts {
+		b.end()
+		return nil, errFlood
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	unhook := context.AfterFunc(b.life, cancel)
+	stop := func() { unhook(); cancel() }
+	if _, bound := ctx.Deadline(); !bound {
+		headers := time.AfterFunc(b.timeout, cancel)
+		defer headers.Stop()
+	}
+	req = req.Clone(ctx)
+	for name, values := range b.header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	t := &tracks{}
+	if req.Method == http.MethodPost {
+		t = tracksOf(req.Context())
+	}
+	t.sent.Store(true)
+	base := b.base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	res, err := base.RoundTrip(req)
+	if err != nil {
+		stop()
+		t.sent.Store(!neverSent(err))
+		return nil, err
+	}
+	t.status.Store(int32(res.StatusCode))
+	t.busy.Store(res.Header.Get("Retry-After") != "")
+	res.Body = &body{Reader: res.Body, Closer: res.Body, stop: stop, left: maxMessage, endless: isStream(res)}
+	return res, nil
+}
+
+// isStream reports whether the answer is a stream of events, each of which is bounded by itself.
+func isStream(res *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	return err == nil && kind == "text/event-stream" && res.StatusCode == http.StatusOK
+}
+
+var errTooLarge = fmt.Errorf("the answer is larger than %d bytes", maxMessage)
+
+// body is an answer's, of which only so much can be read.
+type body struct {
+	io.Reader
+	io.Closer
+	stop    func()
+	once    sync.Once
+	left    int
+	endless bool
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if b.endless {
+		return b.Reader.Read(p)
+	}
+	n, err := b.Reader.Read(p[:min(len(p), b.left+1)])
+	if b.left -= n; b.left < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	err := b.Closer.Close()
+	b.once.Do(b.stop)
+	return err
+}
+
+// tracks is what is certain about a request while its outcome is not.
+type tracks struct {
+	sent   atomic.Bool  // something of it went out, or may have
+	status atomic.Int32 // of the HTTP answer; 0: none
+	busy   atomic.Bool  // the answer says when to come again
+}
+
+type tracksKey struct{}
+
+func withTracks(ctx context.Context) (context.Context, *tracks) {
+	t := &tracks{}
+	return context.WithValue(ctx, tracksKey{}, t), t
+}
+
+// tracksOf returns the tracks of a call's context, or some that are not looked at.
+func tracksOf(ctx context.Context) *tracks {
+	if t, ok := ctx.Value(tracksKey{}).(*tracks); ok {
+		return t
+	}
+	return &tracks{}
+}
+
+// unsent is an error before anything was sent.
+type unsent struct{ error }
+
+func (u unsent) Unwrap() error { return u.error }
+
+// neverSent reports whether err proves that nothing was sent: no connection was made.
+func neverSent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &unsent{}) || errors.As(err, &op) && op.Op == "dial"
+}

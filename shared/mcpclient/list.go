@@ -1,0 +1,130 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// A definition is what a server says of one of its tools.
+type definition struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage
+	Destructive bool // the server says so, and does not say that the tool only reads
+	// mark identifies the server and all of this: it changes when the server says anything else of the tool.
+	mark string
+}
+
+// define reads what the server says of a tool.
+func (c *Client) define(t *mcp.Tool) (*definition, error) {
+	schema, err := json.Marshal(t.InputSchema) // of maps, so with names in sorted order
+	if err != nil {
+		return nil, err
+	}
+	d := &definition{Name: t.Name, Description: t.Description, Schema: schema}
+	if a := t.Annotations; a != nil && a.DestructiveHint != nil {
+		d.Destructive = *a.DestructiveHint && !a.ReadOnlyHint
+	}
+	d.mark = hash(c.identity, d.Name, d.Description, string(d.Schema), fmt.Sprint(d.Destructive))
+	return d, nil
+}
+
+// list returns what the server says of its tools now, in its order. A name may be there twice.
+func (c *Client) list(ctx context.Context) (all []*definition, err error) {
+	err = c.do(ctx, false, func(ctx context.Context, s *session) error {
+		all, err = c.listOn(ctx, s)
+		return err
+	})
+	return all, err
+}
+
+func (c *Client) listOn(ctx context.Context, s *session) (all []*definition, err error) {
+	s.listed.Store(true) // before the list: news that come with it are about what follows
+	params := &mcp.ListToolsParams{}
+	for range maxPages {
+		page, err := s.ListTools(ctx, params)
+		if err != nil {
+			s.listed.Store(false)
+			return nil, err
+		}
+		for _, t := range page.Tools {
+			d, err := c.define(t)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, d)
+		}
+		if len(all) > maxListed {
+			return nil, fault.New(fault.Tool, "too_many", "The server %s lists more than %d tools.", c.cfg.Name,
+				maxListed)
+		}
+		if page.NextCursor == "" {
+			c.remember(all)
+			return all, nil
+		}
+		params = &mcp.ListToolsParams{Cursor: page.NextCursor}
+	}
+	return nil, fault.New(fault.Tool, "too_many", "The server %s lists its tools on more than %d pages.", c.cfg.Name,
+		maxPages)
+}
+
+// remember keeps what the server says of the tools that are in use.
+func (c *Client) remember(all []*definition) {
+	c.known.Range(func(name, _ any) bool {
+		c.known.Store(name, only(all, name.(string)))
+		return true
+	})
+}
+
+// only returns the definition of the one tool of that name, or nil.
+func only(all []*definition, name string) *definition {
+	named := func(d *definition) bool { return d.Name == name }
+	i := slices.IndexFunc(all, named)
+	if i < 0 || slices.ContainsFunc(all[i+1:], named) {
+		return nil
+	}
+	return all[i]
+}
+
+// now returns what the server says of a tool now.
+func (c *Client) now(ctx context.Context, name string) (*definition, error) {
+	all, err := c.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := only(all, name)
+	if d == nil {
+		return nil, fault.New(fault.Tool, fault.CodeNotApplicable, "The server %s does not have this tool any more.",
+			c.cfg.Name)
+	}
+	return d, nil
+}
+
+// unchanged returns nil if the server still says of a tool what it said when the tool was made. It is asked only when
+// there may be something new: of a new session, or after it said so itself.
+func (c *Client) unchanged(ctx context.Context, s *session, as *definition) error {
+	if !s.listed.Load() {
+		if _, err := c.listOn(ctx, s); err != nil {
+			return err
+		}
+	}
+	if d := c.lastSaid(as.Name); d == nil || d.mark != as.mark {
+		return fault.New(fault.Policy, fault.CodeStaleView,
+			"What the server %s says of this tool has changed since it was allowed to be read with, so it was not "+
+				"called.", c.cfg.Name)
+	}
+	return nil
+}
+
+// lastSaid returns what the server last said of a tool in use, or nil if it does not have it any more.
+func (c *Client) lastSaid(name string) *definition {
+	d, _ := c.known.Load(name)
+	last, _ := d.(*definition)
+	return last
+}

@@ -1,0 +1,197 @@
+package mcpclient_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/mcpclient"
+	"github.com/countersign-run/countersign/shared/testkit/mcpservers"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+func connect(t *testing.T, cfg mcpclient.Config) *mcpclient.Client {
+	t.Helper()
+	if cfg.Name == "" {
+		cfg.Name = "test"
+	}
+	c, err := mcpclient.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func tools(t *testing.T, c *mcpclient.Client, choice mcpclient.Choice) tool.Set {
+	t.Helper()
+	list, refused, err := c.Tools(t.Context(), choice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range refused {
+		t.Errorf("%s is refused: %v", r.Tool, r.Why)
+	}
+	return tool.NewSet(list...)
+}
+
+// call normalizes, places and carries out a call.
+func call(t *testing.T, tl *tool.Tool, args string) (string, error) {
+	t.Helper()
+	canonical, err := tl.Normalize(json.RawMessage(args))
+	if err != nil {
+		t.Fatalf("%s %s: %v", tl.Name, args, err)
+	}
+	in, err := tl.Place(t.Context(), "u")
+	if err != nil {
+		return "", err
+	}
+	res, err := tl.Execute(t.Context(), tool.Call{ActionID: "action", Args: canonical, Place: in})
+	return string(res), err
+}
+
+// role returns a configuration that runs this program in a role, with what is behind it as its arguments.
+func role(t *testing.T, name string, command ...string) (cfg mcpclient.Config, log func() []string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "log")
+	return mcpclient.Config{Command: append([]string{self}, command...), Timeout: time.Minute,
+			Env: []string{"MCPCLIENT_ROLE=" + name, "LOG=" + file}}, func() []string {
+			b, err := os.ReadFile(file)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			return slices.Collect(strings.Lines(string(b)))
+		}
+}
+
+func TestEverything(t *testing.T) {
+	t.Setenv("SECRET_OF_THE_PARENT", "x")
+	c := connect(t, mcpclient.Config{Command: mcpservers.Everything(t), Env: []string{"GIVEN=here"},
+		Timeout: time.Minute})
+	set := tools(t, c, mcpclient.Choice{Prefix: "all_", Reads: []string{"echo", "get-tiny-image"},
+		Deny: []string{"get-annotated-message"}})
+	if len(set) < 10 || set["all_get-annotated-message"] != nil {
+		t.Errorf("tools %v", set.Names())
+	}
+	for name, tl := range set {
+		reads := name == "all_echo" || name == "all_get-tiny-image"
+		if tl.SideEffect == reads || !tl.Untrusted || reads != (tl.Class == tool.ClassRead) || reads == tl.Placed() ||
+			reads != (tl.Approval == tool.NotRequired) {
+			t.Errorf("%+v", tl.Spec)
+		}
+	}
+	for _, c := range []struct{ tool, args, want string }{
+		{"echo", `{"message":"hello"}`, `{"text":"Echo: hello"}`},
+		{"get-tiny-image", `{}`, `{"text":"Here's the image you requested:\nThe image above is the MCP logo.",` +
+			`"others":[{"type":"image","mimeType":"image/png","bytes":4033}]}`},
+		{"get-structured-content", `{"location":"New York"}`,
+			`{"structured":{"temperature":33,"conditions":"Cloudy","humidity":82}}`},
+		{"get-resource-links", `{"count":1}`,
+			`{"text":"Here are 1 resource links to resources available in this server:",` +
+				`"others":[{"type":"resource_link","mimeType":"text/plain","name":"Blob Resource 1",` +
+				`"uri":"demo://resource/dynamic/blob/1"}]}`},
+	} {
+		if got, err := call(t, set["all_"+c.tool], c.args); err != nil || got != c.want {
+			t.Errorf("%s: %s %v", c.tool, got, err)
+		}
+	}
+	env, err := call(t, set["all_get-env"], `{}`)
+	if err != nil || strings.Contains(env, "SECRET_OF_THE_PARENT") || !strings.Contains(env, "GIVEN") ||
+		!strings.Contains(env, "PATH") {
+		t.Errorf("the environment is %s %v", env, err)
+	}
+}
+
+func TestFilesystem(t *testing.T) {
+	dir := t.TempDir()
+	c := connect(t, mcpclient.Config{Command: mcpservers.Filesystem(t, dir), Timeout: time.Minute})
+	// The server says itself that write_file destroys: that it only reads is not believed of anybody.
+	set := tools(t, c, mcpclient.Choice{Prefix: "files_", Reads: []string{"read_text_file", "write_file"}})
+	if w := set["files_write_file"]; !w.SideEffect || w.Class != tool.ClassDestructive || w.Approval != tool.Required {
+		t.Errorf("%+v", w.Spec)
+	}
+	if g := set["files_get_file_info"]; !g.SideEffect || g.Class != tool.ClassOpaque { // though it has readOnlyHint
+		t.Errorf("%+v", g.Spec)
+	}
+	file := filepath.Join(dir, "a.txt")
+	args := fmt.Sprintf(`{"content":"hi","path":%q}`, file)
+	if res, err := call(t, set["files_write_file"], args); err != nil || !strings.Contains(res, "Successfully wrote") {
+		t.Errorf("%s %v", res, err)
+	}
+	res, err := call(t, set["files_read_text_file"], fmt.Sprintf(`{"path":%q}`, file))
+	if err != nil || res != `{"text":"hi"}` {
+		t.Errorf("%s %v", res, err)
+	}
+	res, err = call(t, set["files_read_text_file"], `{"path":"/etc/hostname"}`)
+	if err != nil || !strings.HasPrefix(res, `{"isError":true,"text":"Access denied`) {
+		t.Errorf("%s %v", res, err)
+	}
+	p, err := set["files_write_file"].Preview([]byte(args))
+	if err != nil || p.Title != "Call write_file of the server test" || len(p.Fields) != 3 ||
+		p.Fields[0].Value != "hi" || !strings.Contains(p.Fields[2].Value, "overwrite") || len(p.Warnings) == 0 {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
+// TestKilledInTheMiddle kills the official servers while they carry out a call: as soon as they have it, and when it is
+// done. A call with an effect is never sent again, and one that reads is, once. The session is made anew in either
+// case.
+func TestKilledInTheMiddle(t *testing.T) {
+	everything, dir := mcpservers.Everything(t), t.TempDir()
+	file := filepath.Join(dir, "a.txt")
+	for name, c := range map[string]struct {
+		role         string
+		command      []string
+		tool, args   string
+		after, given string // a call that works afterwards
+	}{
+		"as it begins": {"cut call", everything, "trigger-long-running-operation", `{"duration":1,"steps":1}`,
+			"echo", `{"message":"hello"}`},
+		"when it is done": {"cut answer", mcpservers.Filesystem(t, dir), "write_file",
+			fmt.Sprintf(`{"content":"hi","path":%q}`, file), "read_text_file", fmt.Sprintf(`{"path":%q}`, file)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, calls := role(t, c.role, c.command...)
+			set := tools(t, connect(t, cfg), mcpclient.Choice{Reads: []string{c.after}})
+			res, err := call(t, set[c.tool], c.args)
+			if !tool.IsUnanswered(err) || tool.IsTransient(err) {
+				t.Fatalf("%s %v", res, err)
+			}
+			if n := len(calls()); n != 1 {
+				t.Errorf("the server was called %d times", n)
+			}
+			if res, err := call(t, set[c.after], c.given); err != nil || !strings.Contains(res, "h") {
+				t.Errorf("afterwards: %s %v", res, err)
+			}
+			if n := len(calls()); n != 2 {
+				t.Errorf("the servers were called %d times", n)
+			}
+		})
+	}
+	if b, err := os.ReadFile(file); string(b) != "hi" {
+		t.Errorf("the effect whose answer was lost: %q %v", b, err)
+	}
+	t.Run("what only reads", func(t *testing.T) {
+		cfg, calls := role(t, "cut call", everything...)
+		set := tools(t, connect(t, cfg), mcpclient.Choice{Reads: []string{"echo"}})
+		res, err := call(t, set["echo"], `{"message":"hello"}`)
+		if err != nil || res != `{"text":"Echo: hello"}` || len(calls()) != 2 {
+			t.Errorf("%s %v after %d calls", res, err, len(calls()))
+		}
+	})
+}

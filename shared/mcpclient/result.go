@@ -1,0 +1,148 @@
+package mcpclient
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/strictjson"
+)
+
+// Bounds of the parts of a result.
+const (
+	maxOthers = 20
+	maxWord   = 80 // bytes of a type, a name, a URI
+)
+
+// result is an answer as the model reads it.
+type result struct {
+	IsError    bool            `json:"isError,omitempty"` // the server says that the tool failed
+	Text       string          `json:"text,omitempty"`
+	Structured json.RawMessage `json:"structured,omitempty"`
+	Others     []other         `json:"others,omitempty"` // what is not text
+	Truncated  bool            `json:"truncated,omitempty"`
+}
+
+// other tells of content that the model is not given: an image, a sound, a file.
+type other struct {
+	Type     string `json:"type"`
+	MIMEType string `json:"mimeType,omitempty"`
+	Name     string `json:"name,omitempty"`
+	URI      string `json:"uri,omitempty"`
+	Bytes    int64  `json:"bytes,omitempty"`
+}
+
+// told returns the answer within its bounds.
+func told(answer *mcp.CallToolResult) (json.RawMessage, error) {
+	r := result{IsError: answer.IsError}
+	var texts []string
+	for _, one := range answer.Content {
+		switch one := one.(type) {
+		case *mcp.TextContent:
+			texts = append(texts, one.Text)
+		case *mcp.EmbeddedResource:
+			if one.Resource != nil && one.Resource.Text != "" {
+				texts = append(texts, one.Resource.Text)
+				continue
+			}
+			r.add(one)
+		default:
+			r.add(one)
+		}
+	}
+	r.Text = strings.Join(texts, "\n")
+	if err := r.structure(answer.StructuredContent); err != nil {
+		return nil, err
+	}
+	return r.bounded()
+}
+
+// add tells of content that is not text.
+func (r *result) add(one mcp.Content) {
+	var o other
+	switch one := one.(type) {
+	case *mcp.ImageContent:
+		o = other{Type: "image", MIMEType: one.MIMEType, Bytes: int64(len(one.Data))}
+	case *mcp.AudioContent:
+		o = other{Type: "audio", MIMEType: one.MIMEType, Bytes: int64(len(one.Data))}
+	case *mcp.ResourceLink:
+		o = other{Type: "resource_link", MIMEType: one.MIMEType, Name: one.Name, URI: one.URI}
+		if one.Size != nil {
+			o.Bytes = *one.Size
+		}
+	case *mcp.EmbeddedResource:
+		o = other{Type: "resource"}
+		if in := one.Resource; in != nil {
+			o.MIMEType, o.URI, o.Bytes = in.MIMEType, in.URI, int64(len(in.Blob))
+		}
+	default:
+		o = other{Type: strings.TrimPrefix(fmt.Sprintf("%T", one), "*mcp.")}
+	}
+	if len(r.Others) == maxOthers {
+		r.Truncated = true
+		return
+	}
+	for _, word := range []*string{&o.MIMEType, &o.Name, &o.URI} {
+		*word = clip.Text(*word, maxWord)
+	}
+	r.Others = append(r.Others, o)
+}
+
+// structure adds the structured content. A text that is the same is told once, and in its own spelling: of long numbers
+// the SDK has lost digits. What is nested too deep for this server's JSON is told as text.
+func (r *result) structure(v any) error {
+	if v == nil {
+		return nil
+	}
+	raw, err := strictjson.Marshal(v)
+	if err != nil {
+		return err
+	}
+	var same any
+	if text := []byte(r.Text); json.Unmarshal(text, &same) == nil && reflect.DeepEqual(same, v) &&
+		readable(text) {
+		var b bytes.Buffer
+		if err := json.Compact(&b, text); err != nil {
+			return err
+		}
+		raw, r.Text = b.Bytes(), ""
+	}
+	if only, ok := v.(map[string]any); ok && len(only) == 1 { // so some servers repeat a text
+		for _, text := range only {
+			if text == r.Text {
+				return nil
+			}
+		}
+	}
+	if len(raw) > maxResult/2 || !readable(raw) {
+		r.Text = strings.Trim(string(raw)+"\n"+r.Text, "\n")
+		return nil
+	}
+	r.Structured = raw
+	return nil
+}
+
+// readable reports whether what reads the result again accepts a value of JSON.
+func readable(raw []byte) bool {
+	return strictjson.Check(slices.Concat([]byte(`{"structured":`), raw, []byte("}"))) == nil
+}
+
+// bounded returns the result as JSON, with as much of its text as the model is given.
+func (r *result) bounded() (json.RawMessage, error) {
+	r.Text = strings.ToValidUTF8(r.Text, "\uFFFD")
+	for keep := maxResult; ; keep /= 2 {
+		if len(r.Text) > keep {
+			r.Text, r.Truncated = clip.Text(r.Text, keep), true
+		}
+		b, err := strictjson.Marshal(r)
+		if err != nil || len(b) <= maxResult || keep == 0 {
+			return b, err
+		}
+	}
+}

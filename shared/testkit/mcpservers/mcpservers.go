@@ -1,0 +1,36 @@
+// Package mcpservers names the official servers of the Model Context Protocol for tests that run them.
+package mcpservers
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Everything returns the command of the server that has one of each thing that the protocol knows.
+func Everything(t testing.TB) []string { return command(t, "server-everything", "stdio") }
+
+// Filesystem returns the command of the server that reads and writes files within a directory.
+func Filesystem(t testing.TB, dir string) []string { return command(t, "server-filesystem", dir) }
+
+// command returns the command of a server that npm has installed, as .ci/run does, in the directory that
+// MCP_SERVERS_DIR names. A test on a machine that lacks it is skipped, or fails where REQUIRE_ALL is 1.
+func command(t testing.TB, name string, args ...string) []string {
+	t.Helper()
+	script := filepath.Join(os.Getenv("MCP_SERVERS_DIR"), "node_modules", "@modelcontextprotocol", name, "dist",
+		"index.js")
+	node, err := exec.LookPath("node")
+	if err == nil {
+		_, err = os.Stat(script)
+	}
+	if err == nil && os.Getenv("MCP_SERVERS_DIR") != "" {
+		return append([]string{node, script}, args...)
+	}
+	const what = "the official MCP servers are not installed where MCP_SERVERS_DIR says, or Node is missing"
+	if os.Getenv("REQUIRE_ALL") == "1" {
+		t.Fatal(what)
+	}
+	t.Skip(what)
+	return nil
+}
