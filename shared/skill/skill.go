@@ -9,6 +9,7 @@
 package skill
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -115,7 +116,7 @@ func (l *Library) Check(tools tool.Set) error {
 		for _, name := range s.AllowedTools {
 			if tools[name] == nil && !own(name) {
 				wrong = append(wrong, s.fault(s.allowed, "allowed-tools: the agent has no tool %s; its tools are: %s",
-					strictyaml.Quoted(name), strings.Join(tools.Names(), ", ")))
+					strictyaml.Quoted(name), cmp.Or(strings.Join(tools.Names(), ", "), "none")))
 			}
 		}
 	}

@@ -12,9 +12,11 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/countersign"
 	"github.com/countersign-run/countersign/shared/countersign/agenttest"
+	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -268,5 +270,37 @@ func TestRecordAndReplay(t *testing.T) {
 	}
 	if n := len(fake.Requests()); n != asked || len(fake.Refused()) > 0 {
 		t.Errorf("a replay asked the model %d times; refused: %q", n-asked, fake.Refused())
+	}
+}
+
+// TestStores has nothing found that a store of the test's own still does, which is closed behind the search.
+func TestStores(t *testing.T) {
+	if said := watched(t, func(t testing.TB) {
+		st, err := embedded.Open(filepath.Join(t.TempDir(), "data"), time.Now)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		t.Cleanup(func() { _ = st.Close() })
+		m := agenttest.Script(t, agenttest.Call("get_weather", Place{"Lisbon"}), agenttest.Say("21."),
+			agenttest.Say("Still 21."))
+		o := countersign.Options{Provider: m, Store: st}
+		res, err := ask(t, o)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		s, err := agenttest.New(t, o).Resume(t.Context(), res.SessionID) // in the next process
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		for ev, err := range s.SendStream(t.Context(), "And now?") {
+			if err != nil {
+				t.Errorf("%v", err)
+			}
+			if end, ok := ev.(*countersign.Finished); ok && end.Text != "Still 21." {
+				t.Errorf("%+v", end)
+			}
+		}
+	}); len(said) > 0 {
+		t.Errorf("%q", said)
 	}
 }
