@@ -75,7 +75,7 @@ type Result struct {
 	SessionID string
 	RunID     string
 	Status    Status // [Completed], [Failed] or [Waiting]
-	Text      string // the model's last words; empty while the run waits
+	Text      string // the model's last words, of a failed run too; empty while the run waits
 	Usage     Usage
 	Cost      int64      // of the model so far, in millionths of the currency of Budget.Prices
 	Approvals []Approval // that the run waits for

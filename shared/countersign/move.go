@@ -2,6 +2,7 @@ package countersign
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -21,6 +22,8 @@ type move struct {
 	begin func(context.Context, journal.Sink) (*run.View, error) // starts the run, or goes on with it
 	runID string                                                 // once it is known
 	asked map[string]bool                                        // approvals that Approve was asked about
+
+	answer *json.RawMessage // where the run's answer goes that has a form; nil: nowhere
 }
 
 func newMove(s *Session) *move { return &move{s: s, asked: map[string]bool{}} }
@@ -177,8 +180,11 @@ func (m *move) result(r rest) (*Result, error) {
 	switch v.Status {
 	case run.Completed:
 		res.Status, res.Text = Completed, v.Summary
+		if m.answer != nil {
+			*m.answer = v.Answer()
+		}
 	case run.Failed:
-		res.Status = Failed
+		res.Status, res.Text = Failed, v.LastWords()
 		return res, budgetError(v, &Error{Class: Class(v.ErrorCode), Code: string(v.ErrorReason), Message: v.Message})
 	}
 	return res, nil

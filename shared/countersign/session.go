@@ -3,6 +3,7 @@ package countersign
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"iter"
 	"strings"
@@ -53,14 +54,14 @@ func (s *Session) ID() string { return s.id }
 //
 // The error is an [*OpenError] where an earlier run of the session has not ended, and an [*Error] otherwise.
 func (s *Session) Send(ctx context.Context, prompt string) (*Result, error) {
-	return s.complete(ctx, func(ctx context.Context) (*move, error) { return s.sending(ctx, prompt) })
+	return s.complete(ctx, func(ctx context.Context) (*move, error) { return s.sending(ctx, prompt, nil) })
 }
 
 // SendStream is [Session.Send] that yields what happens, as it happens. Its last element is an error, or *[Finished]. A
 // loop that is left early, and a ctx that is cancelled, stop the model's call; an effect that is under way is finished
 // and recorded, and [Session.Continue] goes on with the rest. The sequence can be ranged over once.
 func (s *Session) SendStream(ctx context.Context, prompt string) iter.Seq2[Event, error] {
-	return s.stream(ctx, func(ctx context.Context) (*move, error) { return s.sending(ctx, prompt) })
+	return s.stream(ctx, func(ctx context.Context) (*move, error) { return s.sending(ctx, prompt, nil) })
 }
 
 // Continue goes on with the session's run: one that was cut off or left, in this process or another, or whose questions
@@ -127,8 +128,8 @@ func (s *Session) complete(ctx context.Context, prepare func(context.Context) (*
 	}
 }
 
-// sending begins a run with a prompt.
-func (s *Session) sending(ctx context.Context, prompt string) (*move, error) {
+// sending begins a run with a prompt, and an answer of a form or in words.
+func (s *Session) sending(ctx context.Context, prompt string, form json.RawMessage) (*move, error) {
 	switch {
 	case strings.TrimSpace(prompt) == "":
 		return nil, fault.Invalid("prompt", "it is empty")
@@ -137,7 +138,7 @@ func (s *Session) sending(ctx context.Context, prompt string) (*move, error) {
 	case !utf8.ValidString(prompt):
 		return nil, fault.Invalid("prompt", "it is not UTF-8")
 	}
-	_, err := s.told(ctx)
+	text, err := s.told(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -145,25 +146,25 @@ func (s *Session) sending(ctx context.Context, prompt string) (*move, error) {
 	m := newMove(s)
 	m.begin = func(ctx context.Context, sink journal.Sink) (*run.View, error) {
 		return a.core.loop.Start(ctx, loop.StartRequest{UID: a.user, Agent: a.core.name, Prompt: prompt,
-			ThreadID: s.id, Title: prompt}, sink)
+			ThreadID: s.id, Title: prompt, Instructions: text, Tools: a.core.tools.Names(), Answer: form}, sink)
 	}
 	return m, nil
 }
 
-// told returns what Options.InstructionsFunc says of this session, or nothing where there is none.
+// told returns the instructions of the session's runs. Options.InstructionsFunc is asked once.
 func (s *Session) told(ctx context.Context) (string, error) {
-	ask := s.agent.core.options.InstructionsFunc
-	if ask == nil {
-		return "", nil
+	c := s.agent.core
+	if c.options.InstructionsFunc == nil {
+		return c.withSkills(c.options.Instructions), nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.instructions == nil {
-		text, err := ask(ctx, s.agent.core.contextFor(s.agent.user, s.id))
+		text, err := c.options.InstructionsFunc(ctx, c.contextFor(s.agent.user, s.id))
 		if err != nil {
 			return "", err
 		}
-		text = s.agent.core.withSkills(text)
+		text = c.withSkills(text)
 		s.instructions = &text
 	}
 	return *s.instructions, nil

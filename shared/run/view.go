@@ -39,6 +39,26 @@ type View struct {
 
 	// Waiting are the approvals and reviews that the run waits for, as far as they were at hand.
 	Waiting []ApprovalView `json:"-"`
+
+	state *State
+}
+
+// Answer returns the run's answer where that has a form ([State.Answer]).
+func (v *View) Answer() json.RawMessage { return v.state.Answer() }
+
+// LastWords returns what the model said last, whole: its words, or the arguments with which it called a tool.
+func (v *View) LastWords() string {
+	if len(v.state.Turns) == 0 {
+		return ""
+	}
+	said, err := model.Parse(v.state.Turns[len(v.state.Turns)-1].Content)
+	switch {
+	case err != nil:
+		return ""
+	case said.Text == "" && len(said.Calls) > 0:
+		return string(said.Calls[len(said.Calls)-1].Args)
+	}
+	return said.Text
 }
 
 // An ActionView is an action as its owner sees it: the record of seed 000 §9, without arguments.
@@ -79,7 +99,7 @@ func NewView(r Run, s *State, summary string) *View {
 		Actions:    []*ActionView{},
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
 		TimeZone: cmp.Or(r.Region.TimeZone, timezone.UTC), Locale: r.Region.Locale, CreatedAt: r.CreatedAt,
-		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce, Cost: s.Cost}
+		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce, state: s, Cost: s.Cost}
 	for _, a := range s.Actions {
 		v.Actions = append(v.Actions, NewActionView(r.Nonce, s, a))
 		if a.WaitsForClient() && s.End == nil {

@@ -1,0 +1,84 @@
+package countersign
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// SendAs is [Session.Send] for an answer that is a T, on every Gemini, and beside the agent's own tools: T's schema is
+// the schema of a tool, final_answer, whose arguments are the answer. They are checked, and the model is told what is
+// wrong with them; on its last call it has to call that tool. The error is an [*OutputError] where no answer of the
+// form came, and otherwise as of Send. While the run waits, the value is zero and Result.Status [Waiting].
+func SendAs[T any](ctx context.Context, s *Session, prompt string) (v T, res *Result, err error) {
+	form, wrapped, err := formOf[T]()
+	if err != nil {
+		return v, nil, public(err)
+	}
+	var answer json.RawMessage
+	res, err = s.complete(ctx, func(ctx context.Context) (*move, error) {
+		m, err := s.sending(ctx, prompt, form)
+		if m != nil {
+			m.answer = &answer
+		}
+		return m, err
+	})
+	var e *Error
+	switch {
+	case errors.As(err, &e) && e.Code == string(run.CodeNoAnswer):
+		return v, res, &OutputError{Output: res.Text, Err: err}
+	case err != nil || res.Status == Waiting:
+		return v, res, err
+	}
+	if v, err = decodeAs[T](answer, wrapped); err != nil {
+		return v, res, &OutputError{Output: string(answer), Err: err}
+	}
+	return v, res, nil
+}
+
+// OutputError says that a run gave no answer of the form that was asked for.
+type OutputError struct {
+	Output string // what came: the model's last words, or the JSON that no T could be made of
+	Err    error  // why it is no answer
+}
+
+// Error says why what came is no answer, and nothing of what came.
+func (e *OutputError) Error() string {
+	return "countersign: no answer of the form asked for: " + e.Err.Error()
+}
+
+// Unwrap returns why it is no answer.
+func (e *OutputError) Unwrap() error { return e.Err }
+
+// value is the form of an answer that is no object.
+type value[T any] struct {
+	Value T `json:"value"`
+}
+
+// formOf returns the schema of an answer. One that is no object is wrapped in one.
+func formOf[T any]() (form json.RawMessage, wrapped bool, err error) {
+	s, err := tool.SchemaOf[T]()
+	if err == nil && s.Type != "object" {
+		wrapped = true
+		s, err = tool.SchemaOf[value[T]]()
+	}
+	if err != nil {
+		return nil, false, fault.Invalid("T", "no schema for the type: %s", err).Because(err)
+	}
+	form, err = json.Marshal(s)
+	return form, wrapped, err
+}
+
+func decodeAs[T any](answer json.RawMessage, wrapped bool) (v T, err error) {
+	if wrapped {
+		var w value[T]
+		err = json.Unmarshal(answer, &w)
+		return w.Value, err
+	}
+	err = json.Unmarshal(answer, &v)
+	return v, err
+}
