@@ -50,7 +50,7 @@ func TestDescribedRoutes(t *testing.T) {
 // function returns a part: only their names are compared.
 var (
 	answersOf = map[string]string{"Action": "run.ActionView", "Approval": "run.ApprovalView",
-		"Event": "run.EventView", "Usage": "model.Usage", "Preview": "tool.Preview",
+		"Event": "run.EventView", "Compressed": "run.CompressedView", "Usage": "model.Usage", "Preview": "tool.Preview",
 		"PreviewField": "tool.Field", "Thread": "records.ThreadView", "Message": "run.Message",
 		"AuditEntry": "audit.Entry", "AuditHead": "audit.Head", "Allowed": "records.AllowView",
 		"Connection": "google.Connection", "ChatCall": "chat.Pending", "Configuration": "web.configuration",

@@ -5,6 +5,7 @@ package agents
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -26,6 +27,7 @@ type Agent struct {
 	Model        model.Settings
 	Limits       Limits
 	History      History
+	Compression  Compression
 	OnReject     OnReject
 	Effects      policy.Effects // what becomes of calls that would ask for approval; empty: they ask
 	Order        Order          // of a turn's calls; empty: Independent
@@ -93,6 +95,22 @@ const (
 	// the contents of the runs of such agents; messages of before are told as with HistoryWords.
 	HistoryVerbatim History = "verbatim"
 )
+
+// Compression bounds what the model is told with HistoryVerbatim by the model's window. It costs calls of the model,
+// which count like any other except against Limits.ModelCalls.
+type Compression struct {
+	// Window is the number of tokens that the model reads at most. A request that is larger by estimate, however it was
+	// compressed, is not sent: the run ends with the code context_full. 0: nothing is compressed or refused.
+	Window int
+
+	// Threshold is the share of Window above which a conversation is compressed: the results of tools beyond their
+	// newest 50,000 tokens are cut, and if that is not enough, closed turns become a summary. 0: never.
+	Threshold float64
+
+	// Carry returns what of the contents that a summary takes the place of is told beside it, in at most maxBytes: a
+	// twentieth of Window, or 64 KiB. carried is what it returned of those before them. Nil: nothing.
+	Carry func(dropped []json.RawMessage, carried string, maxBytes int) string
+}
 
 // OnReject is what becomes of a run whose user rejected one of its calls (REJECT_OUTCOME).
 type OnReject string

@@ -88,6 +88,12 @@ func (c *checker) check(a Agent) {
 	c.budget(a)
 	c.needs(slices.Contains([]History{HistoryWords, HistoryNone, HistoryVerbatim}, a.History), "history",
 		"words, none or verbatim, and not %q", string(a.History))
+	z := a.Compression
+	c.needs(z.Threshold >= 0 && z.Threshold <= 1, "compression.threshold", "0 to 1, and not %g", z.Threshold)
+	c.needs(z.Window == 0 || z.Window >= 1000 && z.Window <= 1<<26, "compression.window",
+		"1000 to %d tokens, or 0, and not %d", 1<<26, z.Window)
+	c.needs(z.Threshold == 0 || z.Window > 0, "compression.threshold", "the model's window is needed for it")
+	c.needs(z.Window == 0 || a.History == HistoryVerbatim, "compression", "it is for the history verbatim")
 	c.needs(slices.Contains([]OnReject{RejectCompletes, RejectFails, RejectContinues}, a.OnReject), "onReject",
 		"completed, failed or continue, and not %q", string(a.OnReject))
 	c.needs(slices.Contains([]policy.Effects{policy.AskEffects, policy.AutoApprove, policy.NoEffects}, a.Effects),

@@ -3,40 +3,18 @@
 package conversation
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
 )
-
-// Contents builds the conversation as the model sees it: what came before the prompt, the prompt, then this run's own
-// turns verbatim, each with the responses to its calls. It is made from events alone, and from contents of the thread
-// that do not change, so every process that takes the run up builds the same. recorded reports that it has lines of
-// the server's own, which [RecordInstructions] explains.
-func Contents(ctx context.Context, ex *journal.Execution) (c *model.Contents, recorded bool, err error) {
-	q := ex.State.Input
-	switch {
-	case len(q.Contents) > 0:
-		c, err = model.Load(q.Contents)
-	case q.Told != nil:
-		c, recorded, err = told(ctx, ex)
-	default:
-		c, err = model.NewContents(nil)
-	}
-	if err == nil {
-		err = addOwn(c, ex.State)
-	}
-	return c, recorded || q.Mark != "" && len(q.History) > 0, err
-}
 
 // Own returns the run's own part of the conversation, for later runs: every call is answered, and what could not be
 // used of the model's answers is left out. It is made from events alone.
@@ -70,67 +48,6 @@ func addOwn(c *model.Contents, s *run.State) error {
 		err = addTurn(c, s, t, i+1)
 	}
 	return err
-}
-
-// told returns the contents of the thread's earlier runs. A run that another model or service answered is told in
-// words: its signatures are not valid for whoever is asked now.
-func told(ctx context.Context, ex *journal.Execution) (c *model.Contents, recorded bool, err error) {
-	c, err = model.NewContents(nil)
-	if err != nil {
-		return nil, false, err
-	}
-	entries, err := journal.ToldContents(ctx, ex)
-	for len(entries) > 0 && err == nil {
-		n := 1
-		for n < len(entries) && entries[n].Run == "" {
-			n++
-		}
-		var contents []json.RawMessage
-		if contents, err = contentsOf(ctx, ex, entries[:n]); err != nil {
-			break
-		}
-		if by := entries[0].By; by == "" || by == Signs(ex) {
-			err = c.Append(contents...)
-		} else {
-			recorded = true
-			err = c.AppendWords(contents, recordOfCalls(ex.State.Input.Mark))
-		}
-		recorded = recorded || entries[0].Record
-		entries = entries[n:]
-	}
-	return c, recorded, err
-}
-
-// contentsOf returns the contents of one run, by its entries.
-func contentsOf(ctx context.Context, ex *journal.Execution, entries []run.Content) (out []json.RawMessage, err error) {
-	if entries[0].Raw == nil {
-		s, err := journal.EndedRun(ctx, ex, entries[0].Run)
-		if err != nil {
-			return nil, err
-		}
-		out, _, err = Own(s)
-		return out, err
-	}
-	for _, e := range entries {
-		out = append(out, e.Raw)
-	}
-	return out, nil
-}
-
-// Signs names who signs the answers of the run's model when this process asks it.
-func Signs(ex *journal.Execution) string {
-	var settings model.Settings
-	if its := ex.Agents.Get(ex.Run.Agent); its != nil {
-		settings = its.Model
-	}
-	return model.SignedBy(ex.Model, settings)
-}
-
-// recordOfCalls returns the function that tells of a call of another model.
-func recordOfCalls(mark string) func(model.Call, json.RawMessage) string {
-	return func(c model.Call, response json.RawMessage) string {
-		return fmt.Sprintf("[record %s] You called %s with %s, and this came of it: %s", mark, c.Name, c.Args, response)
-	}
 }
 
 // words returns the messages of the conversation before the prompt, as far as the run is told their words.

@@ -10,11 +10,10 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// ToldContents returns the entries of the thread's contents that the run is told, oldest first. What was not read yet
+// ToldContents returns the entries of the thread's contents that a run is told, oldest first. What was not read yet
 // is read: the thread, and in one more round trip the chunks, which do not change.
-func ToldContents(ctx context.Context, ex *Execution) ([]run.Content, error) {
-	told := ex.State.Input.Told
-	if told == nil || told.Last < max(told.First, 1) {
+func ToldContents(ctx context.Context, ex *Execution, told run.Told) ([]run.Content, error) {
+	if told.Last < max(told.First, 1) {
 		return nil, nil
 	}
 	path := document.ThreadPath(ex.Run.ThreadID)

@@ -70,6 +70,7 @@ type Update struct {
 	Delta           string
 	Action          *run.ActionView
 	Output          *Output
+	Compressed      *run.Compressed
 	Started         *Call    // a call that is about to be carried out
 	Finished        *CallEnd // beside Action: a call that has its outcome, be it that it was not carried out
 }

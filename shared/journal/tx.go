@@ -99,6 +99,9 @@ func (tx *Tx) AddEvent(e run.Event) error {
 		return err
 	}
 	tx.events = append(tx.events, e)
+	if e.Compressed != nil {
+		tx.Updates = append(tx.Updates, Update{Seq: e.Seq, Compressed: e.Compressed})
+	}
 	if a := tx.State.Action(e.ActionID); a != nil {
 		tx.Updates = append(tx.Updates,
 			Update{Seq: e.Seq, Action: run.NewActionView(tx.nonce(), tx.State, a), Finished: callEnd(a, e.Finished)})
@@ -146,12 +149,8 @@ func (tx *Tx) UpdateUser(change func(*run.User)) error {
 
 // AppendMessage adds a message to the thread. A thread that was deleted meanwhile, or is being deleted, gets none.
 func (tx *Tx) AppendMessage(role run.Role, approvalID, format string, args ...any) error {
-	if tx.Thread == nil {
-		t := &run.Thread{}
-		if _, err := tx.Doc(document.ThreadPath(tx.Run.ThreadID), t); err != nil {
-			return err
-		}
-		tx.Thread = t
+	if err := readThread(tx); err != nil {
+		return err
 	}
 	text := format
 	if len(args) > 0 {
@@ -162,14 +161,33 @@ func (tx *Tx) AppendMessage(role run.Role, approvalID, format string, args ...an
 	return nil
 }
 
+// readThread puts the run's thread into the tx.
+func readThread(tx *Tx) error {
+	if tx.Thread != nil {
+		return nil
+	}
+	t := &run.Thread{}
+	if _, err := tx.Doc(document.ThreadPath(tx.Run.ThreadID), t); err != nil {
+		return err
+	}
+	tx.Thread = t
+	return nil
+}
+
 // AppendLastMessage adds the message that the run ends with, and the run's outcome. The first words bytes of it are the
-// model's own. The thread is open to the next run.
+// model's own. The thread is open to the next run. A run that compresses its thread says nothing.
 func (tx *Tx) AppendLastMessage(end *run.End, words int) error {
-	if err := tx.AppendMessage(run.RoleAssistant, "", "%s", end.Summary); err != nil {
+	if err := readThread(tx); err != nil {
 		return err
 	}
 	if tx.Thread.OpenRun == tx.Run.ID {
 		tx.Thread.OpenRun = ""
+	}
+	if tx.State.Input.Compress {
+		return nil
+	}
+	if err := tx.AppendMessage(run.RoleAssistant, "", "%s", end.Summary); err != nil {
+		return err
 	}
 	last := &tx.messages[len(tx.messages)-1]
 	last.Words, last.Outcome = words, run.OutcomeLine(tx.Ex.Tools, tx.State, end)

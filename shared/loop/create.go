@@ -65,6 +65,9 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 			return err
 		}
 		tx.Updates = append(tx.Updates, journal.Update{Status: run.Queued})
+		if req.Compress {
+			return nil // its user says nothing
+		}
 		if err := tx.AppendMessage(run.RoleUser, "", "%s", req.Prompt); err != nil {
 			return err
 		}
@@ -98,7 +101,8 @@ func setRegion(tx *journal.Tx, sent run.Region) error {
 
 func newInput(tx *journal.Tx, req StartRequest) *run.Input {
 	input := &run.Input{Agent: tx.Run.Agent, Prompt: req.Prompt, SystemNote: req.SystemNote,
-		SingleCall: req.Call != nil, Instructions: req.Instructions, Tools: req.Tools, Answer: req.Answer}
+		SingleCall: req.Call != nil, Compress: req.Compress, Instructions: req.Instructions, Tools: req.Tools,
+		Answer: req.Answer}
 	history := tx.Ex.Agents.Get(tx.Run.Agent).History
 	if history == agents.HistoryVerbatim && req.History == nil {
 		tellVerbatim(tx, input)

@@ -87,20 +87,17 @@ func modelName(ex *journal.Execution, req model.Request) string {
 // promptTokens returns about how many tokens the request has: what the service has counted of the request before, and
 // of the answer to it, and an estimate of what has come since.
 func promptTokens(s *run.State, req model.Request) int {
-	if len(s.Turns) == 0 || s.Turns[len(s.Turns)-1].Usage.Prompt == 0 {
-		return requestBytes(req)/bytesPerToken + 1
+	known, counted := s.Size()
+	n := len(s.Compressions)
+	switch {
+	case known == 0 || len(req.Contents) == 0:
+		return requestBytes(req)/run.BytesPerToken + 1
+	case n > 0 && s.Compressions[n-1].Turn == counted: // which has estimated this request
+		return known
 	}
-	last := s.Turns[len(s.Turns)-1]
-	answer := max(last.Usage.Output+last.Usage.Thoughts, last.Usage.Total-last.Usage.Prompt)
-	if answer == 0 {
-		answer = len(last.Content) / bytesPerToken
-	}
-	since := len(req.Contents[len(req.Contents)-1]) // the responses to its calls, or what was wrong with it
-	return last.Usage.Prompt + answer + since/bytesPerToken + 1
+	since := len(req.Contents[len(req.Contents)-1]) // the responses to its calls, what was wrong with it, or the prompt
+	return known + since/run.BytesPerToken + 1
 }
-
-// bytesPerToken is the estimated size of a token where the service has not counted them.
-const bytesPerToken = 4
 
 // estimateTokens returns about how many tokens a call of the model took, by its bytes, or 0 where the service has
 // counted them.
@@ -112,7 +109,7 @@ func estimateTokens(req model.Request, reply *model.Reply) int {
 	if answer == 0 {
 		answer = len(reply.Text) // which is else part of the content
 	}
-	return (requestBytes(req)+answer)/bytesPerToken + 1
+	return (requestBytes(req)+answer)/run.BytesPerToken + 1
 }
 
 // requestBytes returns the size of what the model reads.

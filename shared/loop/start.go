@@ -28,6 +28,7 @@ type StartRequest struct {
 	Region     run.Region                  // of the user, as far as the client sent it
 	History    *conversation.ClientHistory // the conversation, where the client keeps it and not the store
 	Until      time.Time                   // after which another process goes on with it; zero: the function's time
+	Compress   bool                        // nothing is asked: what the model is told of the thread is made smaller
 	Call       *Call                       // what is to be done without calling the model (StartCall)
 
 	// The run keeps these, whoever goes on with it (run.Input).

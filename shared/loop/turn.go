@@ -33,7 +33,16 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 	}
 	req, err := request(ctx, ex)
 	if err != nil {
+		return notAsked(ctx, ex, err)
+	}
+	if ex.State.Input.Compress {
+		return compressByHand(ctx, ex, req)
+	}
+	switch made, err := makeRoom(ctx, ex, req); {
+	case fault.Is(err, fault.Model, run.CodeContextFull):
 		return modelFailed(ctx, ex, err)
+	case made || err != nil:
+		return err // the next step asks, with what is told from now on
 	}
 	if over, err := overRunBudget(ctx, ex, req); over || err != nil {
 		return err
@@ -124,7 +133,7 @@ func request(ctx context.Context, ex *journal.Execution) (model.Request, error) 
 	}
 	system, err := instructions(ctx, ex, its, recorded)
 	if err != nil {
-		return model.Request{}, err
+		return model.Request{}, fault.As(err)
 	}
 	req := model.Request{System: system, Contents: contents.JSON(), Tools: journal.Offered(ex)}
 	req.Settings, req.NoTools = settings(ex.State, its, req.Tools)
@@ -166,6 +175,16 @@ func instructions(ctx context.Context, ex *journal.Execution, its *agents.Agent,
 		s += conversation.RecordInstructions(ex.State.Input.Mark)
 	}
 	return s, err
+}
+
+// notAsked ends a run whose request cannot be made. Where what it needs could not be read, the run is no worse for it,
+// and the error is returned.
+func notAsked(ctx context.Context, ex *journal.Execution, err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Code == fault.CodeStoreUnavailable {
+		return err
+	}
+	return modelFailed(ctx, ex, err)
 }
 
 // modelFailed ends the run. What was done before stays done, and the summary says so.

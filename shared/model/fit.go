@@ -1,9 +1,12 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/clip"
 )
@@ -87,4 +90,88 @@ func truncateResult(result json.RawMessage, limit int) json.RawMessage {
 		}
 	}
 	return encode("[cut]")
+}
+
+// leastKept is how many bytes CutResults leaves of a result at least.
+const leastKept = 2 << 10
+
+// CutResults returns the contents with the results of tools beyond their newest bytes cut to their beginnings and ends,
+// with a mark between them. Calls, ids, names and the order stay, and so does every byte of the contents in which
+// nothing is cut, above all of the model's.
+func CutResults(contents []json.RawMessage, newest int) []json.RawMessage {
+	out := slices.Clone(contents)
+	for i := len(out) - 1; i >= 0; i-- {
+		if !bytes.Contains(out[i], []byte(`"functionResponse"`)) {
+			continue
+		}
+		if rs, err := Responses(out[i]); err == nil { // else of the model, which may speak of such things
+			out[i], newest = cutResults(out[i], rs, newest)
+		}
+	}
+	return out
+}
+
+// cutResults cuts the results of one content, and returns how many newest bytes are left for older ones.
+func cutResults(raw json.RawMessage, rs []Response, newest int) (json.RawMessage, int) {
+	cut := false
+	for j := len(rs) - 1; j >= 0; j-- {
+		r := &rs[j]
+		size := len(r.Result) + len(r.Error)
+		if size <= newest {
+			newest -= size
+			continue
+		}
+		most := max(newest, leastKept)
+		newest = 0
+		if len(r.Result) > most {
+			r.Result, cut = middleOut(r.Result, most), true
+		}
+		if len(r.Error) > most {
+			head, tail := clip.Prefix(r.Error, most/2), suffix(r.Error, most/2)
+			r.Error, cut = head+leftOut(len(r.Error)-len(head)-len(tail))+tail, true
+		}
+	}
+	if !cut {
+		return raw, newest
+	}
+	parts := make([]any, len(rs))
+	for j, r := range rs {
+		p, err := r.part()
+		if err != nil {
+			return raw, newest
+		}
+		parts[j] = p
+	}
+	return encodeContent(User, parts), newest
+}
+
+// middleOut returns the beginning and the end of a result, as a string of at most limit bytes of JSON.
+func middleOut(result json.RawMessage, limit int) json.RawMessage {
+	text := string(result)
+	var s string
+	if json.Unmarshal(result, &s) == nil {
+		text = s
+	}
+	for n := min(limit, len(text)); n > 0; n = n * 3 / 4 {
+		head, tail := clip.Prefix(text, n*2/3), suffix(text, n/3)
+		if len(head)+len(tail) >= len(text) {
+			continue
+		}
+		out := encode(strings.ToValidUTF8(head+leftOut(len(text)-len(head)-len(tail))+tail, "\uFFFD"))
+		if len(out) <= limit {
+			return out
+		}
+	}
+	return encode("[cut]")
+}
+
+func leftOut(n int) string { return fmt.Sprintf(" [cut: %d bytes are left out here] ", n) }
+
+// suffix returns the last bytes of a text, at most n, from a character's beginning.
+func suffix(s string, n int) string {
+	i := len(s) - min(n, len(s))
+	for i < len(s) && !utf8.RuneStart(s[i]) {
+		i++
+	}
+	return s[i:]
 }

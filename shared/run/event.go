@@ -53,16 +53,17 @@ type EventType string
 
 // The types of a run's events.
 const (
-	RunQueued       EventType = "run.queued"
-	RunStatusChange EventType = "run.status"
-	ModelAnswered   EventType = "model.answered"
-	ActionProposed  EventType = "action.planned"
-	ActionWaits     EventType = "action.waiting"
-	ActionDecided   EventType = "action.decided"
-	ActionStarted   EventType = "action.started"
-	ActionFinished  EventType = "action.finished"
-	CancelRequested EventType = "run.cancel_requested"
-	RunEnded        EventType = "run.ended"
+	RunQueued         EventType = "run.queued"
+	RunStatusChange   EventType = "run.status"
+	ModelAnswered     EventType = "model.answered"
+	ActionProposed    EventType = "action.planned"
+	ActionWaits       EventType = "action.waiting"
+	ActionDecided     EventType = "action.decided"
+	ActionStarted     EventType = "action.started"
+	ActionFinished    EventType = "action.finished"
+	ContextCompressed EventType = "context.compressed"
+	CancelRequested   EventType = "run.cancel_requested"
+	RunEnded          EventType = "run.ended"
 )
 
 // An Event is one change of a run, numbered from 1 within it. Exactly the payload of its type is set.
@@ -80,6 +81,8 @@ type Event struct {
 	Started  *Started      `json:"started,omitempty"`
 	Finished *Finished     `json:"finished,omitempty"`
 	End      *End          `json:"end,omitempty"`
+
+	Compressed *Compressed `json:"compressed,omitempty"`
 }
 
 // Input is the input that a run was started with: the user's words and the bounded conversation before them, which
@@ -89,10 +92,11 @@ type Input struct {
 	Prompt     string            `json:"prompt"`
 	SystemNote string            `json:"news,omitempty"` // what the server tells the model before the user's words
 	History    []Message         `json:"history,omitempty"`
-	Mark       string            `json:"mark,omitempty"`    // random; marks the server's records in the history
-	Contents   []json.RawMessage `json:"earlier,omitempty"` // Gemini contents, verbatim
-	SingleCall bool              `json:"direct,omitempty"`  // the run is one call, and the model is not asked
-	Told       *Told             `json:"told,omitempty"`    // with History verbatim: of the thread's contents
+	Mark       string            `json:"mark,omitempty"`     // random; marks the server's records in the history
+	Contents   []json.RawMessage `json:"earlier,omitempty"`  // Gemini contents, verbatim
+	SingleCall bool              `json:"direct,omitempty"`   // the run is one call, and the model is not asked
+	Compress   bool              `json:"compress,omitempty"` // the run compresses its thread, and nothing else
+	Told       *Told             `json:"told,omitempty"`     // with History verbatim: of the thread's contents
 
 	// What is set of these holds for the whole run, whichever release or process goes on with it.
 	Instructions string          `json:"instructions,omitempty"` // in place of the agent's

@@ -40,6 +40,8 @@ func (s *State) Apply(e Event) error {
 		return s.answered(e)
 	case ActionProposed:
 		return s.proposed(e)
+	case ContextCompressed:
+		return s.compressed(e)
 	case CancelRequested:
 		s.Cancelled = true
 		return nil

@@ -35,7 +35,8 @@ var (
 		Wait: &run.Wait{ApprovalID: "p2", Kind: run.KindReview}}
 	confirm = run.Event{Type: run.ActionDecided, ActionID: "a",
 		Decided: &run.Decided{ApprovalID: "p2", Decision: run.ConfirmDone}}
-	ended = run.Event{Type: run.RunEnded, End: &run.End{Status: run.Completed}}
+	compressed = run.Event{Type: run.ContextCompressed, Compressed: &run.Compressed{Before: 9, After: 5}}
+	ended      = run.Event{Type: run.RunEnded, End: &run.End{Status: run.Completed}}
 )
 
 func TestIllegalEvents(t *testing.T) {
@@ -68,8 +69,10 @@ func TestIllegalEvents(t *testing.T) {
 			run.Event{Type: run.RunStatusChange, Status: run.Completed}},
 		"an action that is not there": {asked,
 			run.Event{Type: run.ActionStarted, ActionID: "b", Started: &run.Started{Attempt: 1}}},
-		"anything after the end": {append(begun[:2:2], ended), turn},
-		"an event of no kind":    {asked, run.Event{Type: "action.dreamt", ActionID: "a"}},
+		"anything after the end":           {append(begun[:2:2], ended), turn},
+		"compressing while a call is open": {asked, compressed},
+		"compressing of nobody's doing":    {begun, run.Event{Type: run.ContextCompressed}},
+		"an event of no kind":              {asked, run.Event{Type: "action.dreamt", ActionID: "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := run.Fold(c.before)
@@ -99,6 +102,7 @@ func snapshot(t rapid.TB, s *run.State) string {
 // in which the invariants hold.
 func TestStateMachine(t *testing.T) {
 	all := []run.Event{queued, planned, turn, action, waits, yes, no, started, done, unclear, review, confirm, ended,
+		compressed,
 		{Type: run.CancelRequested}, {Type: run.RunStatusChange, Status: run.Awaiting},
 		{Type: run.RunStatusChange, Status: run.Executing},
 		{Type: run.ActionStarted, ActionID: "a", Started: &run.Started{Owner: "p", Attempt: 2}},

@@ -188,6 +188,8 @@ type State struct {
 	ModelCalls int   // calls to the model that were answered in this run
 	Tokens     int   // used by those calls; estimated where the service did not count them
 	Cost       int64 // of those calls, in millionths of the currency that the run's budget is in
+
+	Compressions []Compression // of what the model is told
 }
 
 // Action returns the action with the id, or nil.

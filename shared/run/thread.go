@@ -34,15 +34,16 @@ type Message struct {
 
 // A Thread is a conversation of one user.
 type Thread struct {
-	ID        string                `json:"id"`
-	UID       string                `json:"uid"`
-	Title     string                `json:"title"`
-	CreatedAt time.Time             `json:"createdAt"`
-	UpdatedAt time.Time             `json:"updatedAt"`
-	Deleting  bool                  `json:"deleting,omitempty"` // being deleted: hidden, and no run begins in it
-	Waiting   []string              `json:"waiting,omitempty"`  // runs with a call that waits for the client, or that did
-	OpenRun   string                `json:"openRun,omitempty"`  // of an exclusive agent: no other begins until it ends
-	Log       document.Log[Message] `json:"log"`
+	ID        string    `json:"id"`
+	UID       string    `json:"uid"`
+	Title     string    `json:"title"`
+	CreatedAt time.Time `json:"createdAt"`
+	UpdatedAt time.Time `json:"updatedAt"`
+	Deleting  bool      `json:"deleting,omitempty"` // being deleted: hidden, and no run begins in it
+	// runs with a call that waits for the client, or that did
+	Waiting []string              `json:"waiting,omitempty"`
+	OpenRun string                `json:"openRun,omitempty"` // of an exclusive agent: no other begins until it ends
+	Log     document.Log[Message] `json:"log"`
 
 	// Contents are the Gemini contents of the runs whose agents are told them again (agents.HistoryVerbatim).
 	Contents document.Log[Content] `json:"contents,omitzero"`

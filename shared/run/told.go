@@ -41,12 +41,18 @@ type Told struct {
 
 	// Tokens is the size of what is told, as the service counted it with the last request; 0: not known.
 	Tokens int `json:"tokens,omitempty"`
+
+	Summary string `json:"summary,omitempty"` // of the contents before First
+	Carried string `json:"carried,omitempty"` // beside it (agents.Compression.Carry)
+	CutTo   int64  `json:"cutTo,omitempty"`   // up to this content, results of tools beyond their newest bytes are cut
+	Tried   int    `json:"tried,omitempty"`   // the tokens after the last compression, or where it came to nothing
 }
 
 // AddContents appends what a run has said, which has the state; recorded reports that lines of the server's own are
 // among it. It returns the chunks that must be written with the thread.
 func (t *Thread) AddContents(runID string, s *State, told []json.RawMessage, recorded bool) ([]document.Chunk[Content],
 	error) {
+	t.Told.follow(s, told)
 	if len(told) == 0 {
 		return nil, nil
 	}
@@ -64,6 +70,34 @@ func (t *Thread) AddContents(runID string, s *State, told []json.RawMessage, rec
 	t.Told.Last += int64(len(entries))
 	t.Told.Count += int64(len(told))
 	return t.Contents.AppendWithin(contentsTail, 0, 1<<20, entries...)
+}
+
+// follow takes over what the run has left of the conversation, in which it has said the contents.
+func (t *Told) follow(s *State, said []json.RawMessage) {
+	if len(s.Compressions) > 0 {
+		told := s.Told()
+		// in the run's own part, which may come later in the thread than in the run
+		if told.CutTo > s.Input.Told.Count {
+			told.CutTo += t.Count - s.Input.Told.Count
+		}
+		t.CutTo, t.Tried = max(t.CutTo, told.CutTo), told.Tried
+		if told.First > t.First {
+			t.First, t.Summary, t.Carried = told.First, told.Summary, told.Carried
+		}
+	}
+	tokens, counted := s.Size()
+	alone := t.Count == s.Input.Told.Count // no other run has ended in the thread since this one began
+	switch {
+	case tokens == 0 || !alone:
+		tokens = 0
+	case len(s.Turns) == 0:
+		for _, c := range said {
+			tokens += len(c) / BytesPerToken
+		}
+	case len(said) > 0 && counted > 0 && s.Turns[counted-1].Calls > 0: // the responses to them
+		tokens += len(said[len(said)-1]) / BytesPerToken
+	}
+	t.Tokens = tokens
 }
 
 // SignedBy returns who signed the answers of the run's model: several, if the model was changed meanwhile.

@@ -166,6 +166,17 @@ type EventView struct {
 	Text     string      `json:"text,omitempty"`
 	Action   *ActionView `json:"action,omitempty"`
 	Decision Decision    `json:"decision,omitempty"`
+
+	Compressed *CompressedView `json:"compressed,omitempty"`
+}
+
+// CompressedView is a compression as a watching client sees it.
+type CompressedView struct {
+	Turns        int        `json:"turns"` // closed turns that a summary stands for from here on
+	TokensBefore int        `json:"tokensBefore"`
+	TokensAfter  int        `json:"tokensAfter"`
+	Model        string     `json:"model,omitempty"` // that made the summary
+	Code         fault.Code `json:"code,omitempty"`  // why there is no summary although one was asked for
 }
 
 // ViewEvents returns the events with numbers above after, each with the action as it was then. It folds all of events,
@@ -188,6 +199,9 @@ func ViewEvents(nonce []byte, events []Event, after int64) ([]EventView, error) 
 			v.Text = e.Turn.Text
 		case e.Decided != nil:
 			v.Decision = e.Decided.Decision
+		case e.Compressed != nil:
+			c := e.Compressed
+			v.Compressed = &CompressedView{c.Turns, c.Before, c.After, c.Model, c.Code}
 		case e.End != nil:
 			v.Status, v.Text = e.End.Status, e.End.Summary
 		}

@@ -66,6 +66,7 @@ export function eventWords(e) {
     case 'action.decided': return `${what}: you decided “${decisionWords(e.decision)}”`;
     case 'action.started': return `${what}: about to be carried out`;
     case 'action.finished': return `${what}: ${actionState(e.action ?? {}).words.toLowerCase()}`;
+    case 'context.compressed': return e.compressed?.code ? 'The conversation could not be made shorter' : 'The conversation was made shorter for the model';
     case 'run.cancel_requested': return 'Somebody asked to cancel';
     case 'run.ended': return `The run ${e.status === 'failed' ? 'failed' : 'is completed'}`;
     default: return String(e.type);
