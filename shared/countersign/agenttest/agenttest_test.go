@@ -304,3 +304,52 @@ func TestStores(t *testing.T) {
 		t.Errorf("%q", said)
 	}
 }
+
+// TestTwoAgents leaves an effect with its user in one agent, and has another one over the same store and script carry
+// it out.
+func TestTwoAgents(t *testing.T) {
+	st, err := embedded.Open(filepath.Join(t.TempDir(), "data"), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	visited := 0
+	visit := countersign.DefineEffect(countersign.EffectConfig[Place, string]{Name: "visit",
+		Description: "Goes there."},
+		func(p Place) countersign.Preview { return countersign.Preview{Title: "Go to " + p.City} },
+		func(context.Context, *countersign.SessionContext, Place) (string,
+			error) {
+			visited++
+			return "Been there.", nil
+		})
+	o := countersign.Options{Store: st, Tools: []*countersign.Tool{visit},
+		Provider: agenttest.Script(t, agenttest.Call("visit", Place{"Lisbon"}), agenttest.Say("Done."))}
+	first := agenttest.New(t, o)
+	res, err := first.NewSession().Send(t.Context(), "Go to Lisbon.")
+	if err != nil || res.Status != countersign.Waiting || visited != 0 {
+		t.Fatalf("%v %+v", err, res)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := agenttest.New(t, o)
+	if err := second.Resolve(t.Context(), res.Approvals[0], countersign.Yes()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := second.Resume(t.Context(), res.SessionID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for ev, err := range s.Continue(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end, ok := ev.(*countersign.Finished); ok {
+			said = end.Text
+		}
+	}
+	if said != "Done." || visited != 1 {
+		t.Errorf("%q after %d visits", said, visited)
+	}
+}

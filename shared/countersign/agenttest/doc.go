@@ -48,6 +48,9 @@
 //		}
 //	}
 //
+// With agenttest.Replay(t, "testdata/weather.json") in place of the script, AGENTTEST_RECORD=1 go test asks the real
+// model and keeps what it answers, and any later go test replays that.
+//
 // [New] closes the agent at the end of the test and looks for goroutines that are left. Tests may run in parallel, and
 // within a bubble of package testing/synctest.
 //
