@@ -1,0 +1,123 @@
+package process
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// MaxOutput is how much of each stream is kept, in bytes.
+const MaxOutput = 1 << 20
+
+// drain is how long the streams are read on when all programs have ended: one that made itself a session may hold them
+// for good.
+const drain = 500 * time.Millisecond
+
+// streams are what all programs of a command share: pipes, whose other ends are read and written here.
+type streams struct {
+	in, out, err *os.File // the programs' ends
+
+	ours           []*os.File
+	stdout, stderr capture
+	busy           sync.WaitGroup
+}
+
+func open(stdin string) (s *streams, err error) {
+	s = &streams{}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	var inW, outR, errR *os.File
+	if stdin == "" {
+		s.in, err = os.Open(os.DevNull)
+	} else {
+		s.in, inW, err = s.pipe(false)
+	}
+	if err != nil {
+		return s, err
+	}
+	if outR, s.out, err = s.pipe(true); err != nil {
+		return s, err
+	}
+	if errR, s.err, err = s.pipe(true); err != nil {
+		return s, err
+	}
+	s.busy.Go(func() { _, _ = io.Copy(&s.stdout, outR) })
+	s.busy.Go(func() { _, _ = io.Copy(&s.stderr, errR) })
+	if inW != nil {
+		s.busy.Go(func() {
+			_, _ = io.WriteString(inW, stdin) // who does not read it has no use for it
+			inW.Close()
+		})
+	}
+	return s, nil
+}
+
+// pipe returns a pipe of which one end is ours.
+func (s *streams) pipe(readOurs bool) (r, w *os.File, err error) {
+	if r, w, err = os.Pipe(); err != nil {
+		return nil, nil, err
+	}
+	if readOurs {
+		s.ours = append(s.ours, r)
+	} else {
+		s.ours = append(s.ours, w)
+	}
+	return r, w, nil
+}
+
+// close closes all ends when what was printed has been read, and returns it.
+func (s *streams) close() Result {
+	for _, f := range []*os.File{s.in, s.out, s.err} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	late := time.AfterFunc(drain, s.hangUp)
+	s.busy.Wait()
+	late.Stop()
+	s.hangUp()
+	return Result{Stdout: s.stdout.text(), Stderr: s.stderr.text(),
+		Truncated: s.stdout.lost > 0 || s.stderr.lost > 0}
+}
+
+// hangUp closes our ends; closing one again does nothing.
+func (s *streams) hangUp() {
+	for _, f := range s.ours {
+		_ = f.Close()
+	}
+}
+
+// capture keeps the beginning of a stream.
+type capture struct {
+	kept []byte
+	lost int
+}
+
+func (c *capture) Write(p []byte) (int, error) {
+	n := min(len(p), MaxOutput-len(c.kept))
+	c.kept = append(c.kept, p[:n]...)
+	c.lost += len(p) - n
+	return len(p), nil
+}
+
+func (c *capture) text() string {
+	if c.lost == 0 {
+		return string(c.kept)
+	}
+	kept := c.kept
+	for i := len(kept) - 1; i >= max(0, len(kept)-utf8.UTFMax); i-- {
+		if utf8.RuneStart(kept[i]) {
+			if !utf8.FullRune(kept[i:]) { // half a character
+				kept = kept[:i]
+			}
+			break
+		}
+	}
+	return fmt.Sprintf("%s\n[… %d bytes left out …]\n", kept, c.lost+len(c.kept)-len(kept))
+}
