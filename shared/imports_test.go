@@ -46,9 +46,11 @@ var may = map[string]string{
 		"shared/strictjson shared/tool shared/visible",
 	"shared/config": "shared/address shared/fault shared/obs shared/outbound shared/policy",
 	"shared/countersign": "shared/address shared/agents shared/approval shared/config " +
-		"shared/countersign/internal/bridge shared/document shared/fault shared/journal shared/loop shared/model " +
-		"shared/model/gemini shared/policy shared/queue shared/run shared/skill shared/store " +
-		"shared/store/memory shared/strictjson shared/tool",
+		"shared/countersign/internal/bridge shared/countersign/internal/files " +
+		"shared/countersign/internal/process shared/document shared/fault shared/journal shared/loop " +
+		"shared/model shared/model/gemini shared/obs shared/policy shared/queue shared/run shared/shell " +
+		"shared/skill shared/store shared/store/memory shared/strictjson shared/tool",
+	"shared/countersign/internal/process": "shared/shell",
 	"shared/countersign/agenttest": "shared/clip shared/config shared/countersign " +
 		"shared/countersign/internal/bridge shared/fault shared/model shared/model/gemini shared/strictjson " +
 		"shared/testkit/fakegemini",

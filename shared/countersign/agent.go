@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/address"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
+	"github.com/countersign-run/countersign/shared/countersign/internal/files"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
@@ -23,6 +25,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/shell"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -46,8 +49,12 @@ type Options struct {
 	Model    string   // its name; empty: the provider's own
 	Provider Provider // who is asked; nil: what the environment configures, see [Gemini]
 
-	Dir   string // where the session's files are, and commands run; empty: the working directory
-	Debug bool   // logs with LogLevel debug, and the sizes of each request to the model
+	Dir      string   // where SessionContext.FS is, and commands run; empty: the working directory
+	Commands []string // beginnings of what SessionContext.Shell runs: "git log"; none: nothing
+
+	LogLevel LogLevel     // what the agent logs of itself; empty: silent
+	Logger   *slog.Logger // where to, behind a redaction of what looks like a secret; nil: stderr
+	Debug    bool         // logs with LogLevel debug, and the sizes of each request to the model
 
 	// Store keeps the sessions; nil keeps them in memory. Close leaves it open.
 	Store store.Store
@@ -126,6 +133,7 @@ type core struct {
 	loop    *loop.Loop
 	model   *lazyModel
 	log     *slog.Logger
+	allowed shell.Allowed // Options.Commands
 	stop    []func() error
 
 	catalogue string // of the skills, for the end of the instructions
@@ -145,8 +153,8 @@ func New(o Options) (*Agent, error) {
 		c.name += "agent"
 	}
 	var wrong []error
-	for _, set := range []func() error{
-		c.setSelf, c.setBudget, c.setDir, c.setTools, c.setSkills, c.setModel, c.setLoop} {
+	for _, set := range []func() error{c.setLog, c.setSelf, c.setBudget, c.setDir, c.setCommands, c.setTools, c.setSkills,
+		c.setModel, c.setLoop} {
 		wrong = append(wrong, set())
 	}
 	if err := errors.Join(wrong...); err != nil {
@@ -220,6 +228,9 @@ func (c *core) setDir() (err error) {
 	if c.dir, err = filepath.Abs(c.options.Dir); err != nil {
 		return fault.Invalid("Dir", "it cannot be found from the working directory").Because(err)
 	}
+	if info, err := os.Stat(c.dir); err != nil || !info.IsDir() {
+		return fault.Invalid("Dir", "it is no directory").Because(err)
+	}
 	return nil
 }
 
@@ -274,9 +285,9 @@ func (c *core) setLoop() error {
 	if st == nil {
 		st = memory.New(time.Now)
 	}
-	c.loop = loop.New(journal.Env{Store: st, Queue: silent{}, Model: c.model, Tools: c.tools, Rules: rules,
-		Agents: agents.Set{c.name: c.its}, LeasePeriod: leasePeriod, LeaseMargin: leaseMargin, Log: c.log,
-		Tracer: c.tracer()})
+	c.loop = loop.New(journal.Env{Store: st, Queue: silent{}, Model: loggedModel{c.model, c.log, c.options.Debug},
+		Tools: c.tools, Rules: rules, Agents: agents.Set{c.name: c.its}, LeasePeriod: leasePeriod,
+		LeaseMargin: leaseMargin, Log: c.log, Tracer: c.tracer()})
 	return err
 }
 
@@ -356,5 +367,6 @@ func (c *core) contextFor(user, session string) *SessionContext {
 // contextOf returns what a tool knows of the session that it is called for.
 func (c *core) contextOf(call tool.Call) *SessionContext {
 	return &SessionContext{SessionID: call.ThreadID, RunID: call.RunID, ActionID: call.ActionID, User: call.UID,
-		Dir: c.dir, Time: c.loop.Now(), Agent: &Agent{core: c, user: call.UID}}
+		Dir: c.dir, Time: c.loop.Now(), Agent: &Agent{core: c, user: call.UID}, FS: FS{files.Dir(c.dir)},
+		Shell: Shell{c.dir, c.allowed}}
 }

@@ -1,7 +1,18 @@
 package countersign
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/countersign/internal/files"
+	"github.com/countersign-run/countersign/shared/countersign/internal/process"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/shell"
 )
 
 // SessionContext is what a tool and Options.InstructionsFunc know of the session that they are called for. It is made
@@ -15,4 +26,111 @@ type SessionContext struct {
 	Time      time.Time
 	Agent     *Agent // as this user
 
+	FS    FS    // the files of Dir
+	Shell Shell // runs Options.Commands in Dir
+}
+
+// FS are the files of Options.Dir. Names are relative to it, with slashes. Those that lead out of it, by "..", by a
+// link or because they are absolute, are [fs.ErrPermission], and so are names that hold secrets: .env*, .git, .netrc,
+// *.pem, *.key, id_rsa* and the like, and the files of a store. It is an [fs.FS]: [fs.Glob] and [fs.WalkDir] work
+// on it.
+type FS struct{ dir files.Dir }
+
+// ReadFile returns the content of a file of at most 1 MiB; [fs.ErrNotExist] where there is none.
+func (f FS) ReadFile(name string) ([]byte, error) { return f.dir.ReadFile(name) }
+
+// WriteFile replaces the content of a file, or makes it, with the folders that are missing: at most 1 MiB. A reader,
+// and whoever comes after a crash, sees all of it or what was there before. A tool that writes belongs in
+// [DefineEffect], if its user is to approve that.
+func (f FS) WriteFile(name string, data []byte) error { return f.dir.WriteFile(name, data) }
+
+// Open implements [fs.FS]. Of a file no more than 1 MiB is read.
+func (f FS) Open(name string) (fs.File, error) { return f.dir.Open(name) }
+
+// ReadDir implements [fs.ReadDirFS]. It leaves out names that hold secrets.
+func (f FS) ReadDir(name string) ([]fs.DirEntry, error) { return f.dir.ReadDir(name) }
+
+// Shell runs commands that Options.Commands allow, in Options.Dir.
+type Shell struct {
+	dir     string
+	allowed shell.Allowed
+}
+
+// ShellOptions are what a command is given. The zero value is enough.
+type ShellOptions struct {
+	Env     []string      // KEY=value, beside PATH, HOME and LANG, which are this process's unless they are among them
+	Stdin   string        // empty: there is nothing to read
+	Timeout time.Duration // 0: 30 s; at most 10 min
+}
+
+// ShellResult is what came of a command.
+type ShellResult struct {
+	Stdout, Stderr string // the first 1 MiB of each
+	Truncated      bool   // whether one of them was longer, which it says at its end
+	ExitCode       int    // of the last program; 127 where there is none of its name, 128 and a signal's number
+}
+
+// Bounds of a command.
+const (
+	shellTimeout    = 30 * time.Second
+	maxShellTimeout = 10 * time.Minute
+)
+
+// Exec runs a command: a simple one, or several that are joined by |, &&, || and ;. Each must begin with an entry of
+// Options.Commands, and all of its words must be spelled out. Whatever only a shell could tell is [ErrCommandDenied],
+// and nothing has run: substitutions, variables, patterns, redirections, assignments, functions, background jobs, and
+// what is built into shells, such as eval and cd. No shell is started.
+//
+// An exit code is no error. Where the time is over, the command is killed with what it has started; the error is
+// [context.DeadlineExceeded], and the result has what was printed until then. A tool that runs something belongs in
+// [DefineEffect], if its user is to approve that.
+func (s Shell) Exec(ctx context.Context, command string, o ShellOptions) (ShellResult, error) {
+	plan, err := s.allowed.Plan(command)
+	if err != nil {
+		return ShellResult{}, fmt.Errorf("%w: %w", ErrCommandDenied, err)
+	}
+	if o.Timeout == 0 {
+		o.Timeout = shellTimeout
+	}
+	if o.Timeout < 0 || o.Timeout > maxShellTimeout {
+		return ShellResult{}, public(fault.Invalid("Timeout", "it is %s, and has to be at most %s", o.Timeout,
+			maxShellTimeout))
+	}
+	env, err := environ(o.Env)
+	if err != nil {
+		return ShellResult{}, public(err)
+	}
+	late := fmt.Errorf("countersign: the command took longer than %s: %w", o.Timeout, context.DeadlineExceeded)
+	ctx, stop := context.WithTimeoutCause(ctx, o.Timeout, late)
+	defer stop()
+	r, err := process.Run(ctx, process.Command{Plan: plan, Dir: s.dir, Env: env, Stdin: o.Stdin})
+	return ShellResult(r), err
+}
+
+// environ returns the environment of a command. Of two values of a name the later counts.
+func environ(given []string) (env []string, err error) {
+	for _, name := range []string{"PATH", "HOME", "LANG"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	for i, v := range given {
+		if strings.Index(v, "=") < 1 || strings.ContainsRune(v, 0) {
+			return nil, fault.Invalid(fmt.Sprintf("Env[%d]", i), "it has to be KEY=value")
+		}
+	}
+	return append(env, given...), nil
+}
+
+// setCommands checks the commands that may run.
+func (c *core) setCommands() error {
+	var wrong []error
+	for i, entry := range c.options.Commands {
+		argv, err := shell.Allow(entry)
+		if err != nil {
+			wrong = append(wrong, fault.Invalid(fmt.Sprintf("Commands[%d]", i), "%s", err.Error()))
+		}
+		c.allowed = append(c.allowed, argv...)
+	}
+	return errors.Join(wrong...)
 }

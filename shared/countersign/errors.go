@@ -13,6 +13,10 @@ import (
 var (
 	ErrNoSession = errors.New("countersign: there is no such session, or it is another user's")
 	ErrClosed    = errors.New("countersign: the agent is closed")
+
+	// ErrCommandDenied is the error of Shell.Exec for a command that Options.Commands do not allow, or that cannot be
+	// read without a shell; its text says what was not allowed. Nothing of the command has run.
+	ErrCommandDenied = errors.New("countersign: the command is denied")
 )
 
 // Class is one of the five classes of an [Error].

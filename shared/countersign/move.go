@@ -64,12 +64,24 @@ func (m *move) step(ctx context.Context, sink journal.Sink) (*run.View, error) {
 			m.runID = v.RunID
 		}
 		if !journal.Held(err) {
+			m.log(ctx, v, err)
 			return v, err
 		}
 		if err := m.await(ctx); err != nil {
 			return nil, err
 		}
 		begin = m.resume
+	}
+}
+
+// log says how far the run came.
+func (m *move) log(ctx context.Context, v *run.View, err error) {
+	line := []any{"sessionId", m.s.id, "runId", m.runID}
+	switch {
+	case err != nil:
+		m.s.agent.core.log.InfoContext(ctx, "a run was left", append(line, "error", err)...)
+	case v != nil:
+		m.s.agent.core.log.InfoContext(ctx, "a run has come to rest", append(line, "status", v.Status)...)
 	}
 }
 

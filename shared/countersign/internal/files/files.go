@@ -105,7 +105,8 @@ func (d Dir) at(op, name string, do func(in *os.Root, base string) error) error 
 // cause returns the error of the kernel, or of this package; all others are refusals of os.Root, which have no name.
 func cause(err error) error {
 	var errno syscall.Errno
-	for _, known := range []error{fs.ErrPermission, fs.ErrNotExist, fs.ErrInvalid, fs.ErrExist, fs.ErrClosed, ErrTooLarge} {
+	for _, known := range []error{fs.ErrPermission, fs.ErrNotExist, fs.ErrInvalid, fs.ErrExist, fs.ErrClosed,
+		ErrTooLarge} {
 		if errors.Is(err, known) {
 			return err
 		}

@@ -21,10 +21,12 @@ func tree(t *testing.T) (d files.Dir, outside string) {
 	t.Helper()
 	base := t.TempDir()
 	dir, outside := filepath.Join(base, "dir"), filepath.Join(base, "outside")
-	for name, content := range map[string]string{"dir/a.txt": "a", "dir/sub/b.txt": "b", "dir/.env": "SECRET", "dir/.git/config": "SECRET",
+	for name, content := range map[string]string{"dir/a.txt": "a", "dir/sub/b.txt": "b", "dir/.env": "SECRET",
+		"dir/.git/config":    "SECRET",
 		"dir/sub/server.PEM": "SECRET", "dir/.github/ci.yml": "ci", "outside/secret.txt": "SECRET"} {
 		file := filepath.Join(base, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(content), 0o640)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(content),
+			0o640)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -40,7 +42,8 @@ func link(t *testing.T, d files.Dir, name, target string) {
 
 func TestReadAndWrite(t *testing.T) {
 	d, _ := tree(t)
-	for name, want := range map[string]string{"a.txt": "a", "sub/b.txt": "b", "./sub//b.txt": "b", ".github/ci.yml": "ci"} {
+	for name, want := range map[string]string{"a.txt": "a", "sub/b.txt": "b", "./sub//b.txt": "b",
+		".github/ci.yml": "ci"} {
 		if got, err := d.ReadFile(name); err != nil || string(got) != want {
 			t.Errorf("%s is %q, %v", name, got, err)
 		}
@@ -99,12 +102,17 @@ func TestForbidden(t *testing.T) {
 	link(t, d, "self", "self")
 	link(t, d, "here", string(d))
 	link(t, d, "dangling", "../outside/new.txt")
-	forbidden := []string{"../outside/secret.txt", "../../etc/passwd", "sub/../a.txt", "..", "sub/..", "/etc/passwd", "/dev/zero",
-		filepath.Join(outside, "secret.txt"), "out/secret.txt", "out", "relative-out/secret.txt", "sub/deep-out", "root/etc/passwd",
+	forbidden := []string{"../outside/secret.txt", "../../etc/passwd", "sub/../a.txt", "..", "sub/..", "/etc/passwd",
+		"/dev/zero",
+		filepath.Join(outside, "secret.txt"), "out/secret.txt", "out", "relative-out/secret.txt", "sub/deep-out",
+		"root/etc/passwd",
 		"here/a.txt", "notes.txt", "history/config", "self", "dangling",
-		".env", "./.env", "sub/../.env", ".ENV", ".env.local", ".envrc", ".git/config", ".GIT/config", ".git", "sub/.git/x", ".g\u200cit/config",
-		".env.", ".env ", ".env::$DATA", "sub/server.PEM", "x.pem:s", "tls.key", "id_rsa", "id_rsa.pub", "id_ed25519", ".ssh/known_hosts", ".netrc",
-		"_netrc", ".aws/credentials", "countersign.db", "countersign.db-wal", "data/countersign.db-shm", "token-key.json", "chat-key",
+		".env", "./.env", "sub/../.env", ".ENV", ".env.local", ".envrc", ".git/config", ".GIT/config", ".git",
+		"sub/.git/x", ".g\u200cit/config",
+		".env.", ".env ", ".env::$DATA", "sub/server.PEM", "x.pem:s", "tls.key", "id_rsa", "id_rsa.pub", "id_ed25519",
+		".ssh/known_hosts", ".netrc",
+		"_netrc", ".aws/credentials", "countersign.db", "countersign.db-wal", "data/countersign.db-shm",
+		"token-key.json", "chat-key",
 		"config/.gemini.yaml"}
 	for _, name := range forbidden {
 		if data, err := d.ReadFile(name); !errors.Is(err, fs.ErrPermission) {
@@ -135,7 +143,8 @@ func TestForbidden(t *testing.T) {
 		t.Error(err)
 	}
 	var p *fs.PathError
-	if _, err := d.ReadFile("notes.txt"); !errors.As(err, &p) || p.Path != "notes.txt" || strings.Contains(err.Error(), ".env") {
+	if _, err := d.ReadFile("notes.txt"); !errors.As(err, &p) || p.Path != "notes.txt" ||
+		strings.Contains(err.Error(), ".env") {
 		t.Errorf("the error tells of more than what was asked for: %v", err)
 	}
 }
@@ -262,10 +271,12 @@ func TestSwappedLinks(t *testing.T) {
 	}
 	swap(func(i int) error { return put([]string{"good", ".git", outside, "../outside"}[i%4], "x") })
 	swap(func(i int) error { // a file, then a link of its name
-		return errors.Join(os.WriteFile(at("y.swap"), []byte("fine"), 0o600), os.Rename(at("y.swap"), at("y")), put(".env", "y"))
+		return errors.Join(os.WriteFile(at("y.swap"), []byte("fine"), 0o600), os.Rename(at("y.swap"), at("y")),
+			put(".env", "y"))
 	})
 	swap(func(i int) error { // a folder, then a link of its name
-		return errors.Join(os.Rename(at("good2"), at("z")), os.Rename(at("z"), at("good2")), os.Symlink(".git", at("z")), os.Remove(at("z")))
+		return errors.Join(os.Rename(at("good2"), at("z")), os.Rename(at("z"), at("good2")), os.Symlink(".git",
+			at("z")), os.Remove(at("z")))
 	})
 	read := 0
 	for i := range 1000 {
@@ -280,7 +291,8 @@ func TestSwappedLinks(t *testing.T) {
 			if i%20 > 0 || name == "z/config" { // a write waits for the disk; and it would make z
 				continue
 			}
-			if err := d.WriteFile(name, []byte("fine")); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
+			if err := d.WriteFile(name, []byte("fine")); err != nil && !errors.Is(err, fs.ErrPermission) &&
+				!errors.Is(err, fs.ErrNotExist) {
 				t.Logf("%s: %v", name, err)
 			}
 		}
@@ -299,7 +311,8 @@ func TestSwappedLinks(t *testing.T) {
 
 // No name reads what is not in the directory, or panics.
 func FuzzName(f *testing.F) {
-	for _, name := range []string{"a.txt", "../x", "/etc/passwd", "sub/./b.txt", "link/secret.txt", ".env", "a\x00", "CON", `..\x`, `C:\x`,
+	for _, name := range []string{"a.txt", "../x", "/etc/passwd", "sub/./b.txt", "link/secret.txt", ".env", "a\x00",
+		"CON", `..\x`, `C:\x`,
 		"sub//b.txt", ".git/config", ".GIT/config", "./.", "", "a.txt/", strings.Repeat("a/", 200), "~/x", "id_rsa:x"} {
 		f.Add(name)
 	}

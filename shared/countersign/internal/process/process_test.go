@@ -22,7 +22,8 @@ import (
 // planOf reads a command for which everything is allowed that it has.
 func planOf(t *testing.T, command string) shell.Plan {
 	t.Helper()
-	allowed, err := shell.Allow("sh", "true", "false", "echo", "cat", "printf", "none-such", "./script", "pwd", "env", "sort", "yes", "head",
+	allowed, err := shell.Allow("sh", "true", "false", "echo", "cat", "printf", "none-such", "./script", "pwd", "env",
+		"sort", "yes", "head",
 		"./plain", "./folder")
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +83,8 @@ func TestDirAndStdin(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "relative"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "relative", "none-such"), []byte("#!/bin/sh\necho found\n"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "relative", "none-such"), []byte("#!/bin/sh\necho found\n"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	for command, want := range map[string]process.Result{
@@ -94,13 +96,15 @@ func TestDirAndStdin(t *testing.T) {
 		"true; cat":      {Stdout: "input"},
 		"echo a && true": {Stdout: "a\n"},
 	} {
-		got, err := process.Run(t.Context(), process.Command{Plan: planOf(t, command), Dir: dir, Env: env, Stdin: "input"})
+		got, err := process.Run(t.Context(), process.Command{Plan: planOf(t, command), Dir: dir, Env: env,
+			Stdin: "input"})
 		if err != nil || got != want {
 			t.Errorf("%s: %+v (%v), want %+v", command, got, err, want)
 		}
 	}
 	long := strings.Repeat("x", 1<<20)
-	if got, err := process.Run(t.Context(), process.Command{Plan: planOf(t, "true"), Dir: dir, Env: env, Stdin: long}); err != nil || got.ExitCode != 0 {
+	if got, err := process.Run(t.Context(), process.Command{Plan: planOf(t, "true"), Dir: dir, Env: env,
+		Stdin: long}); err != nil || got.ExitCode != 0 {
 		t.Errorf("what is not read: %+v, %v", got.ExitCode, err)
 	}
 }
@@ -109,7 +113,8 @@ func TestOutputIsBounded(t *testing.T) {
 	got, err := run(t, t.Context(), "yes 123456789é | head -c 3000000")
 	if err != nil || !got.Truncated || len(got.Stdout) > process.MaxOutput+64 || !utf8.ValidString(got.Stdout) ||
 		!strings.HasSuffix(got.Stdout, " bytes left out …]\n") {
-		t.Errorf("%d bytes, %v, %v, ends in %q", len(got.Stdout), got.Truncated, err, got.Stdout[max(0, len(got.Stdout)-50):])
+		t.Errorf("%d bytes, %v, %v, ends in %q", len(got.Stdout), got.Truncated, err, got.Stdout[max(0,
+			len(got.Stdout)-50):])
 	}
 	got, err = run(t, t.Context(), "head -c 1048576 /dev/zero")
 	if err != nil || got.Truncated || len(got.Stdout) != process.MaxOutput {
@@ -120,14 +125,15 @@ func TestOutputIsBounded(t *testing.T) {
 // alive reports whether a process that a test has started is there.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil && !zombie(pid) }
 
-// zombie reports whether only the entry of a process is left, which its parent has not looked at: here the machine's first.
+// zombie reports whether only the entry of a process is left, because its parent, the machine's first, has not looked.
 func zombie(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }
 
 // stubborn ignores what asks it to end, starts others that do, and says who they are.
-const stubborn = `sh -c 'trap "" TERM INT HUP; sh -c "trap \"\" TERM HUP; while :; do sleep 1; done" & echo $! $$; while :; do sleep 1; done'`
+const stubborn = `sh -c 'trap "" TERM INT HUP
+	sh -c "trap \"\" TERM HUP; while :; do sleep 1; done" & echo $! $$; while :; do sleep 1; done'`
 
 func pids(t *testing.T, out string) (all []int) {
 	t.Helper()
@@ -211,7 +217,8 @@ func TestManyAtOnce(t *testing.T) {
 	done := make(chan error, 20)
 	for range cap(done) {
 		go func() {
-			got, err := process.Run(t.Context(), process.Command{Plan: shell.Plan{{When: shell.Always, Pipe: [][]string{{"echo", "a"}, {"cat"}}}},
+			got, err := process.Run(t.Context(), process.Command{Plan: shell.Plan{{When: shell.Always,
+				Pipe: [][]string{{"echo", "a"}, {"cat"}}}},
 				Dir: os.TempDir(), Env: env})
 			if err == nil && got.Stdout != "a\n" {
 				err = errors.New(got.Stdout)
