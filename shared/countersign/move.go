@@ -191,7 +191,7 @@ func (m *move) result(r rest) (*Result, error) {
 		Cost: v.Cost}
 	switch v.Status {
 	case run.Completed:
-		res.Status, res.Text = Completed, v.Summary
+		res.Status, res.Text = Completed, v.Text()
 		if m.answer != nil {
 			*m.answer = v.Answer()
 		}

@@ -142,8 +142,8 @@ func (q *eventQueue) add(e Event) {
 // eventOf returns the event of an update, or nil.
 func (q *eventQueue) eventOf(u journal.Update) Event {
 	switch {
-	case u.Delta != "":
-		return &Text{u.Delta}
+	case u.Delta != "" || u.Beyond != "":
+		return &Text{u.Delta + u.Beyond}
 	case u.Started != nil:
 		return &ToolStarted{q.intent[u.Started.ActionID], u.Started.ActionID, u.Started.Tool,
 			slices.Clone(u.Started.Args)}

@@ -62,7 +62,7 @@ type Env struct {
 type Sink func(Update)
 
 // Update is what a reader of a moving run gets: a status, a piece of the model's text, an action in its present state,
-// or a piece of a call's output. Started and Finished are for readers within this process alone.
+// or a piece of a call's output. What follows these is for readers within this process alone.
 type Update struct {
 	RunID, ThreadID string
 	Seq             int64 // of the stored event that Action or Finished tells of; 0: it is of none
@@ -71,6 +71,7 @@ type Update struct {
 	Action          *run.ActionView
 	Output          *Output
 	Compressed      *run.Compressed
+	Beyond          string   // a piece of the text, as Delta, beyond what an answer shows (run.MaxMessageText)
 	Started         *Call    // a call that is about to be carried out
 	Finished        *CallEnd // beside Action: a call that has its outcome, be it that it was not carried out
 }

@@ -90,6 +90,7 @@ func endRun(tx *journal.Tx, end *run.End) error {
 // recordEnd records how the run ended, and gives its thread the last message, of which the first words bytes are the
 // model's, and the contents that later runs are told.
 func recordEnd(tx *journal.Tx, end *run.End, words int) error {
+	end.Words = words
 	if err := tx.AddEvent(run.Event{Type: run.RunEnded, End: end}); err != nil {
 		return err
 	}

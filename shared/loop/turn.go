@@ -99,21 +99,23 @@ func toolsOf(ex *journal.Execution, calls []model.Call) (called []*tool.Tool) {
 	return called
 }
 
-// deltaSink returns a function that passes the model's text on as it comes, up to the length that is kept. It is nil
-// where nobody reads it: a whole answer costs less than a stream.
+// deltaSink returns a function that passes the model's text on as it comes, up to the length that is shown, and what
+// comes after that to readers within the process. It is nil where nobody reads it: a whole answer costs less than a
+// stream.
 func deltaSink(ex *journal.Execution) func(text string) {
 	if ex.Unread {
 		return nil
 	}
 	left := run.MaxMessageText
 	return func(text string) {
-		if len(text) > left {
-			text = clip.Prefix(text, left)
-			left = len(text) // nothing after it
+		shown := clip.Prefix(text, left)
+		left -= len(shown)
+		if shown != "" {
+			ex.Notify(journal.Update{Delta: shown})
 		}
-		left -= len(text)
-		if text != "" {
-			ex.Notify(journal.Update{Delta: text})
+		if len(shown) < len(text) {
+			left = 0 // nothing is shown after it
+			ex.Notify(journal.Update{Beyond: text[len(shown):]})
 		}
 	}
 }

@@ -191,6 +191,7 @@ type Finished struct {
 type End struct {
 	Status  Status     `json:"status"`
 	Summary string     `json:"summary"`
+	Words   int        `json:"words,omitempty"` // bytes of the model's own words at the beginning of Summary
 	Error   *ErrorInfo `json:"error,omitempty"`
 }
 

@@ -37,12 +37,15 @@ func finalEnd(tools tool.Set, s *State) *End {
 	return &End{Status: Completed, Summary: words}
 }
 
-// finalWords returns the words of the final call's result: the result itself if it is a string, or else its field
+// finalWords returns as many of the final call's words as a message carries.
+func finalWords(s *State) string { return clip.Text(allFinalWords(s), MaxMessageText/2) }
+
+// allFinalWords returns the words of the final call's result: the result itself if it is a string, or else its field
 // "text". A stranger's words, and those of a result that the user has vouched for without seeing it, do not count. An
 // answer that has a form is JSON.
-func finalWords(s *State) string {
+func allFinalWords(s *State) string {
 	if answer := s.Answer(); answer != nil {
-		return clip.Text(string(answer), MaxMessageText/2)
+		return string(answer)
 	}
 	a := finalCall(s)
 	if a == nil || a.Untrusted || a.Decision == ConfirmDone {
@@ -57,7 +60,7 @@ func finalWords(s *State) string {
 			text = object.Text
 		}
 	}
-	return clip.Text(strings.TrimSpace(text), MaxMessageText/2)
+	return strings.TrimSpace(text)
 }
 
 // FinalLength returns how many bytes at the beginning of the summary are the final call's words.

@@ -61,6 +61,9 @@ func (v *View) LastWords() string {
 	return said.Text
 }
 
+// Text returns the whole answer of a run that has completed ([State.Text]).
+func (v *View) Text() string { return v.state.Text() }
+
 // An ActionView is an action as its owner sees it: the record of seed 000 §9, without arguments.
 type ActionView struct {
 	ActionID         string       `json:"actionId"`
