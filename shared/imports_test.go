@@ -56,6 +56,7 @@ var may = map[string]string{
 		"shared/testkit/fakegemini",
 	"shared/countersign/internal/bridge": "shared/model " +
 		"shared/tool",
+	"shared/countersign/mcp": "shared/countersign shared/countersign/internal/bridge shared/mcpclient",
 	"shared/document":        "shared/store shared/strictjson",
 	"shared/google/tokenkey": "shared/keyfile",
 	"shared/google":          "shared/audit shared/document shared/fault shared/outbound shared/store shared/tool",

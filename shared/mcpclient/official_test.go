@@ -61,15 +61,15 @@ func call(t *testing.T, tl *tool.Tool, args string) (string, error) {
 	return string(res), err
 }
 
-// role returns a configuration that runs this program in a role, with what is behind it as its arguments.
-func role(t *testing.T, name string, command ...string) (cfg mcpclient.Config, log func() []string) {
+// role returns a configuration that runs this program in a role, and what reads its log.
+func role(t *testing.T, name string) (cfg mcpclient.Config, log func() []string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "log")
-	return mcpclient.Config{Command: append([]string{self}, command...), Timeout: time.Minute,
+	return mcpclient.Config{Command: []string{self}, Timeout: time.Minute,
 			Env: []string{"MCPCLIENT_ROLE=" + name, "LOG=" + file}}, func() []string {
 			b, err := os.ReadFile(file)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -155,19 +155,21 @@ func TestKilledInTheMiddle(t *testing.T) {
 	everything, dir := mcpservers.Everything(t), t.TempDir()
 	file := filepath.Join(dir, "a.txt")
 	for name, c := range map[string]struct {
-		role         string
+		when         mcpservers.When
 		command      []string
 		tool, args   string
 		after, given string // a call that works afterwards
 	}{
-		"as it begins": {"cut call", everything, "trigger-long-running-operation", `{"duration":1,"steps":1}`,
+		"as it begins": {mcpservers.AsItBegins, everything, "trigger-long-running-operation",
+			`{"duration":1,"steps":1}`,
 			"echo", `{"message":"hello"}`},
-		"when it is done": {"cut answer", mcpservers.Filesystem(t, dir), "write_file",
+		"when it is done": {mcpservers.WhenItIsDone, mcpservers.Filesystem(t, dir), "write_file",
 			fmt.Sprintf(`{"content":"hi","path":%q}`, file), "read_text_file", fmt.Sprintf(`{"path":%q}`, file)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg, calls := role(t, c.role, c.command...)
-			set := tools(t, connect(t, cfg), mcpclient.Choice{Reads: []string{c.after}})
+			command, env, calls := mcpservers.Cut(t, c.when, c.command)
+			set := tools(t, connect(t, mcpclient.Config{Command: command, Env: env, Timeout: time.Minute}),
+				mcpclient.Choice{Reads: []string{c.after}})
 			res, err := call(t, set[c.tool], c.args)
 			if !tool.IsUnanswered(err) || tool.IsTransient(err) {
 				t.Fatalf("%s %v", res, err)
@@ -187,8 +189,9 @@ func TestKilledInTheMiddle(t *testing.T) {
 		t.Errorf("the effect whose answer was lost: %q %v", b, err)
 	}
 	t.Run("what only reads", func(t *testing.T) {
-		cfg, calls := role(t, "cut call", everything...)
-		set := tools(t, connect(t, cfg), mcpclient.Choice{Reads: []string{"echo"}})
+		command, env, calls := mcpservers.Cut(t, mcpservers.AsItBegins, everything)
+		set := tools(t, connect(t, mcpclient.Config{Command: command, Env: env, Timeout: time.Minute}),
+			mcpclient.Choice{Reads: []string{"echo"}})
 		res, err := call(t, set["echo"], `{"message":"hello"}`)
 		if err != nil || res != `{"text":"Echo: hello"}` || len(calls()) != 2 {
 			t.Errorf("%s %v after %d calls", res, err, len(calls()))

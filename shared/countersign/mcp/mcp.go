@@ -1,0 +1,102 @@
+// Package mcp gives agents of package countersign the tools of servers that speak the Model Context Protocol.
+//
+// A server is a stranger. Each of its tools has an effect, and waits for an approval of exactly its arguments, unless
+// [Config].Reads says that it only reads; what a server hints at can only make a tool stricter. What the server says of
+// a tool, its description and its schema, is part of what is approved: a tool that changes before the yes is asked for
+// anew, and one that only reads and changes is not called any more. What a tool returns is text from strangers, and the
+// model is told so.
+//
+// A call is sent once. A session that turns out to be dead is made anew, once for each call; where the answer to an
+// effect is lost, nobody can tell whether it happened, and an approval that is a Review asks the user.
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/countersign"
+	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
+	"github.com/countersign-run/countersign/shared/mcpclient"
+)
+
+// Config says which tools of a server are used, and how it is reached. Names of tools are the server's.
+type Config struct {
+	// Name is what people read on an approval: a letter, then up to 31 letters, digits, underscores and hyphens.
+	// Needed.
+	Name   string
+	Prefix string   // before each tool's name, such as "files_"
+	Reads  []string // tools that change nothing and run at once: your word, not the server's
+	Only   []string // the tools that are used; nil: all, up to 128
+	Deny   []string // tools that are left out
+
+	Dir string   // of [Command]: where the program runs; empty: where this one does
+	Env []string // of [Command]: NAME=value, all that it gets beside PATH, HOME, LANG and TMPDIR
+
+	Header http.Header  // of [HTTP]: sent with each request, such as Authorization
+	Client *http.Client // of [HTTP]: sends the requests, but follows no redirect; nil: one with the default transport
+
+	Timeout time.Duration // to connect and to list the tools; 0: 30 s. For a call Options.ToolTimeout counts
+	Logger  *slog.Logger  // nil: none
+	Changed func()        // called when the server says that its tools have changed; optional
+}
+
+// Server is a connection to a server. It is safe for concurrent use, and its tools may serve several agents.
+type Server struct {
+	client  *mcpclient.Client
+	tools   []*countersign.Tool
+	refused map[string]error
+}
+
+// Command starts a program that speaks over its standard input and output, and lists its tools. It is an error if the
+// program does not answer in time, offers more than 128 tools, or lacks one that the configuration names.
+func Command(ctx context.Context, c Config, program string, args ...string) (*Server, error) {
+	return connect(ctx, c, mcpclient.Config{Command: append([]string{program}, args...)})
+}
+
+// HTTP connects to a streamable HTTP endpoint, of https or on this machine, and lists its tools. Errors are those of
+// [Command].
+func HTTP(ctx context.Context, c Config, url string) (*Server, error) {
+	return connect(ctx, c, mcpclient.Config{URL: url})
+}
+
+func connect(ctx context.Context, c Config, to mcpclient.Config) (*Server, error) {
+	to.Name, to.Dir, to.Env, to.Header, to.HTTP = c.Name, c.Dir, c.Env, c.Header, c.Client
+	to.Timeout, to.Log, to.Changed = c.Timeout, c.Logger, c.Changed
+	client, err := mcpclient.New(to)
+	if err != nil {
+		return nil, err
+	}
+	tools, refusals, err := client.Tools(ctx, mcpclient.Choice{Prefix: c.Prefix, Reads: c.Reads, Only: c.Only,
+		Deny: c.Deny})
+	if err != nil {
+		_ = client.Close() // it always closes
+		return nil, fmt.Errorf("the tools of the MCP server %s: %w", c.Name, err)
+	}
+	s := &Server{client: client, refused: map[string]error{}}
+	for _, t := range tools {
+		s.tools = append(s.tools, bridge.NewTool(bridge.Tool{Tool: t}).(*countersign.Tool))
+	}
+	for _, r := range refusals {
+		s.refused[r.Tool] = r.Why
+		if c.Logger != nil {
+			c.Logger.WarnContext(ctx, "a tool of an MCP server cannot be used", "server", c.Name, "tool", r.Tool,
+				"error", r.Why)
+		}
+	}
+	return s, nil
+}
+
+// Tools returns the tools, for Options.Tools. They are those that the server had when it was connected to.
+func (s *Server) Tools() []*countersign.Tool { return append([]*countersign.Tool(nil), s.tools...) }
+
+// Refused says why tools of the server are not among its tools, by their names in quotes: two of a name, a name that
+// no model is given, a description or a schema beyond its bounds.
+func (s *Server) Refused() map[string]error { return maps.Clone(s.refused) }
+
+// Close ends the connection. A program is asked to end, and then killed with all that it has started. It is called
+// after the agents' Close, or calls under way end without an answer.
+func (s *Server) Close() error { return s.client.Close() }

@@ -1,0 +1,142 @@
+package mcpservers
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The variables by which this program is the relay of [Cut].
+const (
+	cutVariable = "MCPSERVERS_CUT"
+	logVariable = "MCPSERVERS_LOG"
+)
+
+// When says when a server is killed.
+type When string
+
+// The moments.
+const (
+	AsItBegins   When = "as it begins"    // the server has the call
+	WhenItIsDone When = "when it is done" // its answer is there, and is lost
+)
+
+// Cut returns the command and the environment of a server that is killed at its first call of a tool, and what reads
+// the calls that it and those started after it were sent, each a line. [Main] must be called by TestMain.
+func Cut(t testing.TB, when When, server []string) (command, env []string, calls func() []string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "calls")
+	return append([]string{self}, server...), []string{cutVariable + "=" + string(when), logVariable + "=" + file},
+		func() []string {
+			b, err := os.ReadFile(file)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			return slices.Collect(strings.Lines(string(b)))
+		}
+}
+
+// Main is what TestMain begins with. In the program that [Cut] names it does not return.
+func Main() {
+	if when := os.Getenv(cutVariable); when != "" {
+		relay(When(when) == WhenItIsDone)
+		os.Exit(0)
+	}
+}
+
+// relay runs the command that is its arguments and carries lines between it and the client. The first call of a tool
+// kills the command and itself: as soon as the call was passed on, or when its answer is there. LOG gets a line for
+// each call.
+func relay(answered bool) {
+	cmd := exec.Command(os.Args[1], os.Args[2:]...)
+	in, err := cmd.StdinPipe()
+	check(err)
+	out, err := cmd.StdoutPipe()
+	check(err)
+	check(cmd.Start())
+	die := func() {
+		_ = cmd.Process.Kill() // it may be over
+		os.Exit(137)
+	}
+	call := make(chan string, 1) // the id of the call whose answer is the end
+	go func() {
+		lines := bufio.NewReader(os.Stdin)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				_ = in.Close()
+				return
+			}
+			first := false
+			if bytes.Contains(line, []byte(`"tools/call"`)) {
+				first = note(line)
+			}
+			if first && answered {
+				call <- idOf(line)
+			}
+			_, err = in.Write(line)
+			check(err)
+			if first && !answered {
+				die()
+			}
+		}
+	}()
+	wanted := ""
+	for lines := bufio.NewReader(out); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			_ = cmd.Wait()
+			return
+		}
+		select {
+		case wanted = <-call:
+		default:
+		}
+		if wanted != "" && idOf(line) == wanted && !bytes.Contains(line, []byte(`"method"`)) {
+			die()
+		}
+		_, err = os.Stdout.Write(line)
+		check(err)
+	}
+}
+
+func idOf(line []byte) string {
+	_, after, _ := bytes.Cut(line, []byte(`"id":`))
+	end := bytes.IndexAny(after, ",}")
+	if end < 0 {
+		return ""
+	}
+	return string(after[:end])
+}
+
+// note writes a call to the log, and reports whether it is the first.
+func note(line []byte) (first bool) {
+	f, err := os.OpenFile(os.Getenv(logVariable), os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	check(err)
+	before, err := io.ReadAll(f)
+	check(err)
+	_, err = f.Write(line)
+	check(err)
+	check(f.Close())
+	return len(before) == 0
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
