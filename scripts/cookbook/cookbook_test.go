@@ -152,6 +152,20 @@ func TestSkills(t *testing.T) {
 	}
 }
 
+// TestMCP has a tool of a server wait for a yes, and one that only reads run at once.
+func TestMCP(t *testing.T) {
+	start := program(t, "mcp")
+	for typed, want := range map[string]string{"y": "You have one note: The demo is at eleven.\n",
+		"n": "You have no notes.\n\nOn record: nothing was sent or changed.\n"} {
+		cmd := start(t.TempDir())
+		cmd.Stdin = strings.NewReader(typed + "\n")
+		const card = "Call add of the server notes\n{\"Text\":\"The demo is at eleven.\"}\n[y] "
+		if got := output(t, cmd); got != card+want {
+			t.Errorf("%s: %q", typed, got)
+		}
+	}
+}
+
 // TestProgramsAreShort holds the programs to what can be read at a glance, and to saying that a script answers them.
 func TestProgramsAreShort(t *testing.T) {
 	files, err := filepath.Glob("*/main.go")

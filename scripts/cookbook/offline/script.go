@@ -34,6 +34,17 @@ var stories = map[string][]turn{
 		calls("send_mail", map[string]any{"To": "ana@example.com", "Text": "The demo is at ten."}),
 		says("The answer about the mail was: %s."),
 	},
+	"Note that the demo moved.": {
+		calls("notes_add", map[string]any{"Text": "The demo is at eleven."}),
+		calls("notes_list", map[string]any{}),
+		func(returned []string) fakegemini.Turn {
+			var notes struct{ Text string }
+			if json.Unmarshal([]byte(strings.Join(returned, "")), &notes) != nil || notes.Text == "" {
+				return fakegemini.Turn{Text: "You have no notes."}
+			}
+			return fakegemini.Turn{Text: "You have one note: " + notes.Text}
+		},
+	},
 	"What is new in version 1.2?": {
 		calls("activate_skill", map[string]any{"name": "release-notes"}),
 		calls("read_skill_file", map[string]any{"skill": "release-notes", "path": "references/style.md"}),
