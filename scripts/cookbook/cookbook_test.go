@@ -13,25 +13,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 )
 
-// dir is where the programs are built.
-var dir string
-
-func TestMain(m *testing.M) {
-	var err error
-	if dir, err = os.MkdirTemp("", "cookbook"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // program builds a program of the cookbook and returns what starts it in a folder, without a key.
 func program(t *testing.T, name string) func(in string, args ...string) *exec.Cmd {
 	t.Helper()
-	file := filepath.Join(dir, name)
+	file := filepath.Join(t.TempDir(), name)
 	if out, err := exec.Command("go", "build", "-o", file, "./"+name).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -64,6 +55,12 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 
 func TestHello(t *testing.T) {
 	if got := output(t, program(t, "hello")(t.TempDir())); got != "21 degrees.\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestStructured(t *testing.T) {
+	if got := output(t, program(t, "structured")(t.TempDir())); got != "ACME: 12.50 euros by 2027-06-01\n" {
 		t.Errorf("%q", got)
 	}
 }

@@ -15,5 +15,6 @@
 //
 // # CHANGES
 //
-// None yet. An incompatible change to what is exported is named here by a line that begins with its name.
+// An incompatible change to what is exported since the last release stands here, as "- Name: what has changed". There
+// is none.
 package countersign

@@ -29,6 +29,10 @@ var stories = map[string][]turn{
 		calls("check_pump", map[string]any{"number": 3}),
 		says("All three pumps were checked; the last one: %s."),
 	},
+	"What does mail/17.txt ask us to pay?": {
+		calls("read_file", map[string]any{"path": "mail/17.txt"}),
+		calls("final_answer", map[string]any{"from": "ACME", "euros": 12.5, "due": "2027-06-01"}),
+	},
 	"And the second one?": {says("You had it checked before: it runs smoothly.")},
 	"the demo is at ten": {
 		calls("send_mail", map[string]any{"To": "ana@example.com", "Text": "The demo is at ten."}),
