@@ -199,3 +199,75 @@ func TestAModelWithoutAPrice(t *testing.T) {
 		t.Errorf("%v %+v, and the model got %v", err, v, w.model.Requests())
 	}
 }
+
+// countedSumming is summing with a service that counts.
+type countedSumming struct{ summing }
+
+func (m *countedSumming) Name() string { return "summing" }
+
+func (m *countedSumming) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
+	r, err := m.summing.Generate(ctx, req, delta)
+	if err != nil {
+		return nil, err
+	}
+	n := len(req.System)
+	for _, c := range req.Contents {
+		n += len(c)
+	}
+	r.Usage = model.Usage{Prompt: n / 4, Output: len(r.Content) / 4, Total: n/4 + len(r.Content)/4}
+	return r, nil
+}
+
+// TestASummaryCountsInTheBudget has a run compress its conversation, and end because the summary has used up what the
+// answer would need, whichever commit its process dies at.
+func TestASummaryCountsInTheBudget(t *testing.T) {
+	var uncut *spent
+	died := false
+	for n := 0; n < 2 || died || n%2 == 0; n++ { // 0: none; then before and after each commit
+		w := &talk{env: compressing(newEnv(t))}
+		w.loop.Model, w.assistant().Compression.Window = &countedSumming{}, 8_000
+		its := w.assistant()
+		its.OnReject, its.Limits.ModelCalls = agents.RejectContinues, 50
+		for i := range 4 {
+			v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: fmt.Sprintf("question %d", i),
+				ThreadID: w.thread}, nil)
+			if err != nil || v.Status != run.Completed {
+				t.Fatalf("%v %+v", err, v)
+			}
+			w.thread = v.ThreadID
+		}
+		its.Limits.Budget = run.Budget{Money: 5_500, Prices: map[string]run.Price{"summing": {Input: 1_000_000}}}
+		if n > 0 {
+			w.loop.Store = mortal(w.store, (n+1)/2, n%2 == 0)
+		}
+		died = false
+		start := loop.StartRequest{UID: "ana", Prompt: "question 3", ThreadID: w.thread, Key: "k1", BodyHash: "h"}
+		v := &run.View{}
+		for range 5 {
+			gone, err := mortally(func() error { return w.liveAll(start) })
+			if err != nil && !journal.Held(err) {
+				t.Fatal(err)
+			}
+			died = died || gone
+			if v, _, err = w.loop.Get(t.Context(), "ana", run.KeyedRunID("ana", "k1")); err == nil &&
+				v.Status == run.Failed {
+				break
+			}
+			w.tick(3 * time.Minute)
+		}
+		all := w.compressions(v)
+		if len(all) != 1 || all[0].Summary == "" || all[0].Cost == 0 {
+			t.Fatalf("%d: %+v, %+v", n, all, v)
+		}
+		got := w.spentBy(t, run.KeyedRunID("ana", "k1"))
+		if uncut == nil {
+			uncut = &got
+			if u := all[0].Usage; got.tokens < u.Total || got.cost < int64(u.Prompt) || got.turns > 1 {
+				t.Errorf("%+v, and the summary took %+v", got, u)
+			}
+		}
+		if got != *uncut {
+			t.Errorf("%d: %+v, and uncut %+v", n, got, *uncut)
+		}
+	}
+}

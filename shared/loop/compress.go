@@ -126,7 +126,9 @@ func summarise(ctx context.Context, ex *journal.Execution, parts *conversation.P
 	}
 	asking, hold := journal.HoldRun(ctx, ex, ex.Limits().ModelTimeout, true)
 	defer hold.Release()
+	asking, span := journal.TraceModel(asking, ex, req)
 	reply, err := ex.Model.Generate(asking, req, nil)
+	span.EndModel(reply, err)
 	hold.Release()
 	if err != nil {
 		if journal.Left(ex) || ex.Progressed && errors.Is(asking.Err(), context.DeadlineExceeded) &&

@@ -258,3 +258,22 @@ func TestTheNamesOfAttributes(t *testing.T) {
 		}
 	}
 }
+
+// TestSpansOfASummary has each request to the model be a span, those for summaries too.
+func TestSpansOfASummary(t *testing.T) {
+	w := &talk{env: compressing(newEnv(t))}
+	spans := w.traced()
+	for i := range 4 {
+		w.ask(fmt.Sprintf("question %d", i), counted(strings.Repeat("word ", 800), 1200*(i+1)))
+	}
+	v, _ := w.ask("the last question", counted("A SUMMARY", 4000), counted("So be it.", 1500))
+	asked := 0
+	for _, s := range spans.Ended() {
+		if s.Name() == "chat script" {
+			asked++
+		}
+	}
+	if len(w.compressions(v)) != 1 || asked != 6 {
+		t.Errorf("%d spans, %+v", asked, w.compressions(v))
+	}
+}
