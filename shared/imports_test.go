@@ -45,7 +45,7 @@ var may = map[string]string{
 		"shared/journal shared/loop shared/model shared/queue shared/run shared/store shared/store/memory " +
 		"shared/strictjson shared/tool shared/visible",
 	"shared/config": "shared/address shared/fault shared/obs shared/outbound shared/policy",
-	"shared/countersign": "shared/address shared/agents shared/approval shared/config " +
+	"shared/countersign": "shared/address shared/agents shared/approval shared/config shared/conversation " +
 		"shared/countersign/internal/bridge shared/countersign/internal/files " +
 		"shared/countersign/internal/process shared/document shared/fault shared/journal shared/loop " +
 		"shared/model shared/model/gemini shared/obs shared/policy shared/queue shared/run shared/shell " +

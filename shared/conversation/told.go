@@ -44,11 +44,13 @@ type Parts struct {
 	Closed  []Closed // the earlier runs that are told, oldest first
 	Own     []json.RawMessage
 
-	mark, signs string
+	mark  string
+	signs func() string // asked where it matters: it may open the model's client
 }
 
 // Closed is an earlier run, which begins with its user's words.
 type Closed struct {
+	Run      string
 	Entry    int64 // its first one in the thread's contents
 	Contents []json.RawMessage
 
@@ -59,7 +61,7 @@ type Closed struct {
 // PartsOf returns what the run is told of its thread's contents, and its own part of the conversation. Results of tools
 // are cut as told says, and nothing else is changed.
 func PartsOf(ctx context.Context, ex *journal.Execution, told run.Told) (*Parts, error) {
-	p := &Parts{mark: ex.State.Input.Mark, signs: Signs(ex)}
+	p := &Parts{mark: ex.State.Input.Mark, signs: func() string { return Signs(ex) }}
 	if told.Summary != "" {
 		p.Summary = summaryText(p.mark, told)
 	}
@@ -77,7 +79,7 @@ func PartsOf(ctx context.Context, ex *journal.Execution, told run.Told) (*Parts,
 		if err != nil {
 			return nil, err
 		}
-		p.Closed = append(p.Closed, Closed{number, contents, entries[0].By, entries[0].Record})
+		p.Closed = append(p.Closed, Closed{entries[0].Run, number, contents, entries[0].By, entries[0].Record})
 		number, entries = number+int64(n), entries[n:]
 	}
 	own, err := model.NewContents(nil)
@@ -122,7 +124,7 @@ func (p *Parts) Contents() (c *model.Contents, recorded bool, err error) {
 			return nil, false, err
 		}
 		recorded = recorded || t.recorded
-		if t.by == "" || t.by == p.signs {
+		if t.by == "" || t.by == p.signs() {
 			err = c.Append(t.Contents...)
 			continue
 		}

@@ -67,6 +67,10 @@ type Options struct {
 	Policy  Policy  // whom effects reach; it comes before Approve and Effects, always
 	Budget  Budget  // what one run may use
 
+	// CompressionThreshold is the share of the model's window above which a session is compressed before the model is
+	// asked: results of tools are cut, and then closed turns become a summary. 0: 0.5; -1: never.
+	CompressionThreshold float64
+
 	MaxModelCalls int // in one run; on the last one tools are switched off. 1 to 50; 0: 50
 	// MaxOutputTokens bounds one answer of the model, thoughts included; at most 1048576. 0: the service's own bound.
 	MaxOutputTokens int
@@ -102,6 +106,7 @@ type Policy struct {
 // The defaults and bounds of Options.
 const (
 	defaultModelCalls  = 50
+	defaultThreshold   = 0.5
 	defaultToolTimeout = 2 * time.Minute
 	defaultWait        = 7 * 24 * time.Hour
 	maxToolTimeout     = 10 * time.Minute
@@ -203,6 +208,9 @@ func (c *core) setSelf() error {
 	span := func(field string, d, least, most time.Duration) {
 		needs(d >= least && d <= most, field, "it is %s, and has to be %s to %s", d, least, most)
 	}
+	needs(o.CompressionThreshold == -1 || o.CompressionThreshold >= 0 && o.CompressionThreshold <= 1,
+		"CompressionThreshold", "it is %g, and has to be 0 to 1, or -1", o.CompressionThreshold)
+	number(&o.CompressionThreshold, defaultThreshold)
 	const day = 24 * time.Hour
 	needs(o.MaxModelCalls >= 1 && o.MaxModelCalls <= 50, "MaxModelCalls", "it is %d, and has to be 1 to 50",
 		o.MaxModelCalls)
@@ -210,7 +218,8 @@ func (c *core) setSelf() error {
 	span("ApprovalTTL", o.ApprovalTTL, time.Second, 30*day)
 	span("Deadline", o.Deadline, time.Second, 90*day)
 	c.its = &agents.Agent{Name: c.name, Instructions: agents.Text(o.Instructions), History: agents.HistoryVerbatim,
-		OnReject: agents.RejectContinues, Exclusive: true, Effects: effects, Model: model.Settings{Name: o.Model},
+		Compression: agents.Compression{Window: model.Window(o.Model), Threshold: max(o.CompressionThreshold, 0)},
+		OnReject:    agents.RejectContinues, Exclusive: true, Effects: effects, Model: model.Settings{Name: o.Model},
 		Limits: agents.Limits{ModelCalls: o.MaxModelCalls, Deadline: o.Deadline, ApprovalTTL: o.ApprovalTTL,
 			ModelTimeout: modelTimeout, ToolTimeout: o.ToolTimeout}}
 	return errors.Join(wrong...)

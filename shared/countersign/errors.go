@@ -17,6 +17,10 @@ var (
 	// ErrCommandDenied is the error of Shell.Exec for a command that Options.Commands do not allow, or that cannot be
 	// read without a shell; its text says what was not allowed. Nothing of the command has run.
 	ErrCommandDenied = errors.New("countersign: the command is denied")
+
+	// ErrContextFull is beside the error of a run whose next request would be more than the model reads, and of which
+	// nothing can be made shorter. It was not sent.
+	ErrContextFull = errors.New("countersign: the conversation is larger than what the model reads")
 )
 
 // Class is one of the five classes of an [Error].

@@ -197,7 +197,11 @@ func (m *move) result(r rest) (*Result, error) {
 		}
 	case run.Failed:
 		res.Status, res.Text = Failed, v.LastWords()
-		return res, budgetError(v, &Error{Class: Class(v.ErrorCode), Code: string(v.ErrorReason), Message: v.Message})
+		e := &Error{Class: Class(v.ErrorCode), Code: string(v.ErrorReason), Message: v.Message}
+		if v.ErrorReason == run.CodeContextFull {
+			e.cause = ErrContextFull
+		}
+		return res, budgetError(v, e)
 	}
 	return res, nil
 }

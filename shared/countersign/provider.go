@@ -87,6 +87,16 @@ func (m *lazyModel) Name() string {
 	return ""
 }
 
+// Service returns the service of the provider's model, which opens it (model.SignedBy).
+func (m *lazyModel) Service() string {
+	if open, err := m.opened(context.Background()); err == nil {
+		if of, ok := open.(interface{ Service() string }); ok {
+			return of.Service()
+		}
+	}
+	return ""
+}
+
 // Generate implements [model.Model].
 func (m *lazyModel) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
 	if err := awaitReader(ctx); err != nil {

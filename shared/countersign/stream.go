@@ -147,6 +147,8 @@ func (q *eventQueue) eventOf(u journal.Update) Event {
 	case u.Started != nil:
 		return &ToolStarted{q.intent[u.Started.ActionID], u.Started.ActionID, u.Started.Tool,
 			slices.Clone(u.Started.Args)}
+	case u.Compressed != nil && u.Compressed.After < u.Compressed.Before:
+		return &ChatCompressed{u.Seq, u.Compressed.Before, u.Compressed.After}
 	case u.Finished != nil:
 		f := u.Finished
 		return &ToolFinished{u.Seq, f.ActionID, f.Tool, slices.Clone(f.Result), veryError(f.Err), f.Truncated}

@@ -91,6 +91,21 @@ func Parse(raw json.RawMessage) (*Parsed, error) {
 	return p, nil
 }
 
+// Words returns the texts of a content, thoughts left out, or "" for one that cannot be read.
+func Words(raw json.RawMessage) string {
+	c, err := decode(raw)
+	if err != nil {
+		return ""
+	}
+	var text strings.Builder
+	for _, p := range c.parts {
+		if p.Text != nil && !p.Thought {
+			text.WriteString(*p.Text)
+		}
+	}
+	return text.String()
+}
+
 func decode(raw json.RawMessage) (*content, error) {
 	if err := strictjson.Check(raw); err != nil {
 		return nil, unreadable(err)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -93,8 +94,20 @@ type Model interface {
 // the Model tells (a method Service). Thought signatures of one are not valid for another.
 func SignedBy(m Model, s Settings) string {
 	name := cmp.Or(s.Name, m.Name())
-	if of, ok := m.(interface{ Service() string }); ok {
+	if of, ok := m.(interface{ Service() string }); ok && of.Service() != "" {
 		return of.Service() + "/" + name
 	}
 	return name
+}
+
+// Window returns the number of tokens that the model with the name reads at most, as it is published
+// (ai.google.dev/gemini-api/docs/models).
+func Window(name string) int {
+	switch {
+	case strings.HasPrefix(name, "gemini-1.5-pro"):
+		return 2 << 20
+	case strings.HasPrefix(name, "gemma"):
+		return 128 << 10
+	}
+	return 1 << 20
 }

@@ -26,6 +26,9 @@ func (s *State) Text() string {
 		}
 		return words
 	}
+	if len(s.Turns) == 0 { // it has compressed its thread
+		return summary
+	}
 	last := s.Turns[len(s.Turns)-1]
 	p, err := model.Parse(last.Content)
 	switch {

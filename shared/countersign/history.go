@@ -1,0 +1,217 @@
+package countersign
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/countersign-run/countersign/shared/conversation"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// Message is what one side has said in a session: the user, or the model with the calls that it made.
+type Message struct {
+	RunID string     `json:"run,omitempty"`
+	Role  string     `json:"role"` // user or model, in Gemini's words
+	Text  string     `json:"text,omitempty"`
+	Calls []ToolCall `json:"calls,omitempty"` // in the model's order
+
+	// Contents are the message in Gemini's form, byte for byte as they were sent: one content, and the responses to its
+	// calls. [History] makes them where they are missing.
+	Contents []json.RawMessage `json:"contents,omitempty"`
+}
+
+// ToolCall is a call in a [Message], and what the model was told of it.
+type ToolCall struct {
+	ID     string          `json:"id,omitempty"`
+	Name   string          `json:"name"`
+	Args   json.RawMessage `json:"args,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"` // nil while the call has no answer
+	Error  string          `json:"error,omitempty"`  // why it was not done
+}
+
+// Messages returns all that was said in the session, with calls and results, oldest first. Nothing of it is left out
+// because the model is told a summary instead.
+func (s *Session) Messages(ctx context.Context) ([]Message, error) {
+	var all []Message
+	err := s.parts(ctx, true, func(p *conversation.Parts, own string) error {
+		for _, c := range p.Closed {
+			all = append(all, messagesOf(c.Run, c.Contents)...)
+		}
+		all = append(all, messagesOf(own, p.Own)...)
+		return nil
+	})
+	return all, err
+}
+
+// History returns the session as the model is told it from now on, as Gemini contents: after a compression, the summary
+// and what came after it.
+func (s *Session) History(ctx context.Context) ([]json.RawMessage, error) {
+	var all []json.RawMessage
+	err := s.parts(ctx, false, func(p *conversation.Parts, _ string) error {
+		c, _, err := p.Contents()
+		if err == nil {
+			all = c.JSON()
+		}
+		return err
+	})
+	return all, err
+}
+
+// parts reads what the session's runs have said: all of it, or what the model is told. own is the run that is open.
+func (s *Session) parts(ctx context.Context, whole bool, use func(p *conversation.Parts, own string) error) error {
+	if err := s.agent.usable(); err != nil {
+		return err
+	}
+	t, last, err := s.stored(ctx)
+	if err != nil {
+		return err
+	}
+	ex := s.agent.core.loop.NewExecution(last.ID, nil)
+	if t.OpenRun != "" {
+		ex = s.agent.core.loop.NewExecution(t.OpenRun, nil)
+	}
+	if err := ex.LoadOwned(ctx, s.agent.user); err != nil {
+		return public(err)
+	}
+	told := ex.State.Told()
+	if ex.State.End != nil { // the thread has its part already
+		told, ex.State = t.Told, &run.State{Input: run.Input{Told: &t.Told, Mark: t.Mark}}
+	}
+	if whole {
+		told = run.Told{First: 1, Last: told.Last, Count: told.Count}
+	}
+	p, err := conversation.PartsOf(ctx, ex, told)
+	if err == nil {
+		err = use(p, t.OpenRun)
+	}
+	if f := fault.As(err); err != nil && f.Code == fault.CodeInternal {
+		return public(journal.StoreError(err))
+	}
+	return public(err)
+}
+
+// messagesOf returns the messages of contents that this package has stored.
+func messagesOf(runID string, contents []json.RawMessage) (all []Message) {
+	for _, raw := range contents {
+		if rs, err := model.Responses(raw); err == nil && len(all) > 0 {
+			last := &all[len(all)-1]
+			for i := range min(len(rs), len(last.Calls)) {
+				last.Calls[i].Result, last.Calls[i].Error = rs[i].Result, rs[i].Error
+			}
+			last.Contents = append(last.Contents, raw)
+			continue
+		}
+		m := Message{RunID: runID, Role: string(model.User), Contents: []json.RawMessage{raw}}
+		if p, err := model.Parse(raw); err == nil {
+			m.Role, m.Text = string(model.Answer), p.Text
+			for _, c := range p.Calls {
+				m.Calls = append(m.Calls, ToolCall{ID: c.ID, Name: c.Name, Args: c.Args})
+			}
+		} else {
+			m.Text = model.Words(raw)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// History returns messages as Gemini contents: their own bytes where they have them, and otherwise contents made of
+// their texts, calls and results. A call without a result is told as one that was not done. The error names the message
+// that cannot be told there: Gemini takes answers only behind the user's words.
+func History(messages []Message) ([]json.RawMessage, error) {
+	c, err := model.NewContents(nil)
+	if err != nil {
+		return nil, public(err)
+	}
+	for i, m := range messages {
+		if err := addMessage(c, m); err != nil {
+			return nil, public(fault.Invalid("messages", "message %d cannot be told there", i).Because(err))
+		}
+	}
+	return c.JSON(), nil
+}
+
+func addMessage(c *model.Contents, m Message) error {
+	switch {
+	case len(m.Contents) > 0:
+		if err := c.Append(m.Contents...); err != nil {
+			return err
+		}
+	case m.Role == string(model.User):
+		return c.AddUser(m.Text)
+	case m.Role != string(model.Answer):
+		return fault.Invalid("role", "it has to be user or model")
+	default:
+		raw, err := contentOf(m)
+		if err != nil {
+			return err
+		}
+		if err := c.AddModel(raw); err != nil {
+			return err
+		}
+	}
+	if open := c.Open(); len(open) > 0 {
+		return c.AddResponses(responsesOf(m, open))
+	}
+	return nil
+}
+
+// contentOf returns the content of a message that the model has not signed.
+func contentOf(m Message) (json.RawMessage, error) {
+	type call struct {
+		ID   string          `json:"id,omitempty"`
+		Name string          `json:"name"`
+		Args json.RawMessage `json:"args,omitempty"`
+	}
+	var parts []any
+	if m.Text != "" {
+		parts = append(parts, map[string]string{"text": m.Text})
+	}
+	for _, c := range m.Calls {
+		parts = append(parts, map[string]call{"functionCall": {c.ID, c.Name, c.Args}})
+	}
+	return json.Marshal(map[string]any{"role": model.Answer, "parts": parts})
+}
+
+func responsesOf(m Message, open []model.Call) []model.Response {
+	rs := make([]model.Response, len(open))
+	for i, c := range open {
+		rs[i] = model.Response{ID: c.ID, Name: c.Name, Error: "It was not done."}
+		if i < len(m.Calls) && (m.Calls[i].Result != nil || m.Calls[i].Error != "") {
+			rs[i].Result, rs[i].Error = m.Calls[i].Result, m.Calls[i].Error
+		}
+	}
+	return rs
+}
+
+// Compress makes what the model is told of the session smaller, however small it is: results of tools beyond their
+// newest 50,000 tokens are cut, and closed turns before the newest 30 % become a summary, by one call of the model.
+// Nothing that is stored is changed. It returns nil where there was nothing to compress. The error is an [*OpenError]
+// where a run of the session has not ended.
+func (s *Session) Compress(ctx context.Context) (*ChatCompressed, error) {
+	if err := s.agent.usable(); err != nil {
+		return nil, err
+	}
+	if _, _, err := s.stored(ctx); err != nil {
+		return nil, err
+	}
+	var made *ChatCompressed
+	sink := func(u journal.Update) {
+		if z := u.Compressed; z != nil && z.After < z.Before {
+			made = &ChatCompressed{u.Seq, z.Before, z.After}
+		}
+	}
+	_, err := s.complete(ctx, func(context.Context) (*move, error) {
+		m := newMove(s)
+		m.begin = func(ctx context.Context, _ journal.Sink) (*run.View, error) {
+			return s.agent.core.loop.Start(ctx, loop.StartRequest{UID: s.agent.user, Agent: s.agent.core.name,
+				ThreadID: s.id, Compress: true, Tools: s.agent.core.tools.Names()}, sink)
+		}
+		return m, nil
+	})
+	return made, err
+}
