@@ -158,8 +158,8 @@ func New(o Options) (*Agent, error) {
 		c.name += "agent"
 	}
 	var wrong []error
-	for _, set := range []func() error{c.setLog, c.setSelf, c.setBudget, c.setDir, c.setCommands, c.setTools, c.setSkills,
-		c.setModel, c.setLoop} {
+	for _, set := range []func() error{c.setLog, c.setSelf, c.setBudget, c.setDir, c.setCommands, c.setTools,
+		c.setSkills, c.setModel, c.setLoop} {
 		wrong = append(wrong, set())
 	}
 	if err := errors.Join(wrong...); err != nil {

@@ -204,8 +204,8 @@ func (a *api) check(where string, t types.Type) {
 	walk(t)
 }
 
-// known reports whether the SDK's users know the package: it is the SDK's own, the store's port, the standard library's,
-// or one of two that they meet anyway.
+// known reports whether the SDK's users know the package: it is the SDK's own, the store's port, the standard
+// library's, or one of two that they meet anyway.
 func known(path string) bool {
 	switch {
 	case slices.Contains(promised, path), path == module+"shared/store":

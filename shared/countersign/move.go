@@ -150,7 +150,7 @@ func (m *move) decide(ctx context.Context, open []Approval) (decided bool, err e
 			continue
 		}
 		// what was asked is out of date, and is asked anew, or its time is up: the run tells
-		if err := m.s.agent.resolve(ctx, a, d); err != nil && !fault.Is(err, fault.Policy, fault.CodeStaleView) &&
+		if err := m.s.agent.resolveFirmly(ctx, a, d); err != nil && !fault.Is(err, fault.Policy, fault.CodeStaleView) &&
 			!fault.Is(err, fault.Policy, fault.CodeExpired) && !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
 			return false, err
 		}
@@ -224,6 +224,20 @@ func why(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return public(err)
+}
+
+// resolveTries is how often a decision that was just made is told to a store that does not answer.
+const resolveTries = 5
+
+// resolveFirmly records a decision, and tries again where the store does not answer in time: who has made it does not
+// make it twice.
+func (a *Agent) resolveFirmly(ctx context.Context, ap Approval, d Decision) (err error) {
+	for range resolveTries {
+		if err = a.resolve(ctx, ap, d); ctx.Err() != nil || !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) {
+			return err
+		}
+	}
+	return err
 }
 
 // resolve records a decision.
