@@ -31,12 +31,14 @@ type Price struct {
 	Thoughts int64
 }
 
-// BudgetError ends a run that has come to a limit of Options.Budget. The result beside it says what the run has used,
-// and what was done stays done. It is also an [*Error] of the code run_budget.
+// BudgetError ends a run that has come to a limit of Options.Budget. What was done stays done. It is also an [*Error]
+// of the code run_budget.
 type BudgetError struct {
 	Limit string // tokens, effects or money
 	Used  int64  // so far; what comes next does not fit in beside it
 	Max   int64
+
+	Result *Result // how far the run came, with its last words and all that it used
 
 	err *Error
 }
@@ -48,9 +50,9 @@ func (e *BudgetError) Error() string { return e.err.Error() }
 func (e *BudgetError) Unwrap() error { return e.err }
 
 // budgetError returns the error of a run that ended so, as a [*BudgetError] if it is one.
-func budgetError(v *run.View, err *Error) error {
+func budgetError(v *run.View, res *Result, err *Error) error {
 	if o := v.Overrun; o != nil {
-		return &BudgetError{Limit: o.Limit, Used: o.Used, Max: o.Max, err: err}
+		return &BudgetError{Limit: o.Limit, Used: o.Used, Max: o.Max, Result: res, err: err}
 	}
 	return err
 }

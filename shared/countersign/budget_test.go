@@ -57,32 +57,32 @@ func TestBudget(t *testing.T) {
 			return countersign.Options{Provider: newScript(tt.turns...), Budget: tt.budget, MaxOutputTokens: tt.most,
 				Effects: countersign.AutoApprove, Tools: append(p.tools(), getWeather)}
 		}
-		check := func(how string, res *countersign.Result, err error) {
+		check := func(how string, err error) (over *countersign.BudgetError) {
 			t.Helper()
-			var over *countersign.BudgetError
 			var known *countersign.Error
 			if !errors.As(err, &over) || over.Limit != tt.want.Limit || over.Used != tt.want.Used ||
 				over.Max != tt.want.Max || !errors.As(err, &known) || known.Code != "run_budget" ||
 				known.Class != countersign.ClassPolicy || err.Error() != known.Error() {
-				t.Errorf("%s, %s: %v (%+v), want %+v", name, how, err, over, &tt.want)
+				t.Fatalf("%s, %s: %v (%+v), want %+v", name, how, err, over, &tt.want)
 			}
-			if res != nil && (res.Status != countersign.Failed || res.Usage != tt.usage || res.Cost != tt.cost) {
-				t.Errorf("%s, %s: %+v", name, how, res)
+			if r := over.Result; r.Status != countersign.Failed || r.Usage != tt.usage || r.Cost != tt.cost {
+				t.Errorf("%s, %s: %+v", name, how, r)
 			}
 			if len(p.sent) != tt.mails {
 				t.Errorf("%s, %s: sent %v", name, how, p.sent)
 			}
 			p.sent = nil
+			return over
 		}
 		res, err := newAgent(t, options()).NewSession().Send(t.Context(), "How is Lisbon?")
-		if check("Send", res, err); res == nil {
-			t.Errorf("%s: no result", name)
+		if over := check("Send", err); over.Result != res {
+			t.Errorf("%s: %+v beside it", name, res)
 		}
 		var last error
 		for _, err := range newAgent(t, options()).NewSession().SendStream(t.Context(), "How is Lisbon?") {
 			last = err
 		}
-		check("SendStream", nil, last)
+		check("SendStream", last)
 	}
 }
 

@@ -201,7 +201,7 @@ func (m *move) result(r rest) (*Result, error) {
 		if v.ErrorReason == run.CodeContextFull {
 			e.cause = ErrContextFull
 		}
-		return res, budgetError(v, e)
+		return res, budgetError(v, res, e)
 	}
 	return res, nil
 }
