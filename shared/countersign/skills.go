@@ -69,6 +69,7 @@ func (c *core) setSkills() error {
 	}
 	c.catalogue = library.Catalogue()
 	c.its.Instructions = agents.Text(c.withSkills(c.options.Instructions))
+	c.its.Compression.Carry = skill.Carry
 	return wrong
 }
 

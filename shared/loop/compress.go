@@ -146,7 +146,7 @@ func summarise(ctx context.Context, ex *journal.Execution, parts *conversation.P
 		c.Code = run.CodeEmptySummary
 		return nil
 	}
-	return replace(ex, old, parts, summary, c)
+	return replace(ctx, ex, old, parts, summary, c)
 }
 
 // summaryRequest returns the request for a summary of the parts: their conversation, without tools, and cut to what the
@@ -172,12 +172,12 @@ func summaryRequest(ex *journal.Execution, old *conversation.Parts) (model.Reque
 }
 
 // replace has the summary take the place of the old parts, unless they are no larger.
-func replace(ex *journal.Execution, old, parts *conversation.Parts, summary string, c *run.Compressed) error {
-	z, told := ex.Agents.Get(ex.Run.Agent).Compression, ex.State.Told()
-	carried := ""
-	if z.Carry != nil {
-		most := min(int(carriedShare*float64(z.Window))*run.BytesPerToken, maxCarried)
-		carried = clip.Text(z.Carry(old.Dropped(), told.Carried, most), most)
+func replace(ctx context.Context, ex *journal.Execution, old, parts *conversation.Parts, summary string,
+	c *run.Compressed) error {
+	told := ex.State.Told()
+	carried, err := carry(ctx, ex, told, len(old.Closed))
+	if err != nil {
+		return err
 	}
 	saved := old.Size() - len(summary) - len(carried)
 	if saved <= 0 {
@@ -191,6 +191,23 @@ func replace(ex *journal.Execution, old, parts *conversation.Parts, summary stri
 	}
 	c.After = max(c.After-saved/run.BytesPerToken, 1)
 	return nil
+}
+
+// carry returns what is told beside a summary of the first n closed turns. It is taken from their contents as they were
+// recorded: what is still needed may have been cut as an old result.
+func carry(ctx context.Context, ex *journal.Execution, told run.Told, n int) (string, error) {
+	z := ex.Agents.Get(ex.Run.Agent).Compression
+	if z.Carry == nil {
+		return "", nil
+	}
+	told.CutTo = 0
+	whole, err := conversation.PartsOf(ctx, ex, told)
+	if err != nil {
+		return "", err
+	}
+	whole.Closed = whole.Closed[:n]
+	most := min(int(carriedShare*float64(z.Window))*run.BytesPerToken, maxCarried)
+	return clip.Text(z.Carry(whole.Dropped(), told.Carried, most), most), nil
 }
 
 // compressByHand compresses the thread of a run that is there for nothing else, however large it is, and ends the run.
