@@ -109,3 +109,31 @@ func TestSkillsWrong(t *testing.T) {
 		t.Errorf("%+v", err)
 	}
 }
+
+// TestSkillsAfterCompression has a session compressed by hand: the skill that is active stays, and so does the list.
+func TestSkillsAfterCompression(t *testing.T) {
+	m := newScript(call("activate_skill", map[string]any{"name": "release"}), say(strings.Repeat("word ", 2000)),
+		say("A SUMMARY"), say("So be it."))
+	a := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{getWeather},
+		Skills: []countersign.Skills{countersign.SkillDir("testdata/skills")}})
+	s := a.NewSession()
+	if _, err := s.Send(t.Context(), "Release 1.2"); err != nil {
+		t.Fatal(err)
+	}
+	if z, err := s.Compress(t.Context()); err != nil || z == nil {
+		t.Fatalf("%v %+v", err, z)
+	}
+	if _, err := s.Send(t.Context(), "And now?"); err != nil {
+		t.Fatal(err)
+	}
+	last := m.Requests()[3]
+	for _, want := range []string{"A SUMMARY", "This skill was activated last, and still counts: release",
+		"Read notes/steps.md, and look at the weather before you begin."} {
+		if told := asLines(last.Contents); !strings.Contains(told, want) {
+			t.Errorf("%q is not told: %s", want, told)
+		}
+	}
+	if !strings.Contains(last.System, "\n- release: Releases a version.") {
+		t.Errorf("the instructions are %q", last.System)
+	}
+}

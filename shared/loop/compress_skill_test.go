@@ -30,7 +30,10 @@ func TestCompressKeepsSkills(t *testing.T) {
 		w.loop.Tools[tool.Name] = tool
 	}
 	w.loop.Tools["lookup"] = tool.Define(tool.Def[lookupArgs, string]{Name: "lookup", Description: "Looks a word up.",
-		Execute: func(context.Context, tool.Call, lookupArgs) (string, error) { return strings.Repeat("ab", 30_000), nil }})
+		Execute: func(context.Context, tool.Call, lookupArgs) (string,
+			error) {
+			return strings.Repeat("ab", 30_000), nil
+		}})
 	its := w.assistant()
 	its.Compression.Window, its.Compression.Threshold, its.Compression.Carry = 200_000, 0.4, skill.Carry
 	its.Limits.ModelCalls = 20
