@@ -279,7 +279,7 @@ func TestSwappedLinks(t *testing.T) {
 			at("z")), os.Remove(at("z")))
 	})
 	read := 0
-	for i := range 1000 {
+	for i := range 1500 {
 		for _, name := range []string{"x/config", "x/secret.txt", "y", "z/config"} {
 			data, err := d.ReadFile(name)
 			if err == nil {
@@ -288,7 +288,7 @@ func TestSwappedLinks(t *testing.T) {
 			if strings.Contains(string(data), "SECRET") {
 				t.Errorf("%s is %q", name, data)
 			}
-			if i%20 > 0 || name == "z/config" { // a write waits for the disk; and it would make z
+			if i%50 > 0 || name == "z/config" { // a write waits for the disk; and it would make z
 				continue
 			}
 			if err := d.WriteFile(name, []byte("fine")); err != nil && !errors.Is(err, fs.ErrPermission) &&
