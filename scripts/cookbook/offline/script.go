@@ -52,8 +52,8 @@ var stories = map[string][]turn{
 	"What is new in version 1.2?": {
 		calls("activate_skill", map[string]any{"name": "release-notes"}),
 		calls("read_skill_file", map[string]any{"skill": "release-notes", "path": "references/style.md"}),
-		calls("tag", map[string]any{"version": "1.2"}),
-		calls("list_changes", map[string]any{"version": "1.2"}),
+		calls("tag", map[string]any{"Version": "1.2"}),
+		calls("list_changes", map[string]any{"Version": "1.2"}),
 		says("You can export as CSV. Invitations show the right time. (All changes: %s)"),
 	},
 }

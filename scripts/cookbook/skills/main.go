@@ -3,7 +3,9 @@ package main // go run ./scripts/cookbook/skills; SKILL.md says how the task is 
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 
 	_ "github.com/countersign-run/countersign/scripts/cookbook/offline" // a scripted Gemini, where there is no key
@@ -13,26 +15,26 @@ import (
 //go:embed skills
 var files embed.FS
 
-type Version struct {
-	Version string `json:"version"`
-}
+type Version struct{ Version string }
 
 var changes = countersign.DefineTool(
 	countersign.ToolConfig{Name: "list_changes", Description: "Lists the changes of a version."},
-	func(ctx context.Context, s *countersign.SessionContext, in Version) ([]string, error) {
+	func(context.Context, *countersign.SessionContext, Version) ([]string, error) {
 		return []string{"export as CSV", "rename a helper", "fix time zones in invitations"}, nil
 	})
 
 var tag = countersign.DefineTool( // which the skill does not name, and so not while it is active
 	countersign.ToolConfig{Name: "tag", Description: "Tags a version."},
-	func(ctx context.Context, s *countersign.SessionContext, in Version) (string, error) {
-		return "tagged", nil
-	})
+	func(context.Context, *countersign.SessionContext, Version) (string, error) { return "tagged", nil })
 
 func main() {
 	agent, err := countersign.New(countersign.Options{
 		InstructionsFunc: func(ctx context.Context, s *countersign.SessionContext) (string, error) {
-			return "You release software. The user is " + s.User + ".", nil
+			notes, err := s.FS.ReadFile("AGENT.md") // of the working directory, where there is one
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			return "You release software.\n" + string(notes), err
 		},
 		Tools:  []*countersign.Tool{changes, tag},
 		Skills: []countersign.Skills{countersign.SkillFS(files)}, // or countersign.SkillDir("skills")
