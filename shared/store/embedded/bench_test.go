@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,6 +58,7 @@ func benchTurn(b *testing.B, st store.Store, committers int) {
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
+	before := cpuTime(b)
 	var next atomic.Int64
 	var all sync.WaitGroup
 	took := make([]time.Duration, b.N)
@@ -70,9 +72,19 @@ func benchTurn(b *testing.B, st store.Store, committers int) {
 		})
 	}
 	all.Wait()
+	b.ReportMetric(float64((cpuTime(b)-before).Microseconds())/float64(b.N), "cpu-us/op")
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
 	b.ReportMetric(float64(took[len(took)-1].Microseconds()), "max-us")
+}
+
+// cpuTime returns the processor time that this process has used.
+func cpuTime(t testing.TB) time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 type turner struct {

@@ -42,6 +42,7 @@ type write struct {
 	path    string
 	version int64 // that the document must have, or 0
 	fields  string
+	keys    []field // the same
 	data    []byte
 }
 
@@ -54,11 +55,14 @@ func newCommit(writes []store.Write) (*commit, error) {
 			to.version = micros(w.Doc.Version)
 		}
 		if w.Op == store.OpCreate || w.Op == store.OpUpdate {
-			fields, err := encodeFields(w.Doc.Fields)
-			if err != nil {
+			var err error
+			if to.keys, err = fieldsOf(w.Doc.Fields); err != nil {
 				return nil, err
 			}
-			to.fields, to.data = fields, append([]byte{}, w.Doc.Data...) // an empty blob, not NULL
+			if to.fields, err = encode(to.keys); err != nil {
+				return nil, err
+			}
+			to.data = append([]byte{}, w.Doc.Data...) // an empty blob, not NULL
 		}
 		c.writes[i] = to
 		c.size += w.Doc.Size()

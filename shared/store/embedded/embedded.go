@@ -44,6 +44,7 @@ type Store struct {
 	queries map[string]*sql.Stmt // by index name and direction
 	group   group                // the commits that wait for the writer
 	own     writer               // what the one that leads them writes with
+	using   sync.Mutex           // held by who uses own
 	closed  sync.Once
 
 	checkpoints checkpoints

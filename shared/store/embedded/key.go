@@ -1,11 +1,13 @@
 package embedded
 
 import (
-	"encoding/json"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -36,7 +38,8 @@ func key(v any) (string, error) {
 		return string(tagBool) + strconv.FormatBool(v), nil // "false" < "true"
 	case int64:
 		// The sign bit is flipped so that negative numbers come first.
-		return fmt.Sprintf("%c%016x", tagNumber, uint64(v)^1<<63), nil
+		n := binary.BigEndian.AppendUint64(nil, uint64(v)^1<<63)
+		return string(tagNumber) + hex.EncodeToString(n), nil
 	case time.Time:
 		return string(tagTime) + v.Format(timeLayout), nil
 	default:
@@ -62,41 +65,101 @@ func value(key string) (any, error) {
 	return nil, fmt.Errorf("embedded store: a field of unknown type %q in the file", key[0])
 }
 
-// encodeFields returns the fields in the order of their names, so that the same fields are the same text. It is called
-// for each document that is written, and does without the reflection of json.Marshal.
-func encodeFields(fields map[string]any) (string, error) {
-	text := append(make([]byte, 0, 256), '{')
-	for i, name := range slices.Sorted(maps.Keys(fields)) {
-		k, err := key(fields[name])
-		if err != nil {
-			return "", err
-		}
-		if i > 0 {
-			text = append(text, ',')
-		}
-		for _, part := range []string{name, k} {
-			if text, err = jsontext.AppendQuote(text, part); err != nil {
-				return "", err
-			}
-			text = append(text, ':')
-		}
-		text = text[:len(text)-1]
-	}
-	return string(append(text, '}')), nil
-}
+// A field is one of a document's, with its value's key.
+type field struct{ name, key string }
 
-func decodeFields(text string) (map[string]any, error) {
-	var keys map[string]string
-	if err := json.Unmarshal([]byte(text), &keys); err != nil {
-		return nil, fmt.Errorf("embedded store: fields in the file: %w", err)
+// fieldsOf returns the fields in the order of their names.
+func fieldsOf(values map[string]any) ([]field, error) {
+	if len(values) == 0 {
+		return nil, nil
 	}
-	fields := make(map[string]any, len(keys))
-	for name, k := range keys {
-		v, err := value(k)
+	all := make([]field, 0, len(values))
+	for name, v := range values {
+		k, err := key(v)
 		if err != nil {
 			return nil, err
 		}
-		fields[name] = v
+		all = append(all, field{name, k})
+	}
+	slices.SortFunc(all, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	return all, nil
+}
+
+// encode returns the fields as a JSON object, the same fields as the same text. It is called for each document that is
+// written, and does without the reflection of json.Marshal.
+func encode(fields []field) (string, error) {
+	if len(fields) == 0 {
+		return "{}", nil
+	}
+	text := append(make([]byte, 0, 256), '{')
+	var err error
+	for _, f := range fields {
+		if text, err = jsontext.AppendQuote(text, f.name); err != nil {
+			return "", err
+		}
+		if text, err = jsontext.AppendQuote(append(text, ':'), f.key); err != nil {
+			return "", err
+		}
+		text = append(text, ',')
+	}
+	text[len(text)-1] = '}'
+	return string(text), nil
+}
+
+// decode returns the fields of what encode has written. It is called for each document that is read, and does without
+// the reflection of json.Unmarshal.
+func decode(text string) (fields []field, err error) {
+	if text == "{}" {
+		return nil, nil
+	}
+	for rest := text; rest != "}"; {
+		var f field
+		if f.name, rest, err = quoted(rest, "{,"); err == nil {
+			f.key, rest, err = quoted(rest, ":")
+		}
+		if err != nil {
+			return nil, err
+		}
+		fields = append(fields, f)
 	}
 	return fields, nil
+}
+
+var errFields = errors.New("embedded store: the fields of a document in the file cannot be read")
+
+// quoted reads a JSON string that follows one of the characters.
+func quoted(text, after string) (s, rest string, err error) {
+	if len(text) < 2 || !strings.Contains(after, text[:1]) || text[1] != '"' {
+		return "", "", errFields
+	}
+	plain := true
+	for i := 2; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			plain = false
+			i++
+		case '"':
+			if s, rest = text[2:i], text[i+1:]; plain {
+				return s, rest, nil
+			}
+			unquoted, err := jsontext.AppendUnquote(nil, text[1:i+1])
+			return string(unquoted), rest, err
+		}
+	}
+	return "", "", errFields
+}
+
+// values returns the fields as a document has them.
+func values(text string) (map[string]any, error) {
+	fields, err := decode(text)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]any, len(fields))
+	for _, f := range fields {
+		if all[f.name], err = value(f.key); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }

@@ -3,7 +3,9 @@ package embedded
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,17 +18,27 @@ const getSQL = `
 SELECT clock.last, d.path, d.version, d.fields, d.data
 FROM clock CROSS JOIN json_each(?) AS wanted LEFT JOIN documents AS d ON d.path = wanted.value`
 
-// Get implements [store.Store] with one statement.
+// Get implements [store.Store] with one statement, by the connection that writes if that is idle.
 func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	if err := store.CheckGet(paths); err != nil || len(paths) == 0 {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, wrap(ctx, "get", err)
+	}
+	docs := make([]store.Doc, len(paths))
+	for i, p := range paths {
+		docs[i].Path = p
+	}
+	if len(paths) <= few && s.using.TryLock() {
+		defer s.using.Unlock()
+		if s.getOwn(ctx, docs) == nil {
+			return docs, nil
+		}
+	}
 	wanted, err := json.Marshal(paths)
 	if err != nil {
 		return nil, fmt.Errorf("embedded store: get: %w", err)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, wrap(ctx, "get", err)
 	}
 	// Nobody waits for it: it takes less time than the goroutines would that could end it.
 	found, readTime, err := s.read(context.WithoutCancel(ctx), s.get, string(wanted))
@@ -37,12 +49,48 @@ func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	for _, d := range found {
 		byPath[d.Path] = d
 	}
-	docs := make([]store.Doc, len(paths))
 	for i, p := range paths {
 		docs[i] = byPath[p]
 		docs[i].Path, docs[i].ReadTime = p, readTime
 	}
 	return docs, nil
+}
+
+// few is how many documents are read by the connection that writes, which meanwhile cannot.
+const few = 8
+
+var getOwnSQL = once(forPaths("wanted.column1, clock.last, d.version, d.fields, d.data"))
+
+// getOwn fills in the documents by the connection that writes, while nobody does: it has in memory what it has written
+// or read before, which another connection reads from the file again after each commit.
+func (s *Store) getOwn(ctx context.Context, docs []store.Doc) error {
+	wanted := make([]driver.Value, len(docs))
+	for i, d := range docs {
+		wanted[i] = d.Path
+	}
+	at, failed := micros(s.now()), error(nil)
+	err := s.withOwn(context.WithoutCancel(ctx), func() error {
+		return s.own.query(getOwnSQL(len(wanted)), func(row []driver.Value) {
+			at = max(at, row[1].(int64))
+			if row[2] == nil {
+				return
+			}
+			d := &docs[row[0].(int64)]
+			d.Version = time.UnixMicro(row[2].(int64)).UTC()
+			var err error
+			d.Fields, err = values(row[3].(string))
+			d.Data, _ = row[4].([]byte)
+			failed = errors.Join(failed, err)
+		}, wanted...)
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	s.remember(at)
+	for i := range docs {
+		docs[i].ReadTime = time.UnixMicro(at).UTC()
+	}
+	return nil
 }
 
 // statementName returns a name that differs for the two directions of an index.
@@ -54,8 +102,8 @@ func statementName(x store.Index) string {
 }
 
 // querySQL returns the statement for the index. Its arguments are the Equal values in the index's order, the lowest and
-// the highest key, the key and the id of the cursor, and the limit. INDEXED BY makes SQLite refuse the statement rather
-// than scan the collection.
+// the highest key, the key and the path of the cursor, and the limit. INDEXED BY makes SQLite refuse the statement
+// rather than scan the collection.
 //
 // In the order of names the arguments are the path of the cursor and the limit. The parts of a document lie behind it
 // in that order, and are skipped.
@@ -76,8 +124,9 @@ WHERE collection = '%[1]s' AND path > ? AND path < '%[1]s0' ORDER BY path LIMIT 
 	}
 	return fmt.Sprintf(`SELECT (SELECT last FROM clock), path, version, fields, data
 FROM documents INDEXED BY %[1]s
-WHERE collection = '%[2]s'%[3]s AND %[4]s >= ? AND %[4]s <= ? AND (%[4]s, id) %[5]s (?, ?)
-ORDER BY %[4]s %[6]s, id %[6]s LIMIT ?`, indexName(served(x)), x.Collection, equal.String(), order, compare, direction)
+WHERE collection = '%[2]s'%[3]s AND %[4]s >= ? AND %[4]s <= ? AND (%[4]s, path) %[5]s (?, ?)
+ORDER BY %[4]s %[6]s, path %[6]s LIMIT ?`,
+		indexName(served(x)), x.Collection, equal.String(), order, compare, direction)
 }
 
 // Query implements [store.Store] with one statement that reads one index.
@@ -125,7 +174,7 @@ func queryArgs(x store.Index, q store.Query) ([]any, error) {
 		args = append(args, keys[f])
 	}
 	low, high := bounds(keys[">="], keys["<="])
-	from, id := "", ""
+	from, path := "", ""
 	if x.Desc {
 		from = beyond
 	}
@@ -134,7 +183,7 @@ func queryArgs(x store.Index, q store.Query) ([]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		from, id = k, q.After.ID
+		from, path = k, q.Collection+"/"+q.After.ID
 	}
 	// SQLite seeks by the bounds only, so the cursor is one of them; after the seek, only the ties of the cursor are
 	// skipped one by one.
@@ -143,7 +192,7 @@ func queryArgs(x store.Index, q store.Query) ([]any, error) {
 	} else {
 		low = max(low, from)
 	}
-	return append(args, low, high, from, id, q.Limit), nil
+	return append(args, low, high, from, path, q.Limit), nil
 }
 
 // bounds limits a range to values of its own type, as Firestore does.
@@ -178,7 +227,7 @@ func (s *Store) read(ctx context.Context, st *sql.Stmt, args ...any) (docs []sto
 		if !path.Valid {
 			continue
 		}
-		decoded, err := decodeFields(fields.String)
+		decoded, err := values(fields.String)
 		if err != nil {
 			return nil, time.Time{}, err
 		}

@@ -13,17 +13,42 @@ import (
 )
 
 // schemaVersion is stored in SQLite's user_version. A file of a later release is refused and left unchanged.
-const schemaVersion = 1
+//
+//	1  the indexes were on expressions over the fields
+//	2  each field that an index needs has a column
+//
+// A file of an earlier version is written anew when it is opened. The columns are part of the version: a field that no
+// index needed before needs the next one.
+const schemaVersion = 2
 
-// The fields of a document are a JSON object of keys (see key), so that SQLite can maintain one index per entry of
-// store.Indexes: an index on expressions over that object, restricted to its collection.
-const schema = `
+// columns are the fields that have a column, by name: those of all indexes. A document without the field has NULL.
+var columns = indexed()
+
+func indexed() (names []string) {
+	for _, x := range store.Indexes {
+		names = append(names, x.Equal...)
+		if x.OrderBy != store.ByName {
+			names = append(names, x.OrderBy)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// schema returns the tables. All fields of a document are a JSON object of keys (see key); those of an index are in
+// columns too, so that a commit writes the indexes of what it changes and no other. The columns stand before the data,
+// or an index could be written only after all of the data was read.
+func schema() string {
+	var fields strings.Builder
+	for _, f := range columns {
+		fmt.Fprintf(&fields, "\t%s TEXT,\n", column(f))
+	}
+	return `
 CREATE TABLE IF NOT EXISTS documents (
 	path       TEXT NOT NULL UNIQUE,
 	collection TEXT NOT NULL,
-	id         TEXT NOT NULL,
 	version    INTEGER NOT NULL,
-	fields     TEXT NOT NULL,
+` + fields.String() + `	fields     TEXT NOT NULL,
 	data       BLOB NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS clock (
@@ -32,8 +57,27 @@ CREATE TABLE IF NOT EXISTS clock (
 ) STRICT;
 INSERT INTO clock VALUES (1, 0) ON CONFLICT DO NOTHING;
 `
+}
+
+// rewrite returns the statements that write the documents of an earlier version anew, without its indexes. What they
+// read is in every version.
+func rewrite(indexes []string) string {
+	var text, names, values strings.Builder
+	for _, name := range indexes {
+		fmt.Fprintf(&text, "DROP INDEX %s;\n", name)
+	}
+	for _, f := range columns {
+		fmt.Fprintf(&names, "%s, ", column(f))
+		fmt.Fprintf(&values, "fields->>'$.%s', ", f)
+	}
+	return text.String() + "ALTER TABLE documents RENAME TO earlier;\n" + schema() +
+		"INSERT INTO documents (path, collection, version, " + names.String() + "fields, data)\n" +
+		"SELECT path, collection, version, " + values.String() + "fields, data FROM earlier ORDER BY rowid;\n" +
+		"DROP TABLE earlier;\n"
+}
 
 func migrate(ctx context.Context, db *sql.DB) error {
+	ctx = context.WithoutCancel(ctx) // a large file takes its time to be written anew
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -54,16 +98,20 @@ func migrateIn(ctx context.Context, tx *sql.Tx) error {
 		return fmt.Errorf("the file has schema %d, this release knows %d: it was written by a later release", version,
 			schemaVersion)
 	}
-	text, known := schema, map[string]bool{}
+	old, err := indexesIn(ctx, tx)
+	if err != nil {
+		return err
+	}
+	text := schema()
+	if 0 < version && version < schemaVersion {
+		text, old = rewrite(old), nil
+	}
+	known := map[string]bool{}
 	for _, x := range store.Indexes {
 		x = served(x)
 		if known[indexName(x)] = true; x.OrderBy != store.ByName { // the key of the table is in that order
 			text += indexSQL(x)
 		}
-	}
-	old, err := indexesIn(ctx, tx)
-	if err != nil {
-		return err
 	}
 	for _, name := range old { // those of earlier releases would be written for nothing
 		if !known[name] {
@@ -110,16 +158,17 @@ func indexName(x store.Index) string {
 }
 
 func indexSQL(x store.Index) string {
-	var columns []string
-	for _, f := range x.Equal {
-		columns = append(columns, column(f))
+	var names []string
+	for _, f := range append(slices.Clone(x.Equal), x.OrderBy) {
+		names = append(names, column(f))
 	}
-	columns = append(columns, column(x.OrderBy), "id")
-	return fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON documents (%s) WHERE collection = '%s' AND %s IS NOT NULL;\n",
-		indexName(x), strings.Join(columns, ", "), x.Collection, column(x.OrderBy))
+	return fmt.Sprintf(
+		"CREATE INDEX IF NOT EXISTS %s ON documents (%s, path) WHERE collection = '%s' AND %s IS NOT NULL;\n",
+		indexName(x), strings.Join(names, ", "), x.Collection, column(x.OrderBy))
 }
 
-func column(field string) string { return "fields->>'$." + field + "'" }
+// column returns the name of a field's column. It is none of the table's own, whatever the field's name.
+func column(field string) string { return "f_" + field }
 
 // closing closes cs after a step and returns their errors joined with err.
 func closing(err error, cs ...io.Closer) error {

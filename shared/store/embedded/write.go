@@ -3,10 +3,13 @@ package embedded
 import (
 	"context"
 	"database/sql/driver"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/store"
@@ -14,53 +17,113 @@ import (
 
 // The statements of a transaction. The documents that it is about are read first, so that the preconditions of each
 // commit are decided in Go, under the file's lock: a commit that conflicts has written nothing that would have to be
-// undone, and fields that stay the same are not written, which spares their indexes.
+// undone, and columns that stay the same are not written, which spares their indexes.
 const (
 	beginSQL    = `BEGIN IMMEDIATE`
 	commitSQL   = `COMMIT`
 	rollbackSQL = `ROLLBACK`
-	// lookUpSQL returns a row for each path, its document or NULLs, and the clock.
-	lookUpSQL = `SELECT wanted.key, clock.last, d.rowid, d.version, d.fields
-FROM clock CROSS JOIN json_each(?) AS wanted LEFT JOIN documents AS d ON d.path = wanted.value`
-	createSQL = `INSERT INTO documents (path, collection, id, version, fields, data) VALUES (?, ?, ?, ?, ?, ?)`
-	updateSQL = `UPDATE documents SET version = ?, fields = ?, data = ? WHERE rowid = ?`
-	renewSQL  = `UPDATE documents SET version = ?, data = ? WHERE rowid = ?`
-	removeSQL = `DELETE FROM documents WHERE rowid = ?`
-	tickSQL   = `UPDATE clock SET last = ?`
+	removeSQL   = `DELETE FROM documents WHERE rowid = ?`
+	tickSQL     = `UPDATE clock SET last = ?`
 )
 
-var writerSQL = []string{beginSQL, commitSQL, rollbackSQL, lookUpSQL, createSQL, updateSQL, renewSQL, removeSQL,
-	tickSQL, logSQL, checkpointSQL}
+// lookUpSQL returns a row for each of n paths: its number, the clock, and its document or NULLs.
+var lookUpSQL = once(forPaths("wanted.column1, clock.last, d.rowid, d.version, d.fields"))
+
+// forPaths returns the statements that have a row for each of n paths.
+func forPaths(columns string) func(n int) string {
+	return func(n int) string {
+		values := make([]string, n)
+		for i := range values {
+			values[i] = fmt.Sprintf("(%d, ?)", i)
+		}
+		return "SELECT " + columns + "\nFROM clock CROSS JOIN (VALUES " + strings.Join(values, ", ") +
+			") AS wanted LEFT JOIN documents AS d ON d.path = wanted.column2"
+	}
+}
+
+// padded adds NULLs to the paths, which no document has, so that there are few statements: one for each number up to 8,
+// and one for each power of two.
+func padded(paths []driver.Value) []driver.Value {
+	n := len(paths)
+	if n > 8 {
+		n = 1 << bits.Len(uint(n-1))
+	}
+	return append(paths, make([]driver.Value, n-len(paths))...)
+}
+
+// A set is one of columns, a bit for each.
+type set uint32
+
+func (s set) names() (names []string) {
+	for i, name := range columns {
+		if s&(1<<i) != 0 {
+			names = append(names, column(name))
+		}
+	}
+	return names
+}
+
+// createSQL returns the statement that inserts a document with these columns.
+var createSQL = once(func(s set) string {
+	text := "INSERT INTO documents (path, collection, version, fields, data"
+	for _, name := range s.names() {
+		text += ", " + name
+	}
+	return text + ") VALUES (?, ?, ?, ?, ?" + strings.Repeat(", ?", len(s.names())) + ")"
+})
+
+// An update is what of a document changes beside its version and its data.
+type update struct {
+	fields  bool
+	columns set
+}
+
+// updateSQL returns the statement that makes an update.
+var updateSQL = once(func(u update) string {
+	text := "UPDATE documents SET version = ?, data = ?"
+	if u.fields {
+		text += ", fields = ?"
+	}
+	for _, name := range u.columns.names() {
+		text += ", " + name + " = ?"
+	}
+	return text + " WHERE rowid = ?"
+})
+
+// once returns a function that makes each statement once.
+func once[K comparable](text func(K) string) func(K) string {
+	var made sync.Map
+	return func(k K) string {
+		known, ok := made.Load(k)
+		if !ok {
+			known, _ = made.LoadOrStore(k, text(k))
+		}
+		return known.(string)
+	}
+}
 
 // A writer is the one connection that writes, without the locks, the conversions and the goroutine per statement of
 // database/sql.
 type writer struct {
-	conn       any // the driver's, which the statements belong to
+	conn       driver.ConnPrepareContext // the driver's, which the statements belong to
 	statements map[string]driver.Stmt
 }
 
-// on runs f with the statements of the connection, which are prepared once.
+// mostStatements is how many statements a connection keeps. Countersign's own documents have some thirty.
+const mostStatements = 200
+
+// on makes the connection the one that is written with.
 func (w *writer) on(conn any) error {
-	if w.conn == conn {
-		return nil
-	}
-	if err := w.close(); err != nil {
-		return err
-	}
 	c, ok := conn.(driver.ConnPrepareContext)
 	if !ok {
 		return fmt.Errorf("the driver's connection is a %T", conn)
 	}
-	w.statements = make(map[string]driver.Stmt, len(writerSQL))
-	for _, text := range writerSQL {
-		st, err := c.PrepareContext(context.Background(), text)
-		if err != nil {
-			return errors.Join(err, w.close())
-		}
-		w.statements[text] = st
+	if w.conn == c {
+		return nil
 	}
-	w.conn = conn
-	return nil
+	err := w.close()
+	w.conn = c
+	return err
 }
 
 func (w *writer) close() error {
@@ -72,16 +135,47 @@ func (w *writer) close() error {
 	return errors.Join(errs...)
 }
 
+// prepared returns the statement, which is prepared once.
+func (w *writer) prepared(text string) (driver.Stmt, error) {
+	if st, ok := w.statements[text]; ok {
+		return st, nil
+	}
+	conn := w.conn
+	if len(w.statements) >= mostStatements {
+		if err := w.close(); err != nil {
+			return nil, err
+		}
+		w.conn = conn
+	}
+	st, err := conn.PrepareContext(context.Background(), text)
+	if err != nil {
+		return nil, err
+	}
+	if w.statements == nil {
+		w.statements = map[string]driver.Stmt{}
+	}
+	w.statements[text] = st
+	return st, nil
+}
+
 // exec runs a statement to its end: a transaction that has begun takes some milliseconds, and nobody's context ends it
 // for others.
 func (w *writer) exec(text string, args ...driver.Value) error {
-	_, err := w.statements[text].(driver.StmtExecContext).ExecContext(context.Background(), named(args))
+	st, err := w.prepared(text)
+	if err != nil {
+		return err
+	}
+	_, err = st.(driver.StmtExecContext).ExecContext(context.Background(), named(args))
 	return err
 }
 
 // query calls row with each row of the statement.
 func (w *writer) query(text string, row func([]driver.Value), args ...driver.Value) (err error) {
-	rows, err := w.statements[text].(driver.StmtQueryContext).QueryContext(context.Background(), named(args))
+	st, err := w.prepared(text)
+	if err != nil {
+		return err
+	}
+	rows, err := st.(driver.StmtQueryContext).QueryContext(context.Background(), named(args))
 	if err != nil {
 		return err
 	}
@@ -106,8 +200,8 @@ func named(args []driver.Value) []driver.NamedValue {
 	return all
 }
 
-// writeTogether writes one transaction. ctx is the leader's, and bounds only the wait for the file's lock.
-func (s *Store) writeTogether(ctx context.Context, take func() []*member) (err error) {
+// withOwn calls f with the writer's connection, which the caller has for itself (using).
+func (s *Store) withOwn(ctx context.Context, f func() error) (err error) {
 	conn, err := s.writer.Conn(ctx)
 	if err != nil {
 		return err
@@ -117,6 +211,15 @@ func (s *Store) writeTogether(ctx context.Context, take func() []*member) (err e
 		if err := s.own.on(raw); err != nil {
 			return err
 		}
+		return f()
+	})
+}
+
+// writeTogether writes one transaction. ctx is the leader's, and bounds only the wait for the file's lock.
+func (s *Store) writeTogether(ctx context.Context, take func() []*member) (err error) {
+	s.using.Lock()
+	defer s.using.Unlock()
+	return s.withOwn(ctx, func() error {
 		if err := withRetries(ctx, func() error { return s.own.exec(beginSQL) }); err != nil {
 			return err
 		}
@@ -181,13 +284,14 @@ type document struct {
 type state struct {
 	version int64
 	fields  string
-	data    []byte // only of what was written
+	keys    []field // the same, only of what was written
+	data    []byte  // only of what was written
 }
 
-// lookUp reads the versions and fields of all documents that the commits are about, with one statement.
+// lookUp reads the versions and fields of all documents that the commits are about.
 func (s *Store) lookUp(taken []*member) (*batch, error) {
 	b := &batch{byPath: map[string]*document{}}
-	var paths []string
+	var paths []driver.Value
 	for _, m := range taken {
 		for _, w := range m.writes {
 			if b.byPath[w.path] == nil {
@@ -196,11 +300,8 @@ func (s *Store) lookUp(taken []*member) (*batch, error) {
 			}
 		}
 	}
-	wanted, err := json.Marshal(paths)
-	if err != nil {
-		return nil, err
-	}
-	return b, s.own.query(lookUpSQL, func(row []driver.Value) {
+	paths = padded(paths)
+	return b, s.own.query(lookUpSQL(len(paths)), func(row []driver.Value) {
 		b.clock = row[1].(int64)
 		if row[2] == nil {
 			return
@@ -209,7 +310,7 @@ func (s *Store) lookUp(taken []*member) (*batch, error) {
 		d.rowid = row[2].(int64)
 		d.was = state{version: row[3].(int64), fields: row[4].(string)}
 		d.is = d.was
-	}, string(wanted))
+	}, paths...)
 }
 
 // decide applies a commit to the batch if each of its preconditions holds. Its version is later than all before it, and
@@ -228,7 +329,7 @@ func (b *batch) decide(c *commit, atLeast int64) error {
 			d.is = state{}
 			continue
 		case store.OpCreate, store.OpUpdate:
-			d.is = state{b.clock, w.fields, w.data}
+			d.is = state{b.clock, w.fields, w.keys, w.data}
 		}
 		c.versions[i] = time.UnixMicro(d.is.version).UTC()
 	}
@@ -253,12 +354,56 @@ func (d *document) save(w *writer) error {
 	case d.was.version == d.is.version:
 		return nil
 	case !existed:
-		collection, id := store.SplitPath(d.path)
-		return w.exec(createSQL, d.path, collection, id, d.is.version, d.is.fields, d.is.data)
+		return d.create(w)
 	case !exists:
 		return w.exec(removeSQL, d.rowid)
-	case d.was.fields == d.is.fields:
-		return w.exec(renewSQL, d.is.version, d.is.data, d.rowid)
 	}
-	return w.exec(updateSQL, d.is.version, d.is.fields, d.is.data, d.rowid)
+	return d.update(w)
+}
+
+func (d *document) create(w *writer) error {
+	collection, _ := store.SplitPath(d.path)
+	args := []driver.Value{d.path, collection, d.is.version, d.is.fields, d.is.data}
+	var its set
+	for _, f := range d.is.keys {
+		if i, has := slices.BinarySearch(columns, f.name); has {
+			its, args = its|1<<i, append(args, f.key)
+		}
+	}
+	return w.exec(createSQL(its), args...)
+}
+
+func (d *document) update(w *writer) error {
+	args := []driver.Value{d.is.version, d.is.data}
+	var u update
+	if u.fields = d.was.fields != d.is.fields; u.fields {
+		was, err := decode(d.was.fields)
+		if err != nil {
+			return err
+		}
+		args = append(args, d.is.fields)
+		for i, name := range columns {
+			k := keyOf(d.is.keys, name)
+			switch k {
+			case keyOf(was, name):
+				continue
+			case "":
+				args = append(args, nil)
+			default:
+				args = append(args, k)
+			}
+			u.columns |= 1 << i
+		}
+	}
+	return w.exec(updateSQL(u), append(args, d.rowid)...)
+}
+
+// keyOf returns the key of the field, which is empty where there is none.
+func keyOf(fields []field, name string) string {
+	for _, f := range fields {
+		if f.name == name {
+			return f.key
+		}
+	}
+	return ""
 }
