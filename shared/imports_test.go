@@ -66,7 +66,7 @@ var may = map[string]string{
 	"shared/mcpclient": "shared/clip shared/fault shared/lazyregexp shared/outbound shared/schema " +
 		"shared/strictjson shared/tool shared/visible",
 	"shared/model":           "shared/clip shared/fault shared/strictjson shared/tool",
-	"shared/model/gemini":    "shared/fault shared/memo shared/model shared/wait",
+	"shared/model/gemini":    "shared/fault shared/memo shared/model shared/outbound shared/wait",
 	"shared/obs":             "shared/clip shared/fault",
 	"shared/offboard":        "shared/fault shared/google shared/loop shared/queue shared/records",
 	"shared/policy":          "shared/fault shared/tool",

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/outbound"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -34,7 +35,7 @@ type bound struct {
 // newClient returns a client that follows no redirect: the identity is for one origin, and a redirect may change the
 // request.
 func newClient() *http.Client {
-	t := http.DefaultTransport.(*http.Transport).Clone()
+	t := outbound.Transport().Clone()
 	t.MaxResponseHeaderBytes = 64 << 10
 	return &http.Client{Transport: t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/countersign-run/countersign/shared/outbound"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -75,7 +76,7 @@ func (t *transport) send(r *http.Request, body io.ReadCloser, token string) (*ht
 	out.Header.Set("Authorization", "Bearer "+token)
 	base := t.accounts.cfg.HTTPClient.Transport
 	if base == nil {
-		base = http.DefaultTransport
+		base = outbound.Transport()
 	}
 	return base.RoundTrip(out)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"sync"
 )
 
 // Loopback reports whether the host, without a port and brackets, is this machine: localhost, or a loopback address.
@@ -22,11 +23,23 @@ func Secure(u *url.URL) bool {
 		(u.Scheme == "https" || u.Scheme == "http" && Loopback(u.Hostname()))
 }
 
-// Limit returns a transport that sends with base, or with [http.DefaultTransport] if base is nil, and of each response
-// reads the first max bytes as if they were all.
+// keptPerHost is how many connections to one host stay open while nobody uses them: all that [http.DefaultTransport]
+// keeps.
+const keptPerHost = 100
+
+// Transport returns the transport of all calls: [http.DefaultTransport]'s settings, which would keep 2 connections to a
+// host. Where a service does not speak HTTP/2, each request beyond these would connect anew.
+var Transport = sync.OnceValue(func() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = keptPerHost
+	return t
+})
+
+// Limit returns a transport that sends with base, or with [Transport] if base is nil, and of each response reads the
+// first max bytes as if they were all.
 func Limit(base http.RoundTripper, max int64) http.RoundTripper {
 	if base == nil {
-		base = http.DefaultTransport
+		base = Transport()
 	}
 	return limited{base, max}
 }

@@ -2,10 +2,13 @@ package outbound_test
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/outbound"
@@ -38,6 +41,48 @@ func TestSecure(t *testing.T) {
 		if got := outbound.Secure(u); got != want {
 			t.Errorf("Secure(%q) = %v, want %v", address, got, want)
 		}
+	}
+}
+
+// TestConnectionsAreKept has requests go out together twice: the second time none needs a connection of its own.
+func TestConnectionsAreKept(t *testing.T) {
+	const together = 16
+	var made atomic.Int64
+	arrived := make(chan struct{}, together)
+	leave := map[string]chan struct{}{"/first": make(chan struct{}), "/then": make(chan struct{})}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		<-leave[r.URL.Path]
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			made.Add(1)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	client := &http.Client{Transport: outbound.Transport()}
+	for _, path := range []string{"/first", "/then"} {
+		var all sync.WaitGroup
+		for range together {
+			all.Go(func() {
+				res, err := client.Get(s.URL + path)
+				if err == nil {
+					err = res.Body.Close()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for range together {
+			<-arrived
+		}
+		close(leave[path])
+		all.Wait()
+	}
+	if n := made.Load(); n > together {
+		t.Errorf("%d connections were made for %d requests at a time", n, together)
 	}
 }
 

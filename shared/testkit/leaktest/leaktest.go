@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/countersign-run/countersign/shared/outbound"
 )
 
 // Main runs the tests, calls ends to stop what they shared, and fails if a goroutine is left. It is called by TestMain
@@ -20,6 +22,7 @@ func Main(m *testing.M, ends ...func() error) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections() // idle connections are not leaks
+	outbound.Transport().CloseIdleConnections()
 	if err := goleak.Find(); err != nil && code == 0 {
 		code = failed("a goroutine outlives the tests: %v", err)
 	}
