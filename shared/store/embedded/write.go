@@ -257,8 +257,12 @@ func (s *Store) transact(taken []*member) error {
 	}
 	err = s.own.exec(commitSQL)
 	for _, m := range taken {
-		if m.err == nil { // after an error of the whole, too: it may have been applied
-			s.watchers.Committed(m.asked)
+		switch {
+		case m.err != nil:
+		case err != nil: // it may have been applied
+			s.watchers.Committed(m.asked, nil)
+		default:
+			s.watchers.Committed(m.asked, m.versions)
 		}
 	}
 	return err

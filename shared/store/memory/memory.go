@@ -74,7 +74,7 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time,
 	}
 	versions, err := s.apply(writes)
 	if err == nil {
-		s.watchers.Committed(writes)
+		s.watchers.Committed(writes, versions)
 	}
 	return versions, err
 }

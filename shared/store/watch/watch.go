@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -30,18 +31,26 @@ type Hub struct {
 // watcher is one reader of one document.
 type watcher struct {
 	changed chan struct{} // holds one signal: the document may differ from what was delivered
-	version time.Time     // what was delivered, under the hub's lock
-	served  bool          // something was delivered
+
+	// Under the hub's lock:
+	version time.Time  // what was delivered
+	served  bool       // something was delivered
+	written *store.Doc // the newest state that this process has committed since the last signal was taken
+	unknown bool       // the document was changed since then in another way, and must be read
 }
 
-// Watch implements the method of [store.Store]: it reads the document when it begins, and again after each signal. It
-// has no goroutine of its own.
+// Watch implements the method of [store.Store]: it reads the document when it begins, and again after a signal that
+// does not bring it. It has no goroutine of its own.
 func (h *Hub) Watch(ctx context.Context, path string, get Get) iter.Seq2[store.Doc, error] {
 	return func(yield func(store.Doc, error) bool) {
 		w := h.join(path)
 		defer h.leave(path, w)
 		for {
-			d, err := patient(ctx, path, get)
+			d, known := h.take(w)
+			var err error
+			if !known {
+				d, err = patient(ctx, path, get)
+			}
 			switch {
 			case ctx.Err() != nil:
 				return
@@ -49,7 +58,7 @@ func (h *Hub) Watch(ctx context.Context, path string, get Get) iter.Seq2[store.D
 				yield(store.Doc{}, err)
 				return
 			}
-			if h.news(w, d.Version) && !yield(d, nil) {
+			if h.news(w, d.Version, known) && !yield(d, nil) {
 				return
 			}
 			select {
@@ -81,18 +90,40 @@ func patient(ctx context.Context, path string, get Get) (store.Doc, error) {
 	}
 }
 
-// Committed signals the watchers of the documents that were written.
-func (h *Hub) Committed(writes []store.Write) {
+// Committed gives the watchers of the documents that were written their new states, of the given versions. Where it is
+// not known whether the commit was applied there are no versions, and the watchers read.
+func (h *Hub) Committed(writes []store.Write, versions []time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.watchers) == 0 {
 		return
 	}
-	for _, w := range writes {
-		for one := range h.watchers[w.Doc.Path] {
-			one.signal()
+	for i, w := range writes {
+		all := h.watchers[w.Doc.Path]
+		switch {
+		case len(all) == 0 || w.Op == store.OpCheck:
+		case versions == nil || w.Op == store.OpDelete: // of which no version tells when it was
+			for one := range all {
+				one.signal()
+			}
+		default:
+			d := written(w.Doc, versions[i])
+			for one := range all {
+				one.bring(d)
+			}
 		}
 	}
+}
+
+// written returns a document as a reading after the commit would: the caller may change what it has written.
+func written(d store.Doc, version time.Time) *store.Doc {
+	d.Version, d.ReadTime, d.Data = version, version, bytes.Clone(d.Data)
+	fields := make(map[string]any, len(d.Fields))
+	for name, v := range d.Fields {
+		fields[name], _ = store.Canonical(v) // it was stored, so it has such a form
+	}
+	d.Fields = fields
+	return &d
 }
 
 // Paths returns the documents that are watched.
@@ -129,11 +160,37 @@ func (h *Hub) All() {
 	}
 }
 
+// signal has the watcher read the document.
 func (w *watcher) signal() {
+	w.unknown = true
+	w.wake()
+}
+
+// bring gives the watcher a newer state.
+func (w *watcher) bring(d *store.Doc) {
+	if w.written == nil || d.Version.After(w.written.Version) {
+		w.written = d
+	}
+	w.wake()
+}
+
+func (w *watcher) wake() {
 	select {
 	case w.changed <- struct{}{}:
-	default: // one signal is waiting, and the document is read after it
+	default: // one signal is waiting
 	}
+}
+
+// take returns the state that the last signals have brought, if that is known to be the newest: the watcher has
+// delivered one before, and nobody has changed the document but this process.
+func (h *Hub) take(w *watcher) (d store.Doc, known bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if known = w.written != nil && !w.unknown && !w.version.IsZero(); known {
+		d = *w.written
+	}
+	w.written, w.unknown = nil, false
+	return d, known
 }
 
 func (h *Hub) join(path string) *watcher {
@@ -159,11 +216,12 @@ func (h *Hub) leave(path string, w *watcher) {
 	}
 }
 
-// news reports whether the version was not delivered yet, and notes that it is.
-func (h *Hub) news(w *watcher, version time.Time) bool {
+// news reports whether the version was not delivered yet, and notes that it is. A state that was brought and not read
+// may be older than one that was.
+func (h *Hub) news(w *watcher, version time.Time, brought bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if w.served && w.version.Equal(version) {
+	if w.served && w.version.Equal(version) || brought && version.Before(w.version) {
 		return false
 	}
 	w.served, w.version = true, version
