@@ -164,7 +164,8 @@ func TestBroughtLate(t *testing.T) {
 		return []store.Doc{{Path: "runs/a", Version: at(5)}}, nil
 	}
 	tell := func(n int64, data []byte) {
-		h.Committed([]store.Write{store.Update("runs/a", at(1), map[string]any{"due": at(7)}, data)}, []time.Time{at(n)})
+		h.Committed([]store.Write{store.Update("runs/a", at(1), map[string]any{"due": at(7)}, data)},
+			[]time.Time{at(n)})
 	}
 	var versions []int64
 	for d := range h.Watch(t.Context(), "runs/a", get) {
