@@ -15,6 +15,8 @@ type Log[T any] struct {
 	Chunks []int64 `json:"chunks,omitempty"` // the number of the first item of each chunk
 	Tail   []T     `json:"tail,omitempty"`
 	Count  int64   `json:"count"` // of all items; they are numbered from 1
+
+	within int // bytes that the tail has at most, or 0 where that is not known
 }
 
 // The limits of a log.
@@ -55,6 +57,10 @@ func (l Log[T]) Paths(document, collection string, first, last int64) (paths []s
 // First returns the number of the tail's first item.
 func (l Log[T]) First() int64 { return l.Count - int64(len(l.Tail)) + 1 }
 
+// Within says that the tail has at most so many bytes, such as those of the document that it was read from. The next
+// Append then measures it only if it may have become too large.
+func (l *Log[T]) Within(bytes int) { l.within = bytes }
+
 // Append adds items and returns the chunks that must be written in the same commit. keep is the number of newest items
 // that stay in the tail even when it is cut, as far as MaxTail permits; atMost is the number of items that the tail may
 // have.
@@ -64,18 +70,22 @@ func (l *Log[T]) Append(keep, atMost int, items ...T) ([]Chunk[T], error) {
 
 // AppendWithin is [Log.Append] with a bound of its own on the tail's bytes, below MaxTail.
 func (l *Log[T]) AppendWithin(maxTail, keep, atMost int, items ...T) ([]Chunk[T], error) {
-	l.Tail = append(l.Tail[:len(l.Tail):len(l.Tail)], items...)
-	l.Count += int64(len(items))
-	sizes := make([]int, len(l.Tail))
-	total := 0
-	for i, it := range l.Tail {
-		b, err := strictjson.Marshal(it)
-		if err != nil {
-			return nil, err
-		}
-		sizes[i] = len(b) + 1
-		total += sizes[i]
+	sizes, total, err := measure(items)
+	if err != nil {
+		return nil, err
 	}
+	before, within := l.Tail, l.within
+	l.Tail = append(before[:len(before):len(before)], items...)
+	l.Count += int64(len(items))
+	l.within = 0
+	if (within > 0 || len(before) == 0) && within+total <= maxTail && len(l.Tail) <= atMost {
+		return nil, nil
+	}
+	older, more, err := measure(before)
+	if err != nil {
+		return nil, err
+	}
+	sizes, total = append(older, sizes...), total+more
 	if total <= maxTail && len(l.Tail) <= atMost {
 		return nil, nil
 	}
@@ -85,6 +95,20 @@ func (l *Log[T]) AppendWithin(maxTail, keep, atMost int, items ...T) ([]Chunk[T]
 		cut++
 	}
 	return l.spill(cut, sizes), nil
+}
+
+// measure returns the bytes of each item in a tail, and of all.
+func measure[T any](items []T) (sizes []int, total int, err error) {
+	sizes = make([]int, len(items))
+	for i, it := range items {
+		b, err := strictjson.Marshal(it)
+		if err != nil {
+			return nil, 0, err
+		}
+		sizes[i] = len(b) + 1
+		total += sizes[i]
+	}
+	return sizes, total, nil
 }
 
 // spill removes the tail's first n items and returns them as chunks of bounded size.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -67,9 +68,19 @@ func (w *written) items(step byte) []string {
 func (w *written) append(t *testing.T, keep, most int, items []string) {
 	t.Helper()
 	w.want = append(w.want, items...)
+	stored, err := strictjson.Marshal(w.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := w.log
+	w.log.Within(len(stored))
 	chunks, err := w.log.Append(keep, most, items...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	same, err := measured.Append(keep, most, items...)
+	if err != nil || !reflect.DeepEqual(same, chunks) || !reflect.DeepEqual(measured, w.log) {
+		t.Fatalf("%v: a log whose size is known is cut in another place", err)
 	}
 	for _, c := range chunks {
 		data, err := strictjson.Marshal(c.Items)

@@ -323,6 +323,7 @@ func (tx *Tx) put(path string, fields map[string]any, v any) error {
 func (tx *Tx) writeRun() error {
 	tx.Run.UpdatedAt = tx.Now
 	path := document.RunPath(tx.Run.ID)
+	tx.Run.Log.Within(len(tx.Ex.Docs[path].Data))
 	chunks, err := tx.Run.Log.Append(0, 1<<20, tx.events...)
 	if err != nil {
 		return err
@@ -348,6 +349,7 @@ func (tx *Tx) writeThread() error {
 	if tx.Thread == nil || tx.Thread.ID == "" || tx.Thread.Deleting {
 		return nil
 	}
+	tx.Thread.Log.Within(len(tx.Ex.Docs[path].Data))
 	chunks, err := tx.Thread.Add(tx.messages...)
 	if err != nil {
 		return err
