@@ -19,7 +19,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/gowebpki/jcs"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/document"
@@ -142,7 +142,7 @@ func (e Entry) sum() string {
 	e.Hash = ""
 	text, err := json.Marshal(e)
 	if err == nil {
-		text, err = jcs.Transform(text)
+		err = (*jsontext.Value)(&text).Canonicalize()
 	}
 	if err != nil {
 		return "" // a year beyond 9999, which no genuine entry has: "" matches no hash

@@ -1,11 +1,15 @@
 package audit_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/gowebpki/jcs"
 	"pgregory.net/rapid"
 
 	"github.com/countersign-run/countersign/shared/audit"
@@ -97,6 +101,32 @@ func TestVerifyWithstandsAnything(t *testing.T) {
 		same := slices.Equal(entries, sealed) && (head == end || len(entries) == 0 && head.Seq <= 0)
 		if found := audit.Verify(entries, head); (found == nil) != same {
 			t.Fatalf("found %v", found)
+		}
+	})
+}
+
+// TestHashesStay compares the hash of any entry with the one that another implementation of RFC 8785 comes to, which
+// sealed the entries of earlier releases.
+func TestHashesStay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var e audit.Entry
+		for i := range reflect.TypeFor[audit.Entry]().NumField() {
+			switch f := reflect.ValueOf(&e).Elem().Field(i); f.Kind() {
+			case reflect.String:
+				f.SetString(rapid.String().Draw(t, "text"))
+			case reflect.Int64:
+				f.SetInt(rapid.Int64Range(0, 1<<50).Draw(t, "number"))
+			}
+		}
+		sealed, _ := audit.Seal(audit.Head{Seq: rapid.Int64Range(0, 9999).Draw(t, "seq"), Hash: e.PrevHash}, e)
+		bare := sealed
+		bare.Hash = ""
+		text, err := json.Marshal(bare)
+		if err == nil {
+			text, err = jcs.Transform(text)
+		}
+		if sum := sha256.Sum256(text); err != nil || sealed.Hash != hex.EncodeToString(sum[:]) {
+			t.Fatalf("%v: %s has the hash %s", err, text, sealed.Hash)
 		}
 	})
 }

@@ -53,6 +53,7 @@ type written struct {
 	chunks map[int64]json.RawMessage
 	want   []string
 	next   int64 // the first item that is in no chunk yet
+	size   int   // of the tail, in bytes
 }
 
 // items returns one to four texts: the upper two bits of the step set the number, the others the size. No two in a log
@@ -68,12 +69,8 @@ func (w *written) items(step byte) []string {
 func (w *written) append(t *testing.T, keep, most int, items []string) {
 	t.Helper()
 	w.want = append(w.want, items...)
-	stored, err := strictjson.Marshal(w.log)
-	if err != nil {
-		t.Fatal(err)
-	}
 	measured := w.log
-	w.log.Within(len(stored))
+	w.log.Within(w.size)
 	chunks, err := w.log.Append(keep, most, items...)
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +98,7 @@ func (w *written) append(t *testing.T, keep, most int, items []string) {
 func (w *written) bounded(t *testing.T, most int) {
 	t.Helper()
 	tail, err := strictjson.Marshal(w.log.Tail)
+	w.size = len(tail)
 	if err != nil || len(tail) > document.MaxTail+2 || len(w.log.Tail) > most ||
 		w.log.First() != int64(len(w.want)-len(w.log.Tail)+1) {
 		t.Fatalf("%v: a tail of %d items from %d on, of %d bytes", err, len(w.log.Tail), w.log.First(), len(tail))

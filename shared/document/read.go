@@ -2,10 +2,11 @@ package document
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+
+	json "github.com/go-json-experiment/json/v1" // encoding/json in every case, in half the time
 
 	"github.com/countersign-run/countersign/shared/store"
 )

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/gowebpki/jcs"
+
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
@@ -49,6 +51,24 @@ func FuzzDecode(f *testing.F) {
 		delete(names, "list")
 		if len(names) > 0 {
 			t.Fatalf("%q is taken with %v", in, names)
+		}
+	})
+}
+
+// FuzzCanonical compares the canonical form with that of another implementation of RFC 8785. What was hashed, signed
+// and approved by it once must keep its hash.
+func FuzzCanonical(f *testing.F) {
+	f.Add([]byte(`{"a":-0,"b":1e21,"c":1e-7,"d":0.1,"e":123456789012345680000,"z\u2028":"\u007f\u2029\u0000\b\f\n\r\t\"\\\/<>&",` +
+		`"\ud83d\ude00":1,"\ufb33":2,"a\u0300":[1.0,2e0,-0.0,5e-324,1.7976931348623157e308,0.10000000000000000001]}`))
+	f.Add([]byte(`{"é":1,"e":2,"\ud800\udc00":3,"\uffff":4,"":{"b":[],"a":{}}}`))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		got, err := Canonical(in)
+		if err != nil {
+			shown(t, in, err)
+			return
+		}
+		if want, err := jcs.Transform(in); err != nil || string(got) != string(want) {
+			t.Fatalf("%q is %q; the other implementation writes %q, %v", in, got, want, err)
 		}
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/gowebpki/jcs"
 
 	"github.com/countersign-run/countersign/shared/fault"
 )
@@ -21,11 +20,11 @@ func Canonical(object []byte) (json.RawMessage, error) {
 	if err := Exact(object); err != nil {
 		return nil, err
 	}
-	out, err := jcs.Transform(object)
-	if err != nil {
+	out := jsontext.Value(bytes.Clone(object))
+	if err := out.Canonicalize(); err != nil {
 		return nil, fault.Invalid("", "this cannot be written in the form that is signed").Because(err)
 	}
-	return out, nil
+	return json.RawMessage(out), nil
 }
 
 // Exact is Check, and also refuses numbers that canonical JSON does not preserve: it represents numbers as doubles (RFC
