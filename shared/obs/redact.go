@@ -17,22 +17,46 @@ const (
 
 const redacted = "[redacted]"
 
-// secrets holds the patterns of tokens, keys and addresses. Each matches up to the next white space, so that no tail of
-// a token is left; the order matters, because each is applied to the result of the one before.
-var secrets = []struct {
+// A secret is a form of what must not be logged. Each pattern matches up to the next white space, so that no tail of a
+// token is left. A text in small letters that has none of the marks is not matched, which is soon seen; most texts are
+// such.
+type secret struct {
+	marks   []string
 	pattern *lazyregexp.Regexp
 	with    string
-}{
-	{lazyregexp.New(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`), redacted},
-	{lazyregexp.New(`(?i)((proxy-)?authorization|(set-)?cookie)["']?\s*[:=][^\r\n]*`), "${1}: " + redacted},
-	{lazyregexp.New(`(?i)(\S*(bearer|basic)\s+)+\S+`), redacted},
-	{lazyregexp.New(`(ya29\.|AIza|gh[pousr]_|github_pat_|GOCSPX-|1//0|4/0A|AKIA|xox[abeprs]-|eyJ|\bsk[-_]|AQ\.[A-Za-z0-9_-]{16})\S+`), redacted},
-	{lazyregexp.New(`(?i)((pass(word|wd|phrase)|secret|token|api[_-]?key|private[_-]?key|code_verifier)s?["']?\s*[:=]\s*["']?)[^\s&]+`), "${1}" + redacted},
-	{lazyregexp.New(`(?i)(pass(word|wd|phrase)\s+(is\s+)?["']?)\S*\d\S*`), "${1}" + redacted},
-	{lazyregexp.New(`(?i)([?&](key|code|state|sig|signature)=)[^\s&]+`), "${1}" + redacted},
-	{lazyregexp.New(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#]*@`), "${1}" + redacted}, // user:password@ of an address
+}
+
+// secrets holds the forms of tokens, keys and addresses. The order matters, because each is applied to the result of
+// the one before.
+var secrets = []secret{
+	{[]string{"-----begin "}, lazyregexp.New(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`), redacted},
+	{[]string{"authorization", "cookie"},
+		lazyregexp.New(`(?i)((proxy-)?authorization|(set-)?cookie)["']?\s*[:=][^\r\n]*`), "${1}: " + redacted},
+	{[]string{"bearer", "basic"}, lazyregexp.New(`(?i)(\S*(bearer|basic)\s+)+\S+`), redacted},
+	{[]string{"ya29.", "aiza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "gocspx-", "1//0", "4/0a", "akia",
+		"xox", "eyj", "sk-", "sk_", "aq."},
+		lazyregexp.New(`(ya29\.|AIza|gh[pousr]_|github_pat_|GOCSPX-|1//0|4/0A|AKIA|xox[abeprs]-|eyJ|\bsk[-_]|` +
+			`AQ\.[A-Za-z0-9_-]{16})\S+`), redacted},
+	{[]string{"pass", "secret", "token", "key", "code_verifier"},
+		lazyregexp.New(`(?i)((pass(word|wd|phrase)|secret|token|api[_-]?key|private[_-]?key|code_verifier)s?["']?\s*` +
+			`[:=]\s*["']?)[^\s&]+`), "${1}" + redacted},
+	{[]string{"pass"}, lazyregexp.New(`(?i)(pass(word|wd|phrase)\s+(is\s+)?["']?)\S*\d\S*`), "${1}" + redacted},
+	{[]string{"="}, lazyregexp.New(`(?i)([?&](key|code|state|sig|signature)=)[^\s&]+`), "${1}" + redacted},
+	// user:password@ of an address
+	{[]string{"@"}, lazyregexp.New(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#]*@`), "${1}" + redacted},
 	// e-mail addresses, and user:password@host without a scheme
-	{lazyregexp.New(`(?i)\S*(@|%40)\S*`), redacted},
+	{[]string{"@", "%40"}, lazyregexp.New(`(?i)\S*(@|%40)\S*`), redacted},
+}
+
+// remove returns the text without such secrets. In small is the text as it was first, in small letters: what is put in
+// place of a secret has none of the marks.
+func (x secret) remove(s, small string) string {
+	for _, mark := range x.marks {
+		if strings.Contains(small, mark) {
+			return x.pattern.ReplaceAllString(s, x.with)
+		}
+	}
+	return s
 }
 
 // Redact removes from a text what must not be logged: tokens and keys by their form (Google, GitHub, AWS, Slack, JWT,
@@ -43,17 +67,23 @@ func Redact(s string) string {
 	if len(s) > maxRead { // at white space, because half an address is not recognised
 		s = s[:strings.LastIndexFunc(s[:maxRead], unicode.IsSpace)+1] + "…"
 	}
+	return strings.Map(printable, clip.Text(removed(s), maxKept))
+}
+
+// removed returns the text without secrets.
+func removed(s string) string {
+	small := strings.ReplaceAll(strings.ToLower(s), "ſ", "s") // which it is to a pattern, as the Kelvin sign is a k
 	for _, x := range secrets {
-		s = x.pattern.ReplaceAllString(s, x.with)
+		s = x.remove(s, small)
 	}
-	return strings.Map(printable, clip.Text(s, maxKept))
+	return s
 }
 
 // printable replaces characters that a terminal or a line reader would not show as text. Newline and tab stay: JSON
 // escapes them.
 func printable(r rune) rune {
 	switch {
-	case r == '\n' || r == '\t':
+	case r == '\n' || r == '\t' || ' ' <= r && r <= '~':
 		return r
 	case unicode.IsControl(r), unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp):
 		return utf8.RuneError
