@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 
 	json "github.com/go-json-experiment/json/v1" // encoding/json in every case, in half the time
 
@@ -94,6 +95,46 @@ func All(ctx context.Context, st store.Store, q store.Query) iter.Seq2[store.Doc
 				if !yield(d, nil) {
 					return
 				}
+			}
+		}
+	}
+}
+
+// sideBySide is how many shards are read at once.
+const sideBySide = 16
+
+// FirstPages returns the first page of each shard's query, in the order of the shards. Some are read side by side,
+// ahead of the one that is taken, because one after the other each would wait for a store that is far away. The error
+// is the store's, and then the sequence ends; no reading is under way after its end.
+func FirstPages(ctx context.Context, st store.Store, of func(shard int64) store.Query) iter.Seq2[[]store.Doc, error] {
+	type page struct {
+		docs []store.Doc
+		err  error
+	}
+	return func(yield func([]store.Doc, error) bool) {
+		var reading sync.WaitGroup
+		defer reading.Wait()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var pages [Shards]chan page
+		read := func(shard int) {
+			q := of(int64(shard))
+			pages[shard] = make(chan page, 1)
+			reading.Go(func() {
+				docs, err := st.Query(ctx, q)
+				pages[shard] <- page{docs, err}
+			})
+		}
+		for shard := range sideBySide {
+			read(shard)
+		}
+		for shard := range pages {
+			p := <-pages[shard]
+			if next := shard + sideBySide; next < Shards && p.err == nil {
+				read(next)
+			}
+			if !yield(p.docs, p.err) || p.err != nil {
+				return
 			}
 		}
 	}

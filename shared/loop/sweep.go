@@ -38,39 +38,58 @@ const (
 // changes nothing itself, so two sweeps do no more than one: a resume that finds nothing to do does nothing. A run that
 // no process can move does not hold up the others: the sweep continues behind it, page by page.
 //
-// It takes the first page of each shard, and hands a shard with more of them to the Sweeper, which has it swept by
-// SweepShard in a request of its own. So what is overdue is worked off by as many requests as there are shards, and
-// where nothing is, the sweep is one query a shard. Without a Sweeper it goes on with the shards in turn.
+// It takes the first page of each shard, some of which it reads side by side, and hands a shard with more of them to
+// the Sweeper, which has it swept by SweepShard in a request of its own. So what is overdue is worked off by as many
+// requests as there are shards, and where nothing is, the sweep is one query a shard. Without a Sweeper it goes on with
+// the shards in turn.
 func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
-	open := make([]queue.Shard, document.Shards)
-	for i := range open {
-		open[i].Number = int64(i)
-	}
-	for full := 0; len(open) > 0; {
-		var more []queue.Shard
-		for _, at := range open {
-			if full == sweepMost && l.Sweeper == nil || !journal.HasTimeFor(ctx, pageTime) {
-				s.More = true
-				return s, nil
-			}
-			next, err := l.sweepPage(ctx, at, &s)
-			switch {
-			case err != nil:
-				return s, err
-			case next != nil && l.Sweeper != nil:
-				err = l.Sweeper.Sweep(ctx, *next)
-				s.Handed++
-			case next != nil:
-				full++
-				more = append(more, *next)
-			}
-			if err != nil {
-				return s, err
-			}
+	var open []queue.Shard // with more than a page
+	shard := int64(0)
+	for docs, err := range document.FirstPages(ctx, l.Store, func(shard int64) store.Query {
+		return document.DueRuns(shard, l.Now(), sweepPage)
+	}) {
+		if err != nil {
+			return s, journal.StoreError(err)
 		}
-		open = more
+		if len(open) == sweepMost || !journal.HasTimeFor(ctx, pageTime) {
+			s.More = true
+			return s, nil
+		}
+		next, err := l.askForPage(ctx, shard, docs, &s)
+		switch {
+		case err != nil:
+			return s, err
+		case next != nil && l.Sweeper != nil:
+			if err := l.Sweeper.Sweep(ctx, *next); err != nil {
+				return s, err
+			}
+			s.Handed++
+		case next != nil:
+			open = append(open, *next)
+		}
+		shard++
 	}
-	return s, nil
+	err = l.sweepRest(ctx, open, &s)
+	return s, err
+}
+
+// sweepRest goes on with the shards in turn.
+func (l *Loop) sweepRest(ctx context.Context, open []queue.Shard, s *SweepResult) error {
+	for full := len(open); len(open) > 0; {
+		if full >= sweepMost || !journal.HasTimeFor(ctx, pageTime) {
+			s.More = true
+			return nil
+		}
+		next, err := l.sweepPage(ctx, open[0], s)
+		if err != nil {
+			return err
+		}
+		if open = open[1:]; next != nil {
+			full++
+			open = append(open, *next)
+		}
+	}
+	return nil
 }
 
 // SweepShard goes on with the sweep of one shard until nothing of it is overdue, or hands on what it has no time for.
@@ -106,11 +125,16 @@ func (l *Loop) sweepPage(ctx context.Context, at queue.Shard, s *SweepResult) (n
 	if err != nil {
 		return nil, journal.StoreError(err)
 	}
+	return l.askForPage(ctx, at.Number, docs, s)
+}
+
+// askForPage asks for the runs of a page to be moved, and returns where the next page begins, or nil after the last.
+func (l *Loop) askForPage(ctx context.Context, shard int64, docs []store.Doc, s *SweepResult) (*queue.Shard, error) {
 	if err := l.republish(ctx, docs, s); err != nil || len(docs) < sweepPage {
 		return nil, err
 	}
 	last := docs[len(docs)-1]
-	return &queue.Shard{Number: at.Number,
+	return &queue.Shard{Number: shard,
 		After: &queue.Position{Due: document.RunFieldsOf(last).Due, RunID: document.ID(last)}}, nil
 }
 

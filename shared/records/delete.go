@@ -221,8 +221,9 @@ type Deletions struct {
 // not stop the others; it is tried again later.
 func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) {
 	var begun []store.Doc
-	for shard := range int64(document.Shards) {
-		docs, err := r.Store.Query(ctx, document.Deletions(shard, r.now(), sweptThreads))
+	for docs, err := range document.FirstPages(ctx, r.Store, func(shard int64) store.Query {
+		return document.Deletions(shard, r.now(), sweptThreads)
+	}) {
 		if err != nil {
 			return d, storeError(err)
 		}
