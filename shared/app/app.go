@@ -77,6 +77,7 @@ type options struct {
 	clients  Clients
 	working  bool
 	checked  bool // each part's Check was called with this configuration
+	store    func() (store.Store, error)
 }
 
 // WithClock makes now the clock of everything.
@@ -109,7 +110,10 @@ func New(ctx context.Context, cfg config.Config, log *slog.Logger, opts ...Optio
 
 func (a *App) open(ctx context.Context, o options) (err error) {
 	cfg := a.Config
-	if a.Store, err = OpenStore(ctx, cfg, o.now); err != nil {
+	if o.store == nil {
+		o.store = func() (store.Store, error) { return OpenStore(ctx, cfg, o.now) }
+	}
+	if a.Store, err = o.store(); err != nil {
 		return err
 	}
 	a.closers = append(a.closers, a.Store.Close)
@@ -258,7 +262,8 @@ func health(cfg config.Config, mdl model.Model, t tool.Set) Health {
 
 // Serve returns the handler of one function, made of the parts. Where the process was started to be this function, a
 // configuration that cannot work stops it at once, with one line for each variable, and so does a broken file of
-// actions or agents; actions that nothing carries out are logged. The clients are opened by the first request.
+// actions or agents; actions that nothing carries out are logged, and the store is connected to while the server begins
+// to listen. The other clients are opened by the first request.
 func Serve(f api.Function, parts ...Part) func(http.ResponseWriter, *http.Request) {
 	load := sync.OnceValues(func() (config.Config, error) {
 		cfg, err := config.Load(os.Getenv, needs(parts, os.Getenv("K_SERVICE") != "")...)
@@ -267,10 +272,21 @@ func Serve(f api.Function, parts ...Part) func(http.ResponseWriter, *http.Reques
 		}
 		return cfg, check(parts, cfg, obs.New(os.Stdout, cfg.Log()))
 	})
+	documents := sync.OnceValues(func() (store.Store, error) {
+		cfg, err := load()
+		if err != nil {
+			return nil, err
+		}
+		return OpenStore(context.Background(), cfg, time.Now)
+	})
 	if os.Getenv("FUNCTION_TARGET") == f.Name {
-		if _, err := load(); err != nil {
+		cfg, err := load()
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
+		}
+		if cfg.Store != "embedded" {
+			go func() { _, _ = documents() }() // the first request reports what is wrong
 		}
 	}
 	open := sync.OnceValues(func() (http.Handler, error) {
@@ -279,7 +295,7 @@ func Serve(f api.Function, parts ...Part) func(http.ResponseWriter, *http.Reques
 			return nil, err
 		}
 		a, err := New(context.Background(), cfg, obs.New(os.Stdout, cfg.Log()), With(parts...), As(f.Name),
-			func(o *options) { o.checked = true })
+			func(o *options) { o.checked, o.store = true, documents })
 		if err != nil {
 			return nil, err
 		}

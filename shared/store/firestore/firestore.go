@@ -58,6 +58,8 @@ func Open(ctx context.Context, projectID, database string, opts ...option.Client
 	// The client's own retries hide how often a commit was sent (see call), and repeat one that is too large until its
 	// deadline (reliability §0.5).
 	client.CallOptions = &apiv1.CallOptions{}
+	//lint:ignore SA1019 of a pool of connections, which this is not, one would be made early
+	client.Connection().Connect() // it would wait for the first call
 	root := "projects/" + projectID + "/databases/" + database
 	return &Store{client: client, root: root, timeout: callTimeout, headers: metadata.Pairs(
 		"google-cloud-resource-prefix", root,
