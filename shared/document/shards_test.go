@@ -11,32 +11,33 @@ import (
 
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
-
-// distant is a store whose every query takes a while, and one of which fails.
-type distant struct {
-	store.Store
-	fails            int64 // the shard; -1: none
-	reading, highest atomic.Int64
-}
 
 var errDistant = errors.New("down")
 
-func (d *distant) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
-	n := d.reading.Add(1)
-	defer d.reading.Add(-1)
-	for most := d.highest.Load(); n > most && !d.highest.CompareAndSwap(most, n); most = d.highest.Load() {
-	}
-	shard := q.Where[0].Value.(int64)
-	select {
-	case <-time.After(time.Duration(10+shard%3) * time.Millisecond):
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if shard == d.fails {
-		return nil, errDistant
-	}
-	return []store.Doc{{Path: fmt.Sprintf("runs/%d", shard)}}, nil
+// distant returns a store whose every query takes a while, and one of which fails; and how many were under way at once,
+// and are now.
+func distant(fails int64) (st store.Store, highest, reading *atomic.Int64) {
+	highest, reading = &atomic.Int64{}, &atomic.Int64{}
+	return faulty.Wrap(memory.New(time.Now), func(ctx context.Context, call *faulty.Call, _ faulty.Next) error {
+		n := reading.Add(1)
+		defer reading.Add(-1)
+		for most := highest.Load(); n > most && !highest.CompareAndSwap(most, n); most = highest.Load() {
+		}
+		shard := call.Query.Where[0].Value.(int64)
+		select {
+		case <-time.After(time.Duration(10+shard%3) * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if shard == fails {
+			return errDistant
+		}
+		call.Docs = []store.Doc{{Path: fmt.Sprintf("runs/%d", shard)}}
+		return nil
+	}), highest, reading
 }
 
 func TestFirstPages(t *testing.T) {
@@ -53,7 +54,8 @@ func TestFirstPages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				st, began, pages := &distant{fails: c.fails}, time.Now(), int64(0)
+				st, highest, reading := distant(c.fails)
+				began, pages := time.Now(), int64(0)
 				for docs, err := range document.FirstPages(t.Context(), st, of) {
 					if err != nil {
 						if !errors.Is(err, errDistant) || pages != c.fails {
@@ -69,10 +71,10 @@ func TestFirstPages(t *testing.T) {
 						break
 					}
 				}
-				if took := time.Since(began); pages != c.pages || took > c.atMost || st.highest.Load() > 16 {
-					t.Errorf("%d pages in %v, up to %d at once", pages, took, st.highest.Load())
+				if took := time.Since(began); pages != c.pages || took > c.atMost || highest.Load() > 16 {
+					t.Errorf("%d pages in %v, up to %d at once", pages, took, highest.Load())
 				}
-				if n := st.reading.Load(); n != 0 {
+				if n := reading.Load(); n != 0 {
 					t.Errorf("%d readings are under way after the end", n)
 				}
 			})

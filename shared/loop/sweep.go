@@ -55,7 +55,7 @@ func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
 			s.More = true
 			return s, nil
 		}
-		next, err := l.askForPage(ctx, shard, docs, &s)
+		next, err := askForPage(ctx, l, shard, docs, &s)
 		switch {
 		case err != nil:
 			return s, err
@@ -69,12 +69,12 @@ func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
 		}
 		shard++
 	}
-	err = l.sweepRest(ctx, open, &s)
+	err = sweepRest(ctx, l, open, &s)
 	return s, err
 }
 
 // sweepRest goes on with the shards in turn.
-func (l *Loop) sweepRest(ctx context.Context, open []queue.Shard, s *SweepResult) error {
+func sweepRest(ctx context.Context, l *Loop, open []queue.Shard, s *SweepResult) error {
 	for full := len(open); len(open) > 0; {
 		if full >= sweepMost || !journal.HasTimeFor(ctx, pageTime) {
 			s.More = true
@@ -125,11 +125,11 @@ func (l *Loop) sweepPage(ctx context.Context, at queue.Shard, s *SweepResult) (n
 	if err != nil {
 		return nil, journal.StoreError(err)
 	}
-	return l.askForPage(ctx, at.Number, docs, s)
+	return askForPage(ctx, l, at.Number, docs, s)
 }
 
 // askForPage asks for the runs of a page to be moved, and returns where the next page begins, or nil after the last.
-func (l *Loop) askForPage(ctx context.Context, shard int64, docs []store.Doc, s *SweepResult) (*queue.Shard, error) {
+func askForPage(ctx context.Context, l *Loop, shard int64, docs []store.Doc, s *SweepResult) (*queue.Shard, error) {
 	if err := l.republish(ctx, docs, s); err != nil || len(docs) < sweepPage {
 		return nil, err
 	}
