@@ -130,6 +130,11 @@ const (
 	// Independent lets each call be carried out when its user approves it, whatever becomes of the others.
 	Independent Order = "independent"
 
+	// Sequential carries calls out one after the other, as the model gave them, each when those before it have their
+	// outcome, whatever that is: none sees or changes what one before it was to change. All approvals are requested at
+	// once.
+	Sequential Order = "sequential"
+
 	// Strict carries calls out one after the other, as the model gave them. A call is carried out, or its approval
 	// requested, only when those before it were done, so that users decide on nothing whose premise may still fail.
 	// After one that was rejected, expired or failed, the rest is answered "not run". An outcome that is unknown is

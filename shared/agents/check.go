@@ -98,8 +98,8 @@ func (c *checker) check(a Agent) {
 		"completed, failed or continue, and not %q", string(a.OnReject))
 	c.needs(slices.Contains([]policy.Effects{policy.AskEffects, policy.AutoApprove, policy.NoEffects}, a.Effects),
 		"effects", "auto_approve, none or nothing, and not %q", string(a.Effects))
-	c.needs(slices.Contains([]Order{"", Independent, Strict}, a.Order), "order", "independent or strict, and not %q",
-		string(a.Order))
+	c.needs(slices.Contains([]Order{"", Independent, Sequential, Strict}, a.Order), "order",
+		"independent, sequential or strict, and not %q", string(a.Order))
 }
 
 func (c *checker) model(a Agent) {

@@ -219,7 +219,8 @@ func (c *core) setSelf() error {
 	span("Deadline", o.Deadline, time.Second, 90*day)
 	c.its = &agents.Agent{Name: c.name, Instructions: agents.Text(o.Instructions), History: agents.HistoryVerbatim,
 		Compression: agents.Compression{Window: model.Window(o.Model), Threshold: max(o.CompressionThreshold, 0)},
-		OnReject:    agents.RejectContinues, Exclusive: true, Effects: effects, Model: model.Settings{Name: o.Model},
+		OnReject:    agents.RejectContinues, Exclusive: true, Order: agents.Sequential, Effects: effects,
+		Model: model.Settings{Name: o.Model},
 		Limits: agents.Limits{ModelCalls: o.MaxModelCalls, Deadline: o.Deadline, ApprovalTTL: o.ApprovalTTL,
 			ModelTimeout: modelTimeout, ToolTimeout: o.ToolTimeout}}
 	return errors.Join(wrong...)

@@ -78,6 +78,7 @@ func reconcile(ctx context.Context, ex *journal.Execution, t *tool.Tool, call to
 		if err == nil {
 			return out, out.Verdict != tool.Unknown
 		}
+		ex.LogPanic(ctx, call.ActionID, err)
 		ex.Log.WarnContext(ctx, "what became of an effect could not be asked", "runId", ex.ID, "actionId",
 			call.ActionID, "error", err)
 		if try < maxCallTries && backOff(ctx, ex, try) != nil {

@@ -149,9 +149,9 @@ func (l *Env) Jitter(limit time.Duration) time.Duration {
 	return time.Duration(binary.LittleEndian.Uint64(b[:]) % uint64(limit))
 }
 
-// LogPanic logs a panic of a tool's function: its user sees a failure like any other.
+// LogPanic logs a panic of a tool's function with its stack: its user sees a failure like any other.
 func (l *Env) LogPanic(ctx context.Context, id string, err error) {
-	if tool.IsPanic(err) {
-		l.Log.ErrorContext(ctx, "a tool panicked", "counter", "tool_panic", "actionId", id, "error", err)
+	if text := tool.PanicText(err); text != "" {
+		l.Log.ErrorContext(ctx, "a tool panicked", "counter", "tool_panic", "actionId", id, "stack", text)
 	}
 }

@@ -35,7 +35,7 @@ func (l *Env) terms(r run.Run) run.Terms {
 	if its := l.Agents.Get(r.Agent); its != nil {
 		t.Known, t.Here, t.ModelCalls = true, l.Serves(r.Agent), its.Limits.ModelCalls
 		t.Budget = its.Limits.Budget
-		t.Strict = its.Order == agents.Strict
+		t.Sequential, t.Strict = its.Order == agents.Sequential, its.Order == agents.Strict
 		t.RejectContinues, t.RejectFails = its.OnReject == agents.RejectContinues, its.OnReject == agents.RejectFails
 	}
 	return t

@@ -37,7 +37,8 @@ var aWord = map[string]any{"word": "ten"}
 // TestAPanicOfAToolIsOneFailure has a tool that reads panic: the model gets one failure, and the process lives.
 func TestAPanicOfAToolIsOneFailure(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
-	tries := 0
+	tries, logs := 0, &bytes.Buffer{}
+	w.loop.Log = slog.New(slog.NewTextHandler(logs, nil))
 	w.loop.Tools["break"] = breaking(w, func() { tries++; panic("CANARY") })
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "break", Args: aWord}}},
 		script.Turn{Text: "It cannot be looked up."})
@@ -46,13 +47,24 @@ func TestAPanicOfAToolIsOneFailure(t *testing.T) {
 		strings.Contains(v.Actions[0].Message, "CANARY") {
 		t.Errorf("%v, %d tries, %+v %+v", err, tries, v, v.Actions[0])
 	}
+	checkPanicLogged(t, logs, "TestAPanicOfAToolIsOneFailure")
+}
+
+// checkPanicLogged checks that the log has where a tool panicked, and not with what.
+func checkPanicLogged(t *testing.T, logs *bytes.Buffer, in string) {
+	t.Helper()
+	if text := logs.String(); !strings.Contains(text, "counter=tool_panic") || !strings.Contains(text, in) ||
+		strings.Contains(text, "CANARY") {
+		t.Errorf("the log has\n%s", text)
+	}
 }
 
 // TestAPanicOfAnEffectIsUnknown has a tool panic after it acted, once where it cannot tell what became of the effect
 // and once where it can.
 func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
 	for name, want := range map[string]run.Execution{"send": run.UnknownState, "draft": run.Succeeded} {
-		ctx, w := context.Background(), newEnv(t)
+		ctx, w, logs := context.Background(), newEnv(t), &bytes.Buffer{}
+		w.loop.Log = slog.New(slog.NewTextHandler(logs, nil))
 		w.loop.Model = &asked{tool: name}
 		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 		if err == nil {
@@ -66,7 +78,36 @@ func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
 		if err != nil || v.Actions[0].ExecutionStatus != want || len(w.effects) != 1 {
 			t.Errorf("%s: %v, done %d times, %+v", name, err, len(w.effects), v.Actions[0])
 		}
+		checkPanicLogged(t, logs, "(*env).effect")
+		if parked := len(w.open("ana")) == 1; parked != (want == run.UnknownState) {
+			t.Errorf("%s: left to its user: %t", name, parked)
+		}
 	}
+}
+
+// TestAPanicWhileAnEffectIsSettled has the function panic that could tell what became of an effect: the outcome is
+// unknown, the effect is not repeated, and the log says why.
+func TestAPanicWhileAnEffectIsSettled(t *testing.T) {
+	w, logs := newEnv(t), &bytes.Buffer{}
+	w.loop.Log = slog.New(slog.NewTextHandler(logs, nil))
+	d := w.sendDef("send")
+	d.Reconcile = func(context.Context, tool.Call, sendArgs) (tool.Verdict, sendResult, string,
+		error) {
+		panic("CANARY")
+	}
+	w.loop.Tools["send"], w.loop.Model = tool.Define(d), &asked{tool: "send"}
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.approve(t, v.RunID, 1)
+	w.next = []string{"ambiguous"}
+	v, err = w.loop.Advance(t.Context(), v.RunID, nil)
+	if err != nil || v.Actions[0].ExecutionStatus != run.UnknownState || len(w.effects) != 1 ||
+		len(w.open("ana")) != 1 {
+		t.Errorf("%v, done %d times, %+v", err, len(w.effects), v.Actions[0])
+	}
+	checkPanicLogged(t, logs, "TestAPanicWhileAnEffectIsSettled")
 }
 
 // TestAPanicOfACardIsRefused has the functions that make a snapshot panic: the call is rejected, and the run continues.

@@ -141,6 +141,8 @@ func newScenario(t *testing.T, w *env) *scenario {
 	w.loop.Agents["host"].Exclusive = true
 	w.loop.Agents["planner"] = testAgent("planner", "You are a planner.")
 	w.loop.Agents["planner"].Order, w.loop.Agents["planner"].OnReject = agents.Strict, agents.RejectContinues
+	w.loop.Agents["maker"] = testAgent("maker", "You are a maker.")
+	w.loop.Agents["maker"].Order, w.loop.Agents["maker"].OnReject = agents.Sequential, agents.RejectContinues
 	return &scenario{env: w, uid: "ana", seen: map[string]int{}}
 }
 

@@ -266,7 +266,7 @@ func propose(tx *journal.Tx, call run.ProposedCall, args json.RawMessage, at app
 	a := tx.State.Action(run.ActionID(tx.Run.ID, call.Turn, call.Index, 0))
 	t, terms := journal.ToolIn(tx, a.Tool, a.UserInitiated), journal.TermsOf(tx)
 	switch {
-	case !a.Runnable() || !terms.InTurn(tx.State, a.Index) || !terms.CanAfford(tx.State, a):
+	case !a.Runnable() || !terms.MayBegin(tx.State, a.Index) || !terms.CanAfford(tx.State, a):
 		return nil
 	case t.Waits():
 		return effect.LeaveToClient(tx, a.ID, t)

@@ -26,7 +26,8 @@ const (
 type Terms struct {
 	Known           bool // the agent is in this process's registry
 	Here            bool // and this process moves its runs
-	Strict          bool // a turn's calls are carried out in the model's order (InTurn, NotRun)
+	Sequential      bool // a turn's calls are carried out in the model's order, whatever becomes of them (MayBegin)
+	Strict          bool // and only while those before them were done (InTurn, NotRun)
 	ModelCalls      int  // how often the model may be called
 	Budget          Budget
 	RejectContinues bool // after a rejection the model is told and finishes; otherwise the run ends
@@ -74,7 +75,7 @@ func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 		case !t.InTurn(s, a.Index):
 		case a.Unasked():
 			return StepRequest, a
-		case a.Runnable():
+		case a.Runnable() && t.MayBegin(s, a.Index):
 			return StepExecute, a
 		}
 	}

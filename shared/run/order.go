@@ -1,6 +1,8 @@
 package run
 
 import (
+	"slices"
+
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
@@ -18,6 +20,18 @@ func (t Terms) InTurn(s *State, index int) bool {
 		}
 	}
 	return true
+}
+
+// MayBegin reports whether the call with the index in the newest turn may be carried out, as far as the order of the
+// agent's calls goes: its turn has come, and where calls are carried out one after the other, each before it has its
+// outcome.
+func (t Terms) MayBegin(s *State, index int) bool {
+	current := s.Current()
+	open := func(a *Action) bool { return !a.Terminal() }
+	if t.Sequential && slices.ContainsFunc(current[:min(index, len(current))], open) {
+		return false
+	}
+	return t.InTurn(s, index)
 }
 
 // NotRun returns the calls of the newest turn that will not be carried out because one before them was not done, and

@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/run"
 )
 
@@ -24,7 +23,7 @@ type played struct {
 // those before it were done; after one that was not done nothing more is begun, and the rest is closed as not run.
 func TestStrictOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		p := newPlayed(rt, true)
+		p := newPlayed(rt, run.Terms{Strict: true})
 		for range 100 {
 			st, a := p.terms.Next(p.state, run.Run{Deadline: time.Unix(1<<40, 0)}, time.Unix(0, 0))
 			if st == run.StepCallModel || st == run.StepEnd {
@@ -40,10 +39,38 @@ func TestStrictOrder(t *testing.T) {
 	})
 }
 
+// TestSequentialOrder plays turns of a sequential agent: all calls are asked about at once, and each is carried out
+// when those before it have their outcome. None is closed unasked.
+func TestSequentialOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := newPlayed(rt, run.Terms{Sequential: true})
+		for range 100 {
+			st, a := p.terms.Next(p.state, run.Run{Deadline: time.Unix(1<<40, 0)}, time.Unix(0, 0))
+			switch st {
+			case run.StepCallModel, run.StepEnd:
+				if !slices.IsSorted(p.begun) || slices.ContainsFunc(p.state.Actions, notRun) {
+					rt.Fatalf("carried out in the order %v", p.begun)
+				}
+				return
+			case run.StepExecute:
+				for _, b := range p.state.Actions[:a.Index] {
+					if !b.Terminal() {
+						rt.Fatalf("action %d is begun, and action %d is %s", a.Index, b.Index, b.Status)
+					}
+				}
+			}
+			p.make(st, a)
+		}
+		rt.Fatal("the turn does not end")
+	})
+}
+
+func notRun(a *run.Action) bool { return a.Error != nil && a.Error.Code == "not_run" }
+
 // TestIndependentOrder has the calls of other agents begun whatever becomes of those before them, and none closed.
 func TestIndependentOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		p := newPlayed(rt, false)
+		p := newPlayed(rt, run.Terms{})
 		for _, a := range p.state.Actions {
 			if !p.terms.InTurn(p.state, a.Index) {
 				rt.Fatalf("action %d waits for its turn", a.Index)
@@ -56,9 +83,9 @@ func TestIndependentOrder(t *testing.T) {
 }
 
 // newPlayed returns a turn of up to 16 calls that were allowed, need an approval, or failed at once.
-func newPlayed(t *rapid.T, strict bool) *played {
-	p := &played{T: t, terms: run.Terms{Known: true, Here: true, Strict: strict, ModelCalls: 3, RejectContinues: true},
-		state: &run.State{Status: run.Planning, Turns: make([]run.Turn, 1)}}
+func newPlayed(t *rapid.T, terms run.Terms) *played {
+	terms.Known, terms.Here, terms.ModelCalls, terms.RejectContinues = true, true, 3, true
+	p := &played{T: t, terms: terms, state: &run.State{Status: run.Planning, Turns: make([]run.Turn, 1)}}
 	for i := range rapid.IntRange(1, 16).Draw(t, "calls") {
 		a := &run.Action{ID: fmt.Sprint(i), Status: run.ActionPlanned, Execution: run.NotStarted,
 			ProposedCall: run.ProposedCall{Turn: 1, Index: i, Tool: "t"}}
@@ -98,10 +125,10 @@ func (p *played) make(st run.Step, a *run.Action) {
 		}
 	case run.StepWait:
 		open := p.state.Open()
-		if len(open) != 1 {
+		if len(open) == 0 || len(open) > 1 && p.terms.Strict {
 			p.Fatalf("%d calls wait", len(open))
 		}
-		switch a := open[0]; {
+		switch a := rapid.SampledFrom(open).Draw(p.T, "decided"); {
 		case a.Kind == run.KindReview:
 			a.Status, a.Decision = run.ActionCompleted, run.ConfirmDone
 		case draw("yes", "yes", "yes", "no") == "yes":
@@ -130,9 +157,8 @@ func (p *played) checkEnded() {
 	}
 	stopped := false
 	for _, a := range p.state.Actions {
-		notRun := a.Error != nil && a.Error.Code == fault.Code("not_run")
 		wrong := a.Error != nil && a.Error.Code == "invalid"
-		if stopped != notRun && !wrong {
+		if stopped != notRun(a) && !wrong {
 			p.Fatalf("action %d is %s, %+v; stopped before it: %t", a.Index, a.Status, a.Error, stopped)
 		}
 		stopped = stopped || a.Status != run.ActionCompleted

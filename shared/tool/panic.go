@@ -15,11 +15,17 @@ type panicked struct{ text string }
 
 func (p *panicked) Error() string { return p.text }
 
-// IsPanic reports whether err is the error of a tool's function that panicked. Its text, which contains a stack, is for
-// the log.
-func IsPanic(err error) bool {
+// IsPanic reports whether err is the error of a tool's function that panicked.
+func IsPanic(err error) bool { return PanicText(err) != "" }
+
+// PanicText returns what a tool's function panicked with, as far as that may be logged, and the stack; "" if err is not
+// the error of one that panicked.
+func PanicText(err error) string {
 	var p *panicked
-	return errors.As(err, &p)
+	if !errors.As(err, &p) {
+		return ""
+	}
+	return p.text
 }
 
 // recoverPanic converts a panic of the tool's function to its error: one call must not end the process, and with it the
