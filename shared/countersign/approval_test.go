@@ -7,13 +7,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/countersign"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/script"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 type mail struct {
@@ -416,3 +424,91 @@ func TestSessions(t *testing.T) {
 		t.Errorf("another agent's session: %v", err)
 	}
 }
+
+// TestOneStoreWithAServer shares a store with a server of other agents, whose sweep finds what the program has left for
+// hours. Each moves its own runs, and lists its own.
+func TestOneStoreWithAServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, p := memory.New(time.Now), &post{}
+		assistant := &agents.Agent{Name: run.Assistant, Instructions: agents.Text("Help."),
+			History: agents.HistoryWords, OnReject: agents.RejectCompletes, Limits: agents.Limits{ModelCalls: 3, ApprovalTTL: 24 * time.Hour,
+				Deadline: 72 * time.Hour, ModelTimeout: time.Minute, ToolTimeout: time.Minute}}
+		m := script.New(script.Turn{Text: "I am the server's."})
+		asked := &atOnce{}
+		server := loop.New(journal.Env{Store: st, Queue: asked, Model: m, Tools: tool.Set{},
+			Agents: agents.Set{run.Assistant: assistant}})
+		asked.server = server
+		theirs, err := server.Start(t.Context(), loop.StartRequest{UID: "local", Prompt: "hi"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := newAgent(t, countersign.Options{Provider: newScript(hangs("")), Store: st, Tools: p.tools()})
+		s := a.NewSession()
+		gone, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if _, err := s.Send(gone, "go"); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		waits := newAgent(t, countersign.Options{Provider: newScript(mailTo("a@x.com")), Store: st, Tools: p.tools()})
+		w := waits.NewSession()
+		if _, err := w.Send(t.Context(), "mail"); err != nil {
+			t.Fatal(err)
+		}
+		for range 12 {
+			time.Sleep(time.Hour)
+			asked.n = 0
+			if _, err := server.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if asked.n == 0 {
+			t.Error("the sweep has found nothing, and the test shows nothing")
+		}
+		later := newScript(say("Back."), say("Sent."))
+		a = newAgent(t, countersign.Options{Provider: later, Store: st, Tools: p.tools(),
+			Approve: func(context.Context, countersign.Approval) (countersign.Decision, error) {
+				return countersign.Yes(), nil
+			}})
+		var ids []string
+		for info, err := range a.Sessions(t.Context()) {
+			ids = append(ids, fmt.Sprint(info.SessionID, info.Status, err))
+		}
+		if want := fmt.Sprint([]string{fmt.Sprint(w.ID(), countersign.Waiting, nil),
+			fmt.Sprint(s.ID(), countersign.CutOff, nil)}); fmt.Sprint(ids) != want {
+			t.Errorf("the sessions are %v, and not %s", ids, want)
+		}
+		for id, want := range map[string]string{s.ID(): `completed "Back."`, w.ID(): `completed "Sent."`} {
+			resumed, err := a.Resume(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id == s.ID() {
+				later.Restart(say("Back."))
+			} else {
+				later.Restart(say("Sent."))
+			}
+			lines, err := told(resumed.Continue(t.Context()))
+			if err != nil || lines[len(lines)-1] != want {
+				t.Errorf("%v %q", err, lines)
+			}
+		}
+		_, err = a.Resume(t.Context(), theirs.ThreadID)
+		if !errors.Is(err, countersign.ErrNoSession) || len(p.sent) != 1 {
+			t.Errorf("the server's session: %v, sent %q", err, p.sent)
+		}
+	})
+}
+
+// atOnce is a queue that has its server move a run as soon as that is asked for.
+type atOnce struct {
+	server *loop.Loop
+	n      int
+}
+
+func (q *atOnce) Resume(ctx context.Context, m queue.Message) error {
+	q.n++
+	_, err := q.server.Resume(ctx, m, nil)
+	return err
+}
+
+func (q *atOnce) Close() error { return nil }

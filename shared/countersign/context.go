@@ -30,6 +30,16 @@ type SessionContext struct {
 	Shell Shell // runs Options.Commands in Dir
 }
 
+// Transcript returns what was said in the session so far, with the turn that the call belongs to. It is read from the
+// store with each call.
+func (s *SessionContext) Transcript(ctx context.Context) ([]Message, error) {
+	all, err := (&Session{agent: s.Agent, id: s.SessionID}).Messages(ctx)
+	if errors.Is(err, ErrNoSession) && s.RunID == "" { // nothing was said yet
+		return nil, nil
+	}
+	return all, err
+}
+
 // FS are the files of Options.Dir. Names are relative to it, with slashes. Those that lead out of it, by "..", by a
 // link or because they are absolute, are [fs.ErrPermission], and so are names that hold secrets: .env*, .git, .netrc,
 // *.pem, *.key, id_rsa* and the like, and the files of a store. It is an [fs.FS]: [fs.Glob] and [fs.WalkDir] work

@@ -10,9 +10,9 @@ import (
 )
 
 // TestHelloModules makes a module of its own of the hello program, against this checkout, and looks at what it needs:
-// no client of Firestore or Pub/Sub, no SQLite and no MCP. go mod tidy reads the modules of tests that nobody here runs;
-// where these are not in the cache and no proxy has them, the modules of the packages that are linked are looked at
-// alone.
+// no client of Firestore or Pub/Sub, no SQLite and no MCP. go mod tidy reads the modules of tests that nobody here
+// runs; where these are not in the cache and no proxy has them, the modules of the packages that are linked are looked
+// at alone.
 func TestHelloModules(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -64,8 +64,8 @@ func TestHelloModules(t *testing.T) {
 // free fails where a text names one of the backends.
 func free(t *testing.T, what, text string) {
 	t.Helper()
-	for _, backend := range []string{"firestore", "pubsub", "sqlite", "mcp", "modelcontextprotocol", "functions-framework",
-		"testkit"} {
+	for _, backend := range []string{"firestore", "pubsub", "sqlite", "mcp", "modelcontextprotocol",
+		"functions-framework", "testkit"} {
 		if strings.Contains(strings.ToLower(text), backend) {
 			t.Errorf("%s has %s:\n%s", what, backend, text)
 		}

@@ -22,8 +22,8 @@ func define[In, Out any](name, description string) *countersign.Tool {
 		func(context.Context, *countersign.SessionContext, In) (out Out, err error) { return out, nil })
 }
 
-// loop is a type whose schema has no end.
-type loop struct{ Next *loop }
+// endless is a type whose schema has no end.
+type endless struct{ Next *endless }
 
 // TestWrongOptions reports each option that is wrong, by its name.
 func TestWrongOptions(t *testing.T) {
@@ -47,7 +47,7 @@ func TestWrongOptions(t *testing.T) {
 		"In is no struct":     {tools(define[string, any]("a", "A.")), "Tools[0]", "have to be a struct"},
 		"In is any":           {tools(define[any, any]("a", "A.")), "Tools[0]", "have to be a struct"},
 		"In has no schema":    {tools(define[struct{ F func() }, any]("a", "A.")), "Tools[0]", "no schema"},
-		"In has no end":       {tools(define[loop, any]("a", "A.")), "Tools[0]", "no schema"},
+		"In has no end":       {tools(define[endless, any]("a", "A.")), "Tools[0]", "no schema"},
 		"Out has no JSON":     {tools(define[place, func()]("a", "A.")), "Tools[0]", "no form in JSON"},
 		"a nil tool":          {tools(nil), "Tools[0]", "nil"},
 		"a nil action": {tools(countersign.DefineTool[place, any](countersign.ToolConfig{Name: "a", Description: "A."},

@@ -1,0 +1,199 @@
+package countersign_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/countersign"
+	"github.com/countersign-run/countersign/shared/testkit/script"
+)
+
+// TestWhereACallIs tells each call where it is, and what was said before it.
+func TestWhereACallIs(t *testing.T) {
+	var seen []*countersign.SessionContext
+	said := map[int]string{}
+	where := countersign.DefineTool(countersign.ToolConfig{Name: "where", Description: "Says where it is."},
+		func(ctx context.Context, s *countersign.SessionContext, _ struct{}) (string, error) {
+			all, err := s.Transcript(ctx)
+			for _, m := range all {
+				said[len(seen)] += m.Role + ":" + m.Text
+				for _, c := range m.Calls {
+					said[len(seen)] += " " + c.Name + " " + string(c.Result)
+				}
+				said[len(seen)] += "; "
+			}
+			seen = append(seen, s)
+			return "here", err
+		})
+	dir := t.TempDir()
+	var first *countersign.SessionContext
+	m := newScript(script.Turn{Calls: []script.Call{{Name: "where"}}},
+		script.Turn{Calls: []script.Call{{Name: "where"}}},
+		say("There."))
+	a := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{where}, Dir: dir,
+		InstructionsFunc: func(ctx context.Context, s *countersign.SessionContext) (string, error) {
+			first = s
+			before, err := s.Transcript(ctx)
+			if len(before) > 0 {
+				t.Errorf("before anything was said: %v", before)
+			}
+			return "Be brief.", err
+		}})
+	s := a.As("ana").NewSession()
+	res, err := s.Send(t.Context(), "Where are you?")
+	if err != nil || len(seen) != 2 {
+		t.Fatal(err)
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range append(seen, first) {
+		inRun := i < 2
+		if c.SessionID != s.ID() || c.User != "ana" || c.Dir != abs || time.Since(c.Time) > time.Minute ||
+			(c.RunID == res.RunID) != inRun || (c.ActionID != "") != inRun || c.Agent == nil {
+			t.Errorf("%+v", c)
+		}
+	}
+	if seen[0].ActionID == seen[1].ActionID {
+		t.Error("two calls of one id")
+	}
+	const asked = "user:Where are you?; "
+	if said[0] != asked+"model: where ; " || said[1] != asked+`model: where "here"; model: where ; ` {
+		t.Errorf("%v", said)
+	}
+}
+
+// TestKindsOfArguments validates arguments by the type of In before the action is called, with what Refine and
+// normalize add, and tells the model what is wrong.
+func TestKindsOfArguments(t *testing.T) {
+	type order struct {
+		Name  string    `json:"name"`
+		Count int       `json:"count,omitempty"`
+		At    time.Time `json:"at,omitzero"`
+		Tags  []string  `json:"tags,omitempty"`
+		Kind  string    `json:"kind,omitempty"`
+		Deep  struct {
+			Yes *bool `json:"yes,omitempty"`
+		} `json:"deep,omitzero"`
+	}
+	config := countersign.ToolConfig{Name: "order", Description: "Orders.", Refine: func(s *jsonschema.Schema) {
+		s.Properties["kind"].Enum = []any{"big", "small"}
+	}}
+	var got []order
+	tool := countersign.DefineTool(config,
+		func(_ context.Context, _ *countersign.SessionContext, in order) (string, error) {
+			got = append(got, in)
+			return "ok", nil
+		}, func(in order) (order, error) {
+			in.Name = strings.ToLower(in.Name)
+			return in, nil
+		}, func(in order) (order, error) {
+			if in.Name == "nobody" {
+				return in, errors.New("nobody orders nothing")
+			}
+			return in, nil
+		})
+	for args, hears := range map[string]string{
+		`{"name":"ANA","count":3,"at":"2027-01-02T03:04:05Z","tags":["a"],"kind":"big","deep":{"yes":true}}`: `"ok"`,
+		`{"name":"x","count":"3"}`:  "count",
+		`{"name":"x","count":3.5}`:  "count",
+		`{}`:                        "name",
+		`{"name":"x","more":1}`:     "more",
+		`{"name":"x","kind":"odd"}`: "kind",
+		`{"name":"x","at":"today"}`: "at",
+		`{"name":"Nobody"}`:         "nobody orders nothing",
+	} {
+		got = nil
+		m := newScript(script.Turn{Calls: []script.Call{{Name: "order", Args: json.RawMessage(args)}}}, say("So."))
+		a := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{tool}})
+		if _, err := a.NewSession().Send(t.Context(), "go"); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(heard(m), hears) || (len(got) == 1) != (hears == `"ok"`) {
+			t.Errorf("%s: the model hears %s", args, heard(m))
+		}
+		if len(got) == 1 && (got[0].Name != "ana" || got[0].Count != 3 || got[0].At.Year() != 2027 ||
+			!*got[0].Deep.Yes) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// TestKindsOfResults tells the model a text as it is and anything else as JSON, up to 64 KiB.
+func TestKindsOfResults(t *testing.T) {
+	long := strings.Repeat("é", 64<<10)
+	for name, c := range map[string]struct {
+		tool  *countersign.Tool
+		hears string
+		cut   bool
+	}{
+		"a text":       {returns("<a> & \"b\""), `"output":"<a> & \"b\""`, false},
+		"a struct":     {returns(weather{21}), `"output":{"celsius":21}`, false},
+		"a pointer":    {returns(&weather{21}), `"output":{"celsius":21}`, false},
+		"nil":          {returns((*weather)(nil)), `"output":null`, false},
+		"a list":       {returns([]int{1, 2}), `"output":[1,2]`, false},
+		"a map":        {returns(map[string]any{"b": 1, "a": nil}), `"output":{"a":null,"b":1}`, false},
+		"a number":     {returns(3.5), `"output":3.5`, false},
+		"JSON":         {returns(json.RawMessage(`{"x":[true]}`)), `"output":{"x":[true]}`, false},
+		"an interface": {returns[any]("text"), `"output":"text"`, false},
+		"nothing":      {returns(struct{}{}), `"output":{}`, false},
+		"a long text":  {returns(long), `"output":"éé`, true},
+		"a long list":  {returns([]string{long}), `"output":"[\"éé`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newScript(script.Turn{Calls: []script.Call{{Name: "return"}}}, say("So."))
+			a := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{c.tool}})
+			for ev, err := range a.NewSession().SendStream(t.Context(), "go") {
+				if f, ok := ev.(*countersign.ToolFinished); err != nil || ok && f.Truncated != c.cut {
+					t.Errorf("%v %+v", err, ev)
+				}
+			}
+			if h := heard(m); !strings.Contains(h, c.hears) || c.cut &&
+				(len(h) > 140<<10 || !strings.Contains(h, "…")) {
+				t.Errorf("the model hears %.200s", h)
+			}
+		})
+	}
+}
+
+// returns is a tool that returns the value.
+func returns[Out any](v Out) *countersign.Tool {
+	return countersign.DefineTool(countersign.ToolConfig{Name: "return", Description: "Returns."},
+		func(context.Context, *countersign.SessionContext, struct{}) (Out, error) { return v, nil })
+}
+
+// TestPanics makes a panic of a tool its error, with the stack in the log, and parks an effect that panicked.
+func TestPanics(t *testing.T) {
+	for name, effect := range map[string]bool{"a tool": false, "an effect": true} {
+		t.Run(name, func(t *testing.T) {
+			boom := func(context.Context, *countersign.SessionContext, struct{}) (string, error) { panic("boom") }
+			tool := countersign.DefineTool(countersign.ToolConfig{Name: "boom", Description: "Panics."}, boom)
+			if effect {
+				tool = countersign.DefineEffect(countersign.EffectConfig[struct{}, string]{Name: "boom",
+					Description: "Panics."},
+					func(struct{}) countersign.Preview { return countersign.Preview{Title: "Boom"} }, boom)
+			}
+			var log bytes.Buffer
+			m := newScript(script.Turn{Calls: []script.Call{{Name: "boom"}}}, say("So."))
+			a := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{tool}, LogLevel: "error",
+				Logger: slog.New(slog.NewTextHandler(&log, nil)), Effects: countersign.AutoApprove})
+			res, err := a.NewSession().Send(t.Context(), "go")
+			if err != nil || (res.Status == countersign.Waiting) != effect || effect && !res.Approvals[0].Review {
+				t.Errorf("%v %+v", err, res)
+			}
+			if !strings.Contains(log.String(), "tool_test.go") || strings.Contains(log.String(), "boom\"") {
+				t.Errorf("the log has %s", log.String())
+			}
+		})
+	}
+}
