@@ -431,8 +431,9 @@ func TestOneStoreWithAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, p := memory.New(time.Now), &post{}
 		assistant := &agents.Agent{Name: run.Assistant, Instructions: agents.Text("Help."),
-			History: agents.HistoryWords, OnReject: agents.RejectCompletes, Limits: agents.Limits{ModelCalls: 3, ApprovalTTL: 24 * time.Hour,
-				Deadline: 72 * time.Hour, ModelTimeout: time.Minute, ToolTimeout: time.Minute}}
+			History: agents.HistoryWords, OnReject: agents.RejectCompletes,
+			Limits: agents.Limits{ModelCalls: 3, ApprovalTTL: 24 * time.Hour, Deadline: 72 * time.Hour,
+				ModelTimeout: time.Minute, ToolTimeout: time.Minute}}
 		m := script.New(script.Turn{Text: "I am the server's."})
 		asked := &atOnce{}
 		server := loop.New(journal.Env{Store: st, Queue: asked, Model: m, Tools: tool.Set{},

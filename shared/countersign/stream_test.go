@@ -269,7 +269,8 @@ func TestASlowBodyFailsNothing(t *testing.T) {
 		}
 		// of each answer's words at most the first is yielded before the others come, which are joined
 		const all = "step 0 and so onstep 1 and so onstep 2 and so onstep 3 and so onstep 4 and so onDone now."
-		if strings.Count(text, "|") > 12 || strings.ReplaceAll(text, "|", "") != all || lines[len(lines)-1] != `completed "Done now."` {
+		if strings.Count(text, "|") > 12 || strings.ReplaceAll(text, "|", "") != all ||
+			lines[len(lines)-1] != `completed "Done now."` {
 			t.Errorf("%d events: %q", len(lines), lines)
 		}
 	})
