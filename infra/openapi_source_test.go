@@ -116,6 +116,9 @@ func (s source) fields(t *testing.T, name string) (needed, all []string) {
 			needed, all = append(needed, n...), append(all, a...)
 			continue
 		}
+		if !f.Names[0].IsExported() {
+			continue // which has no place in JSON
+		}
 		quoted, err := strconv.Unquote(f.Tag.Value)
 		if err != nil {
 			t.Fatal(err)
