@@ -212,6 +212,8 @@ func raw(t *testing.T, answer func(w http.ResponseWriter, method string, n int, 
 			answer(w, in.Method, 0, in.ID)
 		case "tools/call":
 			answer(w, in.Method, int(calls.Add(1)), in.ID)
+		case "": // an answer
+			answer(w, in.Method, 0, in.ID)
 		default:
 			w.WriteHeader(http.StatusAccepted)
 		}

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 
 var roles = map[string]func(){
 	"huge":     huge,
+	"env":      env,
 	"deaf":     deaf,
 	"children": children,
 	"flood":    flood,
@@ -82,6 +83,15 @@ func greet(line string) {
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"act","inputSchema":{"type":"object"}}]}}`+
 			"\n", idOf(line))
 	}
+}
+
+// env notes the names of the variables that it has, and is a server.
+func env() {
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		note(name + "\n")
+	}
+	handshake()
 }
 
 // huge answers a call with 100 MB in one line.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -73,6 +76,55 @@ func TestClosedWithAllThatItStarted(t *testing.T) {
 	}
 	if _, err := io.ReadAll(alive); err != nil { // the end comes when nobody holds the pipe any more
 		t.Errorf("a process is left: %v", err)
+	}
+}
+
+// TestMinimalEnvironment gives a program what it is given, and of this process's environment what is no secret.
+func TestMinimalEnvironment(t *testing.T) {
+	t.Setenv("SECRET_OF_THE_PARENT", "x")
+	cfg, log := role(t, "env")
+	cfg.Env = append(cfg.Env, "GIVEN=x")
+	tools(t, connect(t, cfg), mcpclient.Choice{})
+	for _, line := range log() {
+		name := strings.TrimSpace(line)
+		if !slices.Contains([]string{"PATH", "HOME", "LANG", "TMPDIR", "GIVEN", "LOG", roleVariable}, name) {
+			t.Errorf("it has %s", name)
+		}
+	}
+	if all := strings.Join(log(), ""); !strings.Contains(all, "GIVEN\n") || !strings.Contains(all, "PATH\n") {
+		t.Errorf("it has %s", all)
+	}
+}
+
+// TestAFloodOverHTTP ends the session of a server whose requests this client could answer only by requests that nobody
+// takes.
+func TestAFloodOverHTTP(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	open := atomic.Int32{}
+	url, _ := raw(t, func(w http.ResponseWriter, method string, _ int, id json.RawMessage) {
+		switch method {
+		case "tools/list":
+			fmt.Fprintf(w, oneTool, id)
+		case "tools/call":
+			w.Header().Set("Content-Type", "text/event-stream")
+			for n := 0; ; n++ {
+				_, err := fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"ping\"}\n\n", n)
+				if err != nil {
+					return
+				}
+			}
+		default:
+			open.Add(1)
+			<-release
+		}
+	})
+	act := tools(t, connect(t, mcpclient.Config{URL: url, Deaf: true}), mcpclient.Choice{})["act"]
+	if _, err := act.Execute(t.Context(), tool.Call{Args: json.RawMessage(`{}`)}); !tool.IsUnanswered(err) {
+		t.Error(err)
+	}
+	if n := open.Load(); n > 300 {
+		t.Errorf("%d requests were open", n)
 	}
 }
 

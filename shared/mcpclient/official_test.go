@@ -1,11 +1,17 @@
 package mcpclient_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptrace"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -197,4 +203,85 @@ func TestKilledInTheMiddle(t *testing.T) {
 			t.Errorf("%s %v after %d calls", res, err, len(calls()))
 		}
 	})
+}
+
+// TestKilledOverHTTP kills the official server when a call with an effect was sent to it, and starts it anew at the
+// same address, where it answers requests of the old session with 400.
+func TestKilledOverHTTP(t *testing.T) {
+	command, port := mcpservers.EverythingOverHTTP(t), freePort(t)
+	var cmd *exec.Cmd
+	start := func() {
+		cmd = exec.Command(command[0], command[1:]...)
+		cmd.Env = []string{"PORT=" + port}
+		said, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(said)
+		for lines.Scan() && !strings.Contains(lines.Text(), "listening") {
+		}
+		go func() { _, _ = io.Copy(io.Discard, said) }()
+	}
+	kill := func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	}
+	start()
+	defer func() { kill() }()
+	calls, cut := 0, ""
+	client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		if r.Header.Get("Mcp-Session-Id") != "" && r.GetBody != nil && cut != "" {
+			body, err := r.GetBody()
+			if err != nil {
+				return nil, err
+			}
+			sent, err := io.ReadAll(body)
+			if err != nil {
+				return nil, err
+			}
+			if strings.Contains(string(sent), `"tools/call"`) && strings.Contains(string(sent), cut) {
+				calls++
+				r = r.WithContext(httptrace.WithClientTrace(r.Context(),
+					&httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { kill() }}))
+			}
+		}
+		return http.DefaultTransport.RoundTrip(r)
+	})}
+	c := connect(t, mcpclient.Config{URL: "http://127.0.0.1:" + port + "/mcp", HTTP: client, Deaf: true})
+	set := tools(t, c, mcpclient.Choice{Reads: []string{"echo"}})
+	cut = "trigger-long-running-operation"
+	res, err := call(t, set["trigger-long-running-operation"], `{"duration":60,"steps":1}`)
+	if !tool.IsUnanswered(err) || calls != 1 {
+		t.Fatalf("%s %v after %d calls", res, err, calls)
+	}
+	cut = ""
+	if _, err := call(t, set["echo"], `{"message":"hello"}`); !tool.IsTransient(err) {
+		t.Errorf("without a server: %v", err)
+	}
+	start()
+	if res, err := call(t, set["echo"], `{"message":"hello"}`); err != nil || res != `{"text":"Echo: hello"}` {
+		t.Errorf("%s %v", res, err)
+	}
+	kill()
+	start() // the session of the server before is not known to this one
+	if res, err := call(t, set["get-sum"], `{"a":1,"b":2}`); err != nil || !strings.Contains(res, "is 3") {
+		t.Errorf("%s %v", res, err)
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }

@@ -14,6 +14,12 @@ func Everything(t testing.TB) []string { return command(t, "server-everything", 
 // Filesystem returns the command of the server that reads and writes files within a directory.
 func Filesystem(t testing.TB, dir string) []string { return command(t, "server-filesystem", dir) }
 
+// EverythingOverHTTP returns the command of the same server as one of HTTP, which PORT in its environment tells where
+// to listen.
+func EverythingOverHTTP(t testing.TB) []string {
+	return command(t, "server-everything", "streamableHttp")
+}
+
 // command returns the command of a server that npm has installed, as .ci/run does, in the directory that
 // MCP_SERVERS_DIR names. A test on a machine that lacks it is skipped, or fails where REQUIRE_ALL is 1.
 func command(t testing.TB, name string, args ...string) []string {
