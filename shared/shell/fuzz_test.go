@@ -3,7 +3,11 @@ package shell_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -73,6 +77,7 @@ func FuzzJudge(f *testing.F) {
 		"sh -c 'sh -c \"ls\"'"} {
 		f.Add(s)
 	}
+	run := stubs(f)
 	f.Fuzz(func(t *testing.T, command string) {
 		posix, err := shell.Judge(command, shell.POSIX)
 		j, errBash := shell.Judge(command, shell.Bash)
@@ -97,7 +102,44 @@ func FuzzJudge(f *testing.F) {
 				t.Errorf("%s reads %q in %q, want %q", real, words, j.Command, j.Argv)
 			}
 		}
+		run(t, j)
 	})
+}
+
+// stubs returns what has real shells run a command where each program that may be run unasked is a stub that says how
+// it was called, and checks that this one was, once, and that nothing else happened.
+func stubs(f *testing.F) func(t *testing.T, j shell.Judgment) {
+	dir, home := f.TempDir(), f.TempDir()
+	canary := filepath.Join(home, "canary")
+	if err := errors.Join(os.WriteFile(canary, []byte("alive"), 0o600), os.WriteFile(filepath.Join(dir, "stub"),
+		[]byte("#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\"\n"), 0o755)); err != nil {
+		f.Fatal(err)
+	}
+	return func(t *testing.T, j shell.Judgment) {
+		if j.Argv[0] == "pwd" || strings.Contains(j.Argv[0], "/") { // built in
+			return
+		}
+		if err := os.Symlink("stub", filepath.Join(dir, j.Argv[0])); err != nil && !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"bash", "sh"} {
+			real, err := exec.LookPath(name)
+			if err != nil {
+				continue
+			}
+			cmd := exec.CommandContext(t.Context(), real, "-c", j.Command)
+			cmd.Dir, cmd.Env = home, []string{"PATH=" + dir, "LC_ALL=C"}
+			out, err := cmd.CombinedOutput()
+			if want := strings.Join(j.Argv, "\x00") + "\x00"; err != nil || string(out) != want {
+				t.Errorf("%s runs %q for %q (%v)", name, out, j.Command, err)
+			}
+			left, err := os.ReadDir(home)
+			if alive, readErr := os.ReadFile(canary); err != nil || readErr != nil || len(left) != 1 ||
+				string(alive) != "alive" {
+				t.Fatalf("%s did something else for %q: %v, %q", name, j.Command, left, alive)
+			}
+		}
+	}
 }
 
 // What is planned is read by real shells as it is here, though none of them runs it.

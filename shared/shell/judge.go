@@ -88,6 +88,7 @@ func Judge(command string, g Grammar) (Judgment, error) {
 type look struct {
 	grammar  Grammar
 	warnings []Warning
+	lightest int // the last of the warnings that weigh least
 	names    []string
 	seen     map[any]bool // names, inner texts and pipelines that were looked at
 	within   *span        // where the text that is looked at stands in the command, if it is not the command
@@ -101,25 +102,26 @@ func (l *look) warn(at span, class Class, code, format string, args ...any) {
 	if l.within != nil {
 		at = *l.within
 	}
-	w := Warning{Code: code, Class: class, Text: fmt.Sprintf(format, args...), Start: at.Start, End: at.End}
-	same := func(x Warning) bool { return x.Code == w.Code && x.Start == w.Start }
-	if !slices.ContainsFunc(l.warnings, same) && l.room(class) {
-		l.warnings = append(l.warnings, w)
+	same := func(w Warning) bool { return w.Code == code && w.Start == at.Start }
+	if !l.room(class) || slices.ContainsFunc(l.warnings, same) {
+		return
+	}
+	l.warnings = append(l.warnings, Warning{Code: code, Class: class, Text: fmt.Sprintf(format, args...),
+		Start: at.Start, End: at.End})
+	if len(l.warnings) > maxWarnings {
+		l.warnings = slices.Delete(l.warnings, l.lightest, l.lightest+1)
+	}
+	l.lightest = 0
+	for i, w := range l.warnings {
+		if weight[w.Class] <= weight[l.warnings[l.lightest].Class] {
+			l.lightest = i
+		}
 	}
 }
 
-// room makes room for a warning: the last that weighs less goes.
+// room reports whether there is room for a warning of the class, or one that weighs less could go.
 func (l *look) room(class Class) bool {
-	if len(l.warnings) < maxWarnings {
-		return true
-	}
-	for i, w := range slices.Backward(l.warnings) {
-		if weight[w.Class] < weight[class] {
-			l.warnings = slices.Delete(l.warnings, i, i+1)
-			return true
-		}
-	}
-	return false
+	return len(l.warnings) < maxWarnings || weight[class] > weight[l.warnings[l.lightest].Class]
 }
 
 func (l *look) name(name string) {
@@ -187,7 +189,7 @@ func (l *look) inner(text string, g Grammar, at span) bool {
 func (l *look) node(n syntax.Node) {
 	switch n := n.(type) {
 	case *syntax.Stmt:
-		if n.Background || n.Coprocess || n.Disown {
+		if (n.Background || n.Coprocess || n.Disown) && l.room(Opaque) {
 			l.warn(place(n), Opaque, "background", "It starts a job in the background (&).")
 		}
 	case *syntax.CoprocClause:

@@ -255,6 +255,14 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// The gravest warnings are kept.
+func TestManyWarnings(t *testing.T) {
+	j, err := shell.Judge(strings.Repeat("echo $x;", 500)+"a & rm x;"+strings.Repeat("b $x &", 100), shell.Bash)
+	if err != nil || len(j.Warnings) != 32 || j.Class != shell.Destructive || !j.Has(shell.Opaque) {
+		t.Errorf("%d warnings, %s, %v", len(j.Warnings), j.Class, err)
+	}
+}
+
 func TestInvalid(t *testing.T) {
 	for command, says := range map[string]string{
 		"": "blank", " \n\t": "blank", strings.Repeat("a", 8193): "over 8192 bytes", "ls \x00 x": "control",
@@ -309,10 +317,12 @@ func TestNoInputIsSlow(t *testing.T) {
 	for name, command := range worst() {
 		for _, g := range []shell.Grammar{shell.Bash, shell.POSIX} {
 			best := time.Hour
-			for range 3 { // another process may have the core
+			for range 25 { // others may have the core
 				began := time.Now()
 				_, _ = shell.Judge(command, g)
-				best = min(best, time.Since(began))
+				if best = min(best, time.Since(began)); best < 20*time.Millisecond*slow {
+					break
+				}
 			}
 			if best > 20*time.Millisecond*slow {
 				t.Errorf("%q takes %v", name, best)
