@@ -59,6 +59,33 @@ func TestHello(t *testing.T) {
 	}
 }
 
+// TestReadme holds README's program to the one that runs, and its commands to programs that are there.
+func TestReadme(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile("hello/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown strings.Builder
+	for line := range strings.Lines(strings.ReplaceAll(string(program), "\t", "    ")) {
+		if line != "\n" {
+			shown.WriteString("    ")
+		}
+		shown.WriteString(line)
+	}
+	if !strings.Contains(string(readme), shown.String()) {
+		t.Error("README shows another hello than scripts/cookbook/hello")
+	}
+	for _, m := range regexp.MustCompile(`go run \./scripts/cookbook/(\w+)`).FindAllStringSubmatch(string(readme), -1) {
+		if _, err := os.Stat(filepath.Join(m[1], "main.go")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestStructured(t *testing.T) {
 	if got := output(t, program(t, "structured")(t.TempDir())); got != "ACME: 12.50 euros by 2027-06-01\n" {
 		t.Errorf("%q", got)
