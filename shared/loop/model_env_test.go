@@ -49,8 +49,11 @@ type madeDraft struct {
 // clerk is the agent whose calls are carried out in strict order.
 const clerk = "clerk"
 
+// maker is the exclusive agent whose calls are carried out in sequence, and half of whose answers have a form.
+const maker = "maker"
+
 // modelAgents are the agents of the random histories.
-var modelAgents = []string{run.Assistant, clerk}
+var modelAgents = []string{run.Assistant, clerk, maker}
 
 func newTrialed(t testing.TB, w *env) *trialed {
 	m := &trialed{env: w, ctx: context.Background(), witness: newWitness(w.store),
@@ -60,6 +63,9 @@ func newTrialed(t testing.TB, w *env) *trialed {
 	w.assistant().Limits.MaxOpen = 4
 	w.loop.Agents[clerk] = testAgent(clerk, "You are a clerk.")
 	w.loop.Agents[clerk].Limits.MaxOpen, w.loop.Agents[clerk].Order = 4, agents.Strict
+	w.loop.Agents[maker] = testAgent(maker, "You are a maker.")
+	w.loop.Agents[maker].Limits.MaxOpen, w.loop.Agents[maker].Order = 4, agents.Sequential
+	w.loop.Agents[maker].Exclusive, w.loop.Agents[maker].OnReject = true, agents.RejectContinues
 	denied, err := address.ParsePatterns("denied.org")
 	if err != nil {
 		t.Fatal(err)

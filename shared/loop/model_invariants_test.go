@@ -337,6 +337,12 @@ func (c *commit) before(r *watched, doc run.Run, e run.Event) {
 	if r.agent == clerk {
 		c.add(doc.ID, invariants.InOrder(r.state, e))
 	}
+	if r.agent == maker {
+		c.add(doc.ID, invariants.InSequence(r.state, e))
+	}
+	if e.Type == run.RunQueued {
+		c.alone(r, doc)
+	}
 	switch {
 	case e.Started != nil && a != nil:
 		c.begins(r, doc, a, e)
@@ -350,6 +356,16 @@ func (c *commit) before(r *watched, doc run.Run, e run.Event) {
 		c.givenUp(r, doc, a, e)
 	case e.End != nil:
 		c.ends(r, doc, e)
+	}
+}
+
+// alone checks that a run begins in a thread that is kept for none.
+func (c *commit) alone(r *watched, doc run.Run) {
+	for id, other := range c.runs {
+		if other != r && other.agent == maker && other.threadID == r.threadID && other.state.End == nil {
+			c.broken(invariants.OneOpen, "run %s begins, and run %s of its thread is %s", doc.ID, id,
+				other.state.Status)
+		}
 	}
 }
 
@@ -624,9 +640,23 @@ func (w *witness) settled() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, r := range w.runs {
-		w.add(id, invariants.AtRest(r.state, r.agent == clerk))
+		w.add(id, invariants.AtRest(r.state, run.Terms{Strict: r.agent == clerk, Sequential: r.agent == maker}))
+		if d, there := w.docs[document.ThreadPath(r.threadID)]; there {
+			w.names(id, r, d)
+		}
 	}
 	return w.violations
+}
+
+// names checks that the thread of an exclusive agent's run names it until it has ended.
+func (w *witness) names(id string, r *watched, d store.Doc) {
+	var t run.Thread
+	if err := document.Decode(d, &t); err != nil {
+		w.broken(invariants.OneOpen, "thread %s: %v", r.threadID, err)
+	}
+	if open := r.agent == maker && r.state.End == nil; open != (t.OpenRun == id) {
+		w.broken(invariants.OneOpen, "run %s is %s, and its thread names %q", id, r.state.Status, t.OpenRun)
+	}
 }
 
 // action returns an action, and the id of its run, unless its run was deleted.
@@ -693,6 +723,7 @@ func (w *witness) tallyAction(a *run.Action, into map[string]int) {
 		"denied":                   a.PolicyDecision == string(policy.Deny),
 		"answered":                 a.Kind == run.KindCall && a.Status == run.ActionCompleted,
 		"not answered":             a.Error != nil && a.Error.Code == "not_answered",
+		"answered in a form":       a.Tool == "final_answer" && a.Status == run.ActionCompleted,
 		"signed":                   a.Tool == "sign" && a.Status == run.ActionCompleted,
 	} {
 		if is {

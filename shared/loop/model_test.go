@@ -70,7 +70,7 @@ func sequencesOn(t *testing.T, w *env, n, most int) {
 		"rejected", "expired", "reviewed", "denied", "not run", "answered", "not answered", "signed",
 		"one of two rejected, the other done",
 		"one of two expired, the other done", "one of two rejected, the other expired",
-		"one of two unknown, the other answered"} {
+		"one of two unknown, the other answered", "answered in a form"} {
 		if reached[what] == 0 && n >= 1000 && !testing.Short() && !t.Failed() {
 			t.Errorf("no sequence came to an action that was %s, so nothing was tried of it", what)
 		}
@@ -163,6 +163,9 @@ func (s *sequence) ask(t *rapid.T, key, body string) (v *run.View, err error) {
 	req := loop.StartRequest{UID: ana, Agent: s.agentFor(t, key), Prompt: "request " + strconv.Itoa(s.prompts),
 		Key:      key,
 		BodyHash: body}
+	if req.Agent == maker && s.prompts%2 == 0 {
+		req.Answer = json.RawMessage(sumForm)
+	}
 	if threads := s.threads(); len(threads) > 0 && pick(t, "thread", false, true) {
 		req.ThreadID = pick(t, "which thread", threads...)
 	}
@@ -191,7 +194,7 @@ func (s *sequence) threads() (out []string) {
 // start starts a run, on a new thread or an existing one, with a key or without.
 // agentFor draws the agent of a new run. A key is always the same agent's.
 func (s *sequence) agentFor(t *rapid.T, key string) string {
-	agents := []string{run.Assistant, run.Assistant, clerk}
+	agents := []string{run.Assistant, run.Assistant, clerk, maker}
 	if key == "" {
 		return pick(t, "agent", agents...)
 	}
@@ -250,11 +253,13 @@ func (s *sequence) modelCalls(t *rapid.T) {
 
 // aCall draws a call that needs approval, is allowed, is denied, or is not valid.
 func (s *sequence) aCall(t *rapid.T) script.Call {
-	name := pick(t, "tool", "draft", "send", "draft", "send", "lookup", "click", "sign")
+	name := pick(t, "tool", "draft", "send", "draft", "send", "lookup", "click", "sign", "final_answer")
 	text := pick(t, "text", "ten", "eleven")
 	switch name {
 	case "lookup":
 		return script.Call{Name: name, Args: json.RawMessage(`{"word":"` + text + `"}`)}
+	case "final_answer": // of a run without a form there is none
+		return script.Call{Name: name, Args: json.RawMessage(pick(t, "sum", `{"sum":4}`, `{"sum":4}`, `{"sum":"four"}`))}
 	case "click", "sign":
 		return script.Call{Name: name, Args: json.RawMessage(`{}`)}
 	}

@@ -214,7 +214,7 @@ func (c *checked) allowlist() {
 
 // rest looks for what is still under way.
 func (c *checked) rest() {
-	c.add(AtRest(c.state, slices.Contains(c.rules.Strict, c.run.AgentName())))
+	c.add(AtRest(c.state, run.Terms{Strict: slices.Contains(c.rules.Strict, c.run.AgentName())}))
 	due := document.RunFieldsOf(c.doc).Due
 	switch {
 	case c.state.End != nil && !due.IsZero():

@@ -41,6 +41,8 @@ const (
 	Disabled     = 30 // nothing is started for a disabled user
 	OwnReasons   = 31 // a call is closed for its own reasons, not for those of the calls beside it
 	StrictOrder  = 32 // in strict order a call is begun, or asked about, when those before it in its turn were done
+	Sequence     = 33 // in sequence a call is begun when those before it in its turn have their outcome
+	OneOpen      = 34 // a thread of an exclusive agent has one open run, and names it
 )
 
 // Effect is one thing that a provider has carried out.

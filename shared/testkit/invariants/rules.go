@@ -41,21 +41,39 @@ func OfState(s *run.State) []Violation {
 	return nil
 }
 
-// AtRest returns what is still under way, where everything was delivered and swept. In strict order a call that is
-// allowed rests while one before it waits.
-func AtRest(s *run.State, strict bool) (found []Violation) {
+// AtRest returns what is still under way, where everything was delivered and swept. In strict order, and in sequence, a
+// call that is allowed rests while one before it waits.
+func AtRest(s *run.State, order run.Terms) (found []Violation) {
 	if s.End == nil && s.Status != run.Awaiting {
 		found = append(found, Violation{Number: Liveness, Text: fmt.Sprintf("it is %s", s.Status)})
 	}
-	order := run.Terms{Strict: strict}
 	for _, a := range s.Actions {
-		if a.Runnable() && order.InTurn(s, a.Index) || a.Status == run.ActionExecuting || approves(a.Decision) &&
-			!a.Terminal() && !a.Waiting() {
+		waits := a.Runnable() && a.Turn == len(s.Turns) && !order.MayBegin(s, a.Index)
+		if a.Runnable() && !waits || a.Status == run.ActionExecuting || approves(a.Decision) &&
+			!a.Terminal() && !a.Waiting() && !waits {
 			found = append(found, Violation{Number: NoLostYes,
 				Text: fmt.Sprintf("action %s (%q) is %s (%s)", a.ID, a.Decision, a.Status, a.Execution)})
 		}
 	}
 	return found
+}
+
+// InSequence holds what an event carries out, where calls are carried out one after the other, to the calls before it in
+// its turn. The state is the one before the event.
+func InSequence(s *run.State, e run.Event) []Violation {
+	a := s.Action(e.ActionID)
+	begins := e.Started != nil || e.Wait != nil && e.Wait.Kind == run.KindCall ||
+		e.Finished != nil && e.Finished.Status == run.ActionCompleted
+	if a == nil || !begins {
+		return nil
+	}
+	for _, b := range s.Current() {
+		if b.Index < a.Index && !b.Terminal() {
+			return []Violation{{Number: Sequence,
+				Text: fmt.Sprintf("%s of action %s, and action %s before it is %s", e.Type, a.ID, b.ID, b.Status)}}
+		}
+	}
+	return nil
 }
 
 // InOrder holds what an event begins, in strict order, to the calls before it in its turn. The state is the one before
