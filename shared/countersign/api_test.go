@@ -20,7 +20,8 @@ var update = flag.Bool("update", false, "write testdata/api.txt anew")
 const module = "github.com/countersign-run/countersign/"
 
 // promised are the packages of the SDK whose exported names are a promise.
-var promised = []string{module + "shared/countersign", module + "shared/countersign/agenttest"}
+var promised = []string{module + "shared/countersign", module + "shared/countersign/agenttest",
+	module + "shared/countersign/mcp"}
 
 // maxNames is how many names package countersign may export, constants counted.
 const maxNames = 90
