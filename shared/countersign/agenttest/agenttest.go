@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/countersign"
+	"github.com/countersign-run/countersign/shared/outbound"
 )
 
 // New returns an agent, and fails the test at once if its options are wrong. At the end of the test the agent is
@@ -54,9 +55,10 @@ func look(t testing.TB) {
 	t.Cleanup(func() {
 		looked.Delete(t)
 		pprof.SetGoroutineLabels(context.Background()) // this one is not left
-		http.DefaultClient.CloseIdleConnections()      // idle connections are not leaks
 		left := ""
 		for wait := time.Millisecond; wait < 2*time.Second; wait *= 2 {
+			http.DefaultClient.CloseIdleConnections() // idle connections are not leaks
+			outbound.Transport().CloseIdleConnections()
 			if left = marked(of); left == "" {
 				return
 			}

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,6 +131,27 @@ func TestRequests(t *testing.T) {
 		!strings.Contains(string(all[0].Tools[0].Schema), "the city's name") {
 		t.Errorf("%+v", all)
 	}
+}
+
+// TestScriptIsAsked has the script answer whatever the environment says of Gemini, and many sessions at once.
+func TestScriptIsAsked(t *testing.T) {
+	t.Setenv("GEMINI_API_KEY", "")
+	t.Setenv("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:1/elsewhere")
+	t.Setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+	var turns []agenttest.Turn
+	for range 16 {
+		turns = append(turns, agenttest.Say("21."))
+	}
+	agent := agenttest.New(t, countersign.Options{Provider: agenttest.Script(t, turns...)})
+	var all sync.WaitGroup
+	for range turns {
+		all.Go(func() {
+			if res, err := agent.NewSession().Send(t.Context(), "How is Lisbon?"); err != nil || res.Text != "21." {
+				t.Errorf("%v %+v", err, res)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // TestBubble runs an agent within synctest.

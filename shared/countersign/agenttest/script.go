@@ -73,6 +73,7 @@ func Script(t testing.TB, turns ...Turn) *Model {
 	s.server = fakegemini.New(s.next)
 	open := func(ctx context.Context, name string) (answer, error) {
 		client, err := gemini.New(ctx, gemini.Config{APIKey: "none", Model: name,
+			BaseURL:    "http://script.invalid", // and not what the environment says
 			HTTPClient: &http.Client{Transport: inProcess{s.server}}, Sleep: noSleep})
 		if err != nil {
 			return nil, err
