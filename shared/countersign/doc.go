@@ -1,23 +1,43 @@
 // Package countersign is the agent runtime of this module as a Go package: an agent with typed tools inside a program
 // of yours, with the same loop, approvals, exactly-once effects and audit as the functions, and without a server.
 //
-// An [Agent] is made once, by [New], and serves many users and sessions. A [Session] is one conversation; each
-// [Session.Send] is a run in it. What [DefineTool] makes is called at once. What [DefineEffect] makes changes something
-// outside and waits for a yes, unless [Options].Approve or [Options].Effects decide.
+// # An agent
 //
-// Everything that happened is in [Options].Store when it is told: a process may be killed at any moment, and
-// [Agent.Resume] with [Session.Continue] goes on where it was.
+// An [Agent] is made once, by [New], which reports everything that is wrong with its [Options] at once and needs no
+// network. It serves many users ([Agent.As]) and sessions. A [Session] is one conversation, each [Session.Send] a run
+// in it; [Session.SendStream] yields what happens as [Event] values, and [SendAs] has the answer be a Go type.
 //
-// # Skills
+// # Tools
 //
-// [SkillDir] and [SkillFS] read guidance for kinds of tasks, in the open format of https://agentskills.io. The model is
-// told the skills' names and descriptions, reads a text by the tool activate_skill ([SkillActivated]) and its files by
-// read_skill_file. It stands below the instructions and the policy: it runs nothing, approves nothing, and may only
-// narrow which tools are called while it is followed. After a compression the model still has the newest active one.
+// What [DefineTool] makes is called at once. What [DefineEffect] makes changes something outside: its user sees a
+// [Preview] of exactly the arguments and says [Yes], [No], [Edited] or [Later], in the process (Options.Approve) or
+// days later ([Agent.Approvals], [Agent.Resolve], [Session.Continue]). It is carried out once. Where an outcome was
+// lost and Reconcile cannot tell, the call waits as a review: [WasDone] or [TryAgain]. Options.Policy comes before
+// every yes, and Options.Effects says whether there are questions at all.
+//
+// Each call gets a [SessionContext]: where it is, the files of a folder ([FS]) and the commands of a list ([Shell]).
+// Package mcp has the tools of MCP servers, and [SkillDir] and [SkillFS] guidance that the model reads when it needs
+// it.
+//
+// # Crashes
+//
+// What is told has happened, and is in Options.Store: memory, one SQLite file (package store/embedded) or Firestore. A
+// process may be killed at any moment. [Agent.Sessions] finds what was cut off, [Agent.Resume] and [Session.Continue]
+// go on with it: the model's stored answers are not asked for again, and no effect is repeated on a guess. A loop over
+// a stream may be left, and a ctx cancelled, with the same result.
+//
+// One run at a time is open in a session; an [OpenError] names the one that stands in the way.
+//
+// # Errors
+//
+// An [Error] has one of five classes and a code. [ErrNoSession], [ErrClosed], [ErrContextFull] and [ErrCommandDenied]
+// are told by errors.Is, [OpenError], [OutputError] and [BudgetError] by errors.As. A [ToolError] is what an action
+// returns for the model to read; of any other error the model hears that the tool failed, and the program gets it in
+// [ToolFinished].
 //
 // # Tests
 //
-// Package agenttest tests agents without a key: by a script that is as strict as the service, or by a recording of it.
+// Package agenttest has a scripted model that is as strict as the service, and recordings of the real one.
 //
 // # Promise
 //
