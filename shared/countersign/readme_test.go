@@ -15,13 +15,13 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := map[string]bool{}
+	there, tests := map[string]bool{}, regexp.MustCompile(`(?m)^func (\w+)\(\w+ \*testing\.`)
 	err = filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		for _, m := range regexp.MustCompile(`(?m)^func (\w+)\(\w+ \*testing\.`).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range tests.FindAllStringSubmatch(string(text), -1) {
 			there[m[1]] = true
 		}
 		return err
