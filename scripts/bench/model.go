@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"net"
 	"net/http"
 	"strings"
 
+	"github.com/countersign-run/countersign/scripts/bench/fake"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -22,33 +21,9 @@ func startModel() (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	newest, older := fakegemini.New(reply), fakegemini.New(reply)
-	older.Generation = fakegemini.Gemini2 // whose rules each framework keeps
-	m := &model{"http://" + ln.Addr().String(), &http.Server{Handler: http.HandlerFunc(
-		func(w http.ResponseWriter, r *http.Request) {
-			if !strings.Contains(r.URL.Path, "/gemini-2") {
-				newest.ServeHTTP(w, r)
-				return
-			}
-			if err := knownRoles(r); err != nil {
-				http.Error(w, err.Error(), http.StatusBadRequest)
-				return
-			}
-			older.ServeHTTP(w, r)
-		})}}
+	m := &model{"http://" + ln.Addr().String(), &http.Server{Handler: fake.Handler(reply)}}
 	go func() { _ = m.web.Serve(ln) }() // it ends with Close
 	return m, nil
-}
-
-// knownRoles makes a user's what some frameworks send in a role of its own: the fake is stricter there than the
-// service.
-func knownRoles(r *http.Request) error {
-	body, err := io.ReadAll(io.LimitReader(r.Body, fakegemini.MaxBody))
-	for _, role := range []string{"tool", "function"} {
-		body = bytes.ReplaceAll(body, []byte(`"role":"`+role+`"`), []byte(`"role":"user"`))
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return err
 }
 
 // Close stops the model.
