@@ -130,7 +130,7 @@ func joined(a, b []json.RawMessage) entry {
 // Append adds further contents that [Contents.JSON] returned, of this conversation or of another, and keeps their
 // bytes; words that follow words become one content. It is [Load] for a conversation that has begun.
 func (c *Contents) Append(raw ...json.RawMessage) error {
-	kept := slices.Clone(c.entries)
+	undo := c.mark()
 	for _, r := range raw {
 		in, err := decode(r)
 		switch {
@@ -141,18 +141,31 @@ func (c *Contents) Append(raw ...json.RawMessage) error {
 			err = c.load(r, in)
 		}
 		if err != nil {
-			c.entries = kept
+			undo()
 			return err
 		}
 	}
 	return nil
 }
 
+// mark returns a function that takes back what is appended from now on: new entries, and words that join the last one.
+func (c *Contents) mark() (undo func()) {
+	n := len(c.entries)
+	if n == 0 {
+		return func() { c.entries = nil }
+	}
+	last := c.entries[n-1]
+	return func() {
+		c.entries = c.entries[:n]
+		c.entries[n-1] = last
+	}
+}
+
 // AppendWords is [Contents.Append] for contents that another model or service has answered, whose signatures are not
 // valid here: they are told in words, whole. The user's words stay as they are, and the model's visible ones are its
 // own. record makes the user's content that tells of a call and its response, both as JSON.
 func (c *Contents) AppendWords(raw []json.RawMessage, record func(call Call, response json.RawMessage) string) error {
-	kept := slices.Clone(c.entries)
+	undo := c.mark()
 	var open []Call
 	for _, r := range raw {
 		in, err := decode(r)
@@ -162,7 +175,7 @@ func (c *Contents) AppendWords(raw []json.RawMessage, record func(call Call, res
 			err = c.userInWords(r, in, open, record)
 		}
 		if err != nil {
-			c.entries = kept
+			undo()
 			return err
 		}
 	}
