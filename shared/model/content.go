@@ -57,12 +57,21 @@ type content struct {
 // (the service refuses it when it is sent back), and for arguments that are not an object.
 func Parse(raw json.RawMessage) (*Parsed, error) {
 	if len(raw) > MaxContent {
-		return nil, fault.New(fault.Model, CodeTooLarge, "The model's answer has more than %d KiB.", MaxContent>>10)
+		return nil, errTooLong()
 	}
 	c, err := decode(raw)
 	if err != nil {
 		return nil, err
 	}
+	return c.parsed()
+}
+
+func errTooLong() error {
+	return fault.New(fault.Model, CodeTooLarge, "The model's answer has more than %d KiB.", MaxContent>>10)
+}
+
+// parsed returns what the model said with the content.
+func (c *content) parsed() (*Parsed, error) {
 	if c.Role != "model" {
 		return nil, unreadable(nil)
 	}
@@ -119,7 +128,9 @@ func decode(raw json.RawMessage) (*content, error) {
 	}
 	for _, raw := range c.Parts {
 		var p part
-		if err := jsonv2.Unmarshal(raw, &p); err != nil || Empty(raw) {
+		err := jsonv2.Unmarshal(raw, &p)
+		said := p.Text != nil || p.FunctionCall != nil || p.FunctionResponse != nil // it needs no second look
+		if err != nil || !said && Empty(raw) {
 			return nil, unreadable(err)
 		}
 		c.parts = append(c.parts, p)

@@ -136,7 +136,7 @@ func (c *Contents) Append(raw ...json.RawMessage) error {
 		switch {
 		case err != nil:
 		case in.Role == string(Answer):
-			err = c.AddModel(r)
+			err = c.addModel(r, in)
 		default:
 			err = c.load(r, in)
 		}
@@ -228,7 +228,21 @@ func (c *Contents) AddUser(text string) error {
 
 // AddModel adds the model's answer as it came (Reply.Content). See Parse for the errors.
 func (c *Contents) AddModel(raw json.RawMessage) error {
-	p, err := Parse(raw)
+	if len(raw) > MaxContent {
+		return errTooLong()
+	}
+	in, err := decode(raw)
+	if err != nil {
+		return err
+	}
+	return c.addModel(raw, in)
+}
+
+func (c *Contents) addModel(raw json.RawMessage, in *content) error {
+	if len(raw) > MaxContent {
+		return errTooLong()
+	}
+	p, err := in.parsed()
 	if err != nil {
 		return err
 	}
