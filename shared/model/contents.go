@@ -136,7 +136,7 @@ func (c *Contents) Append(raw ...json.RawMessage) error {
 		switch {
 		case err != nil:
 		case in.Role == string(Answer):
-			err = c.addModel(r, in)
+			err = c.addRead(r, in)
 		default:
 			err = c.load(r, in)
 		}
@@ -228,17 +228,15 @@ func (c *Contents) AddUser(text string) error {
 
 // AddModel adds the model's answer as it came (Reply.Content). See Parse for the errors.
 func (c *Contents) AddModel(raw json.RawMessage) error {
-	if len(raw) > MaxContent {
-		return errTooLong()
-	}
-	in, err := decode(raw)
+	p, err := Parse(raw)
 	if err != nil {
 		return err
 	}
-	return c.addModel(raw, in)
+	return c.addParsed(raw, p)
 }
 
-func (c *Contents) addModel(raw json.RawMessage, in *content) error {
+// addRead is AddModel for an answer that was decoded.
+func (c *Contents) addRead(raw json.RawMessage, in *content) error {
 	if len(raw) > MaxContent {
 		return errTooLong()
 	}
@@ -246,6 +244,10 @@ func (c *Contents) addModel(raw json.RawMessage, in *content) error {
 	if err != nil {
 		return err
 	}
+	return c.addParsed(raw, p)
+}
+
+func (c *Contents) addParsed(raw json.RawMessage, p *Parsed) error {
 	if n := len(c.entries); n == 0 || c.entries[n-1].role == Answer {
 		return errMisuse("the model answers without a question")
 	}
