@@ -25,6 +25,10 @@ var scripts = []struct {
 	{"Cherokee", unicode.Cherokee}, {"Coptic", unicode.Coptic}, {"Lisu", unicode.Lisu},
 }
 
+// withoutSpaces leaves a text its letters and the ends of its lines. To make it takes longer than most texts that it is
+// for.
+var withoutSpaces = strings.NewReplacer("\r", "", " ", "", "\t", "")
+
 // Suspicious returns sentences about what a careful reader should look at twice: words that mix the letters of several
 // scripts, look-alikes of plain letters, piled-up marks, letters composed in an unusual way, and blank stretches that
 // are followed by text. It returns at most one sentence of each kind, and none about hidden characters, which Text
@@ -52,7 +56,7 @@ func Suspicious(s string) []string {
 		out = append(out, "Some letters are composed in an unusual way: the text may differ from one that "+
 			"looks the same.")
 	}
-	if longest(strings.NewReplacer("\r", "", " ", "", "\t", "").Replace(s),
+	if longest(withoutSpaces.Replace(s),
 		func(r rune) bool { return r == '\n' }) > blankLines ||
 		longest(s, func(r rune) bool { return r == ' ' || r == '\t' || r == '\u00A0' || r == '\u3000' }) > blankSpace {
 		out = append(out, "There is a long blank stretch, and the text goes on behind it: read to the end.")
