@@ -45,6 +45,7 @@ type Parts struct {
 	Own     []json.RawMessage
 
 	mark  string
+	by    string        // who signed Own
 	signs func() string // asked where it matters: it may open the model's client
 }
 
@@ -61,7 +62,7 @@ type Closed struct {
 // PartsOf returns what the run is told of its thread's contents, and its own part of the conversation. Results of tools
 // are cut as told says, and nothing else is changed.
 func PartsOf(ctx context.Context, ex *journal.Execution, told run.Told) (*Parts, error) {
-	p := &Parts{mark: ex.State.Input.Mark, signs: func() string { return Signs(ex) }}
+	p := &Parts{mark: ex.State.Input.Mark, by: ex.State.SignedBy(), signs: func() string { return Signs(ex) }}
 	if told.Summary != "" {
 		p.Summary = summaryText(p.mark, told)
 	}
@@ -113,7 +114,8 @@ func (p *Parts) cut(told run.Told) {
 }
 
 // Contents puts the parts together; recorded reports that there are lines of the server's own among them. A run that
-// another model or service answered is told in words: its signatures are not valid for whoever is asked now.
+// another model or service answered is told in words, be it the one under way: its signatures are not valid for whoever
+// is asked now.
 func (p *Parts) Contents() (c *model.Contents, recorded bool, err error) {
 	c, err = model.NewContents(nil)
 	if err == nil && p.Summary != "" {
@@ -130,10 +132,13 @@ func (p *Parts) Contents() (c *model.Contents, recorded bool, err error) {
 		}
 		recorded, err = true, c.AppendWords(t.Contents, recordOfCalls(p.mark))
 	}
-	if err == nil {
-		err = c.Append(p.Own...)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case p.by == "" || p.by == p.signs():
+		return c, recorded, c.Append(p.Own...)
 	}
-	return c, recorded, err
+	return c, true, c.AppendWords(p.Own, recordOfCalls(p.mark)) // all its calls are answered when the model is asked
 }
 
 // Dropped returns the contents of the earlier runs.

@@ -2,6 +2,7 @@ package contents
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/model/gemini"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/wait"
 )
@@ -73,31 +75,56 @@ func (w *walk) call() fakegemini.Call {
 
 func (w *walk) issue(a args) fakegemini.Call {
 	w.asked = append(w.asked, a)
+	if w.provider.long && w.r.IntN(2) == 0 {
+		return fakegemini.Call{Name: "read", Args: a}
+	}
 	return fakegemini.Call{Name: pick(w.r, "post", "send", "send", "read"), Args: a}
 }
 
 // think is the model of one walk: it checks its input before it answers.
-func (w *walk) think(contents []fakegemini.Content, noTools bool) fakegemini.Turn {
+func (w *walk) think(system string, raw []json.RawMessage, contents []fakegemini.Content,
+	noTools bool) fakegemini.Turn {
 	w.count["requests"]++
+	if w.asksSummary = strings.HasPrefix(system, "You summarise"); w.asksSummary {
+		w.keptParts(raw, contents)
+		return w.summary()
+	}
 	w.told(contents)
+	if w.verbatim {
+		w.keptParts(raw, contents)
+	}
 	return w.turn(noTools)
+}
+
+// summary makes up a summary: one that serves, one that is too long, none, or an error.
+func (w *walk) summary() fakegemini.Turn {
+	switch n := w.r.IntN(20); n {
+	case 0:
+		return fakegemini.Turn{Text: strings.Repeat("As was said. ", 100_000)}
+	case 1:
+		return fakegemini.Turn{Text: " "}
+	case 2:
+		return fakegemini.Turn{Block: "SAFETY"}
+	}
+	w.count["summarised"]++
+	return fakegemini.Turn{Text: "Much was said."}
 }
 
 // direct is a model.Model without a network: each request is checked as it would be sent.
 type direct struct{ w *walk }
 
-func (d direct) Name() string { return "direct" }
+func (d direct) Name() string { return d.w.signer }
 
 func (d direct) Generate(ctx context.Context, req model.Request, _ func(string)) (*model.Reply, error) {
 	if d.w.life.dead {
 		return nil, errDied
 	}
-	contents, err := fakegemini.Check(req.Contents, fakegemini.Gemini3)
+	contents, err := fakegemini.CheckBy(d.w.signer, req.Contents, d.w.generation)
 	if err != nil {
 		d.w.fault("refused: %v", err)
 		return nil, fault.New(fault.Model, model.CodeRefused, "The request is refused.").Because(err)
 	}
-	t := d.w.think(contents, req.NoTools)
+	t := d.w.think(req.System, req.Contents, contents, req.NoTools)
 	switch {
 	case t.Block != "":
 		return nil, fault.New(fault.Model, model.CodeBlocked, "Withheld.")
@@ -106,12 +133,20 @@ func (d direct) Generate(ctx context.Context, req model.Request, _ func(string))
 			Correction: "Your last answer held a function call that may not be made, or could not be read."}, nil
 	}
 	d.w.answers++
-	content := t.Content([]byte(fmt.Sprint(d.w.answers)), fakegemini.Gemini3)
+	content := t.ContentBy(d.w.signer, []byte(fmt.Sprint(d.w.answers)), d.w.generation)
 	p, err := model.Parse(content)
 	if err != nil {
 		return nil, err
 	}
-	return &model.Reply{Content: content, Text: p.Text, Calls: p.Calls, Finish: "STOP", Model: "direct"}, nil
+	d.w.sent[string(content)] = true
+	reply := &model.Reply{Content: content, Text: p.Text, Calls: p.Calls, Finish: "STOP", Model: "direct"}
+	if d.w.r.IntN(3) > 0 {
+		for _, c := range req.Contents {
+			reply.Usage.Prompt += len(c) / run.BytesPerToken
+		}
+		reply.Usage.Output = len(content) / run.BytesPerToken
+	}
+	return reply, nil
 }
 
 // wire sends the walks' requests through Google's client and HTTP.
@@ -124,7 +159,9 @@ type wire struct {
 
 func newWire() (*wire, error) {
 	w := &wire{}
-	w.fake = fakegemini.New(func(r fakegemini.Request) fakegemini.Turn { return w.walk.think(r.Contents, r.NoTools) })
+	w.fake = fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
+		return w.walk.think(r.System, r.Raw, r.Contents, r.NoTools)
+	})
 	w.server = httptest.NewServer(w.fake)
 	var err error
 	w.model, err = gemini.New(context.Background(),
@@ -142,6 +179,9 @@ func (w *wire) Generate(ctx context.Context, req model.Request, delta func(strin
 	reply, err := w.model.Generate(ctx, req, delta)
 	for _, r := range w.fake.Refused()[before:] {
 		w.walk.fault("refused: %s", r)
+	}
+	if err == nil {
+		w.walk.sent[string(reply.Content)] = true
 	}
 	return reply, err
 }

@@ -1,10 +1,10 @@
 // Package contents checks that Gemini would refuse no request, and that what the model is told is true.
 //
 // It walks through random stories: a user asks, writes again while something waits, approves, edits, rejects, confirms,
-// starts anew, lets approvals expire and cancels; the model makes parallel calls, calls what does not exist, repeats
-// itself, writes what cannot be read and fails; the provider loses answers; processes die before and behind their
-// commits and others go on. Each request is checked by the strict fake, and each response in it against the user's
-// decisions and the provider's effects.
+// starts anew, lets approvals expire, cancels and compresses; the model makes parallel calls, calls what does not
+// exist, repeats itself, writes what cannot be read and fails; the provider loses answers; processes die before and
+// behind their commits and others go on. Each request is checked by the strict fake, and each response in it against
+// the user's decisions and the provider's effects.
 package contents
 
 import (
@@ -29,7 +29,8 @@ const steps = 120
 var met = []string{"requests", "responses compared", "parallel calls", "correction", "model error", "call made again",
 	"asked while something waits", "long thread", "expired", "cancelled", "process died", "tool withdrawn",
 	"edits told", "decided approve_once", "decided approve_and_always_allow_recipient", "decided approve_with_edits",
-	"decided reject", "decided confirm_done", "decided start_new"}
+	"decided reject", "decided confirm_done", "decided start_new", "summarised", "results cut", "told in words",
+	"compressed by hand", "more than the model reads"}
 
 // Proof is the proof.
 func Proof() proof.Proof {

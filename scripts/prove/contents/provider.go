@@ -28,6 +28,8 @@ type result struct {
 type provider struct {
 	r   *rand.Rand
 	did map[string]args // by action
+
+	long bool // what it reads is long
 }
 
 func tagOf(text string) string {
@@ -65,6 +67,9 @@ func (p *provider) tools() tool.Set {
 		Execute: func(_ context.Context, _ tool.Call, in args) (result, error) {
 			if p.r.IntN(8) == 0 {
 				return result{}, fault.New(fault.Tool, "no_entry", "There is no such entry.")
+			}
+			if p.long {
+				return result{Echo: in.Text + strings.Repeat(" and so on", 3000+p.r.IntN(3000))}, p.busy()
 			}
 			return result{Echo: in.Text + strings.Repeat(" and so on", p.r.IntN(3)*p.r.IntN(4000))}, p.busy()
 		},

@@ -21,6 +21,38 @@ func promptOf(contents []fakegemini.Content) (prompt string) {
 	return prompt
 }
 
+// promptAt returns where the last prompt is.
+func promptAt(contents []fakegemini.Content) (at int) {
+	for i, c := range contents {
+		if slices.ContainsFunc(c.Parts, isPrompt) {
+			at = i
+		}
+	}
+	return at
+}
+
+func isPrompt(p fakegemini.Part) bool { return p.Text != nil && strings.HasPrefix(*p.Text, "prompt ") }
+
+// keptParts checks what is told of earlier runs word for word: it begins with words of the user, and each content of
+// the model's is what a model has sent, unless another one is asked now, which is told in words.
+func (w *walk) keptParts(raw []json.RawMessage, contents []fakegemini.Content) {
+	inWords := w.changed && w.asksSummary // the oldest of what a summary is asked for is left out, call by call
+	if !inWords && !slices.ContainsFunc(contents[0].Parts, isPrompt) {
+		w.fault("the conversation begins in the middle of a turn: %s", raw[0])
+	}
+	for i, c := range contents {
+		switch {
+		case c.Role != "model" && strings.Contains(string(raw[i]), "bytes are left out here"):
+			w.count["results cut"]++
+		case c.Role != "model" && strings.Contains(string(raw[i]), "You called "):
+			w.count["told in words"]++
+		case c.Role != "model" || w.sent[string(raw[i])]:
+		case !w.changed || strings.Contains(string(raw[i]), "functionCall"):
+			w.fault("no model has sent %s", raw[i])
+		}
+	}
+}
+
 // answer is a function response as the model sees it.
 type answer struct {
 	Error  string
@@ -34,10 +66,13 @@ func (w *walk) told(contents []fakegemini.Content) {
 		w.fault("the model is asked without the user's words")
 		return
 	}
+	if w.state(runID).End != nil {
+		w.fault("the model is asked without the user's last words")
+	}
 	actions := w.actions(runID)
-	at := 0
+	at, from := 0, promptAt(contents)
 	for i, c := range contents {
-		if i == 0 || c.Role != "user" || c.Parts[0].FunctionResponse == nil {
+		if i <= from || c.Role != "user" || c.Parts[0].FunctionResponse == nil {
 			continue
 		}
 		calls := contents[i-1].Parts[len(contents[i-1].Parts)-len(c.Parts):]
@@ -54,7 +89,7 @@ func (w *walk) told(contents []fakegemini.Content) {
 			at++
 		}
 	}
-	if at != len(actions) {
+	if inWords := at == 0 && w.changed; at != len(actions) && !inWords {
 		w.fault("of %d calls on record the model is told of %d", len(actions), at)
 	}
 }
@@ -125,7 +160,8 @@ func (w *walk) edited(t tried) []args {
 func (w *walk) executed(call json.RawMessage, done []args, a answer) {
 	var asked args
 	if err := json.Unmarshal(call, &asked); err != nil || len(done) == 0 ||
-		strings.Contains(string(a.Output), "[cut: these are the first ") {
+		strings.Contains(string(a.Output), "[cut: these are the first ") ||
+		strings.Contains(string(a.Output), "bytes are left out here") {
 		return
 	}
 	really := done[len(done)-1]

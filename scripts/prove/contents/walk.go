@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
@@ -45,6 +46,14 @@ type walk struct {
 	model     model.Model
 	loop      *loop.Loop // the process that is alive
 
+	verbatim    bool // the agent is told earlier runs word for word
+	window      int  // tokens that the model reads then
+	generation  fakegemini.Generation
+	signer      string          // the model that is asked
+	changed     bool            // it was another one before
+	asksSummary bool            // what it is asked for is a summary
+	sent        map[string]bool // what models have answered
+
 	queue   []queue.Message
 	threads []string
 	runs    map[string]string // by prompt
@@ -66,7 +75,12 @@ func newWalk(seed uint64, over *wire) *walk {
 	w.provider = &provider{r: r, did: map[string]args{}}
 	w.approvals = map[string]store.Doc{}
 	w.store = faulty.Wrap(memory.New(w.clock), w.stored, faulty.Commits(faulty.After(w.sawApprovals)))
-	w.model = direct{w}
+	w.model, w.sent, w.signer = direct{w}, map[string]bool{}, "direct"
+	w.verbatim, w.window = r.IntN(2) == 0, pick(r, 4_000, 4_000, 4_000, 10_000, 10_000, 10_000, 20_000, 20_000, 150_000)
+	w.provider.long = w.verbatim && w.window > 100_000
+	if over == nil && r.IntN(3) == 0 {
+		w.generation = fakegemini.Gemini2
+	}
 	if over != nil {
 		over.walk, w.model = w, over
 	}
@@ -108,10 +122,19 @@ func (w *walk) process() {
 		w.count["tool withdrawn"]++
 		delete(tools, pick(w.r, tools.Names()...))
 	}
+	history, compression := agents.HistoryWords, agents.Compression{}
+	if w.verbatim {
+		history = agents.HistoryVerbatim
+		compression = agents.Compression{Window: w.window, Threshold: pick(w.r, 0.34, 0.5)}
+		if w.r.IntN(8) == 0 {
+			w.signer, w.changed = pick(w.r, "direct", "another"), true
+		}
+	}
 	w.loop = loop.New(journal.Env{Store: w.store, Queue: w, Model: w.model, Tools: tools, Now: w.clock, Random: w,
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Agents: agents.Set{run.Assistant: {Instructions: agents.WithRules(agents.Text("You are a test.")),
-			History: agents.HistoryWords, OnReject: pick(w.r, agents.RejectContinues, agents.RejectContinues,
+			History: history, Compression: compression,
+			OnReject: pick(w.r, agents.RejectContinues, agents.RejectContinues,
 				agents.RejectCompletes, agents.RejectFails),
 			Limits: agents.Limits{ModelCalls: pick(w.r, 3, 5, 8), ApprovalTTL: 24 * time.Hour, Deadline: 72 * time.Hour,
 				ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 30, MaxPerDay: 200}}}})
@@ -144,6 +167,8 @@ func (w *walk) step(ctx context.Context) {
 		w.sweep(ctx)
 	case n < 89:
 		w.cancel(ctx)
+	case n < 90:
+		w.compress(ctx)
 	case n < 96:
 		w.life.fuse, w.life.after = 1+w.r.IntN(6), w.r.IntN(2) == 0
 	case n < 98:
@@ -176,8 +201,31 @@ func (w *walk) ask(ctx context.Context) {
 	v, err := w.loop.Start(ctx,
 		loop.StartRequest{UID: uid, Prompt: prompt, ThreadID: thread, Key: prompt, BodyHash: prompt}, nil)
 	w.check("start", err)
+	w.look(v)
 	if err == nil && thread == "" {
 		w.threads = append(w.threads, v.ThreadID)
+	}
+}
+
+// compress compresses a thread by hand.
+func (w *walk) compress(ctx context.Context) {
+	if len(w.threads) == 0 || !w.verbatim {
+		return
+	}
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: uid, ThreadID: pick(w.r, w.threads...), Compress: true}, nil)
+	w.check("compress", err)
+	w.look(v)
+	w.count["compressed by hand"]++
+}
+
+// look checks that a run was not ended because its request could not be made.
+func (w *walk) look(v *run.View) {
+	switch {
+	case v == nil:
+	case v.ErrorReason == "failed":
+		w.fault("the model was not asked: %s", v.Message)
+	case v.ErrorReason == run.CodeContextFull:
+		w.count["more than the model reads"]++
 	}
 }
 
@@ -263,8 +311,9 @@ func (w *walk) deliver(ctx context.Context) {
 	if w.r.IntN(8) > 0 {
 		w.queue = slices.Delete(w.queue, i, i+1)
 	}
-	_, err := w.loop.Resume(ctx, m, nil)
+	v, err := w.loop.Resume(ctx, m, nil)
 	w.check("advance", err)
+	w.look(v)
 }
 
 func (w *walk) tick(d time.Duration) {
