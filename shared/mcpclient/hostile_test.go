@@ -424,6 +424,29 @@ func TestAServerThatWentAway(t *testing.T) {
 	}
 }
 
+// TestAClientThatTriesAgain does not take the failure of its last try for that of the first, which was heard.
+func TestAClientThatTriesAgain(t *testing.T) {
+	url, calls := raw(t, func(w http.ResponseWriter, method string, _ int, id json.RawMessage) {
+		if method == "tools/list" {
+			fmt.Fprintf(w, oneTool, id)
+			return
+		}
+		panic(http.ErrAbortHandler)
+	})
+	client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		res, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+		}
+		return res, nil
+	})}
+	act := tools(t, connect(t, mcpclient.Config{URL: url, HTTP: client, Deaf: true}), mcpclient.Choice{})["act"]
+	_, err := act.Execute(t.Context(), tool.Call{Args: json.RawMessage(`{}`)})
+	if !tool.IsUnanswered(err) || tool.IsTransient(err) || calls.Load() != 1 {
+		t.Errorf("%v after %d calls", err, calls.Load())
+	}
+}
+
 // TestRedirects keeps what is sent, and the token, from another host.
 func TestRedirects(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

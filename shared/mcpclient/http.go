@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,7 +58,9 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 		headers := time.AfterFunc(b.timeout, cancel)
 		defer headers.Stop()
 	}
-	req = req.Clone(ctx)
+	connected := atomic.Bool{}
+	req = req.Clone(httptrace.WithClientTrace(ctx,
+		&httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}))
 	for name, values := range b.header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
@@ -73,7 +76,7 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := base.RoundTrip(req)
 	if err != nil {
 		stop()
-		t.sent.Store(!neverSent(err))
+		t.sent.Store(connected.Load() || !neverSent(err)) // a client of the caller's may try more than once
 		return nil, err
 	}
 	t.status.Store(int32(res.StatusCode))

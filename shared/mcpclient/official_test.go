@@ -227,7 +227,8 @@ func TestKilledOverHTTP(t *testing.T) {
 	}
 	kill := func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait()                            // it was killed
+		http.DefaultClient.CloseIdleConnections() // or one to the dead server might still be tried
 	}
 	start()
 	defer func() { kill() }()
