@@ -95,7 +95,7 @@ const (
 // [context.DeadlineExceeded], and the result has what was printed until then. A tool that runs something belongs in
 // [DefineEffect], if its user is to approve that.
 func (s Shell) Exec(ctx context.Context, command string, o ShellOptions) (ShellResult, error) {
-	plan, err := s.allowed.Plan(command)
+	list, err := s.allowed.Parse(command)
 	if err != nil {
 		return ShellResult{}, fmt.Errorf("%w: %w", ErrCommandDenied, err)
 	}
@@ -113,7 +113,7 @@ func (s Shell) Exec(ctx context.Context, command string, o ShellOptions) (ShellR
 	late := fmt.Errorf("countersign: the command took longer than %s: %w", o.Timeout, context.DeadlineExceeded)
 	ctx, stop := context.WithTimeoutCause(ctx, o.Timeout, late)
 	defer stop()
-	r, err := process.Run(ctx, process.Command{Plan: plan, Dir: s.dir, Env: env, Stdin: o.Stdin})
+	r, err := process.Run(ctx, process.Command{List: list, Dir: s.dir, Env: env, Stdin: o.Stdin})
 	return ShellResult(r), err
 }
 

@@ -143,7 +143,7 @@ func stubs(f *testing.F) func(t *testing.T, j shell.Judgment) {
 }
 
 // What is planned is read by real shells as it is here, though none of them runs it.
-func FuzzPlan(f *testing.F) {
+func FuzzList(f *testing.F) {
 	for _, c := range hostile(f) {
 		f.Add(c.command(f))
 	}

@@ -1,13 +1,13 @@
 // Package shell judges commands of a shell before they run. It is pure: it parses and reads, and starts nothing.
 //
-// [Judge] is for a command that a person may be asked about: it refuses what nobody could read ([fault.Validation]),
-// says what class the rest is of, with warnings and their places, and turns what only looks into an argument list and
-// its one canonical form. [Allowed] is for a program that runs commands by a list of its own: it turns a command into
-// a [Plan], which is carried out without any shell.
+// [Judge] is for a command that a person may be asked about: it refuses what a person cannot read, says what class the
+// rest is of, with warnings and their places, and turns what only looks into an argument list and its one canonical
+// form. [Allowed] is for a program that says itself which commands may run: it turns a command into a [List], which is
+// carried out without any shell.
 //
-// No text is read twice in two ways. A command is read_only, or part of a plan, only if each of its words is spelled
-// out; whatever a shell would have to expand, substitute or look up is asked about, or denied. What is executed is
-// made from the words that were read, never from the text.
+// A command is read_only, or a list, only if each of its words is spelled out. Whatever a shell would have to expand,
+// substitute or look up is asked about, or denied. What is executed of both is made from the words that were read, never
+// from the text, so that no second reader can take the text for something else.
 package shell
 
 import (

@@ -1,4 +1,4 @@
-// Package process carries out a plan of commands without a shell: it starts programs with the words of the plan,
+// Package process carries out a list of commands without a shell: it starts programs with the words of the list,
 // connects their streams and looks at their exit codes. Time and output are bounded. Each program has a process group
 // of its own, which is killed when the time is over and when the program has ended: what it leaves running does not
 // stay, unless it made itself a session of its own.
@@ -25,7 +25,7 @@ const (
 
 // Command is what is carried out, and how.
 type Command struct {
-	Plan  shell.Plan
+	List  shell.List
 	Dir   string   // absolute
 	Env   []string // all of it
 	Stdin string
@@ -47,7 +47,7 @@ func Run(ctx context.Context, c Command) (Result, error) {
 	}
 	r := run{Command: c, ctx: ctx, streams: streams, alive: map[*exec.Cmd]bool{}}
 	stop := context.AfterFunc(ctx, r.kill)
-	code, err := r.steps()
+	code, err := r.list()
 	stop()
 	result := streams.close()
 	result.ExitCode = code
@@ -66,20 +66,20 @@ type run struct {
 	alive map[*exec.Cmd]bool // programs that were not waited for
 }
 
-func (r *run) steps() (code int, err error) {
-	for _, step := range r.Plan {
+func (r *run) list() (code int, err error) {
+	for _, p := range r.List {
 		if r.ctx.Err() != nil {
 			break
 		}
-		if step.When == shell.IfSucceeded && code != 0 || step.When == shell.IfFailed && code == 0 {
+		if p.When == shell.IfSucceeded && code != 0 || p.When == shell.IfFailed && code == 0 {
 			continue
 		}
-		if code, err = r.pipeline(step.Pipe); err != nil {
+		if code, err = r.pipeline(p.Commands); err != nil {
 			return code, err
 		}
-		if step.Not && code == 0 {
+		if p.Not && code == 0 {
 			code = 1
-		} else if step.Not {
+		} else if p.Not {
 			code = 0
 		}
 	}

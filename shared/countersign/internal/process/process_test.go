@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-run/countersign/shared/shell"
 )
 
-// planOf reads a command for which everything is allowed that it has.
-func planOf(t *testing.T, command string) shell.Plan {
+// listOf reads a command for which everything is allowed that it has.
+func listOf(t *testing.T, command string) shell.List {
 	t.Helper()
 	allowed, err := shell.Allow("sh", "true", "false", "echo", "cat", "printf", "none-such", "./script", "pwd", "env",
 		"sort", "yes", "head",
@@ -28,18 +28,18 @@ func planOf(t *testing.T, command string) shell.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := allowed.Plan(command)
+	list, err := allowed.Parse(command)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return plan
+	return list
 }
 
 var env = []string{"PATH=relative:" + os.Getenv("PATH"), "LANG=C"}
 
 func run(t *testing.T, ctx context.Context, command string) (process.Result, error) {
 	t.Helper()
-	return process.Run(ctx, process.Command{Plan: planOf(t, command), Dir: t.TempDir(), Env: env})
+	return process.Run(ctx, process.Command{List: listOf(t, command), Dir: t.TempDir(), Env: env})
 }
 
 func TestRun(t *testing.T) {
@@ -96,14 +96,14 @@ func TestDirAndStdin(t *testing.T) {
 		"true; cat":      {Stdout: "input"},
 		"echo a && true": {Stdout: "a\n"},
 	} {
-		got, err := process.Run(t.Context(), process.Command{Plan: planOf(t, command), Dir: dir, Env: env,
+		got, err := process.Run(t.Context(), process.Command{List: listOf(t, command), Dir: dir, Env: env,
 			Stdin: "input"})
 		if err != nil || got != want {
 			t.Errorf("%s: %+v (%v), want %+v", command, got, err, want)
 		}
 	}
 	long := strings.Repeat("x", 1<<20)
-	if got, err := process.Run(t.Context(), process.Command{Plan: planOf(t, "true"), Dir: dir, Env: env,
+	if got, err := process.Run(t.Context(), process.Command{List: listOf(t, "true"), Dir: dir, Env: env,
 		Stdin: long}); err != nil || got.ExitCode != 0 {
 		t.Errorf("what is not read: %+v, %v", got.ExitCode, err)
 	}
@@ -217,8 +217,8 @@ func TestManyAtOnce(t *testing.T) {
 	done := make(chan error, 20)
 	for range cap(done) {
 		go func() {
-			got, err := process.Run(t.Context(), process.Command{Plan: shell.Plan{{When: shell.Always,
-				Pipe: [][]string{{"echo", "a"}, {"cat"}}}},
+			got, err := process.Run(t.Context(), process.Command{List: shell.List{{When: shell.Always,
+				Commands: [][]string{{"echo", "a"}, {"cat"}}}},
 				Dir: os.TempDir(), Env: env})
 			if err == nil && got.Stdout != "a\n" {
 				err = errors.New(got.Stdout)

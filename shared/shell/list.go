@@ -9,18 +9,18 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A Plan is a command that needs no shell: its steps, in order. What a shell would do for it is to start programs with
+// A List is a command that needs no shell: pipelines, in order. What a shell would do for it is to start programs with
 // words that are known, connect their streams, and look at exit codes.
-type Plan []Step
+type List []Pipeline
 
-// A Step is a pipeline, or a single command.
-type Step struct {
-	When Condition
-	Not  bool // its exit code is turned round: 0 becomes 1, any other 0
-	Pipe [][]string
+// A Pipeline is one simple command, or several of which each reads what the one before it writes.
+type Pipeline struct {
+	When     Condition
+	Not      bool       // its exit code is turned round: 0 becomes 1, any other 0
+	Commands [][]string // each a program and its arguments
 }
 
-// Condition says whether a step runs, by the exit code before it.
+// Condition says whether a pipeline runs, by the exit code before it.
 type Condition string
 
 // The conditions.
@@ -30,7 +30,7 @@ const (
 	IfFailed    Condition = "||"
 )
 
-// DeniedError says why a command is no plan, or is not allowed.
+// DeniedError says why a command is no [List], or is not allowed.
 type DeniedError struct {
 	Reason     string // what in the command was not allowed; begins in lower case, without a full stop
 	Start, End int    // its place in the command, in bytes; both 0: all of it
@@ -52,35 +52,35 @@ func Allow(entries ...string) (Allowed, error) {
 	var allowed Allowed
 	var wrong []error
 	for _, entry := range entries {
-		plan, err := read(entry)
+		list, err := read(entry)
 		switch {
 		case err != nil:
 			wrong = append(wrong, fmt.Errorf("%q: %w", entry, err))
-		case len(plan) != 1 || len(plan[0].Pipe) != 1 || plan[0].Not:
+		case len(list) != 1 || len(list[0].Commands) != 1 || list[0].Not:
 			wrong = append(wrong, fmt.Errorf("%q is more than the beginning of one command", entry))
 		default:
-			allowed = append(allowed, plan[0].Pipe[0])
+			allowed = append(allowed, list[0].Commands[0])
 		}
 	}
 	return allowed, errors.Join(wrong...)
 }
 
-// Plan reads a command. Simple commands may be joined by ; && || | ! and line ends, and each must begin with an entry
+// Parse reads a command. Simple commands may be joined by ; && || | ! and line ends, and each must begin with an entry
 // of a. Substitutions, expansions, redirections, assignments, functions, background jobs, compound commands and what is
 // built into shells (eval, alias, cd and so on) are denied, whatever the entries are: a *[DeniedError].
-func (a Allowed) Plan(command string) (Plan, error) {
-	plan, err := read(command)
+func (a Allowed) Parse(command string) (List, error) {
+	list, err := read(command)
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range plan {
-		for _, argv := range step.Pipe {
+	for _, p := range list {
+		for _, argv := range p.Commands {
 			if !slices.ContainsFunc(a, func(entry []string) bool { return begins(argv, entry) }) {
 				return nil, denied(span{}, "%s is not among the commands that may run (%s)", clipped(argv), a)
 			}
 		}
 	}
-	return plan, nil
+	return list, nil
 }
 
 func begins(argv, entry []string) bool {
@@ -109,8 +109,8 @@ func clipped(argv []string) string {
 }
 
 // read reads a command in bash's grammar, which knows every construct of the POSIX one and more. What the two read
-// differently is none of what a plan may have.
-func read(command string) (Plan, error) {
+// differently is none of what a list may have.
+func read(command string) (List, error) {
 	file, wrong := parse(command, Bash)
 	if wrong != "" {
 		return nil, denied(span{}, "the command %s", wrong)
@@ -122,12 +122,12 @@ func read(command string) (Plan, error) {
 	for _, s := range file.Stmts {
 		r.list(s, Always)
 	}
-	return r.plan, r.err
+	return r.read, r.err
 }
 
-// reader turns statements into steps; its first error stays.
+// reader turns statements into pipelines; its first error stays.
 type reader struct {
-	plan Plan
+	read List
 	err  error
 }
 
@@ -137,7 +137,7 @@ func (r *reader) deny(at span, format string, args ...any) {
 	}
 }
 
-// list adds the steps of an and-or list. Both operators bind equally, to the left; so the right side is one pipeline.
+// list adds the pipelines of an and-or list. Both operators bind equally, to the left; so the right side is one pipeline.
 func (r *reader) list(s *syntax.Stmt, when Condition) {
 	if bin, ok := s.Cmd.(*syntax.BinaryCmd); ok && (bin.Op == syntax.AndStmt || bin.Op == syntax.OrStmt) {
 		r.plainly(s)
@@ -145,12 +145,12 @@ func (r *reader) list(s *syntax.Stmt, when Condition) {
 		r.list(bin.Y, map[syntax.BinCmdOperator]Condition{syntax.AndStmt: IfSucceeded, syntax.OrStmt: IfFailed}[bin.Op])
 		return
 	}
-	step := Step{When: when, Not: s.Negated}
-	r.pipe(s, &step)
-	r.plan = append(r.plan, step)
+	p := Pipeline{When: when, Not: s.Negated}
+	r.pipe(s, &p)
+	r.read = append(r.read, p)
 }
 
-func (r *reader) pipe(s *syntax.Stmt, step *Step) {
+func (r *reader) pipe(s *syntax.Stmt, p *Pipeline) {
 	r.plainly(s)
 	switch cmd := s.Cmd.(type) {
 	case *syntax.BinaryCmd:
@@ -161,11 +161,11 @@ func (r *reader) pipe(s *syntax.Stmt, step *Step) {
 		if cmd.X.Negated || cmd.Y.Negated {
 			r.deny(place(cmd), "! within a pipeline is read differently by different shells")
 		}
-		r.pipe(cmd.X, step)
-		r.pipe(cmd.Y, step)
+		r.pipe(cmd.X, p)
+		r.pipe(cmd.Y, p)
 	case *syntax.CallExpr:
 		if argv := r.simple(cmd); argv != nil {
-			step.Pipe = append(step.Pipe, argv)
+			p.Commands = append(p.Commands, argv)
 		}
 	case nil:
 		r.deny(place(s), "there is no command")

@@ -9,20 +9,20 @@ import (
 	"github.com/countersign-run/countersign/shared/shell"
 )
 
-func TestPlan(t *testing.T) {
+func TestList(t *testing.T) {
 	allowed, err := shell.Allow("git log", "go test", `say "a b"`, "a", "b", "c", "d")
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := func(argv ...string) shell.Plan { return shell.Plan{{When: shell.Always, Pipe: [][]string{argv}}} }
-	step := func(when shell.Condition, names ...string) shell.Step {
-		s := shell.Step{When: when}
+	one := func(argv ...string) shell.List { return shell.List{{When: shell.Always, Commands: [][]string{argv}}} }
+	step := func(when shell.Condition, names ...string) shell.Pipeline {
+		s := shell.Pipeline{When: when}
 		for _, n := range names {
-			s.Pipe = append(s.Pipe, []string{n})
+			s.Commands = append(s.Commands, []string{n})
 		}
 		return s
 	}
-	for command, want := range map[string]shell.Plan{
+	for command, want := range map[string]shell.List{
 		"git log": one("git", "log"), "git  log -5 --oneline": one("git", "log", "-5", "--oneline"),
 		`git "log"`: one("git", "log"), `g\it log`: one("git", "log"),
 		`go test -run 'A|B' "./..."`: one("go", "test", "-run", "A|B", "./..."),
@@ -34,12 +34,12 @@ func TestPlan(t *testing.T) {
 		"a && b || c":                {step(";", "a"), step("&&", "b"), step("||", "c")},
 		"a; b\nc | d | a":            {step(";", "a"), step(";", "b"), step(";", "c", "d", "a")},
 		"a | b && c\n":               {step(";", "a", "b"), step("&&", "c")},
-		"! a | b && ! c": {{When: ";", Not: true, Pipe: [][]string{{"a"}, {"b"}}},
-			{When: "&&", Not: true, Pipe: [][]string{{"c"}}}},
+		"! a | b && ! c": {{When: ";", Not: true, Commands: [][]string{{"a"}, {"b"}}},
+			{When: "&&", Not: true, Commands: [][]string{{"c"}}}},
 	} {
-		plan, err := allowed.Plan(command)
-		if err != nil || !reflect.DeepEqual(plan, want) {
-			t.Errorf("%q is %v (%v), want %v", command, plan, err, want)
+		list, err := allowed.Parse(command)
+		if err != nil || !reflect.DeepEqual(list, want) {
+			t.Errorf("%q is %v (%v), want %v", command, list, err, want)
 		}
 	}
 }
@@ -78,17 +78,17 @@ func TestDenied(t *testing.T) {
 		"a $":               "without quotes", strings.Repeat("a", 9000): "over 8192 bytes",
 		"coproc a": "a coprocess",
 	} {
-		plan, err := allowed.Plan(command)
+		list, err := allowed.Parse(command)
 		var denied *shell.DeniedError
 		if !errors.As(err, &denied) || !strings.Contains(denied.Reason, says) {
-			t.Errorf("%.50q is %v (%v), want %q", command, plan, err, says)
+			t.Errorf("%.50q is %v (%v), want %q", command, list, err, says)
 			continue
 		}
 		if denied.Start < 0 || denied.End < denied.Start || denied.End > len(command) {
 			t.Errorf("%.50q: %+v is no place in it", command, denied)
 		}
 	}
-	if _, err := (shell.Allowed)(nil).Plan("ls"); err == nil || !strings.Contains(err.Error(), "(none)") {
+	if _, err := (shell.Allowed)(nil).Parse("ls"); err == nil || !strings.Contains(err.Error(), "(none)") {
 		t.Errorf("nothing is allowed: %v", err)
 	}
 }
