@@ -148,8 +148,7 @@ func TestApprove(t *testing.T) {
 	start := program(t, "approve")
 	rejected := "The user rejected this; it was not done. The user says: not today"
 	for answer, want := range map[string]string{"y": "completed The answer about the mail was: sent.\n",
-		"n": "completed The answer about the mail was: " + rejected +
-			".\n\nOn record: nothing was sent or changed.\n"} {
+		"n": "completed The answer about the mail was: " + rejected + ".\n"} {
 		in := t.TempDir()
 		for _, c := range []struct{ typed, want string }{{"later", "waiting \n"}, {answer, want}} {
 			cmd := start(in)
@@ -180,7 +179,7 @@ func TestSkills(t *testing.T) {
 func TestMCP(t *testing.T) {
 	start := program(t, "mcp")
 	for typed, want := range map[string]string{"y": "You have one note: The demo is at eleven.\n",
-		"n": "You have no notes.\n\nOn record: nothing was sent or changed.\n"} {
+		"n": "You have no notes.\n"} {
 		cmd := start(t.TempDir())
 		cmd.Stdin = strings.NewReader(typed + "\n")
 		const card = "Call add of the server notes\n{\"Text\":\"The demo is at eleven.\"}\n[y] "

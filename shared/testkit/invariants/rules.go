@@ -58,8 +58,8 @@ func AtRest(s *run.State, order run.Terms) (found []Violation) {
 	return found
 }
 
-// InSequence holds what an event carries out, where calls are carried out one after the other, to the calls before it in
-// its turn. The state is the one before the event.
+// InSequence holds what an event carries out, where calls are carried out one after the other, to the calls before it
+// in its turn. The state is the one before the event.
 func InSequence(s *run.State, e run.Event) []Violation {
 	a := s.Action(e.ActionID)
 	begins := e.Started != nil || e.Wait != nil && e.Wait.Kind == run.KindCall ||
