@@ -35,6 +35,11 @@
 // returns for the model to read; of any other error the model hears that the tool failed, and the program gets it in
 // [ToolFinished].
 //
+// # Bounds and traces
+//
+// Options.Budget bounds the tokens, the effects and the money of one run, in whatever processes it is moved: one that
+// comes to a limit ends with a [*BudgetError]. Options.TracerProvider takes OpenTelemetry's spans of runs.
+//
 // # Tests
 //
 // Package agenttest has a scripted model that is as strict as the service, and recordings of the real one.

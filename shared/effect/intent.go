@@ -148,7 +148,11 @@ func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (stop bool, err 
 		return true, block(tx, a, v.Rule, approval.CheckCaps(tx, u))
 	case asks:
 		return true, approval.Request(tx, a, run.KindApproval, reasonFor(v, a))
-	case a.Decision == "" && !a.UserInitiated:
+	case a.Decision != "" || a.UserInitiated:
+		return false, nil
+	case v.Rule == policy.RuleNonInteractive: // nothing of the user's is counted, and their sessions do not collide
+		return false, journal.RestOnUser(tx)
+	default:
 		first := a.Status != run.ActionExecuting
 		return false, tx.UpdateUser(func(u *run.User) {
 			if first {
@@ -156,7 +160,6 @@ func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (stop bool, err 
 			}
 		})
 	}
-	return false, nil
 }
 
 // reasonFor returns why the call needs an approval: by the rules as they are now, or else as they were.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -58,4 +59,15 @@ func RestOnLinked(tx *Tx, t *tool.Tool, user bool) {
 	if user {
 		tx.restsOn = append(tx.restsOn, document.UserPath(tx.Run.UID))
 	}
+}
+
+// RestOnUser makes the commit fail where what the user's own document says of them has changed since it was read. One
+// that does not exist is created, because nothing else holds it to that.
+func RestOnUser(tx *Tx) error {
+	path := document.UserPath(tx.Run.UID)
+	if !tx.Ex.Docs[path].Exists() {
+		return tx.UpdateUser(func(*run.User) {})
+	}
+	tx.restsOn = append(tx.restsOn, path)
+	return nil
 }

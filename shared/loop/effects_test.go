@@ -7,9 +7,12 @@ import (
 
 	"github.com/countersign-run/countersign/shared/address"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -56,4 +59,45 @@ func TestEffectsOfAnAgent(t *testing.T) {
 			t.Errorf("%q: the audit says %s", effects, got)
 		}
 	}
+}
+
+// TestAutoApproveRestsOnItsUser has effects that nobody is asked about write no user's document but the first, and one
+// whose user is shut out at the last moment not be carried out.
+func TestAutoApproveRestsOnItsUser(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
+		ctx, w := context.Background(), open(t)
+		w.assistant().Effects = policy.AutoApprove
+		write := func() *run.View {
+			w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
+				Args: map[string]any{"to": []string{"bob@x.org"}, "text": "hello"}}}}, script.Turn{Text: "Well."})
+			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "write"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		var users int
+		intact := w.loop.Store
+		w.loop.Store = faulty.Wrap(intact, faulty.Commits(faulty.Before(func(c *faulty.Call) {
+			for _, o := range c.Writes {
+				if o.Op != store.OpCheck && o.Doc.Path == document.UserPath("ana") {
+					users++
+				}
+			}
+		})))
+		for range 3 {
+			write()
+		}
+		if users != 1 || len(w.effects) != 3 {
+			t.Errorf("%d effects, and the user was written %d times", len(w.effects), users)
+		}
+		w.loop.Store = faulty.Wrap(intact, faulty.Commits(faulty.Nth(2, faulty.Before(func(*faulty.Call) {
+			if _, err := w.rec.SetDisabled(ctx, "ana", true); err != nil {
+				t.Error(err)
+			}
+		}))))
+		if v := write(); len(w.effects) != 3 || v.Actions[0].Status != run.ActionFailed {
+			t.Errorf("%d effects, %+v", len(w.effects), v.Actions[0])
+		}
+	})
 }
