@@ -3,8 +3,9 @@
 // A server is a stranger. Each of its tools has an effect, and waits for an approval of exactly its arguments, unless
 // [Config].Reads says that it only reads; what a server hints at can only make a tool stricter. What the server says of
 // a tool, its description and its schema, is part of what is approved: a tool that changes before the yes is asked for
-// anew, and one that only reads and changes is not called any more. What a tool returns is text from strangers, and the
-// model is told so.
+// anew, and one that only reads and changes is not called any more. With Options.Effects [countersign.AutoApprove]
+// nobody is asked, whatever the server says by then. What a tool returns is text from strangers, and the model is told
+// so.
 //
 // A call is sent once. A session that turns out to be dead is made anew, once for each call; where the answer to an
 // effect is lost, nobody can tell whether it happened, and an approval that is a Review asks the user.
