@@ -31,7 +31,7 @@ func TestATypedAnswerOnEachGeneration(t *testing.T) {
 			turns := []fakegemini.Turn{
 				{Calls: []fakegemini.Call{{Name: "lookup", Args: aWord}, {Name: "lookup", Args: aWord}}},
 				{Text: "It is four."}, {Text: "Four."}, answer(map[string]any{"sum": "four"}), {Text: "Four!"},
-				answer(map[string]any{"sum": 4})}
+				answer(map[string]any{"sum": 4}), {Text: "Four, as I said."}}
 			served := fakegemini.New(func(fakegemini.Request) fakegemini.Turn {
 				next := turns[0]
 				turns = turns[1:]
@@ -46,6 +46,7 @@ func TestATypedAnswerOnEachGeneration(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.loop.Model, w.assistant().Limits.ModelCalls = asked, 6
+			w.assistant().History = agents.HistoryVerbatim
 			v, err := w.loop.Start(t.Context(),
 				loop.StartRequest{UID: "ana", Prompt: "two and two?", Answer: []byte(sumForm)}, nil)
 			if err != nil || v.Status != run.Completed || v.Summary != `{"sum":4}` || len(served.Refused()) > 0 {
@@ -58,6 +59,11 @@ func TestATypedAnswerOnEachGeneration(t *testing.T) {
 			const forced = "ANY" + tool.FinalAnswer
 			if want := []string{"", "", "", forced, "", forced}; !slices.Equal(modes, want) {
 				t.Errorf("the modes are %q, want %q", modes, want)
+			}
+			v, err = w.loop.Start(t.Context(),
+				loop.StartRequest{UID: "ana", Prompt: "sure?", ThreadID: v.ThreadID}, nil)
+			if err != nil || v.Status != run.Completed || len(served.Refused()) > 0 {
+				t.Errorf("a later run: %v, %+v, refused %q", err, v, served.Refused())
 			}
 		})
 	}
