@@ -76,7 +76,7 @@ func (t *transport) send(r *http.Request, body io.ReadCloser, token string) (*ht
 	out.Header.Set("Authorization", "Bearer "+token)
 	base := t.accounts.cfg.HTTPClient.Transport
 	if base == nil {
-		base = outbound.Transport()
+		base = outbound.Default()
 	}
 	return base.RoundTrip(out)
 }

@@ -27,19 +27,34 @@ func Secure(u *url.URL) bool {
 // keeps.
 const keptPerHost = 100
 
-// Transport returns the transport of all calls: [http.DefaultTransport]'s settings, which would keep 2 connections to a
-// host. Where a service does not speak HTTP/2, each request beyond these would connect anew.
+// standard is [http.DefaultTransport] as it was when the program began.
+var standard, _ = http.DefaultTransport.(*http.Transport)
+
+// Transport returns a transport with [http.DefaultTransport]'s settings, which would keep 2 connections to a host.
+// Where a service does not speak HTTP/2, each request beyond these would connect anew.
 var Transport = sync.OnceValue(func() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
+	if standard != nil {
+		t = standard.Clone()
+	}
 	t.MaxIdleConnsPerHost = keptPerHost
 	return t
 })
 
-// Limit returns a transport that sends with base, or with [Transport] if base is nil, and of each response reads the
+// Default returns what calls are sent with: [Transport], unless the program has put a transport of its own in the place
+// of [http.DefaultTransport], as those do that trace or record their calls.
+func Default() http.RoundTripper {
+	if t, ok := http.DefaultTransport.(*http.Transport); ok && t == standard {
+		return Transport()
+	}
+	return http.DefaultTransport
+}
+
+// Limit returns a transport that sends with base, or with [Default] if base is nil, and of each response reads the
 // first max bytes as if they were all.
 func Limit(base http.RoundTripper, max int64) http.RoundTripper {
 	if base == nil {
-		base = Transport()
+		base = Default()
 	}
 	return limited{base, max}
 }

@@ -108,3 +108,21 @@ func TestLimit(t *testing.T) {
 		t.Error("no error where nothing listens")
 	}
 }
+
+// TestATransportOfTheProgramsOwn replaces the default transport, as a program does that traces its calls: it is what
+// calls are sent with.
+func TestATransportOfTheProgramsOwn(t *testing.T) {
+	before := http.DefaultTransport
+	defer func() { http.DefaultTransport = before }()
+	if outbound.Default() != http.RoundTripper(outbound.Transport()) {
+		t.Error("without one, calls are sent with another transport")
+	}
+	for _, own := range []http.RoundTripper{&traced{}, &http.Transport{}} {
+		http.DefaultTransport = own
+		if outbound.Default() != own {
+			t.Errorf("calls are not sent with %T", own)
+		}
+	}
+}
+
+type traced struct{ http.RoundTripper }

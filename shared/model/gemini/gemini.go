@@ -87,7 +87,7 @@ func New(ctx context.Context, cfg Config) (*Model, error) {
 			"the client for Gemini could not be made; are there Application Default Credentials?").Because(err)
 	}
 	// If cc.HTTPClient was nil, genai has made one with the credentials in its transport.
-	cc.HTTPClient.Transport = &wire{base: cmp.Or[http.RoundTripper](cc.HTTPClient.Transport, outbound.Transport())}
+	cc.HTTPClient.Transport = &wire{base: cmp.Or(cc.HTTPClient.Transport, outbound.Default())}
 	// A redirect would carry the key and the conversation to another host.
 	cc.HTTPClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Model{cfg, client, newSettings()}, nil
