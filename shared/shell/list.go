@@ -137,7 +137,8 @@ func (r *reader) deny(at span, format string, args ...any) {
 	}
 }
 
-// list adds the pipelines of an and-or list. Both operators bind equally, to the left; so the right side is one pipeline.
+// list adds the pipelines of an and-or list. Both operators bind equally, to the left, so that the right side is one
+// pipeline.
 func (r *reader) list(s *syntax.Stmt, when Condition) {
 	if bin, ok := s.Cmd.(*syntax.BinaryCmd); ok && (bin.Op == syntax.AndStmt || bin.Op == syntax.OrStmt) {
 		r.plainly(s)

@@ -6,8 +6,8 @@
 // carried out without any shell.
 //
 // A command is read_only, or a list, only if each of its words is spelled out. Whatever a shell would have to expand,
-// substitute or look up is asked about, or denied. What is executed of both is made from the words that were read, never
-// from the text, so that no second reader can take the text for something else.
+// substitute or look up is asked about, or denied. What is executed of both is made from the words that were read,
+// never from the text, so that no second reader can take the text for something else.
 package shell
 
 import (
