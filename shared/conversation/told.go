@@ -55,8 +55,8 @@ type Closed struct {
 	Entry    int64 // its first one in the thread's contents
 	Contents []json.RawMessage
 
-	by       string
-	recorded bool
+	By       string // who signed its answers; empty: no model did
+	Recorded bool   // lines of the server's own are among them
 }
 
 // PartsOf returns what the run is told of its thread's contents, and its own part of the conversation. Results of tools
@@ -125,8 +125,8 @@ func (p *Parts) Contents() (c *model.Contents, recorded bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		recorded = recorded || t.recorded
-		if t.by == "" || t.by == p.signs() {
+		recorded = recorded || t.Recorded
+		if t.By == "" || t.By == p.signs() {
 			err = c.Append(t.Contents...)
 			continue
 		}

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -67,7 +68,8 @@ type Tx struct {
 // Kept is what the thread keeps of a run that ends: its own part of the conversation, with every call answered.
 type Kept struct {
 	Contents []json.RawMessage
-	Recorded bool // lines of the server's own are among them
+	Recorded bool   // lines of the server's own are among them
+	By       string // who signed its answers; empty: those whom the run's turns name
 }
 
 func (ex *Execution) newTx() (*Tx, error) {
@@ -371,7 +373,8 @@ func writeContents(tx *Tx, path string) error {
 	if tx.Kept == nil {
 		return nil
 	}
-	chunks, err := tx.Thread.AddContents(tx.Run.ID, tx.State, tx.Kept.Contents, tx.Kept.Recorded)
+	chunks, err := tx.Thread.AddContents(tx.Run.ID, cmp.Or(tx.Kept.By, tx.State.SignedBy()), tx.State, tx.Kept.Contents,
+		tx.Kept.Recorded)
 	if err != nil {
 		return err
 	}

@@ -153,9 +153,13 @@ func summarise(ctx context.Context, ex *journal.Execution, parts *conversation.P
 // model reads.
 func summaryRequest(ex *journal.Execution, old *conversation.Parts) (model.Request, error) {
 	its := ex.Agents.Get(ex.Run.Agent)
-	contents, recorded, err := old.Contents()
+	asked, most := *old, int(fullShare*float64(its.Compression.Window))*run.BytesPerToken
+	for len(asked.Closed) > 1 && asked.Size() > most { // whole runs, as everywhere
+		asked.Closed = asked.Closed[1:]
+	}
+	contents, recorded, err := asked.Contents()
 	if err == nil {
-		err = contents.Fit(int(fullShare*float64(its.Compression.Window)) * run.BytesPerToken)
+		err = contents.Fit(most)
 	}
 	if err == nil {
 		err = contents.AddUser(summaryQuestion)

@@ -16,8 +16,8 @@ const (
 
 // The bounds of the contents that a thread keeps of one run. A run that has said more is referred to.
 const (
-	maxRunContents = 1 << 20   // bytes in all: the commit that ends the run carries them beside its other documents
-	maxContent     = 512 << 10 // bytes of one
+	MaxRunContents = 1 << 20   // bytes in all: the commit that ends the run carries them beside its other documents
+	MaxContent     = 512 << 10 // bytes of one
 	contentsTail   = 64 << 10  // bytes that the thread's own document holds
 )
 
@@ -48,9 +48,10 @@ type Told struct {
 	Tried   int    `json:"tried,omitempty"`   // the tokens after the last compression, or where it came to nothing
 }
 
-// AddContents appends what a run has said, which has the state; recorded reports that lines of the server's own are
-// among it. It returns the chunks that must be written with the thread.
-func (t *Thread) AddContents(runID string, s *State, told []json.RawMessage, recorded bool) ([]document.Chunk[Content],
+// AddContents appends what a run has said, which by has signed and which has the state; recorded reports that lines of
+// the server's own are among it. It returns the chunks that must be written with the thread.
+func (t *Thread) AddContents(runID, by string, s *State, told []json.RawMessage,
+	recorded bool) ([]document.Chunk[Content],
 	error) {
 	t.Told.follow(s, told)
 	if len(told) == 0 {
@@ -62,10 +63,10 @@ func (t *Thread) AddContents(runID string, s *State, told []json.RawMessage, rec
 		size += len(raw)
 		entries[i] = Content{At: t.Told.Count + int64(i) + 1, Raw: raw}
 	}
-	if size > maxRunContents || slices.ContainsFunc(told, func(c json.RawMessage) bool { return len(c) > maxContent }) {
+	if size > MaxRunContents || slices.ContainsFunc(told, func(c json.RawMessage) bool { return len(c) > MaxContent }) {
 		entries = []Content{{At: t.Told.Count + 1}}
 	}
-	entries[0].Run, entries[0].By, entries[0].Record = runID, s.SignedBy(), recorded
+	entries[0].Run, entries[0].By, entries[0].Record = runID, by, recorded
 	t.Told.First = max(t.Told.First, 1)
 	t.Told.Last += int64(len(entries))
 	t.Told.Count += int64(len(told))

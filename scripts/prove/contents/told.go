@@ -36,8 +36,7 @@ func isPrompt(p fakegemini.Part) bool { return p.Text != nil && strings.HasPrefi
 // keptParts checks what is told of earlier runs word for word: it begins with words of the user, and each content of
 // the model's is what a model has sent, unless another one is asked now, which is told in words.
 func (w *walk) keptParts(raw []json.RawMessage, contents []fakegemini.Content) {
-	inWords := w.changed && w.asksSummary // the oldest of what a summary is asked for is left out, call by call
-	if !inWords && !slices.ContainsFunc(contents[0].Parts, isPrompt) {
+	if !w.asksSummary && !slices.ContainsFunc(contents[0].Parts, isPrompt) {
 		w.fault("the conversation begins in the middle of a turn: %s", raw[0])
 	}
 	for i, c := range contents {

@@ -1,0 +1,60 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// Imported is a run of a conversation that was led elsewhere: what was said, and nothing of what it did.
+type Imported struct {
+	Contents []json.RawMessage // as conversation.Own returns them
+	By       string            // who signed the model's answers (model.SignedBy)
+	Recorded bool              // lines of the server's own are among them
+	Mark     string            // of those lines
+	Prompt   string            // for people
+	Answer   string            // likewise
+}
+
+// Import adds the run to a thread of the agent with the request's id, which is created with its title if it does not
+// exist, as one that has ended. The agent has to be told earlier runs word for word. Nothing is asked or carried out.
+func (l *Loop) Import(ctx context.Context, req StartRequest, in Imported) error {
+	ex := l.NewExecution(run.NewID(l.Random), nil)
+	req.Prompt = in.Prompt
+	ex.Mark = in.Mark
+	if ex.Agents.Get(req.Agent) == nil {
+		return fault.NotFound()
+	}
+	ex.State = &run.State{}
+	return ex.Transition(ctx, func(tx *journal.Tx) error {
+		if tx.Run.ID != "" {
+			return nil
+		}
+		if err := checkMayStart(tx, req); err != nil {
+			return err
+		}
+		tx.Run = run.Run{ID: ex.ID, UID: req.UID, ThreadID: req.ThreadID, Agent: tx.Run.Agent, CreatedAt: tx.Now,
+			Deadline: tx.Now}
+		if err := openThread(tx, req, req.ThreadID); err != nil {
+			return err
+		}
+		if err := tx.AddEvent(run.Event{Type: run.RunQueued, Queued: newInput(tx, req)}); err != nil {
+			return err
+		}
+		if err := tx.AppendMessage(run.RoleUser, "", "%s", in.Prompt); err != nil {
+			return err
+		}
+		if err := tx.SetStatus(run.Planning); err != nil {
+			return err
+		}
+		end := &run.End{Status: run.Completed, Summary: in.Answer}
+		if err := tx.AddEvent(run.Event{Type: run.RunEnded, End: end}); err != nil {
+			return err
+		}
+		tx.Kept = &journal.Kept{Contents: in.Contents, Recorded: in.Recorded, By: in.By}
+		return tx.AppendLastMessage(end, len(in.Answer))
+	})
+}
