@@ -39,8 +39,8 @@ type Options struct {
 	Name string
 
 	Instructions string // what the agent is told of itself; or
-	// InstructionsFunc returns it. It is asked once for each session and process; a run keeps the text it began with,
-	// whoever goes on with it.
+	// InstructionsFunc returns it. It is asked once for each session and process (which remembers 10,000 sessions); a
+	// run keeps the text it began with, whoever goes on with it.
 	InstructionsFunc func(ctx context.Context, s *SessionContext) (string, error)
 
 	Tools  []*Tool  // of [DefineTool], [DefineEffect] and package mcp
@@ -140,6 +140,7 @@ type core struct {
 	log     *slog.Logger
 	allowed shell.Allowed // Options.Commands
 	stop    []func() error
+	texts   texts
 
 	catalogue string // of the skills, for the end of the instructions
 

@@ -190,6 +190,8 @@ func (m *move) result(r rest) (*Result, error) {
 	res := &Result{SessionID: m.s.id, RunID: v.RunID, Status: Waiting, Approvals: r.open, Usage: usageOf(v),
 		Cost: v.Cost}
 	switch v.Status {
+	case run.Queued, run.Planning, run.Executing: // another process is to go on
+		res.Status = CutOff
 	case run.Completed:
 		res.Status, res.Text = Completed, v.Text()
 		if m.answer != nil {
@@ -211,11 +213,16 @@ func usageOf(v *run.View) Usage {
 	return Usage{u.Prompt, u.Cached, u.Output, u.Thoughts, u.Total}
 }
 
-// bound returns the context of a call that moves runs: it ends with ctx, or when the agent is closed.
+// bound returns the context of a call that moves runs. It is cancelled when ctx ends, or when the agent is closed. It
+// has no deadline: the loop would take that for the end of its process, and begin no step that might not fit into it.
 func (c *core) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.leave, func() { cancel(ErrClosed) })
-	return ctx, func() { stop(); cancel(nil) }
+	bound, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	ends := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	closes := context.AfterFunc(c.leave, func() { cancel(ErrClosed) })
+	if ctx.Err() != nil {
+		cancel(context.Cause(ctx))
+	}
+	return bound, func() { ends(); closes(); cancel(nil) }
 }
 
 // why returns why a run was left before it rested.

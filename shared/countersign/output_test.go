@@ -136,6 +136,13 @@ func TestInstructionsFunc(t *testing.T) {
 	if asked[s.ID()] != 1 || m.Requests()[1].System != "Be kind to ana" {
 		t.Errorf("asked %v, told %q", asked, m.Requests()[1].System)
 	}
+	again, err := first.As("ana").Resume(t.Context(), s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Send(t.Context(), "more"); err == nil || asked[s.ID()] != 1 {
+		t.Errorf("%v, asked %v of the same session", err, asked)
+	}
 	later := newScript(say("So."))
 	second := newAgent(t, options(later, "Be harsh"))
 	for ap, err := range second.As("ana").Approvals(t.Context()) {
@@ -143,7 +150,7 @@ func TestInstructionsFunc(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := second.As("ana").Resume(t.Context(), s.ID())
+	s, err = second.As("ana").Resume(t.Context(), s.ID())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,9 +22,6 @@ import (
 type Session struct {
 	agent *Agent
 	id    string
-
-	mu           sync.Mutex
-	instructions *string // of Options.InstructionsFunc, once it was asked
 }
 
 // maxPrompt is the most that one prompt may have, in bytes.
@@ -157,17 +154,53 @@ func (s *Session) told(ctx context.Context) (string, error) {
 	if c.options.InstructionsFunc == nil {
 		return c.withSkills(c.options.Instructions), nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.instructions == nil {
+	t := c.texts.of(s.agent.user + "\x00" + s.id)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.known {
 		text, err := c.options.InstructionsFunc(ctx, c.contextFor(s.agent.user, s.id))
 		if err != nil {
 			return "", err
 		}
-		text = c.withSkills(text)
-		s.instructions = &text
+		t.text, t.known = c.withSkills(text), true
 	}
-	return *s.instructions, nil
+	return t.text, nil
+}
+
+// texts are what Options.InstructionsFunc has said of sessions.
+type texts struct {
+	mu  sync.Mutex
+	all map[string]*text
+}
+
+// text is what it has said of one.
+type text struct {
+	mu    sync.Mutex
+	known bool
+	text  string
+}
+
+// maxTexts is of how many sessions the text is remembered. Of one beyond them it is asked again.
+const maxTexts = 10_000
+
+// of returns the place for the text of a session.
+func (t *texts) of(session string) *text {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.all[session]; known != nil {
+		return known
+	}
+	if t.all == nil {
+		t.all = map[string]*text{}
+	}
+	for old := range t.all {
+		if len(t.all) < maxTexts {
+			break
+		}
+		delete(t.all, old)
+	}
+	t.all[session] = &text{}
+	return t.all[session]
 }
 
 // continuing takes the session's last run up.

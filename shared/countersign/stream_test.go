@@ -160,6 +160,14 @@ func TestLeaving(t *testing.T) {
 			}
 			return nil
 		},
+		"a deadline": func(ctx context.Context, _ func(), s *countersign.Session) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			if res, err := s.Send(ctx, "go"); !errors.Is(err, context.DeadlineExceeded) || res == nil {
+				return fmt.Errorf("%+v, the error is %w", res, err)
+			}
+			return nil
+		},
 		"cancel a Send": func(ctx context.Context, cancel func(), s *countersign.Session) error {
 			time.AfterFunc(time.Second, cancel)
 			res, err := s.Send(ctx, "go")
@@ -316,5 +324,47 @@ func TestMisuse(t *testing.T) {
 		if c.is != nil && !errors.Is(c.err, c.is) || c.code != "" && (!errors.As(c.err, &e) || e.Code != c.code) {
 			t.Errorf("%s: %v", name, c.err)
 		}
+	}
+}
+
+// TestDeadline completes a run of several steps within a ctx that is shorter than one call of the model may be.
+func TestDeadline(t *testing.T) {
+	a := newAgent(t, countersign.Options{Tools: []*countersign.Tool{getWeather},
+		Provider: newScript(call("get_weather", map[string]any{"city": "Lisbon"}), say("21 degrees."))})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if res, err := a.NewSession().Send(ctx, "go"); err != nil || res.Status != countersign.Completed {
+		t.Errorf("%v %+v", err, res)
+	}
+}
+
+// TestCancel ends a run from beside it, in the middle of each step: the model's call stops, an effect finishes.
+func TestCancel(t *testing.T) {
+	for step, turn := range map[string]script.Turn{"the model": hangs("never heard"),
+		"a call": {Calls: []script.Call{{Name: "look"}}}, "an effect": {Calls: []script.Call{{Name: "act"}}}} {
+		t.Run(step, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				done := map[string]int{}
+				a := newAgent(t, countersign.Options{Provider: newScript(turn, say("Next.")), Tools: slowTools(done),
+					Effects: countersign.AutoApprove})
+				s, began := a.NewSession(), time.Now()
+				time.AfterFunc(time.Second, func() {
+					if err := s.Cancel(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+				res, err := s.Send(t.Context(), "go")
+				var e *countersign.Error
+				if !errors.As(err, &e) || e.Code != "cancelled" || res.Status != countersign.Failed {
+					t.Fatalf("%v %+v", err, res)
+				}
+				if took := time.Since(began); (took > 5*time.Second) != (step == "an effect") || done["look"] != 0 {
+					t.Errorf("it took %s, done %v", took, done)
+				}
+				if res, err := s.Send(t.Context(), "and now?"); step == "the model" && (err != nil || res.Text != "Next.") {
+					t.Errorf("%v %+v", err, res)
+				}
+			})
+		})
 	}
 }
