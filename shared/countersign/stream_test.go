@@ -361,7 +361,8 @@ func TestCancel(t *testing.T) {
 				if took := time.Since(began); (took > 5*time.Second) != (step == "an effect") || done["look"] != 0 {
 					t.Errorf("it took %s, done %v", took, done)
 				}
-				if res, err := s.Send(t.Context(), "and now?"); step == "the model" && (err != nil || res.Text != "Next.") {
+				res, err = s.Send(t.Context(), "and now?")
+				if step == "the model" && (err != nil || res.Text != "Next.") {
 					t.Errorf("%v %+v", err, res)
 				}
 			})
