@@ -175,7 +175,7 @@ func TestALaterProcess(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			check(t, lines, "asked: Mail to a@x.com", `waiting ""`)
+			check(t, lines, "5 asked: Mail to a@x.com", `waiting ""`)
 			open := &countersign.OpenError{}
 			if _, err := s.Send(t.Context(), "and now?"); !errors.As(err, &open) ||
 				open.Status != countersign.Waiting || len(open.Approvals) != 1 {

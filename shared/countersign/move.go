@@ -167,7 +167,7 @@ type rest struct {
 }
 
 // settle has what waits decided. told is called with what waits before anybody is asked.
-func (m *move) settle(ctx context.Context, v *run.View, told func(Approval) bool) (r rest, err error) {
+func (m *move) settle(ctx context.Context, v *run.View, told func(a Approval, seq int64) bool) (r rest, err error) {
 	r.view = v
 	if ended(v.Status) {
 		return r, nil
@@ -175,13 +175,34 @@ func (m *move) settle(ctx context.Context, v *run.View, told func(Approval) bool
 	if r.open, err = m.open(ctx, v); err != nil {
 		return r, err
 	}
-	for _, a := range r.open {
-		if !m.asked[a.ID] && told != nil && !told(a) {
-			return r, nil
+	if told != nil && len(r.open) > 0 {
+		numbers, err := m.numbers(ctx)
+		if err != nil {
+			return r, err
+		}
+		for _, a := range r.open {
+			if !m.asked[a.ID] && !told(a, numbers[a.ID]) {
+				return r, nil
+			}
 		}
 	}
 	r.more, err = m.decide(ctx, r.open)
 	return r, err
+}
+
+// numbers returns the numbers of the events with which the run's questions were stored, by their approvals.
+func (m *move) numbers(ctx context.Context) (map[string]int64, error) {
+	ex := m.s.agent.core.loop.NewExecution(m.runID, nil)
+	if err := ex.LoadOwned(ctx, m.s.agent.user); err != nil {
+		return nil, err
+	}
+	numbers := map[string]int64{}
+	for _, e := range ex.Events {
+		if e.Wait != nil {
+			numbers[e.Wait.ApprovalID] = e.Seq
+		}
+	}
+	return numbers, nil
 }
 
 // result returns what came of the run, and the error that it ended with.

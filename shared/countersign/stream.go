@@ -57,8 +57,8 @@ func (m *move) follow(ctx context.Context, yield func(Event, error) bool) (res *
 		case m.left(ctx, v, err):
 			return nil, m.failed(ctx, err), true
 		}
-		r, err := m.settle(ctx, v, func(a Approval) bool {
-			all = yield(&Asked{Approval: a}, nil)
+		r, err := m.settle(ctx, v, func(a Approval, seq int64) bool {
+			all = yield(&Asked{Seq: seq, Approval: a}, nil)
 			return all
 		})
 		switch {

@@ -37,7 +37,7 @@ func line(ev countersign.Event) string {
 	case *countersign.ToolFinished:
 		return fmt.Sprintf("%d %s %s, %v, cut %t", ev.Seq, ev.Tool, ev.Result, ev.Err, ev.Truncated)
 	case *countersign.Asked:
-		return "asked: " + ev.Approval.Preview.Title
+		return fmt.Sprintf("%d asked: %s", ev.Seq, ev.Approval.Preview.Title)
 	case *countersign.Finished:
 		return fmt.Sprintf("%s %q", ev.Status, ev.Text)
 	}
