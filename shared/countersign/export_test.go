@@ -45,13 +45,13 @@ func TestExport(t *testing.T) {
 	if told := m.Requests()[3].Contents; asLines(told[:len(told)-1]) != asLines(want) {
 		t.Errorf("the model is told %s", asLines(told))
 	}
+	head, asked := "{\"countersign\":1}\n", `{"role":"user","parts":[{"text":"a"}]}`
 	for name, bad := range map[string]string{"nothing": "", "no head": `{"contents":[]}`,
 		"no run": `{"countersign":1}`, "another version": strings.Replace(file.String(), `"countersign":1`,
 			`"countersign":2`, 1),
-		"a call without its response": `{"countersign":1}` + "\n" +
-			`{"contents":[{"role":"user","parts":[{"text":"a"}]},` +
-			`{"role":"model","parts":[{"functionCall":{"name":"f"}}]}]}`,
-		"no beginning": `{"countersign":1}` + "\n" + `{"contents":[{"role":"model","parts":[{"text":"a"}]}]}`} {
+		"a call without its response": head + `{"contents":[` + asked +
+			`,{"role":"model","parts":[{"functionCall":{"name":"f"}}]}]}`,
+		"no beginning": head + `{"contents":[{"role":"model","parts":[{"text":"a"}]}]}`} {
 		if _, err := other.Import(t.Context(), strings.NewReader(bad)); err == nil {
 			t.Errorf("%s: it is taken", name)
 		}

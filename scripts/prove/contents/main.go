@@ -38,7 +38,7 @@ func Proof() proof.Proof {
 	return proof.Proof{
 		Name: "contents", Chance: true, List: list,
 		Tries: "random stories, whose every request to Gemini is held to its rules and to the truth",
-		Takes: "3 minutes; with -requests 2000 it is a sample of 5 s",
+		Takes: "7 minutes; with -requests 2000 it is a sample of 10 s",
 		About: `A finding names the seed of its story, which repeats it with -seed and -stories 1.`,
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&o.requests, "requests", o.requests, "how many requests to make")
