@@ -45,8 +45,8 @@ var may = map[string]string{
 		"shared/journal shared/loop shared/model shared/queue shared/run shared/store shared/store/memory " +
 		"shared/strictjson shared/tool shared/visible",
 	"shared/config": "shared/address shared/fault shared/obs shared/outbound shared/policy",
-	"shared/countersign": "shared/address shared/agents shared/approval shared/config shared/conversation " +
-		"shared/countersign/internal/bridge shared/countersign/internal/files " +
+	"shared/countersign": "shared/address shared/agents shared/approval shared/clip shared/config " +
+		"shared/conversation shared/countersign/internal/bridge shared/countersign/internal/files " +
 		"shared/countersign/internal/process shared/document shared/fault shared/journal shared/loop " +
 		"shared/model shared/model/gemini shared/obs shared/policy shared/queue shared/run shared/shell " +
 		"shared/skill shared/store shared/store/memory shared/strictjson shared/tool",

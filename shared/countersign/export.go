@@ -81,7 +81,7 @@ func (a *Agent) Import(ctx context.Context, r io.Reader) (*Session, error) {
 		if last := said[len(said)-1]; last.Role == string(model.Answer) {
 			in.Answer = clip.Text(last.Text, run.MaxMessageText)
 		}
-		err := a.core.loop.Import(ctx, loop.StartRequest{UID: a.user, Agent: a.core.name, ThreadID: s.id,
+		err := loop.Import(ctx, a.core.loop, loop.StartRequest{UID: a.user, Agent: a.core.name, ThreadID: s.id,
 			Title: head.Title}, in)
 		if err != nil {
 			return nil, public(err)

@@ -46,9 +46,9 @@ func TestExport(t *testing.T) {
 		t.Errorf("the model is told %s", asLines(told))
 	}
 	head, asked := "{\"countersign\":1}\n", `{"role":"user","parts":[{"text":"a"}]}`
-	for name, bad := range map[string]string{"nothing": "", "no head": `{"contents":[]}`,
-		"no run": `{"countersign":1}`, "another version": strings.Replace(file.String(), `"countersign":1`,
-			`"countersign":2`, 1),
+	for name, bad := range map[string]string{
+		"nothing": "", "no head": `{"contents":[]}`, "no run": `{"countersign":1}`,
+		"another version": strings.Replace(file.String(), `"countersign":1`, `"countersign":2`, 1),
 		"a call without its response": head + `{"contents":[` + asked +
 			`,{"role":"model","parts":[{"functionCall":{"name":"f"}}]}]}`,
 		"no beginning": head + `{"contents":[{"role":"model","parts":[{"text":"a"}]}]}`} {
@@ -60,11 +60,11 @@ func TestExport(t *testing.T) {
 
 // FuzzImport imports whatever comes: what is taken is told again as it was.
 func FuzzImport(f *testing.F) {
-	f.Add("{\"countersign\":1,\"title\":\"a\"}\n{\"contents\":[{\"role\":\"user\",\"parts\":[{\"text\":\"a\"}]}," +
-		"{\"role\":\"model\",\"parts\":[{\"text\":\"b\"}]}]}\n")
-	f.Add("{\"countersign\":1}\n{\"by\":\"x\",\"contents\":[{\"role\":\"user\",\"parts\":[{\"text\":\"a\"}]},{\"role\":" +
-		"\"model\",\"parts\":[{\"functionCall\":{\"name\":\"f\"}}]},{\"role\":\"user\",\"parts\":[{\"functionResponse\":" +
-		"{\"name\":\"f\",\"response\":{}}}]}]}\n")
+	f.Add(`{"countersign":1,"title":"a"}` + "\n" + `{"contents":[{"role":"user","parts":[{"text":"a"}]},` +
+		`{"role":"model","parts":[{"text":"b"}]}]}`)
+	f.Add(`{"countersign":1}` + "\n" + `{"by":"x","contents":[{"role":"user","parts":[{"text":"a"}]},` +
+		`{"role":"model","parts":[{"functionCall":{"name":"f"}}]},` +
+		`{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]}]}`)
 	f.Add("{}")
 	a, err := countersign.New(countersign.Options{Provider: newScript()})
 	if err != nil {

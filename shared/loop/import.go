@@ -21,7 +21,7 @@ type Imported struct {
 
 // Import adds the run to a thread of the agent with the request's id, which is created with its title if it does not
 // exist, as one that has ended. The agent has to be told earlier runs word for word. Nothing is asked or carried out.
-func (l *Loop) Import(ctx context.Context, req StartRequest, in Imported) error {
+func Import(ctx context.Context, l *Loop, req StartRequest, in Imported) error {
 	ex := l.NewExecution(run.NewID(l.Random), nil)
 	req.Prompt = in.Prompt
 	ex.Mark = in.Mark
