@@ -21,7 +21,7 @@ func (l *Loop) Watch(ctx context.Context, uid, runID string) iter.Seq2[*Watched,
 				yield(nil, journal.StoreError(err))
 				return
 			}
-			w := l.watched(uid, runID, d)
+			w := watched(l, uid, runID, d)
 			if err := w.load(ctx); err != nil {
 				yield(nil, err)
 				return
@@ -40,7 +40,7 @@ func (l *Loop) AwaitRest(ctx context.Context, uid, runID string) (last *Watched,
 		if err != nil {
 			return last, journal.StoreError(err)
 		}
-		last = l.watched(uid, runID, d)
+		last = watched(l, uid, runID, d)
 		switch run.Status(document.RunFieldsOf(d).Status) {
 		case run.Queued, run.Planning, run.Executing: // it moves, so its events need not be read
 			continue
@@ -63,7 +63,7 @@ type Watched struct {
 	loaded bool
 }
 
-func (l *Loop) watched(uid, runID string, d store.Doc) *Watched {
+func watched(l *Loop, uid, runID string, d store.Doc) *Watched {
 	return &Watched{ex: l.NewExecution(runID, nil), uid: uid, doc: d}
 }
 
