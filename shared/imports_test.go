@@ -52,8 +52,8 @@ var may = map[string]string{
 		"shared/skill shared/store shared/store/memory shared/strictjson shared/tool",
 	"shared/countersign/internal/process": "shared/shell",
 	"shared/countersign/agenttest": "shared/clip shared/config shared/countersign " +
-		"shared/countersign/internal/bridge shared/fault shared/model shared/model/gemini shared/outbound " +
-		"shared/strictjson shared/testkit/fakegemini",
+		"shared/countersign/internal/bridge shared/fault shared/lazyregexp shared/model shared/model/gemini " +
+		"shared/outbound shared/strictjson shared/testkit/fakegemini",
 	"shared/countersign/internal/bridge": "shared/model " +
 		"shared/tool",
 	"shared/countersign/mcp": "shared/countersign shared/countersign/internal/bridge shared/mcpclient",

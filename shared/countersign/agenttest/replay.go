@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
@@ -315,7 +315,7 @@ func secrets() []string {
 }
 
 // secretName matches the names of environment variables whose values are no text of a conversation.
-var secretName = regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSW|CREDENTIAL)`)
+var secretName = lazyregexp.New(`(?i)(KEY|TOKEN|SECRET|PASSW|CREDENTIAL)`)
 
 // secretIn returns the name of the variable whose value is in the text, or nothing. Short values are words.
 func secretIn(text string, environ []string) string {
