@@ -24,6 +24,10 @@ type points struct {
 	seen   []string
 	strike int // at this point from now on; 0: never
 	how    func(name string)
+
+	// committing is held for reading by each commit. A process that is stopped in the middle of one would hold the file
+	// of an embedded store for as long, and no other could take over.
+	committing sync.RWMutex
 }
 
 // arm restarts the count, and strikes at the n-th point; with 0 it only counts.
@@ -63,6 +67,10 @@ func (p *points) around(name string) (after func()) {
 // stored puts points around a call of the store.
 func (p *points) stored(ctx context.Context, c *faulty.Call, next faulty.Next) error {
 	defer p.around(called(c))()
+	if c.Method == faulty.Commit {
+		p.committing.RLock()
+		defer p.committing.RUnlock()
+	}
 	return next(ctx)
 }
 

@@ -87,7 +87,7 @@ func obey(p *points, orders io.Reader, answers io.Writer) error {
 			if err != nil {
 				return err
 			}
-			p.arm(n, func(name string) { strike(order[2], name, answers, woken) })
+			p.arm(n, func(name string) { p.struck(order[2], name, answers, woken) })
 			fmt.Fprintln(answers, "ok")
 		case len(order) == 1 && order[0] == "wake":
 			woken <- struct{}{}
@@ -101,10 +101,14 @@ func obey(p *points, orders io.Reader, answers io.Writer) error {
 	return lines.Err()
 }
 
-// strike ends this process, or stops it until it is woken. The signal may reach another thread first, so the struck
-// goroutine blocks.
-func strike(how, name string, answers io.Writer, woken <-chan struct{}) {
+// struck ends this process, or stops it between two commits until it is woken. The signal may reach another thread
+// first, so the struck goroutine blocks.
+func (p *points) struck(how, name string, answers io.Writer, woken <-chan struct{}) {
 	signals := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP}
+	if how == "stop" {
+		p.committing.Lock()
+		defer p.committing.Unlock()
+	}
 	fmt.Fprintln(answers, "hit", name)
 	if err := syscall.Kill(os.Getpid(), signals[how]); err != nil {
 		panic(err) // a worker that cannot be struck tests nothing
