@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -113,6 +114,11 @@ func Words(raw json.RawMessage) string {
 		}
 	}
 	return text.String()
+}
+
+// isText reports whether all parts are text, and none of a kind that is not known here.
+func (c *content) isText() bool {
+	return !slices.ContainsFunc(c.parts, func(p part) bool { return p.Text == nil })
 }
 
 func decode(raw json.RawMessage) (*content, error) {

@@ -106,13 +106,15 @@ func (c *Contents) load(raw json.RawMessage, in *content) error {
 	if err := c.fits(given); err != nil {
 		return err
 	}
-	if last := len(c.entries) - 1; len(given) == 0 && last >= 0 && c.entries[last].words {
-		before, err := decode(c.entries[last].raw) // roles alternate: words behind words are one content
+	if last := len(c.entries) - 1; in.isText() && last >= 0 && c.entries[last].words {
+		before, err := decode(c.entries[last].raw)
 		if err != nil {
 			return err
 		}
-		c.entries[last] = joined(before.Parts, in.Parts)
-		return nil
+		if before.isText() { // roles alternate: words behind words are one content
+			c.entries[last] = joined(before.Parts, in.Parts)
+			return nil
+		}
 	}
 	c.entries = append(c.entries, entry{raw: slices.Clone(raw), role: User, words: len(given) == 0})
 	return nil
