@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,24 +76,28 @@ func became(ctx context.Context, st store.Store, writes []store.Write) ([]time.T
 
 // busy returns the hook of a busy machine: each 13th answer is lost, and of the commits among those every other one
 // takes place. A commit that empties the store restarts the count, so that a sequence is the same each time it is
-// played.
+// played, but for which of the queries is lost that a sweep makes side by side.
 func busy() faulty.Hook {
+	var mu sync.Mutex
 	calls, lost := 0, 0
-	return func(ctx context.Context, c *faulty.Call, next faulty.Next) error {
+	answers := func(c *faulty.Call) func(context.Context, *faulty.Call, faulty.Next) error {
+		mu.Lock()
+		defer mu.Unlock()
 		if c.Method == faulty.Commit &&
 			!slices.ContainsFunc(c.Writes, func(w store.Write) bool { return w.Op != store.OpDelete }) {
 			calls, lost = 0, 0
 		}
 		if calls++; calls%13 != 0 {
-			return next(ctx)
+			return func(ctx context.Context, _ *faulty.Call, next faulty.Next) error { return next(ctx) }
 		}
 		if c.Method == faulty.Commit {
 			if lost++; lost%2 == 0 {
-				return faulty.Lost(ctx, c, next)
+				return faulty.Lost
 			}
 		}
-		return faulty.Down(ctx, c, next)
+		return faulty.Down
 	}
+	return func(ctx context.Context, c *faulty.Call, next faulty.Next) error { return answers(c)(ctx, c, next) }
 }
 
 // newBusyEnv is an env on a machine as busy as the emulator's may be: answers are lost, and the store's clock runs
