@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -164,7 +165,7 @@ func (l *loader) limits(c *Config) {
 	c.MaxApprovalsPerDay = l.number("MAX_APPROVALS_PER_DAY", 60, 0, 10_000)
 	c.MaxRunsPerMinute = l.number("MAX_RUNS_PER_MINUTE", 30, 0, 10_000)
 	c.MaxModelCallsPerDay = l.number("MAX_MODEL_CALLS_PER_DAY", 1_000, 0, 1_000_000)
-	c.MaxTokensPerDay = l.number("MAX_TOKENS_PER_DAY", 2_000_000, 0, 10_000_000_000)
+	c.MaxTokensPerDay = l.number("MAX_TOKENS_PER_DAY", 2_000_000, 0, min(10_000_000_000, math.MaxInt))
 }
 
 func (l *loader) policy(c *Config) {
