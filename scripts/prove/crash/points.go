@@ -67,10 +67,6 @@ func (p *points) around(name string) (after func()) {
 // stored puts points around a call of the store.
 func (p *points) stored(ctx context.Context, c *faulty.Call, next faulty.Next) error {
 	defer p.around(called(c))()
-	if c.Method == faulty.Commit {
-		p.committing.RLock()
-		defer p.committing.RUnlock()
-	}
 	return next(ctx)
 }
 
@@ -106,6 +102,27 @@ func saying(writes []store.Write) string {
 		}
 	}
 	return collection(writes[0].Doc.Path)
+}
+
+// elsewhere tells of the commits of other processes.
+type elsewhere interface {
+	Elsewhere(ctx context.Context) <-chan struct{}
+}
+
+// paused is an embedded store whose commits are over when its process is stopped.
+type paused struct {
+	*faulty.Store
+	elsewhere
+}
+
+func (p *points) paused(st store.Store) store.Store {
+	return paused{faulty.Wrap(st, func(ctx context.Context, c *faulty.Call, next faulty.Next) error {
+		if c.Method == faulty.Commit {
+			p.committing.RLock()
+			defer p.committing.RUnlock()
+		}
+		return next(ctx)
+	}), st.(elsewhere)}
 }
 
 type struckQueue struct {

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -57,6 +58,14 @@ func work(ctx context.Context, first proof.Order) error {
 	}
 	providers := struckCalls{http.DefaultTransport, p}
 	http.DefaultTransport = providers // which linked accounts call through
+	open := app.Embedded
+	app.Embedded = func(dir string, now func() time.Time) (store.Store, error) {
+		st, err := open(dir, now)
+		if err != nil {
+			return nil, err
+		}
+		return p.paused(st), nil
+	}
 	getenv := func(name string) string { return o.Settings[name] }
 	_, stop, err := testkit.Serve(ctx, ln, getenv, os.Stderr, p.answers, app.WithEnv(func(l *journal.Env) {
 		l.Store, l.Queue, l.Model = faulty.Wrap(l.Store, p.stored), struckQueue{l.Queue, p}, struckModel{l.Model, p}
