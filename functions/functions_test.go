@@ -7,8 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +18,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/testkit/freeport"
 )
 
 func names() []string {
@@ -76,11 +75,15 @@ func TestEachFunctionAlone(t *testing.T) {
 			base := start(t, bin, f.Name)
 			for _, r := range f.Routes {
 				path := strings.NewReplacer("{runId}", "abcdefghijklmnop", "{threadId}", "abcdefghijklmnop",
-					"{entryId}", "abcdefghijklmnop", "{name}", "search").Replace(r.Path)
+					"{entryId}", "abcdefghijklmnop", "{hostId}", "abcdefghijklmnop", "{terminalId}", "abcdefghijklmnop",
+					"{name}", "search").Replace(r.Path)
 				status, body := call(t, r.Method, base+path)
 				want := http.StatusUnauthorized
-				if strings.HasSuffix(path, "/callback") {
+				switch {
+				case strings.HasSuffix(path, "/callback"):
 					want = http.StatusConflict // it authenticates by its state, and no OAuth client is configured
+				case strings.HasSuffix(path, "/socket"):
+					want = http.StatusUpgradeRequired // it authenticates by its first message
 				}
 				if status != want || !json.Valid(body) {
 					t.Errorf("%s %s: %d %s", r.Method, path, status, body)
@@ -131,7 +134,7 @@ func brokenAgent(t *testing.T, bin string) {
 		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 		defer stop()
 		cmd := exec.CommandContext(ctx, bin)
-		cmd.Env = append(environment(t, name, freePort(t)), "AGENTS="+dir)
+		cmd.Env = append(environment(t, name, freeport.For(t)), "AGENTS="+dir)
 		if out, err := cmd.CombinedOutput(); err == nil || ctx.Err() != nil ||
 			!strings.Contains(string(out), want) || !strings.Contains(string(out), "shop.agent.yaml:6: ") {
 			t.Errorf("%s: %v: %s", name, err, out)
@@ -141,7 +144,7 @@ func brokenAgent(t *testing.T, bin string) {
 
 // warnsAtStart starts a function with an action that has no handler: it logs one warning, before its first request.
 func warnsAtStart(t *testing.T, bin string) {
-	dir, port := t.TempDir(), freePort(t)
+	dir, port := t.TempDir(), freeport.For(t)
 	if err := os.WriteFile(filepath.Join(dir, "plugin.yaml"), []byte("name: shop\nactions: [submitRating]\n"),
 		0o600); err != nil {
 		t.Fatal(err)
@@ -218,7 +221,7 @@ func released(t *testing.T, log string) {
 }
 
 func start(t *testing.T, bin, name string) (base string) {
-	port := freePort(t)
+	port := freeport.For(t)
 	ctx, stop := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, bin)
 	var out bytes.Buffer
@@ -252,15 +255,6 @@ func start(t *testing.T, bin, name string) (base string) {
 	}
 }
 
-func freePort(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-}
-
 // call sends a request as Cloud Run forwards it for a browser on TLS, and checks that every answer has
 // Strict-Transport-Security.
 func call(t *testing.T, method, url string) (int, []byte) {
@@ -289,16 +283,19 @@ func call(t *testing.T, method, url string) (int, []byte) {
 func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 	clients := map[string]string{"cloud.google.com/go/pubsub/v2/apiv1": "pubsub", "google.golang.org/genai": "gemini",
 		"google.golang.org/api/gmail/v1":                             "tools",
-		"cloud.google.com/go/kms/apiv1":                              "accounts",
+		"cloud.google.com/go/kms/apiv1":                              "keys",
+		"golang.org/x/crypto/ssh":                                    "ssh",
 		"modernc.org/sqlite":                                         "embedded store",
 		"github.com/countersign-run/countersign/shared/action":       "actions",
 		"github.com/countersign-run/countersign/shared/agents/files": "agents"}
-	acting := "accounts actions agents gemini pubsub tools"
+	acting := "actions agents gemini keys pubsub tools"
 	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "agents pubsub",
 		"approvals-resolve": "actions agents pubsub tools", "runs": "actions agents pubsub tools",
-		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "accounts tools",
+		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "keys tools",
 		"chat": "actions agents gemini pubsub", "chat-results": "actions agents gemini pubsub",
-		"actions": "actions pubsub", "web": ""}
+		"gemini-agent": "actions agents gemini pubsub tools",
+		"actions":      "actions pubsub", "terminals": "keys ssh", "terminal-attach": "keys ssh", "web": "",
+		"resume-terminal": "actions agents gemini keys pubsub ssh tools"}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	storeembedded "github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/freeport"
 )
 
 // TestOneRunInSeveralProcesses links an account in one process, starts a run in another, resolves its approval in a
@@ -96,7 +97,7 @@ func newProcesses(t *testing.T, bin string, settings map[string]string) *process
 // during runs one function as its own process while it calls do with the function's URL.
 func (p *processes) during(function string, do func(base string)) {
 	p.t.Helper()
-	port := freePort(p.t)
+	port := freeport.For(p.t)
 	base := "http://127.0.0.1:" + port
 	var log bytes.Buffer
 	cmd := exec.Command(p.bin)

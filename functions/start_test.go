@@ -23,11 +23,13 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/freeport"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
-// maxBinary is the largest that a function's binary may be, in bytes: what an instance reads before it answers.
-const maxBinary = 30e6
+// maxBinary is the largest that a function's binary may be, in bytes: what an instance reads before it answers. Each
+// that judges commands has the grammar of shells in it.
+const maxBinary = 31e6
 
 // TestSize builds the functions that link every part, and those that answer pages.
 func TestSize(t *testing.T) {
@@ -103,11 +105,13 @@ var firstRequests = map[string]struct {
 	"approvals-pending": {"GET", "/api/agent/approvals/pending", "", http.StatusOK},
 	"approvals-resolve": {"POST", "/api/agent/approvals/resolve",
 		`{"approvalId":"` + run.ApprovalID("abcdefghijklmnop", 1) + `","decision":"reject"}`, http.StatusNotFound},
-	"runs":         {"GET", "/api/agent/runs/abcdefghijklmnop", "", http.StatusNotFound},
-	"threads":      {"GET", "/api/agent/threads", "", http.StatusOK},
-	"audit":        {"GET", "/api/agent/audit", "", http.StatusOK},
-	"allowlist":    {"GET", "/api/agent/allowlist", "", http.StatusOK},
-	"chat":         {"POST", "/api/agent/chat", `{"message":"hello"}`, http.StatusOK},
+	"runs":      {"GET", "/api/agent/runs/abcdefghijklmnop", "", http.StatusNotFound},
+	"threads":   {"GET", "/api/agent/threads", "", http.StatusOK},
+	"audit":     {"GET", "/api/agent/audit", "", http.StatusOK},
+	"allowlist": {"GET", "/api/agent/allowlist", "", http.StatusOK},
+	"chat":      {"POST", "/api/agent/chat", `{"message":"hello"}`, http.StatusOK},
+	"gemini-agent": {"POST", "/api/gemini/agent", `{"history":[],"terminalId":"terminal-00000001"}`,
+		http.StatusBadRequest},
 	"chat-results": {"POST", "/api/agent/chat/results", `{"results":[],"history":[]}`, http.StatusBadRequest},
 	"actions":      {"POST", "/api/agent/actions/search", `{}`, http.StatusNotFound},
 	"connections":  {"GET", "/api/agent/connections", "", http.StatusOK},
@@ -198,7 +202,7 @@ type begun struct {
 
 // start starts a function, sends it one request as soon as it listens, and ends it.
 func (c *cloud) start(tb testing.TB, bin, name, method, path, body string, status int, settings ...string) (s begun) {
-	port := freePort(tb)
+	port := freeport.For(tb)
 	var out bytes.Buffer
 	cmd := exec.Command(bin)
 	if pin, err := exec.LookPath("taskset"); err == nil && runtime.GOOS == "linux" {

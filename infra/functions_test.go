@@ -30,7 +30,8 @@ var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app
 	"pubsub.Sweeping": "sweeping",
 	"gemini.Part":     "model", "tools.Part": "tools", "actions.Part": "actions",
 	"agents.Part": "agents", "agents.Pages": "agents", "agents.Ending": "agents",
-	"accounts.Part": "accounts", "accounts.Consent": "consent"}
+	"accounts.Part": "accounts", "accounts.Consent": "consent", "terminals.Hosts": "hosts",
+	"terminals.Commands": "hosts", "terminals.Attach": "hosts"}
 
 var registers = regexp.MustCompile(`functions\.HTTP\("[a-z-]+",\s+app\.Serve\(api\.[A-Za-z]+, ([A-Za-z.,\s]+)\)\)`)
 
@@ -96,7 +97,7 @@ func TestRoutes(t *testing.T) {
 	var got, want []string
 	for _, f := range list(t).Functions {
 		for _, r := range f.Routes {
-			if strings.HasPrefix(r.Path, "/api/agent/") {
+			if strings.HasPrefix(r.Path, "/api/") {
 				got = append(got, f.Name+" "+r.Method+" "+r.Path)
 			}
 		}
@@ -174,7 +175,7 @@ func find(t *testing.T, file, pattern string) string {
 
 // TestHomes checks that each agent's runs are moved by the function where the agent lives.
 func TestHomes(t *testing.T) {
-	w := testkit.Open(t, testkit.Options{})
+	w := testkit.Open(t, testkit.Options{Settings: []string{"TERMINAL=on"}})
 	var got, want []string
 	for _, f := range list(t).Functions {
 		for _, agent := range f.Agents {

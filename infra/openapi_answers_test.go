@@ -26,9 +26,10 @@ func TestDescribedAnswers(t *testing.T) {
 		name string
 		test func(*testing.T, *described)
 	}{
-		{"runs", runs}, {"clients", clients}, {"approvals", approvals}, {"chat", chats}, {"actions", actions},
+		{"runs", runs}, {"clients", clients}, {"approvals", approvals}, {"chat", chats}, {"turns", turns},
+		{"actions", actions},
 		{"records", ownRecords},
-		{"connections", connections},
+		{"connections", connections}, {"hosts", onHosts},
 		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll},
 		{"bodies", refusedBodies}, {"parameters", parameters}, {"limits", atLimits}, {"slow", slowBodies},
 	} {
@@ -61,11 +62,16 @@ func TestDescribedAnswers(t *testing.T) {
 
 // unprovoked lists the statuses that this test does not provoke.
 var unprovoked = map[string]string{
-	"sweep 500":         "what fails in a sweep is answered with 503; a fault of ours would do it",
-	"sweep 400":         "the connection breaks before the body is there, so that nobody hears it",
-	"resume 400":        "the connection breaks before the body is there, so that nobody hears it",
-	"health 500":        "it asks nothing; a fault of ours alone would do it",
-	"configuration 500": "it asks the issuer alone, whose failures have other statuses; a fault of ours would do it",
+	"sweep 500":          "what fails in a sweep is answered with 503; a fault of ours would do it",
+	"sweep 400":          "the connection breaks before the body is there, so that nobody hears it",
+	"resume 400":         "the connection breaks before the body is there, so that nobody hears it",
+	"resumeTerminal 400": "as with resume",
+	"health 500":         "it asks nothing; a fault of ours alone would do it",
+	"attachTerminal 101": "shared/attach and shared/app open the sockets",
+	"attachTerminal 404": "that is where the operator has switched terminals off",
+	"attachTerminal 500": "it asks nothing before the socket is open; a fault of ours would do it",
+	"attachTerminal 503": "it asks nothing before the socket is open; an instance at its limits would do it",
+	"configuration 500":  "it asks the issuer alone, whose failures have other statuses; a fault of ours would do it",
 }
 
 // run has the fields used of an answer about a run.
@@ -133,6 +139,7 @@ func runs(t *testing.T, d *described) {
 	if _, err := testkit.Stream(t.Context(), direct, narrow.Base, narrow.signIn(t, "ada"), "GET",
 		d.ops["runEvents"].at(open...), nil, func(testkit.Line) bool {
 			narrow.want(t, 429, ask{op: "runEvents", params: open})
+			narrow.want(t, 429, ask{op: "actionOutput", params: append(open, nobody)})
 			return false
 		}); err != nil {
 		t.Fatal(err)
@@ -170,7 +177,7 @@ func runs(t *testing.T, d *described) {
 
 // clients carries out calls of a stored run, with a tool that no release has of its own.
 func clients(t *testing.T, d *described) {
-	s := d.open(t, nil)
+	s := d.open(t, nil, "TERMINAL=off") // where it is on, an agent has the tools that it names
 	scan, err := tool.Remote("scan", "Scans a page.", json.RawMessage(`{"type":"object"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -211,6 +218,28 @@ func printing(t *testing.T, s *stand) {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "print", Args: map[string]any{}}}}
 	})
 	s.want(t, 200, ask{op: "runStream", body: `{"prompt":"Print."}`})
+	s.App.API.Loop.Tools["print"] = tool.Define(tool.Def[none, none]{Name: "print", Description: "Prints.",
+		SideEffect: true, Approval: tool.NotRequired, KeepsOutput: true,
+		Preview: func(none) tool.Preview { return tool.Preview{Title: "Print"} },
+		Execute: func(_ context.Context, c tool.Call, _ none) (none, error) {
+			_, err := io.WriteString(c.Output, "one\x1b[0m\xfftwo\n")
+			return none{}, err
+		}})
+	s.want(t, 200, ask{op: "runStream", body: `{"prompt":"Print."}`})
+	var r struct {
+		RunID   string
+		Actions []struct{ ActionID string }
+	}
+	s.want(t, 200, ask{op: "run", body: `{"prompt":"Print."}`}).into(t, &r)
+	for _, query := range []string{"", "output=" + r.Actions[0].ActionID + ":2"} {
+		s.want(t, 200, ask{op: "runEvents", params: []string{r.RunID}, query: query})
+	}
+	s.want(t, 400, ask{op: "runEvents", params: []string{r.RunID}, query: "output=" + r.Actions[0].ActionID})
+	of := []string{r.RunID, r.Actions[0].ActionID}
+	if got := s.want(t, 200, ask{op: "actionOutput", params: of, query: "from=4"}); got.body != "[0m\xfftwo\n" {
+		t.Errorf("%q is kept from 4 on", got.body)
+	}
+	s.want(t, 404, ask{op: "actionOutput", params: of, uid: "eve"})
 }
 
 func approvals(t *testing.T, d *described) {
@@ -288,6 +317,7 @@ func internal(t *testing.T, d *described) {
 	s.want(t, 204, ask{op: "resume",
 		body: inJSON(t, map[string]any{"message": map[string]any{"data": []byte(`{"runId":"` + r.RunID + `"}`)}})})
 	s.want(t, 204, ask{op: "resume", body: "{}"})
+	s.want(t, 204, ask{op: "resumeTerminal", body: "{}"})
 	s.want(t, 413, ask{op: "resume", body: `{"message":{"data":""},"more":"` + strings.Repeat("x", 64<<10) + `"}`})
 	s.want(t, 200, ask{op: "sweep"})
 	s.want(t, 200, ask{op: "sweep",

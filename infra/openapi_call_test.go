@@ -142,6 +142,9 @@ func (d *described) holds(t *testing.T, op operation, a answer) {
 	case media == nil:
 		t.Fatalf("%s: %d with %q is not described", op.OperationID, a.status, kind)
 	}
+	if kind == "application/octet-stream" {
+		return
+	}
 	schema, lines, of := media.Schema.Value, []string{a.body}, ""
 	if kind == "application/x-ndjson" {
 		of = strings.TrimPrefix(media.Extensions["x-itemSchema"].(map[string]any)["$ref"].(string),

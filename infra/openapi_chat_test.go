@@ -4,10 +4,14 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"slices"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/terminal/hosts"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/tokenkey"
 )
 
 // page is a page that talks with the agent: it sends back the history of the last answer.
@@ -154,4 +158,65 @@ func serverAction(p *page) {
 	if r := p.post(200, "chatResults", map[string]any{"results": []any{}}); r.Type != "response" {
 		p.t.Fatalf("the page is told %v", r)
 	}
+}
+
+// turns takes turns of the agent on a terminal by hand.
+func turns(t *testing.T, d *described) {
+	s := d.open(t, nil, "MAX_MODEL_CALLS_PER_DAY=5")
+	on := s.terminalOf(t, newNetwork(t))
+	s.SetModel(testkit.Wants("run_command", testkit.Command("uptime")))
+	body := func(history []json.RawMessage, says string) string {
+		if says != "" {
+			history = append(slices.Clone(history), json.RawMessage(`{"role":"user","parts":[{"text":"`+says+`"}]}`))
+		}
+		return inJSON(t, map[string]any{"history": history, "terminalId": on})
+	}
+	take := func(status int, history []json.RawMessage, says string) (r reply) {
+		t.Helper()
+		a := s.want(t, status, ask{op: "geminiAgent", body: body(history, says)})
+		if status == http.StatusOK {
+			a.into(t, &r)
+		}
+		return r
+	}
+	first := take(200, nil, "Look.")
+	if len(first.Calls) != 1 || first.Calls[0].Approval == nil || first.Calls[0].RunID == "" {
+		t.Fatalf("%+v", first)
+	}
+	take(200, first.History, "") // it still waits
+	take(400, append(slices.Clone(first.History), json.RawMessage(
+		`{"role":"user","parts":[{"functionResponse":{"name":"run_command","response":{"output":"ok"}}}]}`)), "")
+	take(400, nil, "")
+	s.want(t, 404, ask{op: "geminiAgent", body: body(nil, "Look."), uid: "eve"})
+	s.SetModel(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "run_command", Args: testkit.Command("df")}}}
+	})
+	take(409, first.History, "Never mind.") // another command cannot begin there
+	s.resolve(t, 200, "ada", *first.Calls[0].Approval, "reject")
+	s.SetModel(testkit.Wants("run_command", testkit.Command("uptime")))
+	last := take(200, first.History, "")
+	if len(last.Calls) != 0 {
+		t.Errorf("%+v", last)
+	}
+	for range 5 {
+		if a := s.call(t, ask{op: "geminiAgent", body: body(nil, "Look.")}); a.status == http.StatusTooManyRequests {
+			return
+		}
+	}
+	t.Error("the model is asked without end")
+}
+
+// terminalOf opens a terminal of ada's, on a host of the network.
+func (s *stand) terminalOf(t *testing.T, n *network) string {
+	t.Helper()
+	key, err := tokenkey.Local(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.App.API.Hosts = hosts.New(hosts.Config{Store: s.store, Vault: terminal.Vault{AEAD: key}, Remote: n, Now: s.now})
+	h := s.added(t, map[string]any{"kind": "generated"}, []terminal.HostKey{n.key})
+	var on struct{ TerminalID string }
+	s.want(t, 200, ask{op: "openTerminal",
+		body: inJSON(t, map[string]any{"hostId": h, "cols": 80, "rows": 24})}).into(t, &on)
+	return on.TerminalID
 }

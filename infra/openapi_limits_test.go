@@ -15,13 +15,19 @@ var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/commen
 	"ChatMessage/toolDefinitions": "chat.MaxTools", "ChatMessage/pageState": "chat.MaxPageState",
 	"ChatResults/history": "chat.maxContents", "ChatResults/toolDefinitions": "chat.MaxTools",
 	"ChatResults/pageState": "chat.MaxPageState",
-	"ChatResult/result":     "chat.MaxResult", "ToolDefinition/description": "chat.MaxDescription",
+	"TurnRequest/history":   "chat.maxTurn", "Step/output": "tool.MaxStepOutput",
+	"ChatResult/result": "chat.MaxResult", "ToolDefinition/description": "chat.MaxDescription",
 	"ToolDefinition/inputSchema": "chat.MaxSchema",
 	"CallAnswers/results":        "model.MaxCalls",
 	"Ask/timeZone":               "timezone.MaxName", "ChatMessage/timeZone": "timezone.MaxName",
 	"ChatResults/timeZone": "timezone.MaxName",
 	"Ask/locale":           "api.maxLocale", "ChatMessage/locale": "api.maxLocale",
-	"ChatResults/locale": "api.maxLocale"}
+	"ChatResults/locale": "api.maxLocale",
+	"NewHost/name":       "terminal/hosts.maxName", "HostEdit/name": "terminal/hosts.maxName",
+	"NewHost/hostKeys":  "terminal/hosts.maxHostKeys",
+	"NewHost/readPaths": "terminal/hosts.maxReadPaths", "HostEdit/readPaths": "terminal/hosts.maxReadPaths",
+	"NewAuth/privateKey": "terminal/hosts.maxPrivateKey", "NewAuth/passphrase": "terminal/hosts.maxPassword",
+	"NewAuth/password": "terminal/hosts.maxPassword", "NewTerminal/cwd": "terminal.maxCwd"}
 
 // TestDescribedLimits checks every limit of a field, and those in the description's text, against the constants.
 func TestDescribedLimits(t *testing.T) {

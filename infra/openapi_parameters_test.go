@@ -41,8 +41,12 @@ func bounded(s *openapi3.Schema) (values []string) {
 func parameters(t *testing.T, d *described) {
 	s := d.open(t, nil)
 	for id, op := range d.ops {
+		inPath := -1 // of the parameters in the path, this one
 		for _, ref := range op.Parameters {
 			p := ref.Value
+			if p.In == "path" {
+				inPath++
+			}
 			if p.Name == "X-Request-Id" { // never refused (requestIDs)
 				continue
 			}
@@ -50,7 +54,7 @@ func parameters(t *testing.T, d *described) {
 				q := op.plain(t)
 				switch p.In {
 				case "path":
-					q.params = []string{value}
+					q.params[inPath] = value
 				case "query":
 					q.query = url.Values{p.Name: {value}}.Encode()
 				case "header":

@@ -42,9 +42,9 @@ func refusedByAll(t *testing.T, d *described) {
 	s.each(t, 401, func(q *ask) { q.bare = true }, ofSite, "googleCallback")
 	s.each(t, 403, func(q *ask) { q.header = []string{"Origin", "https://evil.example"} })
 	s.each(t, 431, func(q *ask) { q.header = []string{"X-Filler", strings.Repeat("x", 64<<10)} })
-	s.store.While(faulty.Down, func() { s.each(t, 503, func(*ask) {}, ofSite, "googleCallback") })
+	s.store.While(faulty.Down, func() { s.each(t, 503, func(*ask) {}, ofSite, "googleCallback", "attachTerminal") })
 	s.store.While(faulty.Fail(errors.New("broken")),
-		func() { s.each(t, 500, func(*ask) {}, ofSite, "googleCallback", "health", "sweep") })
+		func() { s.each(t, 500, func(*ask) {}, ofSite, "googleCallback", "health", "sweep", "attachTerminal") })
 	for id, op := range d.ops {
 		if id != ofSite && id != "health" { // which accept every method
 			s.takesNothingElse(t, op)

@@ -49,11 +49,12 @@ func TestDescribedRoutes(t *testing.T) {
 // answersOf maps the schemas of answers to their structs; namesOf those of requests, and of answers of which one
 // function returns a part: only their names are compared.
 var (
-	answersOf = map[string]string{"Action": "run.ActionView", "Approval": "run.ApprovalView",
+	answersOf = map[string]string{"Action": "run.ActionView", "Step": "tool.Step", "Approval": "run.ApprovalView",
 		"Event": "run.EventView", "Compressed": "run.CompressedView", "Usage": "model.Usage", "Preview": "tool.Preview",
 		"PreviewField": "tool.Field", "Thread": "records.ThreadView", "Message": "run.Message",
 		"AuditEntry": "audit.Entry", "AuditHead": "audit.Head", "Allowed": "records.AllowView",
-		"Connection": "google.Connection", "ChatCall": "chat.Pending", "Configuration": "web.configuration",
+		"Connection": "google.Connection", "ChatCall": "chat.Pending", "TurnCall": "chat.TurnCall",
+		"TurnReply": "chat.TurnReply", "Configuration": "web.configuration",
 		"Run": "api.runAnswer", "ResolvedRun": "api.postResolve", "Swept": "api.swept", "Problem": "api.errorBody",
 		"Failure": "api.fail", "Ok": "api.ok", "ActionResult": "api.actionAnswer", "WaitingCall": "run.CallView",
 		"Approvals": "api.getPending", "Threads": "api.getThreads", "Messages": "api.getMessages",
@@ -61,14 +62,19 @@ var (
 		"Agent":   "api.agentView",
 		"Consent": "api.postConnection", "Unlinked": "api.deleteConnection", "Deleting": "api.deleteThread",
 		"PingLine": "api.pingLine", "DeltaLine": "api.deltaLine", "OutputLine": "api.outputLine",
-		"StatusLine": "api.statusLine",
+		"BytesLine": "api.bytesLine", "StatusLine": "api.statusLine",
 		"ActionLine": "api.actionLine", "ResultLine": "api.resultLine", "ErrorLine": "api.errorLine",
-		"ChatStatusLine": "api.chatStatusLine"}
+		"ChatStatusLine": "api.chatStatusLine", "HostKey": "terminal.HostKey", "HostAuth": "api.authView",
+		"Host": "api.hostView", "AddedHost": "api.hostAnswer", "Hosts": "api.getHosts", "Scanned": "api.postScan",
+		"Checked": "api.postCheck", "Terminal": "api.terminalView", "OpenedTerminal": "api.terminalAnswer",
+		"Terminals": "api.getTerminals"}
 	namesOf = map[string]string{"Ask": "api.ask/in", "Resolution": "api.postResolve/in",
-		"CallAnswers": "api.postAnswers/in",
-		"Connect":     "api.postConnection/in", "ChatMessage": "api.postChat/in",
+		"CallAnswers": "api.postAnswers/in", "TurnRequest": "api.postGeminiAgent/in",
+		"Connect": "api.postConnection/in", "ChatMessage": "api.postChat/in",
 		"ChatResults": "api.postChatResults/in",
-		"ChatResult":  "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health"}
+		"ChatResult":  "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health",
+		"ScanRequest": "terminal.ScanRequest", "NewHost": "terminal.NewHost", "NewAuth": "terminal.NewAuth",
+		"HostEdit": "terminal.HostEdit", "NewTerminal": "terminal.NewTerminal"}
 	// apart lists the schemas without a single struct.
 	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply",
 		"ChatCalls": "the other half", "Connections": "two structs, with and without local",
@@ -106,7 +112,8 @@ func TestDescribedWords(t *testing.T) {
 	for name, of := range map[string]string{"Class": "fault.Class", "Code": "fault.Code",
 		"RunStatus": "run.Status", "ActionStatus": "run.ActionStatus", "Execution": "run.Execution",
 		"Kind": "run.Kind", "Decision": "run.Decision", "EventType": "run.EventType", "Role": "run.Role",
-		"Category": "chat.Category", "AuditKind": "audit.Requested"} {
+		"Category": "chat.Category", "StepKind": "tool.StepKind", "AuditKind": "audit.Requested",
+		"AuthKind": "terminal.AuthKind", "AutoRun": "terminal.AutoRun"} {
 		dir, kind, _ := strings.Cut(of, ".")
 		var got []string
 		for _, word := range append(schemas[name].Value.Enum, schemas[name].Value.Examples...) {

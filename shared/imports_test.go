@@ -19,17 +19,18 @@ const module = "github.com/countersign-run/countersign/"
 
 // may says what each room may import of this module. A room that is not here may import nothing of it.
 var may = map[string]string{
-	"shared/action": "shared/clip shared/fault shared/outbound shared/strictjson shared/strictyaml shared/tool " +
+	"shared/action": "shared/clip shared/fault shared/netguard shared/outbound shared/strictjson shared/strictyaml " +
+		"shared/tool " +
 		"shared/visible",
 	"shared/address": "shared/fault",
 	"shared/run": "shared/audit shared/clip shared/document shared/fault shared/model shared/policy " +
 		"shared/strictjson shared/timezone shared/tool shared/visible",
-	"shared/journal": "shared/agents shared/audit shared/document shared/fault shared/model shared/policy " +
-		"shared/queue shared/run shared/store shared/strictjson shared/tool shared/wait",
+	"shared/journal": "shared/agents shared/audit shared/document shared/fault shared/model shared/output " +
+		"shared/policy shared/queue shared/run shared/store shared/strictjson shared/tool shared/wait",
 	"shared/approval": "shared/audit shared/clip shared/document shared/fault shared/journal shared/model " +
 		"shared/policy shared/run shared/strictjson shared/tool shared/visible",
-	"shared/effect": "shared/approval shared/audit shared/clip shared/fault shared/journal shared/policy " +
-		"shared/run shared/strictjson shared/tool",
+	"shared/effect": "shared/approval shared/audit shared/clip shared/document shared/fault shared/journal " +
+		"shared/output shared/policy shared/run shared/store shared/strictjson shared/tool",
 	"shared/conversation": "shared/approval shared/clip shared/effect shared/fault shared/journal shared/model " +
 		"shared/run shared/strictjson shared/tool shared/visible",
 	"shared/agents":       "shared/run shared/fault shared/model shared/policy shared/timezone shared/tool",
@@ -37,45 +38,51 @@ var may = map[string]string{
 	"shared/api": "shared/agents shared/approval shared/auth shared/chat shared/clip shared/document shared/effect " +
 		"shared/fault " +
 		"shared/google shared/journal shared/loop shared/model shared/run " +
-		"shared/obs shared/queue shared/records shared/strictjson shared/timezone shared/tool shared/visible " +
-		"shared/wait",
+		"shared/obs shared/output shared/queue shared/records shared/strictjson shared/terminal shared/timezone " +
+		"shared/tool shared/visible shared/wait",
+	"shared/attach": "shared/document shared/fault shared/keeper shared/run shared/store shared/strictjson " +
+		"shared/terminal shared/wait",
 	"shared/audit": "shared/clip shared/document shared/obs shared/store shared/strictjson",
 	"shared/auth":  "shared/fault shared/memo shared/outbound",
 	"shared/chat": "shared/agents shared/clip shared/conversation shared/document shared/effect shared/fault " +
 		"shared/journal shared/loop shared/model shared/queue shared/run shared/store shared/store/memory " +
 		"shared/strictjson shared/tool shared/visible",
-	"shared/config": "shared/address shared/fault shared/obs shared/outbound shared/policy",
+	"shared/config": "shared/address shared/fault shared/netguard shared/obs shared/outbound shared/policy",
 	"shared/countersign": "shared/address shared/agents shared/approval shared/clip shared/config " +
 		"shared/conversation shared/countersign/internal/bridge shared/countersign/internal/files " +
 		"shared/countersign/internal/process shared/document shared/fault shared/journal shared/loop " +
 		"shared/model shared/model/gemini shared/obs shared/policy shared/queue shared/run shared/shell " +
-		"shared/skill shared/store shared/store/memory shared/strictjson shared/tool",
-	"shared/countersign/internal/process": "shared/shell",
+		"shared/skill shared/store shared/store/memory shared/strictjson shared/subprocess shared/tool",
+	"shared/countersign/internal/process": "shared/shell shared/subprocess",
 	"shared/countersign/agenttest": "shared/clip shared/config shared/countersign " +
 		"shared/countersign/internal/bridge shared/fault shared/lazyregexp shared/model shared/model/gemini " +
 		"shared/outbound shared/strictjson shared/testkit/fakegemini",
 	"shared/countersign/internal/bridge": "shared/model " +
 		"shared/tool",
-	"shared/countersign/mcp": "shared/countersign shared/countersign/internal/bridge shared/mcpclient",
-	"shared/document":        "shared/store shared/strictjson",
-	"shared/google/tokenkey": "shared/keyfile",
-	"shared/google":          "shared/audit shared/document shared/fault shared/outbound shared/store shared/tool",
+	"shared/countersign/mcp":   "shared/countersign shared/countersign/internal/bridge shared/mcpclient",
+	"shared/document":          "shared/store shared/strictjson",
+	"shared/tokenkey":          "shared/keyfile",
+	"shared/google":            "shared/audit shared/document shared/fault shared/outbound shared/store shared/tool",
+	"shared/keeper":            "shared/lazyregexp shared/shell",
+	"shared/keeper/keepertest": "shared/keeper shared/shell",
 	"shared/loop": "shared/agents shared/approval shared/audit shared/clip shared/conversation shared/document " +
-		"shared/effect shared/fault shared/journal shared/model shared/queue shared/run shared/store " +
-		"shared/strictjson shared/tool",
+		"shared/effect shared/fault shared/journal shared/model shared/output shared/queue shared/run " +
+		"shared/store shared/strictjson shared/tool",
 	"shared/mcpclient": "shared/clip shared/fault shared/lazyregexp shared/outbound shared/schema " +
-		"shared/strictjson shared/tool shared/visible",
+		"shared/strictjson shared/subprocess shared/tool shared/visible",
 	"shared/model":           "shared/clip shared/fault shared/strictjson shared/tool",
 	"shared/model/gemini":    "shared/fault shared/memo shared/model shared/outbound shared/wait",
 	"shared/obs":             "shared/clip shared/fault",
 	"shared/offboard":        "shared/fault shared/google shared/loop shared/queue shared/records",
+	"shared/output":          "shared/document shared/store shared/strictjson",
 	"shared/policy":          "shared/fault shared/tool",
 	"shared/queue":           "shared/run shared/fault shared/strictjson",
 	"shared/queue/embedded":  "shared/document shared/fault shared/queue shared/store",
 	"shared/queue/pubsub":    "shared/fault shared/queue",
 	"shared/queue/queuetest": "shared/fault shared/queue",
-	"shared/records": "shared/run shared/audit shared/document shared/fault shared/policy " +
-		"shared/store shared/strictjson",
+	"shared/records": "shared/run shared/audit shared/document shared/fault shared/output shared/policy " +
+		"shared/store shared/strictjson shared/terminal",
+	"shared/remote": "shared/fault shared/keeper shared/terminal shared/tool shared/wait",
 	"shared/schema": "shared/clip shared/fault shared/strictjson",
 	"shared/skill": "shared/clip shared/fault shared/model shared/strictyaml shared/tool " +
 		"shared/visible",
@@ -87,11 +94,18 @@ var may = map[string]string{
 	"shared/store/watch":     "shared/store",
 	"shared/strictjson":      "shared/clip shared/fault",
 	"shared/strictyaml":      "shared/clip shared/strictjson",
-	"shared/timezone":        "shared/fault",
+	"shared/terminal": "shared/document shared/fault shared/run shared/shell shared/store shared/strictjson " +
+		"shared/tool",
+	"shared/terminal/hosts": "shared/audit shared/document shared/fault shared/keeper shared/run " +
+		"shared/shell shared/store shared/strictjson shared/terminal shared/visible",
+	"shared/timezone": "shared/fault",
 	"shared/tool": "shared/address shared/fault shared/schema shared/strictjson shared/timezone " +
 		"shared/visible",
 	"shared/tools/calendar": "shared/address shared/fault shared/timezone shared/tool " +
 		"shared/tools/internal/google shared/visible",
+	"shared/tools/command": "shared/clip shared/fault shared/keeper shared/obs shared/shell shared/store " +
+		"shared/terminal " +
+		"shared/tool shared/visible",
 	"shared/tools/gmail": "shared/address shared/clip shared/fault shared/tool shared/tools/internal/google " +
 		"shared/visible",
 	"shared/tools/internal/google": "shared/fault shared/outbound shared/tool",
@@ -104,12 +118,15 @@ var cloud = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk":                "shared/mcpclient",
 	"cloud.google.com/go/firestore":                         "shared/store/firestore",
 	"cloud.google.com/go/pubsub":                            "shared/queue/pubsub",
-	"cloud.google.com/go/kms":                               "shared/google/tokenkey",
+	"cloud.google.com/go/kms":                               "shared/tokenkey",
 	"google.golang.org/genai":                               "shared/model/gemini",
 	"modernc.org/sqlite":                                    "shared/store/embedded",
 	"google.golang.org/api/gmail":                           "shared/tools/gmail",
 	"google.golang.org/api/calendar":                        "shared/tools/calendar",
-	"github.com/tink-crypto":                                "shared/google shared/google/tokenkey shared/app/accounts",
+	"github.com/tink-crypto":                                "shared/google shared/terminal shared/tokenkey",
+	"code.dny.dev/ssrf":                                     "shared/netguard",
+	"github.com/coder/websocket":                            "shared/attach",
+	"golang.org/x/crypto/ssh":                               "shared/remote shared/terminal/hosts",
 	"github.com/coreos/go-oidc":                             "shared/auth",
 	"github.com/GoogleCloudPlatform/functions-framework-go": "functions/",
 }

@@ -33,6 +33,7 @@ func TestReadme(t *testing.T) {
 		said, _ := os.ReadFile(n.log)
 		t.Errorf("the mailbox holds %v\n%s", got, said)
 	}
+	n.cleanUpByHand()
 	n.stop()
 
 	n.build("-overlay", n.withTool())
@@ -120,6 +121,36 @@ func (n *newcomer) approveByHand(body string) {
 	reader := n.as(oneLine(string(n.shell(token + "echo $T\n"))))
 	if status := reader.ended(asked.RunID); status != "completed" {
 		n.t.Errorf("the run is %s", status)
+	}
+}
+
+// cleanUpByHand runs the commands for the terminal after the token's, and the approval's with the ids of its card.
+func (n *newcomer) cleanUpByHand() {
+	n.t.Helper()
+	first := strings.SplitAfter(strings.ReplaceAll(n.code("A first run", 0), "\\\n", ""), "\n")
+	token, approve := first[0], first[2]
+	var asked struct {
+		RunID     string
+		Approvals []struct{ ApprovalID, ArgsHash string }
+	}
+	local := func(script string) []byte {
+		return n.shell(strings.ReplaceAll(script, "localhost:8080", n.addr))
+	}
+	if said := local(token + n.code("A terminal", 0)); json.Unmarshal(said, &asked) != nil ||
+		len(asked.Approvals) != 1 {
+		n.t.Fatalf("the terminal's run answers %s", said)
+	}
+	approve = strings.Replace(approve, `"approvalId":"…"`, `"approvalId":"`+asked.Approvals[0].ApprovalID+`"`, 1)
+	approve = strings.Replace(approve, `"argsHash":"…"`, `"argsHash":"`+asked.Approvals[0].ArgsHash+`"`, 1)
+	if said := string(local(token + approve)); !strings.HasPrefix(said, `{"ok":true`) {
+		n.t.Errorf("%s\nanswers %s", approve, said)
+	}
+	reader := n.as(oneLine(string(local(token + "echo $T\n"))))
+	if status := reader.ended(asked.RunID); status != "completed" {
+		n.t.Errorf("the run is %s", status)
+	}
+	if _, err := os.Stat(n.onDisk("tmp/db-dump-old.sql")); !os.IsNotExist(err) {
+		n.t.Errorf("nothing was deleted: %v", err)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/freeport"
 )
 
 // devServer is scripts/dev as its users start it, with nothing configured.
@@ -26,8 +28,8 @@ type devServer struct {
 func newDevServer(t *testing.T, flags ...string) *devServer {
 	t.Helper()
 	dir := t.TempDir()
-	s := &devServer{t: t, program: filepath.Join(dir, "dev"), data: filepath.Join(dir, "data"), addr: freeAddress(t),
-		log: filepath.Join(dir, "log"), flags: flags}
+	s := &devServer{t: t, program: filepath.Join(dir, "dev"), data: filepath.Join(dir, "data"),
+		addr: net.JoinHostPort("127.0.0.1", freeport.For(t)), log: filepath.Join(dir, "log"), flags: flags}
 	s.url = "http://" + s.addr
 	s.build()
 	t.Cleanup(s.kill)
@@ -41,16 +43,6 @@ func (s *devServer) build(flags ...string) {
 	if out, err := build.CombinedOutput(); err != nil {
 		s.t.Fatalf("scripts/dev does not build: %v\n%s", err, out)
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // start starts the server on its data and waits until it serves.

@@ -21,6 +21,7 @@ func newEnvironment(outer func(string) string) *environment {
 	e := &environment{outer: outer, local: map[string]string{}}
 	e.fill("DATA_DIR", ".data")
 	e.fill("STORE", "embedded")
+	e.fill("TERMINAL", "on")
 	return e
 }
 

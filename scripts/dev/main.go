@@ -1,6 +1,6 @@
 // Command dev runs Countersign on one machine: every function at its path, without an installation or an account.
 //
-//	go run ./scripts/dev             the embedded store, a local mailbox and calendar, an offline demo model
+//	go run ./scripts/dev             the embedded store, a local mailbox and calendar, an offline demo model and host
 //	go run ./scripts/dev -emulators  the same on the Firestore and Pub/Sub emulators of the gcloud SDK
 //
 // A part that the environment configures is the real one instead: Gemini with GEMINI_API_KEY or config/.gemini.yaml,
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// run serves until ctx ends, and then waits a while for requests to finish.
+// execute serves until ctx ends, and then waits a while for requests to finish.
 func execute(ctx context.Context, addr string, emulated bool) error {
 	if addr == "" {
 		var err error

@@ -82,6 +82,7 @@ func (s *server) signedIn(uid, email string) error {
 		return err
 	}
 	s.link(context.Background(), uid, email, changed)
+	s.demo.give(context.Background(), s, uid)
 	return nil
 }
 

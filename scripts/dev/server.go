@@ -39,6 +39,7 @@ type server struct {
 
 	oauth *fakegoogle.OAuth
 	shop  *shop.Shop
+	demo  *demo // nil: terminals are off
 	site  *web.Site
 	mux   *http.ServeMux
 
@@ -107,6 +108,10 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	cfg.AllowedOrigins = append(cfg.AllowedOrigins, ownOrigins(s.base)...)
+	if err := s.startDemo(dir); err != nil {
+		return err
+	}
+	s.demo.reachable(&cfg)
 	if s.people, err = openPeople(filepath.Join(dir, "people.json")); err != nil {
 		return err
 	}
@@ -269,7 +274,7 @@ func (s *server) close() error {
 func (s *server) greet(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "Countersign")
-	for _, p := range s.env.parts(s.cloud != nil) {
+	for _, p := range append(s.env.parts(s.cloud != nil), [2]string{"host", s.demo.part()}) {
 		fmt.Fprintf(t, "  %s\t%s\n", p[0], p[1])
 	}
 	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop\n", s.base)

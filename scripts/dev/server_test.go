@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -54,14 +55,33 @@ func TestAKeyInTheFileIsGeminis(t *testing.T) {
 
 // TestExampleAgents has the examples be agents of the server, the shop's only beside the shop's actions.
 func TestExampleAgents(t *testing.T) {
-	for actions, want := range map[string]string{"": "assistant concierge page shop-support",
-		"../cookbook/actions": "assistant concierge page"} {
+	for actions, want := range map[string]string{"": "assistant concierge page shop-support terminal terminal-chat",
+		"../cookbook/actions": "assistant concierge page terminal terminal-chat"} {
 		t.Setenv("ACTIONS", actions)
 		t.Setenv("ACTION_KEY", strings.Repeat("0123456789abcdef", 2))
 		s := startTestServer(t)
 		if got := strings.Join(s.app.API.Loop.Agents.Names(), " "); got != want {
 			t.Errorf("with ACTIONS=%s there are %s", actions, got)
 		}
+	}
+}
+
+// TestGreeting has whoever starts the server be told of each part once, and where to go.
+func TestGreeting(t *testing.T) {
+	s := startTestServer(t)
+	var said strings.Builder
+	s.greet(&said)
+	head, parts, _ := strings.Cut(said.String(), "\n")
+	parts, last, _ := strings.Cut(parts, "\n\n")
+	var names []string
+	for line := range strings.Lines(parts) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		names = append(names, name)
+	}
+	if got := strings.Join(names, "; "); got != "store; queue; model; mail, calendar; sign-in; host" ||
+		head != "Countersign" || last != "Open "+testBase+"/, or the example shop at "+testBase+"/shop\n" ||
+		!strings.Contains(parts, fmt.Sprintf("demo host at 127.0.0.1:%d, pretended", s.demo.port)) {
+		t.Errorf("it says %s", said.String())
 	}
 }
 

@@ -125,13 +125,15 @@ func (o *operator) dryRun(ctx context.Context, a *app.App, uid, what string) err
 	if err != nil {
 		return err
 	}
-	runs, threads := 0, 0
+	runs, threads, hosts := 0, 0, 0
 	err = a.API.Records.Each(ctx, uid, func(i records.Item) error {
 		switch i.Kind {
 		case records.ItemRun:
 			runs++
 		case records.ItemThread:
 			threads++
+		case records.ItemHost:
+			hosts++
 		}
 		return nil
 	})
@@ -139,8 +141,8 @@ func (o *operator) dryRun(ctx context.Context, a *app.App, uid, what string) err
 		return err
 	}
 	return errors.Join(o.printf("the user would be %s", what),
-		o.printf("now: shut out: %t, runs: %d, threads: %d, always allowed: %d", u.Disabled, runs, threads,
-			len(u.Allow)),
+		o.printf("now: shut out: %t, runs: %d, threads: %d, always allowed: %d, hosts: %d", u.Disabled, runs, threads,
+			len(u.Allow), hosts),
 		o.printRuns(open), o.printf("-yes does it"))
 }
 

@@ -9,7 +9,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/testkit/freeport"
 )
 
 // sourceFolder is where the cloud's build moves an archive's files to; a function starts in the folder above it.
@@ -222,7 +222,7 @@ type function struct {
 // start starts the program as its function, with settings in addition to the minimal ones, and returns once it answers
 // that it is well.
 func (p program) start(ctx context.Context, settings ...string) (f function, err error) {
-	port, err := freePort()
+	port, err := freeport.Port()
 	if err != nil {
 		return f, err
 	}
@@ -300,13 +300,4 @@ func environment(target string) []string {
 		"PUBSUB_EMULATOR_HOST=127.0.0.1:9",
 		"GEMINI_API_KEY=not-a-real-key-but-long-enough", "AUTH_ISSUER=http://127.0.0.1:9/issuer", "AUTH_AUDIENCE=test",
 		"PUSH_AUDIENCE=https://resume.example", "PUSH_SERVICE_ACCOUNT=push@test.iam.gserviceaccount.com"}
-}
-
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, errors.Join(err, l.Close())
 }

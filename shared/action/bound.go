@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/netguard"
 	"github.com/countersign-run/countersign/shared/outbound"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -33,9 +34,11 @@ type bound struct {
 }
 
 // newClient returns a client that follows no redirect: the identity is for one origin, and a redirect may change the
-// request.
-func newClient() *http.Client {
+// request. The operator names the endpoints, so they may be in a private network; what their names resolve to is still
+// judged when it is dialled.
+func newClient(deployed bool) *http.Client {
 	t := outbound.Transport().Clone()
+	t.DialContext = netguard.New(netguard.Options{Private: true, Literal: true, Loopback: !deployed}).DialContext
 	t.MaxResponseHeaderBytes = 64 << 10
 	return &http.Client{Transport: t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -55,6 +58,9 @@ func (b *bound) execute(ctx context.Context, c tool.Call) (json.RawMessage, erro
 	}
 	res, err := b.client.Do(req)
 	switch {
+	case errors.Is(err, netguard.ErrDenied):
+		return nil, b.failure("address_denied",
+			"The address of the service that does this may not be called from here. Nothing was sent.", cause(err))
 	case err != nil && !sent.Load():
 		return nil, tool.Transient(
 			b.failure("unreachable", "The service that does this cannot be reached. Nothing was sent.", cause(err)))

@@ -180,6 +180,18 @@ func TestNothingWasSentWhereNobodyListens(t *testing.T) {
 	}
 }
 
+// TestAnAddressThatMayNotBeCalled declares an endpoint at an address that is no service of the operator's: nothing is
+// sent, and it is not tried again.
+func TestAnAddressThatMayNotBeCalled(t *testing.T) {
+	for _, url := range []string{"https://169.254.169.254/x", "https://[fe80::1]/x", "https://[64:ff9b::a9fe:a9fe]/x",
+		"https://0.0.0.0/x", "https://224.0.0.1/x"} {
+		_, err := boundTo(t, url, outputOK).Execute(t.Context(), aCall)
+		if !fault.Is(err, fault.Tool, "address_denied") || tool.IsTransient(err) || tool.IsAmbiguous(err) {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
 // An Idempotency-Key makes net/http resend a request by itself when a kept connection breaks: an effect would happen
 // twice.
 func TestNothingIsSentTwiceUnasked(t *testing.T) {

@@ -31,6 +31,7 @@ type Options struct {
 	Keys     [][]byte         // the first signs the caller's identity; needed if an action has a binding
 	Issuer   string           // of the identity
 	Now      func() time.Time // nil is time.Now
+	Deployed bool             // no name that resolves to a loopback address is called, only such an address itself
 }
 
 // MinKey is the least length of the key in bytes.
@@ -50,7 +51,7 @@ func New(actions []Action, o Options) (*Registry, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	m := &maker{Options: o, client: newClient()}
+	m := &maker{Options: o, client: newClient(o.Deployed)}
 	r := &Registry{actions: actions, tools: map[string]*tool.Tool{}, names: map[string]string{}}
 	for _, a := range actions {
 		t, err := m.tool(a)

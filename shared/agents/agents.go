@@ -39,6 +39,9 @@ type Agent struct {
 	// Exclusive bounds its threads to one open run: until that has ended, no other begins there.
 	Exclusive bool
 
+	// OnTerminal reports that its runs work on a terminal of their user's, which each request for one names.
+	OnTerminal bool
+
 	// Page reports that its runs begin with a web page's message, which brings tools of the page's own. No other
 	// request begins one.
 	Page bool
@@ -57,6 +60,7 @@ type Limits struct {
 	Budget       run.Budget    // what one run may use
 	MaxOpen      int           // approvals a user may have open; 0: no cap
 	MaxPerDay    int           // approvals a user may be asked for in a day (UTC); 0: no cap
+	CountAllowed bool          // MaxPerDay bounds all effects of the agent, those too that nobody is asked about
 }
 
 // commitTime is what an invocation of a function keeps for its last commits.
@@ -80,6 +84,18 @@ func (l Limits) OfTool(t *tool.Tool) time.Duration {
 		return min(t.Timeout, l.LongestTool)
 	}
 	return t.Timeout
+}
+
+// OfCall returns how long one step of a call with the arguments may take: what of the call's own limit fits into one
+// invocation, or what the tool's calls may take. The tool may be nil.
+func (l Limits) OfCall(t *tool.Tool, args json.RawMessage) time.Duration {
+	if t == nil || t.Limit(args) == 0 {
+		return l.OfTool(t)
+	}
+	if l.LongestTool > 0 {
+		return min(t.Limit(args), l.LongestTool)
+	}
+	return t.Limit(args)
 }
 
 // History is what the model is told of the conversation before a run.

@@ -16,7 +16,7 @@ import (
 )
 
 // reserved are the names of the built-in agents.
-var reserved = []string{run.Assistant, run.Page}
+var reserved = []string{run.Assistant, run.Page, run.Terminal, run.TerminalChat}
 
 var (
 	validHome  = lazyregexp.New(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`) // as a function of infra/functions.json

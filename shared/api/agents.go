@@ -10,7 +10,8 @@ type agentView struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	Tools       []string `json:"tools"`
-	Page        bool     `json:"page,omitempty"` // it answers web pages, which bring more tools, and takes no run
+	Page        bool     `json:"page,omitempty"`     // it answers web pages, which bring more tools, and takes no run
+	Terminal    bool     `json:"terminal,omitempty"` // it works on a terminal, which each request for one names
 }
 
 func getAgents(r *request) (any, error) {
@@ -21,7 +22,7 @@ func getAgents(r *request) (any, error) {
 	l := r.api.Loop
 	for _, name := range l.Agents.Names() {
 		a := l.Agents[name]
-		v := agentView{Name: name, Description: a.Description, Tools: []string{}, Page: a.Page}
+		v := agentView{Name: name, Description: a.Description, Tools: []string{}, Page: a.Page, Terminal: a.OnTerminal}
 		for _, spec := range a.Specs(l.Tools) {
 			v.Tools = append(v.Tools, spec.Name)
 		}

@@ -49,6 +49,8 @@ type API struct {
 	Records  *records.Records
 	Expiry   *records.Expiry  // nil where the store deletes by itself what has expired, or nothing does
 	Accounts *google.Accounts // nil where no Google OAuth client is configured
+	Hosts    Hosts            // nil in a program without them
+	Sockets  Sockets          // nil in a program without them, and where terminals are off
 	Users    *auth.Verifier
 	Push     *auth.PushVerifier
 	Origins  []string // exact web origins that may call

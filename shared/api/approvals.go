@@ -82,11 +82,12 @@ func postResolve(r *request) (any, error) {
 // decision accepts exactly the contract's values.
 func decision(s string) (run.Decision, error) {
 	switch d := run.Decision(s); d {
-	case run.Reject, run.ApproveOnce, run.ApproveAlways, run.ApproveEdited, run.ConfirmDone, run.StartNew:
+	case run.Reject, run.ApproveOnce, run.ApproveAlways, run.ApproveAlwaysCommand, run.ApproveEdited, run.ConfirmDone,
+		run.StartNew:
 		return d, nil
 	}
 	return "", fault.Invalid("decision", "one of reject, approve_once, approve_and_always_allow_recipient, "+
-		"approve_with_edits, confirm_done, start_new is needed")
+		"approve_and_always_allow_command, approve_with_edits, confirm_done, start_new is needed")
 }
 
 // push reads a Pub/Sub push request.

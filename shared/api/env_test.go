@@ -63,8 +63,10 @@ type env struct {
 
 	mu     sync.Mutex
 	queued []queue.Message
-	sent   []string
-	calls  []tool.Call // of the mail tool
+
+	onResume func(queue.Message) // called with each; may be nil
+	sent     []string
+	calls    []tool.Call // of the mail tool
 }
 
 func newEnv(t testing.TB) *env {
@@ -134,6 +136,9 @@ func (s *syncWriter) Write(b []byte) (int, error) {
 func (w *env) Resume(_ context.Context, m queue.Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.onResume != nil {
+		w.onResume(m)
+	}
 	w.queued = append(w.queued, m)
 	return nil
 }

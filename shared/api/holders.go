@@ -44,13 +44,22 @@ func (a *API) heldMost() int {
 	return max(1, a.concurrency()/4)
 }
 
+// hold counts one more stream or socket of the user, or refuses it.
+func (a *API) hold(uid string) (leave func(), err error) {
+	leave, ok := a.holders.take(uid, a.heldMost())
+	if !ok {
+		return nil, fault.New(fault.Policy, fault.CodeTooMany, "You have %d streams open, which is the limit. "+
+			"Close one, or try again later.", a.heldMost()).After(10 * time.Second)
+	}
+	return leave, nil
+}
+
 // streaming is a route that answers with a stream, which its user holds open.
 func streaming(h handler) handler {
 	return func(r *request) (any, error) {
-		leave, ok := r.api.holders.take(r.uid, r.api.heldMost())
-		if !ok {
-			return nil, fault.New(fault.Policy, fault.CodeTooMany, "You have %d streams open, which is the limit. "+
-				"Close one, or try again later.", r.api.heldMost()).After(10 * time.Second)
+		leave, err := r.api.hold(r.uid)
+		if err != nil {
+			return nil, err
 		}
 		defer leave()
 		return h(r)

@@ -28,6 +28,7 @@ var (
 
 	Chat        = Function{"chat", []Route{{"POST", "/api/agent/chat", public(postChat)}}}
 	ChatResults = Function{"chat-results", []Route{{"POST", "/api/agent/chat/results", reading(postChatResults)}}}
+	GeminiAgent = Function{"gemini-agent", []Route{{"POST", "/api/gemini/agent", public(postGeminiAgent)}}}
 	Actions     = Function{"actions", []Route{{"POST", "/api/agent/actions/{name}", reading(postAction)}}}
 
 	ApprovalsPending = Function{"approvals-pending", []Route{
@@ -35,13 +36,16 @@ var (
 	ApprovalsResolve = Function{"approvals-resolve", []Route{
 		{"POST", "/api/agent/approvals/resolve", public(postResolve)}}}
 
-	Resume = ResumeFunction("resume")
-	Sweep  = Function{"sweep", []Route{{"POST", "/api/agent/sweep", private(postSweep)}}}
+	Resume         = ResumeFunction("resume")
+	ResumeTerminal = ResumeFunction("resume-terminal")
+
+	Sweep = Function{"sweep", []Route{{"POST", "/api/agent/sweep", private(postSweep)}}}
 
 	Runs = Function{"runs", []Route{
 		{"GET", "/api/agent/agents", reading(getAgents)},
 		{"GET", "/api/agent/runs/{runId}", public(getRun)},
 		{"GET", "/api/agent/runs/{runId}/events", reading(streaming(getEvents))},
+		{"GET", "/api/agent/runs/{runId}/output/{actionId}", reading(streaming(getOutput))},
 		{"POST", "/api/agent/runs/{runId}/answers", reading(postAnswers)},
 		{"POST", "/api/agent/runs/{runId}/cancel", reading(postCancel)},
 	}}
@@ -61,11 +65,26 @@ var (
 		{"GET", "/api/agent/connections/google/callback", getCallback},
 		{"DELETE", "/api/agent/connections/google", reading(deleteConnection)},
 	}}
+	Terminals = Function{"terminals", []Route{
+		{"POST", "/api/agent/hosts/scan", onHosts(postScan)},
+		{"POST", "/api/agent/hosts", onHosts(postHost)},
+		{"GET", "/api/agent/hosts", onHosts(getHosts)},
+		{"POST", "/api/agent/hosts/{hostId}", onHosts(postHostEdit)},
+		{"DELETE", "/api/agent/hosts/{hostId}", onHosts(deleteHost)},
+		{"POST", "/api/agent/hosts/{hostId}/check", onHosts(postCheck)},
+		{"POST", "/api/agent/terminals", onHosts(postTerminal)},
+		{"GET", "/api/agent/terminals", onHosts(getTerminals)},
+		{"GET", "/api/agent/terminals/{terminalId}", onHosts(getTerminal)},
+		{"DELETE", "/api/agent/terminals/{terminalId}", onHosts(deleteTerminal)},
+	}}
+	TerminalAttach = Function{"terminal-attach", []Route{
+		{"GET", "/api/agent/terminals/{terminalId}/socket", getSocket}}}
 )
 
 // Functions lists all functions.
-var Functions = []Function{Run, Stream, Chat, ChatResults, Actions, ApprovalsPending, ApprovalsResolve, Resume, Sweep,
-	Runs, Threads, Audit, Allowlist, Connections}
+var Functions = []Function{Run, Stream, Chat, ChatResults, GeminiAgent, Actions, ApprovalsPending, ApprovalsResolve,
+	Resume, ResumeTerminal, Sweep,
+	Runs, Threads, Audit, Allowlist, Connections, Terminals, TerminalAttach}
 
 // ResumeFunction returns a function that moves the runs of the agents that live in it (agents.Agent.Home).
 func ResumeFunction(name string) Function {

@@ -25,9 +25,10 @@ const maxPrompt = 32 << 10
 // ask decodes the request of POST /run and /run/stream.
 func (r *request) ask() (loop.StartRequest, error) {
 	var in struct {
-		Agent    *string `json:"agent"`
-		Prompt   string  `json:"prompt"`
-		ThreadID *string `json:"threadId"`
+		Agent      *string `json:"agent"`
+		Prompt     string  `json:"prompt"`
+		ThreadID   *string `json:"threadId"`
+		TerminalID *string `json:"terminalId"`
 		regionBody
 	}
 	hash, err := r.decode(&in)
@@ -43,10 +44,15 @@ func (r *request) ask() (loop.StartRequest, error) {
 		return loop.StartRequest{}, fault.Invalid("prompt", "the prompt is longer than %d bytes", maxPrompt)
 	case in.ThreadID != nil && !run.ValidID(*in.ThreadID):
 		return loop.StartRequest{}, fault.Invalid("threadId", "this is not an id")
+	case in.TerminalID != nil && !run.ValidID(*in.TerminalID):
+		return loop.StartRequest{}, fault.Invalid("terminalId", "this is not an id")
 	case wrong != nil:
 		return loop.StartRequest{}, wrong
 	case err != nil:
 		return loop.StartRequest{}, err
+	}
+	if in.TerminalID != nil && in.Agent == nil {
+		in.Agent = new(run.Terminal)
 	}
 	its, err := chosen(r.api.Loop.Agents, in.Agent, in.ThreadID != nil)
 	if err != nil {
@@ -56,6 +62,9 @@ func (r *request) ask() (loop.StartRequest, error) {
 		Key: key, BodyHash: hash}
 	if in.ThreadID != nil {
 		q.ThreadID = *in.ThreadID
+	}
+	if in.TerminalID != nil {
+		q.Terminal = *in.TerminalID
 	}
 	return q, nil
 }

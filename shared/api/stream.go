@@ -49,7 +49,7 @@ func (n *ndjson) write(v any) {
 		n.w.Header().Set("Cache-Control", "no-store")
 		n.w.Header().Set("X-Accel-Buffering", "no")
 	}
-	if n.last = time.Now(); n.send(b) != nil {
+	if n.last = time.Now(); send(n.w, b) != nil {
 		n.gone = true
 		if n.lost != nil {
 			n.lost()
@@ -57,12 +57,13 @@ func (n *ndjson) write(v any) {
 	}
 }
 
-func (n *ndjson) send(b []byte) error {
-	rc := http.NewResponseController(n.w)
+// send sends bytes at once. The error says that the client is gone, or reads nothing.
+func send(w http.ResponseWriter, b []byte) error {
+	rc := http.NewResponseController(w)
 	if err := rc.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	if _, err := n.w.Write(b); err != nil {
+	if _, err := w.Write(b); err != nil {
 		return err
 	}
 	return rc.Flush()
@@ -114,6 +115,12 @@ type (
 		ActionID string `json:"actionId"`
 		Text     string `json:"text"`
 	}
+	bytesLine struct { // of an output that is kept
+		Type     string `json:"type"`
+		ActionID string `json:"actionId"`
+		Offset   int64  `json:"offset"`
+		Data     []byte `json:"data"`
+	}
 	actionLine struct {
 		Type   string          `json:"type"`
 		Action *run.ActionView `json:"action"`
@@ -147,6 +154,8 @@ func postStream(r *request) (any, error) {
 		switch {
 		case n.Delta != "":
 			out.write(deltaLine{"delta", n.Delta})
+		case n.Output != nil && n.Output.Data != nil:
+			out.write(bytesLine{"output", n.Output.ActionID, n.Output.Offset, n.Output.Data})
 		case n.Output != nil:
 			out.write(outputLine{"output", n.Output.ActionID, n.Output.Text})
 		case n.Action != nil:
@@ -158,8 +167,8 @@ func postStream(r *request) (any, error) {
 	if err == nil && !out.started() { // the key names an earlier run, which sends no updates here
 		out.write(statusLine{"status", run.Planning, v.RunID, v.ThreadID})
 	}
-	if err == nil && v.Moving && q.Key != "" {
-		v = r.awaitRest(ctx, v, keyedWait)
+	if err == nil && v.Moving {
+		v = r.follow(ctx, out, v)
 	}
 	if err != nil && !out.started() {
 		return nil, err
@@ -202,6 +211,11 @@ func getEvents(r *request) (any, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), r.api.Budget)
 	defer cancel()
 	out := &ndjson{w: r.w, lost: cancel}
+	printed, err := r.outputs(out, id)
+	if err != nil {
+		return nil, err
+	}
+	defer printed.stop()
 	defer out.pings()()
 	defer time.AfterFunc(firstLine, func() {
 		if !out.started() {
@@ -221,12 +235,17 @@ func getEvents(r *request) (any, error) {
 			return nil, nil
 		}
 		for _, e := range views {
+			if err := printed.before(ctx, w, e); err != nil {
+				r.api.Log.WarnContext(ctx, "a stream of events was cut off", "runId", id, "error", err)
+				return nil, nil
+			}
 			out.write(e)
 			after = e.Seq
 		}
 		if !out.started() {
 			out.write(pingLine)
 		}
+		printed.follow(ctx, w)
 		if w.Ended() {
 			break
 		}

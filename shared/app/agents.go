@@ -27,6 +27,9 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 		History:  agents.HistoryWords,
 		OnReject: agents.OnReject(cfg.RejectOutcome),
 	}
+	if cfg.Terminal {
+		assistant.Tools = withoutCommands(tools)
+	}
 	actions := pageActions(tools)
 	page := agents.Agent{
 		Name:         run.Page,
@@ -39,6 +42,10 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 		Page:         true,
 	}
 	page.Limits.ModelCalls, page.Limits.Contents = cfg.ChatMaxModelCalls, chat.MaxHistory
+	builtIn := []agents.Agent{assistant, page}
+	if cfg.Terminal {
+		builtIn = append(builtIn, terminalAgents(limits, cfg.MaxCommandsPerDay)...)
+	}
 	declared, err := declare(cfg, tools, assistant, page)
 	if err != nil {
 		return nil, err
@@ -48,7 +55,7 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 			declared[i].Instructions = chat.OnPage(a.Instructions, a.Of(tools))
 		}
 	}
-	return agents.New(tools, []agents.Agent{assistant, page}, declared)
+	return agents.New(tools, builtIn, declared)
 }
 
 // pageActions returns the tools that are declared actions, and that a page's agent may call.

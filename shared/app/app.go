@@ -149,7 +149,19 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if !o.checked {
 		WarnUnbound(a.Log, actions)
 	}
+	hosts, err := o.clients.Hosts(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if hosts != nil {
+		a.closers = append(a.closers, hosts.Close)
+	}
+	kept, err := o.clients.Terminals(ctx, cfg, a.Store, hosts, o.now)
+	if err != nil {
+		return err
+	}
 	tools := withActions(o.clients.Tools(cfg, acting, o.now), actions)
+	tools = with(tools, o.clients.Commands(cfg, a.Store, hosts))
 	registry, err := openAgents(cfg, tools, o.clients.Agents)
 	if err != nil {
 		return err
@@ -171,11 +183,14 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if cfg.Store == "embedded" && cfg.AuditDays > 0 { // Firestore deletes what has expired by itself
 		expiry = &records.Expiry{Records: rec}
 	}
-	a.API = &api.API{Loop: l, Expiry: expiry, Chat: talk, Actions: actions, Records: rec, Accounts: linked,
+	a.API = &api.API{Loop: l, Expiry: expiry, Chat: talk, Actions: actions, Records: rec, Accounts: linked, Hosts: kept,
 		Users: users, Push: push,
 		Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Concurrency: cfg.Concurrency,
 		Health: health(cfg, mdl, executableTools(l.Tools, actions))}
+	if o.clients.Sockets != nil && hosts != nil {
+		a.API.Sockets = o.clients.Sockets(a.Store, l, hosts, a.Log)
+	}
 	return nil
 }
 
@@ -192,8 +207,14 @@ func withActions(tools tool.Set, actions api.DeclaredActions) tool.Set {
 	if actions == nil {
 		return tools
 	}
-	all := maps.Clone(actions.Tools())
+	return with(actions.Tools(), tools)
+}
+
+// with returns all tools of both sets.
+func with(tools, more tool.Set) tool.Set {
+	all := tool.Set{}
 	maps.Copy(all, tools)
+	maps.Copy(all, more)
 	return all
 }
 

@@ -76,7 +76,7 @@ func (w *proved) answers(a testkit.Answer) testkit.Answer {
 		"toolDefinitions": json.RawMessage(clickTool)}))
 }
 
-func inJSON(t *testing.T, v any) string {
+func inJSON(t testing.TB, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 // proved is a deployment whose failures end the test.
 type proved struct {
 	*testkit.Deployment
-	t *testing.T
+	t testing.TB
 }
 
-func deploy(t *testing.T, settings ...string) *proved {
+func deploy(t testing.TB, settings ...string) *proved {
 	t.Helper()
 	return deployWith(t, testkit.Options{Settings: settings})
 }
 
-func deployWith(t *testing.T, o testkit.Options) *proved {
+func deployWith(t testing.TB, o testkit.Options) *proved {
 	t.Helper()
 	return &proved{testkit.Open(t, o), t}
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"time"
 
@@ -9,10 +10,14 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/command"
 )
 
 // Part is a part of a function: what must be configured for it, and the client that comes with it.
@@ -43,9 +48,29 @@ type Clients struct {
 	Actions func(cfg config.Config, now func() time.Time) (api.DeclaredActions, error) // nil where none are declared
 	Tools   func(cfg config.Config, as Accounts, now func() time.Time) tool.Set
 	Agents  DeclaredAgents
+	// Terminals keeps users' hosts and terminals, and reaches them by hosts; nil in a program without them.
+	Terminals func(ctx context.Context, cfg config.Config, st store.Store, hosts Hosts,
+		now func() time.Time) (api.Hosts, error)
+	// Commands returns the tools of agents that work on terminals. hosts is nil in functions that judge and show
+	// commands and run none.
+	Commands func(cfg config.Config, st store.Store, hosts Hosts) tool.Set
+	// Hosts opens the connections to people's hosts; nil where terminals are off.
+	Hosts func(ctx context.Context, cfg config.Config) (Hosts, error)
+	// Sockets carries terminals on these hosts over WebSockets; nil in a program without them.
+	Sockets func(st store.Store, l *loop.Loop, hosts Hosts, log *slog.Logger) api.Sockets
 	// nil where no OAuth client is configured
 	Accounts func(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set,
 		now func() time.Time) (*google.Accounts, error)
+}
+
+// Hosts opens connections to people's hosts (package remote).
+type Hosts interface {
+	command.Hosts
+	io.Closer
+
+	// These are hosts.Remote, whose package is linked only where hosts are kept.
+	Scan(ctx context.Context, address string, port int) ([]terminal.HostKey, error)
+	Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (keeper.Facts, error)
 }
 
 // DeclaredAgents returns the agents that the operator declares over the tools. What they do not say is the assistant's,
@@ -61,6 +86,11 @@ var none = Clients{
 	Actions: func(config.Config, func() time.Time) (api.DeclaredActions, error) { return nil, nil },
 	Tools:   func(config.Config, Accounts, func() time.Time) tool.Set { return nil },
 	Agents:  func(config.Config, tool.Set, agents.Agent, agents.Agent) ([]agents.Agent, error) { return nil, nil },
+	Terminals: func(context.Context, config.Config, store.Store, Hosts, func() time.Time) (api.Hosts, error) {
+		return nil, nil
+	},
+	Commands: func(config.Config, store.Store, Hosts) tool.Set { return nil },
+	Hosts:    func(context.Context, config.Config) (Hosts, error) { return nil, nil },
 	Accounts: func(context.Context, config.Config, store.Store, tool.Set, func() time.Time) (*google.Accounts, error) {
 		return nil, nil
 	},
@@ -102,8 +132,8 @@ func checkAgents(parts []Part, cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	_, err = openAgents(cfg, withActions(o.clients.Tools(cfg, readOnlyAccounts{}, time.Now), declared),
-		o.clients.Agents)
+	tools := withActions(o.clients.Tools(cfg, readOnlyAccounts{}, time.Now), declared)
+	_, err = openAgents(cfg, with(tools, o.clients.Commands(cfg, nil, nil)), o.clients.Agents)
 	return err
 }
 

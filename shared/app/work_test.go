@@ -13,7 +13,7 @@ import (
 )
 
 // working lets the deployments move the runs that are asked for in them, until the test ends.
-func working(t *testing.T, all ...*testkit.Deployment) {
+func working(t testing.TB, all ...*testkit.Deployment) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var moving sync.WaitGroup

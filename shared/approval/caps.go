@@ -20,15 +20,31 @@ func CheckLimits(l run.Limits, u *run.User, asksModel bool, now time.Time) error
 // CheckCaps checks how many approvals of the run's agent the user has open, and was asked for today, against the
 // agent's limits. What other agents ask for does not count.
 func CheckCaps(tx *journal.Tx, u *run.User) error {
-	p, now, count := tx.Limits(), tx.Now, u.CountOf(tx.Run.Agent)
+	p, count := tx.Limits(), u.CountOf(tx.Run.Agent)
 	if p.MaxOpen > 0 && count.Open >= p.MaxOpen {
 		return fault.New(fault.Policy, fault.CodeTooMany,
 			"%d approvals are waiting for you. Please answer some of them first.", count.Open).After(time.Minute)
 	}
-	if p.MaxPerDay > 0 && count.AskedOn(now) >= p.MaxPerDay {
-		tomorrow := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
-		return fault.New(fault.Policy, fault.CodeTooMany,
-			"You have been asked for %d approvals today, which is the limit.", p.MaxPerDay).After(tomorrow.Sub(now))
+	return checkDay(tx, u)
+}
+
+// CheckAllowed checks a call that nobody is asked about against the day's cap, where that counts such calls.
+func CheckAllowed(tx *journal.Tx, u *run.User) error {
+	if !tx.Limits().CountAllowed {
+		return nil
 	}
-	return nil
+	return checkDay(tx, u)
+}
+
+func checkDay(tx *journal.Tx, u *run.User) error {
+	p, now := tx.Limits(), tx.Now
+	if p.MaxPerDay == 0 || u.CountOf(tx.Run.Agent).AskedOn(now) < p.MaxPerDay {
+		return nil
+	}
+	message := "You have been asked for %d approvals today, which is the limit."
+	if p.CountAllowed {
+		message = "%d actions were asked for or done today, which is the limit."
+	}
+	tomorrow := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
+	return fault.New(fault.Policy, fault.CodeTooMany, message, p.MaxPerDay).After(tomorrow.Sub(now))
 }

@@ -145,22 +145,23 @@ func checkPolicy(tx *journal.Tx, t *tool.Tool, args json.RawMessage, decision ru
 	if v.Mode == policy.Deny {
 		return fault.New(fault.Policy, "denied", "%s", v.Reason)
 	}
-	if decision != run.ApproveAlways {
-		return nil
-	}
-	_, err = alwaysAllowEntries(tx, t, args)
+	_, err = alwaysAllowEntries(tx, t, args, decision)
 	return err
 }
 
-// alwaysAllowEntries returns the entries that "always allow" would store: the exact addresses, for this tool and this
-// user.
-func alwaysAllowEntries(tx *journal.Tx, t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
-	targets, err := t.Targets(args)
-	if err != nil {
-		return nil, err
+// alwaysAllowEntries returns the entries that the decision stores: the exact addresses, or the exact call, for this
+// tool and this user. Most decisions store none.
+func alwaysAllowEntries(tx *journal.Tx, t *tool.Tool, args json.RawMessage, decision run.Decision) ([]policy.Entry,
+	error) {
+	var entries []policy.Entry
+	var err error
+	switch decision {
+	case run.ApproveAlways:
+		entries, err = recipientEntries(tx, t, args)
+	case run.ApproveAlwaysCommand:
+		entries, err = callEntry(tx, t, args)
 	}
-	entries, err := tx.Ex.Rules.Entries(tx.Run.UID, t.Name, targets, tx.Now)
-	if err != nil {
+	if err != nil || len(entries) == 0 {
 		return nil, err
 	}
 	u, err := tx.User()
@@ -169,15 +170,32 @@ func alwaysAllowEntries(tx *journal.Tx, t *tool.Tool, args json.RawMessage) ([]p
 	}
 	if len(u.Allow)+len(entries) > run.MaxAllowEntries {
 		return nil, fault.New(fault.Policy, "allowlist_full",
-			"You have reached the limit of %d always-allowed recipients.",
+			"You have reached the limit of %d entries that you always allow.",
 			run.MaxAllowEntries)
 	}
 	return entries, nil
 }
 
+func recipientEntries(tx *journal.Tx, t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
+	targets, err := t.Targets(args)
+	if err != nil {
+		return nil, err
+	}
+	return tx.Ex.Rules.Entries(tx.Run.UID, t.Name, targets, tx.Now)
+}
+
+func callEntry(tx *journal.Tx, t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
+	verdict, err := Verdict(tx, t, args)
+	if err != nil {
+		return nil, err
+	}
+	e, err := tx.Ex.Rules.CallEntry(tx.Run.UID, t.Name, verdict.Ruling, tx.Now)
+	return []policy.Entry{e}, err
+}
+
 var statusAfter = map[run.Decision]run.ApprovalStatus{
 	run.Reject: run.ApprovalRejected, run.ApproveOnce: run.ApprovalApproved,
-	run.ApproveAlways: run.ApprovalApproved,
+	run.ApproveAlways: run.ApprovalApproved, run.ApproveAlwaysCommand: run.ApprovalApproved,
 	run.ApproveEdited: run.ApprovalApproved, run.ConfirmDone: run.ApprovalApproved,
 	run.StartNew: run.ApprovalApproved,
 }
@@ -189,10 +207,8 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 	if r.Decision == run.ApproveEdited {
 		ap.Args, ap.ArgsHash = args, run.ArgsHash(ap.UID, t.Spec, ap.Place, args)
 	}
-	if r.Decision == run.ApproveAlways {
-		if err := alwaysAllow(tx, t, args); err != nil {
-			return err
-		}
+	if err := alwaysAllow(tx, t, args, r.Decision); err != nil {
+		return err
 	}
 	if err := Close(tx, ap.ID, statusAfter[r.Decision], r.Decision); err != nil {
 		return err
@@ -200,7 +216,11 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 	decided := &run.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: clip.Text(r.Comment, 2000),
 		ArgsHash: ap.ArgsHash}
 	if r.Decision == run.ApproveEdited {
-		decided.EditedArgs = args
+		verdict, err := Verdict(tx, t, args)
+		if err != nil {
+			return err
+		}
+		decided.EditedArgs, decided.Ruled = args, run.RuledBy(verdict.Ruling)
 	}
 	if err := tx.AddEvent(run.Event{Type: run.ActionDecided, ActionID: a.ID, Decided: decided}); err != nil {
 		return err
@@ -223,10 +243,10 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 // moments is still carried out.
 const minTimeAfterApproval = time.Hour
 
-// alwaysAllow adds the exact recipients to the user's allowlist.
-func alwaysAllow(tx *journal.Tx, t *tool.Tool, args json.RawMessage) error {
-	entries, err := alwaysAllowEntries(tx, t, args)
-	if err != nil {
+// alwaysAllow adds what the decision always allows to the user's allowlist: the exact recipients, or the exact call.
+func alwaysAllow(tx *journal.Tx, t *tool.Tool, args json.RawMessage, decision run.Decision) error {
+	entries, err := alwaysAllowEntries(tx, t, args, decision)
+	if err != nil || len(entries) == 0 {
 		return err
 	}
 	return tx.UpdateUser(func(u *run.User) { u.AlwaysAllow(entries, tx.Now) })

@@ -29,6 +29,9 @@ func Request(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) error 
 	if known := tx.State.Action(a.ID); known.ArgsHash != ap.ArgsHash {
 		wait.Args, wait.ArgsHash, wait.Place = ap.Args, ap.ArgsHash, ap.Place
 	}
+	if known := tx.State.Action(a.ID); !known.Ruled.Same(ap.Ruled) {
+		wait.Ruled = ap.Ruled
+	}
 	if err := tx.AddEvent(run.Event{Type: run.ActionWaits, ActionID: a.ID, Wait: wait}); err != nil {
 		return err
 	}
@@ -42,42 +45,48 @@ func Request(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) error 
 
 // snapshot returns the approval as the user would see it if they were asked now.
 func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run.Approval, error) {
-	decisions, err := decisions(tx, a, kind)
-	if err != nil {
-		return nil, err
-	}
 	ap := &run.Approval{Kind: kind, UID: tx.Run.UID, RunID: tx.Run.ID, ThreadID: tx.Run.ThreadID,
 		Agent: tx.Run.AgentName(), ActionID: a.ID, Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Place: a.Place,
-		Preview: tool.Preview{Title: a.Tool},
-		Reason:  reason, Decisions: decisions,
+		Preview:     tool.Preview{Title: a.Tool},
+		Reason:      reason,
 		RequestedAt: tx.Now, ExpiresAt: expiry(tx, kind), Status: run.ApprovalOpen}
 	t := tx.Ex.Tools[a.Tool]
 	if t == nil { // a review outlives its tool
+		ap.Decisions = reviewDecisions
 		return ap, nil
-	}
-	if ap.Preview, err = previewAt(t, a.Place, a.Args); err != nil {
-		return nil, err
-	}
-	if kind == run.KindReview && a.Result != nil {
-		ap.Preview.Fields = append(ap.Preview.Fields, returnedBefore(a.Result))
-	}
-	if slices.Contains(decisions, run.ApproveAlways) {
-		ap.Preview.Fields = append(ap.Preview.Fields, alwaysCovers)
-	}
-	if ap.TimeZone = tx.Run.Region.TimeZone; ap.TimeZone != "" {
-		ap.Preview = ap.Preview.In(tx.Run.Region.Zone())
 	}
 	verdict, err := Verdict(tx, t, a.Args)
 	if err != nil {
 		return nil, err
 	}
-	ap.ToolVersion, ap.Rule = t.Version(), verdict.Rule
+	if ap.Decisions, err = decisions(tx, t, a, kind, verdict.Ruling); err != nil {
+		return nil, err
+	}
+	ap.ToolVersion, ap.Rule, ap.Ruled = t.Version(), verdict.Rule, run.RuledBy(verdict.Ruling)
+	if ap.Preview, err = previewAt(t, a.Place, a.Args, verdict.Ruling); err != nil {
+		return nil, err
+	}
+	if kind == run.KindReview && a.Result != nil {
+		ap.Preview.Fields = append(ap.Preview.Fields, returnedBefore(a.Result))
+	}
+	switch {
+	case slices.Contains(ap.Decisions, run.ApproveAlways):
+		ap.Preview.Fields = append(ap.Preview.Fields, alwaysCovers)
+	case slices.Contains(ap.Decisions, run.ApproveAlwaysCommand):
+		covers, _ := visible.Line(verdict.Ruling.Always.Shown)
+		ap.Preview.Fields = append(ap.Preview.Fields, tool.Field{Label: "Always allow covers",
+			Value: "Exactly this, for 90 days: " + covers})
+	}
+	if ap.TimeZone = tx.Run.Region.TimeZone; ap.TimeZone != "" {
+		ap.Preview = ap.Preview.In(tx.Run.Region.Zone())
+	}
 	return ap, nil
 }
 
 // previewAt returns what a user reads before deciding: where the call acts, and then what the tool shows of it.
-func previewAt(t *tool.Tool, in tool.Place, args json.RawMessage) (tool.Preview, error) {
+func previewAt(t *tool.Tool, in tool.Place, args json.RawMessage, r *tool.Ruling) (tool.Preview, error) {
 	p, err := t.Preview(args)
+	p = p.Warned(r)
 	if err != nil || in == (tool.Place{}) {
 		return p, err
 	}
@@ -98,13 +107,19 @@ func returnedBefore(result json.RawMessage) tool.Field {
 var alwaysCovers = tool.Field{Label: "Always allow covers",
 	Value: "Exactly the addresses above, as they are written: capitals count before the @ and not after it."}
 
+var reviewDecisions = []run.Decision{run.ConfirmDone, run.StartNew}
+
 // decisions returns the decisions that are offered. "Always allow" is left out where the policy would not store the
 // recipients.
-func decisions(tx *journal.Tx, a *run.Action, kind run.Kind) ([]run.Decision, error) {
+func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, ruling *tool.Ruling) ([]run.Decision,
+	error) {
 	if kind == run.KindReview {
-		return []run.Decision{run.ConfirmDone, run.StartNew}, nil
+		return reviewDecisions, nil
 	}
-	targets, err := tx.Ex.Tools[a.Tool].Targets(a.Args)
+	if _, err := tx.Ex.Rules.CallEntry(tx.Run.UID, a.Tool, ruling, tx.Now); err == nil {
+		return []run.Decision{run.ApproveOnce, run.ApproveAlwaysCommand, run.ApproveEdited, run.Reject}, nil
+	}
+	targets, err := t.Targets(a.Args)
 	if err != nil {
 		return nil, err
 	}

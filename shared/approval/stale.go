@@ -71,7 +71,7 @@ func checkStale(tx *journal.Tx, ap *run.Approval, a *run.Action, at Placement, d
 	if err != nil {
 		return err
 	}
-	if why := staleReason(ap, current, verdict); why != nil {
+	if why := staleReason(ap, current, verdict.Decision); why != nil {
 		return errStale{why, now, verdict.Reason}
 	}
 	return nil
@@ -112,6 +112,9 @@ func staleReason(ap, current *run.Approval, v policy.Decision) *fault.Error {
 	case !samePreview(ap, current):
 		return staleError(fault.CodeStaleView,
 			"The preview has changed since you were asked. Please review it again.")
+	case !ap.Ruled.Same(current.Ruled):
+		return staleError(fault.CodeStaleView,
+			"What this would do is judged otherwise than when you were asked. Please review this again.")
 	case v.Mode == policy.RequireApproval && ap.Rule != current.Rule:
 		return staleError(fault.CodeStaleView,
 			"The rules have changed since you were asked. Please review this again.")

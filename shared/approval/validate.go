@@ -25,16 +25,16 @@ type Placement struct {
 // Places tells where tools' calls would act for the run's user.
 type Places map[*tool.Tool]Placement // of tools that ask more than the store's documents
 
-// AskPlaces asks the tools where their calls would act, before a transition. A tool that knows it by documents is asked
-// within the transition ([Places.Of]).
-func AskPlaces(ctx context.Context, ex *journal.Execution, uid string, tools ...*tool.Tool) Places {
+// AskPlaces asks the tools where their calls would act in the scope, before a transition. A tool that knows it by
+// documents is asked within the transition ([Places.Of]).
+func AskPlaces(ctx context.Context, ex *journal.Execution, scope tool.Scope, tools ...*tool.Tool) Places {
 	out := Places{}
 	for _, t := range tools {
-		if t == nil || !t.Placed() || t.Reads(uid) != nil {
+		if t == nil || !t.Placed() || t.Reads(scope) != nil {
 			continue
 		}
 		if _, asked := out[t]; !asked {
-			in, err := t.Place(ctx, uid)
+			in, err := t.Place(ctx, scope)
 			ex.LogPanic(ctx, "", err)
 			out[t] = Placement{in, err}
 		}
@@ -46,10 +46,10 @@ func AskPlaces(ctx context.Context, ex *journal.Execution, uid string, tools ...
 // act: they may have linked an account since. Where the store does not answer, what was read stays.
 func LookAgain(ctx context.Context, ex *journal.Execution, tools ...*tool.Tool) {
 	for _, t := range tools {
-		if t == nil || t.Reads(ex.Run.UID) == nil {
+		if t == nil || t.Reads(ex.Run.Scope()) == nil {
 			continue
 		}
-		if _, err := t.Place(journal.Linked(ctx, ex, t), ex.Run.UID); err == nil {
+		if _, err := t.Place(journal.Linked(ctx, ex, t), ex.Run.Scope()); err == nil {
 			continue
 		}
 		if err := journal.ReadLinked(ctx, ex, t, true); err != nil {
@@ -120,19 +120,20 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 	if call.Narrows, err = t.Narrow(call.Args); err != nil {
 		return Reject(tx, id, call, err)
 	}
-	shown, err := previewAt(t, call.Place, call.Args)
-	if err != nil {
-		return Reject(tx, id, call, err)
-	}
-	if b, err := strictjson.Marshal(shown); err != nil || len(b)+len(call.Args) > maxSnapshot {
-		return Reject(tx, id, call, fault.Invalid("", "this is more than can be shown to the user for approval"))
-	}
 	verdict, err := Verdict(tx, t, call.Args)
 	switch {
 	case tool.IsPanic(err):
 		return Reject(tx, id, call, err)
 	case err != nil:
 		return err
+	}
+	call.Ruled = run.RuledBy(verdict.Ruling)
+	shown, err := previewAt(t, call.Place, call.Args, verdict.Ruling)
+	if err != nil {
+		return Reject(tx, id, call, err)
+	}
+	if b, err := strictjson.Marshal(shown); err != nil || len(b)+len(call.Args) > maxSnapshot {
+		return Reject(tx, id, call, fault.Invalid("", "this is more than can be shown to the user for approval"))
 	}
 	call.PolicyDecision, call.Rule, call.Reason, call.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason,
 		verdict.Entries

@@ -49,6 +49,10 @@ const (
 	Deletion = "deletion" // a deletion has begun: of the conversation Ref, or of everything stored for the user
 	Deleted  = "deleted"  // it is complete
 	Exported = "exported" // everything stored for the user was exported
+
+	HostAdded   = "host_added"   // the user added the host Ref; Decision says what runs there unasked
+	HostChanged = "host_changed" // the user changed it
+	HostRemoved = "host_removed" // the user deleted it, with its secret and its terminals
 )
 
 // maxMessage limits an entry's message, in bytes.
@@ -56,25 +60,30 @@ const maxMessage = 500
 
 // Entry is one entry of a chain (seed 000 §9). Strings may be empty.
 type Entry struct {
-	Seq             int64     `json:"seq"`   // 1, 2, 3 … within the chain
-	RunID           string    `json:"runId"` // the chain: a run, or Own(UID)
-	UID             string    `json:"uid"`
-	At              time.Time `json:"at"`
-	Kind            string    `json:"kind"`
-	ActionID        string    `json:"actionId,omitempty"`
-	Tool            string    `json:"tool,omitempty"`
-	Model           string    `json:"model,omitempty"`
-	Ref             string    `json:"ref,omitempty"`       // in a user's own chain: the id of the entry's subject
-	InputHash       string    `json:"inputHash,omitempty"` // see InputHash
-	PolicyDecision  string    `json:"policyDecision,omitempty"`
-	Decision        string    `json:"decision,omitempty"`
-	Rule            string    `json:"rule,omitempty"` // policy.Decision.Rule
-	ApprovalID      string    `json:"approvalId,omitempty"`
-	ExecutionStatus string    `json:"executionStatus,omitempty"`
-	ErrorCode       string    `json:"errorCode,omitempty"`
-	Message         string    `json:"message,omitempty"`  // for people; no body, no address
-	PrevHash        string    `json:"prevHash,omitempty"` // Hash of the previous entry; empty for the first
-	Hash            string    `json:"hash,omitempty"`     // of all other fields
+	Seq      int64     `json:"seq"`   // 1, 2, 3 … within the chain
+	RunID    string    `json:"runId"` // the chain: a run, or Own(UID)
+	UID      string    `json:"uid"`
+	At       time.Time `json:"at"`
+	Kind     string    `json:"kind"`
+	ActionID string    `json:"actionId,omitempty"`
+	Tool     string    `json:"tool,omitempty"`
+	Model    string    `json:"model,omitempty"`
+	// in a user's own chain: the id of the entry's subject
+	Ref            string `json:"ref,omitempty"`
+	InputHash      string `json:"inputHash,omitempty"` // see InputHash
+	PolicyDecision string `json:"policyDecision,omitempty"`
+	Decision       string `json:"decision,omitempty"`
+	Rule           string `json:"rule,omitempty"` // policy.Decision.Rule
+	// of the call, where its tool tells of each (tool.Ruling)
+	Class string `json:"class,omitempty"`
+	// ids, kinds and numbers, where its tool has any (tool.Facts)
+	Facts           map[string]string `json:"facts,omitempty"`
+	ApprovalID      string            `json:"approvalId,omitempty"`
+	ExecutionStatus string            `json:"executionStatus,omitempty"`
+	ErrorCode       string            `json:"errorCode,omitempty"`
+	Message         string            `json:"message,omitempty"`  // for people; no body, no address
+	PrevHash        string            `json:"prevHash,omitempty"` // Hash of the previous entry; empty for the first
+	Hash            string            `json:"hash,omitempty"`     // of all other fields
 
 	// PrevExpires is when the previous entry may be deleted; zero: never.
 	PrevExpires time.Time `json:"prevExpires,omitzero"`

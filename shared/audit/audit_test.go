@@ -3,6 +3,7 @@ package audit_test
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func TestSeal(t *testing.T) {
 		t.Errorf("the time is %v, and a store keeps microseconds", at)
 	}
 	again, _ := chain("run-1", 3)
-	if !slices.Equal(entries, again) {
+	if !reflect.DeepEqual(entries, again) {
 		t.Error("the same entries have other hashes")
 	}
 	// The hash of a known entry, computed with another implementation (Python's hashlib over sorted, compact JSON): the

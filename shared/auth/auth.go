@@ -1,14 +1,15 @@
 // Package auth authenticates callers: a user with an OpenID Connect ID token ([Verifier]), or Google's Pub/Sub and
 // Cloud Scheduler with a service account's token ([PushVerifier]). Both use one check (checker): go-oidc checks
 // signature, issuer, audience and expiry; the rest is checked here, because no available library does all of it
-// (reliability §0.7 and §0.8). Only the Authorization header is read: a token in a query would be logged, and a cookie
-// would also be sent by a page that its user did not mean to trust.
+// (reliability §0.7 and §0.8). Only the Authorization header is read, and of a WebSocket its first message: a token in
+// a query would be logged, and a cookie would also be sent by a page that its user did not mean to trust.
 //
 // No error contains any part of a token. google.golang.org/api/idtoken is not used: it accepts any issuer, any e-mail
 // address and a future iat, and panics on a short ES256 signature.
 package auth
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -72,7 +73,16 @@ func (v *Verifier) User(r *http.Request) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	c, err := v.tokens.verify(r.Context(), raw)
+	return v.Token(r.Context(), raw)
+}
+
+// Token returns the user whose token it is, for what a browser cannot send with a header: a WebSocket's first message.
+// Errors as User.
+func (v *Verifier) Token(ctx context.Context, raw string) (Identity, error) {
+	if err := checkLength(raw); err != nil {
+		return Identity{}, err
+	}
+	c, err := v.tokens.verify(ctx, raw)
 	if err != nil {
 		return Identity{}, err
 	}

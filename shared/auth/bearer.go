@@ -21,10 +21,15 @@ func bearer(r *http.Request) (string, error) {
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return "", unauthenticated("The Authorization header must hold a bearer token: Bearer <ID token>.")
 	}
-	if len(token) > maxToken {
-		return "", unauthenticated("The bearer token is too long.")
-	}
 	return token, nil
+}
+
+// checkLength returns nil, or the error of what is too long to be a token.
+func checkLength(token string) error {
+	if len(token) > maxToken {
+		return unauthenticated("The bearer token is too long.")
+	}
+	return nil
 }
 
 // split splits a token in the compact form (RFC 7515 §3.1) and decodes its parts. It is stricter than the parsers that

@@ -70,6 +70,9 @@ func NewPush(cfg PushConfig) (*PushVerifier, error) {
 // account (hostile case JW-038), or ToolExecutionError issuer_unavailable if the keys cannot be fetched at the moment.
 func (p *PushVerifier) Check(r *http.Request) error {
 	raw, err := bearer(r)
+	if err == nil {
+		err = checkLength(raw)
+	}
 	if err != nil {
 		return err
 	}

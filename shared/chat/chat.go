@@ -32,6 +32,7 @@ const (
 	// bytes of contents that are kept: above that, older results of tools are cut, then the oldest turns are left out
 	MaxHistory  = 384 << 10
 	maxContents = 1000 // in a history
+	maxTurn     = 1001 // with what the user says behind it
 )
 
 // Ledger counts what users have used of the model (shared/records).
@@ -182,6 +183,8 @@ func (c *Chat) abandon(ctx context.Context, uid string, h *history) error {
 		case call.RunID != "":
 			call.Error = "It still waits for the user's approval; it was not done so far."
 			h.carryOver(call)
+		case !call.Page:
+			call.Error = "The user went on without it; it was not begun."
 		default:
 			call.Error = "The user went on without it; whether it was done is not known."
 		}

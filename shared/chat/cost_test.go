@@ -33,3 +33,32 @@ func TestWhatAMessageCosts(t *testing.T) {
 		}
 	}
 }
+
+// A turn on a terminal costs, beside what a message costs, one read: of the terminal, and whether its user is disabled.
+// The run of a command is the core's, and costs what a call by itself does; as long as it waits, asking again reads it
+// once. None of it grows with the conversation.
+func TestWhatATurnCosts(t *testing.T) {
+	w := newTerminalEnv(t, calls("a"), script.Turn{Text: "Done."})
+	core, own := faulty.Count(w.core.Store), faulty.Count(w.core.Store)
+	w.core.Store = core
+	w.core.UserLimits = run.Limits{RunsPerMinute: 20, CallsPerDay: 100, TokensPerDay: 1000}
+	w.chat.Ledger = &records.Records{Store: own, Now: func() time.Time { return w.now }}
+	costs := func(name string, reads, read, commits, counted int) {
+		t.Helper()
+		c, u := core.Take(), own.Take()
+		if c.Get.Trips != reads || c.Get.Docs != read || c.Commit.Trips != commits || u.Commit.Trips != counted ||
+			c.Query.Trips != 0 {
+			t.Errorf("%s: %+v and of the user %+v", name, c, u)
+		}
+	}
+	core.Take()
+	first := w.turn(says("Do it"))
+	costs("a turn with a command", 2, 8, 1, 2)
+	waits := w.turn(first.History)
+	costs("while it waits", 3, 4, 0, 0)
+	w.decide(waits.Calls[0].Approval, run.ApproveOnce)
+	core.Take()
+	own.Take()
+	w.turn(waits.History)
+	costs("when it is done", 3, 4, 0, 2)
+}

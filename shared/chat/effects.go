@@ -89,9 +89,10 @@ func (p *effectStarter) startAll(ctx context.Context, effects []*call) error {
 func (p *effectStarter) start(ctx context.Context, e *call, n int) (reused bool, err error) {
 	for {
 		called, err := p.Core.StartCall(ctx, loop.StartRequest{
-			UID: p.r.UID, Agent: p.r.agent.Name, Origin: p.r.Origin, Region: p.r.Region, Prompt: asked(e.action.Tool),
+			UID: p.r.UID, Agent: p.r.agent.Name, Origin: p.r.Origin, Region: p.r.Region, Prompt: p.asked(e.action.Tool),
+			Terminal: p.h.Terminal,
 			ThreadID: run.KeyedThreadID(p.r.UID, fmt.Sprintf("chat:%s:%d", p.h.Conversation, p.h.Threads)),
-			Title:    titleOf(p.r.Origin),
+			Title:    p.title(),
 			Key:      p.h.key(n), BodyHash: digest(e.action.Tool, string(e.action.Args)),
 			Call: &loop.Call{Tool: e.action.Tool, Args: e.action.Args, Model: e.askedBy},
 		})
@@ -101,6 +102,8 @@ func (p *effectStarter) start(ctx context.Context, e *call, n int) (reused bool,
 			e.take(called)
 		case fault.Is(err, fault.Policy, fault.CodeKeyReused):
 			return true, nil
+		case p.h.Terminal != "" && busy(err):
+			return false, err // the same request may be sent again
 		case closed(err) && p.h.Threads < maxThreads:
 			p.h.Threads++
 			continue
@@ -111,6 +114,11 @@ func (p *effectStarter) start(ctx context.Context, e *call, n int) (reused bool,
 		}
 		return false, nil
 	}
+}
+
+// busy reports whether the error means that another run is open on the terminal, or in its conversation.
+func busy(err error) bool {
+	return fault.Is(err, fault.Policy, fault.CodeTerminalBusy) || fault.Is(err, fault.Policy, fault.CodeRunOpen)
 }
 
 // maxThreads is how many threads one conversation may have, counting full and deleted ones.
@@ -207,14 +215,20 @@ func (p *effectStarter) add(ctx context.Context, e *call, n int) error {
 }
 
 // asked returns the prompt of the durable run.
-func asked(tool string) string {
+func (p *effectStarter) asked(tool string) string {
+	if p.h.Terminal != "" {
+		return "The assistant on a terminal asked for " + tool + "."
+	}
 	return "The assistant on a page asked for " + strings.TrimPrefix(tool, ActionPrefix) + "."
 }
 
-// titleOf returns the title of a conversation's thread.
-func titleOf(origin string) string {
-	if origin == "" {
+// title returns the title of the conversation's thread.
+func (p *effectStarter) title() string {
+	switch {
+	case p.h.Terminal != "":
+		return "The assistant on a terminal"
+	case p.r.Origin == "":
 		return "The assistant on a page"
 	}
-	return "The assistant on " + origin
+	return "The assistant on " + p.r.Origin
 }

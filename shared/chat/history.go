@@ -41,6 +41,7 @@ type history struct {
 // that were sealed by a release without a memo can be continued.
 type memo struct {
 	Agent        string `json:"agent,omitempty"`        // empty: run.Page, so that the release before takes it too
+	Terminal     string `json:"terminal,omitempty"`     // that it is on, if it is on one (Turn)
 	Conversation string `json:"conversation,omitempty"` // its id, which never changes
 	Message      string `json:"message,omitempty"`      // the id of the user's newest message
 	Stem         string `json:"stem,omitempty"`         // the common part of the keys of that message's effects

@@ -24,21 +24,11 @@ import (
 // run moves the conversation as far as it goes without the page and without an approval.
 func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartRequest, emit journal.Sink) (*Reply,
 	error) {
-	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Core.UserLimits, req.Prompt != "", r.Region)
+	l, v, settle, err := c.begin(ctx, r, h, req, emit)
 	if err != nil {
 		return nil, err
 	}
-	r.Region, h.region = admitted.Region, admitted.Region
-	l, err := c.loop(ctx, r, admitted.Usage)
-	if err != nil {
-		return nil, err
-	}
-	req.UID, req.Agent, req.Origin, req.Region = r.UID, r.agent.Name, r.Origin, r.Region
-	v, err := l.Start(ctx, req, emit)
-	if err != nil {
-		return nil, err
-	}
-	defer c.settle(ctx, l, r.UID, v.RunID, admitted)
+	defer settle()
 	for range r.agent.Limits.ModelCalls + 1 {
 		conv, err := l.Conversation(ctx, r.UID, v.RunID)
 		if err == nil {
@@ -70,6 +60,25 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartReq
 	}
 	return nil, fault.New(fault.Model, "too_many_calls",
 		"The assistant reached its step limit before it could finish.")
+}
+
+// begin counts a request with its ledger and moves it, on a loop of its own, as far as that goes alone. settle counts
+// what the request has used by then.
+func (c *Chat) begin(ctx context.Context, r Request, h *history, req loop.StartRequest,
+	emit journal.Sink) (l *loop.Loop, v *run.View, settle func(), err error) {
+	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Core.UserLimits, req.Prompt != "", r.Region)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	r.Region, h.region = admitted.Region, admitted.Region
+	if l, err = c.loop(ctx, r, admitted.Usage); err != nil {
+		return nil, nil, nil, err
+	}
+	req.UID, req.Agent, req.Origin, req.Region = r.UID, r.agent.Name, r.Origin, r.Region
+	if v, err = l.Start(ctx, req, emit); err != nil {
+		return nil, nil, nil, err
+	}
+	return l, v, func() { c.settle(ctx, l, r.UID, v.RunID, admitted) }, nil
 }
 
 // settle counts what the request has used of the model. A failure is only logged: the user still gets the answer.
@@ -105,7 +114,10 @@ func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.
 		}
 	}
 	its, limits := *r.agent, c.Core.UserLimits
-	its.Tools, its.Ask = nil, nil // all of them: those of the page and the actions
+	// all of them: those of the page and the actions
+	its.Tools, its.Ask = nil, nil
+	its.History, its.Compression = agents.HistoryNone, agents.Compression{} // the request brings it
+	its.OnTerminal, its.Exclusive = false, false                            // the runs of its effects are
 	its.Limits.Contents = min(cmp.Or(its.Limits.Contents, MaxHistory), MaxHistory)
 	its.Instructions = func(ctx context.Context, s agents.State) (string, error) {
 		s.Page = r.PageState
@@ -150,7 +162,7 @@ func (c *Chat) carryOut(ctx context.Context, r Request, h *history,
 			effects = append(effects, k)
 		}
 	}
-	if err := (&effectStarter{c, r, h}).startAll(ctx, effects); err != nil {
+	if err := (&effectStarter{Chat: c, r: r, h: h}).startAll(ctx, effects); err != nil {
 		return nil, err
 	}
 	for _, k := range effects {
@@ -163,12 +175,21 @@ func (c *Chat) carryOut(ctx context.Context, r Request, h *history,
 
 // ended returns the reply at the end of a run.
 func (c *Chat) ended(r Request, h *history, end *run.End) (*Reply, error) {
-	if p := end.Error; p != nil {
-		failed := fault.New(p.Class, p.Code, "%s", p.Message)
-		if p.Code == fault.CodeBudget {
-			failed = failed.After(run.UntilTomorrow(c.Core.Now()))
-		}
-		return nil, failed
+	if err := c.failure(end); err != nil {
+		return nil, err
 	}
 	return c.reply(r.UID, h, &Reply{Type: "response", Message: end.Summary})
+}
+
+// failure returns the error that a run ended with, or nil.
+func (c *Chat) failure(end *run.End) error {
+	p := end.Error
+	if p == nil {
+		return nil
+	}
+	failed := fault.New(p.Class, p.Code, "%s", p.Message)
+	if p.Code == fault.CodeBudget {
+		failed = failed.After(run.UntilTomorrow(c.Core.Now()))
+	}
+	return failed
 }

@@ -29,6 +29,7 @@ const (
 	Accounts Part = "accounts" // uses, or links, users' Google accounts
 	Consent  Part = "consent"  // redirects browsers to Google's consent and back
 	Chat     Part = "chat"     // signs the histories that pages keep
+	Hosts    Part = "hosts"    // keeps, or logs in to, the hosts that users have added
 )
 
 // Config is the whole validated configuration. A comment names each variable and says what it sets; README.md is made
@@ -145,9 +146,23 @@ type Config struct {
 	// GMAIL_SEND_MODE: `draft` (the scope gmail.compose) sends exactly once; `direct` (gmail.send) leaves an outcome
 	// that is not clear to a review
 	GmailSendMode string
-	// TOKEN_KEY: the key that encrypts refresh tokens; except on Cloud Run, one in DATA_DIR by default
+	// TOKEN_KEY: the key that encrypts refresh tokens and the secrets of hosts; except on Cloud Run, one in DATA_DIR by
+	// default
 	TokenKey    Secret
 	TokenKMSKey string // TOKEN_KMS_KEY: a key of Cloud KMS in its place
+
+	// Terminals on users' hosts.
+
+	// TERMINAL: whether users may add hosts, and agents may propose commands there; `off` leaves it to them to see and
+	// delete what they have. `scripts/dev` has it on
+	Terminal bool
+	// TERMINAL_HOSTS: what may be reached beside public addresses at port 22, such as private ranges and other ports;
+	// where K_SERVICE is set, never a loopback address, and nowhere a link-local one or a cloud's metadata
+	TerminalHosts []string // each once
+	// TERMINAL_DENY: programs that no command may run; where it is set, a command is denied too of which cannot be
+	// told what it runs
+	TerminalDeny      []string // each once
+	MaxCommandsPerDay int      // MAX_COMMANDS_PER_DAY: how many commands one user may have run in a day (UTC); 0: any
 
 	// Limits of a run and its user.
 

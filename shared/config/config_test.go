@@ -115,6 +115,27 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// TestTerminals reads what is said of terminals. Deployed, a function that logs in needs a key for the hosts' secrets,
+// once they are on.
+func TestTerminals(t *testing.T) {
+	off := mustLoad(t, deployed, map[string]string{"TOKEN_KEY": ""}, config.Hosts)
+	if off.Terminal || off.TerminalHosts != nil || off.TerminalDeny != nil || off.MaxCommandsPerDay != 300 {
+		t.Errorf("by default: %t, %v, %v, %d", off.Terminal, off.TerminalHosts, off.TerminalDeny, off.MaxCommandsPerDay)
+	}
+	on := map[string]string{"TERMINAL": "on", "TERMINAL_DENY": "shutdown, mkfs.ext4,shutdown",
+		"TERMINAL_HOSTS": "10.0.0.0/8:2222, " +
+			"fd00::/8,[fd00::1]:22,[fd00::/8]:2022,*.corp.example,bastion,127.0.0.1:2222"}
+	c := mustLoad(t, deployed, on, config.Hosts)
+	if !c.Terminal || !slices.Equal(c.TerminalDeny, []string{"shutdown", "mkfs.ext4"}) || len(c.TerminalHosts) != 7 {
+		t.Errorf("%t, %v, %v", c.Terminal, c.TerminalHosts, c.TerminalDeny)
+	}
+	on["TOKEN_KEY"] = ""
+	if _, err := load(deployed, on, config.Hosts); !slices.Equal(variables(t, err), []string{"TOKEN_KEY"}) {
+		t.Errorf("without a key: %v", err)
+	}
+	mustLoad(t, deployed, on, config.Store)
+}
+
 func TestKillSwitch(t *testing.T) {
 	for value, want := range map[string][2]bool{"on": {}, "ask": {true, false}, "off": {false, true}} {
 		c := mustLoad(t, nil, map[string]string{"SIDE_EFFECTS": value})

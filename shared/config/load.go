@@ -60,7 +60,7 @@ func (l *loader) load() (c Config) {
 	l.dangers()
 	for _, read := range []func(
 		*Config){l.process, l.limits, l.gemini, l.store, l.queue, l.users, l.web, l.push, l.actions, l.google,
-		l.policy} {
+		l.terminal, l.policy} {
 		read(&c)
 	}
 	return c
@@ -110,22 +110,10 @@ func (c Config) ActionKeys() [][]byte { return splitKeys(c.ActionKey.Reveal()) }
 // ChatKeys returns the secrets of ChatKey, or nil if it is not set.
 func (c Config) ChatKeys() [][]byte { return decodeKeys(c.ChatKey.Reveal()) }
 
-func (l *loader) origins() (origins []string) {
+func (l *loader) origins() []string {
 	const needs = "exact origins with commas between them, such as https://app.example.com: https (http only on a " +
 		"loopback address), small letters, no *, no path and no slash at the end, no port 443"
-	l.text("ALLOWED_ORIGINS", "", needs, func(v string) bool {
-		for o := range strings.SplitSeq(v, ",") {
-			o = strings.TrimSpace(o)
-			if !isOrigin(o) {
-				return false
-			}
-			if !slices.Contains(origins, o) {
-				origins = append(origins, o)
-			}
-		}
-		return len(origins) <= 50
-	})
-	return origins
+	return l.list("ALLOWED_ORIGINS", needs, 50, isOrigin)
 }
 
 // LeastTimeout is the shortest valid FUNCTION_TIMEOUT: no step of a run fits into less.

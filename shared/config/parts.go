@@ -97,22 +97,10 @@ func (l *loader) users(c *Config) {
 }
 
 // domains reads the domains that users' addresses must have, each once.
-func (l *loader) domains() (domains []string) {
+func (l *loader) domains() []string {
 	const needs = "up to 50 exact domains of e-mail addresses with commas between them, such as example.com: small " +
 		"letters, no *, no @"
-	l.text("AUTH_ALLOWED_DOMAINS", "", needs, func(v string) bool {
-		for d := range strings.SplitSeq(v, ",") {
-			d = strings.TrimSpace(d)
-			if !isDomain(d) {
-				return false
-			}
-			if !slices.Contains(domains, d) {
-				domains = append(domains, d)
-			}
-		}
-		return len(domains) <= 50
-	})
-	return domains
+	return l.list("AUTH_ALLOWED_DOMAINS", needs, 50, isDomain)
 }
 
 func (l *loader) web(c *Config) {
@@ -173,15 +161,46 @@ func (l *loader) google(c *Config) {
 	c.TokenKey = l.keyset("TOKEN_KEY")
 	c.TokenKMSKey = l.text("TOKEN_KMS_KEY", "", kms, isKMSKey)
 	linked := l.needs(Accounts) || l.needs(Consent)
+	seals := linked || l.needs(Hosts) && l.get("TERMINAL") == "on"
 	l.require(linked || l.get("GOOGLE_OAUTH_CLIENT_SECRET") != "", "GOOGLE_OAUTH_CLIENT_ID", id)
 	l.require(linked || l.get("GOOGLE_OAUTH_CLIENT_ID") != "", "GOOGLE_OAUTH_CLIENT_SECRET", secret)
 	kmsSet := l.get("TOKEN_KMS_KEY") != ""
-	l.require(linked && l.deployed && !kmsSet, "TOKEN_KEY",
-		"a Tink keyset that encrypts refresh tokens, or TOKEN_KMS_KEY in its place")
+	l.require(seals && l.deployed && !kmsSet, "TOKEN_KEY",
+		"a Tink keyset that encrypts refresh tokens and the secrets of hosts, or TOKEN_KMS_KEY in its place")
 	if kmsSet && l.get("TOKEN_KEY") != "" {
 		l.fail("TOKEN_KEY", show(l.get("TOKEN_KEY"), true),
 			"to be unset where TOKEN_KMS_KEY is set: only one of them can be meant")
 	}
+}
+
+// terminal reads what is said of terminals. Which hosts may be reached is said of those that are private, because
+// anybody may be asked for a public one.
+func (l *loader) terminal(c *Config) {
+	const hosts = "up to 100 IP addresses, ranges (10.0.0.0/8) and DNS names (*.corp.example for all below one), " +
+		"each with or without a port (10.0.0.0/8:2222, [fd00::/8]:22), and ports of public addresses (:2222), with " +
+		"commas between them"
+	const deny = "up to 200 names of programs without a folder, such as shutdown, with commas between them"
+	c.Terminal = l.oneOf("TERMINAL", "off", "off", "on") == "on"
+	c.TerminalHosts = l.list("TERMINAL_HOSTS", hosts, 100, isReach)
+	c.TerminalDeny = l.list("TERMINAL_DENY", deny, 200, isProgram)
+	c.MaxCommandsPerDay = l.number("MAX_COMMANDS_PER_DAY", 300, 0, 100_000)
+}
+
+// list reads values with commas between them, each once.
+func (l *loader) list(name, needs string, most int, ok func(string) bool) (values []string) {
+	l.text(name, "", needs, func(v string) bool {
+		for one := range strings.SplitSeq(v, ",") {
+			one = strings.TrimSpace(one)
+			if !ok(one) {
+				return false
+			}
+			if !slices.Contains(values, one) {
+				values = append(values, one)
+			}
+		}
+		return len(values) <= most
+	})
+	return values
 }
 
 // keyset reads a secret that may contain the braces of JSON, which in other values look like a placeholder's.

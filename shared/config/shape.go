@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/lazyregexp"
+	"github.com/countersign-run/countersign/shared/netguard"
 	"github.com/countersign-run/countersign/shared/outbound"
 )
 
@@ -47,6 +48,7 @@ var (
 	isExact    = unlessFiller(upTo(512, matches(`^[^\s*,;"'<>]+$`))) // an audience, not a pattern or a list
 	isDomain   = upTo(253, matches(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]*[a-z0-9])?$`))
 	isHostPort = matches(`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$`)
+	isProgram  = upTo(64, matches(`^[A-Za-z0-9_][A-Za-z0-9._+-]*$`))
 	isKey      = upTo(512, matches(`^[!-~]+$`)) // what fits in an HTTP header
 )
 
@@ -59,6 +61,12 @@ var (
 		`(?i)[<>{}]|^\$|^\.{3}|^\*+$|^x{3,}$|your[-_ ]|^my[-_ ]|change[-_ ]?me|replace[-_ ]?(me|with|this)|place[-_ ]?holder|(insert|paste)[-_ ]|goes[-_ ]here|^(todo|tbd|none|null|undefined|secret|password|key|api[-_ ]?key|example)$`)
 )
 
+// isReach accepts what package netguard can open.
+func isReach(v string) bool {
+	_, err := netguard.Parse(v)
+	return err == nil
+}
+
 func isPath(v string) bool { return !strings.ContainsRune(v, 0) }
 
 // isText accepts up to 8 KiB of text for people, without control characters.
@@ -68,7 +76,7 @@ func isText(v string) bool {
 	})
 }
 
-// isKeyset checks the outer form of a Tink keyset in JSON or base64; shared/google/tokenkey reads the keys. It is not
+// isKeyset checks the outer form of a Tink keyset in JSON or base64; shared/tokenkey reads the keys. It is not
 // compared with fillers, because its braces would match.
 func isKeyset(v string) bool {
 	text := []byte(v)

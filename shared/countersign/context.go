@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/countersign/internal/process"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/subprocess"
 )
 
 // SessionContext is what a tool and Options.InstructionsFunc know of the session that they are called for. It is made
@@ -119,17 +119,12 @@ func (s Shell) Exec(ctx context.Context, command string, o ShellOptions) (ShellR
 
 // environ returns the environment of a command. Of two values of a name the later counts.
 func environ(given []string) (env []string, err error) {
-	for _, name := range []string{"PATH", "HOME", "LANG"} {
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
 	for i, v := range given {
 		if strings.Index(v, "=") < 1 || strings.ContainsRune(v, 0) {
 			return nil, fault.Invalid(fmt.Sprintf("Env[%d]", i), "it has to be KEY=value")
 		}
 	}
-	return append(env, given...), nil
+	return append(subprocess.Environ("PATH", "HOME", "LANG"), given...), nil
 }
 
 // setCommands checks the commands that may run.

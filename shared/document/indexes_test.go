@@ -16,17 +16,22 @@ import (
 var documents = map[string]map[string]any{
 	document.Runs: document.RunFields{UID: "ana", ThreadID: "t", Status: "queued", CreatedAt: at, Due: at, Tries: 1,
 		Aside: true}.Map("r"),
-	document.Threads:     document.ThreadFields{UID: "ana", UpdatedAt: at, Deleting: at}.Map("t"),
-	document.Approvals:   document.ApprovalFields{UID: "ana", RunID: "r", Status: "open", RequestedAt: at}.Map(),
-	document.Audit:       document.AuditFields{UID: "ana", RunID: "r", Seq: 1, At: at, ExpireAt: at}.Map(),
-	document.AuditHeads:  document.AuditHeadFields(at, at),
-	document.Consents:    document.ConsentFields(at),
-	document.Queue:       document.MessageFields(at),
-	document.Users:       nil,
-	document.Connections: nil,
-	document.Sweeps:      nil,
-	"events":             nil, // the older parts of logs
-	"messages":           nil,
+	document.Threads:      document.ThreadFields{UID: "ana", UpdatedAt: at, Deleting: at}.Map("t"),
+	document.Approvals:    document.ApprovalFields{UID: "ana", RunID: "r", Status: "open", RequestedAt: at}.Map(),
+	document.Audit:        document.AuditFields{UID: "ana", RunID: "r", Seq: 1, At: at, ExpireAt: at}.Map(),
+	document.AuditHeads:   document.AuditHeadFields(at, at),
+	document.Consents:     document.ConsentFields(at),
+	document.Queue:        document.MessageFields(at),
+	document.Users:        nil,
+	document.Connections:  nil,
+	document.Hosts:        nil,
+	document.Terminals:    nil,
+	document.TerminalRuns: nil,
+	document.Sweeps:       nil,
+	"outputs":             nil, // what actions have printed
+	"parts":               nil, // of outputs
+	"events":              nil, // the older parts of logs
+	"messages":            nil,
 }
 
 // coolEnough has the fields that grow with the clock and have an index that begins with them, and why its one end is

@@ -16,16 +16,19 @@ import (
 
 // The collections.
 const (
-	Runs        = "runs"
-	Threads     = "threads"
-	Approvals   = "approvals"
-	Users       = "users"
-	Audit       = "audit"
-	AuditHeads  = "audit_heads"  // the ends of chains that no run's document holds
-	Connections = "connections"  // linked accounts
-	Consents    = "oauth_states" // that users are giving
-	Queue       = "queue"        // of the embedded queue
-	Sweeps      = "sweeps"       // what sweeps remember
+	Runs         = "runs"
+	Threads      = "threads"
+	Approvals    = "approvals"
+	Users        = "users"
+	Audit        = "audit"
+	AuditHeads   = "audit_heads"   // the ends of chains that no run's document holds
+	Connections  = "connections"   // linked accounts
+	Consents     = "oauth_states"  // that users are giving
+	Queue        = "queue"         // of the embedded queue
+	Hosts        = "hosts"         // that users have added for the terminal agent, and a list of them for each user
+	Terminals    = "terminals"     // that are open on them
+	TerminalRuns = "terminal_runs" // that have a terminal for themselves
+	Sweeps       = "sweeps"        // what sweeps remember
 )
 
 // RunPath returns the path of a run.
@@ -43,6 +46,19 @@ func UserPath(uid string) string { return Users + "/u_" + uid }
 // ConnectionPath returns the path of the account that a user has linked.
 func ConnectionPath(uid string) string { return Connections + "/u_" + uid }
 
+// HostPath returns the path of a host that a user has added. No id has a full stop in it, so no two users have one
+// path.
+func HostPath(uid, id string) string { return Hosts + "/u_" + uid + "." + id }
+
+// TerminalPath returns the path of a user's terminal.
+func TerminalPath(uid, id string) string { return Terminals + "/u_" + uid + "." + id }
+
+// HostListPath returns the path of the list of a user's hosts and terminals.
+func HostListPath(uid string) string { return Hosts + "/list_u_" + uid }
+
+// TerminalRunPath returns the path of what names the run that a user's terminal is kept for.
+func TerminalRunPath(uid, id string) string { return TerminalRuns + "/u_" + uid + "." + id }
+
 // MessagePath returns the path of a message of the embedded queue.
 func MessagePath(id string) string { return Queue + "/" + id }
 
@@ -57,6 +73,14 @@ func AuditHeadPath(chain string) string { return AuditHeads + "/" + chain }
 // collection names its items.
 func ChunkPath(document, collection string, first int64) string {
 	return fmt.Sprintf("%s/%s/%08d", document, collection, first)
+}
+
+// OutputPath returns the path of what is kept of an action's output.
+func OutputPath(runID, actionID string) string { return RunPath(runID) + "/outputs/" + actionID }
+
+// OutputPartPath returns the path of the full part of an action's output that begins with byte first.
+func OutputPartPath(runID, actionID string, first int64) string {
+	return fmt.Sprintf("%s/parts/%08d", OutputPath(runID, actionID), first)
 }
 
 // IsChunk reports whether the path is that of a chunk, which never changes once it was written.

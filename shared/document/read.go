@@ -45,6 +45,9 @@ func With(ctx context.Context, docs ...store.Doc) context.Context {
 	return context.WithValue(ctx, knownKey{}, known)
 }
 
+// Anew returns a context in which [Read] asks the store, whatever was read before.
+func Anew(ctx context.Context) context.Context { return context.WithValue(ctx, knownKey{}, nil) }
+
 type knownKey struct{}
 
 // Read returns the document at the path: the one that was read before, where the context has it ([With]), or the

@@ -23,7 +23,9 @@ func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 	if err := journal.ReadLinked(ctx, ex, t, ex.Progressed); err != nil {
 		return err
 	}
-	if err := checkUnchanged(ctx, ex, a, t); err != nil {
+	planned := a
+	a, err := checkUnchanged(ctx, ex, planned, t)
+	if err != nil {
 		ex.LogPanic(ctx, id, err)
 		return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
 	}
@@ -35,8 +37,11 @@ func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 		if mine, err := claim(ctx, ex, id); err != nil || !mine {
 			return err
 		}
-		var err error
-		if handle, err = prepare(ctx, ex, t, a); err != nil {
+		handle, err = prepare(ctx, ex, t, a)
+		if tool.AsksFirst(err) && a.Decision == "" {
+			return askAfterAll(ctx, ex, a, err)
+		}
+		if err != nil {
 			return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
 		}
 	}
@@ -46,9 +51,13 @@ func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 		}
 		return CallTool(ctx, ex, t, id)
 	}
-	ok, err := commitIntent(ctx, ex, t, id, run.Started{Owner: ex.Owner, Attempt: 1, Handle: handle})
-	if moved := (errMoved{}); errors.As(err, &moved) {
-		return recordOutcome(ctx, ex, id, failedWithoutEffect(moved.error))
+	started := run.Started{Owner: ex.Owner, Attempt: 1, Handle: handle}
+	if a.ArgsHash != planned.ArgsHash {
+		started.ArgsHash, started.Place = a.ArgsHash, a.Place
+	}
+	ok, err := commitIntent(ctx, ex, t, id, started)
+	if barred := (errBarred{}); errors.As(err, &barred) {
+		return recordOutcome(ctx, ex, id, failedWithoutEffect(barred.error))
 	}
 	if err != nil || !ok {
 		return err
@@ -70,46 +79,53 @@ func claim(ctx context.Context, ex *journal.Execution, id string) (mine bool, er
 func CallTool(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string) error {
 	started := journal.CallOf(ex.State.Action(id))
 	ex.Notify(journal.Update{Started: &started})
-	acting, hold := journal.HoldRun(ctx, ex, ex.Limits().OfTool(t), t.Interruptible)
+	acting, hold := holdCall(ctx, ex, t, timeoutOf(ex, id))
 	defer hold.Release()
 	acting, span := journal.TraceTool(acting, ex, ex.State.Action(id))
 	record := carryOut(acting, ex, hold, t, id)
 	hold.Release()
 	err := record(ctx)
+	forgetPlace(ex, t)
 	span.EndTool(ex.State.Action(id), err)
 	return err
 }
 
-// carryOut calls the tool and returns what records the outcome.
+// carryOut calls the tool and returns what records the outcome, if there is one to record: a call with a limit of its
+// own may still be under way, and is settled then.
 func carryOut(ctx context.Context, ex *journal.Execution, hold *journal.Hold, t *tool.Tool,
 	id string) (record func(context.Context) error) {
 	a := ex.State.Action(id)
 	call := toolCall(ex, a, a.Started.Handle)
-	out := openOutput(ex, id)
+	out := outputOf(ctx, ex, t, id)
 	defer out.Close()
-	call.Output = out
 	underWay := a.Started.Attempt > 1 // an earlier attempt may be
+	nothing := func(context.Context) error { return nil }
 	for try := 1; ; try++ {
 		if hold.Lapsed() { // the call may be another process's now, and is settled like one
-			return func(context.Context) error { return nil }
+			return nothing
 		}
+		out.give(&call)
 		result, err := t.Execute(readFor(ctx, ex, t, try), call)
 		ex.LogPanic(ctx, id, err)
 		switch {
 		case err == nil:
 			return func(ctx context.Context) error { return recordOutcome(ctx, ex, id, Succeeded(result)) }
+		case t.Limited() && tool.IsAmbiguous(err):
+			ex.Log.InfoContext(ctx, "a call goes on without the process that began it, or may", "runId", ex.ID,
+				"actionId", id, "error", err)
+			return nothing
 		case t.SideEffect && tool.IsAmbiguous(err):
 			underWay = underWay || tool.IsUnanswered(err)
 			ex.Log.WarnContext(ctx, "the outcome of an effect is not clear", "runId", ex.ID, "actionId", id, "error",
 				err)
-			found, known := reconcile(ctx, ex, t, call)
+			found, known := reconcile(ctx, ex, t, call, out)
 			if !known {
 				return func(ctx context.Context) error {
 					return markUnknown(ctx, ex, id, found.Reason, err)
 				}
 			}
-			if found.Verdict == tool.Done {
-				return func(ctx context.Context) error { return recordOutcome(ctx, ex, id, Succeeded(found.Result)) }
+			if found.Verdict != tool.NotDone {
+				return func(ctx context.Context) error { return recordFound(ctx, ex, id, found) }
 			}
 		case !tool.IsTransient(err):
 			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }

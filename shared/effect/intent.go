@@ -16,7 +16,7 @@ import (
 // evaluated again in the same commit, so that a rule or an allowlist entry that has been withdrawn no longer allows the
 // call; and so is where it would act, by the documents that were read: the commit fails where they, or after a handle
 // was made the user's, have changed since. It reports false where the call may not be carried out after all, and the
-// error errMoved where it would act elsewhere.
+// error errBarred where nothing is recorded of that yet.
 func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, started run.Started) (ok bool,
 	err error) {
 	err = ex.Transition(ctx, func(tx *journal.Tx) error {
@@ -34,10 +34,16 @@ func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id s
 		if !fresh && !again || tx.Ending() != nil || !journal.TermsOf(tx).CanAfford(tx.State, a) {
 			return nil
 		}
-		if err := checkPlace(ctx, tx, a, t); err != nil {
+		call := a
+		if started.ArgsHash != "" {
+			moved := *a
+			moved.ArgsHash, moved.Place = started.ArgsHash, started.Place
+			call = &moved
+		}
+		if err := checkPlace(ctx, tx, call, t); err != nil {
 			return err
 		}
-		if stop, err := recheckPolicy(tx, a, t); stop || err != nil {
+		if stop, err := recheckPolicy(tx, call, t); stop || err != nil {
 			return err
 		}
 		ok = true
@@ -46,15 +52,15 @@ func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id s
 	return ok, err
 }
 
-// errMoved says why a call may not be carried out where it would act now.
-type errMoved struct{ error }
+// errBarred says why a call may not be carried out, of which its caller records what became.
+type errBarred struct{ error }
 
-func (e errMoved) Unwrap() error { return e.error }
+func (e errBarred) Unwrap() error { return e.error }
 
-// checkPlace returns errMoved if the call would act elsewhere than approved, by the documents that the transition rests
-// on. A tool that knows it otherwise was asked before.
+// checkPlace returns errBarred if the call would act elsewhere than approved, by the documents that the transition
+// rests on. A tool that knows it otherwise was asked before.
 func checkPlace(ctx context.Context, tx *journal.Tx, a *run.Action, t *tool.Tool) error {
-	if t.Reads(tx.Run.UID) == nil {
+	if t.Reads(tx.Run.Scope()) == nil {
 		return nil
 	}
 	in, err, missing := journal.PlaceIn(ctx, tx, t)
@@ -65,7 +71,7 @@ func checkPlace(ctx context.Context, tx *journal.Tx, a *run.Action, t *tool.Tool
 		err = tool.SamePlace(a.Place, in)
 	}
 	if err != nil {
-		return errMoved{err}
+		return errBarred{err}
 	}
 	return nil
 }
@@ -76,6 +82,9 @@ func recordIntent(tx *journal.Tx, a *run.Action, t *tool.Tool, started run.Start
 	journal.RestOnLinked(tx, t, t.Prepares())
 	if err := tx.AddEvent(run.Event{Type: run.ActionStarted, ActionID: a.ID, Started: &started}); err != nil {
 		return err
+	}
+	if t.KeepsOutput {
+		journal.KeepOutput(tx, a.ID)
 	}
 	tx.AddAudit(audit.Intent, a, func(e *audit.Entry) { e.Decision = decidedBy(a) })
 	return nil
@@ -90,7 +99,7 @@ func StartInSameCommit(ctx context.Context, tx *journal.Tx, intent run.Started) 
 		return "", nil
 	}
 	t := tx.Ex.Tools[a.Tool]
-	if t.Prepares() || !journal.HasTimeFor(ctx, tx.Limits().OfTool(t)) {
+	if t.Prepares() || !journal.HasTimeFor(ctx, tx.Limits().OfCall(t, a.Args)) {
 		return "", nil
 	}
 	if stop, err := recheckPolicy(tx, a, t); stop || err != nil {
@@ -147,16 +156,22 @@ func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (stop bool, err 
 	case asks && approval.CheckCaps(tx, u) != nil:
 		return true, block(tx, a, v.Rule, approval.CheckCaps(tx, u))
 	case asks:
-		return true, approval.Request(tx, a, run.KindApproval, reasonFor(v, a))
+		return true, approval.Request(tx, a, run.KindApproval, reasonFor(v.Decision, a))
 	case a.Decision != "" || a.UserInitiated:
 		return false, nil
-	case v.Rule == policy.RuleNonInteractive: // nothing of the user's is counted, and their sessions do not collide
+	case a.Status != run.ActionExecuting && approval.CheckAllowed(tx, u) != nil:
+		return true, block(tx, a, v.Rule, approval.CheckAllowed(tx, u))
+	case v.Rule == policy.RuleNonInteractive && !tx.Limits().CountAllowed:
+		// nothing of the user's is counted, and their sessions do not collide
 		return false, journal.RestOnUser(tx)
 	default:
 		first := a.Status != run.ActionExecuting
 		return false, tx.UpdateUser(func(u *run.User) {
 			if first {
 				u.UseAllowed(v.Entries, tx.Now)
+			}
+			if first && tx.Limits().CountAllowed {
+				u.CountAllowed(tx.Run.Agent, tx.Now)
 			}
 		})
 	}
@@ -170,11 +185,11 @@ func reasonFor(v policy.Decision, a *run.Action) string {
 	return a.Reason
 }
 
-// block closes an action that was allowed and may no longer be carried out. One that was started before is left to its
-// user: that it has not happened says nothing about the process that started it, which may only have been stopped.
+// block closes an action that was allowed and may no longer be carried out. Of one that was started before it returns
+// errBarred: that it has not happened says nothing about the process that started it, which may only have been stopped.
 func block(tx *journal.Tx, a *run.Action, rule string, why error) error {
 	if a.Status == run.ActionExecuting {
-		return RecordUnknown(tx, a, startedElsewhere+" "+failedWithoutEffect(why).Error.Message, why)
+		return errBarred{why}
 	}
 	finished := failedWithoutEffect(why)
 	finished.Execution = run.NotStarted

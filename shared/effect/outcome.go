@@ -15,19 +15,6 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// recordFailure records that the call had no effect. With an earlier attempt that may still be under way, the failure
-// says nothing about that one: its process may only have been stopped, its request may only be late.
-func recordFailure(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, err error,
-	underWay bool) error {
-	if !t.SideEffect && journal.Left(ex) {
-		return nil // the call may be what was cut short, and whoever goes on makes it again
-	}
-	if underWay {
-		return abandonRetry(ctx, ex, t, id, err)
-	}
-	return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
-}
-
 // Succeeded returns the outcome of a call that was done.
 func Succeeded(result []byte) run.Finished {
 	f := run.Finished{Status: run.ActionCompleted, Execution: run.Succeeded}
@@ -88,9 +75,19 @@ func recordOutcome(ctx context.Context, ex *journal.Execution, id string, f run.
 			return err
 		}
 		if a.SideEffect {
-			tx.AddAudit(audit.Outcome, a, func(e *audit.Entry) { journal.SetErrorInfo(e, f.Error) })
+			addOutcome(tx, a, f.Error)
 		}
 		return nil
+	})
+}
+
+// addOutcome adds the audit entry of the action's outcome, with what its tool has noted of the result.
+func addOutcome(tx *journal.Tx, a *run.Action, p *run.ErrorInfo) {
+	tx.AddAudit(audit.Outcome, a, func(e *audit.Entry) {
+		journal.SetErrorInfo(e, p)
+		if t := tx.Ex.Tools[a.Tool]; t != nil {
+			e.Facts = tool.Facts(e.Facts).With(t.Note(a.Args, a.Result))
+		}
 	})
 }
 
@@ -128,28 +125,23 @@ func RecordUnknown(tx *journal.Tx, a *run.Action, reason string, cause error) er
 	if err := tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
 		return err
 	}
-	tx.AddAudit(audit.Outcome, a, func(e *audit.Entry) { journal.SetErrorInfo(e, p) })
+	addOutcome(tx, a, p)
 	return approval.Request(tx, a, run.KindReview, p.Message)
-}
-
-// GiveUp records the outcome of a call that was started too often: unknown for an effect, failed for anything else.
-func GiveUp(ctx context.Context, ex *journal.Execution, a *run.Action) error {
-	if a.Status == run.ActionExecuting && a.SideEffect {
-		return markUnknown(ctx, ex, a.ID, run.ErrAttempts.Message, nil)
-	}
-	return recordOutcome(ctx, ex, a.ID, failedWithoutEffect(run.ErrAttempts))
 }
 
 // maxOutput is how many bytes of a tool's result are kept.
 const maxOutput = 64 << 10
 
-// abandonRetry records the outcome of a call that had not happened when it was checked and is not tried again.
-func abandonRetry(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, why error) error {
-	if !t.SideEffect {
-		return recordOutcome(ctx, ex, id, failedWithoutEffect(why))
+// recordFound records an outcome that the tool has told.
+func recordFound(ctx context.Context, ex *journal.Execution, id string, out tool.Outcome) error {
+	switch {
+	case out.Verdict == tool.Never:
+		return recordOutcome(ctx, ex, id, failedWithoutEffect(
+			fault.New(fault.Policy, run.CodeCancelled, "The run ended before this was begun, so it was not done.")))
+	case out.Verdict == tool.Running: // of a tool without limits, which promises no end
+		return markUnknown(ctx, ex, id, "It is still under way.", nil)
+	case out.Err != nil:
+		return recordOutcome(ctx, ex, id, failedWithoutEffect(out.Err))
 	}
-	return markUnknown(ctx, ex, id, startedElsewhere+" "+failedWithoutEffect(why).Error.Message, why)
+	return recordOutcome(ctx, ex, id, Succeeded(out.Result))
 }
-
-// startedElsewhere is why such a call is left to its user.
-const startedElsewhere = "It had not been done when this was checked, but an earlier attempt may still be under way."

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // The bounds of a call's output.
@@ -17,9 +18,24 @@ const (
 	outputCut  = "\n[More was printed than can be shown.]\n"
 )
 
-// output is a call's tool.Call.Output: it passes the first maxOutput bytes on to the run's reader, in pieces, as fast
-// as a reader can follow and without holding up the tool.
-type output struct {
+// callOutput is what a call prints, from the first call of its tool's function to the last. It is closed before the
+// outcome is recorded.
+type callOutput interface {
+	give(c *tool.Call) // sets what the call's next function writes to
+	Close()
+}
+
+// outputOf returns the output of an action.
+func outputOf(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string) callOutput {
+	if t.KeepsOutput {
+		return openKept(ctx, ex, id)
+	}
+	return openOutput(ex, id)
+}
+
+// passedOn is an output that is not kept: it passes the first maxOutput bytes on to the run's reader, in pieces, as
+// fast as a reader can follow and without holding up the tool.
+type passedOn struct {
 	ex     *journal.Execution
 	id     string        // the action's
 	wake   chan struct{} // there is something to send
@@ -33,9 +49,9 @@ type output struct {
 }
 
 // openOutput returns the output of an action, which the caller must close before the run moves on.
-func openOutput(ex *journal.Execution, id string) *output {
+func openOutput(ex *journal.Execution, id string) *passedOn {
 	ctx, stop := context.WithCancel(context.Background())
-	o := &output{ex: ex, id: id, wake: make(chan struct{}, 1), stop: stop, closed: make(chan struct{}),
+	o := &passedOn{ex: ex, id: id, wake: make(chan struct{}, 1), stop: stop, closed: make(chan struct{}),
 		left: maxOutput}
 	if ex.Unread {
 		o.over = true
@@ -46,8 +62,10 @@ func openOutput(ex *journal.Execution, id string) *output {
 	return o
 }
 
+func (o *passedOn) give(c *tool.Call) { c.Output = o }
+
 // Write implements [io.Writer].
-func (o *output) Write(b []byte) (int, error) {
+func (o *passedOn) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := len(b)
@@ -70,7 +88,7 @@ func (o *output) Write(b []byte) (int, error) {
 }
 
 // Close sends what is left, and has everything ignored that is written later.
-func (o *output) Close() {
+func (o *passedOn) Close() {
 	o.mu.Lock()
 	o.over = true
 	o.mu.Unlock()
@@ -79,7 +97,7 @@ func (o *output) Close() {
 }
 
 // pass sends a piece whenever there is something, until ctx ends, and then the rest.
-func (o *output) pass(ctx context.Context) {
+func (o *passedOn) pass(ctx context.Context) {
 	defer close(o.closed)
 	for {
 		select {
@@ -96,7 +114,7 @@ func (o *output) pass(ctx context.Context) {
 
 // send sends one piece, and reports whether there was one. Before the end, a character that is not whole yet is kept
 // for the next.
-func (o *output) send(last bool) bool {
+func (o *passedOn) send(last bool) bool {
 	o.mu.Lock()
 	n := min(len(o.pending), maxPiece)
 	if !last || n < len(o.pending) {

@@ -15,21 +15,28 @@ const maxCallTries = 3
 
 // timeoutOf returns how long the call may take.
 func timeoutOf(ex *journal.Execution, id string) time.Duration {
-	return ex.Limits().OfTool(ex.Tools[ex.State.Action(id).Tool])
+	a := ex.State.Action(id)
+	return ex.Limits().OfCall(ex.Tools[a.Tool], a.Args)
 }
 
 // checkUnchanged checks what may have changed since the call was validated: the stored arguments, and the place where
-// it would act.
-func checkUnchanged(ctx context.Context, ex *journal.Execution, a *run.Action, t *tool.Tool) error {
+// it would act. It returns the call as it would be carried out: one that a call before it has moved is in another
+// place.
+func checkUnchanged(ctx context.Context, ex *journal.Execution, a *run.Action, t *tool.Tool) (*run.Action, error) {
 	if run.ArgsHash(ex.Run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
-		return fault.New(fault.Policy, fault.CodeIntegrity,
+		return nil, fault.New(fault.Policy, fault.CodeIntegrity,
 			"The stored action does not match what was approved, so it was not done.")
 	}
-	in, err := t.Place(journal.Linked(ctx, ex, t), ex.Run.UID)
+	in, err := t.Place(journal.Linked(ctx, ex, t), ex.Run.Scope())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return tool.SamePlace(a.Place, in)
+	if in != a.Place && t.Moves && a.Runnable() && a.Decision == "" && !a.UserInitiated {
+		moved := *a // nobody was shown its place; the policy judges it there, with the intent
+		moved.Place, moved.ArgsHash = in, run.ArgsHash(ex.Run.UID, t.Spec, in, a.Args)
+		return &moved, nil
+	}
+	return a, tool.SamePlace(a.Place, in)
 }
 
 // readFor returns the context of a try to call a provider: the first one finds what the execution has read, and later
@@ -42,8 +49,9 @@ func readFor(ctx context.Context, ex *journal.Execution, t *tool.Tool, try int) 
 }
 
 func toolCall(ex *journal.Execution, a *run.Action, handle string) tool.Call {
-	return tool.Call{UID: ex.Run.UID, Origin: ex.Run.Origin, Agent: ex.Run.AgentName(), ThreadID: ex.Run.ThreadID,
-		RunID: ex.Run.ID, ActionID: a.ID, Args: a.Args, Handle: handle, Place: a.Place}
+	c := ex.Run.ToolCall(a.ID, a.Args, a.Place)
+	c.Handle, c.Approved = handle, a.Decision != ""
+	return c
 }
 
 // prepare returns the handle that the tool prepares. Whatever goes wrong, no effect has taken place.
@@ -68,12 +76,15 @@ func backOff(ctx context.Context, ex *journal.Execution, try int) error {
 }
 
 // reconcile asks the tool what became of a call, up to maxCallTries times; known is false where the tool cannot tell.
-func reconcile(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Call) (out tool.Outcome,
-	known bool) {
+func reconcile(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Call,
+	printed callOutput) (out tool.Outcome, known bool) {
 	ctx, cancel := journal.Detached(ctx)
 	defer cancel()
 	var err error
 	for try := 1; try <= maxCallTries; try++ {
+		if t.KeepsOutput {
+			printed.give(&call)
+		}
 		out, err = t.Reconcile(ctx, call)
 		if err == nil {
 			return out, out.Verdict != tool.Unknown
@@ -87,4 +98,21 @@ func reconcile(ctx context.Context, ex *journal.Execution, t *tool.Tool, call to
 	}
 	return tool.Outcome{Verdict: tool.Unknown, Reason: "The service does not say what happened."},
 		false
+}
+
+// forgetPlace has what the tool's calls rest on read again where a call may have changed it. The tool may be nil.
+func forgetPlace(ex *journal.Execution, t *tool.Tool) {
+	if t != nil && t.Moves {
+		journal.Forget(ex, t)
+	}
+}
+
+// holdCall returns a context for a call, and this process's hold on the run meanwhile. A call that can be interrupted
+// ends as soon as its run is cancelled.
+func holdCall(ctx context.Context, ex *journal.Execution, t *tool.Tool, limit time.Duration) (context.Context,
+	*journal.Hold) {
+	if t.Interrupts() {
+		return journal.HoldWatched(ctx, ex, limit)
+	}
+	return journal.HoldRun(ctx, ex, limit, t.Interruptible)
 }

@@ -24,7 +24,7 @@ func RequestApproval(ctx context.Context, ex *journal.Execution, id string) erro
 	if err := journal.ReadLinked(ctx, ex, t, ex.Progressed); err != nil {
 		return err
 	}
-	in, err := t.Place(journal.Linked(ctx, ex, t), ex.Run.UID)
+	in, err := t.Place(journal.Linked(ctx, ex, t), ex.Run.Scope())
 	if err == nil {
 		_, err = t.Preview(a.Args)
 	}

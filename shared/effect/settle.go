@@ -20,18 +20,43 @@ func Settle(ctx context.Context, ex *journal.Execution, id string) error {
 		return nil
 	}
 	t := ex.Tools[a.Tool]
+	defer forgetPlace(ex, t)
 	if t == nil || t.Waits() {
 		return markUnknown(ctx, ex, id, "The tool is no longer available.", nil)
 	}
 	out, known := tool.Outcome{Verdict: tool.NotDone}, true
-	if t.SideEffect {
-		out, known = reconcile(ctx, ex, t, toolCall(ex, a, a.Started.Handle))
+	switch {
+	case t.Limited():
+		var found bool
+		var err error
+		if out, found, err = follow(ctx, ex, t, a, ex.Ending() != nil); !found {
+			return err
+		}
+		known = out.Verdict != tool.Unknown
+	case t.SideEffect:
+		out, known = ask(ctx, ex, t, a)
 	}
+	return settled(ctx, ex, t, a, out, known)
+}
+
+// ask asks the tool what became of the call.
+func ask(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action) (tool.Outcome, bool) {
+	call := toolCall(ex, a, a.Started.Handle)
+	call.Over = ex.Ending() != nil
+	printed := outputOf(ctx, ex, t, a.ID)
+	defer printed.Close()
+	return reconcile(ctx, ex, t, call, printed)
+}
+
+// settled records what was found out about the call, or makes it again.
+func settled(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action, out tool.Outcome,
+	known bool) error {
+	id := a.ID
 	switch {
 	case !known:
 		return markUnknown(ctx, ex, id, out.Reason, nil)
-	case out.Verdict == tool.Done:
-		return recordOutcome(ctx, ex, id, Succeeded(out.Result))
+	case out.Verdict != tool.NotDone:
+		return recordFound(ctx, ex, id, out)
 	case ex.Ending() != nil:
 		return abandonRetry(ctx, ex, t, id,
 			fault.New(fault.Policy, run.CodeCancelled, "The run ended before it was tried again."))
@@ -47,13 +72,13 @@ func retry(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Acti
 	if err := journal.ReadLinked(ctx, ex, t, true); err != nil {
 		return err
 	}
-	if err := checkUnchanged(ctx, ex, a, t); err != nil {
+	if _, err := checkUnchanged(ctx, ex, a, t); err != nil {
 		return abandonRetry(ctx, ex, t, a.ID, err)
 	}
 	started := run.Started{Owner: ex.Owner, Attempt: a.Started.Attempt + 1, Handle: a.Started.Handle}
 	ok, err := commitIntent(ctx, ex, t, a.ID, started)
-	if moved := (errMoved{}); errors.As(err, &moved) {
-		return abandonRetry(ctx, ex, t, a.ID, moved.error)
+	if barred := (errBarred{}); errors.As(err, &barred) {
+		return abandonRetry(ctx, ex, t, a.ID, barred.error)
 	}
 	if err != nil || !ok {
 		return err

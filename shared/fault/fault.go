@@ -33,6 +33,7 @@ const (
 	CodeMediaType        Code = "unsupported_media_type"
 	CodeHeadersTooLarge  Code = "headers_too_large"
 	CodeNoPath           Code = "no_such_path"
+	CodeUpgrade          Code = "upgrade_required"
 	CodeUnauthenticated  Code = "unauthenticated"
 	CodeScope            Code = "scope_missing"
 	CodeOrigin           Code = "origin_forbidden"
@@ -56,6 +57,11 @@ const (
 	CodeNotBound         Code = "not_bound"
 	CodeNotWaiting       Code = "not_waiting"
 	CodeRunOpen          Code = "run_open"
+	CodeHostLogin        Code = "host_login"
+	CodeHostKeyChanged   Code = "host_key_changed"
+	CodeHostUnreachable  Code = "host_unreachable"
+	CodeHostRefused      Code = "host_refused"
+	CodeTerminalBusy     Code = "terminal_busy"
 	CodeInternal         Code = "internal"
 )
 
@@ -138,19 +144,24 @@ var statusOfCode = map[Code]int{
 	CodeTooLarge: http.StatusRequestEntityTooLarge, CodeTimeout: http.StatusRequestTimeout,
 	CodeMethod:    http.StatusMethodNotAllowed,
 	CodeMediaType: http.StatusUnsupportedMediaType, CodeHeadersTooLarge: http.StatusRequestHeaderFieldsTooLarge,
-	CodeNoPath: http.StatusNotFound,
-	CodeScope:  http.StatusForbidden, CodeReauth: http.StatusForbidden, CodeOrigin: http.StatusForbidden,
+	CodeNoPath: http.StatusNotFound, CodeUpgrade: http.StatusUpgradeRequired,
+	CodeScope: http.StatusForbidden, CodeReauth: http.StatusForbidden, CodeOrigin: http.StatusForbidden,
 	CodeForbidden: http.StatusForbidden, CodeNotFound: http.StatusNotFound,
 	CodeAlreadyResolved: http.StatusConflict, CodeStaleView: http.StatusConflict, CodeIntegrity: http.StatusConflict,
 	CodeNotApplicable: http.StatusConflict, CodeBusy: http.StatusConflict, CodeKeyReused: http.StatusConflict,
-	CodeRunOpen:  http.StatusConflict,
-	CodeNotBound: http.StatusNotImplemented, CodeExpired: http.StatusGone, CodeNotWaiting: http.StatusGone,
+	CodeRunOpen:      http.StatusConflict,
+	CodeTerminalBusy: http.StatusConflict,
+	CodeNotBound:     http.StatusNotImplemented, CodeExpired: http.StatusGone, CodeNotWaiting: http.StatusGone,
 	CodeTooMany:          http.StatusTooManyRequests,
 	CodeBudget:           http.StatusTooManyRequests,
 	CodeStoreUnavailable: http.StatusServiceUnavailable, CodeOverloaded: http.StatusServiceUnavailable,
-	CodeLeaseHeld: http.StatusServiceUnavailable,
-	CodeAgentGone: http.StatusServiceUnavailable,
-	CodeInternal:  http.StatusInternalServerError,
+	CodeLeaseHeld:      http.StatusServiceUnavailable,
+	CodeAgentGone:      http.StatusServiceUnavailable,
+	CodeHostLogin:      http.StatusForbidden, // not 401: the caller's own token is good
+	CodeHostKeyChanged: http.StatusConflict,
+	// Not 502: it is the user's own host, and nothing here has failed.
+	CodeHostUnreachable: http.StatusFailedDependency, CodeHostRefused: http.StatusFailedDependency,
+	CodeInternal: http.StatusInternalServerError,
 }
 
 var statusOfClass = map[Class]int{

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
-	"github.com/countersign-run/countersign/shared/google/tokenkey"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tokenkey"
 )
 
 func TestRejectedAccessToken(t *testing.T) {

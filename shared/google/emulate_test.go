@@ -10,9 +10,9 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
-	"github.com/countersign-run/countersign/shared/google/tokenkey"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/testkit/emulate"
+	"github.com/countersign-run/countersign/shared/tokenkey"
 )
 
 // emulated is the accounts of one or several processes, on one store, with a third-party OAuth server.

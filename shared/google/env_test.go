@@ -15,10 +15,10 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
-	"github.com/countersign-run/countersign/shared/google/tokenkey"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
+	"github.com/countersign-run/countersign/shared/tokenkey"
 )
 
 const (

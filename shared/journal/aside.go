@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // maxDeliveries is how often a run is delivered that cannot be read or moved, or that kills the process that reads it:
@@ -70,7 +71,11 @@ func (ex *Execution) LoadCounted(ctx context.Context, hints queue.Message) error
 // name none are left out.
 func (l *Env) hintedPaths(hints queue.Message) (paths []string) {
 	if nameable(hints.UID) {
-		paths = append(l.LinkedPaths(hints.UID, hints.Agent), document.UserPath(hints.UID))
+		scope := tool.Scope{UID: hints.UID, Terminal: hints.Terminal}
+		if !nameable(hints.Terminal) {
+			scope.Terminal = ""
+		}
+		paths = append(l.LinkedPaths(scope, hints.Agent), document.UserPath(hints.UID))
 	}
 	if nameable(hints.ThreadID) {
 		paths = append(paths, document.ThreadPath(hints.ThreadID))
@@ -85,12 +90,12 @@ func nameable(hint string) bool {
 }
 
 // LinkedPaths returns the documents by which the tools of the agent, or all tools where it is not here, know what the
-// user has linked.
-func (l *Env) LinkedPaths(uid, agent string) []string {
+// scope's user has linked.
+func (l *Env) LinkedPaths(in tool.Scope, agent string) []string {
 	if its := l.Agents.Get(agent); its != nil {
-		return its.Of(l.Tools).Reads(uid)
+		return its.Of(l.Tools).Reads(in)
 	}
-	return l.Tools.Reads(uid)
+	return l.Tools.Reads(in)
 }
 
 // postponedFields returns the fields of a run that was tried tries times: it is due later each time, and never once it

@@ -155,5 +155,8 @@ func (ex *Execution) View() *run.View {
 		return run.ActionTitle(ex.Tools, a)
 	}))
 	v.Waiting = waiting
+	for i, a := range ex.State.Actions {
+		v.Actions[i].Step = run.StepOf(ex.Tools, a)
+	}
 	return v
 }

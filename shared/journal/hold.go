@@ -30,6 +30,7 @@ const renewals = 3
 type Hold struct {
 	ex            *Execution
 	keeper        *Execution // reads and commits while the step uses ex; nil where one lease covers the step
+	seen          *Execution // what the run's document said last, where it is watched
 	interruptible bool
 	stop          func() // ends the keeper, and then the step's context
 
@@ -50,6 +51,58 @@ type Hold struct {
 //   - if the step is interruptible and the run was cancelled or reached its deadline, within a third of a period;
 //   - if the step is interruptible and whoever has the run moved leaves, at once ([Stay]).
 func HoldRun(ctx context.Context, ex *Execution, limit time.Duration, interruptible bool) (context.Context, *Hold) {
+	acting, h, _ := holdRun(ctx, ex, limit, interruptible)
+	return acting, h
+}
+
+// HoldWatched is [HoldRun] for an interruptible step that ends as soon as the run is cancelled or another process has
+// taken it over: the run's document is watched.
+func HoldWatched(ctx context.Context, ex *Execution, limit time.Duration) (context.Context, *Hold) {
+	acting, h, cancel := holdRun(ctx, ex, limit, true)
+	watching, leave := context.WithCancel(acting)
+	h.seen = fork(ex)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.watch(watching, h.seen, cancel)
+	}()
+	stop := h.stop
+	h.stop = func() { leave(); <-done; stop() }
+	return acting, h
+}
+
+// watch ends the step once the run's document says that it should. Where the document cannot be watched, the keeper and
+// the step's own time are left.
+func (h *Hold) watch(ctx context.Context, seen *Execution, cancel context.CancelCauseFunc) {
+	for d, err := range seen.Store.Watch(ctx, document.RunPath(seen.ID)) {
+		if err == nil {
+			err = TakeOwned(ctx, seen, seen.Run.UID, d)
+		}
+		var why error
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			seen.State = nil // it may be half read
+			seen.Log.WarnContext(ctx, "a run that is moved cannot be watched", "runId", seen.ID, "error", err)
+			return
+		case seen.Run.Lease.Owner != seen.Owner:
+			why = errLeaseLost
+		case seen.State.Cancelled:
+			why = errCancelled
+		default:
+			continue
+		}
+		h.mu.Lock()
+		h.ended = true
+		h.mu.Unlock()
+		cancel(why)
+		return
+	}
+}
+
+func holdRun(ctx context.Context, ex *Execution, limit time.Duration, interruptible bool) (context.Context, *Hold,
+	context.CancelCauseFunc) {
 	timed, free := WithStepTimeout(ctx, limit)
 	acting, cancel := context.WithCancelCause(timed)
 	h := &Hold{ex: ex, interruptible: interruptible, until: ex.Run.Lease.Until}
@@ -64,7 +117,7 @@ func HoldRun(ctx context.Context, ex *Execution, limit time.Duration, interrupti
 	end, _ := timed.Deadline()
 	if time.Until(end) <= ex.LeasePeriod {
 		h.stop = func() { stays(); cancel(nil); free() }
-		return acting, h
+		return acting, h, cancel
 	}
 	// A cancelled step needs its lease until it returns. One that does not return at its timeout loses it.
 	keeping, leave := context.WithDeadline(context.WithoutCancel(ctx), end)
@@ -75,7 +128,7 @@ func HoldRun(ctx context.Context, ex *Execution, limit time.Duration, interrupti
 		h.keep(keeping, cancel)
 	}()
 	h.stop = func() { stays(); leave(); <-done; cancel(nil); free() }
-	return acting, h
+	return acting, h, cancel
 }
 
 // Release ends the step's context and the renewals. It may be called more than once.
@@ -84,7 +137,11 @@ func (h *Hold) Release() {
 	if h.keeper != nil && h.fresh {
 		join(h.ex, h.keeper)
 	}
-	h.keeper = nil
+	path := document.RunPath(h.ex.ID)
+	if s := h.seen; s != nil && s.State != nil && s.Docs[path].Version.After(h.ex.Docs[path].Version) {
+		join(h.ex, s)
+	}
+	h.keeper, h.seen = nil, nil
 }
 
 // Ended reports whether the step must not be tried again: the run was cancelled, or the lease is lost.

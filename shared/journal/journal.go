@@ -90,10 +90,13 @@ type CallEnd struct {
 	Err       error           // the very error that the tool returned; else what the run has recorded of it
 }
 
-// Output is a piece of what a call prints while it is carried out. It is not stored.
+// Output is a piece of what a call prints while it is carried out: a text, or of a call whose tool keeps its output
+// bytes, which are stored in the action's output and stand there from Offset on.
 type Output struct {
 	ActionID string
 	Text     string
+	Offset   int64
+	Data     []byte // nil: Text
 }
 
 // Bounds of the journal.

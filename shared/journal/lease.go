@@ -36,7 +36,8 @@ func (ex *Execution) Publish(ctx context.Context) {
 
 // messageAbout returns the message that asks for the run to be moved.
 func messageAbout(ex *Execution) queue.Message {
-	return queue.Message{RunID: ex.ID, Agent: ex.Run.AgentName(), UID: ex.Run.UID, ThreadID: ex.Run.ThreadID}
+	return queue.Message{RunID: ex.ID, Agent: ex.Run.AgentName(), UID: ex.Run.UID, ThreadID: ex.Run.ThreadID,
+		Terminal: ex.Run.Terminal}
 }
 
 // Claim makes sure, durably, that this process holds the run for at least need, or for a lease's period: a longer step

@@ -63,6 +63,9 @@ func TermsOf(tx *Tx) run.Terms { return tx.Ex.terms(tx.Run) }
 // StepTime returns how long the run's next step may take, or zero when there is none for this process.
 func (ex *Execution) StepTime() time.Duration {
 	st, a := ex.Next()
+	if st == run.StepSettle && ex.Ending() != nil { // what is under way is ended, and not waited for
+		return ex.Limits().ToolTimeout
+	}
 	return ex.timeOf(st, a, ex.Run)
 }
 
@@ -73,7 +76,7 @@ func (l *Env) timeOf(st run.Step, a *run.Action, r run.Run) time.Duration {
 	case run.StepCallModel:
 		return l.Agents.Limits(r.Agent).ModelTimeout
 	case run.StepSettle, run.StepExecute:
-		return l.Agents.Limits(r.Agent).OfTool(l.Tools[a.Tool])
+		return l.Agents.Limits(r.Agent).OfCall(l.Tools[a.Tool], a.Args)
 	default:
 		return l.Agents.Limits(r.Agent).ToolTimeout
 	}

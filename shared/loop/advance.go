@@ -49,6 +49,9 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 		st, a := ex.Next()
 		if st != run.StepDone && st != run.StepWait && st != run.StepElsewhere &&
 			ex.Run.Lease.Held(ex.Owner, ex.Now()) {
+			if st == run.StepSettle {
+				effect.InterruptHeld(ctx, ex, a)
+			}
 			return nil, journal.ErrHeld
 		}
 		if ex.StepTime() > 0 {
@@ -76,8 +79,11 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 		case st == run.StepCallModel:
 			err = callModel(ctx, ex)
 		}
-		if errors.Is(err, errHandOver) {
+		switch {
+		case errors.Is(err, errHandOver):
 			return ex.HandOver(ctx)
+		case errors.Is(err, effect.ErrLater):
+			return ex.View(), nil
 		}
 		if err != nil {
 			return nil, err

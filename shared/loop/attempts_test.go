@@ -119,7 +119,7 @@ func TestAPanicOfACardIsRefused(t *testing.T) {
 		},
 		"preview": func(d *tool.Def[sendArgs, sendResult]) { d.Preview = func(sendArgs) tool.Preview { panic(1) } },
 		"place": func(d *tool.Def[sendArgs, sendResult]) {
-			d.Place = func(context.Context, string) (tool.Place, error) { panic(1) }
+			d.Place = func(context.Context, tool.Scope) (tool.Place, error) { panic(1) }
 		},
 		"targets": func(d *tool.Def[sendArgs, sendResult]) { d.Targets = func(sendArgs) []tool.Target { panic(1) } },
 	} {

@@ -8,11 +8,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
@@ -87,7 +85,7 @@ func TestCompress(t *testing.T) {
 			!strings.Contains(string(th.Contents.Tail[0].Raw), "question 0") {
 			t.Errorf("of %d contents the thread tells those from %d on", th.Contents.Count, th.Told.First)
 		}
-		views, err := run.ViewEvents(nil, w.eventsOf(v), 0)
+		views, err := run.ViewEvents(nil, nil, w.eventsOf(v), 0)
 		if err != nil || !strings.Contains(fmt.Sprint(views), "context.compressed") {
 			t.Errorf("%v: %+v", err, views)
 		}
@@ -290,18 +288,7 @@ func compressedAfter(t *testing.T, w *env, n int, after bool) (told []json.RawMe
 	if died, err := mortally(life); err != nil || n > 0 && n <= 20 && !died {
 		t.Fatal(died, err)
 	}
-	for range 3 { // other processes, later
-		w.tick(3 * time.Minute)
-		if _, err := w.loop.Sweep(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.deliver(ctx); err != nil && !journal.Held(err) {
-			t.Fatal(err)
-		}
-		if err := life(); err != nil && !journal.Held(err) {
-			t.Fatal(err)
-		}
-	}
+	w.liveOn(ctx, 3, life)
 	told = m.requests[len(m.requests)-1]
 	for i, c := range told {
 		told[i] = regexp.MustCompile(`\[record \w+\]`).ReplaceAll(c, []byte("[record]"))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 	"text/tabwriter"
@@ -19,6 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // cost is what a step takes. A round trip to the store is one RPC of Firestore, which that store's own tests hold.
@@ -52,6 +54,11 @@ var steps = []step{
 	{"the same through a handle, as a mail's draft", allowed("draft"),
 		cost{1, 1, 5, 12, 2, 0, 2}, cost{1, 1, 5, 12, 2, 0, 2},
 		"the handle is made between the turn and the intent, and the turn is stored before anything is done about it"},
+	{"an effect that needs no approval, whose output is kept", printing,
+		cost{1, 1, 5, 13, 2, 0, 2}, cost{1, 1, 5, 13, 2, 0, 2},
+		"the output's own document is made by the intent's commit, so that nothing of it outlives its run, " +
+			"and what is " +
+			"printed is one document, twice a second at most"},
 	{"reject", decides(run.Reject),
 		cost{2, 4, 1, 5, 0, 0, 0}, cost{2, 4, 1, 5, 0, 0, 0},
 		"the run ends in the same commit, so its thread, which the run names, is read and written too"},
@@ -159,6 +166,12 @@ func allowed(tool string) func(*proof) func() error {
 		}
 		return startsRun(tool, "")(p)
 	}
+}
+
+func printing(p *proof) func() error {
+	p.prints(func(c tool.Call) error { _, err := io.WriteString(c.Output, "one line\n"); return err }, nil)
+	p.loop.Model = p.meter
+	return startsRun("print", "")(p)
 }
 
 func decides(d run.Decision) func(*proof) func() error {

@@ -22,10 +22,14 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 	ctx, cancel := journal.WithAnswerTimeout(ctx)
 	defer cancel()
 	var called *tool.Tool
-	also := append(ex.LinkedPaths(req.UID, req.Agent), document.UserPath(req.UID))
+	also := append(ex.LinkedPaths(req.scope(), req.Agent), document.UserPath(req.UID))
 	if req.Call != nil {
 		called = ex.Tools[req.Call.Tool]
-		also = slices.Concat(called.Reads(req.UID), []string{document.UserPath(req.UID)})
+		also = slices.Concat(called.Reads(req.scope()), []string{document.UserPath(req.UID)})
+	}
+	if req.Terminal != "" {
+		also = addPath(also, document.TerminalPath(req.UID, req.Terminal))
+		also = append(also, document.TerminalRunPath(req.UID, req.Terminal))
 	}
 	if req.ThreadID != "" {
 		also = append(also, document.ThreadPath(threadID))
@@ -33,7 +37,7 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 	if err := readForCreate(ctx, ex, req, also); err != nil {
 		return err
 	}
-	places := approval.AskPlaces(ctx, ex, req.UID, called)
+	places := approval.AskPlaces(ctx, ex, req.scope(), called)
 	return ex.Transition(ctx, func(tx *journal.Tx) error {
 		if tx.Run.ID != "" { // it exists: from an earlier request, or from this one, whose commit's answer was lost
 			return checkSameRequest(tx, req)
@@ -45,8 +49,11 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 		if err := checkMayStart(tx, req); err != nil {
 			return err
 		}
-		tx.Run = run.Run{ID: ex.ID, UID: req.UID, ThreadID: threadID, Origin: req.Origin, BodyHash: req.BodyHash,
-			Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: tx.Now.Add(tx.Limits().Deadline)}
+		if err := takeTerminal(tx, req); err != nil {
+			return err
+		}
+		tx.Run = run.Run{ID: ex.ID, UID: req.UID, ThreadID: threadID, Terminal: req.Terminal, Origin: req.Origin,
+			BodyHash: req.BodyHash, Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: tx.Now.Add(tx.Limits().Deadline)}
 		tx.Run.Nonce = run.NewNonce(ex.Random)
 		tx.Run.Trace = journal.TraceNew(ctx, ex, tx.Run)
 		if err := setRegion(tx, req.Region); err != nil {
@@ -218,7 +225,7 @@ func openThread(tx *journal.Tx, req StartRequest, id string) error {
 
 // checkNoneOpen refuses another run in a thread that is kept for one. The run's id and status are in the cause.
 func checkNoneOpen(tx *journal.Tx, t *run.Thread) error {
-	open, err := journal.OpenRun(tx, t)
+	open, err := journal.OpenRun(tx, t.OpenRun)
 	if err != nil || open == nil {
 		return err
 	}

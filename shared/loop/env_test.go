@@ -37,6 +37,7 @@ type env struct {
 	store store.Store
 	loop  *loop.Loop
 
+	ticks   func() time.Time    // the clock, in place of now
 	forward func(time.Duration) // sets the store's clock, where it is not the test's
 
 	account func() (tool.Place, error) // where the tools that send act now
@@ -142,6 +143,9 @@ func testAgent(name, says string) *agents.Agent {
 func (w *env) assistant() *agents.Agent { return w.loop.Agents[run.Assistant] }
 
 func (w *env) clock() time.Time {
+	if w.ticks != nil {
+		return w.ticks()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now
@@ -289,7 +293,7 @@ func (w *env) sendDef(name string) tool.Def[sendArgs, sendResult] {
 			return in, nil
 		},
 		Targets: func(in sendArgs) []tool.Target { return tool.Addresses(in.To) },
-		Place:   func(context.Context, string) (tool.Place, error) { return w.account() },
+		Place:   func(context.Context, tool.Scope) (tool.Place, error) { return w.account() },
 		Preview: func(in sendArgs) tool.Preview {
 			return tool.Preview{Title: fmt.Sprintf("Send %q to %s", in.Text, strings.Join(in.To, ", "))}
 		},

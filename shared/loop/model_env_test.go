@@ -34,6 +34,7 @@ type trialed struct {
 	witness *witness
 	past    []string // all messages that were ever published
 	drafts  map[string]*madeDraft
+	machine *machine
 	revoked bool // the user has withdrawn the account's permission
 	links   int  // the number of accounts linked so far, one after the other; the last is the one linked now
 	stopped []*process
@@ -66,12 +67,16 @@ func newTrialed(t testing.TB, w *env) *trialed {
 	w.loop.Agents[maker] = testAgent(maker, "You are a maker.")
 	w.loop.Agents[maker].Limits.MaxOpen, w.loop.Agents[maker].Order = 4, agents.Sequential
 	w.loop.Agents[maker].Exclusive, w.loop.Agents[maker].OnReject = true, agents.RejectContinues
+	for _, name := range modelAgents { // no lease is renewed beside a process that stands still
+		w.loop.Agents[name].Limits.LongestTool = w.loop.Agents[name].Limits.ToolTimeout
+	}
 	denied, err := address.ParsePatterns("denied.org")
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.loop.Rules.Denied = denied
-	w.loop.Tools = tool.NewSet(tool.Define(m.sendDef()), tool.Define(m.draftDef()), w.lookup(), remote(t), sign(t))
+	w.loop.Tools = tool.NewSet(tool.Define(m.sendDef()), tool.Define(m.draftDef()), w.lookup(), remote(t), sign(t),
+		tool.Define(m.commandDef()))
 	w.account = func() (tool.Place, error) {
 		if m.revoked {
 			return tool.Place{}, fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")
@@ -79,6 +84,7 @@ func newTrialed(t testing.TB, w *env) *trialed {
 		return m.linked(), nil
 	}
 	limits := w.assistant().Limits
+	m.witness.world = m
 	m.witness.tools, m.witness.max = w.loop.Tools, loopBounds{limits.ModelCalls, limits.MaxOpen}
 	return m
 }
@@ -95,11 +101,11 @@ func (m *trialed) begin() error {
 	}
 	m.shards.Clear()
 	m.queue, m.past, m.stopped, m.drafts, m.revoked = nil, nil, nil, map[string]*madeDraft{}, false
-	m.effects, m.next, m.settle = nil, nil, nil
+	m.effects, m.next, m.settle, m.machine = nil, nil, nil, newMachine()
 	m.model = script.New()
 	m.now = m.moment() // the emulator's clock runs on while the test's stands still, and the sweep goes by the test's
 	m.tick(m.now.Truncate(24 * time.Hour).Add(33 * time.Hour).Sub(m.now))
-	return nil
+	return m.setMachine(machineDoc{})
 }
 
 // moment returns the store's time.
@@ -281,7 +287,7 @@ func (m *trialed) run(l life, f func(context.Context, *loop.Loop) (*run.View, er
 	p := &process{m: m, runID: l.runID, decides: l.decides, starts: l.starts, mishap: l.mishap,
 		left: l.at, stops: make(chan bool), goes: make(chan bool), outcome: l.outcome}
 	its := *m.loop
-	its.Store, its.Model = faulty.Wrap(m.witness, faulty.Commits(p.commit)), m
+	its.Store, its.Model = faulty.Wrap(m.witness, unwatched, faulty.Commits(p.commit)), m
 	its.Now = func() time.Time { return m.clock().Add(l.skew) }
 	finished := false
 	go func() {
@@ -339,6 +345,9 @@ func (p *process) stop() {
 
 // commit is the hook of its commits, with its mishap.
 func (p *process) commit(ctx context.Context, c *faulty.Call, next faulty.Next) error {
+	if ofOutput(c) {
+		return next(ctx)
+	}
 	p.left--
 	now := p.mishap
 	if p.left != 0 {
@@ -381,7 +390,13 @@ func (m *trialed) advance(l life) (acknowledged bool) {
 	l.outcome = func(_ *run.View, err error) {
 		acknowledged = err == nil || fault.Is(err, fault.Auth, fault.CodeNotFound)
 	}
-	m.run(l, func(ctx context.Context, p *loop.Loop) (*run.View, error) { return p.Advance(ctx, l.runID, nil) })
+	r := m.witness.runs[l.runID]
+	stopped := r != nil && r.state.Cancelled && l.mishap == noMishap
+	m.machine.lost = false
+	over := m.run(l, func(ctx context.Context, p *loop.Loop) (*run.View, error) { return p.Advance(ctx, l.runID, nil) })
+	if stopped && over && !m.machine.lost {
+		m.witness.leftRunning(r)
+	}
 	return acknowledged
 }
 

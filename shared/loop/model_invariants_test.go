@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ import (
 // the store for a moment escapes it. A violation is kept under the invariant's number.
 type witness struct {
 	*faulty.Store
+	world *trialed
 	under store.Store
 	tools tool.Set
 	max   loopBounds
@@ -234,7 +236,7 @@ func read[T any](w *witness, o store.Write) (v T) {
 func (c *commit) entry(o store.Write) {
 	e := read[audit.Entry](c.witness, o)
 	sealed, head := audit.Seal(c.chains[e.RunID], e)
-	if o.Op != store.OpCreate || sealed != e || o.Doc.Path != document.AuditPath(e.RunID, e.Seq) {
+	if o.Op != store.OpCreate || !reflect.DeepEqual(sealed, e) || o.Doc.Path != document.AuditPath(e.RunID, e.Seq) {
 		c.broken(invariants.AuditChain, "%s is not the next link of its chain", o.Doc.Path)
 	}
 	c.chains[e.RunID] = head
@@ -334,6 +336,9 @@ func (c *commit) run(o store.Write) {
 // before checks an event against the state that it meets.
 func (c *commit) before(r *watched, doc run.Run, e run.Event) {
 	a := r.state.Action(e.ActionID)
+	if a != nil && e.Finished != nil && e.Finished.Execution == run.UnknownState {
+		c.leaves(r, a, e)
+	}
 	if r.agent == clerk {
 		c.add(doc.ID, invariants.InOrder(r.state, e))
 	}
@@ -400,13 +405,15 @@ func (c *commit) answered(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	}
 }
 
-// ends checks the end of a run against its calls: none is left, unless its user cancels it or its time is up.
+// ends checks the end of a run against its calls: none is left, unless its user cancels it or its time is up, and no
+// command runs on.
 func (c *commit) ends(r *watched, doc run.Run, e run.Event) {
 	for _, a := range r.state.Current() {
 		if !a.Terminal() && !r.state.Cancelled && e.At.Before(doc.Deadline) {
 			c.broken(invariants.OwnReasons, "run %s has ended, and its action %s is %s", doc.ID, a.ID, a.Status)
 		}
 	}
+	c.leftRunning(r)
 }
 
 // begins checks an intent, the one moment at which an effect is permitted.
@@ -432,12 +439,18 @@ func (c *commit) begins(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	if run.ArgsHash(r.uid, t.Spec, a.Place, a.Args) != a.ArgsHash {
 		c.broken(invariants.Authority, "action %s is started with other arguments than were validated", a.ID)
 	}
+	if t.Rules() {
+		c.ruled(r, a)
+	}
 	// it waited as soon as it was proposed, or when its allowlist entry was gone
 	if a.RequiresApproval || a.Decision != "" {
 		if yes := statusAfter(a.Decision); yes != run.ApprovalApproved || a.DecidedBy != r.uid ||
 			c.approvals[a.ApprovalID].ArgsHash != a.ArgsHash || c.approvals[a.ApprovalID].Place != a.Place {
 			c.broken(invariants.Authority, "action %s is started on %q by %q", a.ID, a.Decision, a.DecidedBy)
 		}
+		return
+	}
+	if t.Rules() {
 		return
 	}
 	to, err := t.Targets(a.Args)
@@ -474,7 +487,8 @@ func (c *commit) decides(r *watched, a *run.Action, e run.Event) {
 		c.broken(invariants.OneDecision, "approval %s is %s (%s) where %s was decided", ap.ID, ap.Status, ap.Decision,
 			d.Decision)
 	}
-	if !e.At.Before(ap.ExpiresAt) || !c.late && !c.at.Before(ap.ExpiresAt) {
+	// what is read a microsecond before the end is committed at it
+	if !e.At.Before(ap.ExpiresAt) || !c.late && c.at.After(ap.ExpiresAt) {
 		c.broken(invariants.Expiry, "approval %s was decided at %s by the store's clock and had ended at %s", ap.ID,
 			c.at,
 			ap.ExpiresAt)

@@ -64,13 +64,15 @@ func sequencesOn(t *testing.T, w *env, n, most int) {
 		rt.Repeat(s.actions())
 		s.settle(rt)
 		m.witness.tally(reached)
+		m.tallyMachine(reached)
 	})
 	t.Logf("reached: %v", reached)
 	for _, what := range []string{"started", "started on the allowlist", "started again", "completed", "unknown",
 		"rejected", "expired", "reviewed", "denied", "not run", "answered", "not answered", "signed",
 		"one of two rejected, the other done",
 		"one of two expired, the other done", "one of two rejected, the other expired",
-		"one of two unknown, the other answered", "answered in a form"} {
+		"one of two unknown, the other answered", "answered in a form", "begun on a machine, for a yes",
+		"begun on its rule", "never begun", "interrupted", "followed"} {
 		if reached[what] == 0 && n >= 1000 && !testing.Short() && !t.Failed() {
 			t.Errorf("no sequence came to an action that was %s, so nothing was tried of it", what)
 		}
@@ -121,6 +123,7 @@ func (s *sequence) actions() map[string]func(*rapid.T) {
 		{"answer wrongly", 1, s.resolveWrongly}, {"deliver again", 1, s.deliverAgain},
 		{"drop a message", 1, s.dropPublish}, {"take back an entry", 1, s.removeAllow},
 		{"take back access", 1, s.access}, {"touch a draft", 1, s.touchDraft}, {"cancel", 1, s.cancel},
+		{"change the machine", 1, s.changeMachine}, {"command", 2, s.aboutACommand},
 		{"delete a thread", 1, s.deleteThread}, {"shut out", 1, s.disableUser},
 	} {
 		for i := range a.weight {
@@ -253,9 +256,12 @@ func (s *sequence) modelCalls(t *rapid.T) {
 
 // aCall draws a call that needs approval, is allowed, is denied, or is not valid.
 func (s *sequence) aCall(t *rapid.T) script.Call {
-	name := pick(t, "tool", "draft", "send", "draft", "send", "lookup", "click", "sign", "final_answer")
+	name := pick(t, "tool", "draft", "send", "draft", "send", "draft", "send", "command", "command", "command",
+		"lookup", "click", "sign", "final_answer")
 	text := pick(t, "text", "ten", "eleven")
 	switch name {
+	case "command":
+		return script.Call{Name: name, Args: s.aCommand(t)}
 	case "lookup":
 		return script.Call{Name: name, Args: json.RawMessage(`{"word":"` + text + `"}`)}
 	case "final_answer": // of a run without a form there is none
@@ -291,6 +297,9 @@ func (s *sequence) resolve(t *rapid.T) {
 	}
 	if r.Decision == run.ApproveEdited {
 		r.EditedArgs = args([]string{pick(t, "edited", "eva@x.org", "bob@x.org", "bob@denied.org")}, "edited")
+	}
+	if r.Decision == run.ApproveEdited && ap.Tool == "command" {
+		r.EditedArgs = s.aCommand(t)
 	}
 	l := s.life(t)
 	l.runID, l.decides = ap.RunID, ap.ID
@@ -587,6 +596,7 @@ func (s *sequence) endProcesses() {
 
 // settle removes all faults: everything must come to its end, and then nothing may move it any more.
 func (s *sequence) settle(t *rapid.T) {
+	s.rests()
 	for len(s.stopped) > 0 {
 		s.release(0, true)
 	}

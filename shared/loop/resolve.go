@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // Resolve records the decision about a waiting call, and runs nothing: whichever process gets the resume moves the run.
@@ -24,7 +25,7 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 	path := document.ApprovalPath(r.ApprovalID)
 	soon, cancel := journal.WithAnswerTimeout(ctx)
 	defer cancel()
-	also := append(l.Tools.Reads(r.UID), path, document.UserPath(r.UID))
+	also := append(l.Tools.Reads(tool.Scope{UID: r.UID}), path, document.UserPath(r.UID))
 	if err := ex.LoadOwned(soon, r.UID, also...); err != nil {
 		return nil, err
 	}
@@ -32,7 +33,7 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 		return nil, fault.NotFound()
 	}
 	t := approval.ToolToPlace(ex, r)
-	places := approval.AskPlaces(soon, ex, r.UID, t)
+	places := approval.AskPlaces(soon, ex, ex.Run.Scope(), t)
 	decided := false // stays true when the commit's answer was lost, and the next read finds the decision there
 	var refused error
 	err := ex.Transition(soon, func(tx *journal.Tx) error {

@@ -259,16 +259,29 @@ func (o *overdue) remaining() int {
 }
 
 // instances are those of a function: as many requests at a time as infra/functions.json gives it.
-type instances chan struct{}
+type instances chan request
 
-func (i instances) handle(takes func()) {
-	go func() {
-		time.Sleep(pushTakes)
-		i <- struct{}{}
-		takes()
-		<-i
-	}()
+// request is one that was published at a time.
+type request struct {
+	at    time.Time
+	takes func()
 }
+
+// newInstances returns n of them, which end when the channel is closed.
+func newInstances(n int) instances {
+	requests := make(instances, 1<<20) // a goroutine for each request would need gigabytes under the race detector
+	for range n {
+		go func() {
+			for r := range requests {
+				time.Sleep(time.Until(r.at.Add(pushTakes)))
+				r.takes()
+			}
+		}()
+	}
+	return requests
+}
+
+func (i instances) handle(takes func()) { i <- request{time.Now(), takes} }
 
 type sweepers struct {
 	instances
@@ -304,7 +317,8 @@ func TestAHundredThousandExpire(t *testing.T) {
 				o.left[id] = true
 				o.shards[document.Shard(id)] = append(o.shards[document.Shard(id)], id)
 			}
-			resumes := make(instances, 20*10)
+			resumes := newInstances(20 * 10)
+			defer close(resumes)
 			l := loop.New(journal.Env{Store: faulty.Wrap(memory.New(time.Now), o.query), Now: time.Now,
 				Queue: queueFunc(
 					func(_ context.Context, m queue.Message) error {
@@ -313,7 +327,9 @@ func TestAHundredThousandExpire(t *testing.T) {
 						return nil
 					})})
 			if handsOn {
-				l.Sweeper = &sweepers{make(instances, 16*4), l, t}
+				sweeps := newInstances(16 * 4)
+				defer close(sweeps)
+				l.Sweeper = &sweepers{sweeps, l, t}
 			}
 			began := time.Now()
 			for o.remaining() > 0 && time.Since(began) < time.Hour {

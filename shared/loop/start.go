@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/conversation"
 	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -21,6 +22,7 @@ type StartRequest struct {
 	Prompt string
 	// what the model gets before the prompt: information from the server, not the user's words
 	SystemNote string
+	Terminal   string                      // the user's terminal that an agent with OnTerminal works on
 	ThreadID   string                      // empty: a new thread
 	Title      string                      // of ThreadID, which is created if it does not exist; empty: it must exist
 	Key        string                      // the Idempotency-Key, or empty
@@ -40,8 +42,16 @@ type StartRequest struct {
 // maxInstructions is how long the instructions of a request may be, in bytes: they lie in the run's document.
 const maxInstructions = 256 << 10
 
-// check checks what a request brings for its run.
-func (r StartRequest) check() error {
+// check checks what a request brings for a run of the agent.
+func (r StartRequest) check(its *agents.Agent) error {
+	switch {
+	case its.OnTerminal && r.Terminal == "":
+		return fault.Invalid("terminalId", "the agent %s works on a terminal, and none is named", its.Name)
+	case !its.OnTerminal && r.Terminal != "":
+		return fault.Invalid("terminalId", "the agent %s works on no terminal", its.Name)
+	case r.Terminal != "" && !run.ValidID(r.Terminal):
+		return fault.Invalid("terminalId", "this is not an id")
+	}
 	if len(r.Instructions) > maxInstructions {
 		return fault.Invalid("instructions", "they have %d bytes, and %d are the most", len(r.Instructions),
 			maxInstructions)
@@ -54,11 +64,11 @@ func (r StartRequest) check() error {
 }
 
 // Start stores a run and moves it as far as it goes alone. For a key that was used before it returns the run that the
-// key started, and starts nothing. Errors before the run is stored: AuthError not_found for a thread that is not the
-// user's and for an agent that is not here, PolicyError too_many for the caps, idempotency_key_reused for a key with
-// another body or of a run that was deleted, run_open with a [run.OpenError] as its cause for a thread that is kept for
-// an open run, ValidationError for instructions that are too long and an answer's schema that is unusable. After that,
-// errors are recorded in the run.
+// key started, and starts nothing. Errors before the run is stored: AuthError not_found for a thread or a terminal that
+// is not the user's and for an agent that is not here, PolicyError too_many for the caps, idempotency_key_reused for a
+// key with another body or of a run that was deleted, run_open or terminal_busy with a [run.OpenError] as its cause for
+// a thread or a terminal that is kept for an open run, ValidationError for a terminal that is missing or not needed,
+// instructions that are too long and an answer's schema that is unusable. After that, errors are recorded in the run.
 func (l *Loop) Start(ctx context.Context, req StartRequest, emit journal.Sink) (*run.View, error) {
 	id := run.NewID(l.Random)
 	if req.Key != "" {
@@ -74,10 +84,11 @@ func (l *Loop) Start(ctx context.Context, req StartRequest, emit journal.Sink) (
 
 func start(ctx context.Context, ex *journal.Execution, req StartRequest) (err error) {
 	defer func() { journal.EndTrace(ex, err) }()
-	if ex.Agents.Get(req.Agent) == nil {
+	its := ex.Agents.Get(req.Agent)
+	if its == nil {
 		return fault.NotFound()
 	}
-	if err := req.check(); err != nil {
+	if err := req.check(its); err != nil {
 		return err
 	}
 	threadID := req.ThreadID

@@ -65,7 +65,7 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 	}
 	called := toolsOf(ex, reply.Calls)
 	approval.LookAgain(ctx, ex, called...)
-	places := approval.AskPlaces(ctx, ex, ex.Run.UID, called...)
+	places := approval.AskPlaces(ctx, ex, ex.Run.Scope(), called...)
 	intent, started := run.Started{Owner: ex.Owner, Attempt: 1}, ""
 	err = ex.Transition(ctx, func(tx *journal.Tx) error {
 		started = effect.ActionOf(tx, intent) // here already where the commit's answer was lost

@@ -388,6 +388,23 @@ func TestVerbatimKilledAtEveryCommit(t *testing.T) {
 	}
 }
 
+// liveOn is what other processes do after one has died: as often, some minutes later each, they sweep, take what is
+// delivered, and begin life again.
+func (w *env) liveOn(ctx context.Context, often int, life func() error) {
+	w.t.Helper()
+	for range often {
+		w.tick(3 * time.Minute)
+		if _, err := w.loop.Sweep(ctx); err != nil {
+			w.t.Fatal(err)
+		}
+		for _, f := range []func() error{func() error { return w.deliver(ctx) }, life} {
+			if err := f(); err != nil && !journal.Held(err) {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
 // afterKill returns what the third run is told where the process dies at the n-th commit of the two before.
 func afterKill(t *testing.T, w *env, n int, after bool) []json.RawMessage {
 	t.Helper()
@@ -429,18 +446,7 @@ func afterKill(t *testing.T, w *env, n int, after bool) []json.RawMessage {
 	if died, err := mortally(life); err != nil || died != (n > 0) {
 		t.Fatal(died, err)
 	}
-	for range 4 { // other processes, later
-		w.tick(3 * time.Minute)
-		if _, err := w.loop.Sweep(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.deliver(ctx); err != nil && !journal.Held(err) {
-			t.Fatal(err)
-		}
-		if err := life(); err != nil && !journal.Held(err) {
-			t.Fatal(err)
-		}
-	}
+	w.liveOn(ctx, 4, life)
 	if _, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "and?", ThreadID: thread}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/journal"
@@ -81,7 +82,7 @@ func (w *Watched) Ended() bool { return w.ex.State.End != nil }
 
 // Events returns the run's events with numbers above after.
 func (w *Watched) Events(after int64) ([]run.EventView, error) {
-	return run.ViewEvents(w.ex.Run.Nonce, w.ex.Events, after)
+	return run.ViewEvents(w.ex.Run.Nonce, w.ex.Tools, w.ex.Events, after)
 }
 
 // View returns the run as its owner sees it by the clock, now. It is called once at most. The errors are those of
@@ -91,4 +92,50 @@ func (w *Watched) View(ctx context.Context) (*run.View, error) {
 		return nil, err
 	}
 	return currentView(ctx, w.ex)
+}
+
+// Rests reports whether the server does not go on with the run by itself, here or elsewhere.
+func (w *Watched) Rests() bool {
+	st, _ := w.ex.Next()
+	return !moving(st)
+}
+
+// OutputState says what there is, or will be, of the output of an action.
+type OutputState int
+
+// The states of an output.
+const (
+	NoOutput   OutputState = iota // none is kept, or there is no such action
+	OutputWait                    // the action has not begun
+	OutputLive                    // it is under way
+	OutputOver                    // it has its outcome, or never began
+)
+
+// Output returns what there is of the output of the action.
+func (w *Watched) Output(actionID string) OutputState {
+	a := w.ex.State.Action(actionID)
+	if a == nil {
+		return NoOutput
+	}
+	t := w.ex.Tools[a.Tool]
+	kept := slices.Contains(w.ex.Run.Outputs, actionID)
+	switch {
+	case !kept && (t == nil || !t.KeepsOutput):
+		return NoOutput
+	case a.Status == run.ActionExecuting:
+		return OutputLive
+	case kept || w.Ended() || a.Terminal():
+		return OutputOver
+	}
+	return OutputWait
+}
+
+// Printing returns the actions under way whose output is kept.
+func (w *Watched) Printing() (ids []string) {
+	for _, id := range w.ex.Run.Outputs {
+		if w.Output(id) == OutputLive {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

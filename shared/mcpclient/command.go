@@ -5,28 +5,18 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-run/countersign/shared/subprocess"
 )
 
-// inherited are the variables that a program gets from this process's environment. All others may be secrets.
+// inherited are the variables that a program gets from this process's environment.
 var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR", "SystemRoot"}
-
-// environment returns the whole environment of a program.
-func environment(given []string) []string {
-	var env []string
-	for _, name := range inherited {
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
-	return slices.Concat(env, given) // of two entries the last counts
-}
 
 // A process is a running server that speaks over its standard input and output.
 type process struct {
@@ -40,8 +30,9 @@ type process struct {
 // start starts the program in a process group of its own.
 func start(c Config) (*process, error) {
 	cmd := exec.Command(c.Command[0], c.Command[1:]...)
-	cmd.Dir, cmd.Env = c.Dir, environment(c.Env)
-	ownGroup(cmd)
+	// of two entries of its environment the last counts
+	cmd.Dir, cmd.Env = c.Dir, append(subprocess.Environ(inherited...), c.Env...)
+	subprocess.Own(cmd)
 	stdin, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -61,8 +52,8 @@ func start(c Config) (*process, error) {
 	p := &process{cmd: cmd, in: in, out: out, exited: make(chan struct{})}
 	go func() {
 		defer close(p.exited)
-		_ = cmd.Wait()       // with whichever status
-		killGroup(cmd, true) // what it has started would hold the pipes open
+		_ = cmd.Wait()               // with whichever status
+		subprocess.Kill(cmd.Process) // what it has started would hold the pipes open
 	}()
 	return p, nil
 }
@@ -116,7 +107,7 @@ func (p *process) kill() {
 	select {
 	case <-p.exited:
 	default:
-		killGroup(p.cmd, false)
+		subprocess.Kill(p.cmd.Process)
 	}
 }
 

@@ -56,7 +56,7 @@ func FuzzServer(f *testing.F) {
 			if _, err := tl.Preview(json.RawMessage(`{"a":"b"}`)); err != nil {
 				t.Error(err)
 			}
-			if _, err := tl.Place(t.Context(), "u"); err != nil {
+			if _, err := tl.Place(t.Context(), tool.Scope{UID: "u"}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -138,7 +138,7 @@ func TestAToolThatChanges(t *testing.T) {
 	send, look := set["send"], set["look"]
 	place := func() tool.Place {
 		t.Helper()
-		in, err := send.Place(t.Context(), "u")
+		in, err := send.Place(t.Context(), tool.Scope{UID: "u"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestAToolThatChanges(t *testing.T) {
 		t.Errorf("what changed: %s %v", res, err)
 	}
 	s.RemoveTools("send")
-	if in, err := send.Place(t.Context(), "u"); err == nil {
+	if in, err := send.Place(t.Context(), tool.Scope{UID: "u"}); err == nil {
 		t.Errorf("a tool that is gone acts in %+v", in)
 	}
 }

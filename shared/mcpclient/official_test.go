@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/mcpclient"
+	"github.com/countersign-run/countersign/shared/testkit/freeport"
 	"github.com/countersign-run/countersign/shared/testkit/mcpservers"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -59,7 +59,7 @@ func call(t *testing.T, tl *tool.Tool, args string) (string, error) {
 	if err != nil {
 		t.Fatalf("%s %s: %v", tl.Name, args, err)
 	}
-	in, err := tl.Place(t.Context(), "u")
+	in, err := tl.Place(t.Context(), tool.Scope{UID: "u"})
 	if err != nil {
 		return "", err
 	}
@@ -208,7 +208,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 // TestKilledOverHTTP kills the official server when a call with an effect was sent to it, and starts it anew at the
 // same address, where it answers requests of the old session with 400.
 func TestKilledOverHTTP(t *testing.T) {
-	command, port := mcpservers.EverythingOverHTTP(t), freePort(t)
+	command, port := mcpservers.EverythingOverHTTP(t), freeport.For(t)
 	var cmd *exec.Cmd
 	start := func() {
 		cmd = exec.Command(command[0], command[1:]...)
@@ -271,18 +271,4 @@ func TestKilledOverHTTP(t *testing.T) {
 	if res, err := call(t, set["get-sum"], `{"a":1,"b":2}`); err != nil || !strings.Contains(res, "is 3") {
 		t.Errorf("%s %v", res, err)
 	}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }

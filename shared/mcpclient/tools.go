@@ -108,7 +108,7 @@ func (c *Client) tool(d *definition, alone bool, choice Choice) (*tool.Tool, err
 		if d.Destructive {
 			decl.Class = tool.ClassDestructive
 		}
-		decl.Place = func(ctx context.Context, _ string) (tool.Place, error) { return c.place(ctx, d.Name) }
+		decl.Place = func(ctx context.Context, _ tool.Scope) (tool.Place, error) { return c.place(ctx, d.Name) }
 		decl.Preview = func(args json.RawMessage) (tool.Preview, error) { return c.preview(d.Name, args) }
 	}
 	return tool.Declare(decl)

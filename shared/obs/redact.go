@@ -32,7 +32,7 @@ var secrets = []secret{
 	{[]string{"-----begin "}, lazyregexp.New(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`), redacted},
 	{[]string{"authorization", "cookie"},
 		lazyregexp.New(`(?i)((proxy-)?authorization|(set-)?cookie)["']?\s*[:=][^\r\n]*`), "${1}: " + redacted},
-	{[]string{"bearer", "basic"}, lazyregexp.New(`(?i)(\S*(bearer|basic)\s+)+\S+`), redacted},
+	{[]string{"bearer", "basic"}, lazyregexp.New(`(?i)((bearer|basic)\s+)+\S+`), "${1}" + redacted},
 	{[]string{"ya29.", "aiza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "gocspx-", "1//0", "4/0a", "akia",
 		"xox", "eyj", "sk-", "sk_", "aq."},
 		lazyregexp.New(`(ya29\.|AIza|gh[pousr]_|github_pat_|GOCSPX-|1//0|4/0A|AKIA|xox[abeprs]-|eyJ|\bsk[-_]|` +
@@ -44,7 +44,7 @@ var secrets = []secret{
 	{[]string{"="}, lazyregexp.New(`(?i)([?&](key|code|state|sig|signature)=)[^\s&]+`), "${1}" + redacted},
 	// user:password@ of an address
 	{[]string{"@"}, lazyregexp.New(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#]*@`), "${1}" + redacted},
-	// e-mail addresses, and user:password@host without a scheme
+	// e-mail addresses, and user:password@host without a scheme; the last, see RemoveSecrets
 	{[]string{"@", "%40"}, lazyregexp.New(`(?i)\S*(@|%40)\S*`), redacted},
 }
 
@@ -71,7 +71,9 @@ func Redact(s string) string {
 }
 
 // removed returns the text without secrets.
-func removed(s string) string {
+func removed(s string) string { return without(s, secrets) }
+
+func without(s string, secrets []secret) string {
 	small := strings.ReplaceAll(strings.ToLower(s), "ſ", "s") // which it is to a pattern, as the Kelvin sign is a k
 	for _, x := range secrets {
 		s = x.remove(s, small)

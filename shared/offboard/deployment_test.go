@@ -2,13 +2,17 @@ package offboard_test
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"path"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/audit"
@@ -20,9 +24,12 @@ import (
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/terminal/hosts"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
+	"github.com/countersign-run/countersign/shared/tokenkey"
 )
 
 // canary is in all that ana writes, and in nothing else.
@@ -63,11 +70,12 @@ func newDeployment(t *testing.T, settings []string, opts ...app.Option) *deploym
 }
 
 // populate does everything as the user that stores data: a mail that was approved for always, a plain conversation, a
-// mail that still waits, and a linked account.
+// mail that still waits, a linked account, and a host with a password and a terminal.
 func (w *deployment) populate(t *testing.T, uid, word string) {
 	t.Helper()
 	ctx := t.Context()
 	w.link(t, uid, word)
+	w.addHost(t, uid, word)
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", word, word)))
 	for _, decision := range []string{"approve_and_always_allow_recipient", ""} {
 		r, err := w.Ask(ctx, uid, "mail "+word)
@@ -106,6 +114,31 @@ func (w *deployment) link(t *testing.T, uid, account string) {
 	w.seen.Add("connections/u_" + uid)
 	for _, e := range entries {
 		w.seen.Add(e.Path)
+	}
+}
+
+// addHost has the user add a host, and open a terminal on it.
+func (w *deployment) addHost(t *testing.T, uid, word string) {
+	t.Helper()
+	key, err := tokenkey.Local(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := hosts.New(hosts.Config{Store: w.seen, Vault: terminal.Vault{AEAD: key}, Now: time.Now})
+	public, err := ssh.NewPublicKey(ed25519.PublicKey(bytes.Repeat([]byte{7}, ed25519.PublicKeySize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := on.Add(t.Context(), uid, terminal.NewHost{Name: word, Address: "web.example.com", Username: "someone",
+		Auth: terminal.NewAuth{Kind: terminal.AuthPassword, Password: new("password of " + uid)},
+		HostKeys: []terminal.HostKey{{Type: public.Type(), SHA256: ssh.FingerprintSHA256(public),
+			Key: base64.StdEncoding.EncodeToString(public.Marshal())}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := on.Open(t.Context(), uid, terminal.NewTerminal{HostID: h.ID, Cols: 80, Rows: 24,
+		Cwd: new("/" + word)}); err != nil {
+		t.Fatal(err)
 	}
 }
 

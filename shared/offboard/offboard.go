@@ -99,7 +99,8 @@ type Deleted struct {
 //  2. Runs that have not ended are cancelled. The resume function settles a run with an effect in progress; until all
 //     have ended nothing is deleted, and Delete must be called again. A run that could not be advanced and was put
 //     aside is waited for only if one of its effects has no outcome; one that cannot be read is put aside first.
-//  3. The linked account, the queued messages about the runs, the runs, the threads and the allowlist are deleted.
+//  3. The linked account, the queued messages about the runs, the runs, the hosts with their secrets and terminals, the
+//     threads and the allowlist are deleted. What was left on a host itself stays there.
 //
 // The audit stays, whose entries have the user's id and no content, and so does the lock on that id (records.Erase).
 func (u Users) Delete(ctx context.Context, uid string) (r Deleted, err error) {

@@ -59,7 +59,8 @@ func TestKilledAtEveryCommit(t *testing.T) {
 					return
 				}
 			}
-			if n < 9 { // the lock, a run cancelled, the link, a message, three runs and their threads, the lock again
+			// the lock, a run cancelled, the link, a message, three runs and their threads, hosts, the lock again
+			if n < 10 {
 				t.Fatalf("only %d commits: the kills did not happen", n)
 			}
 		}
@@ -93,7 +94,8 @@ func TestExportIsStableAndComplete(t *testing.T) {
 		if first != second {
 			t.Fatalf("two exports differ:\n%s\n%s", first, second)
 		}
-		for kind, want := range map[string]int{"user": 1, "thread": 3, "run": 3, "approval": 2} {
+		for kind, want := range map[string]int{"user": 1, "thread": 3, "run": 3, "approval": 2, "host": 1,
+			"terminal": 1} {
 			if n := strings.Count(first, `{"kind":"`+kind+`"`); n != want {
 				t.Errorf("%d lines of kind %s, want %d", n, kind, want)
 			}
@@ -103,6 +105,9 @@ func TestExportIsStableAndComplete(t *testing.T) {
 			if !strings.Contains(first, want) {
 				t.Errorf("the export lacks %s", want)
 			}
+		}
+		if strings.Contains(first, `"secret"`) {
+			t.Error("the export has the secret of a host")
 		}
 		if strings.Contains(first, `"eve"`) || strings.Contains(first, "mail else") {
 			t.Error("the export has something of another user's")

@@ -12,11 +12,13 @@ import (
 // EntryLife is how long an "always allow" lasts (reliability §4: a permission that its user has forgotten should end).
 const EntryLife = 90 * 24 * time.Hour
 
-// Entry is one "always allow": one tool of one user for one exact address.
+// Entry is one "always allow": one tool of one user for one exact address, or one exact call in one place.
 type Entry struct {
 	ID        string    `json:"id"` // EntryID, which binds the entry to its user
 	Tool      string    `json:"tool"`
-	Recipient string    `json:"recipient"` // normalised (address.Normalize); never a domain or a pattern
+	Recipient string    `json:"recipient"`       // normalised (address.Normalize); never a domain or a pattern; empty: Call
+	Call      string    `json:"call,omitempty"`  // the SHA-256 of tool.Always.Key, in hexadecimal digits
+	Shown     string    `json:"shown,omitempty"` // tool.Always.Shown
 	CreatedAt time.Time `json:"createdAt"`
 	ExpiresAt time.Time `json:"expiresAt"` // at most EntryLife later; the entry does not count from then on
 	Day       string    `json:"day,omitempty"`
@@ -47,11 +49,57 @@ func EntryID(uid, tool, recipient string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// IDFor returns the id that the entry would have among the user's: its own, unless it is not theirs or was changed.
+func (e Entry) IDFor(uid string) string {
+	if e.Call != "" {
+		return hashedCallID(uid, e.Tool, e.Call)
+	}
+	return EntryID(uid, e.Tool, e.Recipient)
+}
+
 // counts reports whether the entry applies to the user and tool at the time. It computes the id again, so that an entry
 // from another user's documents, or one that was changed in the store, does not count.
 func (e Entry) counts(uid, tool string, now time.Time) bool {
-	return e.Tool == tool && e.ID == EntryID(uid, tool, e.Recipient) &&
-		now.Before(e.ExpiresAt) && now.Before(e.CreatedAt.Add(EntryLife))
+	return e.Call == "" && e.Tool == tool && e.ID == EntryID(uid, tool, e.Recipient) && e.lasts(now)
+}
+
+// countsAlways is counts for an entry of one exact call.
+func (e Entry) countsAlways(uid, tool string, now time.Time) bool {
+	return e.Call != "" && e.Tool == tool && e.ID == hashedCallID(uid, tool, e.Call) && e.lasts(now)
+}
+
+func (e Entry) lasts(now time.Time) bool {
+	return now.Before(e.ExpiresAt) && now.Before(e.CreatedAt.Add(EntryLife))
+}
+
+// callID returns the id of the entry of the call with the key.
+func callID(uid, tool, key string) string { return hashedCallID(uid, tool, hashOf(key)) }
+
+func hashedCallID(uid, tool, hash string) string {
+	// No recipient has a NUL byte, so no entry of an address has this id.
+	sum := sha256.Sum256([]byte("allow call\x00" + uid + "\x00" + tool + "\x00" + hash))
+	return hex.EncodeToString(sum[:16])
+}
+
+func hashOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
+
+// calm reports whether calls of the class may ever be allowed always: what they do can be told, and be undone.
+func calm(c tool.Class) bool { return c == tool.ClassRead || c == tool.ClassChange }
+
+// CallEntry returns what "approve and always allow this command" stores: an entry for exactly this call in this place.
+// The error is PolicyError not_applicable (409) where it would never count: the ruling, which may be nil, permits none,
+// or the operator has everything asked about.
+func (r Rules) CallEntry(uid, name string, ruling *tool.Ruling, now time.Time) (Entry, error) {
+	if ruling == nil || ruling.Always == nil || ruling.Mode != tool.RuleAsk || r.AskSideEffects ||
+		!calm(ruling.Class) {
+		return Entry{}, notApplicable("This needs your approval each time. Approve it once instead.")
+	}
+	key := ruling.Always.Key
+	return Entry{ID: callID(uid, name, key), Tool: name, Call: hashOf(key), Shown: ruling.Always.Shown, CreatedAt: now,
+		ExpiresAt: now.Add(EntryLife)}, nil
 }
 
 // Entries returns what "approve and always allow" stores: an entry for each address that the call reaches. It returns

@@ -43,6 +43,9 @@ const (
 	RuleNotAllowlisted = "recipient_not_allowlisted"
 	RuleUsedUp         = "allowlist_used_up" // an allowlist entry has allowed as many effects today as it may
 	RuleAllowlisted    = "allowlisted"       // every recipient is on the user's allowlist for this tool
+	// RuleCommandAllowed: the user has always allowed exactly this call in this place. The other rulings of single
+	// calls (Input.Ruling) have the ids that their tools give them.
+	RuleCommandAllowed = "command_allowed"
 	// RuleNonInteractive: a rule above would ask, and the agent is one that does not (AutoApprove).
 	RuleNonInteractive = "non_interactive"
 	// RuleNarrowed is checked before the policy: an earlier call of the run lets only other tools be called.
@@ -63,6 +66,7 @@ type Decision struct {
 type Input struct {
 	UID       string
 	Tool      tool.Spec
+	Ruling    *tool.Ruling    // what the tool says of this one call; nil: nothing (tool.Def.Rule)
 	Args      json.RawMessage // canonical (tool.Tool.Normalize); whom they reach is in Targets
 	Targets   []tool.Target   // tool.Tool.Targets of Args: every to, cc, bcc and attendee
 	Allowlist []Entry         // the user's entries; those of another user or tool do not count
@@ -75,6 +79,9 @@ func (r Rules) Decide(in Input) Decision {
 	people, others := split(in.Targets)
 	if d, denied := r.deny(in.Tool, people); denied {
 		return d
+	}
+	if r := in.Ruling; r != nil && r.Mode == tool.RuleDeny {
+		return Decision{Mode: Deny, Rule: r.ID, Reason: r.Reason}
 	}
 	if in.Effects == NoEffects && in.Tool.SideEffect {
 		return Decision{Mode: Deny, Rule: RuleNoEffects,
@@ -125,6 +132,9 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 		return ask(RuleAskedForAll,
 			"The operator of this service has your approval asked for everything that has an effect outside it.")
 	}
+	if in.Ruling != nil && (len(people) == 0 || in.Ruling.Mode != tool.RuleAllow) {
+		return in.ruled()
+	}
 	if len(people) == 0 && in.Tool.Approval == tool.NotRequired {
 		return Decision{Mode: Allow, Rule: RuleNotRequired, Reason: "This service does not ask for it."}
 	}
@@ -164,6 +174,37 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 	}
 	slices.Sort(d.Entries)
 	return d
+}
+
+// ruled decides by the ruling of a call that is not denied.
+func (in Input) ruled() Decision {
+	r := in.Ruling
+	if r.Mode == tool.RuleAllow {
+		return Decision{Mode: Allow, Rule: r.ID, Reason: r.Reason}
+	}
+	if e, held := in.always(); held {
+		if e.UsedOn(in.Now) >= UsedPerDay {
+			return Decision{Mode: RequireApproval, Rule: RuleUsedUp, Reason: fmt.Sprintf(
+				"You always allow exactly this, and it was done %d times today.", UsedPerDay)}
+		}
+		return Decision{Mode: Allow, Rule: RuleCommandAllowed, Reason: "You have always allowed exactly this here.",
+			Entries: []string{e.ID}}
+	}
+	return Decision{Mode: RequireApproval, Rule: r.ID, Reason: r.Reason}
+}
+
+// always returns the user's entry for exactly this call in this place, if one counts now.
+func (in Input) always() (Entry, bool) {
+	if in.Ruling.Always == nil || !calm(in.Ruling.Class) {
+		return Entry{}, false
+	}
+	id := callID(in.UID, in.Tool.Name, in.Ruling.Always.Key)
+	for _, e := range in.Allowlist {
+		if e.ID == id && e.countsAlways(in.UID, in.Tool.Name, in.Now) {
+			return e, true
+		}
+	}
+	return Entry{}, false
 }
 
 // entries returns those that count for this user and tool now, by recipient.

@@ -42,6 +42,9 @@ func drawInput(t *rapid.T) policy.Input {
 		Effects: rapid.SampledFrom([]policy.Effects{policy.AskEffects, policy.AskEffects, policy.AutoApprove,
 			policy.NoEffects}).Draw(t, "effects"),
 	}
+	if in.Tool.SideEffect && rapid.IntRange(0, 1).Draw(t, "ruled") == 0 {
+		in.Ruling = drawRuling(t)
+	}
 	if rapid.IntRange(0, 4).Draw(t, "others") == 0 { // what has the look of an address, and is none
 		in.Targets = append(in.Targets, tool.Target{Kind: "host", Value: rapid.SampledFrom(addresses).Draw(t, "host")})
 	}
@@ -52,7 +55,49 @@ func drawInput(t *rapid.T) policy.Input {
 		in.Allowlist = append(in.Allowlist,
 			allowAs(user, name, now.Add(-age), rapid.SampledFrom(addresses).Draw(t, "allowed"))...)
 	}
+	for range rapid.IntRange(0, 3).Draw(t, "calls") {
+		age := time.Duration(rapid.IntRange(0, 100).Draw(t, "age of the call")) * 24 * time.Hour
+		e, err := policy.Rules{}.CallEntry(rapid.SampledFrom([]string{uid, uid, "user-b"}).Draw(t, "whose"),
+			in.Tool.Name, ruling(tool.ClassChange, tool.RuleAsk, rapid.SampledFrom(keys).Draw(t, "call")),
+			now.Add(-age))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Allowlist = append(in.Allowlist, e)
+	}
 	return in
+}
+
+var keys = []string{"df -h", "ls", "rm -rf x"}
+
+func ruling(c tool.Class, m tool.RulingMode, key string) *tool.Ruling {
+	return &tool.Ruling{Class: c, Mode: m, ID: "command_" + string(m), Always: &tool.Always{Key: key, Shown: key}}
+}
+
+func drawRuling(t *rapid.T) *tool.Ruling {
+	r := ruling(rapid.SampledFrom([]tool.Class{tool.ClassRead, tool.ClassChange, tool.ClassDestructive,
+		tool.ClassOpaque}).Draw(t, "class"), rapid.SampledFrom([]tool.RulingMode{tool.RuleAllow, tool.RuleAsk,
+		tool.RuleDeny}).Draw(t, "mode"), rapid.SampledFrom(keys).Draw(t, "key"))
+	if rapid.IntRange(0, 2).Draw(t, "never always") == 0 {
+		r.Always = nil
+	}
+	return r
+}
+
+// mayAllow reports whether the ruling of the call, or the user's own entry for exactly this call, allows it.
+func mayAllow(in policy.Input, d policy.Decision) bool {
+	r := in.Ruling
+	if r == nil || r.Mode == tool.RuleDeny {
+		return false
+	}
+	if r.Mode == tool.RuleAllow {
+		return len(people(in)) == 0 && d.Rule == r.ID
+	}
+	calm := r.Class == tool.ClassRead || r.Class == tool.ClassChange
+	return r.Always != nil && calm && d.Rule == policy.RuleCommandAllowed && len(d.Entries) == 1 &&
+		slices.ContainsFunc(in.Allowlist, func(e policy.Entry) bool {
+			return e.ID == d.Entries[0] && e.Shown == r.Always.Key && now.Before(e.ExpiresAt)
+		})
 }
 
 // people returns the addresses among the targets.
@@ -72,6 +117,7 @@ func TestDenyDominates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)
 		denied := (rules.DenySideEffects || in.Effects == policy.NoEffects) && in.Tool.SideEffect
+		denied = denied || in.Ruling != nil && in.Ruling.Mode == tool.RuleDeny
 		for _, a := range people(in) {
 			denied = denied || rules.Denied.Match(a) || rules.Permitted.Len() > 0 && !rules.Permitted.Match(a)
 		}
@@ -86,6 +132,12 @@ func TestAnAllowCoversEverybody(t *testing.T) {
 		rules, in := drawRules(t), drawInput(t)
 		d := rules.Decide(in)
 		if d.Mode != policy.Allow || !in.Tool.SideEffect || d.Rule == policy.RuleNonInteractive {
+			return
+		}
+		if in.Ruling != nil && (len(people(in)) == 0 || in.Ruling.Mode != tool.RuleAllow) {
+			if !mayAllow(in, d) || rules.AskSideEffects {
+				t.Fatalf("%+v was allowed on %+v", in.Ruling, d)
+			}
 			return
 		}
 		if len(people(in)) == 0 && in.Tool.Approval != tool.NotRequired || rules.AskSideEffects {
@@ -169,4 +221,28 @@ func TestOrderMakesNoDifference(t *testing.T) {
 			t.Fatal("the input was changed")
 		}
 	})
+}
+
+// TestWhatDestroysIsNeverAlwaysAllowed asks for an entry for a command of each class, and has one that is there count.
+func TestWhatDestroysIsNeverAlwaysAllowed(t *testing.T) {
+	entry, err := policy.Rules{}.CallEntry(uid, "run_command", ruling(tool.ClassChange, tool.RuleAsk, "rm -rf x"), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for class, want := range map[tool.Class]policy.Mode{tool.ClassRead: policy.Allow, tool.ClassChange: policy.Allow,
+		tool.ClassDestructive: policy.RequireApproval, tool.ClassOpaque: policy.RequireApproval} {
+		r := ruling(class, tool.RuleAsk, "rm -rf x")
+		if _, err := (policy.Rules{}).CallEntry(uid, "run_command", r, now); (err == nil) != (want == policy.Allow) {
+			t.Errorf("an entry for a command of the class %s: %v", class, err)
+		}
+		in := policy.Input{UID: uid, Now: now, Effects: policy.AskEffects, Ruling: r, Allowlist: []policy.Entry{entry},
+			Tool: tool.Spec{Name: "run_command", SideEffect: true, Class: class, Approval: tool.Required}}
+		if d := (policy.Rules{}).Decide(in); d.Mode != want {
+			t.Errorf("a command of the class %s that has an entry: %s by %s", class, d.Mode, d.Rule)
+		}
+		in.Ruling = ruling(class, tool.RuleAsk, "rm -rf y")
+		if d := (policy.Rules{}).Decide(in); d.Mode != policy.RequireApproval {
+			t.Errorf("a command of the class %s without an entry: %s by %s", class, d.Mode, d.Rule)
+		}
+	}
 }

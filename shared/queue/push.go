@@ -27,14 +27,16 @@ func CheckRunID(id string) error {
 
 // The attributes of a message. Messages of earlier releases have no agent, and are the assistant's, or no hints.
 const (
-	AgentAttribute  = "agent"
-	uidAttribute    = "uid"
-	threadAttribute = "thread"
+	AgentAttribute    = "agent"
+	uidAttribute      = "uid"
+	threadAttribute   = "thread"
+	terminalAttribute = "terminal"
 )
 
 // Attributes returns those of the message, without the hints that are empty, or nil if all are.
 func (m Message) Attributes() map[string]string {
-	all := map[string]string{AgentAttribute: m.Agent, uidAttribute: m.UID, threadAttribute: m.ThreadID}
+	all := map[string]string{AgentAttribute: m.Agent, uidAttribute: m.UID, threadAttribute: m.ThreadID,
+		terminalAttribute: m.Terminal}
 	maps.DeleteFunc(all, func(_, hint string) bool { return hint == "" })
 	if len(all) == 0 {
 		return nil
@@ -110,7 +112,7 @@ func ParsePush(body []byte, subscription string) (Delivery, error) {
 	}
 	hint := hintsIn(seen.Message.Attributes)
 	return Delivery{Message{RunID: runID, Agent: hint(AgentAttribute), UID: hint(uidAttribute),
-		ThreadID: hint(threadAttribute)}, int(seen.DeliveryAttempt)}, nil
+		ThreadID: hint(threadAttribute), Terminal: hint(terminalAttribute)}, int(seen.DeliveryAttempt)}, nil
 }
 
 // received is the part of an envelope that is used.

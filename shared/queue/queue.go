@@ -28,6 +28,7 @@ type Message struct {
 	Agent    string // the name of the agent that carries the run out
 	UID      string // the run's owner
 	ThreadID string // the run's thread
+	Terminal string // that the run is on, if it is on one
 }
 
 // None is the queue of a process whose runs nobody resumes: it publishes nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
@@ -19,6 +20,7 @@ import (
 // remains is what is deleted with a run's document.
 type remains struct {
 	paths []string      // its approvals and the older parts of its log
+	kept  []string      // actions whose output may be kept
 	chain audit.Head    // the end of its audit chain, which stays
 	user  []store.Write // the user's document, without the approvals of this run that are open
 }
@@ -43,7 +45,7 @@ func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err e
 		left.paths = append(left.paths, document.ApprovalPath(run.ApprovalID(got.ID, n)))
 	}
 	left.paths = append(left.paths, got.Log.ChunkPaths(d.Path, "events")...)
-	left.chain = got.Audit
+	left.chain, left.kept = got.Audit, got.Outputs
 	return left, nil
 }
 
@@ -59,7 +61,7 @@ func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, 
 			"A run of this conversation stopped while it was doing something, and it isn't on record yet whether "+
 				"that was done. The operator of this service has to look at it first.")
 	}
-	left.chain = audit.HeadOf(entries)
+	left.chain, left.kept = audit.HeadOf(entries), begun(entries)
 	paths, open, err := r.approvalsOf(ctx, id)
 	if err != nil {
 		return left, err
@@ -82,6 +84,17 @@ func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, 
 	w, err := userWrite(u.UID, doc, u)
 	left.user = []store.Write{w}
 	return left, err
+}
+
+// begun returns the actions of the chain that were begun.
+func begun(entries []audit.Entry) (ids []string) {
+	for _, e := range entries {
+		if e.Kind == audit.Intent {
+			ids = append(ids, e.ActionID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // underWay reports whether an effect of the chain was started and has no outcome; an entry that cannot be read may be

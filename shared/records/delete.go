@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/terminal"
 )
 
 // A deletion is made of commits that each delete a bounded number of documents, and may be interrupted between any two.
@@ -177,13 +178,17 @@ func ended(d store.Doc) bool {
 	return s == run.Completed || s == run.Failed
 }
 
-// deleteRun deletes a run with its events and approvals, all in one commit unless they are more than one takes. The end
+// deleteRun deletes a run with its events and approvals, all in one commit unless they are more than one takes, after
+// what its actions have printed. The end
 // of its audit chain stays, or it could not be told later whether entries were cut off. A run that moves meanwhile is
 // read again: either the deletion comes first, and the process that moves the run finds nothing, or what that has
 // started is settled first.
 func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 	for try := 0; ; try++ {
 		left, err := r.remains(ctx, d)
+		if err == nil {
+			err = r.deleteOutputs(ctx, document.ID(d), left.kept)
+		}
 		if err != nil {
 			return err
 		}
@@ -256,8 +261,8 @@ func (r *Records) postpone(ctx context.Context, d store.Doc) error {
 }
 
 // Erase deletes what is stored of a disabled user: runs with their events and approvals, threads with their messages,
-// the allowlist. A run that has not ended stops it with PolicyError busy. It may be interrupted anywhere and called
-// again.
+// hosts with their secrets and terminals, the allowlist. A run that has not ended stops it with PolicyError busy. It
+// may be interrupted anywhere and called again.
 //
 // The audit stays, or it would not be one: its entries hold the user's id, keyed hashes and outcomes, and no content,
 // and the keys (nonces) are deleted. The user's own document stays as well, with nothing but the id and that the user
@@ -288,6 +293,9 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 	if err := r.deleteRuns(ctx, document.RunsOf(uid, runPage)); err != nil {
 		return storeError(err)
 	}
+	if _, err := terminal.Erase(ctx, r.Store, uid); err != nil {
+		return err
+	}
 	for _, threads := range []store.Query{document.ThreadsOf(uid, userPage), document.DeletionsOf(uid, userPage)} {
 		err := r.eachPage(ctx, threads, func(d store.Doc) error { return r.eraseThread(ctx, d.Path) })
 		if err != nil {
@@ -301,8 +309,11 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 	})
 }
 
-// hasLeft reports whether a run or a thread of the user is left.
+// hasLeft reports whether a run, a thread or a list of hosts of the user is left.
 func (r *Records) hasLeft(ctx context.Context, uid string) (bool, error) {
+	if docs, err := r.get(ctx, document.HostListPath(uid)); err != nil || docs[0].Exists() {
+		return true, err
+	}
 	for _, q := range []store.Query{document.RunsOf(uid, 1), document.ThreadsOf(uid, 1), document.DeletionsOf(uid, 1)} {
 		if docs, err := r.Store.Query(ctx, q); err != nil || len(docs) > 0 {
 			return true, storeError(err)

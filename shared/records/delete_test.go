@@ -1,9 +1,11 @@
 package records_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/output"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
@@ -78,7 +81,7 @@ const (
 )
 
 // converseAtLength writes a conversation of ana's with n parts, and two runs of it that have ended, one with an
-// approval.
+// approval and an output of more than one document.
 func converseAtLength(t testing.TB, w *recorder, n int) {
 	t.Helper()
 	th := &run.Thread{ID: long, UID: "ana", Title: "t", CreatedAt: began, UpdatedAt: began}
@@ -110,6 +113,11 @@ func converseAtLength(t testing.TB, w *recorder, n int) {
 			add(document.ApprovalPath(id), map[string]any{"uid": "ana", "status": "approved", "requestedAt": began},
 				run.Approval{ID: id, UID: "ana", RunID: r.ID})
 		}
+		if i == 2 {
+			r.Outputs = []string{printed, "action-0000000002"} // of the second one there is none
+			path, none := output.Begin(r.ID, printed)
+			add(path, nil, none)
+		}
 		queued := run.Event{Seq: 1, At: began, Type: run.RunQueued, Queued: &run.Input{Prompt: "secret"}}
 		r.Log = document.Log[run.Event]{Tail: []run.Event{queued}, Count: 1}
 		add(document.RunPath(r.ID),
@@ -120,6 +128,22 @@ func converseAtLength(t testing.TB, w *recorder, n int) {
 			t.Fatal(err)
 		}
 	}
+	if err := prints(t, w); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// printed is the action of the second run that has printed something.
+const printed = "action-0000000001"
+
+// prints adds to what it has printed.
+func prints(t testing.TB, w *recorder) error {
+	t.Helper()
+	k, err := output.Read(t.Context(), w, "run-000000000002", printed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k.Append(t.Context(), w, k.Bytes, bytes.Repeat([]byte("secret output\n"), 10_000))
 }
 
 // TestALongConversation reads, exports and deletes one that has more parts than one read or commit takes.
@@ -133,16 +157,44 @@ func TestALongConversation(t *testing.T) {
 			t.Errorf("the first messages: %+v, %v", page, err)
 		}
 		kinds := map[string]int{}
-		if err := r.Export(t.Context(), "ana", func(i records.Item) error { kinds[i.Kind]++; return nil }); err != nil {
+		if err := r.Export(t.Context(), "ana", func(i records.Item) error {
+			kinds[i.Kind]++
+			if o, ok := i.Data.(records.Output); ok && (o.ActionID != printed || o.Bytes != 140_000 ||
+				int64(len(o.Data)) != o.Bytes || i.In != "run-000000000002") {
+				t.Errorf("of the output of %s in %s it has %d bytes", o.ActionID, i.In, len(o.Data))
+			}
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
-		if kinds[records.ItemMessage] != endless+1 || kinds[records.ItemRun] != 2 || kinds[records.ItemThread] != 1 {
+		if kinds[records.ItemMessage] != endless+1 || kinds[records.ItemRun] != 2 || kinds[records.ItemThread] != 1 ||
+			kinds[records.ItemOutput] != 1 {
 			t.Errorf("the export has %v", kinds)
 		}
 		if gone, err := r.DeleteThread(t.Context(), "ana", long); err != nil || !gone {
 			t.Fatalf("%t %v", gone, err)
 		}
 		onlyAudit(t, w, audit.Exported, audit.Deletion, audit.Deleted)
+		if err := prints(t, w); !errors.Is(err, output.ErrGone) {
+			t.Errorf("what was deleted is written on: %v", err)
+		}
+	})
+}
+
+// TestOutputIsWrittenWhileItIsDeleted has a process that was stopped for long write on while its run's output is
+// deleted: nothing of it is left.
+func TestOutputIsWrittenWhileItIsDeleted(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
+		w := open(t)
+		converseAtLength(t, w, 1)
+		w.Set(faulty.Commits(faulty.Nth(2, faulty.Before(func(*faulty.Call) {
+			w.Set()
+			if err := prints(t, w); err != nil {
+				t.Error(err)
+			}
+		}))))
+		ask(t, w)
+		onlyAudit(t, w, audit.Deletion, audit.Deleted)
 	})
 }
 
@@ -206,14 +258,14 @@ func TestDeletionKilledAtEveryCommit(t *testing.T) {
 					converseAtLength(t, w, endless)
 					w.Set(faulty.Commits(faulty.Nth(n, faulty.Kill(after))))
 					died = faulty.Dies(func() { _, _ = w.records().DeleteThread(t.Context(), "ana", long) })
-					if died == (n > 6) { // the mark, two runs, two pages of messages, the thread
+					if died == (n > 7) { // the mark, an output, two runs, two pages of messages, the thread
 						t.Fatalf("commit %d: killed: %t", n, died)
 					}
 					w.Set()
 					begun := n > 1 || after
 					seen(t, w, !begun)
 					d, err := w.records().FinishDeletions(t.Context())
-					if err != nil || (d.Begun == 1) != (begun && (n < 6 || !after) && died) || d.Gone != d.Begun {
+					if err != nil || (d.Begun == 1) != (begun && (n < 7 || !after) && died) || d.Gone != d.Begun {
 						t.Fatalf("the sweep found %+v, %v", d, err)
 					}
 					if !begun {
@@ -331,7 +383,8 @@ func TestErasureKilledAtEveryCommit(t *testing.T) {
 					if err != nil || !reflect.DeepEqual(u, run.User{UID: "ana", Disabled: true}) {
 						t.Errorf("the lock is %+v, %v", u, err)
 					}
-					if died == (n > 7) { // the mark, two runs, a page of messages, two threads, the user's document
+					// the mark, an output, two runs, a page of messages, two threads, the user's document
+					if died == (n > 8) {
 						t.Fatalf("commit %d: killed: %t", n, died)
 					}
 					onlyAudit(t, w, audit.Disabled, audit.Deletion, audit.Deleted, audit.Deleted)

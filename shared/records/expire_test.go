@@ -98,7 +98,7 @@ func TestRetentionKilledAtEveryCommit(t *testing.T) {
 					w.Set(faulty.Commits(faulty.Nth(n, faulty.Kill(after))))
 					died = faulty.Dies(func() { _, _ = w.keeping(31).ExpireThreads(t.Context(), document.Shard(long)) })
 					w.Set()
-					if died != (n <= 5) { // the mark, two runs, a page of messages, the thread
+					if died != (n <= 6) { // the mark, an output, two runs, a page of messages, the thread
 						t.Fatalf("commit %d: killed: %t", n, died)
 					}
 					if begun := n > 1 || after; died {

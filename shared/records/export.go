@@ -12,11 +12,12 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/terminal"
 )
 
 // Item is one thing that is stored of a user.
 type Item struct {
-	Kind string `json:"kind"` // user, thread, message, content, run, event, approval or audit
+	Kind string `json:"kind"` // one of the kinds below
 	In   string `json:"in,omitempty"`
 	Data any    `json:"data"`
 }
@@ -24,12 +25,15 @@ type Item struct {
 // The kinds of items.
 const (
 	ItemUser     = "user"
+	ItemHost     = "host" // without its secret
+	ItemTerminal = "terminal"
 	ItemThread   = "thread"
 	ItemMessage  = "message" // In is its thread
 	ItemContent  = "content" // In is its thread; what the model is told of it word for word
 	ItemRun      = "run"
 	ItemEvent    = "event"    // In is its run
 	ItemApproval = "approval" // In is its run
+	ItemOutput   = "output"   // In is its run; what an action has printed
 	ItemAudit    = "audit"    // In is its run
 )
 
@@ -48,15 +52,18 @@ func (r *Records) Export(ctx context.Context, uid string, each func(Item) error)
 }
 
 // Each passes everything that is stored of the user except linked accounts to each, in an order that is the same as
-// long as nothing changes: the user, threads with their messages and contents, runs with their events and approvals,
-// and the audit. What is deleted meanwhile, or half deleted, is left out as far as it is gone. A run that cannot be
-// read comes as it is stored (RawRun).
+// long as nothing changes: the user, hosts with their terminals, threads with their messages and contents, runs with
+// their events and approvals, what these have printed, and the audit. What is deleted meanwhile, or half deleted, is
+// left out as far as it is gone. A run that cannot be read comes as it is stored (RawRun).
 func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) error {
 	u, err := r.User(ctx, uid)
 	if err != nil {
 		return err
 	}
 	if err := each(Item{Kind: ItemUser, Data: u}); err != nil {
+		return err
+	}
+	if err := r.exportHosts(ctx, uid, each); err != nil {
 		return err
 	}
 	err = r.eachPage(ctx, document.ThreadsOf(uid, userPage),
@@ -76,6 +83,25 @@ func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) e
 		}
 		return each(Item{ItemAudit, e.RunID, e})
 	})
+}
+
+// exportHosts passes the user's hosts, without their secrets, and the terminals on them.
+func (r *Records) exportHosts(ctx context.Context, uid string, each func(Item) error) error {
+	hosts, terminals, err := terminal.All(ctx, r.Store, uid)
+	if err != nil {
+		return err
+	}
+	for _, h := range hosts {
+		if err := each(Item{Kind: ItemHost, Data: h.WithoutSecret()}); err != nil {
+			return err
+		}
+	}
+	for _, t := range terminals {
+		if err := each(Item{Kind: ItemTerminal, Data: t}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *Records) exportThread(ctx context.Context, d store.Doc, deleting bool, each func(Item) error) error {
@@ -138,7 +164,7 @@ func (r *Records) exportRun(ctx context.Context, d store.Doc, each func(Item) er
 			return err
 		}
 	}
-	return nil
+	return r.exportOutputs(ctx, got, each)
 }
 
 // RunDetails is all that is stored of one run except its audit.

@@ -89,7 +89,8 @@ func (r *Records) approvals(uid string, docs []store.Doc) ([]run.ApprovalView, e
 type AllowView struct {
 	ID        string    `json:"id"`
 	Tool      string    `json:"tool"`
-	Recipient string    `json:"recipient"`
+	Recipient string    `json:"recipient"`         // empty: it is a command
+	Command   string    `json:"command,omitempty"` // and the host that it may run on
 	CreatedAt time.Time `json:"createdAt"`
 	ExpiresAt time.Time `json:"expiresAt"`
 }
@@ -102,7 +103,7 @@ func (r *Records) Allowlist(ctx context.Context, uid string) ([]AllowView, error
 	}
 	views := []AllowView{}
 	for _, e := range u.Allow {
-		views = append(views, AllowView{e.ID, e.Tool, e.Recipient, e.CreatedAt, e.ExpiresAt})
+		views = append(views, AllowView{e.ID, e.Tool, e.Recipient, e.Shown, e.CreatedAt, e.ExpiresAt})
 	}
 	return views, nil
 }

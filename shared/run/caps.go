@@ -10,7 +10,7 @@ import (
 type ApprovalCount struct {
 	Open  int    `json:"open"` // waiting approvals, including reviews
 	Day   string `json:"day,omitempty"`
-	Asked int    `json:"asked"` // approvals requested on Day (UTC)
+	Asked int    `json:"asked"` // approvals requested on Day (UTC), and with Limits.CountAllowed all effects
 }
 
 // AskedOn returns the number of approvals requested on the day of now.
@@ -44,6 +44,12 @@ func (u *User) CountApproval(agent string, now time.Time) {
 	c := u.CountOf(agent)
 	u.setCount(agent, ApprovalCount{Open: c.Open + 1, Day: now.UTC().Format(time.DateOnly), Asked: c.AskedOn(now) + 1},
 		now)
+}
+
+// CountAllowed counts one more effect of the agent that nobody was asked about (agents.Limits.CountAllowed).
+func (u *User) CountAllowed(agent string, now time.Time) {
+	c := u.CountOf(agent)
+	u.setCount(agent, ApprovalCount{Open: c.Open, Day: now.UTC().Format(time.DateOnly), Asked: c.AskedOn(now) + 1}, now)
 }
 
 // CloseApproval counts out an approval that no longer waits. The agent is the one that the approval names; one that

@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -148,6 +149,37 @@ type ProposedCall struct {
 	Reason           string          `json:"reason,omitempty"`
 	Allowed          []string        `json:"allowed,omitempty"` // ids of the allowlist entries that allowed the call
 	Narrows          *tool.Narrowing `json:"narrows,omitempty"` // what may be called after it
+	Ruled            *Ruled          `json:"ruled,omitempty"`   // what the tool said of this one call
+}
+
+// Ruled is what is kept of what a tool says of one call (tool.Ruling).
+type Ruled struct {
+	Class tool.Class `json:"class"`
+	Facts tool.Facts `json:"facts,omitempty"`
+}
+
+// RuledBy returns what is kept of the ruling, which may be nil.
+func RuledBy(r *tool.Ruling) *Ruled {
+	if r == nil {
+		return nil
+	}
+	return &Ruled{r.Class, r.Facts}
+}
+
+// Of returns the class of the call, or "" where its tool says nothing of single calls.
+func (r *Ruled) Of() tool.Class {
+	if r == nil {
+		return ""
+	}
+	return r.Class
+}
+
+// Same reports whether both are the same; either may be nil.
+func (r *Ruled) Same(as *Ruled) bool {
+	if r == nil || as == nil {
+		return r == as
+	}
+	return r.Class == as.Class && maps.Equal(r.Facts, as.Facts)
 }
 
 // A Wait records that the call waits for an answer from its user or its client.
@@ -158,6 +190,7 @@ type Wait struct {
 	Args       json.RawMessage `json:"args,omitempty"`     // canonical; set if they or the place have changed
 	ArgsHash   string          `json:"argsHash,omitempty"` // set with Args
 	Place      tool.Place      `json:"place,omitzero"`     // set with Args
+	Ruled      *Ruled          `json:"ruled,omitempty"`    // set if it has changed
 }
 
 // Decided is the decision about a waiting call.
@@ -168,6 +201,7 @@ type Decided struct {
 	Comment    string          `json:"comment,omitempty"`
 	EditedArgs json.RawMessage `json:"editedArgs,omitempty"` // canonical; they replace the plan's
 	ArgsHash   string          `json:"argsHash"`             // of what was approved
+	Ruled      *Ruled          `json:"ruled,omitempty"`      // of the edited arguments
 }
 
 // Started is the intent, durable before the effect: only the process that wrote the last one may act.
@@ -175,6 +209,11 @@ type Started struct {
 	Owner   string `json:"owner"`
 	Attempt int    `json:"attempt"`
 	Handle  string `json:"handle,omitempty"`
+
+	// Set together where a call that nobody has decided about acts elsewhere than was planned, because a call before it
+	// in its turn has led there (tool.Spec.Moves).
+	ArgsHash string     `json:"argsHash,omitempty"`
+	Place    tool.Place `json:"place,omitzero"`
 }
 
 // Finished is the outcome of a call.

@@ -123,7 +123,7 @@ func (a *Action) apply(e Event) error {
 	case e.Decided != nil:
 		a.decide(e.Decided)
 	case e.Started != nil:
-		a.Started, a.Execution = *e.Started, Intent
+		a.start(e.Started)
 	case e.Finished != nil:
 		a.Execution, a.Result, a.Error = e.Finished.Execution, e.Finished.Result, e.Finished.Error
 		a.Truncated = e.Finished.Truncated
@@ -148,6 +148,9 @@ func (a *Action) next(e Event) (ActionStatus, error) {
 	case ActionStarted:
 		if a.Status == ActionExecuting && e.Started.Attempt <= a.Started.Attempt {
 			return "", illegal(e, "an attempt is newer than the one before")
+		}
+		if e.Started.ArgsHash != "" && (a.Decision != "" || a.Status == ActionExecuting) {
+			return "", illegal(e, "what was approved or begun acts where it was")
 		}
 		return ActionExecuting, nil
 	case ActionFinished:
@@ -176,7 +179,8 @@ func (a *Action) decided(e Event) (ActionStatus, error) {
 		return "", illegal(e, "a review is confirmed or started anew")
 	case d.Decision == Reject:
 		return ActionRejected, nil
-	case d.Decision == ApproveOnce, d.Decision == ApproveAlways, d.Decision == ApproveEdited:
+	case d.Decision == ApproveOnce, d.Decision == ApproveAlways, d.Decision == ApproveAlwaysCommand,
+		d.Decision == ApproveEdited:
 		return ActionAwaiting, nil
 	}
 	return "", illegal(e, "an approval is given or refused")
@@ -187,12 +191,25 @@ func (a *Action) wait(w *Wait) {
 	if w.ArgsHash != "" {
 		a.Args, a.ArgsHash, a.Place = w.Args, w.ArgsHash, w.Place
 	}
+	if w.Ruled != nil {
+		a.Ruled = w.Ruled
+	}
+}
+
+func (a *Action) start(s *Started) {
+	a.Started, a.Execution = *s, Intent
+	if s.ArgsHash != "" {
+		a.ArgsHash, a.Place = s.ArgsHash, s.Place
+	}
 }
 
 func (a *Action) decide(d *Decided) {
 	a.Decision, a.DecidedBy, a.Comment = d.Decision, d.By, d.Comment
 	if d.EditedArgs != nil {
 		a.Args, a.Edited = d.EditedArgs, true
+	}
+	if d.Ruled != nil {
+		a.Ruled = d.Ruled
 	}
 	if d.ArgsHash != "" {
 		a.ArgsHash = d.ArgsHash

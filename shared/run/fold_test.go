@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 func plan(turn, index int) *run.ProposedCall {
@@ -26,8 +27,10 @@ var (
 		Decided: &run.Decided{ApprovalID: "p1", Decision: run.ApproveOnce, ArgsHash: "h"}}
 	no = run.Event{Type: run.ActionDecided, ActionID: "a",
 		Decided: &run.Decided{ApprovalID: "p1", Decision: run.Reject}}
-	started = run.Event{Type: run.ActionStarted, ActionID: "a", Started: &run.Started{Owner: "o", Attempt: 1}}
-	done    = run.Event{Type: run.ActionFinished, ActionID: "a",
+	started   = run.Event{Type: run.ActionStarted, ActionID: "a", Started: &run.Started{Owner: "o", Attempt: 1}}
+	elsewhere = run.Event{Type: run.ActionStarted, ActionID: "a",
+		Started: &run.Started{Owner: "o", Attempt: 1, ArgsHash: "h", Place: tool.Place{ID: "p"}}}
+	done = run.Event{Type: run.ActionFinished, ActionID: "a",
 		Finished: &run.Finished{Status: run.ActionCompleted, Execution: run.Succeeded}}
 	unclear = run.Event{Type: run.ActionFinished, ActionID: "a",
 		Finished: &run.Finished{Status: run.ActionFailed, Execution: run.UnknownState}}
@@ -58,6 +61,7 @@ func TestIllegalEvents(t *testing.T) {
 		"a second decision":                   {append(waiting[:5:5], yes), no},
 		"carried out after a no":              {append(waiting[:5:5], no), started},
 		"the same attempt twice":              {append(asked[:4:4], started), started},
+		"elsewhere than was approved":         {append(waiting[:5:5], yes), elsewhere},
 		"an end while an effect is under way": {append(asked[:4:4], started), ended},
 		"a review of what is known":           {append(asked[:4:4], started, done), review},
 		"done and done again":                 {append(asked[:4:4], started, done), done},
@@ -141,7 +145,7 @@ func TestStateMachine(t *testing.T) {
 		if err != nil || snapshot(t, again) != snapshot(t, s) {
 			t.Fatalf("%v: the same events add up to another state", err)
 		}
-		views, err := run.ViewEvents(nil, taken, 0)
+		views, err := run.ViewEvents(nil, nil, taken, 0)
 		if err != nil || len(views) != len(taken) {
 			t.Fatalf("%v: %d views of %d events", err, len(views), len(taken))
 		}

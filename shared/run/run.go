@@ -16,6 +16,9 @@ import (
 const (
 	Assistant = "assistant" // of a run that names none
 	Page      = "page"      // answers the messages of web pages
+	Terminal  = "terminal"  // works on a terminal; the agent of a request that names a terminal and no agent
+
+	TerminalChat = "terminal-chat" // talks about a terminal, and runs nothing
 )
 
 // Kind says what a waiting call waits for.
@@ -37,8 +40,12 @@ const (
 	ApproveOnce   Decision = "approve_once"
 	ApproveAlways Decision = "approve_and_always_allow_recipient"
 	ApproveEdited Decision = "approve_with_edits"
-	ConfirmDone   Decision = "confirm_done"
-	StartNew      Decision = "start_new"
+
+	// ApproveAlwaysCommand approves, and always allows exactly this call in this place (tool.Ruling.Always).
+	ApproveAlwaysCommand Decision = "approve_and_always_allow_command"
+
+	ConfirmDone Decision = "confirm_done"
+	StartNew    Decision = "start_new"
 )
 
 // A Lease says which process advances the run now. Its times come from the store's clock, never from a worker's.
@@ -59,6 +66,7 @@ type Run struct {
 	UID       string              `json:"uid"`
 	Agent     string              `json:"agent,omitempty"` // empty: Assistant
 	ThreadID  string              `json:"threadId"`
+	Terminal  string              `json:"terminal,omitempty"` // the user's terminal that it is on, if it is on one
 	Origin    string              `json:"origin,omitempty"`
 	Region    Region              `json:"region,omitzero"`    // the user's when the run began; it does not change
 	BodyHash  string              `json:"bodyHash,omitempty"` // of the request that was sent with an Idempotency-Key
@@ -69,6 +77,7 @@ type Run struct {
 	Audit     audit.Head          `json:"audit"`
 	Nonce     []byte              `json:"nonce,omitempty"`     // of the hashes in its chain (audit.InputHash)
 	Approvals int                 `json:"approvals,omitempty"` // number of approvals requested so far
+	Outputs   []string            `json:"outputs,omitempty"`   // ids of the actions whose output is kept
 	Counted   RunUsage            `json:"settled,omitzero"`
 	Trace     string              `json:"trace,omitempty"` // traceparent of the run's first span, if it was traced
 	Log       document.Log[Event] `json:"log"`
@@ -76,6 +85,15 @@ type Run struct {
 
 // AgentName returns the name of the run's agent.
 func (r Run) AgentName() string { return cmp.Or(r.Agent, Assistant) }
+
+// Scope returns what the places of its calls depend on.
+func (r Run) Scope() tool.Scope { return tool.Scope{UID: r.UID, Terminal: r.Terminal} }
+
+// ToolCall returns a call of the run as its tool sees it, without a handle.
+func (r Run) ToolCall(actionID string, args json.RawMessage, in tool.Place) tool.Call {
+	return tool.Call{UID: r.UID, Origin: r.Origin, Agent: r.AgentName(), ThreadID: r.ThreadID, RunID: r.ID,
+		Terminal: r.Terminal, ActionID: actionID, Args: args, Place: in}
+}
 
 // RunUsage is the part of a run's use of the model that its user's document already counts (User.Spent).
 type RunUsage struct {
@@ -96,7 +114,8 @@ type Approval struct {
 	ToolVersion string          `json:"toolVersion"`
 	Args        json.RawMessage `json:"args"`
 	ArgsHash    string          `json:"argsHash"`
-	Place       tool.Place      `json:"place,omitzero"` // where the call acts, if it acts in one
+	Place       tool.Place      `json:"place,omitzero"`  // where the call acts, if it acts in one
+	Ruled       *Ruled          `json:"ruled,omitempty"` // of this call, where its tool tells (tool.Ruling)
 	Preview     tool.Preview    `json:"preview"`
 	TimeZone    string          `json:"timeZone,omitempty"` // of the preview's times; empty: not known
 	Reason      string          `json:"reason"`

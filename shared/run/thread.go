@@ -175,3 +175,10 @@ func (u *User) UseAllowed(ids []string, now time.Time) {
 		}
 	}
 }
+
+// A TerminalRun names the run that a terminal is kept for until it has ended. It is a document of its own, since that
+// of the terminal changes while a run is open. Nothing is written when the run ends: whether it has is asked of it.
+type TerminalRun struct {
+	UID   string `json:"uid"`
+	RunID string `json:"runId,omitempty"` // empty: none was begun yet
+}

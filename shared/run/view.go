@@ -17,6 +17,7 @@ type View struct {
 	OK          bool          `json:"ok"`
 	RunID       string        `json:"runId"`
 	ThreadID    string        `json:"threadId"`
+	Terminal    string        `json:"terminalId,omitempty"` // that it is on, if it is on one
 	Agent       string        `json:"agent"`
 	Status      Status        `json:"status"`
 	Summary     string        `json:"summary"`
@@ -64,7 +65,8 @@ func (v *View) LastWords() string {
 // Text returns the whole answer of a run that has completed ([State.Text]).
 func (v *View) Text() string { return v.state.Text() }
 
-// An ActionView is an action as its owner sees it: the record of seed 000 §9, without arguments.
+// An ActionView is an action as its owner sees it: the record of seed 000 §9. Of its arguments it has what its step
+// shows, if its tool's calls are shown as steps.
 type ActionView struct {
 	ActionID         string       `json:"actionId"`
 	Tool             string       `json:"tool"`
@@ -74,6 +76,7 @@ type ActionView struct {
 	ApprovalID       string       `json:"approvalId,omitempty"`
 	Kind             Kind         `json:"kind,omitempty"`
 	Decision         Decision     `json:"decision,omitempty"`
+	Class            tool.Class   `json:"class,omitempty"`
 	Edited           bool         `json:"edited,omitempty"`
 	ErrorCode        fault.Class  `json:"errorCode,omitempty"`
 	ErrorReason      fault.Code   `json:"errorReason,omitempty"`
@@ -83,6 +86,7 @@ type ActionView struct {
 	PolicyDecision   string       `json:"policyDecision,omitempty"`
 	InputHash        string       `json:"inputHash,omitempty"`
 	ModelName        string       `json:"modelName,omitempty"`
+	Step             *tool.Step   `json:"step,omitempty"` // where the tool's calls are shown as steps
 	PlannedAt        time.Time    `json:"plannedAt"`
 	UpdatedAt        time.Time    `json:"updatedAt"`
 }
@@ -97,8 +101,8 @@ type CallView struct {
 
 // NewView returns the run as its owner sees it; summary describes a run that has not ended.
 func NewView(r Run, s *State, summary string) *View {
-	v := &View{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Agent: r.AgentName(), Status: s.Status,
-		Summary:    summary,
+	v := &View{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Terminal: r.Terminal, Agent: r.AgentName(),
+		Status: s.Status, Summary: summary,
 		Actions:    []*ActionView{},
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
 		TimeZone: cmp.Or(r.Region.TimeZone, timezone.UTC), Locale: r.Region.Locale, CreatedAt: r.CreatedAt,
@@ -123,9 +127,10 @@ func NewView(r Run, s *State, summary string) *View {
 func NewActionView(nonce []byte, s *State, a *Action) *ActionView {
 	v := &ActionView{ActionID: a.ID, Tool: a.Tool, ToolName: a.Tool, Status: a.Status,
 		RequiresApproval: a.RequiresApproval, ApprovalID: a.ApprovalID, Kind: a.Kind,
-		Decision: a.Decision, Edited: a.Edited, ExecutionStatus: a.Execution, PolicyDecision: a.PolicyDecision,
-		InputHash: audit.InputHash(nonce, a.ArgsHash),
-		PlannedAt: a.PlannedAt, UpdatedAt: a.UpdatedAt}
+		Decision: a.Decision, Class: a.Ruled.Of(), Edited: a.Edited, ExecutionStatus: a.Execution,
+		PolicyDecision: a.PolicyDecision,
+		InputHash:      audit.InputHash(nonce, a.ArgsHash),
+		PlannedAt:      a.PlannedAt, UpdatedAt: a.UpdatedAt}
 	if a.Turn >= 1 && a.Turn <= len(s.Turns) {
 		v.ModelName = s.Turns[a.Turn-1].Model
 	}
@@ -145,6 +150,7 @@ type ApprovalView struct {
 	Tool        string          `json:"tool"`
 	Args        json.RawMessage `json:"args"`
 	ArgsHash    string          `json:"argsHash"`
+	Class       tool.Class      `json:"class,omitempty"`
 	Preview     tool.Preview    `json:"preview"`
 	TimeZone    string          `json:"timeZone"` // of the times in the preview
 	Reason      string          `json:"reason"`
@@ -155,7 +161,8 @@ type ApprovalView struct {
 
 // View returns the approval as its user sees it.
 func (a Approval) View() ApprovalView {
-	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Preview,
+	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Ruled.Of(),
+		a.Preview,
 		cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Decisions, a.RequestedAt, a.ExpiresAt}
 }
 
@@ -184,7 +191,7 @@ type CompressedView struct {
 
 // ViewEvents returns the events with numbers above after, each with the action as it was then. It folds all of events,
 // since an event says only what changed.
-func ViewEvents(nonce []byte, events []Event, after int64) ([]EventView, error) {
+func ViewEvents(nonce []byte, tools tool.Set, events []Event, after int64) ([]EventView, error) {
 	var out []EventView
 	s := &State{}
 	for _, e := range events {
@@ -210,6 +217,7 @@ func ViewEvents(nonce []byte, events []Event, after int64) ([]EventView, error) 
 		}
 		if a := s.Action(e.ActionID); a != nil {
 			v.Action = NewActionView(nonce, s, a)
+			v.Action.Step = StepOf(tools, a)
 		}
 		out = append(out, v)
 	}

@@ -35,7 +35,7 @@ type Declaration struct {
 	Bound     func(json.RawMessage) (json.RawMessage, error)
 	Preview   func(json.RawMessage) (Preview, error)
 	Summary   string // what was done, in one sentence
-	Place     func(ctx context.Context, uid string) (Place, error)
+	Place     func(context.Context, Scope) (Place, error)
 	Execute   func(context.Context, Call) (json.RawMessage, error)
 	Wait      time.Duration // see Spec
 	Reconcile func(context.Context, Call) (Outcome, error)

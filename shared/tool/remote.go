@@ -85,6 +85,8 @@ func countChoices(s *jsonschema.Schema) (n int) {
 func (t *Tool) AsRemote() *Tool {
 	c := *t
 	c.Approval = NotRequired
-	c.prepare, c.execute, c.reconcile, c.reads = nil, nil, nil, nil // its run's store may be another one
+	c.place, c.reads, c.rule = nil, nil, nil // its run's store may be another one
+	c.prepare, c.execute, c.reconcile = nil, nil, nil
+	c.limit, c.interrupt = nil, nil
 	return &c
 }

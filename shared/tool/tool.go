@@ -59,7 +59,15 @@ type Spec struct {
 	// error, or a partial result, that says so ([Partial], [Ambiguous]). Its context then ends as soon as its run is
 	// cancelled or out of time ([context.Cause] says which). Any other tool is left to finish.
 	Interruptible bool
-	Untrusted     bool // its results are text from strangers, and the model is told so with each
+	// KeepsOutput reports that what a call prints is stored for its user, apart from the run: the first MiB of it,
+	// which can be read from any byte on while the call is carried out and later. Only an effect keeps its output,
+	// since the commit of its intent makes the place where it is kept. What must not be stored, the tool leaves out
+	// itself.
+	KeepsOutput bool
+	// Moves reports that a call may change where the next one acts: what Reads names is read anew after it, and a call
+	// of the same turn that nobody has decided about acts where it has led to.
+	Moves     bool
+	Untrusted bool // its results are text from strangers, and the model is told so with each
 	// Source says where a tool comes from that strangers define, such as a server of MCP; empty for one of this
 	// program. What such a tool is said to do may change at any time, so it is part of the version.
 	Source string
@@ -104,6 +112,8 @@ func (s Spec) complete() (Spec, error) {
 		return s, errors.New("a tool of the class read has no side effect")
 	case !s.SideEffect && s.Class != ClassRead:
 		return s, fmt.Errorf("a tool of the class %s has a side effect", s.Class)
+	case s.KeepsOutput && !s.SideEffect:
+		return s, errors.New("a tool without a side effect keeps no output")
 	case s.Timeout < 0:
 		return s, errors.New("the timeout is negative")
 	}
@@ -117,16 +127,37 @@ type Call struct {
 	Agent    string          // the name of the agent that carries out the run; empty outside of one
 	ThreadID string          // the conversation; empty outside of one
 	RunID    string          //
+	Terminal string          // the terminal that the run is on; empty for most runs
 	ActionID string          // the same across crashes and retries; handles are derived from it
 	Args     json.RawMessage // canonical, as approved
 	Handle   string          // the result of Prepare, stored before Execute; empty if the tool has no Prepare
-	Place    Place           // where the call was approved to act; zero if the tool has no Place
+	// Over says that the call must not go on: its run has ended or was stopped, or it is not tried again. Reconcile and
+	// Interrupt make sure that a call that was not begun never is ([Never]).
+	Over     bool
+	Place    Place // where the call was approved to act; zero if the tool has no Place
+	Approved bool  // its user was asked, and said yes to this very call
 	// Output takes what the call prints while Execute works, such as a command's output; it is never nil. Whoever
 	// follows the run reads it as it comes: the first 64 KiB of a call, in pieces. It is neither stored nor logged, and
 	// the model does not see it unless Execute returns it. Write never waits for a reader and never fails; what is
 	// written after Execute has returned is ignored. It may be used by several goroutines.
+	//
+	// For a tool that KeepsOutput it is stored, up to a MiB, and Reconcile has it too. What a call prints is one
+	// sequence of bytes then, whichever process writes them: each call of Execute or Reconcile begins to write it at
+	// its first byte, or by WriteAt (it is an [io.WriterAt]) at a later one, and what is stored already is not stored
+	// again.
 	Output io.Writer
+	// Kept is how many bytes of its output are stored, by an earlier process. WriteAt begins at most there.
+	Kept int64
 }
+
+// Scope is what a call's place depends on, beside what the store says: whose run it is, and where that is.
+type Scope struct {
+	UID      string
+	Terminal string // the id of the user's terminal that the run is on; empty for most runs
+}
+
+// Scope returns the call's.
+func (c Call) Scope() Scope { return Scope{UID: c.UID, Terminal: c.Terminal} }
 
 // Place is where a call acts: an account, a host. The server sets it, never the model. It is shown with the arguments
 // and is part of what is hashed and approved, so a call is executed and settled there or not at all.
@@ -162,12 +193,15 @@ const (
 	Done    Verdict = "done"     // proven: it happened
 	NotDone Verdict = "not_done" // proven: it did not, and Execute may be called (again)
 	Unknown Verdict = "unknown"  // neither is proven: a person must look
+	Running Verdict = "running"  // it is under way, and will end by itself (Def.Limit): look again
+	Never   Verdict = "never"    // proven: it did not happen and never will, whoever still tries to start it
 )
 
 // Outcome is the result of Reconcile.
 type Outcome struct {
 	Verdict Verdict
 	Result  json.RawMessage // with Done: the result that Execute would have returned
+	Err     error           // with Done, in place of Result: how the call, which was carried out, failed
 	Reason  string          // with Unknown: what is not known, in words for the user
 }
 
@@ -186,6 +220,7 @@ type Preview struct {
 	Title    string   `json:"title"`
 	Fields   []Field  `json:"fields"`
 	Warnings []string `json:"warnings,omitempty"` // what a careful reader should look at twice
+	Confirm  string   `json:"confirm,omitempty"`  // what the console has its reader type before a yes; empty: nothing
 }
 
 // In returns the preview with each of its moments also shown in the time zone, unless the zone's clocks show the same.
@@ -213,6 +248,12 @@ func Ambiguous(err error) error { return ambiguous{err} }
 // IsAmbiguous reports whether err leaves the outcome unknown. The error of a context that ended does.
 func IsAmbiguous(err error) bool {
 	return errors.As(err, &ambiguous{}) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// IsEnded reports whether err is how a call failed that was carried out: it has what the call returned before
+// ([Partial]), and leaves nothing open.
+func IsEnded(err error) bool {
+	return PartialResult(err) != nil && !IsAmbiguous(err) && !IsTransient(err)
 }
 
 // unanswered marks an ambiguous error of a request that may still be on its way.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -14,7 +15,8 @@ import (
 // types holds the media types of the files; the machine's own table may differ.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-	".svg": "image/svg+xml", ".json": "application/json; charset=utf-8",
+	".mjs": "text/javascript; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".svg": "image/svg+xml",
+	".json": "application/json; charset=utf-8",
 }
 
 // files holds the served files by their exact paths.
@@ -66,4 +68,17 @@ func (f file) serve(w http.ResponseWriter, r *http.Request) {
 		h.Set("ETag", f.etag)
 	}
 	http.ServeContent(w, r, f.name, time.Time{}, bytes.NewReader(f.data))
+}
+
+// nonceMark stands in a page where the nonce of its response goes.
+const nonceMark = "{nonce}"
+
+// withNonce returns the file with a new nonce in it, and the nonce; a file that is no page is as it was, without one.
+func (f file) withNonce() (file, string) {
+	if !f.page() {
+		return f, ""
+	}
+	nonce := rand.Text()
+	f.data = bytes.ReplaceAll(f.data, []byte(nonceMark), []byte(nonce))
+	return f, nonce
 }

@@ -88,7 +88,11 @@ func (s *Site) find(path string) http.HandlerFunc {
 		return s.health
 	}
 	if f, ok := s.console[path]; ok {
-		return func(w http.ResponseWriter, r *http.Request) { s.own(w.Header(), s.policy(r, f)); f.serve(w, r) }
+		return func(w http.ResponseWriter, r *http.Request) {
+			f, nonce := f.withNonce()
+			s.own(w.Header(), s.policy(r, f, nonce))
+			f.serve(w, r)
+		}
 	}
 	if f, ok := s.widget[path]; ok {
 		return func(w http.ResponseWriter, r *http.Request) { foreign(w.Header()); f.serve(w, r) }
@@ -98,7 +102,8 @@ func (s *Site) find(path string) http.HandlerFunc {
 
 // policy returns the Content-Security-Policy of the console's pages: they run only the console's own files, cannot be
 // framed, and cannot turn strings into markup. They may connect to the API, and to the issuer that signs their user in.
-func (s *Site) policy(r *http.Request, f file) string {
+// Style elements need the nonce, which only the module that makes those of the terminal reads.
+func (s *Site) policy(r *http.Request, f file, nonce string) string {
 	if !f.page() {
 		return "default-src 'none'; frame-ancestors 'none'"
 	}
@@ -110,7 +115,8 @@ func (s *Site) policy(r *http.Request, f file) string {
 			connect = append(connect, origin(e.Token))
 		}
 	}
-	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src " +
+	return "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-" + nonce +
+		"'; img-src 'self'; connect-src " +
 		strings.Join(connect, " ") +
 		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; " +
 		"trusted-types 'none'"
@@ -132,22 +138,34 @@ func foreign(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 }
 
+// attach is the function that the console opens WebSockets to.
+const attach = "terminal-attach"
+
 // functions lists the functions that the console calls.
 var functions = []string{"stream", "approvals-pending", "approvals-resolve", "runs", "threads", "audit", "allowlist",
-	"connections"}
+	"connections", "terminals", attach}
 
+// apiOrigins returns the origins of the API. That of the terminals' WebSockets has their scheme: https: does not stand
+// for wss: in a policy.
 func apiOrigins(base string) (origins []string) {
 	if !strings.Contains(base, "{function}") {
 		if o := origin(base); o != "" {
-			return []string{o}
+			return []string{o, socket(o)}
 		}
 		return nil
 	}
 	for _, name := range functions {
-		origins = append(origins, origin(strings.Replace(base, "{function}", name, 1)))
+		o := origin(strings.Replace(base, "{function}", name, 1))
+		if name == attach {
+			o = socket(o)
+		}
+		origins = append(origins, o)
 	}
 	return origins
 }
+
+// socket returns the origin as that of a WebSocket: http becomes ws, and https wss.
+func socket(origin string) string { return strings.Replace(origin, "http", "ws", 1) }
 
 func origin(address string) string {
 	u, err := url.Parse(address)

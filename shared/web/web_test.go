@@ -1,7 +1,9 @@
 package web_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -66,10 +68,49 @@ func TestTheConsoleIsServedUnderAStrictPolicy(t *testing.T) {
 	}
 }
 
+// TestStyleElementsNeedTheNonceOfTheirResponse: xterm makes style elements (xtermjs/xterm.js#4445).
+func TestStyleElementsNeedTheNonceOfTheirResponse(t *testing.T) {
+	s := site(t, web.Options{})
+	nonce := regexp.MustCompile(`style-src 'self' 'nonce-([A-Z0-9]{26})';`)
+	seen := map[string]bool{}
+	for range 3 {
+		w := get(s, "GET", "/")
+		m := nonce.FindStringSubmatch(w.Header().Get("Content-Security-Policy"))
+		if m == nil || !strings.Contains(w.Body.String(), `nonce="`+m[1]+`"`) {
+			t.Fatalf("%s is not the policy of\n%s", w.Header().Get("Content-Security-Policy"), w.Body)
+		}
+		seen[m[1]] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("the nonces are %v", seen)
+	}
+}
+
+// TestTheFilesOfXtermAreThoseOfItsRelease holds what is in the tree of @xterm/xterm 6.0.0 to what its package has.
+func TestTheFilesOfXtermAreThoseOfItsRelease(t *testing.T) {
+	for name, want := range map[string]string{
+		// lib/xterm.mjs, css/xterm.css, LICENSE and typings/xterm.d.ts of the package
+		"site/xterm/xterm.mjs":   "b336ec65a086c056d4804b3d4c2347da5663d3f23c3f25be866467bd8857ad59",
+		"site/xterm/xterm.css":   "854a7c0fb70e8b1a083c16797ab827299fb18744f5ad34f227b48337e33293c6",
+		"site/xterm/LICENSE.txt": "b569f629d00f2626a8100df2a1798210535621e42164dfd426a6fe5aac7b0ccd",
+		"types/xterm.d.ts":       "99028aeff2d441798b242790750ee385ba621b460db5a7e2341ae1cab7f3e2af",
+	} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%x", sha256.Sum256(data)); got != want {
+			t.Errorf("%s has the hash %s", name, got)
+		}
+	}
+}
+
 func TestThePolicyNamesTheAPIAndTheIssuer(t *testing.T) {
 	s := site(t, web.Options{APIBase: "https://api.example.com/base", Issuer: discovery(t, okDiscovery), ClientID: "c"})
 	csp := get(s, "GET", "/").Header().Get("Content-Security-Policy")
-	if !regexp.MustCompile(`connect-src 'self' https://api\.example\.com http://127\.0\.0\.1:\d+;`).MatchString(csp) {
+	want := regexp.MustCompile(
+		`connect-src 'self' https://api\.example\.com wss://api\.example\.com http://127\.0\.0\.1:\d+;`)
+	if !want.MatchString(csp) {
 		t.Error(csp)
 	}
 }
@@ -80,8 +121,11 @@ func TestThePolicyNamesEachFunction(t *testing.T) {
 	s := site(t, web.Options{APIBase: "https://agent-{function}-1.run.app"})
 	csp := get(s, "GET", "/").Header().Get("Content-Security-Policy")
 	reached := map[string]bool{}
-	for _, m := range regexp.MustCompile(`https://agent-([a-z-]+)-1\.run\.app`).FindAllStringSubmatch(csp, -1) {
-		reached[m[1]] = true
+	for _, m := range regexp.MustCompile(`(https|wss)://agent-([a-z-]+)-1\.run\.app`).FindAllStringSubmatch(csp, -1) {
+		if (m[1] == "wss") != (m[2] == "terminal-attach") {
+			t.Errorf("%s is reached by %s", m[2], m[1])
+		}
+		reached[m[2]] = true
 	}
 	asked := map[string]bool{}
 	for _, f := range api.Functions {
@@ -104,6 +148,11 @@ func mentions(t *testing.T, path string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
+	of, err := filepath.Glob("site/terminal/*.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, of...)
 	ends := regexp.MustCompile(regexp.QuoteMeta(path) + "[^a-z]")
 	for _, file := range files {
 		data, err := os.ReadFile(file)

@@ -27,7 +27,7 @@ export async function visit(options) {
   const page = await context.newPage();
   page.on('pageerror', (e) => problems.push(`script error: ${e.message}`));
   page.on('console', (m) => {
-    if (m.type() === 'error' && !/Failed to load resource|ERR_CONNECTION|ERR_INTERNET/.test(m.text())) problems.push(`console: ${m.text()}`);
+    if (m.type() === 'error' && !/Failed to load resource|ERR_CONNECTION|ERR_INTERNET|WebSocket connection to/.test(m.text())) problems.push(`console: ${m.text()}`);
   });
   page.on('request', (r) => {
     if (!r.url().startsWith(BASE_URL)) problems.push(`a request to ${r.url()}`);

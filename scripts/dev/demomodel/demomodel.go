@@ -1,7 +1,7 @@
 // Package demomodel implements the offline demo model of the local server. It speaks the Gemini protocol, so that the
 // real client and the whole runtime work without a key. It is not a language model but a list of rules, a file for each
-// domain (mail.go, calendar.go, page.go, talk.go): which phrases a rule takes, which tool it calls for them, and what
-// it says of the result. What no rule knows, anytool.go calls by its name and schema alone.
+// domain (mail.go, calendar.go, page.go, terminal.go, talk.go): which phrases a rule takes, which tool it calls for
+// them, and what it says of the result. What no rule knows, anytool.go calls by its name and schema alone.
 //
 // [Model] is the whole of it; rule.go has what a rule is, dialogue.go how one is found for a request.
 package demomodel
@@ -23,7 +23,7 @@ type rulebook struct {
 }
 
 var everything = rulebook{
-	tasks:    pageRules,
+	tasks:    slices.Concat(terminalRules, pageRules),
 	requests: slices.Concat(namedToolRules, mailRules, calendarRules, wordedToolRules),
 	talk:     talkRules,
 }

@@ -14,6 +14,7 @@ import (
 type step struct {
 	name              string
 	args              json.RawMessage // as they were carried out
+	raw               json.RawMessage // the answer
 	body              any             // what the tool returned
 	failed            string          // why it was not done; empty if it was
 	edited            bool            // the user changed the arguments
@@ -32,7 +33,7 @@ func stepsOf(contents []fakegemini.Content) (steps []step) {
 				made = append(made, *p.FunctionCall)
 			case p.FunctionResponse != nil && len(steps) < len(made):
 				call := made[len(steps)]
-				s := step{name: call.Name, args: call.Args, proven: true}
+				s := step{name: call.Name, args: call.Args, raw: p.FunctionResponse.Response, proven: true}
 				var v any
 				_ = json.Unmarshal(p.FunctionResponse.Response, &v) // it came as JSON
 				s.open(v)

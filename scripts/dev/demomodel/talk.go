@@ -22,6 +22,9 @@ func greet(said string) func(*ask) (fakegemini.Turn, bool) {
 
 // abilities says what the model is, and what it can do with the tools that it is offered.
 func (d *dialogue) abilities() string {
+	if d.onTerminal() || d.talksOfTerminal() {
+		return onTerminals
+	}
 	var examples, others []string
 	for _, r := range d.requests {
 		if r.example != "" && d.tool(r.tool) != nil {

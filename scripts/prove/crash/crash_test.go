@@ -24,7 +24,11 @@ func prove(t *testing.T, o options) *proof.Run {
 	t.Helper()
 	var out strings.Builder
 	r := proof.Trial("crash", 20261121, &out)
-	if err := try(t.Context(), o, r, t.TempDir()); err != nil {
+	err := try(t.Context(), o, r, t.TempDir())
+	if errors.Is(err, errAbsent) && os.Getenv("REQUIRE_ALL") == "" {
+		t.Skip("SKIP: ", err)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Log("\n" + out.String())
@@ -61,6 +65,23 @@ func TestMatrixOnFirestore(t *testing.T) {
 	})
 	t.Setenv("FIRESTORE_EMULATOR_HOST", e.Addr)
 	matrixOn(t, "firestore", 60)
+}
+
+// TestCommands strikes workers that run commands on OpenSSH's server, and that server.
+func TestCommands(t *testing.T) {
+	const kills = 48
+	r := prove(t, options{kills: kills, store: "embedded", workers: 8, on: hosts})
+	if n, points := r.Counted(countStruck), r.Counted(countPoints); n < kills*7/10 || points < 300 {
+		t.Errorf("%d of %d were struck at %d points: too few to say anything", n, kills, points)
+	}
+}
+
+// TestCommandsOnAHostThatForgets kills workers in the middle of commands whose host then knows nothing of them.
+func TestCommandsOnAHostThatForgets(t *testing.T) {
+	prove(t, options{kills: 16, store: "embedded", workers: 8, on: hosts, only: func(p plan) bool {
+		return p.walk.name == "approve" && p.walk.steps[p.step].name == deliver.name && p.variant == plain &&
+			forgets(p.torn)
+	}})
 }
 
 // TestRandomMoments kills at random moments.

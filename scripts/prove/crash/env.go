@@ -34,6 +34,7 @@ type env struct {
 	store            store.Store
 	queue            *queueembedded.Queue
 	sweeper          *loop.Loop
+	host             *host // nil unless commands are tried
 	settings         map[string]string
 	log              io.Writer
 	random           *rand.Rand
@@ -54,8 +55,9 @@ type env struct {
 
 // newEnv opens an environment. The Firestore emulator, where one is used, is named by FIRESTORE_EMULATOR_HOST; each
 // environment has its own project.
-func newEnv(ctx context.Context, name, kind, dir string, seed uint64, log io.Writer) (*env, error) {
+func newEnv(ctx context.Context, name string, o options, dir string, seed uint64, log io.Writer) (*env, error) {
 	e := &env{random: rand.New(rand.NewPCG(seed, 1)), log: log, pushed: map[string][]byte{}, copies: 1}
+	kind := o.store
 	var err error
 	if kind == "firestore" {
 		e.store, err = firestore.Open(ctx, name, "(default)")
@@ -82,6 +84,13 @@ func newEnv(ctx context.Context, name, kind, dir string, seed uint64, log io.Wri
 		"REJECT_OUTCOME": "completed", "MAX_APPROVALS_PER_DAY": "0", "MAX_RUNS_PER_MINUTE": "0",
 		"MAX_MODEL_CALLS_PER_DAY": "1000000", "MAX_TOKENS_PER_DAY": "10000000000",
 		"LOG_LEVEL": "silent"})
+	if o.on != hosts {
+		return e, nil
+	}
+	if e.host, err = newHost(filepath.Join(dir, name+"-host")); err != nil {
+		return nil, errors.Join(err, e.close())
+	}
+	maps.Copy(e.settings, map[string]string{"TERMINAL": "on", "TERMINAL_HOSTS": e.host.Addr})
 	return e, nil
 }
 
@@ -89,6 +98,9 @@ func (e *env) close() error {
 	var err error
 	if e.worker != nil {
 		err = e.worker.kill()
+	}
+	if e.host != nil {
+		err = errors.Join(err, e.host.close())
 	}
 	return errors.Join(err, e.cloud.Close(), e.store.Close())
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
@@ -19,8 +20,24 @@ func (t *trial) judge() {
 		}
 	}
 	t.hold()
-	effects := len(t.env.effectsOf(t.uid))
+	effects := len(t.effects())
 	t.outcome.effects = effects
+	if t.kind.onHost {
+		t.judgeHost()
+	} else {
+		t.judgeProvided(effects)
+	}
+	if t.answerReviews(); t.outcome.reviews > 0 {
+		t.hold()
+	}
+	if t.kind.onHost {
+		t.nextRun()
+	}
+}
+
+// judgeProvided checks that a provider's effects are as many as they should be, and that nobody is asked about what it
+// could be asked.
+func (t *trial) judgeProvided(effects int) {
 	if t.outcome.reviews == 0 && t.torn == fakegoogle.None && !t.slow && !t.walk.effects(effects) {
 		if effects > t.started() {
 			t.problem("%d effects; %s", effects, t.ends())
@@ -30,9 +47,6 @@ func (t *trial) judge() {
 	}
 	if t.outcome.reviews > 0 && t.kind.proves() && t.torn == fakegoogle.None && !t.walk.ends {
 		t.overdue("its user is asked about what could be found out")
-	}
-	if t.answerReviews(); t.outcome.reviews > 0 {
-		t.hold()
 	}
 }
 
@@ -47,6 +61,9 @@ func (t *trial) answerReviews() {
 			decision := "approve_once"
 			if a.Approvals[0].Kind == "review" {
 				decision = []string{"confirm_done", "start_new"}[t.env.random.IntN(2)]
+				if t.kind.looks { // whose effects say of no action
+					decision = "confirm_done"
+				}
 			}
 			t.answer(a.Approvals[0], decision)
 		}
@@ -80,9 +97,9 @@ func (t *trial) quiet() {
 
 // hold compares the stored documents with the providers' effects.
 func (t *trial) hold() {
-	rules := invariants.Rules{MaxTurns: 3, MaxOpen: 20, Resting: true}
+	rules := invariants.Rules{MaxTurns: 3, MaxOpen: 20, Resting: true, Strict: []string{run.Terminal}}
 	for _, id := range t.runs[:t.started()] {
-		found, err := invariants.Run(t.ctx, t.env.store, id, t.env.effectsOf(t.uid), rules)
+		found, err := invariants.Run(t.ctx, t.env.store, id, t.effects(), rules)
 		proof.Must(err)
 		for _, v := range found {
 			t.problem("%v", v)

@@ -27,11 +27,27 @@ type options struct {
 	store   string
 	workers int
 	anywhen bool
+	on      string
+	only    func(plan) bool // which plans may be chosen; nil: any
+}
+
+// What the trials' effects take place on.
+const (
+	providers = "providers"
+	hosts     = "host"
+)
+
+// kinds are those that the trials are about.
+func (o options) kinds() []kind {
+	if o.on == hosts {
+		return commands
+	}
+	return kinds
 }
 
 // Proof is the proof.
 func Proof() proof.Proof {
-	o := options{kills: 7200, store: "embedded", workers: 8}
+	o := options{kills: 7200, store: "embedded", workers: 8, on: providers}
 	return proof.Proof{
 		Name: "crash", Chance: true, Only: "walks", Work: work, List: list,
 		Tries: "a worker killed, stopped or doubled at each point at which it can die",
@@ -42,6 +58,7 @@ the sweep retry as they would, and compares the stored documents with what the p
 			f.IntVar(&o.kills, "kills", o.kills, "how many workers to strike")
 			f.StringVar(&o.store, "store", o.store, "embedded, or firestore for the emulator")
 			f.IntVar(&o.workers, "workers", o.workers, "how many trials at a time")
+			f.StringVar(&o.on, "on", o.on, "providers, or host: commands on OpenSSH's server")
 			f.BoolVar(&o.anywhen, "anywhen", o.anywhen, "kill at random moments instead of at the known points")
 		},
 		Run: func(ctx context.Context, r *proof.Run) error { return execute(ctx, o, r) },
@@ -49,11 +66,11 @@ the sweep retry as they would, and compares the stored documents with what the p
 }
 
 func list() ([]proof.Count, error) {
-	var named, ofKind, how, torn []string
+	var named, ofKind, how, torn, onHosts, ofHosts []string
 	pairs := 0
 	for _, w := range walks {
 		named = append(named, w.name)
-		for _, k := range kinds {
+		for _, k := range everyKind {
 			if w.fits(k) {
 				pairs++
 			}
@@ -62,7 +79,13 @@ func list() ([]proof.Count, error) {
 	for _, k := range kinds {
 		ofKind = append(ofKind, k.name)
 	}
-	for _, v := range variants {
+	for _, k := range commands {
+		onHosts = append(onHosts, k.name)
+	}
+	for _, f := range hostFaults {
+		ofHosts = append(ofHosts, string(f))
+	}
+	for _, v := range commands[0].variants() {
 		how = append(how, string(v))
 	}
 	for _, f := range faults {
@@ -72,18 +95,21 @@ func list() ([]proof.Count, error) {
 	return []proof.Count{
 		{N: len(walks), What: "walks: " + all(named)},
 		{N: len(kinds), What: "kinds of provider: " + all(ofKind)},
+		{N: len(commands), What: "kinds of command on OpenSSH's server, with -on host: " + all(onHosts)},
 		{N: pairs, What: "walks with a kind that fits, each of whose points is counted by a walk without a blow"},
-		{N: len(variants), What: "ways to strike at each point: " + all(how)},
+		{N: len(how), What: "ways to strike at each point, the last of them with -on host: " + all(how)},
 		{N: len(faults), What: "faults of the provider beside the blow, in some three quarters of the trials: " +
 			all(torn)},
+		{N: len(hostFaults), What: "faults of the host at the moment of the blow, in place of those: " + all(ofHosts)},
 		{N: 7200, What: "trials, unless -kills says otherwise"},
 	}, nil
 }
 
 func execute(ctx context.Context, o options, r *proof.Run) (err error) {
-	if o.kills < 1 || o.workers < 1 || o.store != "embedded" && o.store != "firestore" {
-		return fmt.Errorf("%w: -kills and -workers must be at least 1, and -store embedded or firestore",
-			proof.ErrUsage)
+	if o.kills < 1 || o.workers < 1 || o.store != "embedded" && o.store != "firestore" ||
+		o.on != providers && o.on != hosts {
+		return fmt.Errorf("%w: -kills and -workers must be at least 1, -store embedded or firestore, and -on "+
+			"providers or host", proof.ErrUsage)
 	}
 	dir, err := os.MkdirTemp("", "crash")
 	if err != nil {

@@ -53,7 +53,7 @@ func try(ctx context.Context, o options, r *proof.Run, dir string) error {
 	}()
 	for i := range o.workers {
 		name := fmt.Sprintf("crash-env-%d-%d", r.Seed%1e6, i)
-		e, err := newEnv(ctx, name, o.store, dir, r.Seed+uint64(i), os.Stderr)
+		e, err := newEnv(ctx, name, o, dir, r.Seed+uint64(i), os.Stderr)
 		if err != nil {
 			return err
 		}
@@ -89,8 +89,8 @@ func (m *matrix) choose(plans []plan) []plan {
 			fmt.Fprint(h, round, p)
 			random := rand.New(rand.NewPCG(m.Seed, h.Sum64()))
 			all[i] = drawn{p, random.Uint64()}
-			if random.IntN(4) > 0 {
-				all[i].torn = faults[random.IntN(len(faults))]
+			if torn := p.kind.faults(); random.IntN(4) > 0 || p.variant == spared {
+				all[i].torn = torn[random.IntN(len(torn))]
 			}
 			if m.options.anywhen {
 				all[i].point, all[i].variant = 0, variants[random.IntN(2)]
@@ -99,7 +99,9 @@ func (m *matrix) choose(plans []plan) []plan {
 		}
 		slices.SortFunc(all, func(a, b drawn) int { return cmp.Compare(a.lot, b.lot) })
 		for _, d := range all {
-			out = append(out, d.plan)
+			if m.options.only == nil || m.options.only(d.plan) {
+				out = append(out, d.plan)
+			}
 		}
 	}
 	return out[:m.options.kills]
@@ -109,7 +111,7 @@ func (m *matrix) choose(plans []plan) []plan {
 func (m *matrix) count(ctx context.Context) ([]plan, error) {
 	var walked []plan
 	for _, w := range walks {
-		for _, k := range kinds {
+		for _, k := range m.options.kinds() {
 			if w.fits(k) && m.Selects(w.name) {
 				walked = append(walked, plan{walk: w, kind: k, variant: plain, step: -1})
 			}
@@ -127,7 +129,9 @@ func (m *matrix) count(ctx context.Context) ([]plan, error) {
 		return nil
 	})
 	plans := slices.Concat(found...)
-	m.Count(countPoints, len(plans)/len(variants))
+	if len(plans) > 0 {
+		m.Count(countPoints, len(plans)/len(plans[0].kind.variants()))
+	}
 	return plans, err
 }
 
@@ -142,7 +146,7 @@ func (t *trial) trace() (plans []plan) {
 		names, err := t.env.worker.order("points")
 		proof.Must(err)
 		for n := range strings.Split(names, ";") {
-			for _, v := range variants {
+			for _, v := range t.kind.variants() {
 				plans = append(plans, plan{walk: t.walk, kind: t.kind, variant: v, step: i, point: n + 1})
 			}
 		}

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
@@ -15,9 +16,29 @@ const (
 	storm  variant = "killed, each message three times"
 	zombie variant = "stopped beyond its lease, and woken at the end"
 	twin   variant = "stopped, another does the same, and woken"
+	spared variant = "spared: its host alone is struck"
 )
 
 var variants = []variant{plain, storm, zombie, twin}
+
+// variants are how a worker is struck that does something of the kind.
+func (k kind) variants() []variant {
+	if k.onHost {
+		return append(slices.Clone(variants), spared)
+	}
+	return variants
+}
+
+// faults are what happens to whoever carries out something of the kind.
+func (k kind) faults() []fault {
+	if k.onHost {
+		return hostFaults
+	}
+	return faults
+}
+
+// stops reports whether the worker is stopped, and woken later.
+func (v variant) stops() bool { return v == zombie || v == twin }
 
 // plan is a planned trial: a walk that is struck at a point of a step.
 type plan struct {
@@ -37,7 +58,7 @@ func (p plan) String() string {
 	}
 	s := fmt.Sprintf("%s, %s, %s at %s, %s", p.walk.name, p.kind.name, p.walk.steps[p.step].name, where, p.variant)
 	if p.torn != fakegoogle.None {
-		s += ", the provider: " + string(p.torn)
+		s += ", and " + map[bool]string{false: "the provider: ", true: "the host: "}[p.kind.onHost] + string(p.torn)
 	}
 	return s
 }

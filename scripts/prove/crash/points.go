@@ -2,17 +2,21 @@ package crash
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/keeper"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
@@ -180,4 +184,63 @@ func (p *points) answers(h http.Handler) http.Handler {
 		h.ServeHTTP(w, r)
 		p.pass("before the answer")
 	})
+}
+
+// struckHosts puts points around the connections to hosts, and around what is said there.
+type struckHosts struct {
+	app.Hosts
+	*points
+}
+
+// Get implements [command.Hosts].
+func (h struckHosts) Get(ctx context.Context, to *terminal.Host) (keeper.Conn, func(), error) {
+	defer h.around("connection")()
+	c, release, err := h.Hosts.Get(ctx, to)
+	if err != nil {
+		return nil, nil, err
+	}
+	return struckConn{c.(remembering), h.points}, release, nil
+}
+
+type struckConn struct {
+	remembering
+	*points
+}
+
+type remembering interface {
+	keeper.Conn
+	keeper.Memory
+}
+
+// heard is how often a point is put before a part of what a host answers to one line: after the journal was made, in
+// the middle of the output, and after the end.
+const heard = 5
+
+// Exec implements [keeper.Conn].
+func (c struckConn) Exec(ctx context.Context, x keeper.Exec) (int, error) {
+	verb := "install"
+	if found := verbs.FindStringSubmatch(x.Line); found != nil {
+		verb = found[1]
+	}
+	defer c.around(verb)()
+	if x.Stdout != nil {
+		x.Stdout = &struckOutput{Writer: x.Stdout, points: c.points, name: "output of " + verb}
+	}
+	return c.remembering.Exec(ctx, x)
+}
+
+var verbs = regexp.MustCompile(`/keeper-[0-9a-f]+" ([a-z]+)`)
+
+type struckOutput struct {
+	io.Writer
+	*points
+	name string
+	n    int
+}
+
+func (o *struckOutput) Write(b []byte) (int, error) {
+	if o.n++; o.n <= heard {
+		o.pass("before " + o.name)
+	}
+	return o.Writer.Write(b)
 }

@@ -22,7 +22,7 @@ type process struct {
 }
 
 // patience is the time limit of a worker for any order.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // spawn starts a worker.
 func spawn(o order, log io.Writer) (p *process, err error) {

@@ -21,6 +21,7 @@ type trial struct {
 	uid         string
 	runs        []string
 	approval    testkit.Approval
+	terminal    string
 	slow        bool            // the run ended before it requested approval: the machine was too slow
 	sleeper     *process        // a stopped worker
 	sleeperDone <-chan struct{} // closed when its request has ended
@@ -61,13 +62,19 @@ func (t *trial) run() {
 		t.take(i, s)
 	}
 	t.settle("the end", t.rested)
-	t.wakeSleeper()
+	if t.wakeSleeper(); t.kind.onHost {
+		t.env.host.recover(true)
+	}
 	t.judge()
 }
 
 // open ensures that a worker runs, and has the trial's user link their Google account there.
 func (t *trial) open() {
 	t.ensureWorker()
+	if t.kind.onHost {
+		t.addHost()
+		return
+	}
 	at := &testkit.Deployment{Cloud: t.env.cloud, Base: t.env.worker.url}
 	proof.Must(at.Link(t.ctx, t.uid, t.uid))
 }
@@ -120,10 +127,13 @@ func (d doing) over(moment time.Duration) bool {
 func (t *trial) strike(s step) {
 	w := t.env.worker
 	how := "kill"
-	if t.variant == zombie || t.variant == twin {
+	switch {
+	case t.variant.stops():
 		how = "stop"
+	case t.variant == spared:
+		how = "wait"
 	}
-	if t.torn != fakegoogle.None {
+	if t.torn != fakegoogle.None && !t.kind.onHost {
 		t.env.tearNext(t.torn, 1)
 	}
 	proof.Must(w.arm(t.point, how))
@@ -135,6 +145,7 @@ func (t *trial) strike(s step) {
 	if t.point == 0 {
 		time.Sleep(t.after)
 		t.outcome.point = "some moment"
+		t.suffer()
 		t.replace(w, done)
 		return
 	}
@@ -143,11 +154,33 @@ func (t *trial) strike(s step) {
 		return
 	}
 	t.outcome.point = s.name + ": " + name
-	if t.variant == zombie || t.variant == twin {
+	t.suffer()
+	switch {
+	case t.variant.stops():
 		t.double(s, w, done)
-		return
+	case t.variant == spared:
+		_, err := w.order("wake")
+		proof.Must(err)
+		t.settle("spared "+s.name, func() bool { return closed(done) })
+	default:
+		t.replace(w, done)
 	}
-	t.replace(w, done)
+}
+
+func closed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-time.After(20 * time.Millisecond):
+		return false
+	}
+}
+
+// suffer has the host suffer its fault.
+func (t *trial) suffer() {
+	if t.kind.onHost {
+		t.env.host.suffer(t.torn)
+	}
 }
 
 // replace starts a worker in place of a dead one.
@@ -212,6 +245,9 @@ func (t *trial) settle(what string, so func() bool) {
 		if time.Now().After(end) {
 			t.overdue("%s: it does not come about; the run is %+v", what, t.look(0))
 			return
+		}
+		if t.kind.onHost {
+			t.env.host.recover(false)
 		}
 		_, err := t.env.sweeper.Sweep(t.ctx)
 		proof.Must(err)

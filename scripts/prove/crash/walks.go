@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,15 +19,26 @@ import (
 type kind struct {
 	name, tool, mode string
 	readable         bool // the mailbox may be read, so that a sent mail is found
+	onHost           bool // it is a command on a host
+	looks            bool // which only looks, and is not asked about
 }
 
 var kinds = []kind{
-	{"gmail", "gmail_send", "draft", false},
-	{"gmail, readable", "gmail_send", "draft", true},
-	{"gmail, direct", "gmail_send", "direct", false},
-	{"calendar", "calendar_event_create", "draft", false},
-	{"no handle", "note", "draft", false},
+	{name: "gmail", tool: "gmail_send", mode: "draft"},
+	{name: "gmail, readable", tool: "gmail_send", mode: "draft", readable: true},
+	{name: "gmail, direct", tool: "gmail_send", mode: "direct"},
+	{name: "calendar", tool: "calendar_event_create", mode: "draft"},
+	{name: "no handle", tool: "note", mode: "draft"},
 }
+
+// commands are the kinds of -on host.
+var commands = []kind{
+	{name: "command", tool: "run_command", mode: "draft", onHost: true},
+	{name: "command that looks", tool: "run_command", mode: "draft", onHost: true, looks: true},
+}
+
+// every kind, whatever it is on.
+var everyKind = slices.Concat(kinds, commands)
 
 // proves reports whether the kind can always tell afterwards what happened, so that a crash leaves no review to the
 // user.
@@ -41,6 +53,8 @@ func (k kind) args(name string) map[string]any {
 		return testkit.Mail("bob@example.org", name, "hello")
 	case "note":
 		return map[string]any{"text": name}
+	case "run_command":
+		return testkit.Command(name)
 	}
 	e := testkit.Event(name, eventStart)
 	e["attendees"] = []string{"bob@example.org"}
@@ -55,6 +69,8 @@ func (k kind) edited(name string) map[string]any {
 		a["body"] = "hello again"
 	case "note":
 		a["text"] = name + ", edited"
+	case "run_command":
+		a["command"] = strings.Replace(name, " run ", " edited run ", 1)
 	default:
 		a["location"] = "at home"
 	}
@@ -67,7 +83,7 @@ func answer(r fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Text: "That is what came of it."}
 	}
 	tool, name, _ := strings.Cut(r.User(), " ")
-	for _, k := range kinds {
+	for _, k := range everyKind {
 		if k.tool == tool {
 			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: tool, Args: k.args(name)}}}
 		}
@@ -91,6 +107,7 @@ type walk struct {
 	fits    func(kind) bool
 	effects func(n int) bool // whether n effects are allowed in the end, reviews aside
 	ends    bool             // the run may end during an effect, which then becomes a review
+	lasts   time.Duration    // how long a command takes
 }
 
 const (
@@ -103,19 +120,31 @@ var (
 	twice  = func(n int) bool { return n == 2 }
 	never  = func(n int) bool { return n == 0 }
 	either = func(n int) bool { return n <= 1 }
-	anyOf  = func(kind) bool { return true }
-	people = func(k kind) bool { return k.tool != "note" } // a note has no recipient to always allow
+	anyOf  = func(k kind) bool { return !k.looks }
+	people = func(k kind) bool { return k.tool != "note" && !k.onHost } // these have no recipient to always allow
+	looks  = func(k kind) bool { return k.looks }
+	onHost = func(k kind) bool { return k.onHost && !k.looks }
+)
+
+// How long commands take: those that are cut off by chance, and those that are ended in the middle.
+const (
+	shortly = 200 * time.Millisecond
+	longer  = 8 * time.Second
 )
 
 var walks = []walk{
-	{"approve", longTTL, []step{start(0), decide("approve_once"), deliver}, anyOf, once, false},
-	{"edit", longTTL, []step{start(0), decide("approve_with_edits"), deliver}, anyOf, once, false},
+	{"approve", longTTL, []step{start(0), decide("approve_once"), deliver}, anyOf, once, false, shortly},
+	{"edit", longTTL, []step{start(0), decide("approve_with_edits"), deliver}, anyOf, once, false, shortly},
 	{"always allow", longTTL, []step{start(0), decide("approve_and_always_allow_recipient"), deliver, start(1)}, people,
-		twice, false},
-	{"reject", longTTL, []step{start(0), decide("reject"), deliver}, anyOf, never, false},
-	{"cancel", longTTL, []step{start(0), cancel, deliver}, anyOf, never, false},
-	{"cancel after the yes", longTTL, []step{start(0), decide("approve_once"), cancel, deliver}, anyOf, either, true},
-	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never, false},
+		twice, false, shortly},
+	{"auto-run", longTTL, []step{start(0), deliver}, looks, once, false, 0},
+	{"reject", longTTL, []step{start(0), decide("reject"), deliver}, anyOf, never, false, shortly},
+	{"cancel", longTTL, []step{start(0), cancel, deliver}, anyOf, never, false, shortly},
+	{"cancel after the yes", longTTL, []step{start(0), decide("approve_once"), cancel, deliver}, anyOf, either, true,
+		shortly},
+	{"cancel in the middle", longTTL, []step{start(0), decide("approve_once"), cancelAmid, deliver}, onHost, either,
+		true, longer},
+	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never, false, shortly},
 }
 
 // want ends the step unless it is answered with one of the statuses.
@@ -129,7 +158,13 @@ func want(what string, a testkit.Answer, err error, statuses ...int) {
 func start(n int) step {
 	name := fmt.Sprintf("start %d", n+1)
 	return step{name, func(t *trial) bool { return n == 0 || t.over(n-1) }, func(t *trial, to *process) {
-		a, err := t.at(to).Ask(t.ctx, t.kind.tool+" "+t.name(n), "Idempotency-Key", t.key(n))
+		ask := t.at(to).Ask
+		if t.kind.onHost {
+			ask = func(ctx context.Context, prompt string, header ...string) (testkit.Answer, error) {
+				return t.at(to).AskOn(ctx, t.terminal, "", prompt, header...)
+			}
+		}
+		a, err := ask(t.ctx, t.prompt(n), "Idempotency-Key", t.key(n))
 		if want(name, a, err, http.StatusOK); a.RunID != t.runs[n] {
 			proof.Must(fmt.Errorf("%s: it is run %s", name, a.RunID))
 		}
@@ -143,7 +178,7 @@ func decide(decision string) step {
 		}
 		var edited any
 		if decision == "approve_with_edits" {
-			edited = t.kind.edited(t.name(0))
+			edited = t.kind.edited(t.subject(0))
 		}
 		a, err := t.at(to).Decide(t.ctx, t.approval, decision, edited)
 		want(decision, a, err, http.StatusOK)
@@ -160,6 +195,26 @@ var tooLate = step{"a late yes", func(t *trial) bool { return t.over(0) }, func(
 var cancel = step{"cancel", (*trial).asked, func(t *trial, to *process) {
 	a, err := t.at(to).Cancel(t.ctx, t.runs[0])
 	want("cancel", a, err, http.StatusOK)
+}}
+
+// cancelAmid cancels the run while its command runs.
+var cancelAmid = step{"cancel in the middle", nil, func(t *trial, to *process) {
+	t.env.worker = to
+	moved := make(chan error, 1)
+	go func() { moved <- t.env.deliver(t.ctx) }()
+	over := false
+	for len(t.effects()) == 0 && !over {
+		select {
+		case err := <-moved:
+			moved <- err
+			over = true
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	a, err := t.at(to).Cancel(t.ctx, t.runs[0])
+	want("cancel", a, err, http.StatusOK, http.StatusConflict)
+	proof.Must(t.env.deliver(t.ctx)) // which interrupts it, whatever became of the first
+	proof.Must(<-moved)
 }}
 
 // deliver pushes the queue's messages to the worker.

@@ -17,11 +17,13 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/command"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -37,13 +39,15 @@ type order struct {
 const (
 	stepTime    = 900 * time.Millisecond
 	leaseMargin = 150 * time.Millisecond
+	leasePeriod = 2 * time.Second  // of a command, which takes longer
+	hostTime    = 20 * time.Second // what connecting to a host, and asking it, may take
 )
 
 // work is the life of a worker: all functions on one address, and orders from the parent, a line each:
 //
-//	arm N kill|stop|none   count points from now on, and at the N-th die, or stop until SIGCONT, or do nothing
-//	points                 the names of those passed since
-//	wake                   go on, after SIGCONT
+//	arm N kill|stop|wait|none   count points from now on, and at the N-th die, stop until SIGCONT, wait, or do nothing
+//	points                      the names of those passed since
+//	wake                        go on, after SIGCONT or a wait
 //
 // It prints its address, then answers each order with a line; "hit NAME" is printed without an order.
 func work(ctx context.Context, first proof.Order) error {
@@ -69,20 +73,45 @@ func work(ctx context.Context, first proof.Order) error {
 	getenv := func(name string) string { return o.Settings[name] }
 	_, stop, err := testkit.Serve(ctx, ln, getenv, os.Stderr, p.answers, app.WithEnv(func(l *journal.Env) {
 		l.Store, l.Queue, l.Model = faulty.Wrap(l.Store, p.stored), struckQueue{l.Queue, p}, struckModel{l.Model, p}
-		l.LeaseMargin = leaseMargin
+		l.LeaseMargin, l.LeasePeriod = leaseMargin, leasePeriod
 		for _, a := range l.Agents {
 			a.Limits.ModelTimeout, a.Limits.ToolTimeout, a.Limits.ApprovalTTL = stepTime, stepTime, o.ApprovalTTL
+			if a.OnTerminal {
+				a.Limits.ToolTimeout = hostTime
+			}
 		}
 		l.Now = func() time.Time { return time.Now().Add(o.Skew) }
-		l.Sleep = func(ctx context.Context, d time.Duration) error { return wait.For(ctx, d/20) }
-		l.Tools = tool.NewSet(l.Tools["gmail_send"], l.Tools["calendar_event_create"],
-			note(providers, o.Notes))
-	}))
+		l.Sleep = shortened
+		used := []*tool.Tool{l.Tools["gmail_send"], l.Tools["calendar_event_create"], note(providers, o.Notes)}
+		for _, name := range []string{command.Run, command.Complete, command.Ask} {
+			if t := l.Tools[name]; t != nil {
+				used = append(used, t)
+			}
+		}
+		l.Tools = tool.NewSet(used...)
+	}), app.With(app.Part{Link: func(c *app.Clients) {
+		connect := c.Hosts
+		c.Hosts = func(ctx context.Context, cfg config.Config) (app.Hosts, error) {
+			h, err := connect(ctx, cfg)
+			if h == nil || err != nil {
+				return nil, err
+			}
+			return struckHosts{h, p}, nil
+		}
+	}}))
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(answers, "ready", "http://"+ln.Addr().String())
 	return errors.Join(obey(p, os.Stdin, answers), stop())
+}
+
+// shortened waits a twentieth of the time between two tries, and all of it between two renewals of a lease.
+func shortened(ctx context.Context, d time.Duration) error {
+	if d != leasePeriod/3 {
+		d /= 20
+	}
+	return wait.For(ctx, d)
 }
 
 func obey(p *points, orders io.Reader, answers io.Writer) error {
@@ -110,8 +139,8 @@ func obey(p *points, orders io.Reader, answers io.Writer) error {
 	return lines.Err()
 }
 
-// struck ends this process, or stops it between two commits until it is woken. The signal may reach another thread
-// first, so the struck goroutine blocks.
+// struck ends this process, or stops it between two commits until it is woken, or only waits for that. The signal may
+// reach another thread first, so the struck goroutine blocks.
 func (p *points) struck(how, name string, answers io.Writer, woken <-chan struct{}) {
 	signals := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP}
 	if how == "stop" {
@@ -119,8 +148,10 @@ func (p *points) struck(how, name string, answers io.Writer, woken <-chan struct
 		defer p.committing.Unlock()
 	}
 	fmt.Fprintln(answers, "hit", name)
-	if err := syscall.Kill(os.Getpid(), signals[how]); err != nil {
-		panic(err) // a worker that cannot be struck tests nothing
+	if how != "wait" {
+		if err := syscall.Kill(os.Getpid(), signals[how]); err != nil {
+			panic(err) // a worker that cannot be struck tests nothing
+		}
 	}
 	<-woken
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
+	"github.com/countersign-run/countersign/shared/testkit/freeport"
 )
 
 const devProgram = "github.com/countersign-run/countersign/scripts/dev"
@@ -30,10 +31,11 @@ func startDev(ctx context.Context) (url string, stop func() error, err error) {
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, devProgram).CombinedOutput(); err != nil {
 		return "", nil, fmt.Errorf("scripts/dev does not build: %w\n%s", err, out)
 	}
-	addr, err := freeAddress()
+	port, err := freeport.Port()
 	if err != nil {
 		return "", nil, err
 	}
+	addr := net.JoinHostPort("127.0.0.1", port)
 	server := exec.CommandContext(ctx, program, "-addr", addr)
 	server.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
 		"DATA_DIR=" + filepath.Join(dir, "data"), "LOG_LEVEL=silent"}
@@ -50,14 +52,6 @@ func startDev(ctx context.Context) (url string, stop func() error, err error) {
 		return "", nil, errors.Join(err, stop())
 	}
 	return url, stop, nil
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // serving waits until the server answers.

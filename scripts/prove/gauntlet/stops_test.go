@@ -42,10 +42,10 @@ func (w *proved) whileSending(f func()) {
 }
 
 // another starts a second instance over the same store, and returns a function that cancels a run there.
-func (w *proved) another(dir string) (cancel func(runID string) testkit.Answer) {
+func (w *proved) another(dir string, settings ...string) (cancel func(runID string) testkit.Answer) {
 	w.t.Helper()
 	other := &testkit.Deployment{Cloud: w.Cloud, Logs: w.Logs}
-	if err := other.Start(w.t.Context(), testkit.Options{Dir: dir}); err != nil {
+	if err := other.Start(w.t.Context(), testkit.Options{Dir: dir, Settings: settings}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() {

@@ -26,10 +26,13 @@ are tried too.`,
 }
 
 func list() ([]proof.Count, error) {
-	attacks, err := Attacks()
+	attacks, e1 := Attacks()
+	commands, e2 := CommandAttacks()
 	return []proof.Count{{N: len(attacks), What: "attacks of our own"},
 		{N: len(Places), What: "places: " + strings.Join(Places, ", ")},
-		{N: len(attacks) * len(Places), What: "attacks in a place, and those of a file of hostile cases"}}, err
+		{N: len(attacks) * len(Places), What: "attacks in a place, and those of a file of hostile cases"},
+		{N: len(commands), What: "attacks that want commands"},
+		{N: len(HostPlaces), What: "places of a host: " + strings.Join(HostPlaces, ", ")}}, errors.Join(e1, e2)
 }
 
 // run puts attacks where the model reads them and has it obey, while a user rejects most of what comes of it. See hold
@@ -69,6 +72,9 @@ func execute(ctx context.Context, r *proof.Run, third bool) (err error) {
 	})
 	if err != nil && ctx.Err() == nil {
 		s.fail("it cannot go on after: %v", err)
+	}
+	if err := besiegeHost(ctx, r, dir, third); err != nil {
+		return err
 	}
 	return ctx.Err()
 }

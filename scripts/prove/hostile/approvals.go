@@ -21,7 +21,11 @@ import (
 // resolve runs a case of http:resolve: the approval is made as its setup says, and afterwards nothing may have happened
 // except what was approved.
 func resolve(s *env) got {
-	s.open(s.ownTools(setupTool(s.c)))
+	if setupTool(s.c) == runCommand {
+		s.terminal = s.openHost(nil)
+	} else {
+		s.open(s.ownTools(setupTool(s.c)))
+	}
 	if s.c.Category == "tenancy" {
 		s.open1("", "userB")
 	}
@@ -169,6 +173,8 @@ func (s *env) prepared(setup string) testkit.Answer {
 	switch {
 	case m != nil && m[1] == "calendar_event_create":
 		return s.opened(s.as, m[1], testkit.Event("x", s.now().AddDate(0, 1, 0)))
+	case m != nil && m[1] == runCommand:
+		return s.askOn(s.terminal, once(runCommand, testkit.Command("touch x")))
 	case m != nil && m[1] != "gmail_send":
 		return s.opened(s.as, m[1], map[string]any{"text": "x"})
 	case nothingSetup.MatchString(setup) && strings.Contains(setup, "_"):

@@ -30,20 +30,22 @@ const approvalTTL = time.Minute
 // what a case cannot go on after ends it (must, stop), and what does not hold is noted (wrong); both are for the case's
 // own goroutine.
 type env struct {
-	ctx    context.Context
-	c      Case
-	left   map[string]any // the parts of the input that were not taken yet
-	net    *internet
-	dir    string
-	w      *testkit.Deployment // set by open
-	say    notation
-	as     string // the user of the case
-	byHand bool   // the case says what its user has linked; else signing in links the user's account
-	began  time.Time
-	shift  atomic.Int64   // nanoseconds that the clock was put forward
-	store  *faulty.Store  // what the loop stores in, where the case may have it fail (openFaulty), or nil
-	ran    atomic.Int64   // effects of the runner's own tools
-	chat   testkit.Answer // a conversation of a page that waits
+	ctx      context.Context
+	c        Case
+	left     map[string]any // the parts of the input that were not taken yet
+	net      *internet
+	dir      string
+	w        *testkit.Deployment // set by open
+	say      notation
+	as       string // the user of the case
+	byHand   bool   // the case says what its user has linked; else signing in links the user's account
+	began    time.Time
+	shift    atomic.Int64   // nanoseconds that the clock was put forward
+	machine  *machine       // that commands run on (openHost), or nil
+	terminal string         // on it
+	store    *faulty.Store  // what the loop stores in, where the case may have it fail (openFaulty), or nil
+	ran      atomic.Int64   // effects of the runner's own tools
+	chat     testkit.Answer // a conversation of a page that waits
 
 	problems []string // what was noted as wrong
 
@@ -164,7 +166,9 @@ func (s *env) start(change func(*journal.Env), settings ...string) error {
 		// no case waits for a provider to recover
 		l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 		for _, a := range l.Agents {
-			a.Limits.ToolTimeout, a.Limits.ModelTimeout = 2*time.Second, 10*time.Second
+			if a.Limits.ToolTimeout, a.Limits.ModelTimeout = 2*time.Second, 10*time.Second; a.OnTerminal {
+				a.Limits.ToolTimeout = time.Minute // a command ends by itself
+			}
 		}
 		if change != nil {
 			change(l)
@@ -177,12 +181,15 @@ func (s *env) close() error {
 	if s.w != nil {
 		err = s.w.Close()
 	}
+	if s.machine != nil {
+		err = errors.Join(err, s.machine.Close())
+	}
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
 // effects counts the effects at the providers.
 func (s *env) effects() int {
-	return len(s.w.Google.Messages()) + len(s.w.Google.Events()) + int(s.ran.Load())
+	return len(s.w.Google.Messages()) + len(s.w.Google.Events()) + int(s.ran.Load()) + len(s.begun())
 }
 
 // change rewrites a document directly in the store.

@@ -37,7 +37,7 @@ func compare(c Case, g got) (wrong []string) {
 // inRun reports whether the target is reached by a model within a run.
 func inRun(target string) bool {
 	return strings.HasPrefix(target, "tool:") || strings.HasPrefix(target, "model:") ||
-		strings.HasPrefix(target, "run:")
+		strings.HasPrefix(target, "run:") || strings.HasPrefix(target, "ssh:")
 }
 
 func decisionFits(want, decision string) bool {

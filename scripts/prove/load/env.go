@@ -110,7 +110,7 @@ func (g *env) listen() error {
 	}
 	g.base = "http://" + ln.Addr().String()
 	g.closers = append(g.closers, ln.Close)
-	g.functions, err = ln.(*net.TCPListener).File()
+	g.functions, err = inheritable(ln)
 	if err != nil {
 		return err
 	}

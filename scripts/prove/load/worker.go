@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
@@ -101,13 +102,32 @@ func startWorker(functions *os.File, o order, logs io.Writer) (*process, error) 
 		return nil, err
 	}
 	defer ln.Close()
-	profile, err := ln.(*net.TCPListener).File()
+	profile, err := inheritable(ln)
 	if err != nil {
 		return nil, err
 	}
 	defer profile.Close()
 	w, err := proof.Start("load", o, logs, nil, functions, profile)
 	return &process{w, "http://" + ln.Addr().String() + "/debug/pprof/"}, err
+}
+
+// inheritable returns a copy of the listener that workers can be given. Its File would be made blocking by that, and
+// with it the listener of every process that shares it: an Accept that is under way there would not end with Close.
+func inheritable(ln net.Listener) (f *os.File, err error) {
+	raw, err := ln.(*net.TCPListener).SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	failed := raw.Control(func(fd uintptr) {
+		syscall.ForkLock.RLock() // no process that is started just now may inherit it
+		defer syscall.ForkLock.RUnlock()
+		var dup int
+		if dup, err = syscall.Dup(int(fd)); err == nil {
+			syscall.CloseOnExec(dup)
+			f = os.NewFile(uintptr(dup), "listener")
+		}
+	})
+	return f, errors.Join(failed, err)
 }
 
 // kill is kill -9.

@@ -174,9 +174,11 @@ func overlay(root, dir string, patches []patch) (string, error) {
 	return list, os.WriteFile(list, content, 0o600)
 }
 
-// isGo reports whether the go command reads the mutated file. Terraform's are read by the test, which has a flag for
-// it.
-func (m mutation) isGo() bool { return strings.HasSuffix(m.file(), ".go") }
+// isGo reports whether the go command reads the mutated file: Go, or a script that a package embeds. Terraform's are
+// read by the test, which has a flag for it.
+func (m mutation) isGo() bool {
+	return strings.HasSuffix(m.file(), ".go") || strings.HasSuffix(m.file(), ".sh")
+}
 
 func (m mutation) flag(overlay string) overlayFlag {
 	if m.isGo() {

@@ -19,12 +19,12 @@ variables {
 
 run "a_second_resume_function" {
   assert {
-    condition     = { for name, s in google_pubsub_subscription.resume : name => s.filter } == { resume = "NOT (attributes.agent = \"clerk\")", resume-clerk = "attributes.agent = \"clerk\"" }
+    condition     = { for name, s in google_pubsub_subscription.resume : name => s.filter } == { resume = "NOT (attributes.agent = \"terminal\" OR attributes.agent = \"terminal-chat\" OR attributes.agent = \"clerk\")", resume-clerk = "attributes.agent = \"clerk\"", resume-terminal = "attributes.agent = \"terminal\" OR attributes.agent = \"terminal-chat\"" }
     error_message = "Each message goes to the function that moves its agent's runs, and to no other."
   }
   assert {
     condition     = alltrue([for name, s in google_pubsub_subscription.resume : s.topic == google_pubsub_topic.resume.id && s.name == "agent-${name}-push"])
-    error_message = "Both subscriptions are on the one topic."
+    error_message = "All subscriptions are on the one topic."
   }
   assert {
     condition     = alltrue([for name, s in google_pubsub_subscription.resume : s.push_config[0].push_endpoint == module.function[name].uri && s.push_config[0].oidc_token[0].audience == module.function[name].uri])
@@ -36,14 +36,14 @@ run "a_second_resume_function" {
   }
   assert {
     condition     = { for name, m in google_pubsub_subscription_iam_member.dead : m.subscription => m.role } == { for s in values(google_pubsub_subscription.resume) : s.name => "roles/pubsub.subscriber" }
-    error_message = "The dead letters of both are moved."
+    error_message = "The dead letters of all are moved."
   }
   assert {
     condition     = [local.own["resume"].PUSH_SUBSCRIPTION, local.own["resume-clerk"].PUSH_SUBSCRIPTION] == ["projects/acme-prod/subscriptions/agent-resume-push", "projects/acme-prod/subscriptions/agent-resume-clerk-push"]
     error_message = "Each function takes the messages of its own subscription."
   }
   assert {
-    condition     = strcontains(google_monitoring_alert_policy.this["resume-lag"].conditions[0].condition_threshold[0].filter, "subscription_id=one_of(\"agent-resume-push\",\"agent-resume-clerk-push\")")
-    error_message = "It is told that runs wait for either."
+    condition     = strcontains(google_monitoring_alert_policy.this["resume-lag"].conditions[0].condition_threshold[0].filter, "subscription_id=one_of(\"agent-resume-push\",\"agent-resume-clerk-push\",\"agent-resume-terminal-push\")")
+    error_message = "It is told that runs wait for any of them."
   }
 }

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tink-crypto/tink-go/v2/tink"
-
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/google"
-	"github.com/countersign-run/countersign/shared/google/tokenkey"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tokenkey"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -30,7 +28,8 @@ func open(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set
 	if cfg.OAuthClientID == "" {
 		return nil, nil
 	}
-	key, err := tokenKey(ctx, cfg)
+	key, err := tokenkey.Open(ctx, tokenkey.Config{KMSKey: cfg.TokenKMSKey, Keyset: cfg.TokenKey.Reveal(),
+		Dir: cfg.DataDir})
 	if err != nil {
 		return nil, fmt.Errorf("the key that encrypts refresh tokens: %w", err)
 	}
@@ -42,14 +41,4 @@ func open(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set
 		AuthURL: cfg.OAuthAuthURL, TokenURL: cfg.OAuthTokenURL,
 		RedirectURL: cfg.PublicURL + "/api/agent/connections/google/callback", Scopes: scopes, Now: now,
 		AuditDays: cfg.AuditDays}, st, key)
-}
-
-func tokenKey(ctx context.Context, cfg config.Config) (tink.AEADWithContext, error) {
-	switch {
-	case cfg.TokenKMSKey != "":
-		return tokenkey.KMS(ctx, cfg.TokenKMSKey)
-	case cfg.TokenKey.IsSet():
-		return tokenkey.Parse(cfg.TokenKey.Reveal())
-	}
-	return tokenkey.Local(cfg.DataDir)
 }

@@ -24,7 +24,8 @@ func With(handlers action.Handlers) app.Part {
 			return nil, nil
 		}
 		r, err := action.Open(cfg.Actions, action.Options{Handlers: handlers, Keys: cfg.ActionKeys(),
-			Issuer: cmp.Or(cfg.PublicURL, "countersign"), Now: now})
+			Issuer: cmp.Or(cfg.PublicURL, "countersign"), Now: now,
+			Deployed: cfg.OnCloudRun})
 		if err != nil {
 			return nil, fmt.Errorf("ACTIONS: %w", err)
 		}

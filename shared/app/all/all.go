@@ -9,9 +9,10 @@ import (
 	_ "github.com/countersign-run/countersign/shared/app/embedded"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/terminals"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 // Parts are all of them.
 var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
-	accounts.Part)
+	accounts.Part, terminals.Hosts, terminals.Commands, terminals.Attach)

@@ -160,8 +160,7 @@ func (q *Queue) attempt(ctx context.Context, c *claim, push Push) error {
 func (q *Queue) push(ctx context.Context, c *claim, push Push) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, AckDeadline, errors.New("the ack deadline has passed"))
 	defer cancel()
-	m := queue.Message{RunID: c.RunID, Agent: c.Agent, UID: c.UID, ThreadID: c.ThreadID}
-	return push(ctx, queue.Envelope(m, c.id, c.Attempts, c.Published))
+	return push(ctx, queue.Envelope(c.message(), c.id, c.Attempts, c.Published))
 }
 
 func (q *Queue) update(ctx context.Context, c *claim, version time.Time, at time.Time) error {

@@ -80,12 +80,18 @@ func New(st store.Store, opt Options) *Queue {
 	return &Queue{store: st, opt: opt, wake: make(chan struct{}, 1)}
 }
 
+// message returns what the document asks for.
+func (c content) message() queue.Message {
+	return queue.Message{RunID: c.RunID, Agent: c.Agent, UID: c.UID, ThreadID: c.ThreadID, Terminal: c.Terminal}
+}
+
 // content is the data of a queue document.
 type content struct {
 	RunID     string    `json:"runId"`
 	Agent     string    `json:"agent,omitempty"`
 	UID       string    `json:"uid,omitempty"`
 	ThreadID  string    `json:"threadId,omitempty"`
+	Terminal  string    `json:"terminal,omitempty"`
 	Published time.Time `json:"published"`
 	Attempts  int       `json:"attempts"` // pushes begun so far
 }
@@ -96,7 +102,8 @@ func (q *Queue) Resume(ctx context.Context, m queue.Message) error {
 		return err
 	}
 	now := q.now()
-	data, err := json.Marshal(content{RunID: m.RunID, Agent: m.Agent, UID: m.UID, ThreadID: m.ThreadID, Published: now})
+	data, err := json.Marshal(content{RunID: m.RunID, Agent: m.Agent, UID: m.UID, ThreadID: m.ThreadID,
+		Terminal: m.Terminal, Published: now})
 	if err != nil {
 		return fault.New(fault.Tool, fault.CodeInternal, "The message could not be written down.").Because(err)
 	}

@@ -268,6 +268,5 @@ func (w *Worker) collectOne(d store.Doc, work Work) {
 		w.others.opt.Failed(Failure{Err: queue.Unavailable(err)})
 		return
 	}
-	w.wake(&wakeup{Message: queue.Message{RunID: c.RunID, Agent: c.Agent, UID: c.UID, ThreadID: c.ThreadID},
-		asked: []store.Doc{d}})
+	w.wake(&wakeup{Message: c.message(), asked: []store.Doc{d}})
 }

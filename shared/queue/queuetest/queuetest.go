@@ -74,7 +74,8 @@ func carriesHints(t *testing.T, s Suite, b Backend) {
 		return errors.Join(err, in.push(ctx, envelope))
 	})
 	for i, m := range []queue.Message{{}, {Agent: "clerk"}, {UID: "an ä/a", ThreadID: "t1"},
-		{Agent: "clerk", UID: "ana", ThreadID: "t1"}} {
+		{Agent: "clerk", UID: "ana", ThreadID: "t1"},
+		{UID: "ana", Terminal: "h-1"}} {
 		m.RunID = runID(i + 1)
 		if err := b.Queue.Resume(t.Context(), m); err != nil {
 			t.Fatal(err)

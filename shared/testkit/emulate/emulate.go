@@ -14,7 +14,6 @@ package emulate
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,6 +24,8 @@ import (
 	"time"
 
 	_ "embed"
+
+	"github.com/countersign-run/countersign/shared/testkit/freeport"
 )
 
 // The users and clients of the emulator's seed.
@@ -102,7 +103,7 @@ func absent(t testing.TB) {
 
 // run starts the process on a free port of loopback and waits until it answers.
 func (e *Emulator) run(node, script string) error {
-	port, err := freePort()
+	port, err := freeport.Port()
 	if err != nil {
 		return err
 	}
@@ -133,16 +134,6 @@ func (e *Emulator) run(node, script string) error {
 	}
 	e.t.Cleanup(stop)
 	return nil
-}
-
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
 }
 
 func awaitAnswer(base string, ended <-chan struct{}) error {

@@ -17,6 +17,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/freeport"
 )
 
 // ErrAbsent means that Java or the emulator is not installed; the error that wraps it says how to install it.
@@ -123,14 +125,14 @@ func (p part) start(ctx context.Context, logw io.Writer, opts ...Option) (*Emula
 }
 
 func (p part) launch(ctx context.Context, java, jar string, logw io.Writer, opts []Option) (*Emulator, error) {
-	addr, err := freeAddr()
+	port, err := freeport.Port()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}
-	host, port, _ := net.SplitHostPort(addr)
+	const host = "127.0.0.1"
 	cmd := exec.Command(java, append(p.args(jar), "--host="+host, "--port="+port)...)
 	cmd.Stdout, cmd.Stderr = logw, logw
-	e := &Emulator{Addr: addr, proc: cmd, done: make(chan struct{})}
+	e := &Emulator{Addr: net.JoinHostPort(host, port), proc: cmd, done: make(chan struct{})}
 	for _, opt := range opts {
 		opt(e)
 	}
@@ -183,14 +185,6 @@ func (e *Emulator) awaitAnswer(ctx context.Context) error {
 			return res.Body.Close()
 		}
 	}
-}
-
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 func findJava() (string, error) {

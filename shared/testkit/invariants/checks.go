@@ -91,7 +91,7 @@ func (c *checked) authority(a *run.Action, e Effect) {
 }
 
 func approves(d run.Decision) bool {
-	return d == run.ApproveOnce || d == run.ApproveAlways || d == run.ApproveEdited
+	return d == run.ApproveOnce || d == run.ApproveAlways || d == run.ApproveAlwaysCommand || d == run.ApproveEdited
 }
 
 // decisions compares the approvals' documents with the events, and each approval's decision with its time.
@@ -196,9 +196,16 @@ func (c *checked) messages() {
 // allowlist notes which entries the run's decisions have made, and which its user has.
 func (c *checked) allowlist() {
 	for _, e := range c.user.Allow {
-		c.ledger.entries[policy.EntryID(c.run.UID, e.Tool, e.Recipient)] = c.run.UID
+		c.ledger.entries[e.IDFor(c.run.UID)] = c.run.UID
 	}
 	for _, a := range c.state.Actions {
+		if a.Decision == run.ApproveAlwaysCommand { // which call that is, the tool alone can tell
+			for _, e := range c.user.Allow {
+				if e.Call != "" && e.Tool == a.Tool {
+					c.ledger.granted[e.ID] = true
+				}
+			}
+		}
 		if a.Decision != run.ApproveAlways {
 			continue
 		}

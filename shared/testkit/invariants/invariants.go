@@ -42,7 +42,8 @@ const (
 	OwnReasons   = 31 // a call is closed for its own reasons, not for those of the calls beside it
 	StrictOrder  = 32 // in strict order a call is begun, or asked about, when those before it in its turn were done
 	Sequence     = 33 // in sequence a call is begun when those before it in its turn have their outcome
-	OneOpen      = 34 // a thread of an exclusive agent has one open run, and names it
+	OneOpen      = 34 // a thread of an exclusive agent, and a terminal, has one open run, and names it
+	Sealed       = 35 // no secret of a host can be read where it is stored
 )
 
 // Effect is one thing that a provider has carried out.
@@ -173,6 +174,9 @@ func check(ctx context.Context, st store.Store, runID string, l *ledger, r Rules
 	c.chain()
 	c.messages()
 	c.allowlist()
+	if err := c.terminal(ctx, st); err != nil {
+		return nil, err
+	}
 	if r.Resting {
 		c.rest()
 	}

@@ -24,6 +24,7 @@ func OfAction(a *run.Action, effects int) (found []Violation) {
 		violates(Truth, "action %s (%s) is completed, and took place %d times", a.ID, a.Tool, effects)
 	// it may have taken place
 	case a.Execution == run.Intent, a.Execution == run.UnknownState, a.WaitsForClient(), byPerson:
+	case a.Execution == run.FailedKnown && a.Result != nil: // it was ended in the middle, and has returned a part
 	case a.Status != run.ActionCompleted && effects > 0:
 		violates(Truth, "action %s (%s) is %s (%s), and took place", a.ID, a.Tool, a.Status, a.Execution)
 	}

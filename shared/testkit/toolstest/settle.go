@@ -327,9 +327,9 @@ func (s Settling) staysInPlace(t *testing.T) {
 	if !p.Tool.Placed() {
 		return
 	}
-	in, err := p.Tool.Place(t.Context(), p.Call.UID)
-	again, err2 := p.Tool.Place(t.Context(), p.Call.UID)
-	other, err3 := p.Tool.Place(t.Context(), "another")
+	in, err := p.Tool.Place(t.Context(), p.Call.Scope())
+	again, err2 := p.Tool.Place(t.Context(), p.Call.Scope())
+	other, err3 := p.Tool.Place(t.Context(), tool.Scope{UID: "another", Terminal: p.Call.Terminal})
 	if err := errors.Join(err, err2, err3); err != nil || in != again || in == other || in.Label == "" ||
 		in.Name == "" {
 		t.Fatalf("the place is %+v, then %+v, and another user's %+v: %v", in, again, other, err)
@@ -388,7 +388,7 @@ func (s Settling) recovers(t *testing.T) {
 		panicked("Prepare", err, false)
 	}
 	if s.Broken.Placed() {
-		_, err = s.Broken.Place(t.Context(), p.Call.UID)
+		_, err = s.Broken.Place(t.Context(), p.Call.Scope())
 		panicked("Place", err, false)
 	}
 	if len(s.Looks) > 0 {

@@ -76,11 +76,10 @@ func New(accounts google.Accounts, o Options) *tool.Tool {
 			"full and approves it first.",
 		SideEffect: true,
 		Scopes:     scopes,
-		Place: func(ctx context.Context, uid string) (tool.Place,
-			error) {
-			return accounts.Place(ctx, uid, scopes)
+		Place: func(ctx context.Context, in tool.Scope) (tool.Place, error) {
+			return accounts.Place(ctx, in.UID, scopes)
 		},
-		Reads:     func(uid string) []string { return accounts.Reads(uid) },
+		Reads:     func(in tool.Scope) []string { return accounts.Reads(in.UID) },
 		Refine:    refine,
 		Normalize: func(a Args) (Args, error) { return normalize(a, o.Now()) },
 		Targets:   func(a Args) []tool.Target { return tool.Addresses(a.Attendees) },

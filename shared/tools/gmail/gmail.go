@@ -99,8 +99,10 @@ func New(accounts google.Accounts, o Options) *tool.Tool {
 	default:
 		panic(fmt.Sprintf("gmail.New: no mode %q", o.Mode))
 	}
-	d.Reads = func(uid string) []string { return accounts.Reads(uid) }
-	d.Place = func(ctx context.Context, uid string) (tool.Place, error) { return accounts.Place(ctx, uid, d.Scopes) }
+	d.Reads = func(in tool.Scope) []string { return accounts.Reads(in.UID) }
+	d.Place = func(ctx context.Context, in tool.Scope) (tool.Place, error) {
+		return accounts.Place(ctx, in.UID, d.Scopes)
+	}
 	return tool.Define(d)
 }
 

@@ -50,11 +50,12 @@ export async function send(method, path, { body, key, wait, signal, credentials 
   }
 }
 
-// address finds the function that serves the path, where each has an address of its own.
-function address(path) {
+/** address returns where the path is served, where each function has an address of its own. @param {string} path */
+export function address(path) {
   const [, first, second] = /** @type {RegExpMatchArray} */ (path.match(/^\/api\/agent\/([a-z]+)\/?([a-z]*)/));
-  const name = { approvals: `approvals-${second}`, run: second || first }[first] ?? first;
-  return config().apiBase.replace('{function}', name) + path;
+  const terminals = path.endsWith('/socket') ? 'terminal-attach' : 'terminals';
+  const name = { approvals: `approvals-${second}`, run: second || first, agents: 'runs', hosts: 'terminals', terminals }[first] ?? first;
+  return new URL(config().apiBase.replace('{function}', name) + path, location.origin).href;
 }
 
 // runOut reports whether the sign-in was refused, and not a permission of the user.

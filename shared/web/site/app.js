@@ -1,6 +1,6 @@
 // The console: the user, the current view, and the frame around every view.
 
-import { Lost, reach, read } from './api.js';
+import { call, Lost, reach, read } from './api.js';
 import { audit } from './audit.js';
 import { chat } from './chat.js';
 import { config, configure } from './config.js';
@@ -14,6 +14,7 @@ import { hurry } from './run.js';
 import { runView } from './runview.js';
 import { begun, forget, user } from './session.js';
 import * as signin from './signin.js';
+import { terminals } from './terminal/view.js';
 import * as threads from './threads.js';
 
 const id = '([A-Za-z0-9_-]{16,64})';
@@ -23,6 +24,7 @@ const routes = [
   [/^#?\/?$/, 'Conversation', (main, _, signal) => chat(main, '', signal)],
   [/^#\/new(?:\?agent=([a-z][a-z0-9-]{0,31}))?$/, 'Conversation', (main, agent, signal) => chat(main, '', signal, agent)],
   [new RegExp(`^#/t/${id}$`), 'Conversation', (main, threadId, signal) => chat(main, threadId, signal)],
+  [/^#\/terminal(?:\/([A-Za-z0-9_-]{16,64}))?$/, 'Terminal', terminals],
   [/^#\/inbox$/, 'Inbox', (main, _, signal) => inbox(main, signal)],
   [new RegExp(`^#/run/${id}$`), 'Run', runView],
   [new RegExp(`^#/audit(?:/${id})?$`), 'Audit', audit],
@@ -32,7 +34,7 @@ const routes = [
 ];
 
 /** @type {[string, Parameters<typeof icon>[0], string][]} */
-const views = [['#/inbox', 'inbox', 'Inbox'], ['#/audit', 'record', 'Audit'], ['#/accounts', 'link', 'Linked accounts'], ['#/allowed', 'star', 'Always allowed']];
+const views = [['#/inbox', 'inbox', 'Inbox'], ['#/terminal', 'prompt', 'Terminal'], ['#/audit', 'record', 'Audit'], ['#/accounts', 'link', 'Linked accounts'], ['#/allowed', 'star', 'Always allowed']];
 
 const fresh = () => /^#?\/?$|^#\/new\b/.test(location.hash); // a conversation that has not begun
 
@@ -91,7 +93,14 @@ function enter() {
   notice('');
   threads.load();
   pending.changed();
+  offer();
   show(true);
+}
+
+// offer shows the view of terminals where the server has an agent for them.
+async function offer() {
+  const { agents } = await call('GET', '/api/agent/agents').catch(() => ({ agents: [] }));
+  for (const a of document.querySelectorAll('[href="#/terminal"]')) a.toggleAttribute('hidden', !agents.some((g) => g.terminal));
 }
 
 function signOut() {
@@ -111,7 +120,7 @@ function dress() {
   for (const b of document.querySelectorAll('.shell .brand')) b.prepend(mark());
   const all = config().local ? [...views, /** @type {const} */ (['#/mailbox', 'box', 'Local mailbox'])] : views;
   byId('views').replaceChildren(...all.map(([href, drawing, words]) => el('li', {},
-    el('a', { href }, icon(drawing), words, href === '#/inbox' && el('span', { class: 'count', 'data-count': 'pending' })))));
+    el('a', { href, hidden: href === '#/terminal' }, icon(drawing), words, href === '#/inbox' && el('span', { class: 'count', 'data-count': 'pending' })))));
   byId('release').textContent = config().release ? `release ${config().release}` : '';
   pending.onPending((known) => {
     waiting = known.approvals.length ? `${known.approvals.length}${known.more ? '+' : ''}` : '';

@@ -28,14 +28,15 @@ export function card(a, done, wait = 0) {
   const comment = /** @type {HTMLInputElement} */ (el('input', { type: 'text', maxlength: 2000, autocomplete: 'off' }));
   const buttons = el('div', { class: 'buttons' });
   const form = el('div', { hidden: true });
+  const sure = !review && preview.confirm && /** @type {HTMLInputElement} */ (el('input', { type: 'text', class: 'code', autocomplete: 'off', spellcheck: 'false' }));
   const node = el('article', { class: `card ${review ? 'review' : 'wait'}`, 'data-version': version(a), 'aria-label': `${review ? 'Was this done? ' : ''}${title}` },
     el('header', { class: 'card-head' }, icon(toolIcon(a.tool)), el('h2', {}, review ? `Was this done? ${title}` : title),
-      el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
+      a.class && el('span', { class: `class ${a.class}` }, a.class), el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
     review && el('p', {}, 'The service was asked, and its answer was lost: it is not known whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found.'),
     warnings(preview.warnings),
-    el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label), el('dd', {}, f.long ? long(f) : f.value, own(f, a.timeZone))])),
+    el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label), el('dd', {}, f.long ? long(f, f.value === a.args?.command) : f.value, own(f, a.timeZone))])),
     a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
-    form, buttons, error,
+    sure && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure), form, buttons, error,
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }), el('span', {}, 'asked ', when(a.requestedAt)),
       el('a', { href: `#/run/${a.runId}` }, 'Run'), el('details', { class: 'comment' }, el('summary', {}, 'Add a comment'), el('label', {}, 'Comment', comment))));
 
@@ -48,6 +49,11 @@ export function card(a, done, wait = 0) {
   /** decide sends the decision, bound to exactly what was shown. */
   async function decide(decision, used, editedArgs) {
     trouble(error);
+    if (sure && decision.startsWith('approve') && sure.value.trim() !== preview.confirm) {
+      trouble(error, new Error(`This may destroy something. Type ${preview.confirm} to approve it.`));
+      sure.focus();
+      return;
+    }
     const words = comment.value.trim();
     const body = { approvalId: a.approvalId, decision, argsHash: a.argsHash, editedArgs, comment: words || undefined };
     try {
@@ -82,7 +88,9 @@ export function card(a, done, wait = 0) {
     if (!still()) return;
     if (d !== 'approve_with_edits') return void decide(d, /** @type {Element} */ (e.currentTarget));
     edit();
-    /** @type {HTMLElement|null} */ (form.querySelector('input, textarea'))?.focus();
+    const field = /** @type {HTMLElement|null} */ (form.querySelector('input, textarea'));
+    field?.focus();
+    field?.scrollIntoView({ block: 'nearest' }); // focus alone is content with a part of it
   }, i === 0 ? 'primary small' : d === 'reject' ? 'danger small' : 'small', { 'data-decision': d })));
   if (edits.get(version(a))) edit();
   return node;
@@ -101,7 +109,7 @@ async function patient(wait, send) {
   }
 }
 
-const shown = ['approve_once', 'approve_with_edits', 'approve_and_always_allow_recipient', 'reject', 'confirm_done', 'start_new'];
+const shown = ['approve_once', 'approve_with_edits', 'approve_and_always_allow_recipient', 'approve_and_always_allow_command', 'reject', 'confirm_done', 'start_new'];
 
 // choices returns the possible decisions, the plain yes first. "Always allow" needs a recipient.
 function choices(a) {
@@ -110,7 +118,7 @@ function choices(a) {
 }
 
 // long returns a text in a box that scrolls, also by keyboard.
-const long = (f) => el('div', { class: 'long', tabindex: 0, role: 'group', 'aria-label': f.label }, f.value);
+const long = (f, code) => el('div', { class: `long${code ? ' code' : ''}`, tabindex: 0, role: 'group', 'aria-label': f.label }, f.value);
 
 // own returns the time of a field by the reader's clock, if that differs.
 function own(f, timeZone) {

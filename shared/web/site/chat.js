@@ -1,16 +1,14 @@
-// A conversation: its messages, and below each request the run that answers it.
+// A conversation with an agent: its transcript, and the line to type in.
 
 import { call, passing } from './api.js';
 import { config } from './config.js';
-import { arrange, button, busy, confirm, el, say, trouble } from './dom.js';
+import { button, busy, confirm, el, say, trouble } from './dom.js';
 import { icon } from './icons.js';
-import { Live } from './live.js';
 import { asked, begun, drafts } from './session.js';
 import { region } from './region.js';
 import * as threads from './threads.js';
-import { when } from './time.js';
+import { Transcript } from './transcript.js';
 
-const recent = 5; // runs of a conversation whose actions are shown with it
 const assistant = 'assistant';
 const page = 'page'; // answers web pages, and takes no run
 const examples = ['email ana@example.com that the demo is at ten', 'schedule lunch with ana@example.com tomorrow at noon'];
@@ -22,19 +20,13 @@ const examples = ['email ana@example.com that the demo is at ten', 'schedule lun
  */
 export async function chat(main, threadId, signal, agent) {
   const talk = new Conversation(main, threadId, signal, agent || assistant);
-  signal.addEventListener('abort', () => talk.leave());
   await talk.enter();
 }
 
 class Conversation {
-  /** @type {any[]} */ #messages = [];
-  /** @type {Map<number, HTMLElement>} */ #bubbles = new Map();
-  /** @type {Set<Live>} */ #lives = new Set();
-  #before = 0;
+  /** @type {Transcript} */ #talk;
+  /** @type {HTMLElement} */ #form;
   #refusal = false; // the error is about a request that was refused
-  #list = el('ol', { class: 'messages' });
-  #earlier = button('Show earlier messages', () => this.#load(this.#before), 'quiet-button', { hidden: true });
-  #scroll = el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Messages' });
   #error = el('p', { class: 'error', role: 'alert' });
   #title = el('h1', {}, 'New conversation');
   #remove = button('', () => this.#delete(), 'icon', { 'aria-label': 'Delete this conversation', title: 'Delete this conversation', hidden: true });
@@ -48,7 +40,7 @@ class Conversation {
     this.agent = agent;
     this.signal = signal;
     this.#remove.append(icon('bin'));
-    const form = el('form', { class: 'composer', onsubmit: (e) => this.#submit(e) }, this.#prompt,
+    const form = this.#form = el('form', { class: 'composer', onsubmit: (e) => this.#submit(e) }, this.#prompt,
       el('div', { class: 'row' }, el('span', { id: 'prompt-help', class: 'quiet small-text' }, 'Enter sends, Shift and Enter starts a new line.'), this.#agents, this.#send));
     this.#agents.addEventListener('change', () => this.#choose(this.#agents.value));
     this.#prompt.addEventListener('input', () => drafts.set(this.threadId, this.#prompt.value));
@@ -57,16 +49,20 @@ class Conversation {
       key.preventDefault();
       /** @type {HTMLFormElement} */ (form).requestSubmit();
     });
-    this.#scroll.append(this.#earlier, this.#list);
-    main.replaceChildren(el('div', { class: 'chat' }, el('header', { class: 'head' }, this.#title, this.#with, this.#remove), this.#scroll, this.#error, form));
+    this.#talk = new Transcript(threadId, signal, {
+      known: (live) => this.#known(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(), empty: () => this.#empty(),
+      followed: (run) => this.#followed(run),
+      failed: (err, again) => { if (err || !this.#refusal) trouble(this.#error, err, again); }, // the end of an earlier run says nothing about a request that was refused
+    });
+    main.replaceChildren(el('div', { class: 'chat' }, el('header', { class: 'head' }, this.#title, this.#with, this.#remove), this.#talk.node, this.#error, form));
     threads.onThreads((all) => this.#named(all), signal);
   }
 
   async enter() {
     this.#prompt.value = drafts.get(this.threadId) ?? '';
     this.#remove.hidden = !this.threadId;
-    this.#render();
-    if (this.threadId) await this.#load();
+    this.#talk.render();
+    if (this.threadId) await this.#talk.load();
     const question = asked.get(this.threadId);
     if (question && !this.signal.aborted) this.#pose(question);
     else if (!this.threadId) await this.#offer();
@@ -76,8 +72,8 @@ class Conversation {
   async #offer() {
     try {
       const { agents } = await call('GET', '/api/agent/agents', { signal: this.signal });
-      if (this.threadId || this.#sending()) return; // it has begun meanwhile
-      const all = agents.filter((a) => !a.page);
+      if (this.threadId || this.#talk.sending()) return; // it has begun meanwhile
+      const all = agents.filter((a) => !a.page && !a.terminal);
       if (!all.some((a) => a.name === this.agent)) {
         trouble(this.#error, new Error(`There is no agent called ${this.agent} here.`));
         this.#choose(assistant);
@@ -95,58 +91,15 @@ class Conversation {
     history.replaceState(null, '', name === assistant ? '#/' : `#/new?agent=${name}`);
   }
 
-  leave() {
-    for (const l of this.#lives) l.stop();
+  // followed learns who goes on with the conversation: its agent, or its terminal's chat.
+  #followed(run) {
+    if (run.agent !== page) this.agent = run.agent;
+    if (run.terminalId) this.#form.replaceChildren(el('a', { href: `#/terminal/${run.terminalId}`, class: 'button small' }, 'Go on in its terminal'));
   }
 
   #named(all) {
     const title = all.find((t) => t.threadId === this.threadId)?.title;
     if (title) this.#title.textContent = title;
-  }
-
-  async #load(before = 0) {
-    if (!this.#refusal) trouble(this.#error); // the end of an earlier run says nothing about a request that was refused
-    try {
-      const page = await call('GET', `/api/agent/threads/${encodeURIComponent(this.threadId)}/messages?limit=50${before ? `&before=${before}` : ''}`, { signal: this.signal });
-      this.#merge(page.messages, page.before ?? 0);
-      this.#earlier.hidden = !this.#before;
-      if (!before) await this.#follow();
-      this.#render();
-    } catch (err) {
-      if (this.signal.aborted) return;
-      trouble(this.#error, err, passing(err) ? () => this.#load(before) : undefined);
-    }
-  }
-
-  // merge adds a page to the loaded messages. A page that does not overlap them replaces them.
-  #merge(page, before) {
-    const [first, last] = [page[0]?.seq ?? 0, page.at(-1)?.seq ?? 0];
-    const older = this.#messages.filter((m) => m.seq < first);
-    const newer = this.#messages.filter((m) => m.seq > last);
-    const joins = older.at(-1)?.seq === first - 1;
-    if (!joins) this.#before = before;
-    this.#messages = [...(joins ? older : []), ...page, ...newer];
-  }
-
-  // follow shows the newest runs: those in progress, and those with actions.
-  async #follow() {
-    const known = new Set([...this.#lives].map((l) => l.runId));
-    const ids = [...new Set(this.#messages.map((m) => m.runId).filter(Boolean))].slice(-recent).filter((id) => !known.has(id));
-    const runs = await Promise.all(ids.map((id) => call('GET', `/api/agent/runs/${encodeURIComponent(id)}`, { signal: this.signal })));
-    for (const run of runs) this.#take(new Live({ run }, this.#on));
-    const last = runs.at(-1)?.agent;
-    if (last && last !== page) this.agent = last; // who goes on with it
-  }
-
-  #on = {
-    known: (l) => this.#known(l),
-    changed: () => this.#render(),
-    ended: (l, err) => this.#ended(l, err),
-  };
-
-  #take(live) {
-    this.#lives.add(live);
-    if (!live.over) live.start();
   }
 
   // known records the run and the conversation of a question.
@@ -162,29 +115,23 @@ class Conversation {
       threads.current(live.threadId);
     }
     threads.load();
-    this.#render();
   }
 
-  async #ended(live, err) {
-    if (this.signal.aborted) return;
-    if (!live.runId) return this.#refused(live, err);
-    if (live.over) await this.#load();
-    threads.load();
-    this.#render();
+  #ended(live, err) {
+    if (!live.runId) this.#refused(live, err);
+    else threads.load();
   }
 
   // refused puts the words back into the input: no run was started. A user who must sign in first keeps the request as
   // it is.
   #refused(live, err) {
-    if (err.status !== 401) {
-      this.#lives.delete(live);
-      if (!this.#prompt.value) this.#prompt.value = live.question?.prompt ?? '';
-      drafts.set(this.threadId, this.#prompt.value);
-      this.#refusal = true;
-      trouble(this.#error, err);
-      if (err.status === 404 && this.threadId) this.#error.append(button('New conversation', () => this.#anew(), 'small'));
-    }
-    this.#render();
+    if (err.status === 401) return;
+    this.#talk.drop(live);
+    if (!this.#prompt.value) this.#prompt.value = live.question?.prompt ?? '';
+    drafts.set(this.threadId, this.#prompt.value);
+    this.#refusal = true;
+    trouble(this.#error, err);
+    if (err.status === 404 && this.threadId) this.#error.append(button('New conversation', () => this.#anew(), 'small'));
   }
 
   // anew takes the words along to a new conversation: this one is gone, or its agent is.
@@ -197,7 +144,7 @@ class Conversation {
   #submit(submit) {
     submit.preventDefault();
     const prompt = this.#prompt.value;
-    if (!prompt.trim() || this.#sending()) return;
+    if (!prompt.trim() || this.#talk.sending()) return;
     this.#refusal = false;
     trouble(this.#error);
     this.#prompt.value = '';
@@ -209,50 +156,12 @@ class Conversation {
 
   #pose(question) {
     this.#agents.hidden = true;
-    this.#take(new Live({ question }, this.#on));
-    this.#render();
-    this.#scroll.scrollTop = this.#scroll.scrollHeight;
-  }
-
-  // sending reports whether a request is in progress, so that a second press sends nothing.
-  #sending() {
-    return [...this.#lives].some((l) => !l.over && l.status !== 'awaiting_confirmation');
+    this.#talk.pose(question);
   }
 
   #render() {
-    const low = this.#scroll.scrollHeight - this.#scroll.scrollTop - this.#scroll.clientHeight < 80;
-    const nodes = [];
-    const placed = new Set();
-    this.#messages.forEach((m, i) => {
-      const live = [...this.#lives].find((l) => l.runId === m.runId);
-      if (live && m.role !== 'user' && !(live.over && isLast(this.#messages, i))) return; // its cards show it
-      nodes.push(this.#bubble(m));
-      if (!live || placed.has(live) || m.role !== 'user') return;
-      placed.add(live);
-      nodes.push(live.node);
-    });
-    for (const l of this.#lives) {
-      if (placed.has(l)) continue;
-      if (l.question) nodes.push(this.#optimistic(l));
-      nodes.push(l.node);
-    }
-    arrange(this.#list, nodes.length ? nodes : [this.#empty()]);
-    this.#send.disabled = this.#sending();
+    this.#send.disabled = this.#talk.sending();
     this.#with.textContent = this.threadId && this.agent !== assistant ? `with ${this.agent}` : '';
-    if (low) this.#scroll.scrollTop = this.#scroll.scrollHeight;
-  }
-
-  /** @type {Map<Live, HTMLElement>} */ #asked = new Map();
-
-  // optimistic shows the request as it was typed, until the conversation has it.
-  #optimistic(live) {
-    if (!this.#asked.has(live)) this.#asked.set(live, bubble('user', live.question?.prompt ?? ''));
-    return /** @type {HTMLElement} */ (this.#asked.get(live));
-  }
-
-  #bubble(m) {
-    if (!this.#bubbles.has(m.seq)) this.#bubbles.set(m.seq, bubble(m.role, m.text, m));
-    return /** @type {HTMLElement} */ (this.#bubbles.get(m.seq));
   }
 
   /** @type {HTMLElement|undefined} */ #hint;
@@ -281,12 +190,4 @@ class Conversation {
       trouble(this.#error, err);
     }
   }
-}
-
-const isLast = (messages, i) => !messages.slice(i + 1).some((m) => m.runId === messages[i].runId);
-
-function bubble(role, text, m) {
-  const mine = role === 'user';
-  return el('li', { class: `message ${mine ? 'user' : 'assistant'}` },
-    el('p', { class: 'by' }, mine ? 'You' : 'Countersign', m && ' · ', m && when(m.at)), el('p', { class: 'text' }, text));
 }

@@ -63,14 +63,14 @@ export function trouble(place, err, again) {
 
 /**
  * confirm asks before something that cannot be taken back.
- * @param {string} title @param {string} text @param {string} yes
+ * @param {string} title @param {string} text @param {string} yes @param {string} [no]
  * @returns {Promise<boolean>}
  */
-export function confirm(title, text, yes) {
+export function confirm(title, text, yes, no = 'Keep it') {
   const box = /** @type {HTMLDialogElement} */ (el('dialog', { class: 'dialog', 'aria-labelledby': 'dialog-title' },
     el('h2', { id: 'dialog-title' }, title), el('p', {}, text),
     el('form', { method: 'dialog', class: 'buttons' },
-      el('button', { value: 'no', class: 'small', autofocus: true }, 'Keep it'), el('button', { value: 'yes', class: 'small danger' }, yes))));
+      el('button', { value: 'no', class: 'small', autofocus: true }, no), el('button', { value: 'yes', class: 'small danger' }, yes))));
   document.body.append(box);
   return new Promise((answer) => {
     box.addEventListener('close', () => {

@@ -4,7 +4,7 @@ import { button, el, trouble } from './dom.js';
 import { label as words } from './words.js';
 
 // order is the order of well-known arguments; others follow.
-const order = ['to', 'cc', 'bcc', 'subject', 'body', 'summary', 'start', 'end', 'timeZone', 'attendees'];
+const order = ['to', 'cc', 'bcc', 'subject', 'body', 'summary', 'start', 'end', 'timeZone', 'attendees', 'command', 'reasoning'];
 /** @param {[string, any]} entry */
 const place = ([name]) => (order.includes(name) ? order.indexOf(name) : order.length);
 
@@ -82,8 +82,8 @@ function field(id, name, value) {
     return { name, node: el('p', { class: 'check' }, box, label), value: () => box.checked };
   }
   if (typeof value === 'string') {
-    const long = value.length > 80 || value.includes('\n') || /body|description/i.test(name);
-    const box = /** @type {HTMLInputElement} */ (long ? el('textarea', { id, rows: 5 }) : el('input', { id, type: 'text', autocomplete: 'off' }));
+    const long = value.length > 80 || value.includes('\n') || /body|description|command/i.test(name);
+    const box = /** @type {HTMLInputElement} */ (long ? el('textarea', { id, rows: 5, class: name === 'command' ? 'code' : undefined }) : el('input', { id, type: 'text', autocomplete: 'off' }));
     box.value = value;
     return { name, node: el('div', {}, label, box), value: () => box.value };
   }

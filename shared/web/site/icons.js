@@ -15,6 +15,7 @@ const paths = {
   box: 'M4 8l8-4 8 4v9l-8 4-8-4zM4 8l8 4 8-4M12 12v9',
   menu: 'M4 7h16M4 12h16M4 17h16',
   bin: 'M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13',
+  prompt: 'M5 6l6 6-6 6M12 18h7',
   spin: 'M12 3a9 9 0 109 9',
 };
 

@@ -1,18 +1,14 @@
 // One live run, in the conversation or after a decision: its words as they arrive, a card for each action, and its
 // status. It follows the run until the run ends or the view is closed.
 
+import { Actions } from './actions.js';
 import { call } from './api.js';
-import { card, version } from './card.js';
 import { arrange, button, busy, el, say, there, trouble } from './dom.js';
-import { icon } from './icons.js';
 import { changed } from './pending.js';
 import { ask, hurry, over, watch } from './run.js';
 import { asked } from './session.js';
-import { actionState, runWords, toolIcon, toolName } from './words.js';
-
-/** plain returns a text with its control and direction characters, but for tabs and ends of lines, made visible. @param {string} text */
-const plain = (text) => text.replaceAll('\r\n', '\n').replace(/[^\P{C}\t\n]|[\u2028\u2029]/gu,
-  (c) => `[U+${/** @type {number} */ (c.codePointAt(0)).toString(16).toUpperCase().padStart(4, '0')}]`);
+import { end } from './step.js';
+import { runWords } from './words.js';
 
 export class Live {
   runId = '';
@@ -23,10 +19,11 @@ export class Live {
   #lost = '';
   /** @type {Map<string, any>} */ #actions = new Map();
   /** @type {Map<string, any>} by action */ #approvals = new Map();
-  /** @type {Map<string, HTMLElement>} */ #cards = new Map();
-  /** @type {Map<string, HTMLElement>} what each action has printed */ #outputs = new Map();
+  #shown = new Actions((run) => this.#decided(run));
+  /** @type {Map<string, any>} calls that their user answers */ #questions = new Map();
   #last = 0; // number of the last event applied
   #message = '';
+  #reason = '';
   #stop = new AbortController();
   #words = el('p', { class: 'live-text', hidden: true });
   #list = el('div', { class: 'live-cards' });
@@ -39,19 +36,50 @@ export class Live {
    * @param {import('./run.js').Question} [from.question]
    * @param {any} [from.run]
    * @param {boolean} [from.alone] it is on the page of its run, which needs no link to itself
-   * @param {{known?: (l: Live) => void, changed?: (l: Live) => void, ended?: (l: Live, err: any) => void}} [on]
+   * @param {boolean} [from.bare] what is around it has its own way to stop it
+   * @param {{known?: (l: Live) => void, changed?: (l: Live) => void, moved?: (l: Live) => void, ended?: (l: Live, err: any) => void}} [on]
    */
-  constructor({ question, run, alone = false }, on = {}) {
+  constructor({ question, run, alone = false, bare = false }, on = {}) {
     this.alone = alone;
+    this.bare = bare;
     this.on = on;
     this.question = question ?? null;
     this.threadId = question?.threadId ?? run.threadId;
+    this.terminalId = (question ?? run).terminalId ?? '';
     if (run) this.#state(run);
     this.#render();
   }
 
   get over() {
     return over(this.status);
+  }
+
+  /** actions returns them as they are now, in their order. @returns {any[]} */
+  get actions() {
+    return [...this.#actions.values()];
+  }
+
+  /** words returns what the run has said, or why it failed. */
+  get words() {
+    return this.#message || this.#text.trim();
+  }
+
+  /** concluded tells whether a card has the last words already. */
+  get concluded() {
+    return this.#ended || this.actions.some((a) => a.step?.kind === 'complete');
+  }
+
+  // ended tells whether a card says why the run did not come to its end.
+  get #ended() {
+    return this.status === 'failed' && Boolean(this.terminalId);
+  }
+
+  get stopped() {
+    return this.#reason === 'cancelled';
+  }
+
+  #slot() {
+    return this.question?.slot ?? this.question?.threadId ?? '';
   }
 
   /** start follows the run to its end. */
@@ -64,7 +92,7 @@ export class Live {
       this.on.ended?.(this, null);
     } catch (err) {
       if (this.#stop.signal.aborted) return;
-      if (!this.runId && err.status !== 401 && this.question) asked.set(this.question.threadId, undefined); // no run
+      if (!this.runId && err.status !== 401 && this.question) asked.set(this.#slot(), undefined); // no run
       this.#lost = '';
       this.status = this.runId ? this.status : 'failed';
       this.#render();
@@ -81,7 +109,7 @@ export class Live {
   #again() {
     trouble(this.#error);
     if (!this.runId) this.status = 'sent';
-    if (!this.runId && this.question) asked.set(this.question.threadId, this.question);
+    if (!this.runId && this.question) asked.set(this.#slot(), this.question);
     this.#render();
     this.start();
   }
@@ -91,13 +119,14 @@ export class Live {
     return {
       known: (runId, threadId) => {
         [this.runId, this.threadId] = [runId, threadId];
-        if (this.question) asked.set(this.question.threadId, undefined);
+        if (this.question) asked.set(this.#slot(), undefined);
         this.on.known?.(this);
       },
       status: (status) => this.#enter(status),
       delta: (text) => this.#show(() => { this.#text += text; }),
       action: (a) => this.#show(() => this.#take(a)),
-      output: (id, text) => this.#show(() => this.#print(id, text)),
+      output: (id, offset, bytes) => this.#show(() => this.#shown.print(this.runId, id, this.#actions.get(id), offset, bytes)),
+      printed: () => this.#shown.printed(),
       state: (run) => this.#show(() => this.#state(run)),
       event: (e) => this.#show(() => this.#event(e)),
       lost: (err) => this.#lost === (err?.message ?? '') || this.#show(() => { this.#lost = err?.message ?? ''; }),
@@ -107,12 +136,15 @@ export class Live {
   #show(change) {
     change();
     this.#render();
+    this.on.moved?.(this);
   }
 
   #state(run) {
     this.runId = run.runId;
     this.#last = Math.max(this.#last, run.lastEvent ?? 0);
     this.#message = run.message ?? '';
+    this.#reason = run.errorReason ?? '';
+    this.#questions = new Map((run.calls ?? []).map((c) => [c.callId, c]));
     for (const a of run.actions ?? []) this.#take(a);
     for (const a of run.approvals ?? []) this.#approvals.set(a.actionId, a);
     this.#enter(run.status);
@@ -129,15 +161,6 @@ export class Live {
   #take(a) {
     const known = this.#actions.get(a.actionId);
     if (!known || a.updatedAt >= known.updatedAt) this.#actions.set(a.actionId, a);
-  }
-
-  // print shows a piece of an action's output, as text and with nothing in it hidden, and follows it to its end.
-  #print(id, text) {
-    const node = this.#outputs.get(id) ?? el('pre', { class: 'action-output', tabindex: 0, role: 'log', 'aria-label': 'What it prints' });
-    this.#outputs.set(id, node);
-    const atEnd = node.scrollHeight - node.scrollTop - node.clientHeight < 24;
-    node.append(plain(text));
-    if (atEnd) node.scrollTop = node.scrollHeight;
   }
 
   #enter(status) {
@@ -161,30 +184,8 @@ export class Live {
     this.node.dataset.run = this.runId;
     this.#words.hidden = !this.#text.trim() || this.over;
     this.#words.textContent = this.#text.trim();
-    arrange(this.#list, [...this.#actions.values()].flatMap((a) => [this.#action(a), this.#outputs.get(a.actionId)].filter((n) => n !== undefined)));
+    arrange(this.#list, this.actions.flatMap((a) => this.#shown.nodes(this.runId, a, this.#approvals.get(a.actionId), !this.over && this.#questions.get(a.actionId))));
     this.#renderFoot();
-  }
-
-  // action returns the node of an action, the same one until its content changes.
-  #action(a) {
-    const state = actionState(a);
-    const approval = this.#approvals.get(a.actionId);
-    const waits = approval && (state.kind === 'wait' || state.kind === 'review') && approval.approvalId === a.approvalId;
-    const key = waits ? version(approval) : `${a.actionId} ${state.words} ${a.message ?? ''}`;
-    let node = this.#cards.get(key);
-    if (!node) {
-      node = waits ? card(approval, (run) => this.#decided(run)) : this.#row(a, state, approval);
-      this.#cards.set(key, node);
-    }
-    return node;
-  }
-
-  #row(a, state, approval) {
-    const drawn = { done: 'check', fail: 'cross', off: 'cross', work: 'spin', plan: 'clock', wait: 'clock', review: 'alert' }[state.kind];
-    const reason = state.kind === 'fail' ? a.message : '';
-    return el('div', { class: `action ${state.kind}`, 'data-status': a.status }, icon(/** @type {any} */ (toolIcon(a.tool))),
-      el('span', { class: 'action-name' }, approval?.preview?.title ?? toolName(a.tool)),
-      el('span', { class: 'chip' }, icon(/** @type {any} */ (drawn)), state.words), reason && el('span', { class: 'action-why' }, reason));
   }
 
   #renderFoot() {
@@ -192,11 +193,15 @@ export class Live {
     if (this.#foot.dataset.key === key) return;
     this.#foot.dataset.key = key;
     const link = this.runId && !this.alone && el('a', { href: `#/run/${this.runId}` }, 'Details of this run');
+    if (this.#ended) {
+      this.#fill(end(this.stopped, this.#message), link);
+      return;
+    }
     if (this.over) {
       this.#fill(this.status === 'failed' && this.#message && el('span', { class: 'error' }, `The run failed: ${this.#message}`), link);
       return;
     }
-    const cancel = this.runId && button('Cancel this run', (e) => this.#cancel(e.currentTarget), 'quiet-button');
+    const cancel = this.runId && !this.bare && button('Cancel this run', (e) => this.cancel(e.currentTarget), 'quiet-button');
     this.#fill(el('span', { class: 'dot', 'aria-hidden': 'true' }),
       el('span', {}, this.#lost ? `${this.#lost} Nothing is lost; trying again` : runWords[this.status] ?? this.status), ' ',
       this.status === 'awaiting_confirmation' ? '' : el('time-spent'), this.#lost && button('Try now', hurry, 'small'), cancel, link);
@@ -206,7 +211,8 @@ export class Live {
     this.#foot.replaceChildren(...children.filter(there));
   }
 
-  async #cancel(used) {
+  /** cancel asks for the run to be ended. @param {any} used the control that was used */
+  async cancel(used) {
     trouble(this.#error);
     try {
       const run = await busy([used], used, () => call('POST', `/api/agent/runs/${encodeURIComponent(this.runId)}/cancel`, { body: {} }));

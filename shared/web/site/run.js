@@ -17,7 +17,8 @@ export const over = (status) => status === 'completed' || status === 'failed';
  * @property {(status: string) => void} [status]
  * @property {(text: string) => void} [delta]
  * @property {(action: any) => void} [action]
- * @property {(actionId: string, text: string) => void} [output] a piece of what an action prints
+ * @property {(actionId: string, offset: number, bytes: Uint8Array) => void} [output] a piece of what an action prints
+ * @property {() => [string, number][]} [printed] how many bytes of which actions' output are known
  * @property {(run: any) => void} state the current run
  * @property {(event: any) => void} [event] a numbered event
  * @property {(err: Error|null) => void} lost the line is cut, or there again
@@ -29,6 +30,8 @@ export const over = (status) => status === 'completed' || status === 'failed';
  * @property {string} threadId
  * @property {string} key
  * @property {string} [agent] who is asked; absent: the assistant
+ * @property {string} [terminalId] the terminal that it is about
+ * @property {string} [slot] where it is kept until its run is known; absent: the thread's
  * @property {{timeZone?: string, locale?: string}} [region] the reader's region when they asked
  */
 
@@ -37,7 +40,7 @@ export const over = (status) => status === 'completed' || status === 'failed';
  * @param {Question} question @param {Note} note @param {AbortSignal} signal
  */
 export async function ask(question, note, signal) {
-  const body = { prompt: question.prompt, threadId: question.threadId || undefined, agent: question.agent || undefined, ...question.region };
+  const body = { prompt: question.prompt, threadId: question.threadId || undefined, agent: question.agent || undefined, terminalId: question.terminalId || undefined, ...question.region };
   for (let wait = 500, runId = ''; ; wait = Math.min(wait * 2, 5000)) {
     try {
       const res = await send('POST', '/api/agent/run/stream', { body, key: question.key, signal });
@@ -65,9 +68,12 @@ function take(line, note) {
   if (line.type === 'status') note.status(line.status);
   if (line.type === 'delta') note.delta(line.delta);
   if (line.type === 'action') note.action(line.action);
-  if (line.type === 'output') note.output?.(line.actionId, line.text);
+  if (line.type === 'output') note.output?.(line.actionId, line.offset, printed(line));
   if (line.result) note.state(line.result);
 }
+
+// printed returns the bytes of a piece of output: what is kept comes as they are, with its place, and other as text.
+const printed = (line) => (line.data === undefined ? new TextEncoder().encode(line.text) : Uint8Array.from(atob(line.data), (c) => c.charCodeAt(0)));
 
 /**
  * watch follows a run to its end, over several connections if needed, and returns it. after is the last event that is
@@ -88,9 +94,13 @@ export async function watch(runId, note, signal, after = -1) {
       if (after < 0) after = run.lastEvent;
       if (over(run.status) && after >= run.lastEvent) return run;
       if (streams < most) {
-        for await (const event of events(`${path}/events?after=${after}`, signal)) {
+        for await (const event of events(`${path}/events?after=${after}${known(note)}`, signal)) {
           note.lost(null);
           if (event.type === 'ping') continue;
+          if (event.type === 'output') {
+            note.output?.(event.actionId, event.offset, printed(event));
+            continue;
+          }
           after = event.seq;
           wait = 500;
           note.event?.(event);
@@ -105,6 +115,8 @@ export async function watch(runId, note, signal, after = -1) {
     await pause(wait, signal); // continue after a cut or the server's time limit
   }
 }
+
+const known = (note) => (note.printed?.() ?? []).slice(-16).map(([id, bytes]) => `&output=${encodeURIComponent(id)}:${bytes}`).join('');
 
 async function* events(path, signal) {
   streams++;

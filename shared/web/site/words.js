@@ -1,12 +1,12 @@
 // The display names of tools, states and decisions.
 
-const tools = { gmail_send: 'Send an e-mail', calendar_event_create: 'Create a calendar event' };
+const tools = { gmail_send: 'Send an e-mail', calendar_event_create: 'Create a calendar event', run_command: 'Run a command', task_complete: 'End the task', ask_user: 'Ask you' };
 
 /** toolName returns the display name of a tool. @param {string} tool */
 export const toolName = (tool) => tools[tool] ?? sentence(tool.replace(/^action_/, '').replace(/[_.-]+/g, ' '));
 
 /** toolIcon is the drawing of a tool. @param {string} tool */
-export const toolIcon = (tool) => (/mail/.test(tool) ? 'mail' : /calendar|event/.test(tool) ? 'calendar' : 'tool');
+export const toolIcon = (tool) => (/mail/.test(tool) ? 'mail' : /calendar|event/.test(tool) ? 'calendar' : tool === 'run_command' ? 'prompt' : 'tool');
 
 /** sentence begins with a capital. @param {string} s */
 export const sentence = (s) => (s ? s[0].toUpperCase() + s.slice(1) : s);
@@ -40,6 +40,7 @@ export const decisions = {
   approve_once: 'Approve once',
   approve_with_edits: 'Edit first',
   approve_and_always_allow_recipient: 'Approve and always allow',
+  approve_and_always_allow_command: 'Always allow this command',
   reject: 'Reject',
   confirm_done: 'It was done',
   start_new: 'It was not done: ask me anew',
@@ -48,6 +49,7 @@ export const decisions = {
 export const decided = {
   approve_once: 'Approved.',
   approve_and_always_allow_recipient: 'Approved. You will not be asked again for these recipients.',
+  approve_and_always_allow_command: 'Approved. You will not be asked again for this command on this host.',
   approve_with_edits: 'Approved with your changes.',
   reject: 'Rejected. Nothing was done.',
   confirm_done: 'Noted as done.',
@@ -73,4 +75,4 @@ export function eventWords(e) {
   }
 }
 
-const decisionWords = (d) => ({ approve_with_edits: 'approve with edits', approve_and_always_allow_recipient: 'approve and always allow' }[d] ?? String(d).replace(/_/g, ' '));
+const decisionWords = (d) => ({ approve_with_edits: 'approve with edits', approve_and_always_allow_recipient: 'approve and always allow', approve_and_always_allow_command: 'always allow this command' }[d] ?? String(d).replace(/_/g, ' '));

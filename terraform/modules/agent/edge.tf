@@ -4,9 +4,9 @@
 locals {
   edge         = var.domain == null ? {} : { this = var.domain }
   behind_edge  = var.domain == null ? {} : local.public
-  anything     = "/\\{.*$" # from the first variable part of a path on
-  paths        = { for name, f in local.public : name => distinct([for r in f.routes : replace(r.path, "/${local.anything}/", "/*")]) }
-  routed       = { for name, p in local.paths : name => p if name != "web" } # web is what is left
+  anything     = "\\{[^}]*\\}" # a variable part of a path
+  paths        = { for name, f in local.public : name => distinct([for r in f.routes : replace(r.path, "/${local.anything}/", "*")]) }
+  routed       = flatten([for name, paths in local.paths : [for p in paths : { path = p, function = name }] if name != "web"]) # web is what is left
   sample       = merge([for name, p in local.paths : { for path in p : replace(path, "*", "x") => name }]...)
   private_path = { for r in flatten([for f in values(local.functions) : f.routes if f.callers != "everyone"]) : r.path => "web" }
 }
@@ -54,11 +54,16 @@ resource "google_compute_url_map" "edge" {
   path_matcher {
     name            = "agent"
     default_service = google_compute_backend_service.function["web"].id
-    dynamic "path_rule" {
+    # Each path by itself: two functions may serve paths that begin alike, as terminals and their sockets do.
+    dynamic "route_rules" {
       for_each = local.routed
       content {
-        paths   = path_rule.value
-        service = google_compute_backend_service.function[path_rule.key].id
+        priority = route_rules.key + 1
+        service  = google_compute_backend_service.function[route_rules.value.function].id
+        match_rules {
+          full_path_match     = strcontains(route_rules.value.path, "*") ? null : route_rules.value.path
+          path_template_match = strcontains(route_rules.value.path, "*") ? route_rules.value.path : null
+        }
       }
     }
   }

@@ -93,13 +93,13 @@ module "function" {
 
   environment = merge(
     length(each.value.parts) > 0 ? local.settings : {},
-    { for name in flatten([for p in local.parts_of[each.key] : try(p.environment, [])]) : name => merge(local.environment, local.own[each.key])[name] if !contains(local.unset, name) },
+    { for name in distinct(flatten([for p in local.parts_of[each.key] : try(p.environment, [])])) : name => merge(local.environment, local.own[each.key])[name] if !contains(local.unset, name) },
   )
   secrets = {
     for variable, secret in local.secrets_of[each.key] :
     variable => { secret = "${var.prefix}-${secret}", version = lookup(var.secret_versions, secret, "") }
   }
-  roles = flatten([for p in local.parts_of[each.key] : try(p.roles, [])])
+  roles = distinct(flatten([for p in local.parts_of[each.key] : try(p.roles, [])]))
   on = {
     database = google_firestore_database.agent.id
     topic    = google_pubsub_topic.resume.name

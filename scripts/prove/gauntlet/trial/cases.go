@@ -86,6 +86,10 @@ var Cases = []Case{
 	{Number: "14b", Name: "stopped from another instance during the model call and during a tool",
 		Want:  "failed cancelled; no effect after the stop point; what was done is told",
 		Tests: []string{here + ": TestStoppedFromAnotherInstance"}},
+	{Number: "14c", Name: "stopped on a terminal, here or from another instance: during the model call, while a " +
+		"command waits, after its yes, while it runs",
+		Want:  "failed cancelled; no command runs or starts after the stop; a yes after it is 409",
+		Tests: []string{here + ": TestTerminalStopped"}},
 	{Number: "15", Name: "deadline passes during a pause, a tool, a hand-over",
 		Want:  "failed deadline; pending approvals void; nothing done after it",
 		Tests: []string{here + ": TestDeadlinePasses", "shared/loop: TestScenarios/deadline"}},
@@ -116,11 +120,15 @@ var Cases = []Case{
 		Want:  "all detected, with the entry named",
 		Tests: []string{"shared/audit: TestVerifyNamesTheEntry", "shared/audit: TestAnyMutationIsNamed"}},
 	{Number: "23", Name: "secret in arguments, output and errors of each tool", Want: "never in response, log or audit",
-		Tests: []string{here + ": TestSecretsStayOut", "shared/app: TestProviderFaults",
-			"shared/obs: TestPrivateValuesStayOut"}},
-	{Number: "24", Name: "SSH output: sentinel, 10 MB, binary, password prompt, no end", Want: "bounded",
-		Absent: "there is no SSH tool"},
+		Tests: []string{here + ": TestSecretsStayOut", here + ": TestSecretsOfCommandsStayOut",
+			"shared/app: TestProviderFaults", "shared/obs: TestPrivateValuesStayOut"}},
+	{Number: "24", Name: "SSH output that has the sentinel or the keeper's own mark, 10 MB, no newline, " +
+		"binary, a prompt " +
+		"for a password, no end",
+		Want:  "all bounded, exit code known or timeout",
+		Tests: []string{here + ": TestOutputOverSSH", "shared/keeper: TestOnSSHD"}},
 	{Number: "25", Name: "kill switch on while approvals are pending",
-		Want:  "every effect denied, also one that was approved just before; approvals stay",
-		Tests: []string{here + ": TestKillSwitchWhileApprovalsArePending", "shared/loop: TestScenarios/kill-switch"}},
+		Want: "every effect denied, also one that was approved just before; approvals stay",
+		Tests: []string{here + ": TestKillSwitchWhileApprovalsArePending", here + ": TestKillSwitchOnATerminal",
+			"shared/loop: TestScenarios/kill-switch"}},
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/subprocess"
 )
 
 // The exit codes of what could not be started, as a shell has them.
@@ -134,8 +135,8 @@ func (r *run) start(argv []string, in, out *os.File) (wait func() int, err error
 	if err != nil {
 		return failed(notFound, "not found")
 	}
-	cmd := &exec.Cmd{Path: file, Args: argv, Dir: r.Dir, Env: r.Env, Stdin: in, Stdout: out, Stderr: r.streams.err,
-		SysProcAttr: ownGroup()}
+	cmd := &exec.Cmd{Path: file, Args: argv, Dir: r.Dir, Env: r.Env, Stdin: in, Stdout: out, Stderr: r.streams.err}
+	subprocess.Own(cmd)
 	switch err := cmd.Start(); {
 	case outOfResources(err):
 		return nil, err
@@ -153,7 +154,7 @@ func (r *run) start(argv []string, in, out *os.File) (wait func() int, err error
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.alive, cmd)
-		killGroup(cmd.Process) // what it has left; its number is not given to another so soon
+		subprocess.Kill(cmd.Process) // what it has left; its number is not given to another so soon
 		return exitCode(cmd.ProcessState)
 	}, nil
 }
@@ -163,7 +164,7 @@ func (r *run) kill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for cmd := range r.alive {
-		killGroup(cmd.Process)
+		subprocess.Kill(cmd.Process)
 	}
 }
 

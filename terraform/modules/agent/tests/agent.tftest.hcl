@@ -50,8 +50,8 @@ run "prod" {
     error_message = "Every function is its own identity."
   }
   assert {
-    condition     = toset([for name, f in module.function : name if f.ingress == "ALLOW_INTERNAL_ONLY"]) == toset(["resume", "sweep"])
-    error_message = "resume and sweep are reached from inside only; behind a load balancer the others are reached through it."
+    condition     = toset([for name, f in module.function : name if f.ingress == "ALLOW_INTERNAL_ONLY"]) == toset(["resume", "resume-terminal", "sweep"])
+    error_message = "What moves runs is reached from inside only; behind a load balancer the others are reached through it."
   }
   assert {
     condition     = alltrue([for f in values(module.function) : f.ingress != "ALLOW_ALL"])
@@ -74,8 +74,8 @@ run "prod" {
     error_message = "Pub/Sub pushes as the push identity."
   }
   assert {
-    condition     = google_pubsub_subscription.resume["resume"].filter == null && keys(google_pubsub_subscription.resume) == ["resume"]
-    error_message = "While no agent has a function of its own, every message is resume's, and its subscription is the one that it was."
+    condition     = { for name, s in google_pubsub_subscription.resume : name => s.filter } == { resume = "NOT (attributes.agent = \"terminal\" OR attributes.agent = \"terminal-chat\")", resume-terminal = "attributes.agent = \"terminal\" OR attributes.agent = \"terminal-chat\"" }
+    error_message = "Messages about runs on terminals are resume-terminal's, and all others are resume's."
   }
   assert {
     condition     = google_pubsub_subscription.resume["resume"].ack_deadline_seconds > local.functions["resume"].timeoutSeconds
@@ -150,8 +150,12 @@ run "prod" {
     error_message = "Archives are versioned and never public."
   }
   assert {
-    condition     = [for t in google_compute_url_map.edge["this"].test : t.path if t.service == google_compute_backend_service.function["runs"].id] == ["/api/agent/agents", "/api/agent/runs/x"]
+    condition     = { for path in ["/api/agent/agents", "/api/agent/runs/x", "/api/agent/runs/x/events", "/api/agent/terminals/x", "/api/agent/terminals/x/socket"] : path => one([for t in google_compute_url_map.edge["this"].test : t.service if t.path == path]) } == { for path, name in { "/api/agent/agents" = "runs", "/api/agent/runs/x" = "runs", "/api/agent/runs/x/events" = "runs", "/api/agent/terminals/x" = "terminals", "/api/agent/terminals/x/socket" = "terminal-attach" } : path => google_compute_backend_service.function[name].id }
     error_message = "A path with a variable part leads to its function."
+  }
+  assert {
+    condition     = length(local.routed) == length(distinct([for r in local.routed : r.path])) && tolist([for r in google_compute_url_map.edge["this"].path_matcher[0].route_rules : r.priority]) == tolist(range(1, length(local.routed) + 1))
+    error_message = "No path leads to two functions."
   }
   assert {
     condition     = alltrue([for path in ["/api/agent/resume", "/api/agent/sweep", "/"] : one([for t in google_compute_url_map.edge["this"].test : t.service if t.path == path]) == google_compute_backend_service.function["web"].id])
@@ -197,7 +201,7 @@ run "prod" {
     condition = google_monitoring_alert_policy.this["resume-lag"].conditions[0].condition_threshold[0].filter == join(" AND ", [
       "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\"",
       "resource.type=\"pubsub_subscription\"",
-      "resource.labels.subscription_id=\"${google_pubsub_subscription.resume["resume"].name}\"",
+      "resource.labels.subscription_id=one_of(\"${google_pubsub_subscription.resume["resume"].name}\",\"${google_pubsub_subscription.resume["resume-terminal"].name}\")",
     ])
     error_message = "It is told that approved runs wait."
   }

@@ -1,0 +1,184 @@
+package check_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/web"
+)
+
+// fakeAPI serves the console, and in place of the API what a script in the browser says: documents that a GET returns,
+// lines of streams, and frames of sockets. What the console sends is kept for the script. So a script can show the
+// console what no honest server could be brought to say in time.
+type fakeAPI struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	docs    map[string]json.RawMessage // by path: what GET returns
+	lines   map[string][][]byte        // by path: of its stream
+	sockets map[string][]frame         // by path
+	deaf    map[string]bool            // by path: what the console sends is not read, nor its wish to close answered
+	asked   []sent
+}
+
+type frame struct {
+	Text  string `json:"text,omitempty"`
+	Data  []byte `json:"data,omitempty"`
+	Close bool   `json:"close,omitempty"`
+}
+
+// sent is what the console has sent.
+type sent struct {
+	Method string          `json:"method"`
+	Path   string          `json:"path"`
+	Body   json.RawMessage `json:"body,omitempty"`
+	Text   string          `json:"text,omitempty"` // a text frame
+	Data   []byte          `json:"data,omitempty"` // a binary frame
+}
+
+func newFakeAPI(t *testing.T) *fakeAPI {
+	t.Helper()
+	site, err := web.New(web.Options{LocalUsers: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fakeAPI{docs: map[string]json.RawMessage{}, lines: map[string][][]byte{}, sockets: map[string][]frame{},
+		deaf: map[string]bool{}}
+	f.changed = sync.NewCond(&f.mu)
+	mux := http.NewServeMux()
+	mux.Handle("/", site)
+	mux.HandleFunc("POST /fake/{what}", f.script)
+	mux.HandleFunc("POST /dev/token", f.get)
+	mux.HandleFunc("/api/agent/", f.api)
+	mux.HandleFunc("GET /api/agent/runs/{id}/events", f.stream)
+	mux.HandleFunc("GET /api/agent/terminals/{id}/socket", f.socket)
+	f.Server = httptest.NewServer(mux)
+	t.Cleanup(f.Close)
+	return f
+}
+
+// script takes what the script says: documents, lines, frames; and tells it what was sent.
+func (f *fakeAPI) script(w http.ResponseWriter, r *http.Request) {
+	at := r.URL.Query().Get("at")
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer f.changed.Broadcast()
+	switch r.PathValue("what") {
+	case "doc":
+		f.docs[at] = body
+	case "line":
+		f.lines[at] = append(f.lines[at], body)
+	case "frame":
+		var x frame
+		if err := json.Unmarshal(body, &x); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		f.sockets[at] = append(f.sockets[at], x)
+	case "deaf":
+		f.deaf[at] = string(bytes.TrimSpace(body)) == "true"
+	case "asked":
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(f.asked) // the script notices
+	}
+}
+
+// api keeps the request, and returns the document that the script gave for its method and path.
+func (f *fakeAPI) api(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body) // a body that breaks off is kept as it came
+	f.mu.Lock()
+	s := sent{Method: r.Method, Path: r.URL.Path}
+	if json.Valid(body) {
+		s.Body = body
+	}
+	f.asked = append(f.asked, s)
+	f.mu.Unlock()
+	f.get(w, r)
+}
+
+func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	doc, there := f.docs[r.Method+" "+r.URL.Path]
+	f.mu.Unlock()
+	var known struct {
+		Status int             `json:"fakeStatus"`
+		Body   json.RawMessage `json:"body"`
+	}
+	if !there {
+		doc = json.RawMessage(`{"ok":false,"error":{"class":"ValidationError","code":"not_found","message":"not found"}}`)
+	}
+	_ = json.Unmarshal(doc, &known) // a document without a status
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case !there:
+		w.WriteHeader(http.StatusNotFound)
+	case known.Status != 0:
+		w.WriteHeader(known.Status)
+		doc = known.Body
+	}
+	_, _ = w.Write(append(bytes.TrimSpace(doc), '\n')) // a page that has left needs none
+}
+
+// stream sends the lines of the path with numbers above after, and those without, as they come.
+func (f *fakeAPI) stream(w http.ResponseWriter, r *http.Request) {
+	var after int
+	_, _ = fmt.Sscan(r.URL.Query().Get("after"), &after) // 0 without
+	defer f.wakeAt(r)()
+	for i := 0; ; i++ {
+		f.mu.Lock()
+		for len(f.lines[r.URL.Path]) <= i && r.Context().Err() == nil {
+			f.changed.Wait()
+		}
+		lines := f.lines[r.URL.Path]
+		f.mu.Unlock()
+		if r.Context().Err() != nil {
+			return
+		}
+		var e struct {
+			Seq  int           `json:"seq"`
+			Type run.EventType `json:"type"`
+		}
+		if err := json.Unmarshal(lines[i], &e); err != nil {
+			return
+		}
+		if e.Seq == 0 || e.Seq > after {
+			_, _ = w.Write(append(bytes.TrimSpace(lines[i]), '\n')) // the page may have left
+			_ = http.NewResponseController(w).Flush()
+		}
+		if e.Type == run.RunEnded {
+			return
+		}
+	}
+}
+
+func (f *fakeAPI) wake() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.changed.Broadcast()
+}
+
+// wakeAt has those who wait look again when the request is over.
+func (f *fakeAPI) wakeAt(r *http.Request) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-r.Context().Done():
+			f.wake()
+		case <-done:
+		}
+	}()
+	return func() { close(done) }
+}

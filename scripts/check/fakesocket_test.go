@@ -1,0 +1,92 @@
+package check_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/coder/websocket"
+)
+
+// socket speaks the frames of a terminal's WebSocket: the first frame is the token's, then come ready, what the
+// terminal has shown, and the script's frames.
+func (f *fakeAPI) socket(w http.ResponseWriter, r *http.Request) {
+	c, err := websocket.Accept(w, r, nil) // which checks the origin
+	if err != nil {
+		return
+	}
+	defer c.CloseNow()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	var auth struct{ Type, Token string }
+	if _, first, err := c.Read(ctx); err != nil || json.Unmarshal(first, &auth) != nil || auth.Type != "auth" ||
+		auth.Token == "" {
+		c.Close(websocket.StatusPolicyViolation, "the first frame has to be the token's")
+		return
+	}
+	go f.hear(ctx, cancel, c, r.URL.Path)
+	if c.Write(ctx, websocket.MessageText, []byte(`{"type":"ready"}`)) != nil {
+		return
+	}
+	f.say(ctx, c, r.URL.Path)
+}
+
+// hear keeps what the console sends.
+func (f *fakeAPI) hear(ctx context.Context, cancel func(), c *websocket.Conn, path string) {
+	defer func() {
+		cancel()
+		f.wake()
+	}()
+	for {
+		f.untilHeard(path)
+		kind, data, err := c.Read(ctx)
+		if err != nil {
+			return
+		}
+		s := sent{Method: "SOCKET", Path: path, Data: data}
+		if kind == websocket.MessageText {
+			s.Text, s.Data = string(data), nil
+		}
+		f.mu.Lock()
+		f.asked = append(f.asked, s)
+		f.mu.Unlock()
+	}
+}
+
+// untilHeard waits while the script has the path be deaf, as the far end of a line that is down.
+func (f *fakeAPI) untilHeard(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.deaf[path] {
+		f.changed.Wait()
+	}
+}
+
+// say sends all frames from the first one on, as a host does that shows anew what its terminal has shown.
+func (f *fakeAPI) say(ctx context.Context, c *websocket.Conn, path string) {
+	for i := 0; ; i++ {
+		f.mu.Lock()
+		for len(f.sockets[path]) <= i && ctx.Err() == nil {
+			f.changed.Wait()
+		}
+		if ctx.Err() != nil {
+			f.mu.Unlock()
+			return
+		}
+		x := f.sockets[path][i]
+		if x.Close || strings.Contains(x.Text, `"closed"`) { // once
+			f.sockets[path] = append(f.sockets[path][:i:i], f.sockets[path][i+1:]...)
+			i--
+		}
+		f.mu.Unlock()
+		switch {
+		case x.Close:
+			return
+		case x.Text != "":
+			_ = c.Write(ctx, websocket.MessageText, []byte(x.Text)) // the next read notices
+		default:
+			_ = c.Write(ctx, websocket.MessageBinary, x.Data)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package check_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/sshd"
+)
+
+// TestTerminalView uses the view of terminals in Chromium (testdata/terminal.mjs), on an API that says what the script
+// tells it to.
+func TestTerminalView(t *testing.T) {
+	browser := browsertest.New(t, "axe-core")
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	browser.Run(ctx, "testdata/terminal.mjs", newFakeAPI(t).URL, func() { t.Error("nobody asks for a restart here") })
+}
+
+// TestTerminal uses terminals in Chromium as a newcomer would, on the demo host (testdata/demohost.mjs), and kills the
+// server with -9 while a command waits.
+func TestTerminal(t *testing.T) {
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	browser.Run(ctx, "testdata/demohost.mjs", server.url, func() {
+		server.kill()
+		server.start()
+	})
+}
+
+// TestTerminalOnSSHD uses a host of one's own in Chromium (testdata/sshd.mjs), on OpenSSH's server, and kills ours with
+// -9 while a shell is open.
+func TestTerminalOnSSHD(t *testing.T) {
+	browser := browsertest.New(t, "axe-core")
+	host := sshd.Start(t, sshd.Options{HostKeys: []string{"ed25519"}})
+	server := newDevServer(t)
+	server.env = []string{"TERMINAL_HOSTS=" + host.Addr}
+	server.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	for name, value := range map[string]string{"SSHD_PORT": strconv.Itoa(host.Port), "SSHD_USER": host.User,
+		"SSHD_KEY": host.KeyFile(), "SSHD_PRINT": ssh.FingerprintSHA256(host.HostKeys()[0])} {
+		t.Setenv(name, value)
+	}
+	browser.Run(ctx, "testdata/sshd.mjs", server.url, func() {
+		server.kill()
+		server.start()
+	})
+}

@@ -1,0 +1,12 @@
+// Uses the view of terminals in Chromium. Run by TestTerminalView, on an API that says what this script tells it to. The
+// steps follow one another on one page.
+
+import { run } from './driver.mjs';
+import { agent } from './terminal/agent.mjs';
+import { hosts } from './terminal/hosts.mjs';
+import { modules } from './terminal/modules.mjs';
+import { reach } from './terminal/reach.mjs';
+import { sessions } from './terminal/sessions.mjs';
+import { shell } from './terminal/shell.mjs';
+
+await run({ ...hosts, ...shell, ...agent, ...sessions, ...modules, ...reach });

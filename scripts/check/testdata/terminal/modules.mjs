@@ -1,0 +1,67 @@
+// The modules of the view by themselves.
+
+import { expect } from '../driver.mjs';
+
+export const modules = {
+  'what is printed, in pieces': async (page) => {
+    const said = await page.evaluate(async () => {
+      const { Printed, plain } = await import('/printed.js');
+      const bytes = (s) => new TextEncoder().encode(s);
+      const whole = (...pieces) => {
+        const p = new Printed();
+        let at = 0;
+        for (const piece of pieces.map((s) => (typeof s === 'string' ? bytes(s) : s))) {
+          p.add(at, piece);
+          at += piece.length;
+        }
+        return p.text;
+      };
+      const each = (s) => whole(...[...bytes(s)].map((b) => Uint8Array.of(b)));
+      const all = 'a\u001b[31mé\u001b[0m\u001b]0;t\u0007b\u001b]8;;x\u001b\\c\r\n10%\r99%\nxy\b\bz\u001b(B!';
+      const twice = new Printed();
+      twice.add(0, bytes('abc'));
+      twice.add(1, bytes('bcd'));
+      twice.add(6, bytes('g'));
+      return [whole(all), each(all) === whole(all), twice.text, plain('\u202ea\u0000b\tc\nd')];
+    });
+    expect(`it is text (${JSON.stringify(said)})`, JSON.stringify(said) === JSON.stringify(['aébc\n99%\nz!', true, 'abcd\n[…]\ng', '[U+202E]a[U+0000]b\tc\nd']));
+  },
+
+  'the names of the seed (002-13)': async (page) => {
+    const said = await page.evaluate(async () => {
+      const [{ AgentChat }, { Terminal }] = await Promise.all([import('/terminal/agent.js'), import('/terminal/terminal.js')]);
+      const ran = [];
+      const live = { runId: 'r', actions: [], over: false, words: 'All is well.', cancel: async () => ran.push('cancel') };
+      const agent = new AgentChat({ runAgentCommand: async (c) => `${ran.push(c.text) && await c.output}` }, () => live, () => {});
+      const first = [agent.agentMode, agent.agentHistory.length, agent.agentSteps.length, agent.agentRunning, agent.abortAgentRef.current];
+      const task = agent.startAgentLoop('Install htop');
+      const running = agent.agentRunning;
+      const move = async (status, step) => {
+        live.actions = [{ actionId: 'a', status, step: { kind: 'command', command: 'apt install -y htop', reasoning: 'It is asked for.', ...step } }];
+        agent.moved(live);
+        await new Promise((go) => setTimeout(go));
+      };
+      await move('awaiting_confirmation');
+      const before = ran.length; // it waits for its user, and is in no terminal
+      await move('executing');
+      await move('completed', { output: 'done', exitCode: 0 });
+      await agent.stopAgent();
+      const aborted = agent.abortAgentRef.current;
+      live.over = true;
+      agent.moved(live);
+      await task;
+      const methods = ['startAgentLoop', 'runAgentStep', 'executeAgentCommand', 'stopAgent'].filter((n) => typeof agent[n] === 'function').length;
+      return { first, running, before, ran, aborted, methods, pane: typeof Terminal.prototype.runAgentCommand, steps: agent.agentSteps.length, after: agent.agentRunning, history: agent.agentHistory };
+    });
+    const { history, ...rest } = said;
+    expect(`what the names say (${JSON.stringify(rest)})`, JSON.stringify(rest) === JSON.stringify({
+      first: [false, 0, 0, false, false], running: true, before: 0, ran: ['apt install -y htop', 'cancel'], aborted: true, methods: 4, pane: 'function', steps: 1, after: false,
+    }));
+    expect(`the history is Gemini's form (${JSON.stringify(history)})`, JSON.stringify(history) === JSON.stringify([
+      { role: 'user', parts: [{ text: 'Install htop' }] },
+      { role: 'model', parts: [{ functionCall: { name: 'run_command', args: { command: 'apt install -y htop', reasoning: 'It is asked for.' } } }] },
+      { role: 'user', parts: [{ functionResponse: { name: 'run_command', response: { output: 'done' } } }] },
+      { role: 'model', parts: [{ text: 'All is well.' }] },
+    ]));
+  },
+};

@@ -1,0 +1,50 @@
+// The person's own shell: what it shows, and what it must not do to the page.
+
+import { accessible, expect, settled } from '../driver.mjs';
+import { doc, frame, frames, keys, say } from '../fakeapi.mjs';
+import { disk, one, rows, screen, shows, style, term } from './stage.mjs';
+
+export const shell = {
+  'a terminal shows its shell, and takes keys': async (page) => {
+    await doc('POST /api/agent/terminals', { ok: true, ...term(one) });
+    await doc('GET /api/agent/terminals', { ok: true, terminals: [term(one)] });
+    await say(one, '\u001b[1;32mana@web-1\u001b[0m:~$ \u001b[38;2;200;30;90mhello\u001b[0m ');
+    await page.getByRole('button', { name: 'Open a terminal on web-1' }).click();
+    await shows(page, 'ana@web-1:~$ hello');
+    await page.getByText('Connected').waitFor();
+    const [size] = await frames(one);
+    expect(`the host knows the size (${JSON.stringify(size)})`, size.type === 'resize' && size.cols > 40 && size.rows > 10);
+    await page.getByLabel('Keys for the terminal on web-1;').focus();
+    await page.keyboard.type('ls');
+    await page.keyboard.press('Enter');
+    await settled('the keys arrive', async () => (await keys(one)) === 'ls\r');
+    await frame(one, { type: 'agent', runId: disk.id, actionId: 'line000000000001', state: 'running' });
+    await say(one, 'its own line\r\n');
+    await frame(one, { type: 'agent', runId: disk.id, actionId: 'line000000000001', state: 'ended' });
+    await shows(page, 'its own line');
+    expect('what the agent prints begins a line', /^its own line/m.test(await screen(page)));
+    expect('it has the colours of the host', /rgb/.test(await style(rows(page).locator('span').first(), 'color')) && (await page.locator('style').evaluateAll((all) => all.every((s) => s.sheet?.cssRules.length > 0))));
+    await accessible(page, 'a terminal');
+  },
+
+  'what a host prints is only text': async (page) => {
+    const title = await page.title();
+    await say(one, '\u001b]0;owned\u0007\u001b]52;c;b3duZWQ=\u0007\u001b[c\u001b[>c\u001b[=c\u001b[6n\u001b[?6n\u001b[5n\u001b[?25$p\u001b[18t\u001b[21t\u001b[>q\u001b[?u\u001bP$qm\u001b\\\u001bP+q544e\u001b\\\u001b]10;?\u0007\u001b]11;?\u0007\u001b]4;1;?\u0007\u001b[?1004h\u001bZ');
+    await say(one, 'after \u001b]8;;https://evil.example/x\u0007link\u001b]8;;\u0007 end');
+    await shows(page, 'after link end');
+    await page.getByLabel('Keys for the terminal on web-1;').blur();
+    await page.getByLabel('Keys for the terminal on web-1;').focus();
+    await page.keyboard.type('x');
+    await settled('the keys arrive', async () => (await keys(one)).endsWith('x'));
+    expect(`no answer was sent as if it was typed (${JSON.stringify(await keys(one))})`, (await keys(one)) === 'ls\rx');
+    expect('the title is the page\'s', (await page.title()) === title);
+    const at = await rows(page).getByText('link').boundingBox();
+    await page.mouse.move(at.x + 4, at.y + 4, { steps: 4 });
+    await page.mouse.down();
+    await page.mouse.up();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('https://evil.example/x').waitFor();
+    await dialog.getByRole('button', { name: 'Stay here' }).click();
+    expect('nothing was opened', page.context().pages().length === 1);
+  },
+};

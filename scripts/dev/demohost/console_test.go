@@ -1,0 +1,229 @@
+package demohost_test
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/countersign-run/countersign/scripts/dev/demohost"
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/remote"
+	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/testkit/sshd"
+)
+
+// served is a demo host that listens, with a key that may log in.
+type served struct {
+	*demohost.Host
+	addr *net.TCPAddr
+	key  []byte
+}
+
+func serve(t testing.TB, dir string) *served {
+	t.Helper()
+	h, err := demohost.Open(demohost.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Authorize(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- h.Serve(ln) }()
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return &served{h, ln.Addr().(*net.TCPAddr), pem.EncodeToMemory(file)}
+}
+
+func (s *served) dial(t testing.TB) keeper.Conn {
+	t.Helper()
+	c, err := sshd.Connect(&terminal.Host{ID: "demo", UID: "ana", Address: s.addr.IP.String(), Port: s.addr.Port,
+		Username: demohost.User, Auth: terminal.AuthPrivateKey, Version: "v1",
+		HostKeys: []terminal.HostKey{remote.HostKey(s.Key())}}, s.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// client logs in as an ordinary client does, which asks for more than the product.
+func (s *served) client(t testing.TB) *ssh.Client {
+	t.Helper()
+	signer, err := ssh.ParsePrivateKey(s.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := ssh.Dial("tcp", s.addr.String(), &ssh.ClientConfig{User: demohost.User,
+		Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.FixedHostKey(s.Key())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // the host may have closed it
+	return c
+}
+
+// person is somebody at a terminal: what they see, and what they type.
+type person struct {
+	t    *testing.T
+	keys io.WriteCloser
+
+	mu   sync.Mutex
+	more *sync.Cond
+	seen string
+}
+
+func (p *person) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen += string(b)
+	p.more.Broadcast()
+	return len(b), nil
+}
+
+// types has keys be pressed when the end of what is seen is the prompt.
+func (p *person) types(keys string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.keys, keys); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// sees waits until something is seen that was not seen before, and returns what was seen until then.
+func (p *person) sees(want string) (before string) {
+	p.t.Helper()
+	late := time.AfterFunc(10*time.Second, func() { p.mu.Lock(); p.more.Broadcast(); p.mu.Unlock() })
+	began := time.Now()
+	defer late.Stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		if at := strings.Index(p.seen, want); at >= 0 {
+			before, p.seen = p.seen[:at], p.seen[at+len(want):]
+			return before
+		}
+		if time.Since(began) > 9*time.Second {
+			p.t.Fatalf("%q is not seen, but %q", want, p.seen)
+		}
+		p.more.Wait()
+	}
+}
+
+// TestPersonsShell has somebody log in with an ordinary client, and work.
+func TestPersonsShell(t *testing.T) {
+	s := serve(t, filepath.Join(t.TempDir(), "host"))
+	session, err := s.client(t).NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	p := &person{t: t}
+	p.more = sync.NewCond(&p.mu)
+	session.Stdout = p
+	if p.keys, err = session.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(session.RequestPty("xterm", 30, 90, ssh.TerminalModes{}), session.Shell()); err != nil {
+		t.Fatal(err)
+	}
+	p.sees("root@demo:~# ")
+	p.types("cd /etc/nginx && x='a b'\r")
+	p.sees("root@demo:/etc/nginx# ")
+	p.types("echo \"$x\" | tr a c; stty size; false\r")
+	p.sees("c b\r\n30 90\r\n")
+	p.types("echo code $?\r")
+	p.sees("code 1\r\n")
+	p.types("for i in 1 2\r")
+	p.sees("> ")
+	p.types("do echo i$i; done\r")
+	p.sees("i1\r\ni2\r\n")
+	p.types("echo begun; sleep 1000\r")
+	p.sees("begun\r\n")
+	p.types("\x03")
+	p.sees("^C\r\n")
+	p.sees("root@demo:/etc/nginx# ")
+	p.types("echo half of a li\x03")
+	p.sees("root@demo:/etc/nginx# ")
+	p.types("echo reading; read name; echo hello $name\r")
+	p.sees("reading\r\n")
+	p.types("Ana\r")
+	p.sees("hello Ana\r\n")
+	p.types("stty -echo; echo password; read word; stty echo; echo got $word\r")
+	p.sees("password\r\n")
+	p.types("hidden\r")
+	if shown := p.sees("got hidden\r\n"); shown != "" {
+		t.Errorf("what is typed is shown after stty -echo: %q", shown)
+	}
+	if err := session.WindowChange(44, 132); err != nil {
+		t.Fatal(err)
+	}
+	p.types("sleep 0.2; stty size\r")
+	p.sees("44 132\r\n")
+	p.types("sleep 1000 & ps\r")
+	p.sees("-bash")
+	p.types("exit 3\r")
+	var exit *ssh.ExitError
+	if err := session.Wait(); !errors.As(err, &exit) || exit.ExitStatus() != 3 {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestOrdinaryLine has a line be carried out as ssh HOST LINE does.
+func TestOrdinaryLine(t *testing.T) {
+	s := serve(t, filepath.Join(t.TempDir(), "host"))
+	var out, errs strings.Builder
+	code, err := s.dial(t).Exec(t.Context(),
+		keeper.Exec{Line: "sort; echo wrong >&2; exit 4", Stdin: strings.NewReader("b\na\n"),
+			Stdout: &out, Stderr: &errs})
+	if err != nil || code != 4 || out.String() != "a\nb\n" || errs.String() != "wrong\n" {
+		t.Errorf("%d, %v: %q, %q", code, err, out.String(), errs.String())
+	}
+}
+
+// TestNothingButSessions has channels that lead elsewhere be refused.
+func TestNothingButSessions(t *testing.T) {
+	s := serve(t, filepath.Join(t.TempDir(), "host"))
+	c := s.client(t)
+	if _, err := c.Dial("tcp", "127.0.0.1:22"); err == nil {
+		t.Error("a connection was forwarded")
+	}
+	if _, err := c.Listen("tcp", "127.0.0.1:0"); err == nil {
+		t.Error("a port is forwarded")
+	}
+}

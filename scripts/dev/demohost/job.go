@@ -1,0 +1,181 @@
+package demohost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// job is a command that runs. It does not end with the connection that has started it.
+type job struct {
+	id     string
+	out    *output
+	shell  *shell
+	cancel context.CancelCauseFunc
+	feed   *os.File
+	began  time.Time
+	held   atomic.Int64 // followers that can answer what it asks
+	asking atomic.Bool
+	mu     sync.Mutex
+	why    error
+}
+
+// end ends the command, and notes why.
+func (j *job) end(why error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.why == nil {
+		j.why = why
+	}
+	j.cancel(why)
+	_ = j.feed.Close() // who waits for input sees its end
+}
+
+var hows = map[error]string{errStopped: "stopped", errTimedOut: "limit", errNoInput: "input", errHangUp: "hangup"}
+
+var errNoInput = errors.New("nobody answers")
+
+func (j *job) how() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if how, ok := hows[j.why]; ok {
+		return how
+	}
+	return "exited"
+}
+
+func (h *Host) job(id string) *job {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.jobs[id]
+}
+
+// begin starts the command, on the machine's own time.
+func (h *Host) begin(r request, cwd, command string) (*job, error) {
+	id := r.values["id"]
+	err := errors.Join(h.keep(id, "cmd", []byte(command)), h.keep(id, "boot", []byte(h.boot()+"\n")), h.claim(id))
+	if err != nil {
+		return nil, err
+	}
+	file, err := h.machine.disk.root.OpenFile(inside(path.Join(journalDir(id), "out")), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	in, feed, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	ctx, cancel := context.WithCancelCause(h.ctx)
+	size := &window{}
+	size.set(r.size())
+	j := &job{id: id, out: newOutput(file), cancel: cancel, feed: feed, began: h.now(),
+		shell: &shell{machine: h.machine, size: size.get, tty: in}}
+	h.mu.Lock()
+	h.jobs[id] = j
+	h.mu.Unlock()
+	h.work(func() {
+		defer cancel(nil)
+		defer file.Close()
+		defer in.Close()
+		h.carryOut(ctx, j, r, cwd, command, in)
+	})
+	return j, nil
+}
+
+func (h *Host) carryOut(ctx context.Context, j *job, r request, cwd, command string, in *os.File) {
+	plain, grammar, terminal := r.values["plain"] != "", r.values["grammar"], r.values["term"]
+	if !safeName.MatchString(terminal) || plain {
+		terminal = ""
+	}
+	if grammar != "sh" {
+		grammar = "bash"
+	}
+	vars := h.carried(terminal, grammar)
+	vars["COUNTERSIGN_ACTION"] = j.id
+	over := make(chan struct{})
+	h.work(func() { h.watch(j, r, over) })
+	out := crlf{j.out}
+	j.shell.screen = out
+	o := j.shell.run(ctx, work{command: command, posix: grammar == "sh", vars: vars, dir: cwd, in: in, out: out,
+		errs: out})
+	close(over)
+	_ = j.feed.Close() // it may have been closed
+	e := ending{Code: o.code, Cwd: o.dir, How: j.how(), Took: h.now().Sub(j.began), Left: o.left}
+	if h.ctx.Err() != nil {
+		return // the machine goes down: it is lost, as what runs when a machine loses its power
+	}
+	if plain {
+		e.Cwd = cwd
+	}
+	j.out.mu.Lock()
+	e.Bytes = j.out.bytes
+	rest := j.out.rest()
+	j.out.mu.Unlock()
+	if terminal != "" {
+		_ = h.carry(terminal, grammar, o.vars) // the next command begins with the older ones
+	}
+	text, err := json.Marshal(e)
+	if err == nil && len(rest) > 0 {
+		err = h.keep(j.id, "rest", rest)
+	}
+	if err == nil {
+		err = errors.Join(h.keep(j.id, "exit.new", text), h.machine.disk.root.Rename(
+			inside(path.Join(journalDir(j.id), "exit.new")), inside(path.Join(journalDir(j.id), "exit"))))
+	}
+	j.mu.Lock()
+	j.why = err // that its journal was deleted is what followers see
+	j.mu.Unlock()
+	h.mu.Lock()
+	delete(h.jobs, j.id)
+	h.mu.Unlock()
+	j.out.end()
+	h.prune()
+}
+
+// watch ends the command at its limit, and sees whether it waits for input.
+func (h *Host) watch(j *job, r request, over <-chan struct{}) {
+	limit, quiet := r.hundredths("limit", 30*time.Second), r.hundredths("quiet", time.Second)
+	patience := r.hundredths("patience", 10*time.Second)
+	started := time.Now()
+	size, changed, alone := int64(-1), started, started
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+		}
+		j.out.mu.Lock()
+		now := j.out.bytes
+		j.out.mu.Unlock()
+		if now != size || !j.shell.asks.Load() {
+			size, changed, alone = now, time.Now(), time.Now()
+		}
+		asks := j.shell.asks.Load() && time.Since(changed) >= quiet
+		if j.asking.Swap(asks) != asks {
+			j.out.wake()
+		}
+		if !asks || j.held.Load() > 0 {
+			alone = time.Now()
+		}
+		switch {
+		case time.Since(started) >= limit:
+			j.end(errTimedOut)
+		case asks && time.Since(alone) >= patience:
+			j.end(errNoInput)
+		}
+	}
+}
+
+func (j *job) press(p []byte) {
+	k := keyboard{shell: j.shell, feed: j.feed, screen: j.out, interrupt: func() { j.cancel(errInterrupted) }}
+	for len(p) > 0 {
+		p = p[k.press(p):]
+	}
+}

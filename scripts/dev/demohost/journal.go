@@ -1,0 +1,225 @@
+package demohost
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The keeper's folder on the machine's disk. It is that of the script: a folder for each command, and the stamp.
+const (
+	keeperDir = home + "/.countersign"
+	firstKept = 1 << 20   // bytes of a command's output that are kept from its beginning
+	lastKept  = 192 << 10 // and from its end
+)
+
+func journalDir(id string) string { return path.Join(keeperDir, id) }
+
+// stamp returns what the folder of journals is known by, and makes it where it is not there.
+func (h *Host) stamp(create bool) string {
+	d := h.machine.disk
+	name := path.Join(keeperDir, "stamp")
+	if text, err := d.readFile(name); err == nil {
+		stamp, _, _ := strings.Cut(string(text), "\n")
+		return stamp
+	}
+	if !create {
+		return ""
+	}
+	stamp := rand.Text()
+	if err := d.root.MkdirAll(inside(keeperDir), 0o700); err != nil {
+		return ""
+	}
+	if err := d.write(name, []byte(stamp+"\n"), h.now()); err != nil {
+		return ""
+	}
+	return stamp
+}
+
+// claimed reports whether a command was begun, though it may have deleted its journal: the file of the stamp lists all
+// that were, so that who forgets them is another host. Each has a line /ID/WHEN, with WHEN in seconds.
+func (h *Host) claimed(id string) bool {
+	text, err := h.machine.disk.readFile(path.Join(keeperDir, "stamp"))
+	return err == nil && strings.Contains(string(text), "\n/"+id+"/")
+}
+
+// claim notes that a command is begun, and forgets those that were begun so long ago that settle says of none of them
+// that it was not.
+func (h *Host) claim(id string) error {
+	h.claims.Lock()
+	defer h.claims.Unlock()
+	name := path.Join(keeperDir, "stamp")
+	text, err := h.machine.disk.readFile(name)
+	if err != nil {
+		return err
+	}
+	stamp, lines, _ := strings.Cut(string(text), "\n")
+	kept := stamp + "\n"
+	for line := range strings.Lines(lines) {
+		_, when, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "/"), "/")
+		if at, err := strconv.ParseInt(when, 10, 64); err == nil && h.now().Sub(time.Unix(at, 0)) < maxAge {
+			kept += line
+		}
+	}
+	return errors.Join(h.machine.disk.write(name+".new", fmt.Appendf(nil, "%s/%s/%d\n", kept, id, h.now().Unix()),
+		h.now()), h.machine.disk.root.Rename(inside(name+".new"), inside(name)))
+}
+
+// same reports whether the caller knows the host in this boot and with these journals.
+func (h *Host) same(r request) bool {
+	stamp := h.stamp(false)
+	return stamp != "" && r.values["stamp"] == stamp && r.values["boot"] == h.boot()
+}
+
+func (h *Host) boot() string {
+	h.machine.mu.Lock()
+	defer h.machine.mu.Unlock()
+	return h.machine.state.Boot
+}
+
+func (h *Host) exists(name string) bool {
+	_, err := h.machine.disk.stat(name)
+	return err == nil
+}
+
+// forbid sees to it that a command that was not begun never is, and reports whether that is so.
+func (h *Host) forbid(id string) bool {
+	j := journalDir(id)
+	if !h.exists(keeperDir) {
+		return false
+	}
+	if !h.claimed(id) && h.machine.disk.root.Mkdir(inside(j), 0o700) == nil {
+		by := fmt.Sprintf("%s %s\n", h.boot(), h.stamp(false))
+		if h.machine.disk.write(path.Join(j, "never"), []byte(by), h.now()) != nil {
+			return false
+		}
+	}
+	return h.exists(path.Join(j, "never"))
+}
+
+// forbidden reports whether a command was forbidden, and whether that was by the host that the caller knows: where the
+// journals were deleted since, the command may have been begun before.
+func (h *Host) forbidden(r request) (yes, same bool) {
+	by, err := h.machine.disk.readFile(path.Join(journalDir(r.values["id"]), "never"))
+	return err == nil, strings.TrimSpace(string(by)) == r.values["boot"]+" "+r.values["stamp"]
+}
+
+// ending is how a command ended, as the line that ends its streams has it.
+type ending struct {
+	Code  int           `json:"code"`
+	Cwd   string        `json:"cwd"`
+	How   string        `json:"how"` // exited, stopped, limit, input, hangup
+	Took  time.Duration `json:"took"`
+	Left  int           `json:"left"`
+	Bytes int64         `json:"bytes"`
+}
+
+func (e ending) line() string {
+	return fmt.Sprintf("%d:%s:%s:%d:%d:%d", e.Code, encoded(e.Cwd), e.How, e.Took.Milliseconds(), e.Left, e.Bytes)
+}
+
+// encoded writes each byte as %XX, if there is one that is not plain.
+func encoded(s string) string {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-"
+	if strings.Trim(s, letters) == "" {
+		return s
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&b, "%%%02x", s[i])
+	}
+	return b.String()
+}
+
+// ended reads how a command ended.
+func (h *Host) ended(id string) (e ending, ok bool) {
+	text, err := h.machine.disk.readFile(path.Join(journalDir(id), "exit"))
+	return e, err == nil && json.Unmarshal(text, &e) == nil
+}
+
+// keep writes a journal's file.
+func (h *Host) keep(id, name string, content []byte) error {
+	f, err := h.machine.disk.root.OpenFile(inside(path.Join(journalDir(id), name)), os.O_WRONLY|os.O_CREATE|os.O_TRUNC,
+		0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
+}
+
+// maxJournals is how many are kept, and maxAge for how long.
+const (
+	maxJournals = 50
+	maxAge      = 7 * 24 * time.Hour
+)
+
+// prune deletes journals that are old, and the output of all but the last.
+func (h *Host) prune() {
+	entries, err := h.machine.disk.readDir(keeperDir)
+	if err != nil {
+		return // it was deleted
+	}
+	var ended []fs.FileInfo
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !e.IsDir() || !h.exists(path.Join(journalDir(e.Name()), "exit")) {
+			continue
+		}
+		if h.now().Sub(info.ModTime()) > maxAge {
+			_ = h.machine.disk.root.RemoveAll(inside(journalDir(e.Name()))) // tried again with the next command
+			continue
+		}
+		ended = append(ended, info)
+	}
+	if len(ended) <= maxJournals {
+		return
+	}
+	oldest := ended[0]
+	for _, info := range ended[1:] {
+		if info.ModTime().Before(oldest.ModTime()) && h.exists(path.Join(journalDir(info.Name()), "out")) {
+			oldest = info
+		}
+	}
+	for _, name := range []string{"out", "rest", "cmd"} {
+		_ = h.machine.disk.root.Remove(inside(path.Join(journalDir(oldest.Name()), name))) // it may not be there
+	}
+}
+
+// carried is what a terminal's commands hand on.
+func (h *Host) carried(terminal, grammar string) map[string]string {
+	vars := base()
+	for _, v := range []string{"PAGER", "GIT_PAGER", "SYSTEMD_PAGER"} {
+		vars[v] = "cat"
+	}
+	vars["DEBIAN_FRONTEND"] = "noninteractive"
+	if terminal == "" {
+		return vars
+	}
+	text, err := h.machine.disk.readFile(path.Join(keeperDir, "terminals", terminal, "env."+grammar))
+	var kept map[string]string
+	if err == nil && json.Unmarshal(text, &kept) == nil {
+		return kept
+	}
+	return vars
+}
+
+func (h *Host) carry(terminal, grammar string, vars map[string]string) error {
+	dir := path.Join(keeperDir, "terminals", terminal)
+	if err := h.machine.disk.root.MkdirAll(inside(dir), 0o700); err != nil {
+		return err
+	}
+	delete(vars, "COUNTERSIGN_ACTION")
+	text, err := json.Marshal(vars)
+	if err != nil {
+		return err
+	}
+	return h.machine.disk.write(path.Join(dir, "env."+grammar), text, h.now())
+}

@@ -1,0 +1,37 @@
+package demohost
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestClaimsAreForgotten has what lists the commands that were begun let go of those of which settle says nothing any
+// more, and of no others.
+func TestClaimsAreForgotten(t *testing.T) {
+	now := testNow
+	h, err := Open(Options{Dir: filepath.Join(t.TempDir(), "host"), Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	stamp := h.stamp(true)
+	for _, id := range []string{"old", "young", "new"} {
+		if err := h.claim(id); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(4 * 24 * time.Hour)
+	}
+	for id, want := range map[string]bool{"old": false, "young": true, "new": true} {
+		if h.claimed(id) != want {
+			t.Errorf("%s is listed: %t", id, !want)
+		}
+	}
+	if h.stamp(false) != stamp {
+		t.Error("the stamp is another one")
+	}
+}

@@ -1,0 +1,72 @@
+package demohost_test
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/keeper/keepertest"
+)
+
+// TestKeeper has the demo host pass the suite of those hosts that run the keeper's script.
+func TestKeeper(t *testing.T) {
+	s := serve(t, filepath.Join(t.TempDir(), "host"))
+	keepertest.Run(t, keepertest.Host{PTY: true, Bash: true, Dial: s.dial})
+}
+
+// TestJournalsOutliveTheServer has a server die while a command runs: what ended is known, what ran is lost, and what
+// was not begun may be.
+func TestJournalsOutliveTheServer(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "host")
+	var handle string
+	start := func(id, command string) keeper.Start {
+		return keeper.Start{ID: id, Command: command, Grammar: "bash", Limit: time.Minute, Handle: handle}
+	}
+	t.Run("before", func(t *testing.T) {
+		s := serve(t, dir)
+		k, err := keeper.Open(t.Context(), s.dial(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		handle = k.Handle()
+		if _, err := k.Start(t.Context(), start("ended", "echo x; export A=1; exit 4"), io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		p := &person{t: t}
+		p.more = sync.NewCond(&p.mu)
+		go k.Start(t.Context(), start("running", "echo begun; sleep 1000; echo twice >> witness"), p)
+		p.sees("begun")
+	})
+	s := serve(t, dir)
+	k, err := keeper.Open(t.Context(), s.dial(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]keeper.State{"ended": keeper.Done, "running": keeper.Lost,
+		"other": keeper.Absent} {
+		if state, r, err := k.Settle(t.Context(), id, handle, false); state != want || err != nil ||
+			want == keeper.Done && r.Exit != 4 {
+			t.Errorf("%s: %s, %+v, %v", id, state, r, err)
+		}
+	}
+	var out strings.Builder
+	if _, err := k.Attach(t.Context(), "running", 0, &out); !errors.Is(err, keeper.ErrLost) ||
+		out.String() != "begun\r\n" {
+		t.Errorf("attached: %q, %v", out.String(), err)
+	}
+	if _, err := k.Start(t.Context(), start("running", "echo again"), io.Discard); !errors.Is(err, keeper.ErrBegun) {
+		t.Errorf("begun again: %v", err)
+	}
+	out.Reset()
+	if _, err := k.Start(t.Context(), start("other", "rm -r ~/.countersign; ls -a ~"), &out); err == nil {
+		t.Errorf("with its journal deleted it ended as %q", out.String())
+	}
+	if state, _, err := k.Settle(t.Context(), "ended", handle, false); state != keeper.Unknown || err != nil {
+		t.Errorf("with the journals deleted: %s, %v", state, err)
+	}
+}

@@ -1,0 +1,47 @@
+package demohost
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"time"
+)
+
+// Keys of a terminal.
+const (
+	ctrlC = 0x03
+	ctrlD = 0x04
+	ctrlE = 0x05
+	ctrlU = 0x15
+)
+
+// keyboard is what a terminal makes of keys for the program that runs on it.
+type keyboard struct {
+	shell     *shell
+	feed      *os.File  // where the program reads them
+	screen    io.Writer // where they are shown; what is written there is kept in memory, and does not fail
+	interrupt func()    // ends the program
+}
+
+// press takes the first of some keys, or as many as are alike, and returns how many.
+func (k keyboard) press(p []byte) (n int) {
+	switch p[0] {
+	case ctrlC:
+		_, _ = io.WriteString(k.screen, "^C\r\n")
+		k.interrupt()
+		fallthrough
+	case ctrlD:
+		_ = k.feed.Close() // a pipe: who waits for input sees its end
+		return 1
+	}
+	if n = bytes.IndexAny(p, "\x03\x04"); n < 0 {
+		n = len(p)
+	}
+	text := bytes.ReplaceAll(p[:n], []byte("\r"), []byte("\n"))
+	if !k.shell.silent.Load() {
+		_, _ = crlf{k.screen}.Write(text)
+	}
+	_ = k.feed.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)) // a pipe
+	_, _ = k.feed.Write(text)                                          // nobody reads it: what does not fit is lost
+	return n
+}

@@ -1,0 +1,81 @@
+package demohost
+
+import (
+	"fmt"
+	"io"
+	"sync"
+)
+
+// output is what a command prints: the first part in a file as it comes, the last part there when it has ended.
+type output struct {
+	mu    sync.Mutex
+	more  *sync.Cond
+	file  io.WriteCloser // nil: it cannot be kept
+	first []byte
+	last  []byte // of what came after
+	bytes int64
+	over  bool
+}
+
+func newOutput(file io.WriteCloser) *output {
+	o := &output{file: file}
+	o.more = sync.NewCond(&o.mu)
+	return o
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := len(p)
+	o.bytes += int64(n)
+	kept := p[:min(n, firstKept-len(o.first))]
+	if o.first = append(o.first, kept...); len(kept) > 0 && o.file != nil {
+		if _, err := o.file.Write(kept); err != nil {
+			o.file = nil // a full disk ends no command
+		}
+	}
+	o.last = append(o.last, p[len(kept):]...)
+	if len(o.last) > 2*lastKept {
+		o.last = append([]byte(nil), o.last[len(o.last)-lastKept:]...)
+	}
+	o.more.Broadcast()
+	return n, nil
+}
+
+// rest is what follows the first part: the last part, after a word of what lies between.
+func (o *output) rest() []byte {
+	after := o.bytes - int64(len(o.first))
+	if after == 0 {
+		return nil
+	}
+	last := o.last[max(0, len(o.last)-lastKept):]
+	if out := after - int64(len(last)); out > 0 {
+		return append(fmt.Appendf(nil, "\n[… %d bytes left out …]\n", out), last...)
+	}
+	return last
+}
+
+// end has all followers see the end.
+func (o *output) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.over = true
+	o.more.Broadcast()
+}
+
+// wake has followers look whether they are still wanted.
+func (o *output) wake() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.more.Broadcast()
+}
+
+// next returns what the first part has from a byte on, when there is something, it is over, or gone says so.
+func (o *output) next(from int, gone func() bool) (p []byte, over bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(o.first) <= from && !o.over && !gone() {
+		o.more.Wait()
+	}
+	return o.first[min(from, len(o.first)):], o.over || gone()
+}

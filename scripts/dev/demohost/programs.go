@@ -1,0 +1,44 @@
+package demohost
+
+// programs are all that can be started on the machine.
+var programs map[string]func(*call) int
+
+func init() { // some of them start others
+	programs = map[string]func(*call) int{
+		// files
+		"ls": list, "tree": tree, "find": find, "cat": cat, "less": cat, "more": cat, "du": diskUsage, "df": diskFree,
+		"touch": touch, "truncate": truncate, "mktemp": makeTemp, "mkdir": makeDir, "rmdir": removeDir, "rm": remove,
+		"mv": move, "cp": duplicate, "ln": link, "readlink": readLink, "realpath": readLink, "stat": status,
+		"file": kindOf, "chmod": chmod, "chown": chown, "chgrp": chown,
+
+		// text
+		"head": head, "tail": tail, "tac": reversed, "nl": numbered, "wc": count, "tee": tee, "cut": cut,
+		"tr": translate, "grep": grep, "egrep": grep, "fgrep": grep, "sed": sed, "sort": sortLines, "uniq": unique,
+		"seq": sequence, "expr": expr, "yes": yes, "xargs": xargs, "basename": pathParts, "dirname": pathParts,
+		"sha256sum": digest, "md5sum": digest,
+
+		// the machine
+		"ps": processes, "top": top, "htop": top, "uptime": uptime, "free": free, "kill": kill, "pkill": pkill,
+		"pgrep": pgrep, "systemctl": systemctl, "service": serviceProgram, "journalctl": journal, "nginx": nginx,
+		"apt": apt, "apt-get": apt, "dpkg": dpkg, "uname": uname, "arch": arch, "nproc": processors, "date": date,
+		"hostname": hostName, "hostnamectl": hostnamectl, "whoami": whoami, "logname": whoami, "groups": whoami,
+		"id": identity, "who": who, "w": who, "users": who, "ss": sockets, "netstat": sockets, "ip": address,
+		"lsblk": blocks, "mount": mounts, "vmstat": vmstat,
+
+		// what is not pretended
+		"curl": offline, "wget": offline, "ping": offline, "ssh": offline, "nano": editor, "vi": editor, "vim": editor,
+		"ncdu": editor, "reboot": refused, "shutdown": refused, "poweroff": refused, "halt": refused, "mkfs": refused,
+		"mkfs.ext4": refused, "fdisk": refused, "dd": refused,
+
+		// the shell
+		"sh": bash, "bash": bash, "dash": bash, "sudo": sudo, "env": env, "printenv": env, "which": which,
+		"type": which, "command": command, "builtin": command, "source": source, ".": source, "pwd": workingDir,
+		"nohup": prefixed, "setsid": prefixed, "nice": prefixed, "time": prefixed, "timeout": timeout, "sleep": sleep,
+		"umask": umask, "ulimit": quiet, "jobs": quiet, "history": quiet, "hash": quiet, "bg": quiet, "fg": quiet,
+		"sync": quiet, "clear": clearScreen, "tty": tty, "stty": stty, "true": quiet, "false": failing,
+		"echo": own, "printf": own, "test": own, "[": own,
+	}
+}
+
+// packaged are the programs that are there only with a package.
+var packaged = map[string]string{"htop": "htop", "tree": "tree", "ncdu": "ncdu"}

@@ -1,0 +1,56 @@
+package demohost
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/keeper"
+)
+
+// request is a line of the keeper's Go side (shared/keeper).
+type request struct {
+	verb   string
+	values map[string]string
+}
+
+var (
+	keeperLine = regexp.MustCompile(
+		`keeper-[0-9a-f]{16,64}["']? +(probe|start|attach|input|stop|settle|shell|resize|close)((?: +[a-z_]+=[A-Za-z0-9/._%-]*)*)`)
+	safeName    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+	octalDigits = regexp.MustCompile(`\\0?([0-7]{1,3})`)
+)
+
+func readRequest(line string) (r request, ok bool) {
+	m := keeperLine.FindStringSubmatch(line)
+	if m == nil {
+		return r, false
+	}
+	r = request{m[1], map[string]string{}}
+	for _, pair := range strings.Fields(m[2]) {
+		name, value, _ := strings.Cut(pair, "=")
+		r.values[name] = value
+	}
+	return r, true
+}
+
+func (r request) size() keeper.Size {
+	return keeper.Size{Cols: r.number("cols", 80), Rows: r.number("rows", 24)}
+}
+
+// hundredths reads a duration.
+func (r request) hundredths(name string, otherwise time.Duration) time.Duration {
+	if n := r.number(name, -1); n >= 0 {
+		return time.Duration(n) * 10 * time.Millisecond
+	}
+	return otherwise
+}
+
+// number reads a value that has to be one.
+func (r request) number(name string, otherwise int) int {
+	if n, err := strconv.Atoi(r.values[name]); err == nil && n >= 0 {
+		return n
+	}
+	return otherwise
+}

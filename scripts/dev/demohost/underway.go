@@ -1,0 +1,42 @@
+package demohost
+
+import "sync"
+
+// underway counts the programs of a shell that run. A sync.WaitGroup would not do: what a command has put into the
+// background may just begin a program while the end of all is awaited.
+type underway struct {
+	mu   sync.Mutex
+	n    int
+	over chan struct{} // nil: programs may begin; closed: none does any more, and none runs
+}
+
+// begin reports whether a program may begin; then end must be called after it.
+func (u *underway) begin() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.over != nil {
+		return false
+	}
+	u.n++
+	return true
+}
+
+func (u *underway) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.n--
+	if u.n == 0 && u.over != nil {
+		close(u.over)
+	}
+}
+
+// close has no program begin any more. It returns how many run, and what is closed when none does. It is called once.
+func (u *underway) close() (n int, over <-chan struct{}) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.over = make(chan struct{})
+	if u.n == 0 {
+		close(u.over)
+	}
+	return u.n, u.over
+}

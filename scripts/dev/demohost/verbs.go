@@ -1,0 +1,225 @@
+package demohost
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// keeper answers a line of the keeper's, if it is one.
+func (s *session) keeper(ctx context.Context, line string) (code int, known bool) {
+	r, ok := readRequest(line)
+	if !ok {
+		return 0, false
+	}
+	for _, name := range []string{"id", "term"} {
+		if value, given := r.values[name]; given && !safeName.MatchString(value) {
+			return 64, true
+		}
+	}
+	h := s.host
+	switch r.verb {
+	case "probe":
+		s.say(r, fmt.Sprintf("os=%s\nshell=bash\nshell=sh\npty=1\nproc=1\nhome=%s\nboot=%s\nstamp=%s\nsince=%d\n",
+			system, encoded(home), h.boot(), h.stamp(true), h.now().Unix()), "over")
+	case "start":
+		s.start(ctx, r)
+	case "attach":
+		s.attach(ctx, r)
+	case "input":
+		s.input(r)
+	case "stop":
+		if j := h.job(r.values["id"]); j != nil {
+			j.end(errStopped)
+		} else {
+			h.forbid(r.values["id"])
+		}
+		s.say(r, "", "over")
+	case "settle":
+		s.settle(r)
+	case "shell":
+		s.console(ctx, r)
+	case "resize":
+		if c := h.console(r.values["term"]); c != nil {
+			c.resize(r.size())
+		}
+		s.say(r, "", "over")
+	case "close":
+		h.closeConsole(r.values["term"])
+		s.say(r, "", "over")
+	default:
+		return 64, true
+	}
+	return 0, true
+}
+
+// say answers with the keeper's frame around a text.
+func (s *session) say(r request, text, end string) {
+	mark := r.values["mark"]
+	_, _ = fmt.Fprintf(s.channel, "\n%s:begin\n%s\n%s:%s\n", mark, text, mark, end) // the client is gone
+}
+
+func (s *session) refuse(r request, why string) { s.say(r, "", "refused:"+why) }
+
+func (s *session) start(ctx context.Context, r request) {
+	h, id := s.host, r.values["id"]
+	cwd, command, whole := s.received(r)
+	if cwd == "" {
+		cwd = home
+	}
+	switch info, err := h.machine.disk.stat(cwd); {
+	case !h.exists(keeperDir):
+		s.refuse(r, "gone")
+	case !whole || id == "":
+		s.refuse(r, "cut")
+	case !h.same(r):
+		s.refuse(r, "other")
+	case err != nil || !info.IsDir():
+		s.refuse(r, "cwd")
+	case h.claimed(id) || h.machine.disk.root.Mkdir(inside(journalDir(id)), 0o700) != nil: // this is the claim
+		if h.exists(path.Join(journalDir(id), "never")) {
+			s.refuse(r, "never")
+		} else {
+			s.refuse(r, "begun")
+		}
+	default:
+		j, err := h.begin(r, cwd, command)
+		if err != nil {
+			_ = h.machine.disk.root.RemoveAll(inside(journalDir(id))) // nothing has begun
+			s.refuse(r, "home")
+			return
+		}
+		s.follow(ctx, r, j, 0)
+	}
+}
+
+// maxCommand is more than any command that can be approved.
+const maxCommand = 64 << 10
+
+// received reads what start is given: the directory on a line, and the command up to the mark, which says that all of
+// it is there.
+func (s *session) received(r request) (cwd, command string, ok bool) {
+	all, err := io.ReadAll(io.LimitReader(s.channel, maxCommand))
+	if err != nil {
+		return "", "", false
+	}
+	cwd, command, lined := strings.Cut(string(all), "\n")
+	command, whole := strings.CutSuffix(command, r.values["mark"])
+	cwd = octalDigits.ReplaceAllStringFunc(cwd, func(o string) string {
+		n, _ := strconv.ParseUint(strings.TrimLeft(o, `\`), 8, 8) // three octal digits
+		return string([]byte{byte(n)})
+	})
+	return cwd, command, lined && whole
+}
+
+// attach shows a command that another connection has started, or that has ended.
+func (s *session) attach(ctx context.Context, r request) {
+	h, id, from := s.host, r.values["id"], r.number("from", 0)
+	if j := h.job(id); j != nil {
+		s.follow(ctx, r, j, from)
+		return
+	}
+	if !h.exists(journalDir(id)) {
+		s.refuse(r, "absent")
+		return
+	}
+	out, _ := h.machine.disk.readFile(path.Join(journalDir(id), "out"))   // it may have printed nothing, or long ago
+	rest, _ := h.machine.disk.readFile(path.Join(journalDir(id), "rest")) // as above
+	_, _ = fmt.Fprintf(s.channel, "\n%s:begin\n%s", r.values["mark"], out[min(len(out), from):])
+	s.finish(r, id, rest[min(len(rest), max(0, from-firstKept)):])
+}
+
+// follow shows a command's output from a byte on, until it ends or the client has gone.
+func (s *session) follow(ctx context.Context, r request, j *job, from int) {
+	mark := r.values["mark"]
+	if r.values["hold"] != "" {
+		j.held.Add(1)
+		defer j.held.Add(-1)
+	}
+	stop := context.AfterFunc(ctx, j.out.wake)
+	defer stop()
+	if _, err := fmt.Fprintf(s.channel, "\n%s:begin\n", mark); err != nil {
+		return
+	}
+	at, asked := min(from, firstKept), false
+	for {
+		p, over := j.out.next(at, func() bool { return ctx.Err() != nil || j.asking.Load() != asked })
+		if _, err := s.channel.Write(p); err != nil || ctx.Err() != nil {
+			return
+		}
+		at += len(p)
+		if now := j.asking.Load(); now != asked {
+			asked = now
+			fmt.Fprintf(s.channel.Stderr(), "%s:asks:%s\n", mark, map[bool]string{true: "1"}[asked])
+			continue
+		}
+		if over {
+			break
+		}
+	}
+	j.out.mu.Lock()
+	rest := j.out.rest()
+	j.out.mu.Unlock()
+	s.finish(r, j.id, rest[min(len(rest), max(0, from-firstKept)):])
+}
+
+// finish shows the last part of a command's output, and how it ended.
+func (s *session) finish(r request, id string, rest []byte) {
+	end := "refused:lost"
+	if e, ok := s.host.ended(id); ok {
+		end = e.line()
+	} else if s.host.exists(path.Join(journalDir(id), "never")) {
+		end = "refused:never"
+	}
+	_, _ = s.channel.Write(rest)                                      // the client is gone
+	_, _ = fmt.Fprintf(s.channel, "\n%s:%s\n", r.values["mark"], end) // as above
+}
+
+// input gives a running command what its user types, and shows it as a terminal does.
+func (s *session) input(r request) {
+	j := s.host.job(r.values["id"])
+	if j == nil {
+		s.say(r, "", "refused:ended")
+		return
+	}
+	buf := make([]byte, 4096)
+	for {
+		n, err := s.channel.Read(buf)
+		j.press(buf[:n])
+		if err != nil {
+			break
+		}
+	}
+	s.say(r, "", "over")
+}
+
+// settle says what became of a command.
+func (s *session) settle(r request) {
+	h, id := s.host, r.values["id"]
+	state := "unknown"
+	forbidden, same := h.forbidden(r)
+	switch e, ok := h.ended(id); {
+	case forbidden && same:
+		state = "never"
+	case forbidden:
+	case ok:
+		s.say(r, "state=done\n", e.line())
+		return
+	case h.job(id) != nil:
+		state = "running"
+	case h.exists(journalDir(id)):
+		state = "lost"
+	case h.same(r) && h.now().Unix()-int64(r.number("since", 0)) < int64((maxAge-24*time.Hour)/time.Second):
+		switch state = "absent"; {
+		case h.claimed(id):
+			state = "unknown"
+		case r.values["never"] != "" && h.forbid(id):
+			state = "never"
+		}
+	}
+	s.say(r, "state="+state+"\n", "over")
+}

@@ -1,0 +1,70 @@
+package demomodel
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// result is what came of a command.
+type result struct {
+	Output   string `json:"output"`
+	ExitCode int    `json:"exitCode"`
+	TimedOut bool   `json:"timedOut"`
+
+	failed string // why it was not carried out, or is not known to have been
+}
+
+func (r result) ok() bool { return r.failed == "" && r.ExitCode == 0 && !r.TimedOut }
+
+// no reports whether the user did not want it.
+func (r result) no() bool { return rejected.MatchString(r.failed) }
+
+// lastWords are what a command said at its end, in one line.
+func (r result) lastWords() string {
+	lines := strings.Split(strings.TrimSpace(r.Output), "\n")
+	return excerpt(lines[len(lines)-1], 200)
+}
+
+// why says why a command did not do what it should.
+func (r result) why() string {
+	switch {
+	case r.no():
+		return join("You rejected it.", r.failed[len(rejected.FindString(r.failed)):])
+	case r.TimedOut:
+		return "It was ended at its time limit."
+	case r.failed != "":
+		return r.failed
+	}
+	return join(fmt.Sprintf("It ended with exit code %d:", r.ExitCode), r.lastWords())
+}
+
+// result reads a command's answer, also one whose user has changed it.
+func (s step) result() (r result) {
+	var answer struct {
+		Output json.RawMessage `json:"output"`
+		Error  string          `json:"error"`
+	}
+	if json.Unmarshal(s.raw, &answer) != nil {
+		return result{failed: "The answer is unclear."}
+	}
+	var edited struct {
+		Result json.RawMessage `json:"result"`
+	}
+	if json.Unmarshal(answer.Output, &edited) == nil && edited.Result != nil {
+		answer.Output = edited.Result
+	}
+	err := json.Unmarshal(answer.Output, &r) // there is none where it was not carried out
+	if r.failed = answer.Error; r.failed == "" && err != nil {
+		r.failed = "The answer is unclear."
+	}
+	return r
+}
+
+// sized writes KiB for people.
+func sized(kib int64) string {
+	if kib >= 1<<20 {
+		return fmt.Sprintf("%.1f GiB", float64(kib)/(1<<20))
+	}
+	return fmt.Sprintf("%d MiB", (kib+512)/1024)
+}

@@ -1,0 +1,299 @@
+package crash
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/invariants"
+	"github.com/countersign-run/countersign/shared/testkit/sshd"
+)
+
+// What happens to a host at the moment of the blow.
+const (
+	cut     fault = "every connection is cut"
+	down    fault = "its SSH server is killed, and started again"
+	reboot  fault = "it is restarted: all ends that runs there, and it has a new boot id"
+	wiped   fault = "~/.countersign is deleted"
+	rekeyed fault = "it answers with other host keys for a while"
+)
+
+var hostFaults = []fault{cut, down, reboot, wiped, rekeyed}
+
+// forgets reports whether the host may be unable to say afterwards what became of a command, so that its user is asked.
+func forgets(f fault) bool { return f == reboot || f == wiped }
+
+// host is a machine with OpenSSH's server that an environment's users run commands on.
+type host struct {
+	*sshd.Server
+	home, boot string
+	boots      int
+	others     time.Time // when it answered with other host keys first; zero: it does not
+	opened     *watched
+	ends       standIn
+}
+
+// errAbsent says that OpenSSH's server is not on this machine.
+var errAbsent = errors.New("OpenSSH's server is absent")
+
+// newHost starts a server whose files are in dir.
+func newHost(dir string) (h *host, err error) {
+	h = &host{home: filepath.Join(dir, "home"), boot: filepath.Join(dir, "boot_id"), ends: standIn{dir: dir}}
+	if err := os.MkdirAll(filepath.Join(h.home, "looked"), 0o700); err != nil {
+		return nil, err
+	}
+	if err := h.newBoot(); err != nil {
+		return nil, err
+	}
+	if h.opened, err = watch(filepath.Join(h.home, "looked")); err != nil {
+		return nil, err
+	}
+	err = proof.Attempt(func() {
+		h.Server = sshd.Start(&h.ends, sshd.Options{Home: h.home, Env: []string{"COUNTERSIGN_BOOT=" + h.boot}})
+	})
+	if err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	return h, nil
+}
+
+func (h *host) close() error {
+	h.ends.cleanup()
+	return h.opened.close()
+}
+
+func (h *host) newBoot() error {
+	h.boots++
+	return os.WriteFile(h.boot, fmt.Appendf(nil, "boot-%d\n", h.boots), 0o600)
+}
+
+// suffer carries a fault out.
+func (h *host) suffer(f fault) {
+	switch f {
+	case cut:
+		h.Cut()
+	case down:
+		h.Kill()
+		h.Restart()
+	case reboot:
+		h.Kill()
+		h.KillAll()
+		proof.Must(h.newBoot())
+		h.Restart()
+	case wiped:
+		var err error
+		for range 20 { // what runs may write there at the same time
+			if err = os.RemoveAll(h.keeper()); err == nil {
+				break
+			}
+		}
+		proof.Must(err)
+	case rekeyed:
+		h.Kill()
+		h.NewHostKeys()
+		h.Restart()
+		h.others = time.Now()
+	}
+}
+
+// otherwise is how long the host answers with other keys.
+const otherwise = time.Second
+
+// recover has the host answer with its own keys again, after a while or at once.
+func (h *host) recover(at bool) {
+	if h.others.IsZero() || !at && time.Since(h.others) < otherwise {
+		return
+	}
+	h.Kill()
+	h.OldHostKeys()
+	h.Restart()
+	h.others = time.Time{}
+}
+
+func (h *host) keeper() string { return filepath.Join(h.home, ".countersign") }
+
+// login is how a user adds the host as it is now.
+func (h *host) login() testkit.Login {
+	return testkit.Login{Addr: h.Addr, User: h.User, Key: h.Key, HostKeys: h.HostKeys()}
+}
+
+// witnessed returns what the user's commands have written on the host: each a line with the id of its action.
+func (h *host) witnessed(uid string) (effects []invariants.Effect) {
+	text, err := os.ReadFile(filepath.Join(h.home, "witness"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		proof.Must(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		action, subject, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.HasPrefix(subject, uid+" ") {
+			effects = append(effects, invariants.Effect{UID: uid, ActionID: action, Agrees: wrote(subject)})
+		}
+	}
+	return effects
+}
+
+// wrote compares what was written with the approved command.
+func wrote(subject string) func(json.RawMessage) error {
+	return func(args json.RawMessage) error {
+		var a struct{ Command string }
+		if err := json.Unmarshal(args, &a); err != nil {
+			return err
+		}
+		if !strings.Contains(a.Command, subject+`"`) {
+			return fmt.Errorf("%q was run in place of the approved command", subject)
+		}
+		return nil
+	}
+}
+
+// ended reports whether the journal of the action says how its command ended.
+func (h *host) ended(actionID string) bool {
+	text, err := os.ReadFile(filepath.Join(h.keeper(), actionID, "exit"))
+	return err == nil && bytes.HasSuffix(bytes.TrimSpace(text), []byte(":."))
+}
+
+// left returns what still runs on the host after a while.
+func (h *host) left() (all []sshd.Process) {
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		if all = h.Processes(); len(all) == 0 || time.Now().After(end) {
+			return all
+		}
+	}
+}
+
+// lineOf is the command of a trial: what it writes shows that it was begun, by which action, and how often.
+func lineOf(subject string, lasts time.Duration) string {
+	return fmt.Sprintf(`echo "$COUNTERSIGN_ACTION %s" >> ~/witness; echo begun; sleep %v; echo over`, subject,
+		lasts.Seconds())
+}
+
+// looked is the file that the n-th command of a trial looks at.
+func (t *trial) looked(n int) string {
+	return filepath.Join(t.env.host.home, "looked", fmt.Sprintf("%s-%d", t.uid, n))
+}
+
+// prompt asks the model for the n-th call of the trial.
+func (t *trial) prompt(n int) string { return t.kind.tool + " " + t.subject(n) }
+
+// subject is what the n-th call of the trial is about: of a command the line.
+func (t *trial) subject(n int) string {
+	switch {
+	case t.kind.looks:
+		return "cat " + t.looked(n)
+	case t.kind.onHost:
+		return lineOf(t.name(n), t.walk.lasts)
+	}
+	return t.name(n)
+}
+
+// addHost adds the environment's host to those of the trial's user, and opens a terminal on it.
+func (t *trial) addHost() {
+	settings := map[string]any{}
+	if t.kind.looks {
+		settings = map[string]any{"autoRun": "read_only", "readPaths": []string{filepath.Dir(t.looked(0))}}
+		for n := range t.started() {
+			proof.Must(os.WriteFile(t.looked(n), []byte("seen\n"), 0o600))
+		}
+	}
+	c := t.at(t.env.worker)
+	id, err := c.AddHost(t.ctx, t.env.host.login(), settings)
+	proof.Must(err)
+	t.terminal, err = c.OpenTerminal(t.ctx, id)
+	proof.Must(err)
+}
+
+// effects returns what was carried out for the trial's user.
+func (t *trial) effects() []invariants.Effect {
+	switch {
+	case !t.kind.onHost:
+		return t.env.effectsOf(t.uid)
+	case !t.kind.looks:
+		return t.env.host.witnessed(t.uid)
+	}
+	var all []invariants.Effect
+	for n := range t.started() {
+		a := t.look(n)
+		for range t.env.host.opened.times(filepath.Base(t.looked(n))) {
+			e := invariants.Effect{UID: t.uid}
+			if len(a.Actions) > 0 {
+				e.ActionID = a.Actions[0].ActionID
+			}
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// judgeHost checks what is promised of a command beyond any other effect.
+func (t *trial) judgeHost() {
+	reviews := 0
+	for n := range t.started() {
+		a := t.look(n)
+		if len(a.Approvals) == 0 || a.Approvals[0].Kind != "review" {
+			continue
+		}
+		reviews++
+		if t.env.host.ended(a.Approvals[0].ActionID) {
+			t.problem("its user is asked, and the host knows how it ended")
+		}
+	}
+	if reviews > 0 && !forgets(t.torn) {
+		t.problem("its user is asked, and the host can be: %s", t.ends())
+	}
+	// what was not begun is not begun on a host that seems to be another
+	if n := len(t.effects()); reviews == 0 && !forgets(t.torn) && t.torn != rekeyed && !t.slow && !t.walk.effects(n) {
+		if n == 0 {
+			t.overdue("no effect; %s", t.ends())
+		} else {
+			t.problem("%d effects; %s", n, t.ends())
+		}
+	}
+	if left := t.env.host.left(); len(left) > 0 {
+		t.problem("left on the host: %v", left)
+	}
+}
+
+// nextRun begins another run on the terminal: the last one has freed it.
+func (t *trial) nextRun() {
+	a, err := t.at(t.env.worker).AskOn(t.ctx, t.terminal, "", "hello")
+	if proof.Must(err); a.HTTP != 200 || a.Status != "completed" {
+		t.problem("the terminal is not free: %d %s", a.HTTP, a.Body)
+	}
+}
+
+// standIn stands in for the test that a server of package sshd ends with.
+type standIn struct {
+	dir   string
+	n     int
+	tasks []func()
+}
+
+func (s *standIn) Helper() {}
+
+func (s *standIn) Fatalf(format string, args ...any) { proof.Must(fmt.Errorf(format, args...)) }
+
+func (s *standIn) Skipf(format string, args ...any) {
+	proof.Must(fmt.Errorf("%w: %s", errAbsent, fmt.Sprintf(format, args...)))
+}
+
+func (s *standIn) Cleanup(f func()) { s.tasks = append(s.tasks, f) }
+
+func (s *standIn) TempDir() string {
+	s.n++
+	dir := filepath.Join(s.dir, fmt.Sprintf("sshd-%d", s.n))
+	proof.Must(os.Mkdir(dir, 0o700))
+	return dir
+}
+
+func (s *standIn) cleanup() {
+	for _, f := range s.tasks {
+		f()
+	}
+}

@@ -1,0 +1,69 @@
+package crash
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// watched counts how often each file of a directory is read: what only looks leaves no other trace.
+type watched struct {
+	events *os.File
+	ended  chan struct{}
+
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func watch(dir string) (*watched, error) {
+	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
+	if err != nil {
+		return nil, os.NewSyscallError("inotify_init1", err)
+	}
+	// Equal events that nobody has read are told once, so those between them are asked for too.
+	if _, err := syscall.InotifyAddWatch(fd, dir, syscall.IN_OPEN|syscall.IN_CLOSE_NOWRITE); err != nil {
+		return nil, errors.Join(os.NewSyscallError("inotify_add_watch", err), syscall.Close(fd))
+	}
+	w := &watched{events: os.NewFile(uintptr(fd), "inotify"), ended: make(chan struct{}), counts: map[string]int{}}
+	go w.read()
+	return w, nil
+}
+
+// read reads events until the file is closed: each is four numbers of 32 bits, of which the second says what happened
+// and the last is the length of the name that follows.
+func (w *watched) read() {
+	defer close(w.ended)
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := w.events.Read(buf)
+		if err != nil {
+			return
+		}
+		for b := buf[:n]; len(b) >= syscall.SizeofInotifyEvent; {
+			mask, size := binary.NativeEndian.Uint32(b[4:]), int(binary.NativeEndian.Uint32(b[12:]))
+			name, _, _ := bytes.Cut(b[syscall.SizeofInotifyEvent:][:size], []byte{0})
+			if mask&syscall.IN_CLOSE_NOWRITE != 0 {
+				w.mu.Lock()
+				w.counts[string(name)]++
+				w.mu.Unlock()
+			}
+			b = b[syscall.SizeofInotifyEvent+size:]
+		}
+	}
+}
+
+// times returns how often the file was opened to be read, and closed.
+func (w *watched) times(name string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.counts[name]
+}
+
+func (w *watched) close() error {
+	err := w.events.Close()
+	<-w.ended
+	return err
+}

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package crash
+
+import "fmt"
+
+type watched struct{}
+
+func watch(string) (*watched, error) {
+	return nil, fmt.Errorf("%w: whether a file is opened is seen on Linux alone", errAbsent)
+}
+
+func (*watched) times(string) int { return 0 }
+func (*watched) close() error     { return nil }

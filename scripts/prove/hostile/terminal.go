@@ -1,0 +1,336 @@
+package hostile
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/countersign-run/countersign/scripts/dev/demohost"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// runCommand is the tool that runs commands.
+const runCommand = "run_command"
+
+// machine is the host that the commands of a case run on: the demo host, which reaches nothing of this machine,
+// whatever is approved.
+type machine struct {
+	*demohost.Host
+	dir, addr string
+	key       []byte // of the user
+}
+
+func (s *env) openMachine(dir string) *machine {
+	m := &machine{dir: dir}
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	s.must(err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	s.must(err)
+	m.key = pem.EncodeToMemory(block)
+	s.boot(m, private, "127.0.0.1:0")
+	return m
+}
+
+// boot starts the machine at the address.
+func (s *env) boot(m *machine, private ed25519.PrivateKey, addr string) {
+	var err error
+	m.Host, err = demohost.Open(demohost.Options{Dir: m.dir})
+	s.must(err)
+	public, err := ssh.NewPublicKey(private.Public())
+	s.must(err)
+	s.must(m.Authorize(string(ssh.MarshalAuthorizedKey(public))))
+	ln, err := net.Listen("tcp", addr)
+	s.must(err)
+	m.addr = ln.Addr().String()
+	go func() { _ = m.Serve(ln) }() // it ends with Close
+}
+
+// openHost starts a deployment with a host of the case's user, and returns a terminal on it.
+func (s *env) openHost(more map[string]any) string {
+	s.machine = s.openMachine(filepath.Join(s.dir, "machine"))
+	s.open(nil, "TERMINAL=on", "TERMINAL_HOSTS="+s.machine.addr)
+	return s.addHost(more)
+}
+
+func (s *env) addHost(more map[string]any) string {
+	c := s.client(s.as)
+	id, err := c.AddHost(s.ctx, testkit.Login{Addr: s.machine.addr, User: demohost.User, Key: s.machine.key,
+		HostKeys: []ssh.PublicKey{s.machine.Key()}}, more)
+	s.must(err)
+	a := s.call(s.as, "POST", "/api/agent/terminals", jsonOf(map[string]any{"hostId": id, "cols": json.Number("80"),
+		"rows": json.Number("24"), "cwd": "/tmp"})) // what is deleted there are not the keeper's journals
+	var opened struct{ TerminalID string }
+	s.must(json.Unmarshal(a.Body, &opened))
+	return opened.TerminalID
+}
+
+// begun returns the commands that were begun on the machine: it keeps the bytes of each.
+func (s *env) begun() (commands []string) {
+	if s.machine == nil {
+		return nil
+	}
+	s.must(filepath.WalkDir(s.machine.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() != "cmd" || !strings.Contains(path, ".countersign") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		commands = append(commands, string(text))
+		return err
+	}))
+	return commands
+}
+
+// command runs a case of tool:run_command: the model calls it with the arguments of the case, on a host where commands
+// that look run unasked, and on one where none does; the first is asked with nothing approved, and of the second's
+// card everything is shown before it is approved. A case may give what a command prints instead of the command.
+func command(s *env) got {
+	look := s.openHost(map[string]any{"autoRun": "read_only"})
+	ask := s.addHost(map[string]any{"name": "quiet"})
+	args, _ := s.take("args")
+	if said, ok := s.take("session_output"); ok {
+		args = map[string]any{"command": printing(textOf(said))}
+	}
+	fields, ok := args.(map[string]any)
+	if ok && fields["reasoning"] == nil && fields["command"] != nil && !aboutForm.MatchString(s.c.Expect.Note) {
+		fields["reasoning"] = "It is needed."
+	}
+	if ok && s.c.Category == "size" && fields["timeoutSeconds"] == nil { // the machine interprets what others compile
+		fields["timeoutSeconds"] = json.Number("300")
+	}
+	for _, text := range texts(args, "command", "reasoning") {
+		if len(text) >= 12 {
+			s.private[text] = true
+		}
+	}
+	s.unasked(look, args)
+	before := len(s.begun())
+	asked := s.askOn(ask, once(runCommand, args))
+	g := gotOf(asked)
+	switch {
+	case g.status != 200 || len(asked.Actions) == 0:
+	case len(asked.Approvals) == 1:
+		g.decision = "require_approval"
+		if n := len(s.begun()); n != before {
+			s.wrong("%d commands were begun before anybody was asked", n-before)
+		}
+		s.check(commandShown(s.call(s.as, "GET", "/api/agent/approvals/pending", "").Body, args))
+		if harmless(args) {
+			if done := s.approved1(asked, args); s.c.Category != "shell" { // which is about what is asked
+				g = done
+			}
+		}
+	case g.class != "none":
+		g.decision = "deny"
+	default:
+		g.decision = "allow"
+	}
+	return g
+}
+
+// printing returns a command that prints the text, which may have bytes that no command may have.
+func printing(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		switch {
+		case c == '%':
+			b.WriteString("%%")
+		case c < ' ' || c > '~' || c == '\\' || c == '\'':
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "printf '" + b.String() + "'"
+}
+
+// askOn starts a run of the case's user on the terminal.
+func (s *env) askOn(terminalID string, model fakegemini.ModelFunc) testkit.Answer {
+	s.w.SetModel(model)
+	a, err := s.client(s.as).AskOn(s.ctx, terminalID, "", "Please do it.")
+	s.must(err)
+	return a
+}
+
+var allowNote = regexp.MustCompile(`^decision=allow_only_if_host_allowlist`)
+
+// unasked has the call made on a host whose user lets commands run that only look: of the cases that may run unasked
+// there, it is begun once, exactly as it is; of all others nothing is begun.
+func (s *env) unasked(terminalID string, args any) {
+	asked := s.askOn(terminalID, once(runCommand, args))
+	begun := s.begun()
+	if !allowNote.MatchString(s.c.Expect.Note) {
+		if len(begun) > 0 {
+			s.wrong("it was begun unasked: %q", begun)
+		}
+		if len(asked.Approvals) > 0 {
+			s.resolve(s.as, asked.Approvals[0], "reject")
+			s.must(s.deliver())
+		}
+		return
+	}
+	if want := texts(args, "command"); !slices.Equal(begun, want) || asked.Status != "completed" {
+		s.wrong("it should have run unasked: %q begun, %s", begun, asked.Body)
+	}
+	s.mu.Lock()
+	s.allowed += len(begun)
+	s.mu.Unlock()
+}
+
+// harmless reports whether the machine can end the command: it has no way to be filled, stopped or kept busy.
+func harmless(args any) bool {
+	return !regexp.MustCompile(`\|:|shutdown|reboot`).MatchString(strings.Join(texts(args, "command"), ""))
+}
+
+// approved1 approves the only card, and compares what was begun with what was shown.
+func (s *env) approved1(asked testkit.Answer, args any) got {
+	before := s.begun()
+	s.decided(s.as, asked, "approve_once")
+	after := s.begun()
+	want := texts(args, "command")[0]
+	if j, err := shell.Judge(want, shell.Bash); err == nil {
+		want = j.Command
+	}
+	if len(after) != len(before)+1 || !slices.Contains(after, want) {
+		s.wrong("the yes to %q began %q", want, after)
+	}
+	done := s.run(s.as, asked)
+	g := gotOf(done)
+	g.decision = "require_approval"
+	s.check(outputBounded(done))
+	return g
+}
+
+// outputBounded checks that what the model is told of an output is bounded, with a mark where something is left out.
+func outputBounded(done testkit.Answer) error {
+	var v struct {
+		Actions []struct {
+			Step struct {
+				Output    string
+				Truncated bool
+			}
+		}
+	}
+	if err := json.Unmarshal(done.Body, &v); err != nil || len(v.Actions) == 0 {
+		return fmt.Errorf("the run has no action (%w)", err)
+	}
+	if step := v.Actions[0].Step; len(step.Output) > 2000*4 || len(step.Output) > 1900 && !step.Truncated {
+		return fmt.Errorf("%d bytes are shown of an output, truncated: %t", len(step.Output), step.Truncated)
+	}
+	return nil
+}
+
+// commandShown compares the pending card with the call: where, as whom, and every byte of the command and the
+// reasoning, with invisible characters written out.
+func commandShown(body []byte, args any) error {
+	if err := shownWhole(body, runCommand, nil); err != nil {
+		return err
+	}
+	var list struct {
+		Approvals []struct {
+			Preview struct {
+				Fields []struct{ Label, Value string }
+			}
+		}
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return err
+	}
+	shown := map[string]string{}
+	for _, f := range list.Approvals[0].Preview.Fields {
+		shown[f.Label] = f.Value
+	}
+	for label, text := range map[string]string{"Command": texts(args, "command")[0],
+		"The assistant says": texts(args, "reasoning")[0]} {
+		want, _ := visible.Text(text)
+		if j, err := shell.Judge(text, shell.Bash); label == "Command" && err == nil {
+			want, _ = visible.Text(j.Command)
+		}
+		if shown[label] != want {
+			return fmt.Errorf("the card shows %q as %q", want, shown[label])
+		}
+	}
+	if !strings.HasPrefix(shown["On"], demohost.User+"@quiet (127.0.0.1:") {
+		return fmt.Errorf("the card says %q of where it runs", shown["On"])
+	}
+	return nil
+}
+
+// connect runs a case of ssh:connect: a host that is not what its user confirmed, or that may not be reached. Its
+// outcome is that of a command there, or of the request that would add the host.
+func connect(s *env) got {
+	on := s.openHost(nil)
+	if changed, ok := s.take("hostkey"); ok {
+		if !strings.Contains(textOf(changed), "changed") {
+			s.unknown("hostkey %v", changed)
+		}
+		return s.otherKey(on)
+	}
+	host := s.takeText("host")
+	if host == "" {
+		s.unknown("ssh:connect without a host")
+	}
+	a := s.call(s.as, "POST", "/api/agent/hosts", jsonOf(map[string]any{"name": "x", "host": host, "username": "root",
+		"auth": map[string]any{"kind": "password", "password": "a password"}, "hostKeys": []any{hostKeyOf(s.machine)}}))
+	if a.HTTP/100 != 2 {
+		g := gotOf(a)
+		g.status, g.decision = 200, "deny" // the host is refused before there could be a run on it
+		return g
+	}
+	var added struct{ HostID string }
+	s.must(json.Unmarshal(a.Body, &added))
+	terminalID, err := s.client(s.as).OpenTerminal(s.ctx, added.HostID)
+	s.must(err)
+	return s.refused(terminalID)
+}
+
+func hostKeyOf(m *machine) map[string]any {
+	var key terminal.HostKey
+	k := m.Key()
+	key.Type, key.SHA256 = k.Type(), ssh.FingerprintSHA256(k)
+	return map[string]any{"type": key.Type, "sha256": key.SHA256, "key": base64.StdEncoding.EncodeToString(k.Marshal())}
+}
+
+// otherKey has the host answer with another key than the one that its user confirmed.
+func (s *env) otherKey(on string) got {
+	hostID, _ := terminal.HostOf(on)
+	var h terminal.Host
+	s.change(document.HostPath(s.as, hostID), &h, func() {
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		s.must(err)
+		other, err := ssh.NewPublicKey(private.Public())
+		s.must(err)
+		h.HostKeys[0].SHA256, h.HostKeys[0].Key = ssh.FingerprintSHA256(other),
+			base64.StdEncoding.EncodeToString(other.Marshal())
+	})
+	return s.refused(on)
+}
+
+// refused approves a command on the terminal, of which nothing is begun.
+func (s *env) refused(terminalID string) got {
+	asked := s.askOn(terminalID, once(runCommand, testkit.Command("touch x")))
+	if len(asked.Approvals) == 1 {
+		s.decided(s.as, asked, "approve_once")
+		asked = s.run(s.as, asked)
+	}
+	if begun := s.begun(); len(begun) > 0 {
+		s.wrong("a command was begun: %q", begun)
+	}
+	return gotOf(asked)
+}

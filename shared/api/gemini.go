@@ -1,0 +1,38 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/countersign-run/countersign/shared/chat"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// postGeminiAgent takes one turn of the agent on a terminal, in Gemini's own form (seed 002 §5).
+func postGeminiAgent(r *request) (any, error) {
+	var in struct {
+		History    []json.RawMessage `json:"history"`
+		TerminalID string            `json:"terminalId"`
+		Model      *string           `json:"model"`
+	}
+	if _, err := r.decode(&in); err != nil {
+		return nil, err
+	}
+	key, err := r.key()
+	switch {
+	case !run.ValidID(in.TerminalID):
+		return nil, fault.Invalid("terminalId", "this is not an id")
+	case in.Model != nil && *in.Model == "":
+		return nil, fault.Invalid("model", "a model's name is needed")
+	case err != nil:
+		return nil, err
+	}
+	q := chat.TurnRequest{UID: r.uid, Origin: r.Header.Get("Origin"), Agent: run.Terminal, Terminal: in.TerminalID,
+		History: in.History, Key: key}
+	if in.Model != nil {
+		q.Model = *in.Model
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	return r.api.Chat.Turn(ctx, q)
+}

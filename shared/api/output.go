@@ -1,0 +1,257 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/output"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+const (
+	maxBytesLine = 32 << 10 // bytes of output in one line of a stream
+	maxPositions = 16       // outputs that a client may say it has a part of
+)
+
+// outputs sends, with the events of a run, the outputs that are kept of its actions: each while its action is under
+// way, and the last of it before the event of its outcome.
+type outputs struct {
+	r      *request
+	out    *ndjson
+	runID  string
+	at     map[string]int64 // how much of each was sent, or need not be
+	ending map[string]func()
+}
+
+// outputs returns those of a run, for a client that says by parameters output=actionId:bytes how much it has of each.
+func (r *request) outputs(out *ndjson, runID string) (*outputs, error) {
+	o := &outputs{r: r, out: out, runID: runID, at: map[string]int64{}, ending: map[string]func(){}}
+	positions := r.URL.Query()["output"]
+	if len(positions) > maxPositions {
+		return nil, fault.Invalid("output", "%d of them are the most", maxPositions)
+	}
+	for _, p := range positions {
+		id, bytes, _ := strings.Cut(p, ":")
+		n, err := strconv.ParseInt(bytes, 10, 64)
+		if _, twice := o.at[id]; twice || !run.ValidID(id) || err != nil || n < 0 || n > output.Max {
+			return nil, fault.Invalid("output", "an action's id, once, a colon and a number of bytes from 0 to %d are "+
+				"needed", output.Max)
+		}
+		o.at[id] = n
+	}
+	return o, nil
+}
+
+// send sends bytes of an output.
+func (o *outputs) send(id string) func(int64, []byte) error {
+	return func(at int64, b []byte) error {
+		for piece := range slices.Chunk(b, maxBytesLine) {
+			o.out.write(bytesLine{"output", id, at, piece})
+			at += int64(len(piece))
+		}
+		return nil
+	}
+}
+
+// follow sends, from now on, what the run's actions print that are under way.
+func (o *outputs) follow(ctx context.Context, w *loop.Watched) {
+	for _, id := range w.Printing() {
+		if o.ending[id] == nil {
+			o.ending[id] = o.r.followOutput(ctx, o.runID, id, o.at[id], o.send(id),
+				func(next int64) { o.at[id] = next })
+		}
+	}
+}
+
+// before sends what must come before the event: all that its action has printed, where that has its outcome now.
+func (o *outputs) before(ctx context.Context, w *loop.Watched, e run.EventView) error {
+	if e.Type != run.ActionFinished || e.Action == nil || w.Output(e.Action.ActionID) == loop.NoOutput {
+		return nil
+	}
+	id := e.Action.ActionID
+	o.end(id)
+	k, err := output.Read(ctx, o.r.api.Loop.Store, o.runID, id)
+	if err != nil {
+		return err
+	}
+	return k.From(ctx, o.r.api.Loop.Store, o.at[id], o.send(id))
+}
+
+// end ends the following of an output.
+func (o *outputs) end(id string) {
+	if end := o.ending[id]; end != nil {
+		end()
+	}
+	delete(o.ending, id)
+}
+
+// stop ends the following of all outputs.
+func (o *outputs) stop() {
+	for id := range o.ending {
+		o.end(id)
+	}
+}
+
+// followOutput calls each with what is stored of an action's output from number at on, on another goroutine, until end
+// is called, which waits for it and passes on the number of the next byte.
+func (r *request) followOutput(ctx context.Context, runID, id string, at int64, each func(int64, []byte) error,
+	ended func(next int64)) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	next := make(chan int64, 1)
+	go func() {
+		n, err := output.Follow(ctx, r.api.Loop.Store, runID, id, at, each)
+		if err != nil {
+			r.api.Log.WarnContext(ctx, "an output is not followed any more", "runId", runID, "actionId", id, "error",
+				err)
+		}
+		next <- n
+	}()
+	return func() {
+		cancel()
+		ended(<-next)
+	}
+}
+
+// follow sends what happens in a run that another process moves, until it no longer moves by itself or this request's
+// time is up, and returns it as it is then.
+func (r *request) follow(ctx context.Context, out *ndjson, v *run.View) *run.View {
+	if end, ok := ctx.Deadline(); ok {
+		sooner, cancel := context.WithDeadline(ctx, end.Add(-answerSpare))
+		defer cancel()
+		ctx = sooner
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.Context(), cancel)() // nobody waits for the answer any more
+	printed := &outputs{r: r, out: out, runID: v.RunID, at: map[string]int64{}, ending: map[string]func(){}}
+	defer printed.stop()
+	after := v.LastEvent
+	var last *loop.Watched
+	var views []run.EventView
+	for w, err := range r.api.Loop.Watch(ctx, r.uid, v.RunID) {
+		if err == nil {
+			last = w
+			views, err = w.Events(after)
+		}
+		for _, e := range views {
+			if err = printed.before(ctx, w, e); err != nil {
+				break
+			}
+			out.tell(e, v)
+			after = e.Seq
+		}
+		if err != nil {
+			r.api.Log.WarnContext(ctx, "following a run was cut off", "runId", v.RunID, "error", err)
+			break
+		}
+		if w.Rests() {
+			break
+		}
+		printed.follow(ctx, w)
+	}
+	if last == nil {
+		return v
+	}
+	now, err := last.View(context.WithoutCancel(ctx))
+	if err != nil {
+		r.api.Log.WarnContext(ctx, "a run that was followed could not be shown", "runId", v.RunID, "error", err)
+		return v
+	}
+	return now
+}
+
+// tell sends an event as POST /run/stream tells it.
+func (n *ndjson) tell(e run.EventView, v *run.View) {
+	switch {
+	case e.Action != nil:
+		n.write(actionLine{"action", e.Action})
+	case e.Type == run.RunStatusChange:
+		n.write(statusLine{"status", e.Status, v.RunID, v.ThreadID})
+	}
+}
+
+// octets writes bytes as they come. The answer's header is sent before the first of them, so that an error before it
+// can still be a status.
+type octets struct {
+	w     http.ResponseWriter
+	begun bool
+}
+
+func (o *octets) begin() error {
+	o.begun = true
+	o.w.Header().Set("Content-Type", "application/octet-stream")
+	o.w.Header().Set("Cache-Control", "no-store")
+	o.w.Header().Set("X-Accel-Buffering", "no")
+	return send(o.w, nil)
+}
+
+func (o *octets) write(_ int64, b []byte) error { return send(o.w, b) }
+
+// getOutput sends what is kept of an action's output from byte N on, live until the call has its outcome, the run has
+// ended, or the function's time is up. A client that was cut off asks again from the number of bytes that it has.
+func getOutput(r *request) (any, error) {
+	runID, err := r.id("runId")
+	if err != nil {
+		return nil, err
+	}
+	id, err := r.id("actionId")
+	if err != nil {
+		return nil, err
+	}
+	at, err := r.number("from", 0, 0, output.Max)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), r.api.Budget)
+	defer cancel()
+	timer := time.AfterFunc(firstLine, cancel)
+	defer timer.Stop()
+	out, end := &octets{w: r.w}, func() {}
+	defer func() { end() }()
+	over := false
+	for w, err := range r.api.Loop.Watch(ctx, r.uid, runID) {
+		switch {
+		case err != nil && out.begun: // the client asks again with the number of bytes that it has
+			r.api.Log.WarnContext(ctx, "an output was cut off", "runId", runID, "actionId", id, "error", err)
+			return nil, nil
+		case err != nil:
+			return nil, err
+		}
+		state := w.Output(id)
+		if state == loop.NoOutput {
+			return nil, fault.NotFound()
+		}
+		if !out.begun {
+			timer.Stop()
+			if out.begin() != nil {
+				return nil, nil
+			}
+			end = r.followOutput(ctx, runID, id, at, out.write, func(next int64) { at = next })
+		}
+		if over = state == loop.OutputOver; over {
+			break
+		}
+	}
+	if !out.begun {
+		return nil, fault.Unavailable("The run could not be read in time. Please try again.", ctx.Err())
+	}
+	end()
+	end = func() {}
+	if !over {
+		return nil, nil
+	}
+	k, err := output.Read(ctx, r.api.Loop.Store, runID, id)
+	if err == nil {
+		err = k.From(ctx, r.api.Loop.Store, at, out.write)
+	}
+	if err != nil {
+		r.api.Log.WarnContext(ctx, "an output was cut off", "runId", runID, "actionId", id, "error", err)
+	}
+	return nil, nil
+}

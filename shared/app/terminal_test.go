@@ -1,0 +1,633 @@
+package app_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/sshd"
+)
+
+// onHost is a deployment with a terminal of ana's on a real server.
+type onHost struct {
+	*proved
+	srv            *sshd.Server
+	host, terminal string
+}
+
+func onTerminal(t testing.TB, more map[string]any, settings ...string) *onHost {
+	t.Helper()
+	srv := sshd.Start(t, sshd.Options{})
+	w := deploy(t, append([]string{"TERMINAL=on", "TERMINAL_HOSTS=" + srv.Addr},
+		settings...)...)
+	h := &onHost{proved: w, srv: srv}
+	h.host, h.terminal = h.addHost("ana", more)
+	return h
+}
+
+// addHost adds the server to a user's hosts, and opens a terminal on it.
+func (h *onHost) addHost(uid string, more map[string]any) (host, terminal string) {
+	h.t.Helper()
+	c := h.as(uid)
+	host, err := c.AddHost(h.t.Context(), testkit.Login{Addr: h.srv.Addr, User: h.srv.User, Key: h.srv.Key,
+		HostKeys: h.srv.HostKeys()}, more)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if terminal, err = c.OpenTerminal(h.t.Context(), host); err != nil {
+		h.t.Fatal(err)
+	}
+	return host, terminal
+}
+
+func (h *onHost) as(uid string) testkit.Client {
+	h.t.Helper()
+	c, err := h.As(h.t.Context(), uid)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+// askOn starts a run on ana's terminal.
+func (h *onHost) askOn(prompt string) testkit.Answer {
+	h.t.Helper()
+	a, err := h.as("ana").AskOn(h.t.Context(), h.terminal, "", prompt)
+	if err != nil || a.HTTP != http.StatusOK {
+		h.t.Fatalf("%v %d %s", err, a.HTTP, a.Body)
+	}
+	return a
+}
+
+// commands is a model that runs commands, one after the other, and then says that it is done.
+type commands struct {
+	lines []string
+
+	mu        sync.Mutex
+	asked     []fakegemini.Request
+	responses []string
+}
+
+func (m *commands) turn(r fakegemini.Request) fakegemini.Turn {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked = append(m.asked, r)
+	m.responses = nil
+	for _, c := range r.Contents {
+		for _, p := range c.Parts {
+			if p.FunctionResponse != nil {
+				m.responses = append(m.responses, string(p.FunctionResponse.Response))
+			}
+		}
+	}
+	if done := len(m.responses); done < len(m.lines) {
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "run_command", Args: testkit.Command(m.lines[done])}}}
+	}
+	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "task_complete",
+		Args: map[string]string{"summary": "All is well."}}}}
+}
+
+// TestACommandIsApprovedAndRunsOnce is the thin path: a request on a terminal, a card, a yes, the command on a real
+// host, its output to the model, and the end.
+func TestACommandIsApprovedAndRunsOnce(t *testing.T) {
+	h := onTerminal(t, nil)
+	m := &commands{lines: []string{"echo one >> witness; cat witness"}}
+	h.SetModel(m.turn)
+	asked := h.askOn("Check the disk.")
+	if len(asked.Approvals) != 1 || asked.Approvals[0].Tool != "run_command" {
+		t.Fatalf("%s", asked.Body)
+	}
+	witness := filepath.Join(h.srv.Home, "witness")
+	if _, err := os.Stat(witness); err == nil {
+		t.Fatal("it ran before the yes")
+	}
+	got := h.approve(asked)
+	if got.Status != "completed" || !strings.HasSuffix(got.Summary, "\nAll is well.") {
+		t.Fatalf("%s", got.Body)
+	}
+	if text, err := os.ReadFile(witness); err != nil || string(text) != "one\n" {
+		t.Errorf("%v %q", err, text)
+	}
+	if len(m.responses) != 1 || !strings.Contains(m.responses[0], `"output":"one`) ||
+		!strings.Contains(m.responses[0], `"exitCode":0`) {
+		t.Errorf("the model read %q", m.responses)
+	}
+	if temperature := m.asked[0].Temperature; temperature == nil || *temperature != 0.3 {
+		t.Errorf("asked at %v", temperature)
+	}
+}
+
+// resolve decides about an approval as ana.
+func (h *onHost) resolve(a testkit.Approval, decision string, edited any) testkit.Answer {
+	h.t.Helper()
+	got, err := h.as("ana").Decide(h.t.Context(), a, decision, edited)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return got
+}
+
+// run reads ana's run, after what is asked for was moved.
+func (h *onHost) run(a testkit.Answer) testkit.Answer {
+	h.t.Helper()
+	h.deliver()
+	return h.call("GET", "/api/agent/runs/"+a.RunID, "")
+}
+
+// witness is what the commands of a test have written on the host.
+func (h *onHost) witness() string {
+	h.t.Helper()
+	text, err := os.ReadFile(filepath.Join(h.srv.Home, "witness"))
+	if err != nil && !os.IsNotExist(err) {
+		h.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// steps are the commands of a run with what became of each.
+func (h *onHost) steps(a testkit.Answer) string {
+	h.t.Helper()
+	var v struct {
+		Actions []struct {
+			Status, ErrorReason string
+			Step                struct{ Command, Output string }
+		}
+	}
+	if err := json.Unmarshal(a.Body, &v); err != nil {
+		h.t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, act := range v.Actions {
+		if act.Step.Command != "" {
+			fmt.Fprintf(&b, "%s %s%s: %s\n", act.Status, act.ErrorReason, act.Step.Command,
+				strings.TrimSpace(strings.ReplaceAll(act.Step.Output, "\r", "")))
+		}
+	}
+	return b.String()
+}
+
+// What only looks runs at once where the user lets it, and the directory carries over to it from an approved command.
+func TestWhatOnlyLooksRunsUnasked(t *testing.T) {
+	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
+	m := &commands{lines: []string{"pwd", "mkdir -p sub && cd sub", "pwd", "cat /etc/hostname"}}
+	h.SetModel(m.turn)
+	asked := h.askOn("Look.")
+	if len(asked.Approvals) != 1 || len(m.responses) != 1 || !strings.Contains(m.responses[0], h.srv.Home) {
+		t.Fatalf("%q: %s", m.responses, asked.Body)
+	}
+	got := h.approve(asked)
+	if len(m.responses) != 3 || !strings.Contains(m.responses[2], h.srv.Home+"/sub") {
+		t.Errorf("the model read %q", m.responses)
+	}
+	if len(got.Approvals) != 1 || got.Status != "awaiting_confirmation" {
+		t.Fatalf("a file is printed unasked: %s", got.Body)
+	}
+	if got = h.approve(got); got.Status != "completed" {
+		t.Errorf("%s", got.Body)
+	}
+	if n := strings.Count(string(h.call("GET", "/api/agent/audit?runId="+asked.RunID, "").Body),
+		`"kind":"intent"`); n != 4 {
+		t.Errorf("%d intents on record of 4 commands: %s", n,
+			h.call("GET", "/api/agent/audit?runId="+asked.RunID, "").Body)
+	}
+}
+
+// Two looks of the first turn are carried out, though the first one tells in which directory the second one is.
+func TestTwoLooksOfTheFirstTurn(t *testing.T) {
+	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
+	h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		if len(r.Responses()) > 0 {
+			return fakegemini.Turn{Text: "Done."}
+		}
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "run_command", Args: testkit.Command("pwd")},
+			{Name: "run_command", Args: testkit.Command("whoami")}}}
+	})
+	got := h.askOn("Look.")
+	want := "completed pwd: " + h.srv.Home + "\ncompleted whoami: " + h.srv.User + "\n"
+	if steps := h.steps(got); got.Status != "completed" || steps != want {
+		t.Errorf("%q; want %q: %s", steps, want, got.Body)
+	}
+}
+
+// What runs unasked after an approved command of the same turn runs where that has led to, by the rules for that place:
+// a file there that may not be read unasked is asked about, on a card that names its directory.
+func TestALookFollowsACommandOfItsTurn(t *testing.T) {
+	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
+	for _, dir := range []string{"logs", "secret"} {
+		if err := os.Mkdir(filepath.Join(h.srv.Home, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(h.srv.Home, dir, "file"), []byte("in "+dir), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	logs, secret := filepath.Join(h.srv.Home, "logs"), filepath.Join(h.srv.Home, "secret")
+	paths, _ := json.Marshal(map[string]any{"readPaths": []string{logs}})
+	if a := h.call("POST", "/api/agent/hosts/"+h.host, string(paths)); a.HTTP/100 != 2 {
+		t.Fatalf("%d %s", a.HTTP, a.Body)
+	}
+	h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		command := func(line string) fakegemini.Call {
+			return fakegemini.Call{Name: "run_command", Args: testkit.Command(line)}
+		}
+		switch len(r.Responses()) {
+		case 0:
+			return fakegemini.Turn{Calls: []fakegemini.Call{command("cd logs")}}
+		case 1:
+			return fakegemini.Turn{Calls: []fakegemini.Call{command("cat file"), command("cd ../secret"),
+				command("pwd"), command("cat file")}}
+		}
+		return fakegemini.Turn{Text: "Done."}
+	})
+	asked := h.approve(h.approve(h.askOn("Look.")))
+	want := "completed cd logs: \ncompleted cat file: in logs\ncompleted cd ../secret: \ncompleted pwd: " + secret +
+		"\nawaiting_confirmation cat file: \n"
+	if steps := h.steps(asked); steps != want || len(asked.Approvals) != 1 ||
+		!strings.Contains(string(asked.Body), "in "+secret) {
+		t.Fatalf("%q; want %q: %s", steps, want, asked.Body)
+	}
+	if got := h.approve(asked); got.Status != "completed" || !strings.HasSuffix(h.steps(got), ": in secret\n") {
+		t.Errorf("%s", got.Body)
+	}
+}
+
+// A file below the folders that may be read is printed unasked, and one to which a link leads out of them is asked
+// about; a yes then prints it.
+func TestALinkThatLeadsOutIsAskedAbout(t *testing.T) {
+	logs := t.TempDir()
+	secret := filepath.Join(t.TempDir(), "secret")
+	for name, text := range map[string]string{filepath.Join(logs, "log"): "fine", secret: "CANARY"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(logs, "link")
+	if err := os.Symlink(secret, link); err != nil {
+		t.Fatal(err)
+	}
+	h := onTerminal(t, map[string]any{"autoRun": "read_only", "readPaths": []string{logs}})
+	m := &commands{lines: []string{"cat " + logs + "/log", "cat " + link}}
+	h.SetModel(m.turn)
+	asked := h.askOn("Look.")
+	if len(asked.Approvals) != 1 || len(m.responses) != 1 || !strings.Contains(m.responses[0], "fine") {
+		t.Fatalf("%q: %s", m.responses, asked.Body)
+	}
+	if !strings.Contains(string(asked.Body), "leads to a file outside") {
+		t.Errorf("the card does not say why it asks: %s", asked.Body)
+	}
+	if got := h.approve(asked); got.Status != "completed" || !strings.Contains(m.responses[1], "CANARY") {
+		t.Errorf("%q: %s", m.responses, got.Body)
+	}
+}
+
+// Of two cards each is of its own command, in the model's order, and equal commands are two commands.
+func TestEqualCommandsAreTwo(t *testing.T) {
+	h := onTerminal(t, nil)
+	line := "echo again >> witness"
+	h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		if len(r.Responses()) > 0 {
+			return fakegemini.Turn{Text: "Done."}
+		}
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "run_command", Args: testkit.Command(line)},
+			{Name: "run_command", Args: testkit.Command(line)}}}
+	})
+	asked := h.askOn("Twice.")
+	if len(asked.Approvals) != 1 {
+		t.Fatalf("the second is asked about before the first was done: %s", asked.Body)
+	}
+	second := h.approve(asked)
+	if len(second.Approvals) != 1 || second.Approvals[0].ApprovalID == asked.Approvals[0].ApprovalID ||
+		h.witness() != "again\n" {
+		t.Fatalf("%q %s", h.witness(), second.Body)
+	}
+	if got := h.approve(second); got.Status != "completed" || h.witness() != "again\nagain\n" {
+		t.Errorf("%q %s", h.witness(), got.Body)
+	}
+}
+
+// What a user edits is judged anew: it is what runs, and what is no command is refused.
+func TestAnEditIsJudgedAnew(t *testing.T) {
+	h := onTerminal(t, nil, "TERMINAL_DENY=reboot")
+	m := &commands{lines: []string{"echo model >> witness"}}
+	h.SetModel(m.turn)
+	asked := h.askOn("Do it.")
+	for line, status := range map[string]int{"echo 'x": http.StatusBadRequest, "echo a\u202eb": http.StatusBadRequest,
+		"reboot": http.StatusForbidden, "sh -c ls": http.StatusForbidden} {
+		if got := h.resolve(asked.Approvals[0], "approve_with_edits", testkit.Command(line)); got.HTTP != status {
+			t.Errorf("%q: %d %s", line, got.HTTP, got.Body)
+		}
+	}
+	if got := h.resolve(asked.Approvals[0], "approve_and_always_allow_recipient",
+		nil); got.HTTP != http.StatusConflict {
+		t.Errorf("always: %d %s", got.HTTP, got.Body)
+	}
+	if got := h.resolve(asked.Approvals[0], "approve_with_edits",
+		testkit.Command("echo   user >>  witness")); got.HTTP != http.StatusOK {
+		t.Fatalf("%d %s", got.HTTP, got.Body)
+	}
+	if got := h.run(asked); got.Status != "completed" || h.witness() != "user\n" {
+		t.Errorf("%q %s", h.witness(), got.Body)
+	}
+}
+
+// A no tells the model, and the run goes on.
+func TestANoGoesOn(t *testing.T) {
+	h := onTerminal(t, nil)
+	m := &commands{lines: []string{"rm -rf witness"}}
+	h.SetModel(m.turn)
+	asked := h.askOn("Do it.")
+	h.resolve(asked.Approvals[0], "reject", nil)
+	if got := h.run(asked); got.Status != "completed" || len(m.responses) != 1 ||
+		!strings.Contains(m.responses[0], "reject") {
+		t.Errorf("%q %s", m.responses, got.Body)
+	}
+}
+
+// What was allowed unasked asks when its host's user has taken the permission back meanwhile, and a card is stale when
+// the host's directory, name or keys are others.
+func TestWhatIsSetOfAHostCountsAtTheIntent(t *testing.T) {
+	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
+	h.SetModel((&commands{lines: []string{"pwd"}}).turn)
+	edit := func(body string) {
+		t.Helper()
+		if a := h.call("POST", "/api/agent/hosts/"+h.host, body); a.HTTP/100 != 2 {
+			t.Fatalf("%d %s", a.HTTP, a.Body)
+		}
+	}
+	edit(`{"autoRun":"none"}`)
+	asked := h.askOn("Look.")
+	if len(asked.Approvals) != 1 {
+		t.Fatalf("%s", asked.Body)
+	}
+	edit(`{"name":"another"}`)
+	if got := h.resolve(asked.Approvals[0], "approve_once", nil); got.HTTP != http.StatusConflict ||
+		got.Error.Code != "stale_view" {
+		t.Errorf("%d %s", got.HTTP, got.Body)
+	}
+	got := h.run(asked)
+	if len(got.Approvals) != 1 || !strings.Contains(string(got.Body), "@another") {
+		t.Fatalf("%s", got.Body)
+	}
+	if got = h.approve(got); got.Status != "completed" {
+		t.Errorf("%s", got.Body)
+	}
+}
+
+// A command that its user lets run unasked, and that waits for the one before it in its turn, is asked about when its
+// turn comes and the permission is gone.
+func TestAPermissionIsTakenBackBeforeTheIntent(t *testing.T) {
+	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
+	h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		looks := fakegemini.Call{Name: "run_command", Args: testkit.Command("pwd")}
+		switch len(r.Responses()) {
+		case 0:
+			return fakegemini.Turn{Calls: []fakegemini.Call{looks}}
+		case 1:
+			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "run_command",
+				Args: testkit.Command("echo a >> witness")}, looks}}
+		}
+		return fakegemini.Turn{Text: "Done."}
+	})
+	asked := h.askOn("Look.")
+	if len(asked.Approvals) != 1 || asked.Approvals[0].Tool != "run_command" {
+		t.Fatalf("%s", asked.Body)
+	}
+	if a := h.call("POST", "/api/agent/hosts/"+h.host, `{"autoRun":"none"}`); a.HTTP/100 != 2 {
+		t.Fatalf("%d %s", a.HTTP, a.Body)
+	}
+	got := h.approve(asked)
+	if len(got.Approvals) != 1 || got.Status != "awaiting_confirmation" || h.witness() != "a\n" {
+		t.Fatalf("after %q the run is %s: %s", h.witness(), got.Status, got.Body)
+	}
+	if got = h.approve(got); got.Status != "completed" ||
+		!strings.Contains(h.steps(got), "completed pwd: "+h.srv.Home) {
+		t.Errorf("%s", got.Body)
+	}
+}
+
+// What the operator denies is not asked about and does not run, be it the model's wish. The model is told, and goes on.
+func TestADeniedCommandIsNotAskedAbout(t *testing.T) {
+	h := onTerminal(t, map[string]any{"autoRun": "read_only"}, "TERMINAL_DENY=reboot,uname")
+	m := &commands{lines: []string{"reboot", "uname -a", "echo a >> witness; reboot", "sh -c 'echo b >> witness'"}}
+	h.SetModel(m.turn)
+	got := h.askOn("Do it.")
+	if len(got.Approvals) > 0 || got.Status != "completed" || len(m.responses) != len(m.lines) || h.witness() != "" {
+		t.Fatalf("%q, %q: %s", h.witness(), m.responses, got.Body)
+	}
+	for i, r := range m.responses {
+		if !strings.Contains(r, "error") {
+			t.Errorf("of %q the model reads %s", m.lines[i], r)
+		}
+	}
+	record := string(h.call("GET", "/api/agent/audit?runId="+got.RunID, "").Body)
+	if strings.Contains(record, `"kind":"intent"`) || strings.Count(record, `"command_denied"`) < len(m.lines) {
+		t.Errorf("on record: %s", record)
+	}
+}
+
+// A host that answers with another key gets no command.
+func TestAChangedKeyIsRefused(t *testing.T) {
+	h := onTerminal(t, nil)
+	m := &commands{lines: []string{"echo x >> witness"}}
+	h.SetModel(m.turn)
+	asked := h.askOn("Do it.")
+	h.srv.Kill()
+	h.srv.NewHostKeys()
+	h.srv.Restart()
+	got := h.approve(asked)
+	if h.witness() != "" || len(m.responses) != 1 || got.Actions[0].ErrorReason != "host_key_changed" ||
+		got.Actions[0].ErrorCode != "PolicyError" {
+		t.Errorf("%q %q %s", h.witness(), m.responses, got.Body)
+	}
+}
+
+// Two users with a terminal on the same host and user name have nothing in common.
+func TestTwoUsersOfOneHost(t *testing.T) {
+	h := onTerminal(t, nil)
+	h.SetModel((&commands{lines: []string{"echo x >> witness"}}).turn)
+	asked := h.askOn("Do it.")
+	_, terminal := h.addHost("bob", nil)
+	bob := h.as("bob")
+	for what, get := range map[string]func() (testkit.Answer, error){
+		"a run on ana's terminal": func() (testkit.Answer,
+			error) {
+			return bob.AskOn(t.Context(), h.terminal, "", "x")
+		},
+		"ana's run": func() (testkit.Answer, error) { return bob.Run(t.Context(), asked.RunID) },
+		"ana's card": func() (testkit.Answer,
+			error) {
+			return bob.Resolve(t.Context(), asked.Approvals[0], "approve_once")
+		},
+	} {
+		if a, err := get(); err != nil || a.HTTP != http.StatusNotFound {
+			t.Errorf("%s: %v %d %s", what, err, a.HTTP, a.Body)
+		}
+	}
+	if a, err := bob.AskOn(t.Context(), terminal, "", "Do it."); err != nil || len(a.Approvals) != 1 {
+		t.Errorf("%v %s", err, a.Body)
+	}
+	if h.witness() != "" {
+		t.Errorf("%q", h.witness())
+	}
+}
+
+// The agents of terminals need one, and no other agent has one.
+func TestAgentsOfTerminals(t *testing.T) {
+	h := onTerminal(t, nil)
+	h.SetModel(testkit.Says("Hello."))
+	ana := h.as("ana")
+	for name, c := range map[string]struct {
+		terminal, agent string
+		status          int
+	}{
+		"the terminal's":            {h.terminal, "terminal", 200},
+		"its chat":                  {h.terminal, "terminal-chat", 200},
+		"none named":                {h.terminal, "", 200},
+		"another":                   {h.terminal, "assistant", 400},
+		"no terminal":               {"", "terminal", 400},
+		"no terminal of the user's": {h.host + "-aaaaaaaaaaaaaaaaaaaaaaaaaa", "", 404},
+		"no id":                     {"../x", "", 400},
+	} {
+		body := map[string]string{"prompt": "Hello."}
+		if c.terminal != "" {
+			body["terminalId"] = c.terminal
+		}
+		if c.agent != "" {
+			body["agent"] = c.agent
+		}
+		if a, err := ana(t.Context(), "POST", "/api/agent/run", body); err != nil || a.HTTP != c.status {
+			t.Errorf("%s: %v %d %s", name, err, a.HTTP, a.Body)
+		}
+	}
+	off := deploy(t)
+	if names := off.App.API.Loop.Agents.Names(); slices.Contains(names, "terminal") {
+		t.Errorf("%v where terminals are off", names)
+	}
+}
+
+// TestTemperatures holds what the model is asked with on a terminal (002-07): 0.3 for the agent and 0.7 for its chat,
+// which has no tools.
+func TestTemperatures(t *testing.T) {
+	h := onTerminal(t, nil)
+	for name, c := range map[string]struct {
+		temperature float64
+		tools       int
+	}{"terminal": {0.3, 3}, "terminal-chat": {0.7, 0}} {
+		var asked fakegemini.Request
+		h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+			asked = r
+			return fakegemini.Turn{Text: "Hello."}
+		})
+		if a, err := h.as("ana").AskOn(t.Context(), h.terminal, name, "Hello."); err != nil || a.HTTP != 200 {
+			t.Fatal(err, string(a.Body))
+		}
+		if asked.Temperature == nil || *asked.Temperature != c.temperature || len(asked.Tools) != c.tools {
+			t.Errorf("%s: asked at %v with %d tools", name, *asked.Temperature, len(asked.Tools))
+		}
+	}
+}
+
+// TestBound20 has a model that never ends be asked 20 times, the last time for words (002-06).
+func TestBound20(t *testing.T) {
+	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
+	asked := 0
+	h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		asked++
+		if r.NoTools {
+			return fakegemini.Turn{Text: "That is all."}
+		}
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "run_command", Args: testkit.Command("pwd")}}}
+	})
+	got := h.askOn("Go on for ever.")
+	for range 5 {
+		if got.Status == "completed" {
+			break
+		}
+		got = h.run(got)
+	}
+	if asked != 20 || got.Status != "completed" || !strings.HasSuffix(got.Summary, "That is all.") {
+		t.Errorf("asked %d times: %s", asked, got.Body)
+	}
+}
+
+// A question of the model is answered in the chat, and the run goes on with what it knows.
+func TestAQuestionIsAnsweredInTheChat(t *testing.T) {
+	h := onTerminal(t, nil)
+	var told string
+	h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		if len(r.Responses()) > 0 {
+			told = string(r.Responses()[0].Response)
+			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "task_complete",
+				Args: map[string]string{"summary": "Thank you."}}}}
+		}
+		ask := fakegemini.Call{Name: "ask_user", Args: map[string]string{"question": "Which disk?"}}
+		return fakegemini.Turn{Calls: []fakegemini.Call{ask}}
+	})
+	asked := h.askOn("Clean up.")
+	if len(asked.Actions) != 1 || asked.Actions[0].Tool != "ask_user" || len(asked.Approvals) != 0 {
+		t.Fatalf("%s", asked.Body)
+	}
+	a := h.call("POST", "/api/agent/runs/"+asked.RunID+"/answers",
+		`{"results":[{"callId":"`+asked.Actions[0].ActionID+`","result":"The second."}]}`)
+	if a.HTTP != http.StatusOK {
+		t.Fatalf("%d %s", a.HTTP, a.Body)
+	}
+	if got := h.run(asked); got.Status != "completed" || got.Summary != "Thank you." ||
+		!strings.Contains(told, "The second.") {
+		t.Errorf("%q %s", told, got.Body)
+	}
+}
+
+// What its user always allows is exactly this command on this host, and it is taken back under /allowlist.
+func TestACommandIsAlwaysAllowed(t *testing.T) {
+	h := onTerminal(t, nil)
+	line := "touch witness"
+	h.SetModel((&commands{lines: []string{line}}).turn)
+	asked := h.askOn("Do it.")
+	if got := h.resolve(asked.Approvals[0], "approve_and_always_allow_command", nil); got.HTTP != http.StatusOK {
+		t.Fatalf("%d %s", got.HTTP, got.Body)
+	}
+	h.run(asked)
+	if err := os.Remove(filepath.Join(h.srv.Home, "witness")); err != nil {
+		t.Fatal(err)
+	}
+	if again := h.askOn("Once more."); again.Status != "completed" || len(again.Approvals) != 0 {
+		t.Errorf("%s", again.Body)
+	}
+	if _, err := os.Stat(filepath.Join(h.srv.Home, "witness")); err != nil {
+		t.Error(err)
+	}
+	for _, other := range []string{"touch witness2", "touch witness witness2", "rm witness"} {
+		h.SetModel((&commands{lines: []string{other}}).turn)
+		got := h.askOn("Another.")
+		if len(got.Approvals) != 1 {
+			t.Errorf("%q runs unasked: %s", other, got.Body)
+			continue
+		}
+		h.resolve(got.Approvals[0], "reject", nil)
+		h.run(got)
+	}
+	var list struct {
+		Entries []struct{ ID, Command string }
+	}
+	if err := json.Unmarshal(h.call("GET", "/api/agent/allowlist", "").Body, &list); err != nil ||
+		len(list.Entries) != 1 ||
+		!strings.HasPrefix(list.Entries[0].Command, line+" on ") {
+		t.Fatalf("%v %+v", err, list)
+	}
+	if a := h.call("DELETE", "/api/agent/allowlist/"+list.Entries[0].ID, ""); a.HTTP/100 != 2 {
+		t.Fatalf("%d %s", a.HTTP, a.Body)
+	}
+	h.SetModel((&commands{lines: []string{line}}).turn)
+	if got := h.askOn("Again."); len(got.Approvals) != 1 {
+		t.Errorf("%s", got.Body)
+	}
+}

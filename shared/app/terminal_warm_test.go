@@ -1,0 +1,87 @@
+package app_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// ran returns the verbs of the keeper that the host was given to run, and every other line as it is.
+func (h *onHost) ran() (verbs []string) {
+	for _, line := range h.srv.Lines() {
+		if _, args, ok := strings.Cut(line, `/keeper-`); ok && !strings.Contains(line, "new.$$") {
+			line = strings.Fields(args)[1]
+		}
+		verbs = append(verbs, line)
+	}
+	return verbs
+}
+
+// An approved command on a warm connection is one line for the host: the one that begins it.
+func TestAWarmCommandIsOneRoundTrip(t *testing.T) {
+	h := onTerminal(t, nil)
+	m := &commands{lines: []string{"echo one >> witness", "echo two >> witness"}}
+	h.SetModel(m.turn)
+	asked := h.approve(h.askOn("Do it."))
+	if first := h.ran(); slices.Index(first, "start") != len(first)-1 {
+		t.Fatalf("the first command ran %q", first)
+	}
+	before := len(h.ran())
+	if got := h.approve(asked); got.Status != "completed" || h.witness() != "one\ntwo\n" {
+		t.Fatalf("%q: %s", h.witness(), got.Body)
+	}
+	if again := h.ran()[before:]; !slices.Equal(again, []string{"start"}) {
+		t.Errorf("the second command ran %q", again)
+	}
+}
+
+// A file that is printed unasked costs a line more before the intent, and one right before it is printed, however many
+// folders and files there are.
+func TestWhereLinksLeadIsAskedAtOnce(t *testing.T) {
+	logs, more := t.TempDir(), t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		if err := os.WriteFile(filepath.Join(logs, name), []byte("in "+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := onTerminal(t, map[string]any{"autoRun": "read_only", "readPaths": []string{logs, more}})
+	missing := "cat " + logs + "/a " + more + "/no/where"
+	m := &commands{lines: []string{"pwd", "cat " + logs + "/a " + logs + "/b", missing}}
+	h.SetModel(m.turn)
+	asked := h.askOn("Look.")
+	if len(asked.Approvals) != 1 || len(m.responses) != 2 || !strings.Contains(m.responses[1], "in ain b") {
+		t.Fatalf("%q: %s", m.responses, asked.Body)
+	}
+	link := func(paths ...string) string { return "readlink -f -- " + strings.Join(paths, " ") }
+	all, one := link(logs, more, logs+"/a", logs+"/b"), link(logs, more, logs+"/a", more+"/no/where")
+	want := []string{"start", all, all, "start", one, link(logs), link(more), link(logs + "/a"),
+		link(more + "/no/where")}
+	if ran := h.ran(); !slices.Equal(ran[slices.Index(ran, "start"):], want) {
+		t.Errorf("the host ran %q; want at last %q", ran, want)
+	}
+}
+
+// What is remembered of a host does not hide that its journals were deleted: nothing is run by a card that was prepared
+// for others, and that is said; the next command makes them anew.
+func TestAWarmHostThatWasEmptied(t *testing.T) {
+	for name, gone := range map[string]string{"all": ".countersign", "the stamp": ".countersign/stamp"} {
+		t.Run(name, func(t *testing.T) {
+			h := onTerminal(t, nil)
+			m := &commands{lines: []string{"echo one >> witness", "echo two >> witness", "echo three >> witness"}}
+			h.SetModel(m.turn)
+			asked := h.approve(h.askOn("Do it."))
+			if err := os.RemoveAll(filepath.Join(h.srv.Home, gone)); err != nil {
+				t.Fatal(err)
+			}
+			asked = h.approve(asked)
+			if h.witness() != "one\n" || !strings.Contains(h.steps(asked), "failed host_restarted") {
+				t.Fatalf("%q: %s", h.witness(), asked.Body)
+			}
+			if got := h.approve(asked); got.Status != "completed" || h.witness() != "one\nthree\n" {
+				t.Errorf("%q: %s", h.witness(), got.Body)
+			}
+		})
+	}
+}

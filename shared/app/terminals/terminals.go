@@ -1,0 +1,56 @@
+// Package terminals is the part of the functions that log in to users' hosts: to keep and check the hosts (Hosts).
+package terminals
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/netguard"
+	"github.com/countersign-run/countersign/shared/remote"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/terminal/hosts"
+	"github.com/countersign-run/countersign/shared/tokenkey"
+)
+
+// Hosts keeps users' hosts and terminals, and checks hosts.
+var Hosts = app.Part{Needs: config.Hosts, Link: func(c *app.Clients) { c.Hosts, c.Terminals = connect, open }}
+
+func open(ctx context.Context, cfg config.Config, st store.Store, reach app.Hosts, now func() time.Time) (api.Hosts,
+	error) {
+	if reach == nil {
+		return hosts.New(hosts.Config{Store: st, Off: true, AuditDays: cfg.AuditDays, Now: now}), nil
+	}
+	v, err := vault(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return hosts.New(hosts.Config{Store: st, Vault: v, Remote: reach, AuditDays: cfg.AuditDays, Now: now}), nil
+}
+
+// sshPort is the only port of public addresses that is dialled, unless TERMINAL_HOSTS opens more.
+const sshPort = 22
+
+// newPool returns what connects to hosts, of those that may be reached.
+func newPool(cfg config.Config) (*remote.Pool, error) {
+	open, err := netguard.ParseAll(cfg.TerminalHosts)
+	if err != nil {
+		return nil, fmt.Errorf("TERMINAL_HOSTS: %w", err)
+	}
+	guard := netguard.New(netguard.Options{Ports: []int{sshPort}, Open: open, Deployed: cfg.OnCloudRun})
+	return remote.NewPool(guard, remote.Times{}), nil
+}
+
+// vault opens the cipher of the hosts' secrets.
+func vault(ctx context.Context, cfg config.Config) (terminal.Vault, error) {
+	key, err := tokenkey.Open(ctx, tokenkey.Config{KMSKey: cfg.TokenKMSKey, Keyset: cfg.TokenKey.Reveal(),
+		Dir: cfg.DataDir})
+	if err != nil {
+		return terminal.Vault{}, fmt.Errorf("the key that encrypts the secrets of hosts: %w", err)
+	}
+	return terminal.Vault{AEAD: key}, nil
+}

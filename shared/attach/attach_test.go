@@ -1,0 +1,509 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/remote"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/testkit/sshd"
+)
+
+const (
+	hostID     = "hc2ltxhdr4vyzlvh5qhrrz5cfe"
+	terminalID = hostID + "-ox4y2xhvxkqdgbmpsx7ujpeb7q"
+)
+
+// world is a host, a user with a terminal on it, and a server of sockets.
+type world struct {
+	t       testing.TB
+	host    *sshd.Server
+	store   store.Store
+	pool    *remote.Pool
+	runs    *runs
+	sockets *Sockets
+	url     string
+	serving sync.WaitGroup
+}
+
+func newWorld(t testing.TB, host *sshd.Server, times Times) *world {
+	t.Helper()
+	w := &world{t: t, host: host, store: memory.New(time.Now), runs: &runs{}}
+	w.pool = remote.NewPool(&net.Dialer{}, remote.Times{})
+	w.sockets = &Sockets{Store: w.store, Hosts: w, Runs: w.runs, Log: slog.New(slog.DiscardHandler), Times: times}
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.serving.Add(1)
+		defer w.serving.Done()
+		w.sockets.Serve(rw, r, strings.TrimPrefix(r.URL.Path, "/"), w.enter)
+	}))
+	w.url = s.URL
+	t.Cleanup(func() {
+		s.Close()
+		w.serving.Wait()
+		if err := errors.Join(w.pool.Close(), w.store.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	w.add("ana", hostID, terminalID)
+	return w
+}
+
+// add adds a user's host and a terminal on it.
+func (w *world) add(uid, hostID, terminalID string) {
+	w.t.Helper()
+	h := w.host.Host()
+	h.ID, h.UID = hostID, uid
+	w.put(document.HostPath(uid, hostID), h)
+	w.put(document.TerminalPath(uid, terminalID), terminal.Terminal{ID: terminalID, UID: uid, HostID: hostID, Cols: 80,
+		Rows: 24})
+}
+
+func (w *world) put(path string, v any) {
+	w.t.Helper()
+	data, err := strictjson.Marshal(v)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	docs, err := w.store.Get(w.t.Context(), path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	write := store.Create(path, nil, data)
+	if docs[0].Exists() {
+		write = store.Update(path, docs[0].Version, nil, data)
+	}
+	if _, err := w.store.Commit(w.t.Context(), write); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) Get(ctx context.Context, h *terminal.Host) (keeper.Conn, func(), error) {
+	return w.pool.Get(ctx, h, func(context.Context) ([]byte, error) { return w.host.Key, nil })
+}
+
+// enter takes a user's id with "token-" before it for their token.
+func (w *world) enter(_ context.Context, token string) (string, func(), error) {
+	uid, ok := strings.CutPrefix(token, "token-")
+	if !ok {
+		return "", nil, fault.New(fault.Auth, fault.CodeUnauthenticated, "no")
+	}
+	return uid, func() {}, nil
+}
+
+// runs are the runs on all terminals: one at most.
+type runs struct {
+	mu      sync.Mutex
+	run     string
+	command string
+	changed chan struct{}
+	told    chan string // takes what is told, right before it is; nil: nobody asks
+}
+
+func (r *runs) set(run, command string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.run, r.command = run, command
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
+}
+
+func (r *runs) OnTerminal(ctx context.Context, _, _ string) iter.Seq2[string, error] {
+	return r.watch(ctx, func() string { return r.run })
+}
+
+func (r *runs) UnderWay(ctx context.Context, _, _ string) iter.Seq2[string, error] {
+	return r.watch(ctx, func() string { return r.command })
+}
+
+func (r *runs) watch(ctx context.Context, of func() string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		last, first := "", true
+		for ctx.Err() == nil {
+			r.mu.Lock()
+			now := of()
+			if r.changed == nil {
+				r.changed = make(chan struct{})
+			}
+			changed, told := r.changed, r.told
+			r.mu.Unlock()
+			if first || now != last {
+				if told != nil {
+					told <- now
+				}
+				if !yield(now, nil) {
+					return
+				}
+			}
+			last, first = now, false
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// client is a person's side of a socket.
+type client struct {
+	t      testing.TB
+	conn   *websocket.Conn
+	screen strings.Builder
+	told   []string
+}
+
+func (w *world) dial(terminalID string) *client {
+	w.t.Helper()
+	conn, _, err := websocket.Dial(w.t.Context(), w.url+"/"+terminalID, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = conn.CloseNow() })
+	conn.SetReadLimit(1 << 20)
+	return &client{t: w.t, conn: conn}
+}
+
+// attach attaches to the terminal as the user.
+func (w *world) attach(uid, terminalID string) *client {
+	w.t.Helper()
+	c := w.dial(terminalID)
+	c.say(`{"type":"auth","token":"token-` + uid + `"}`)
+	return c
+}
+
+func (c *client) say(text string) {
+	c.t.Helper()
+	if err := c.conn.Write(c.t.Context(), websocket.MessageText, []byte(text)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *client) types(keys string) {
+	c.t.Helper()
+	if err := c.conn.Write(c.t.Context(), websocket.MessageBinary, []byte(keys)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// read reads one message, and reports whether there was one.
+func (c *client) read() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	kind, data, err := c.conn.Read(ctx)
+	switch {
+	case err != nil:
+		return false
+	case kind == websocket.MessageBinary:
+		c.screen.Write(data)
+	default:
+		c.told = append(c.told, string(data))
+	}
+	return true
+}
+
+// sees reads until the screen has the text.
+func (c *client) sees(text string) {
+	c.t.Helper()
+	for !strings.Contains(c.screen.String(), text) {
+		if !c.read() {
+			c.t.Fatalf("%q does not come; told %v, screen %q", text, c.told, c.screen.String())
+		}
+	}
+}
+
+// hears reads until the message has come.
+func (c *client) hears(text string) {
+	c.t.Helper()
+	for !strings.Contains(strings.Join(c.told, "\n"), text) {
+		if !c.read() {
+			c.t.Fatalf("%q does not come; told %v, screen %q", text, c.told, c.screen.String())
+		}
+	}
+}
+
+// ends reads to the end, and returns the last message.
+func (c *client) ends() string {
+	for c.read() {
+	}
+	if len(c.told) == 0 {
+		return ""
+	}
+	return c.told[len(c.told)-1]
+}
+
+func TestShell(t *testing.T) {
+	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
+	c := w.attach("ana", terminalID)
+	c.hears(`{"type":"ready"`)
+	c.types("echo $((6*7))\r")
+	c.sees("42")
+	c.types("stty size\r")
+	c.sees("24 80")
+	c.say(`{"type":"resize","cols":121,"rows":41}`)
+	c.types("until [ \"$(stty size)\" = '41 121' ]; do sleep 0.1; done; echo si''zed\r")
+	c.sees("sized")
+	c.types("exit\r")
+	if last := c.ends(); last != `{"type":"closed","reason":"exited"}` {
+		t.Errorf("ended with %s", last)
+	}
+}
+
+// TestTheShellStays attaches a second time: the shell and what it had printed are still there. Where script is absent
+// it is another shell, and that is said.
+func TestTheShellStays(t *testing.T) {
+	for keeps, path := range map[bool]string{true: "", false: sshd.Without(t, "script")} {
+		w := newWorld(t, sshd.Start(t, sshd.Options{Path: path}), Times{})
+		for again := range 2 {
+			c := w.attach("ana", terminalID)
+			c.hears(fmt.Sprintf(`{"type":"ready","keeps":%t}`, keeps))
+			if again == 0 {
+				c.types("x=kept; echo fir''st\r")
+				c.sees("first")
+			} else {
+				c.types("echo x is $x.\r")
+				c.sees(map[bool]string{true: "x is kept.", false: "x is ."}[keeps])
+				if strings.Contains(c.screen.String(), "first") != keeps {
+					t.Errorf("keeps %t: %q", keeps, c.screen.String())
+				}
+			}
+			_ = c.conn.CloseNow() // as a connection that is lost
+			w.serving.Wait()
+		}
+	}
+}
+
+// TestWhoMayAttach refuses whoever is not the terminal's user. A terminal of another user's is answered as one that is
+// not there.
+func TestWhoMayAttach(t *testing.T) {
+	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{Auth: 300 * time.Millisecond})
+	for name, c := range map[string]struct{ terminal, first, reason string }{
+		"a stranger's token": {terminalID, `{"type":"auth","token":"x"}`, "unauthenticated"},
+		"no token":           {terminalID, `{"type":"auth"}`, "unauthenticated"},
+		"another message":    {terminalID, `{"type":"resize","cols":80,"rows":24}`, "unauthenticated"},
+		"an unknown field":   {terminalID, `{"type":"auth","token":"token-ana","x":1}`, "unauthenticated"},
+		"nothing":            {terminalID, "", "unauthenticated"},
+		"another user's":     {terminalID, `{"type":"auth","token":"token-ben"}`, "not_found"},
+		"none that is there": {hostID + "-xx4y2xhvxkqdgbmpsx7ujpeb7q", `{"type":"auth","token":"token-ana"}`,
+			"not_found"},
+		"an id of no form":    {"x", `{"type":"auth","token":"token-ana"}`, "not_found"},
+		"another user's host": {hostID, `{"type":"auth","token":"token-ben"}`, "not_found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			its := w.dial(c.terminal)
+			its.t = t
+			if c.first != "" {
+				its.say(c.first)
+			}
+			if last := its.ends(); last != `{"type":"closed","reason":"`+c.reason+`"}` || len(its.told) != 1 {
+				t.Errorf("told %v", its.told)
+			}
+		})
+	}
+	if n := w.pool.Open(); n > 0 {
+		t.Errorf("%d connections to the host", n)
+	}
+}
+
+// TestItEnds ends sockets that are open, for each reason.
+func TestItEnds(t *testing.T) {
+	host := sshd.Start(t, sshd.Options{})
+	for reason, c := range map[string]struct {
+		times Times
+		do    func(*world, *client)
+	}{
+		"disabled": {do: func(w *world, _ *client) {
+			w.put(document.UserPath("ana"), run.User{UID: "ana", Disabled: true})
+		}},
+		"deleted": {do: func(w *world, _ *client) {
+			path := document.TerminalPath("ana", terminalID)
+			docs, err := w.store.Get(t.Context(), path)
+			if err == nil {
+				_, err = w.store.Commit(t.Context(), store.Delete(path, docs[0].Version))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}},
+		"time":             {times: Times{Socket: 300 * time.Millisecond}, do: func(*world, *client) {}},
+		"invalid":          {do: func(_ *world, c *client) { c.say(`{"type":"resize","cols":0,"rows":1}`) }},
+		"host_unreachable": {do: func(w *world, _ *client) { host.Cut() }},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			w := newWorld(t, host, c.times)
+			its := w.attach("ana", terminalID)
+			if c.times.Socket == 0 {
+				its.hears("ready")
+				its.types("echo be''gun\r")
+				its.sees("begun")
+			}
+			c.do(w, its)
+			if last := its.ends(); last != `{"type":"closed","reason":"`+reason+`"}` {
+				t.Errorf("ended with %s", last)
+			}
+		})
+	}
+}
+
+// TestUnreachable tells that a host cannot be reached after the same time, however soon it is known.
+func TestUnreachable(t *testing.T) {
+	host := sshd.Start(t, sshd.Options{})
+	const answer = 300 * time.Millisecond
+	w := newWorld(t, host, Times{Answer: answer})
+	host.Kill()
+	began := time.Now()
+	if last := w.attach("ana", terminalID).ends(); last != `{"type":"closed","reason":"host_unreachable"}` {
+		t.Errorf("ended with %s", last)
+	}
+	if took := time.Since(began); took < answer {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestAgentsCommand shows a command that an agent runs, gives it what its user types, and goes back to the shell.
+func TestAgentsCommand(t *testing.T) {
+	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
+	c := w.attach("ana", terminalID)
+	c.hears("ready")
+	c.types("echo sh''ell\r")
+	c.sees("shell")
+
+	docs, err := terminal.ReadHost(t.Context(), w.store, "ana", hostID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, release, err := w.Get(t.Context(), &docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	k, err := keeper.Open(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const action = "action-0001"
+	w.runs.set("run-1", action) // the run says so before the host has it
+	c.hears(`{"type":"agent","runId":"run-1","actionId":"action-0001","state":"running"}`)
+	var result keeper.Result
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		result, err = k.Start(context.Background(), keeper.Start{ID: action, Terminal: terminalID, Grammar: "bash",
+			Command: "echo be''gun; read x; echo got $x", Limit: time.Minute, Size: keeper.Size{Cols: 80, Rows: 24}},
+			io.Discard)
+		done <- err
+	}()
+	c.sees("begun")
+	c.types("some secret\r")
+	c.sees("got some secret")
+	if err := <-done; err != nil || result.Exit != 0 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	w.runs.set("run-1", "")
+	c.hears(`{"type":"agent","runId":"run-1","actionId":"action-0001","state":"ended"}`)
+	c.types("echo ag''ain\r")
+	c.sees("again")
+	if strings.Contains(c.screen.String(), "secret: command not found") {
+		t.Error("the shell was given what was typed for the command")
+	}
+}
+
+// TestKeysAfterACommand types as soon as the run says that its command has ended, while its last output may still come.
+func TestKeysAfterACommand(t *testing.T) {
+	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
+	c := w.attach("ana", terminalID)
+	c.hears("ready")
+	c.types("echo sh''ell\r")
+	c.sees("shell")
+	w.runs.set("run-1", "action-0001") // which the host never has
+	c.hears(`"state":"running"`)
+	w.runs.mu.Lock()
+	w.runs.told = make(chan string, 10)
+	w.runs.mu.Unlock()
+	w.runs.set("run-1", "")
+	if now := <-w.runs.told; now != "" {
+		t.Fatalf("it was told of %q", now)
+	}
+	c.types("echo ag''ain\r")
+	c.sees("again")
+}
+
+// TestASlowReader lets no more wait than is allowed, and drops a reader that takes nothing.
+func TestASlowReader(t *testing.T) {
+	s := newScreen()
+	stuck := make(chan struct{})
+	go func() {
+		defer close(stuck)
+		for {
+			if _, err := s.Write(make([]byte, 10_000)); err != nil {
+				return
+			}
+		}
+	}()
+	full := func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.unsent > maxUnsent-10_000
+	}
+	for end := time.Now().Add(10 * time.Second); !full(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it does not fill")
+		}
+	}
+	if s.unsent > maxUnsent {
+		t.Errorf("%d bytes wait", s.unsent)
+	}
+	m, ok := s.next()
+	if !ok || len(m.data) > maxFrame {
+		t.Errorf("a message of %d bytes", len(m.data))
+	}
+	s.finish(reasonGone)
+	<-stuck
+
+	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{Write: 300 * time.Millisecond})
+	c := w.attach("ana", terminalID)
+	c.hears("ready")
+	c.types("yes\r")
+	w.serving.Wait() // though nothing is read
+}
+
+// TestEcho types one key after the other: what the shell prints is waited for, and not looked for now and then.
+func TestEcho(t *testing.T) {
+	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
+	c := w.attach("ana", terminalID)
+	c.types("stty -icanon; cat\r")
+	c.sees("cat\r\n")
+	var took []time.Duration
+	for key := 'a'; key <= 'z'; key++ { // another one each time: cat prints the last one once more
+		c.screen.Reset()
+		began := time.Now()
+		c.types(string(key))
+		c.sees(string(key))
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	if median := took[len(took)/2]; median > 30*time.Millisecond {
+		t.Errorf("half of the keys took %v and more", median)
+	}
+}

@@ -1,0 +1,222 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/countersign-run/countersign/shared/strictjson"
+)
+
+// The messages to a person's terminal, in text. What is printed comes between them, as binary.
+type (
+	ready struct {
+		Type  string `json:"type"`
+		Keeps bool   `json:"keeps"` // the shell outlives the socket
+	}
+	agentState struct {
+		Type     string `json:"type"`
+		RunID    string `json:"runId"`
+		ActionID string `json:"actionId"`
+		State    string `json:"state"`
+	}
+	closed struct {
+		Type   string `json:"type"`
+		Reason Reason `json:"reason"`
+	}
+)
+
+var errEnded = errors.New("attach: the socket has ended")
+
+// screen holds what is to be sent, in its order. A write waits while there is too much of it.
+type screen struct {
+	mu      sync.Mutex
+	queue   []message
+	unsent  int // bytes of output in the queue
+	over    bool
+	changed chan struct{} // is closed when anything of this changes
+}
+
+func newScreen() *screen { return &screen{changed: make(chan struct{})} }
+
+// change tells those who wait. The caller holds the lock.
+func (s *screen) change() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// Write sends output. It waits while the reader is slow.
+func (s *screen) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		piece := rest[:min(len(rest), maxFrame)]
+		if err := s.add(piece); err != nil {
+			return len(b) - len(rest), err
+		}
+		rest = rest[len(piece):]
+	}
+	return len(b), nil
+}
+
+func (s *screen) add(piece []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.over && s.unsent > 0 && s.unsent+len(piece) > maxUnsent {
+		changed := s.changed
+		s.mu.Unlock()
+		<-changed
+		s.mu.Lock()
+	}
+	if s.over {
+		return errEnded
+	}
+	s.unsent += len(piece)
+	if n := len(s.queue); n > 0 && s.queue[n-1].kind == websocket.MessageBinary &&
+		len(s.queue[n-1].data)+len(piece) <= maxFrame {
+		s.queue[n-1].data = append(s.queue[n-1].data, piece...)
+	} else {
+		s.queue = append(s.queue, message{websocket.MessageBinary, append([]byte(nil), piece...)})
+	}
+	s.change()
+	return nil
+}
+
+// tell sends a message in text, behind the output that came before it.
+func (s *screen) tell(v any) {
+	b, err := strictjson.Marshal(v)
+	if err != nil {
+		return // no type that is sent fails to marshal
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	s.queue = append(s.queue, message{websocket.MessageText, b})
+	s.change()
+}
+
+// finish lets nothing more be written, and has what there is sent, with the reason at the end.
+func (s *screen) finish(why Reason) {
+	if why != reasonGone {
+		s.tell(closed{"closed", why})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if why == reasonGone {
+		s.queue = nil
+	}
+	s.over = true
+	s.change()
+}
+
+// send sends until all is sent and nothing more comes, or until the reader takes nothing for too long.
+func (s *screen) send(c *websocket.Conn, within time.Duration, end func(Reason)) {
+	for {
+		m, more := s.next()
+		if !more {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		err := c.Write(ctx, m.kind, m.data)
+		cancel()
+		if err != nil {
+			end(ReasonSlow)
+			s.finish(reasonGone)
+			return
+		}
+	}
+}
+
+// next waits for the next message. Its bytes count as sent when it is taken.
+func (s *screen) next() (message, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.queue) == 0 {
+		if s.over {
+			return message{}, false
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		<-changed
+		s.mu.Lock()
+	}
+	m := s.queue[0]
+	s.queue = s.queue[1:]
+	if m.kind == websocket.MessageBinary {
+		s.unsent -= len(m.data)
+	}
+	s.change()
+	return m, true
+}
+
+// keys are bytes that a person has typed and the host has not taken yet.
+type keys struct {
+	mu      sync.Mutex
+	typed   []byte
+	over    bool
+	changed chan struct{}
+}
+
+func newKeys() *keys { return &keys{changed: make(chan struct{})} }
+
+func (k *keys) change() {
+	close(k.changed)
+	k.changed = make(chan struct{})
+}
+
+// put adds keys. It waits while there are too many, until ctx ends.
+func (k *keys) put(ctx context.Context, b []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for !k.over && len(k.typed) > 0 && len(k.typed)+len(b) > maxTyped {
+		changed := k.changed
+		k.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		k.mu.Lock()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	if k.over {
+		return
+	}
+	k.typed = append(k.typed, b...)
+	k.change()
+}
+
+// Read returns the keys that there are, and waits for the first.
+func (k *keys) Read(b []byte) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for len(k.typed) == 0 || k.over {
+		if k.over {
+			return 0, io.EOF
+		}
+		changed := k.changed
+		k.mu.Unlock()
+		<-changed
+		k.mu.Lock()
+	}
+	n := copy(b, k.typed)
+	if k.typed = k.typed[n:]; len(k.typed) == 0 {
+		k.typed = nil
+	}
+	k.change()
+	return n, nil
+}
+
+// close forgets what was not read.
+func (k *keys) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.over = true
+	k.typed = nil
+	k.change()
+}

@@ -1,0 +1,106 @@
+package agenttest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/strictjson"
+)
+
+// different returns where two values differ as JSON, and how: a path, and what was and is there. Where they do not it
+// returns nothing.
+func different(recorded, now any) string {
+	return differ("", plain(recorded), plain(now))
+}
+
+// plain returns a value as JSON has it, with its numbers as they are written.
+func plain(v any) (out any) {
+	raw, err := strictjson.Marshal(v)
+	if err == nil {
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		err = dec.Decode(&out)
+	}
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return out
+}
+
+func differ(at string, recorded, now any) string {
+	switch r := recorded.(type) {
+	case map[string]any:
+		if n, ok := now.(map[string]any); ok {
+			return differMaps(at, r, n)
+		}
+	case []any:
+		if n, ok := now.([]any); ok {
+			for i := range min(len(r), len(n)) {
+				if d := differ(fmt.Sprintf("%s[%d]", at, i), r[i], n[i]); d != "" {
+					return d
+				}
+			}
+			if len(r) != len(n) {
+				return fmt.Sprintf("%s: it had %d entries, and has %d now", at, len(r), len(n))
+			}
+			return ""
+		}
+	}
+	if reflect.DeepEqual(recorded, now) {
+		return ""
+	}
+	was, isText := recorded.(string)
+	is, areTexts := now.(string)
+	if i := sameStart(was, is); isText && areTexts && i > 0 {
+		return fmt.Sprintf("%s: from its byte %d on it was %s, and is %s now", at, i, shown(was[i:]), shown(is[i:]))
+	}
+	return fmt.Sprintf("%s: it was %s, and is %s now", at, shown(recorded), shown(now))
+}
+
+// sameStart returns how many bytes at the start of two texts are the same, in whole characters and a little less where
+// there is more, so that what follows can be recognised.
+func sameStart(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return len(clip.Prefix(a, max(0, n-20)))
+}
+
+func differMaps(at string, recorded, now map[string]any) string {
+	names := map[string]bool{}
+	for _, m := range []map[string]any{recorded, now} {
+		for name := range m {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		r, had := recorded[name]
+		n, has := now[name]
+		path := at + "." + name
+		switch {
+		case !has:
+			return fmt.Sprintf("%s: it was %s, and is not there now", path, shown(r))
+		case !had:
+			return fmt.Sprintf("%s: it was not there, and is %s now", path, shown(n))
+		}
+		if d := differ(path, r, n); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+// shown returns a value on one line, cut where it is long.
+func shown(v any) string {
+	raw, err := strictjson.Marshal(v)
+	if err != nil {
+		return clip.Text(fmt.Sprint(v), 300)
+	}
+	return clip.Text(string(raw), 300)
+}

@@ -1,0 +1,254 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/strictjson"
+)
+
+// prepareWrites sets status, lease and due time to what follows from the state, and builds the writes.
+func (tx *Tx) prepareWrites() error {
+	if tx.empty() {
+		return nil
+	}
+	if err := tx.SetStatus(tx.State.Derived()); err != nil {
+		return err
+	}
+	if !tx.KeepLease && !tx.renewed || tx.State.End != nil {
+		tx.setLease()
+	}
+	if err := tx.countUsage(); err != nil {
+		return err
+	}
+	for _, write := range []func() error{tx.writeAudit, tx.writeRun, tx.writeThread, tx.writeApprovals, tx.writeUser} {
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	if err := writeOthers(tx); err != nil {
+		return err
+	}
+	writeChecks(tx)
+	return nil
+}
+
+// setLease extends the lease for the step that this process makes next, or releases it.
+func (tx *Tx) setLease() {
+	lost := tx.Ex.LostLeases(tx.Run)
+	if len(tx.events) > 0 {
+		lost = 0
+	}
+	tx.Run.Lease = run.Lease{Lapsed: lost}
+	st, a := tx.Next()
+	if need := tx.Ex.timeOf(st, a, tx.Run); need > 0 && !tx.DueNow && tx.DueIn == 0 {
+		tx.Run.Lease.Owner, tx.Run.Lease.Until = tx.Ex.Owner, tx.Ex.leaseUntil(tx.Now, need, lost)
+	}
+}
+
+// elsewhereGrace is how long a run that nobody moved in time is left to whoever knows its agent.
+const elsewhereGrace = 10 * time.Minute
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// due returns when the run must be looked at again, or zero where it need not be.
+func due(tx *Tx) time.Time {
+	switch {
+	case tx.State.End != nil:
+		return time.Time{}
+	case tx.Run.Lease.Owner != "":
+		return tx.Run.Lease.Until
+	}
+	at := tx.Run.Deadline
+	switch st, _ := tx.Next(); {
+	case tx.DueIn > 0:
+		return tx.Now.Add(tx.DueIn)
+	case tx.Left:
+		return earlier(at, tx.Now.Add(elsewhereGrace))
+	case tx.DueNow || len(tx.State.Open()) == 0 || st != run.StepWait:
+		return tx.Now.Add(publishGrace)
+	}
+	for _, a := range tx.State.Open() {
+		if a.Kind != run.KindReview && a.ExpiresAt.Before(at) { // a review ends with the run
+			at = a.ExpiresAt
+		}
+	}
+	return at
+}
+
+func (tx *Tx) put(path string, fields map[string]any, v any) error {
+	data, err := strictjson.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if doc := tx.Ex.Docs[path]; doc.Exists() {
+		tx.writes = append(tx.writes, store.Update(path, doc.Version, fields, data))
+		return nil
+	}
+	tx.writes = append(tx.writes, store.Create(path, fields, data))
+	return nil
+}
+
+// putChunks writes the parts that a log has moved out of its document.
+func putChunks[T any](tx *Tx, path, collection string, chunks []document.Chunk[T]) error {
+	for _, c := range chunks {
+		if err := tx.put(document.ChunkPath(path, collection, c.First), nil, c.Items); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (tx *Tx) writeRun() error {
+	tx.Run.UpdatedAt = tx.Now
+	path := document.RunPath(tx.Run.ID)
+	tx.Run.Log.Within(len(tx.Ex.Docs[path].Data))
+	chunks, err := tx.Run.Log.Append(0, 1<<20, tx.events...)
+	if err == nil {
+		err = putChunks(tx, path, "events", chunks)
+	}
+	if err != nil {
+		return err
+	}
+	fields := document.RunFields{UID: tx.Run.UID, ThreadID: tx.Run.ThreadID, Status: string(tx.State.Status),
+		CreatedAt: tx.Run.CreatedAt}
+	if tx.KeepLease && len(tx.events) == 0 { // the run does not move: it is as due, or as aside, as it was
+		stored := document.RunFieldsOf(tx.Ex.Docs[path])
+		fields.Due, fields.Tries, fields.Aside = stored.Due, stored.Tries, stored.Aside
+	} else {
+		fields.Due = due(tx)
+	}
+	return tx.put(path, fields.Map(tx.Run.ID), tx.Run)
+}
+
+func (tx *Tx) writeThread() error {
+	path := document.ThreadPath(tx.Run.ThreadID)
+	if tx.Thread == nil || tx.Thread.ID == "" || tx.Thread.Deleting {
+		return nil
+	}
+	tx.Thread.Log.Within(len(tx.Ex.Docs[path].Data))
+	chunks, err := tx.Thread.Add(tx.messages...)
+	if err == nil {
+		err = putChunks(tx, path, run.MessageChunks, chunks)
+	}
+	if err == nil {
+		err = writeContents(tx, path)
+	}
+	if err != nil {
+		return err
+	}
+	fields := document.ThreadFields{UID: tx.Thread.UID, UpdatedAt: tx.Thread.UpdatedAt}
+	return tx.put(path, fields.Map(tx.Thread.ID), tx.Thread)
+}
+
+// writeContents adds what the run has said to the thread, which is about to be written.
+func writeContents(tx *Tx, path string) error {
+	if tx.Kept == nil {
+		return nil
+	}
+	chunks, err := tx.Thread.AddContents(tx.Run.ID, cmp.Or(tx.Kept.By, tx.State.SignedBy()), tx.State, tx.Kept.Contents,
+		tx.Kept.Recorded)
+	if err != nil {
+		return err
+	}
+	return putChunks(tx, path, run.ContentChunks, chunks)
+}
+
+func (tx *Tx) writeApprovals() error {
+	for _, a := range tx.Approvals {
+		fields := document.ApprovalFields{UID: a.UID, RunID: a.RunID, Status: string(a.Status),
+			RequestedAt: a.RequestedAt}
+		if err := tx.put(document.ApprovalPath(a.ID), fields.Map(), a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (tx *Tx) writeUser() error {
+	if !tx.userChanged {
+		return nil
+	}
+	return tx.put(document.UserPath(tx.userDoc.UID), nil, tx.userDoc)
+}
+
+func writeOthers(tx *Tx) error {
+	for _, path := range slices.Sorted(maps.Keys(tx.others)) {
+		if err := tx.put(path, nil, tx.others[path]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (tx *Tx) writeAudit() error {
+	for _, e := range tx.audits {
+		e.KeepDays = tx.Ex.AuditDays
+		sealed, head := audit.Seal(tx.Run.Audit, e)
+		tx.Run.Audit = head
+		if err := tx.put(document.AuditPath(sealed.RunID, sealed.Seq), sealed.Fields(), sealed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeChecks adds a check of each document that the tx rests on and does not write. One that does not exist has none.
+func writeChecks(tx *Tx) {
+	slices.Sort(tx.restsOn)
+	for _, p := range slices.Compact(tx.restsOn) {
+		written := func(w store.Write) bool { return w.Doc.Path == p }
+		if d := tx.Ex.Docs[p]; d.Exists() && !slices.ContainsFunc(tx.writes, written) {
+			tx.writes = append(tx.writes, store.Check(p, d.Version))
+		}
+	}
+}
+
+// commit writes the tx in one atomic commit, and then makes its run, state and events those of the execution.
+func (tx *Tx) commit(ctx context.Context) error {
+	sent := tx.Ex.Env.Now()
+	versions, err := tx.Ex.Store.Commit(ctx, tx.writes...)
+	if err != nil {
+		return err
+	}
+	for i, w := range tx.writes {
+		if w.Op == store.OpCheck {
+			continue
+		}
+		doc := w.Doc
+		doc.Version = versions[i]
+		tx.Ex.Docs[doc.Path] = doc
+		tx.Ex.observeTime(versions[i], sent)
+	}
+	tx.Ex.Run, tx.Ex.State = tx.Run, tx.State
+	tx.Ex.Events = append(tx.Ex.Events, tx.events...)
+	return nil
+}
+
+// countUsage counts what the run has used of the model since it was last counted: at its end, and wherever its user's
+// document is written anyway.
+func (tx *Tx) countUsage() error {
+	if tx.Ex.UserLimits.None() || tx.State.End == nil && !tx.userChanged {
+		return nil
+	}
+	used := run.RunUsage{Calls: max(tx.Run.Counted.Calls, tx.State.ModelCalls+tx.UnrecordedCalls),
+		Tokens: max(tx.Run.Counted.Tokens, tx.State.Tokens)}
+	calls, tokens := used.Calls-tx.Run.Counted.Calls, used.Tokens-tx.Run.Counted.Tokens
+	if calls == 0 && tokens == 0 {
+		return nil
+	}
+	tx.Run.Counted = used
+	return tx.UpdateUser(func(u *run.User) { u.Usage.CountUse(tx.Now, calls, tokens) })
+}

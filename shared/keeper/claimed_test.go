@@ -1,0 +1,155 @@
+package keeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/testkit/sshd"
+)
+
+// TestACommandThatDeletesItsJournal has a command delete its own journal, and not the stamp: whether it was begun is
+// known all the same, so it is not begun again, and nobody is told that it was not.
+func TestACommandThatDeletesItsJournal(t *testing.T) {
+	for _, shell := range []string{"bash", "busybox"} {
+		t.Run(shell, func(t *testing.T) {
+			s := sshd.Start(t, sshd.Options{Shell: shell})
+			k, err := keeper.Open(t.Context(), s.Dial())
+			if err != nil {
+				t.Fatal(err)
+			}
+			const command = "echo ran >> witness; while [ -d .countersign/act-1 ]; do rm -rf " +
+				".countersign/act-1; done; " +
+				"echo gone >> witness"
+			c := keeper.Start{ID: "act-1", Command: command, Grammar: "bash", Limit: 5 * time.Second,
+				Handle: k.Handle()}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if _, err := k.Start(ctx, c, io.Discard); !errors.Is(err, keeper.ErrLost) {
+				t.Errorf("how it ended is said to be %v", err)
+			}
+			for _, never := range []bool{false, true} {
+				if state, _, err := k.Settle(t.Context(), c.ID, c.Handle, never); state != keeper.Unknown ||
+					err != nil {
+					t.Errorf("it is %s, %v", state, err)
+				}
+			}
+			if err := k.Stop(t.Context(), c.ID); err != nil {
+				t.Error(err)
+			}
+			if state, _, err := k.Settle(t.Context(), c.ID, c.Handle, true); state != keeper.Unknown || err != nil {
+				t.Errorf("stopped, it is %s, %v", state, err)
+			}
+			if _, err := k.Start(t.Context(), c, io.Discard); !errors.Is(err, keeper.ErrBegun) {
+				t.Errorf("begun again: %v", err)
+			}
+			if got := witness(s); got != "ran\ngone\n" {
+				t.Errorf("it ran as %q", got)
+			}
+		})
+	}
+}
+
+// TestAJournalIsDeletedInPart has a command delete what the keeper has written, and go on for long: it ends soon all
+// the same, as it can neither be asked about nor stopped, and is never said to have not begun.
+func TestAJournalIsDeletedInPart(t *testing.T) {
+	s := sshd.Start(t, sshd.Options{})
+	for i, remove := range []string{"rm -rf .countersign/ID", "rm -f .countersign/ID/*", "rm -rf .countersign"} {
+		t.Run(remove, func(t *testing.T) {
+			k := open(t, s)
+			c := a("part-"+strconv.Itoa(i), "")
+			c.Command = strings.ReplaceAll(remove, "ID", c.ID) + "; echo gone; sleep 1000"
+			c.Handle = k.Handle()
+			out := &printed{want: "gone", seen: make(chan bool)}
+			seen := out.seen
+			ended := make(chan error, 1)
+			began := time.Now()
+			go func() {
+				_, err := k.Start(t.Context(), c, out)
+				ended <- err
+			}()
+			select {
+			case <-seen:
+			case err := <-ended:
+				t.Fatal(err)
+			}
+			other := open(t, s)
+			for _, never := range []bool{false, true} {
+				state, _, err := other.Settle(t.Context(), c.ID, c.Handle, never)
+				if state != keeper.Unknown && state != keeper.Lost || err != nil {
+					t.Errorf("while it runs, it is %s, %v", state, err)
+				}
+			}
+			if _, err := other.Attach(t.Context(), c.ID, 0, io.Discard); !errors.Is(err, keeper.ErrLost) &&
+				!errors.Is(err, keeper.ErrOther) {
+				t.Errorf("attached to it: %v", err)
+			}
+			if i != 1 { // where its journal is not gone, a stop ends it as it does any other
+				if err := other.Stop(t.Context(), c.ID); err != nil {
+					t.Error(err)
+				}
+			}
+			err := <-ended
+			if took := time.Since(began); took > 15*time.Second {
+				t.Errorf("it ended after %s", took)
+			}
+			state, _, err2 := other.Settle(t.Context(), c.ID, c.Handle, true)
+			forgotten := state == keeper.Never || state == keeper.Absent
+			if forgotten || errors.Is(err, keeper.ErrLost) && state == keeper.Done || err2 != nil {
+				t.Errorf("it ended with %v, and is %s, %v", err, state, err2)
+			}
+		})
+	}
+}
+
+// TestTheStampIsTrimmed begins commands until what lists them is long: it lets go of those that were begun a week ago,
+// or before the last boot, and of no other.
+func TestTheStampIsTrimmed(t *testing.T) {
+	s := sshd.Start(t, sshd.Options{})
+	k := open(t, s)
+	stamp := filepath.Join(s.Home, ".countersign", "stamp")
+	if _, err := k.Start(t.Context(), a("first", "rm -rf .countersign/first"), io.Discard); err == nil {
+		t.Error("how it ended is known")
+	}
+	before, err := os.ReadFile(stamp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := string(before)
+	for i := range 5000 {
+		long += fmt.Sprintf("/before-the-boot-%d/%d\n", i, int64(1)<<50)
+	}
+	if err := os.WriteFile(stamp, []byte(long), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := k.Handle()
+	for until := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		k = open(t, s)
+		after, err := os.ReadFile(stamp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(after) == string(before) {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatalf("it has %d bytes, and had %q", len(after), before)
+		}
+	}
+	if state, _, err := k.Settle(t.Context(), "first", h, true); state != keeper.Unknown || err != nil {
+		t.Errorf("what was begun is %s, %v", state, err)
+	}
+}
+
+func witness(s *sshd.Server) string {
+	text, _ := os.ReadFile(filepath.Join(s.Home, "witness")) // it is not there yet
+	return string(text)
+}

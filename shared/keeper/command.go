@@ -1,0 +1,201 @@
+package keeper
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/shell"
+)
+
+// hundredths is how the script is told a duration.
+func hundredths(d time.Duration) string { return strconv.FormatInt(int64(d/(10*time.Millisecond)), 10) }
+
+// Start begins a command and copies to out what it prints until it has ended. An error that is one of this package's
+// says what is known of it, see there. Any other leaves open whether it was begun, unless the connection says
+// otherwise. If ctx ends, or out fails, the command goes on.
+func (k *Keeper) Start(ctx context.Context, s Start, out io.Writer) (Result, error) {
+	args, err := k.arguments(s)
+	if err != nil {
+		return Result{}, err
+	}
+	mark := newMark()
+	args = append(args, "mark="+mark)
+	request := func() io.Reader { return strings.NewReader(octal(s.Cwd) + "\n" + s.Command + mark) }
+	x := Exec{}
+	switch {
+	case k.Facts.Home == "" && !s.Plain:
+		return Result{}, ErrHome
+	case k.Facts.Home == "":
+		x.Line, x.Stdin = bare("bare", args...), io.MultiReader(strings.NewReader(script), request())
+	case k.Facts.PTY:
+		x.Line, x.Stdin = k.line("start", args...), request()
+	default: // the terminal is that of the channel, whose input is the user's
+		staged := newMark()
+		if err := k.stage(ctx, staged, request()); err != nil {
+			return Result{}, err
+		}
+		x.Line, x.PTY = k.line("start", append(args, "pty=channel", "staged="+staged)...), &s.Size
+	}
+	end, err := k.exec(ctx, x, mark, out, s.Asks)
+	if err != nil {
+		return Result{}, err
+	}
+	return result(end)
+}
+
+func (k *Keeper) stage(ctx context.Context, name string, request io.Reader) error {
+	mark := newMark()
+	end, err := k.exec(ctx, Exec{Line: k.line("stage", "staged="+name, "mark="+mark), Stdin: request}, mark,
+		io.Discard, nil)
+	if err == nil && end != "over" {
+		err = ErrHome
+	}
+	return err
+}
+
+// arguments checks a command and returns what the script is told of it, its text aside.
+func (k *Keeper) arguments(s Start) ([]string, error) {
+	if s.Handle == "" {
+		s.Handle = k.Handle()
+	}
+	args, err := handle(s.Handle)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkID(s.ID); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Terminal != "" && !name.MatchString(s.Terminal):
+		return nil, fmt.Errorf("keeper: %q cannot be the name of a terminal", s.Terminal)
+	case s.Cwd != "" && !path.IsAbs(s.Cwd) || strings.Contains(s.Cwd, "\x00"):
+		return nil, fmt.Errorf("keeper: %q is not the path of a directory", s.Cwd)
+	case strings.Contains(s.Command, "\x00"):
+		return nil, fmt.Errorf("keeper: a command cannot hold a NUL")
+	case s.Grammar != shell.Bash && s.Grammar != shell.POSIX:
+		return nil, fmt.Errorf("keeper: no shell has the grammar %q", s.Grammar)
+	case s.Limit <= 0:
+		return nil, fmt.Errorf("keeper: a command needs a limit")
+	}
+	if s.Size == (Size{}) {
+		s.Size = Size{Cols: 80, Rows: 24}
+	}
+	args = append(args, "id="+s.ID, "grammar="+string(s.Grammar), "limit="+hundredths(s.Limit),
+		"term_after="+hundredths(k.Times.Term), "kill_after="+hundredths(k.Times.Kill),
+		"quiet="+hundredths(k.Times.Quiet), "patience="+hundredths(k.Times.Patience),
+		fmt.Sprintf("rows=%d", s.Size.Rows), fmt.Sprintf("cols=%d", s.Size.Cols))
+	if s.Terminal != "" {
+		args = append(args, "term="+s.Terminal)
+	}
+	if s.Plain {
+		args = append(args, "plain=1")
+	}
+	return args, nil
+}
+
+// octal writes a path so that the script can read it as one line.
+func octal(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if c <= ' ' || c == '\\' || c >= 0x7F {
+			fmt.Fprintf(&b, `\0%03o`, c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// An AttachOption says how a command is attached to.
+type AttachOption func(*attach)
+
+type attach struct {
+	args []string
+	asks func(bool)
+}
+
+// Asks tells f when the command begins to wait for input, and when it does so no longer.
+func Asks(f func(asking bool)) AttachOption { return func(a *attach) { a.asks = f } }
+
+// Hold says that a person is there who can type: the command is not ended because it waits for input.
+func Hold() AttachOption { return func(a *attach) { a.args = append(a.args, "hold=1") } }
+
+// Attach copies to out what a command prints, from a byte of its output on, until it has ended. See [Keeper.Start] for
+// errors. Where Facts.PTY is false nothing is kept of the output.
+func (k *Keeper) Attach(ctx context.Context, id string, from int64, out io.Writer, options ...AttachOption) (
+	Result, error) {
+	var a attach
+	for _, o := range options {
+		o(&a)
+	}
+	end, err := k.verb(ctx, "attach", id, nil, out, a.asks, append(a.args, fmt.Sprintf("from=%d", from))...)
+	if err != nil {
+		return Result{}, err
+	}
+	return result(end)
+}
+
+// verb runs one that is about a command.
+func (k *Keeper) verb(ctx context.Context, verb, id string, in io.Reader, out io.Writer, asks func(bool),
+	args ...string) (string, error) {
+	if err := checkID(id); err != nil {
+		return "", err
+	}
+	if k.Facts.Home == "" {
+		return "", ErrHome
+	}
+	mark := newMark()
+	args = append(args, "id="+id, "mark="+mark)
+	return k.exec(ctx, Exec{Line: k.line(verb, args...), Stdin: in}, mark, out, asks)
+}
+
+// Input gives a running command what its user has typed. It is neither kept nor returned with the output, unless the
+// command's terminal echoes it.
+func (k *Keeper) Input(ctx context.Context, id string, typed []byte) error {
+	end, err := k.verb(ctx, "input", id, strings.NewReader(string(typed)), io.Discard, nil)
+	if err == nil && end != "over" {
+		_, err = result(end)
+	}
+	return err
+}
+
+// Stop ends a command as its limit does: ^C, then SIGTERM, then SIGKILL. It does not wait for the end. One that was not
+// begun never will be; one that has ended stays as it is.
+func (k *Keeper) Stop(ctx context.Context, id string) error {
+	end, err := k.verb(ctx, "stop", id, nil, io.Discard, nil)
+	if err == nil && end != "over" {
+		err = fmt.Errorf("keeper: the host answered %.40q", end)
+	}
+	return err
+}
+
+// Settle returns what became of a command that may have been begun by whoever had the handle. never says that it must
+// not begin any more if it was not.
+func (k *Keeper) Settle(ctx context.Context, id, h string, never bool) (State, Result, error) {
+	args, err := handle(h)
+	if err != nil {
+		return "", Result{}, err
+	}
+	if never {
+		args = append(args, "never=1")
+	}
+	var out strings.Builder
+	end, err := k.verb(ctx, "settle", id, nil, &out, nil, args...)
+	if err != nil {
+		return "", Result{}, err
+	}
+	state := State(strings.TrimPrefix(strings.TrimSpace(out.String()), "state="))
+	switch state {
+	case Done:
+		r, err := result(end)
+		return Done, r, err
+	case Running, Lost, Absent, Never, Unknown:
+		return state, Result{}, nil
+	}
+	return "", Result{}, fmt.Errorf("keeper: the host answered %.40q", out.String())
+}

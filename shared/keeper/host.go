@@ -1,0 +1,289 @@
+package keeper
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/lazyregexp"
+	"github.com/countersign-run/countersign/shared/shell"
+)
+
+//go:embed keeper.sh
+var script string
+
+// Version is of the script: its SHA-256.
+var Version = func() string {
+	sum := sha256.Sum256([]byte(script))
+	return hex.EncodeToString(sum[:])
+}()
+
+// What a host says instead of beginning a command, or of one that it is asked about. In each of these cases but ErrLost
+// the command was not begun by the call that returned it.
+var (
+	ErrBegun = errors.New("the command was begun before")
+	ErrNever = errors.New("the command was not begun and never will be")
+	ErrOther = errors.New("the host was started anew, or its journals are gone")
+	ErrCwd   = errors.New("the directory of the command is not there")
+	ErrHome  = errors.New("the home directory cannot be written to")
+	ErrCut   = errors.New("the connection was lost before the host had the whole command")
+	ErrEnded = errors.New("the command has ended")
+	ErrLost  = errors.New("the command was begun, and how it ended is not known")
+)
+
+var refusals = map[string]error{"begun": ErrBegun, "never": ErrNever, "other": ErrOther, "cwd": ErrCwd,
+	"home": ErrHome, "cut": ErrCut, "lost": ErrLost, "absent": ErrOther, "gone": ErrOther, "ended": ErrEnded}
+
+// Times are what the host waits for while it runs a command.
+type Times struct {
+	Term     time.Duration // from ^C to SIGTERM
+	Kill     time.Duration // from ^C to SIGKILL
+	Quiet    time.Duration // how often a command is looked at that prints nothing: does it wait for input?
+	Patience time.Duration // how long it may wait for input while nobody is attached
+	Idle     time.Duration // how long a person's shell stays that nobody reads
+}
+
+// DefaultTimes are those of package keeper.
+var DefaultTimes = Times{Term: 2 * time.Second, Kill: 4 * time.Second, Quiet: time.Second, Patience: 20 * time.Second,
+	Idle: 30 * time.Minute}
+
+// A Keeper is the keeper of one host, over one connection. It may be used by several goroutines.
+type Keeper struct {
+	Facts Facts
+	Times Times
+
+	conn  Conn
+	tail  bool  // GNU's tail is there
+	since int64 // seconds, by the host's clock: when it was asked for its boot and its stamp
+}
+
+// Open returns the keeper of a host. What Ask has learned over the same connection is not asked again: the script
+// itself refuses to begin a command where its stamp or its boot is another one by now, and whatever it refuses has it
+// asked the next time.
+func Open(ctx context.Context, conn Conn) (*Keeper, error) {
+	if m, ok := conn.(Memory); ok {
+		if k, ok := m.Recall().(Keeper); ok {
+			k.conn, k.Times = conn, DefaultTimes
+			return &k, nil
+		}
+	}
+	return Ask(ctx, conn)
+}
+
+// Ask asks a host for its facts, and puts the keeper there if it is not. A host with no home directory that can be
+// written to has no keeper: it runs commands that only look (Start.Plain), and forgets them.
+func Ask(ctx context.Context, conn Conn) (*Keeper, error) {
+	k := &Keeper{conn: conn, Times: DefaultTimes}
+	if err := k.ask(ctx); err != nil {
+		return nil, err
+	}
+	if k.Facts.Home != "" {
+		found := *k
+		found.conn = nil
+		k.remember(found)
+	}
+	return k, nil
+}
+
+// remember has the connection keep what Open is to find, nil for nothing.
+func (k *Keeper) remember(v any) {
+	if m, ok := k.conn.(Memory); ok {
+		m.Remember(v)
+	}
+}
+
+func (k *Keeper) ask(ctx context.Context) error {
+	for range 2 {
+		err := k.probe(ctx, k.line("probe"), nil)
+		if !errors.Is(err, errSilent) {
+			return err
+		}
+		if err := k.install(ctx); err != nil {
+			return err
+		}
+	}
+	return k.probe(ctx, bare("probe"), strings.NewReader(script))
+}
+
+// installer writes what it reads to where the keeper lies, whole or not at all. It holds no character that a login
+// shell could take for its own within single quotes.
+const installer = `umask 077; d=$HOME/.countersign; mkdir -p "$d" && cat >"$d/new.$$" && ` +
+	`[ "$(wc -c <"$d/new.$$")" -eq "$2" ] && chmod 700 "$d/new.$$" && mv "$d/new.$$" "$d/$1" || rm -f "$d/new.$$"`
+
+func (k *Keeper) install(ctx context.Context) error {
+	line := fmt.Sprintf("exec sh -c '%s' sh keeper-%s %d", installer, Version, len(script))
+	_, err := k.conn.Exec(ctx,
+		Exec{Line: line, Stdin: strings.NewReader(script), Stdout: io.Discard, Stderr: io.Discard})
+	return err
+}
+
+// runner runs the keeper, or says in its place that it is gone: then nothing was begun, which silence would leave open.
+// See installer for its characters.
+const runner = `[ -r "$0" ] && exec sh "$0" "$@"; for m; do case $m in mark=*) m=${m#mark=}; ` +
+	`echo; echo "$m:begin"; echo; echo "$m:` + gone + `" ;; esac; done`
+
+const gone = "refused:gone"
+
+// line is what the login shell is given to run a verb.
+func (k *Keeper) line(verb string, args ...string) string {
+	return `exec sh -c '` + runner + `' "$HOME/.countersign/keeper-` + Version + `" ` + verb + " " +
+		strings.Join(args, " ")
+}
+
+// bare is a line for a host that the keeper does not lie on: it reads the keeper before the rest of its input.
+func bare(verb string, args ...string) string {
+	return fmt.Sprintf(`exec sh -c 'eval "$(dd bs=1 count=%d 2>/dev/null)"' keeper %s %s`,
+		len(script), verb, strings.Join(args, " "))
+}
+
+// newMark returns a random word that begins each line which is the keeper's own.
+func newMark() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it does not fail
+	return hex.EncodeToString(b[:])
+}
+
+var (
+	errSilent = errors.New("the keeper did not answer")
+	plainWord = lazyregexp.New(`^[A-Za-z0-9._%/-]*$`)
+	name      = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
+)
+
+// reserved are names in the keeper's directory that no journal may have.
+func reserved(id string) bool {
+	return id == "terminals" || id == "stamp" || strings.HasPrefix(id, "keeper-") ||
+		strings.HasPrefix(id, "staged-") || strings.HasPrefix(id, "new.") || strings.HasPrefix(id, "stamp.")
+}
+
+func checkID(id string) error {
+	if !name.MatchString(id) || reserved(id) {
+		return fmt.Errorf("keeper: %q cannot be the name of a journal", id)
+	}
+	return nil
+}
+
+func (k *Keeper) probe(ctx context.Context, line string, stdin io.Reader) error {
+	mark := newMark()
+	var out bytes.Buffer
+	end, err := k.exec(ctx, Exec{Line: line + " mark=" + mark, Stdin: stdin}, mark, &out, nil)
+	if err != nil {
+		return err
+	}
+	switch end {
+	case "over":
+	case gone:
+		return errSilent
+	default:
+		return fmt.Errorf("keeper: the host answered %.40q", end)
+	}
+	k.Facts = Facts{}
+	for text := range strings.Lines(out.String()) {
+		key, value, _ := strings.Cut(strings.TrimSpace(text), "=")
+		if key != "os" && !plainWord.MatchString(value) {
+			return fmt.Errorf("keeper: the host answered %s=%.40q", key, value)
+		}
+		switch key {
+		case "os":
+			k.Facts.OS = clip(value, 200)
+		case "shell":
+			k.Facts.Shells = append(k.Facts.Shells, shell.Grammar(value))
+		case "pty":
+			k.Facts.PTY = true
+		case "tail":
+			k.tail = true
+		case "proc":
+			k.Facts.Proc = true
+		case "home":
+			k.Facts.Home, err = url.PathUnescape(value)
+		case "boot":
+			k.Facts.Boot = value
+		case "stamp":
+			k.Facts.Stamp = value
+		case "since":
+			k.since, err = strconv.ParseInt(value, 10, 64)
+		}
+		if err != nil {
+			return fmt.Errorf("keeper: the host answered %s=%.40q", key, value)
+		}
+	}
+	return nil
+}
+
+// clip keeps the first n bytes of what a host says of itself, as valid UTF-8.
+func clip(s string, n int) string { return strings.ToValidUTF8(s[:min(n, len(s))], "") }
+
+// Handle is by what a command that may have been begun is found again: the host's boot, the stamp of its journals, when
+// they were asked for, and the version of the keeper.
+func (k *Keeper) Handle() string {
+	return strings.Join([]string{k.Facts.Boot, k.Facts.Stamp, strconv.FormatInt(k.since, 10), Version}, "/")
+}
+
+// handle returns the arguments that a handle stands for.
+func handle(h string) ([]string, error) {
+	f := strings.Split(h, "/")
+	if len(f) != 4 || !plainWord.MatchString(h) {
+		return nil, fmt.Errorf("keeper: %.80q is not a handle", h)
+	}
+	if _, err := strconv.ParseInt(f[2], 10, 64); err != nil {
+		return nil, fmt.Errorf("keeper: %.80q is not a handle", h)
+	}
+	return []string{"boot=" + f[0], "stamp=" + f[1], "since=" + f[2]}, nil
+}
+
+// exec runs a line whose output has the mark, and returns what the keeper said at its end. What the command printed
+// goes to out. errSilent says that it was not the keeper who answered.
+func (k *Keeper) exec(ctx context.Context, x Exec, mark string, out io.Writer, asks func(bool)) (string, error) {
+	found := NewStream(mark, out)
+	x.Stdout = found
+	x.Stderr = &notes{mark: mark, asks: asks}
+	_, err := k.conn.Exec(ctx, x)
+	end, ok := found.End()
+	if !ok || strings.HasPrefix(end, "refused:") {
+		k.remember(nil)
+	}
+	switch {
+	case ok: // the keeper has said all that it says
+		return end, nil
+	case err != nil:
+		return "", err
+	case !found.Begun():
+		return "", errSilent
+	}
+	return "", fmt.Errorf("keeper: %w", io.ErrUnexpectedEOF)
+}
+
+// isCut reports whether the keeper began to speak and said no last word, without an error of the connection's.
+func isCut(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
+
+// result reads how a command ended.
+func result(end string) (Result, error) {
+	if why, ok := strings.CutPrefix(end, "refused:"); ok {
+		if err := refusals[why]; err != nil {
+			return Result{}, err
+		}
+	}
+	f := strings.Split(end, ":")
+	if len(f) < 6 {
+		return Result{}, fmt.Errorf("keeper: the host answered %.40q", end)
+	}
+	exit, err1 := strconv.Atoi(f[0])
+	cwd, err2 := url.PathUnescape(f[1])
+	ms, err3 := strconv.ParseInt(f[3], 10, 64)
+	left, err4 := strconv.Atoi(f[4])
+	size, err5 := strconv.ParseInt(f[5], 10, 64)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		return Result{}, fmt.Errorf("keeper: the host answered %.40q", end)
+	}
+	return Result{Exit: exit, Cwd: cwd, TimedOut: f[2] == "limit", Stopped: f[2] == "stopped", Asked: f[2] == "input",
+		Hangup: f[2] == "hangup", Took: time.Duration(ms) * time.Millisecond, Left: left, Bytes: size}, nil
+}

@@ -1,0 +1,966 @@
+#!/bin/sh
+# The keeper of Countersign: it runs commands that its user has approved, each in a terminal and a session of its own,
+# and knows afterwards what became of them. It lies in ~/.countersign beside the journals of the last commands. All of
+# that may be deleted at any time: what runs then is not found again.
+#
+# keeper VERB KEY=VALUE...   The values have letters, digits and -._/% alone. README.md of shared/keeper has the protocol.
+
+umask=$(umask)
+umask 077
+k=$HOME/.countersign
+unset CDPATH
+for a; do
+	case $a in
+	id=*) id=${a#*=} ;;             # of the command
+	mark=*) mark=${a#*=} ;;         # begins each line that is the keeper's own
+	boot=*) boot=${a#*=} ;;         # what the caller knows the host by
+	stamp=*) stamp=${a#*=} ;;
+	since=*) since=${a#*=} ;;       # when the caller asked for these two, in seconds
+	grammar=*) grammar=${a#*=} ;;   # bash or sh
+	plain=*) plain=${a#*=} ;;       # a command that only looks
+	term=*) term=${a#*=} ;;         # the terminal that the command belongs to
+	limit=*) limit=${a#*=} ;;       # these five in hundredths of a second
+	term_after=*) term_after=${a#*=} ;;
+	kill_after=*) kill_after=${a#*=} ;;
+	quiet=*) quiet=${a#*=} ;;       # after which a command that prints nothing is looked at: does it wait for input?
+	patience=*) patience=${a#*=} ;; # for input, while nobody is attached
+	rows=*) rows=${a#*=} ;;
+	cols=*) cols=${a#*=} ;;
+	from=*) from=${a#*=} ;;         # bytes of output that the caller has
+	never=*) never=${a#*=} ;;
+	pty=*) pty=${a#*=} ;;           # script, or channel
+	staged=*) staged=${a#*=} ;;
+	hold=*) hold=${a#*=} ;;
+	tail=*) tail_waits=${a#*=} ;; # GNU's tail is there, which waits for a file's writer
+	idle=*) idle=${a#*=} ;; # after which a shell that nobody reads is ended
+	umask=*) umask=${a#*=} ;;
+	esac
+done
+j=$k/$id
+first=1048576 # bytes of output that are kept from its beginning
+last=196608   # and from its end
+
+# say begins the keeper's part of what is printed: a login shell may have printed something before.
+say() { printf '\n%s:begin\n' "$mark"; }
+
+# refuse ends without having begun a command, and says why.
+refuse() {
+	say
+	printf '\n%s:refused:%s\n' "$mark" "$1"
+	exit 0
+}
+
+# now sets $now to a clock in hundredths of a second that is not set.
+now() {
+	if read -r now _ 2>/dev/null </proc/uptime; then
+		now=${now%.*}${now#*.}
+	else
+		now=$(date +%s)00
+	fi
+}
+
+# encode sets $encoded to its argument with each byte as %XX, if there is one in it that is not plain.
+encode() {
+	encoded=$1
+	case $1 in
+	*[!A-Za-z0-9/._-]*) encoded=$(printf %s "$1" | od -An -v -tx1 | tr -d ' \n' | sed 's/../%&/g') ;;
+	esac
+}
+
+# quote sets $quoted to its argument as a word of a shell.
+quote() {
+	quoted='' rest=$1
+	while :; do
+		case $rest in
+		*\'*)
+			quoted=$quoted${rest%%\'*}"'\\''"
+			rest=${rest#*\'}
+			;;
+		*) break ;;
+		esac
+	done
+	quoted="'$quoted$rest'"
+}
+
+# the_boot sets $the_boot to what changes with each boot of the host.
+the_boot() {
+	the_boot=''
+	if read -r the_boot 2>/dev/null <"${COUNTERSIGN_BOOT:-/proc/sys/kernel/random/boot_id}"; then return; fi
+	the_boot=$(sysctl -n kern.bootsessionuuid 2>/dev/null || sysctl -n kern.boottime 2>/dev/null | tr -dc 0-9)
+}
+
+# same reports whether this is the host that the caller knows, in the same boot and with the same journals.
+same() {
+	the_boot
+	the_stamp=''
+	read -r the_stamp 2>/dev/null <"$k/stamp"
+	[ -n "$stamp" ] && [ "$the_boot" = "$boot" ] && [ "$the_stamp" = "$stamp" ]
+}
+
+# claimed reports whether the command was begun, though it may have deleted its journal: the file of the stamp lists all
+# that were, so that who forgets them is another host. Each has a line /ID/WHEN.
+claimed() { grep -Fq -e "/$id/" "$k/stamp" 2>/dev/null; }
+
+# create makes a file that must not have been there, and reports whether it has.
+create() { (set -C && { true >"$1"; }) 2>/dev/null; }
+
+# alive reports whether a keeper works at the command.
+alive() {
+	pid=''
+	read -r pid 2>/dev/null <"$j/pid" && kill -0 "$pid" 2>/dev/null || return 1
+	[ ! -r "/proc/$pid/cmdline" ] || tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q " id=$id "
+}
+
+probe() {
+	the_boot
+	if [ -n "$HOME" ] && mkdir -p "$k" 2>/dev/null && { [ -s "$k/stamp" ] || stamp_it; }; then
+		read -r the_stamp <"$k/stamp"
+		encode "$HOME"
+		home=$encoded
+		prune 7 </dev/null >/dev/null 2>&1 &
+	fi
+	say
+	echo "os=$(uname -sr)"
+	for sh in bash sh; do
+		if command -v "$sh" >/dev/null; then echo "shell=$sh"; fi
+	done
+	if SHELL=/bin/sh script -q -e -f -c 'exit 3' /dev/null </dev/null >/dev/null 2>&1; [ $? = 3 ]; then echo pty=1; fi
+	if [ -r /proc/self/environ ]; then echo proc=1; fi
+	case $(tail --version 2>&1) in *GNU*) echo tail=1 ;; esac
+	echo "home=$home"
+	echo "boot=$the_boot"
+	echo "stamp=$the_stamp"
+	echo "since=$(date +%s)"
+	printf '\n%s:over\n' "$mark"
+}
+
+# stamp_it gives the folder of journals its stamp. Of several that try at once one does.
+stamp_it() {
+	od -An -N16 -tx1 /dev/urandom 2>/dev/null | tr -d ' \n' >"$k/stamp.$$" && [ -s "$k/stamp.$$" ] &&
+		echo >>"$k/stamp.$$" || return 1
+	ln "$k/stamp.$$" "$k/stamp" 2>/dev/null
+	rm -f "$k/stamp.$$"
+	[ -s "$k/stamp" ]
+}
+
+# prune deletes journals that are older than so many days, and the output of all but the last fifty. What remains of
+# those says that the command was begun, so that it is not begun again.
+prune() {
+	find "$k" -mindepth 2 -maxdepth 2 -name boot -mtime "+$1" 2>/dev/null | while read -r f; do
+		rm -rf "${f%/boot}"
+	done
+	find "$k" -maxdepth 1 -name 'staged-*' -mtime +1 -exec rm -f {} +
+	(cd "$k" && ls -td -- */cmd 2>/dev/null) | tail -n +51 | while read -r f; do
+		[ -e "$k/${f%/cmd}/exit" ] && rm -f "$k/${f%/cmd}/out" "$k/${f%/cmd}/rest" "$k/${f%/cmd}/in" "$k/$f"
+	done
+	find "$k" -maxdepth 1 -name stamp.trim -mmin +60 -exec rmdir {} +
+	if [ "$(wc -c <"$k/stamp")" -gt 65536 ] && mkdir "$k/stamp.trim"; then
+		trim "$1"
+		rmdir "$k/stamp.trim"
+	fi
+}
+
+# trim has the file of the stamp list no commands any more that were begun before so many days, or before the last boot:
+# settle says of none of these that it was not begun.
+trim() {
+	now
+	exec 3<"$k/stamp"
+	read -r the_stamp <&3
+	{
+		echo "$the_stamp"
+		younger "$1"
+	} <&3 >"$k/stamp.new" && mv "$k/stamp.new" "$k/stamp" || return
+	sleep 1
+	younger "$1" <&3 >>"$k/stamp" # what was added to the old file meanwhile
+}
+
+# younger copies the lines of the commands that were begun within so many days.
+younger() {
+	while IFS=/ read -r _ name at; do
+		case $at in
+		'' | *[!0-9]*) continue ;;
+		esac
+		if [ "$at" -le "$now" ] && [ $((now - at)) -lt $(($1 * 8640000)) ]; then echo "/$name/$at"; fi
+	done
+}
+
+# stage keeps a request for start, where the terminal of the channel is in the way of one.
+stage() {
+	say
+	mkdir -p "$k" && cat >"$k/staged-$staged" && printf '\n%s:over\n' "$mark"
+}
+
+start() {
+	[ -n "$HOME" ] && [ -d "$k" ] || refuse home
+	if [ -n "$staged" ]; then exec 5<&0 <"$k/staged-$staged" || refuse cut; fi
+	read -r cwd
+	command=$(cat)
+	if [ -n "$staged" ]; then
+		exec <&5 5<&-
+		rm -f "$k/staged-$staged"
+	fi
+	case $command in
+	*"$mark") command=${command%"$mark"} ;;
+	*) refuse cut ;; # the connection was lost before all of it was here
+	esac
+	case $cwd in
+	*\\*)
+		cwd=$(printf '%b.' "$cwd")
+		cwd=${cwd%.}
+		;;
+	esac
+	same || refuse other
+	cd -- "${cwd:-$HOME}" 2>/dev/null || refuse cwd
+	if claimed || ! mkdir "$j" 2>/dev/null; then # this is the claim
+		[ -d "$j" ] || claimed || refuse home
+		[ ! -e "$j/never" ] || refuse never
+		refuse begun
+	fi
+	now
+	began=$now
+	# What is written at the end has its place on the disk from the beginning.
+	if ! { echo $$ >"$j/pid" && printf %s "$command" >"$j/cmd" && echo "$the_boot" >"$j/boot" &&
+		printf '%8192s\n' '' >"$j/exit.new" && printf '%99s\n' '' >"$j/ret" && printf '%99s\n' '' >"$j/how" &&
+		: >"$j/out" && mkfifo "$j/in" &&
+		echo "/$id/$now" >>"$k/stamp"; } 2>/dev/null; then
+		rm -rf "$j"
+		refuse home
+	fi
+	if [ "$pty" = channel ]; then
+		on_channel
+	else
+		on_script
+	fi
+}
+
+# on_script runs the command in a terminal that does not end with the connection. This process is not a child of its
+# own shell's "&": signals that such a child ignores could never be caught by the command.
+on_script() {
+	follow &
+	follower=$!
+	exec </dev/null >/dev/null 2>&1 3<>"$j/in"
+	trap : HUP
+	watch &
+	watcher=$!
+	CS_SELF=$0 CS_ARGS="id=$id mark=$mark grammar=$grammar plain=$plain term=$term rows=$rows cols=$cols umask=$umask" \
+		CS_SHELL=$SHELL SHELL=/bin/sh \
+		script -q -e -f -c 'exec sh "$CS_SELF" inside $CS_ARGS' /dev/null <&3 | pump
+	finish
+	if [ -e "$j/follower" ]; then kill "$follower"; fi
+	later
+}
+
+# on_channel runs the command in the terminal of the connection.
+on_channel() {
+	say
+	trap 'echo hangup >"$j/stop"' HUP
+	trap : INT QUIT TERM
+	watch </dev/null >/dev/null 2>&1 &
+	watcher=$!
+	set -m # a process group of its own
+	CS_SHELL=$SHELL sh "$0" inside "$@" "id=$id" "mark=$mark" "grammar=$grammar" "plain=$plain" "term=$term" "umask=$umask"
+	set +m
+	finish
+	ended
+	later
+}
+
+# later does what nobody needs to wait for.
+later() {
+	set -- "$k"/*/cmd
+	if [ $# -gt 60 ]; then prune 7 </dev/null >/dev/null 2>&1 & fi
+	exit 0
+}
+
+# pump keeps the beginning and the end of what it reads. It reads to the end even if the disk is full.
+pump() {
+	full=''
+	if fill "$j/out" $first "$j/count"; then
+		counted=$({ tee /dev/stderr | tail -c $last >"$j/last"; } 2>&1 | wc -c)
+		if [ $counted -gt $last ]; then
+			printf '\n[\342\200\246 %s bytes left out \342\200\246]\n' $((counted - last)) >"$j/rest"
+		fi
+		cat "$j/last" >>"$j/rest"
+		rm -f "$j/last"
+		filled=$((filled + counted))
+	elif [ -n "$full" ]; then # there is room for a name
+		: >"$j/full"
+	fi
+	echo $filled >"$j/count"
+}
+
+# fill appends what it reads to a file, as it comes, up to a number of bytes. It sets $filled to those that there were,
+# and reports whether they were so many; $full says that the disk was. dd counts a block that it has read a part of as one.
+fill() {
+	filled=0
+	while [ $filled -lt "$2" ]; do
+		size=4096
+		if [ $(($2 - filled)) -lt $size ]; then size=$(($2 - filled)); fi
+		blocks=$((($2 - filled) / size))
+		if ! LC_ALL=C dd bs=$size count=$blocks >>"$1" 2>"$3"; then # the disk is full
+			full=1
+			cat >/dev/null
+			return 1
+		fi
+		count "$3"
+		if [ -n "$counted" ]; then
+			filled=$((filled + counted))
+		else # busybox's dd may say nothing of bytes
+			filled=$(wc -c <"$1") || filled=0
+		fi
+		if [ $records -lt $blocks ]; then return 1; fi
+	done
+}
+
+# count sets $counted to the bytes, where that was said, and $records to the blocks that dd has copied, by what it has
+# printed.
+count() {
+	counted='' records=0
+	while read -r n word to; do
+		case $word,$to in
+		byte*) counted=$n ;;
+		record*,in) records=$((${n%+*} + ${n#*+})) ;;
+		esac
+	done 2>/dev/null <"$1"
+}
+
+# finish writes down how the command ended.
+finish() {
+	code='' left=0
+	read -r code left 2>/dev/null <"$j/ret"
+	kill "$watcher" 2>/dev/null
+	if [ -z "$code" ]; then # what ran it was killed too
+		code=137
+		group=''
+		read -r group 2>/dev/null <"$j/pgid"
+		end_rest
+		[ -e "$j/begun" ] || return # it was not begun, or has deleted what says so: settle finds that out
+	fi
+	how=''
+	read -r how 2>/dev/null <"$j/how"
+	now
+	bytes=''
+	read -r bytes 2>/dev/null <"$j/count"
+	if [ -z "$bytes" ]; then bytes=$(wc -c <"$j/out") || bytes=0; fi # the disk is full
+	after=$PWD
+	if [ -s "$j/cwd" ] && ! { IFS= read -r after && ! read -r _; } <"$j/cwd"; then # its name has more than one line
+		after=$(cat "$j/cwd" && echo .)
+		after=${after%??}
+	fi
+	encode "$after"
+	if [ -s "$j/cwd" ] && [ -n "$term" ] && [ -z "$plain" ]; then
+		[ -d "$k/terminals/$term" ] || mkdir -p "$k/terminals/$term"
+		mv "$j/env" "$k/terminals/$term/env.$grammar"
+	fi
+	line="$code:$encoded:${how:-exited}:$(((now - began) * 10)):$left:$bytes:."
+	printf '%s\n' "$line" 1<>"$j/exit.new"
+	mv "$j/exit.new" "$j/exit" || printf '%s\n' "$line" >"$j/exit"
+}
+
+# ended prints the line that ends a stream.
+ended() {
+	line=''
+	read -r line 2>/dev/null <"$j/exit"
+	if [ -e "$j/never" ]; then
+		line=refused:never
+	else
+		case $line in
+		*:.) line=${line%:.} ;;
+		*) line=refused:lost ;;
+		esac
+	fi
+	printf '\n%s:%s\n' "$mark" "$line"
+}
+
+# attach prints what a command has printed, from a byte on, and goes on until it ends.
+attach() {
+	[ -d "$j" ] || refuse absent
+	follow
+}
+
+# follow copies the output as it grows. The file that says how the command ended ends it; whoever writes that and knows
+# this process wakes it up.
+follow() {
+	over='' asks='' s='' t=0.05
+	trap 'over=1; kill $s' TERM
+	if [ -n "$hold" ]; then
+		true >"$j/holder.$$"
+		trap 'rm -f "$j/holder.$$"' EXIT
+	fi
+	exec 7>&2
+	say
+	{ command exec 3<"$j/out"; } 2>/dev/null || exec 3</dev/null # command: what fails does not end the shell
+	if [ "${from:-0}" -gt 0 ]; then tail -c +$((from + 1)) <&3; fi
+	[ "$verb" = attach ] || true >"$j/follower"
+	until [ -n "$over" ]; do
+		[ ! -e "$j/exit" ] || break
+		sleep $t &
+		s=$!
+		wait $s
+		[ -z "$over" ] && cat <&3 || break
+		if [ -e "$j/asks" ]; then was=1; else was=''; fi
+		if [ "$was" != "$asks" ]; then
+			asks=$was
+			printf '%s:asks:%s\n' "$mark" "$asks" >&7
+		fi
+		if [ "$verb" = attach ]; then
+			t=0.1
+			[ -e "$j/exit" ] || alive || [ -e "$j/exit" ] || break
+		elif ! kill -0 $$; then # the command may have deleted all that would say so
+			break
+		fi
+	done 2>/dev/null
+	[ -n "$over" ] || rm -f "$j/follower" # whom nobody has to wake up any more
+	cat <&3
+	if [ -e "$j/rest" ]; then
+		skip=0
+		if [ "${from:-0}" -gt $first ]; then skip=$((from - first)); fi
+		tail -c +$((skip + 1)) "$j/rest"
+	fi
+	if [ -e "$j/full" ]; then printf '\n[\342\200\246 left out, as the disk is full \342\200\246]\n'; fi
+	ended
+}
+
+# inside is the leader of the command's session. It runs the command's shell, ends what that leaves behind, and says how
+# it ended.
+inside() {
+	trap : HUP INT QUIT TERM
+	echo $$ >"$j/pgid"
+	create "$j/begun" || exit
+	[ ! -e "$j/stop" ] || {
+		echo 130 0 1<>"$j/ret"
+		exit
+	}
+	if [ -n "$rows" ]; then stty rows "$rows" cols "$cols" 2>/dev/null; fi
+	SHELL=$CS_SHELL
+	unset CS_SELF CS_ARGS CS_SHELL
+	umask "$umask"
+	run
+	code=$?
+	group=$$
+	umask 077
+	end_rest
+	echo "$code $left" 1<>"$j/ret"
+}
+
+# run runs the command's shell. The text of the command is in none of its arguments.
+run() {
+	quote "$j"
+	q=$quoted
+	quote "$PWD"
+	case $grammar in
+	bash)
+		set -- "$(command -v bash)" --noprofile --norc
+		read_it='eval "$(<'$q'/cmd)"'
+		;;
+	*)
+		set -- "$(command -v sh)"
+		read_it=". $q/cmd"
+		;;
+	esac
+	if [ -n "$plain" ]; then
+		cleanly "$@" -c "$read_it" "$grammar"
+		return
+	fi
+	save="__countersign() { { set +x; } 2>/dev/null; command export -p >|$q/env && command pwd >|$q/cwd; } 2>/dev/null
+trap __countersign EXIT"
+	done='set -- $?; __countersign; exit $1'
+	if [ -s "$k/terminals/$term/env.$grammar" ] && [ -n "$term" ]; then
+		cd_to=$quoted
+		quote "$k/terminals/$term/env.$grammar"
+		env -i COUNTERSIGN_ACTION="$id" "$@" -c ". $quoted 2>/dev/null; cd $cd_to; export COUNTERSIGN_ACTION=$id
+$save
+$read_it; $done" "$grammar"
+		return
+	fi
+	PAGER=cat GIT_PAGER=cat SYSTEMD_PAGER=cat DEBIAN_FRONTEND=noninteractive TERM=xterm-256color \
+		COUNTERSIGN_ACTION=$id "$@" -c "$save
+$read_it; $done" "$grammar"
+}
+
+# cleanly runs a program in an environment that no earlier command has had a part in.
+cleanly() {
+	env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME="$HOME" USER="$USER" \
+		LOGNAME="$LOGNAME" LANG="${LANG:-C.UTF-8}" PAGER=cat GIT_PAGER=cat SYSTEMD_PAGER=cat \
+		DEBIAN_FRONTEND=noninteractive TERM=xterm-256color COUNTERSIGN_ACTION="$id" "$@"
+}
+
+# find_rest sets $found to the processes of the command that are left: of its session, and those with its variable. The
+# leader of the session and its own helpers are none.
+find_rest() {
+	found=''
+	[ -r /proc/self/environ ] || return
+	for f in $(grep -ls -e "^.*) [^Z] [0-9]* [0-9]* ${group:-none} " -e "COUNTERSIGN_ACTION=$id" \
+		/proc/[0-9]*/stat /proc/[0-9]*/environ); do
+		p=${f#/proc/}
+		p=${p%/*}
+		read -r stat 2>/dev/null <"/proc/$p/stat" || continue
+		set -- ${stat##*) }
+		case " $found " in *" $p "*) continue ;; esac
+		if [ "$p" != "$group" ] && [ "$2" != "${group:-none}" ] && [ "$1" != Z ]; then found="$found $p"; fi
+	done
+}
+
+# end_rest ends them, and sets $left to their number.
+end_rest() {
+	left=0 round=0
+	while [ $round -lt 50 ]; do
+		find_rest
+		[ -n "$found" ] || return
+		set -- $found
+		[ $# -le $left ] || left=$#
+		if [ $round -lt 3 ]; then
+			kill $found 2>/dev/null
+		else
+			kill -KILL $found 2>/dev/null
+		fi
+		sleep 0.05
+		round=$((round + 1))
+	done
+}
+
+# watch ends the command at its limit, or when it is asked to, and sees whether it waits for input.
+watch() {
+	trap 'kill $s; exit 0' TERM
+	exec 3<&- 2>/dev/null
+	phase=0 t=0.05 s='' group='' looked=$began size='' quiet_since=$began asked='' gone=''
+	while :; do
+		sleep $t &
+		s=$!
+		wait $s
+		now
+		if ! kill -0 $$; then # the keeper was killed: nobody can tell any more how it ends
+			phase=4
+		fi
+		if [ -z "$group" ]; then read -r group <"$j/pgid"; fi # which the command may delete
+		case $phase in
+		0)
+			if [ -e "$j/stop" ]; then
+				how=stopped
+				read -r how <"$j/stop"
+				end "${how:-stopped}"
+			elif [ $((now - began)) -ge "$limit" ]; then
+				end limit
+			elif [ -z "$gone" ] && [ ! -e "$j/pid" ]; then # it can neither be asked about nor stopped any more
+				gone=1
+				if [ $((now - began + 300)) -lt "$limit" ]; then limit=$((now - began + 300)); fi
+			elif [ $((now - looked)) -ge "$quiet" ]; then
+				looked=$now
+				look
+			fi
+			if [ $((now - began)) -gt 200 ]; then t=0.2; fi
+			;;
+		1)
+			if [ $((now - ending)) -ge "$term_after" ]; then
+				phase=2
+				find_rest
+				kill -TERM $found ${group:+"-$group"}
+			fi
+			;;
+		2) if [ $((now - ending)) -ge "$kill_after" ]; then phase=3; fi ;;
+		3) strike ;;
+		4)
+			strike
+			strike
+			exit
+			;;
+		esac
+	done 2>/dev/null
+}
+
+# end begins to end the command.
+end() {
+	echo "$1" 1<>"$j/how"
+	rm -f "$j/asks"
+	ending=$now phase=1 t=0.05
+	kill -INT ${group:+"-$group"}
+}
+
+strike() {
+	kill -KILL ${group:+"-$group"}
+	find_rest
+	kill -KILL $found
+}
+
+# look sees whether a command that prints nothing waits for its user, and ends it if nobody is there.
+look() {
+	was=$size
+	size=$(wc -c <"$j/out")
+	if [ "$size" != "$was" ] || ! waits; then
+		quiet_since=$now asked=''
+		rm -f "$j/asks"
+		return
+	fi
+	if [ -z "$asked" ]; then
+		asked=1 quiet_since=$now
+		echo 1 >"$j/asks"
+	fi
+	for h in "$j"/holder.*; do
+		if kill -0 "${h##*.}"; then quiet_since=$now; fi
+	done
+	if [ $((now - quiet_since)) -ge "$patience" ]; then end input; fi
+}
+
+# waits reports whether the terminal has its echo off, or a process waits to read from it.
+waits() {
+	tty=''
+	read -r tty <"$j/tty" || {
+		tty=$(readlink "/proc/$group/fd/0") || return
+		echo "$tty" >"$j/tty"
+	}
+	case $(stty -a <"$tty") in *' -echo '*) return 0 ;; esac
+	[ -r /proc/self/wchan ] || return
+	for p in $(grep -ls "^.*) S [0-9]* [0-9]* $group " /proc/[0-9]*/stat); do
+		p=${p#/proc/}
+		p=${p%/stat}
+		read -r at <"/proc/$p/wchan"
+		case $at in
+		n_tty_read) return 0 ;;
+		wait_woken) # for a terminal, or for a socket
+			[ "$(readlink "/proc/$p/fd/0")" = "$tty" ] || continue
+			case $(ls -l "/proc/$p/fd") in *socket:*) ;; *) return 0 ;; esac
+			;;
+		esac
+	done
+	return 1
+}
+
+# stop asks for the command to be ended. One that was not begun never will be.
+stop() {
+	say
+	forbid || { [ -e "$j/exit" ] || echo stopped >"$j/stop"; }
+	printf '\n%s:over\n' "$mark"
+}
+
+# forbid sees to it that a command that was not begun never is, and reports whether that is so.
+forbid() {
+	[ -d "$k" ] || return
+	if ! claimed && mkdir "$j" 2>/dev/null; then
+		echo "$boot" >"$j/boot"
+		create "$j/begun"
+		forbidden
+	fi
+	[ -e "$j/never" ]
+}
+
+# forbidden notes that a command will never be begun, and by which host that was seen to.
+forbidden() {
+	the_boot
+	the_stamp=''
+	read -r the_stamp 2>/dev/null <"$k/stamp"
+	echo "$the_boot $the_stamp" >"$j/never"
+}
+
+settle() {
+	say
+	state=unknown
+	if [ -d "$j" ]; then
+		if [ -e "$j/never" ]; then
+			at=''
+			read -r at <"$j/never"
+			if [ -z "$at" ] || [ "$at" = "$boot $stamp" ]; then state=never; fi
+		elif [ -s "$j/exit" ]; then
+			state=done
+		elif alive; then
+			state=running
+		elif [ -s "$j/exit" ]; then # it has just ended
+			state=done
+		elif [ -s "$j/boot" ] && create "$j/begun"; then # a command may have deleted what says that it was begun
+			forbidden
+			state=never
+		else
+			the_boot
+			read -r at 2>/dev/null <"$j/boot"
+			if [ "$at" = "$the_boot" ]; then state=lost; fi
+		fi
+	elif same && [ $(($(date +%s) - since)) -lt 518400 ]; then # six days: journals are kept for seven
+		state=absent
+		if claimed; then
+			state=unknown
+		elif [ -n "$never" ] && forbid; then
+			state=never
+		fi
+	fi
+	echo "state=$state"
+	if [ $state = done ]; then ended; else printf '\n%s:over\n' "$mark"; fi
+}
+
+# input passes on what its user types. It does not wait for a reader.
+input() {
+	say
+	if [ -p "$j/in" ] && [ ! -e "$j/exit" ] && alive; then
+		cat 1<>"$j/in"
+		rm -f "$j/asks"
+		printf '\n%s:over\n' "$mark"
+	else
+		printf '\n%s:refused:ended\n' "$mark"
+	fi
+}
+
+# bare runs a command that only looks on a host where no journal can be kept.
+bare() {
+	read -r cwd
+	command=$(cat)
+	case $command in
+	*"$mark") command=${command%"$mark"} ;;
+	*) refuse cut ;;
+	esac
+	case $cwd in
+	*\\*)
+		cwd=$(printf '%b.' "$cwd")
+		cwd=${cwd%.}
+		;;
+	esac
+	cd -- "${cwd:-/}" 2>/dev/null || refuse cwd
+	say
+	now
+	began=$now how=exited group='' s=''
+	cleanly sh -c "$command" sh </dev/null 2>&1 &
+	p=$!
+	{
+		trap 'kill $s; exit' TERM
+		sleep $((limit / 100)).$((limit % 100 / 10)) &
+		s=$!
+		wait $s
+		find_rest
+		kill -KILL $found $p
+	} >/dev/null 2>&1 &
+	timer=$!
+	wait $p
+	code=$?
+	now
+	if [ $((now - began)) -ge "$limit" ]; then how=limit; fi
+	kill $timer 2>/dev/null
+	end_rest
+	encode "$PWD"
+	printf '\n%s:%s:%s:%s:%s:%s:0\n' "$mark" $code "$encoded" $how $(((now - began) * 10)) $left
+}
+
+# shell attaches to the person's own shell of a terminal, which it begins if there is none. Of what was printed before
+# the last part is printed again. The end of the input leaves the shell alone.
+shell() {
+	if [ "$pty" = channel ]; then
+		say
+		exec "$SHELL" -l
+	fi
+	s=$k/terminals/$term/shell
+	mkdir -p "$k/terminals/$term" && cd_home || refuse home
+	exec 4<&0 </dev/null
+	if shell_alive; then
+		size_it
+		read_shell
+		exit 0
+	fi
+	rm -rf "$s"
+	mkdir "$s" && mkfifo "$s/in" && echo $$ >"$s/pid" && : >"$s/part.0" || refuse home
+	{
+		read_shell
+		[ -e "$s/over" ] || kill -KILL $$ # its user has left: so must this process, for the connection's sake
+	} &
+	reading=$!
+	exec 4<&- >/dev/null 2>&1
+	sh "$0" hold "term=$term" "rows=$rows" "cols=$cols" "umask=$umask" "idle=$idle" # outlives this process
+	wait $reading # what the server does once this process has ended would cut it off before its last line
+	exit 0
+}
+
+# hold holds a shell until it ends. It is a child of one that is not its own shell's "&", as the one of a command is.
+hold() {
+	s=$k/terminals/$term/shell
+	echo $$ >"$s/pid"
+	exec 3<>"$s/in"
+	trap : HUP
+	guard &
+	guard=$!
+	CS_SELF=$0 CS_ARGS="term=$term rows=$rows cols=$cols umask=$umask" CS_SHELL=$SHELL SHELL=/bin/sh \
+		script -q -e -f -c 'exec sh "$CS_SELF" login $CS_ARGS' /dev/null <&3 | ring
+	: >"$s/over"
+	kill "$guard"
+	exit 0
+}
+
+cd_home() { cd -- "${HOME:-/}" 2>/dev/null || cd /; }
+
+# login is the person's shell itself.
+login() {
+	s=$k/terminals/$term/shell
+	echo $$ >"$s/pgid"
+	tty >"$s/tty"
+	stty rows "$rows" cols "$cols"
+	SHELL=$CS_SHELL
+	unset CS_SELF CS_ARGS CS_SHELL
+	umask "$umask"
+	TERM=xterm-256color
+	export TERM
+	exec "$SHELL" -l
+}
+
+# shell_alive reports whether the shell is there.
+shell_alive() {
+	pid=''
+	[ ! -e "$s/over" ] && read -r pid 2>/dev/null <"$s/pid" && kill -0 "$pid" 2>/dev/null || return 1
+	[ ! -r "/proc/$pid/cmdline" ] || tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q " term=$term "
+}
+
+part=262144 # bytes: of what a shell prints at least so many are kept, and less than three times as many
+
+# ring keeps the last parts of what it reads. A part is complete when the next one is there. Who reads is waited for, as
+# a terminal does, but not for long: the connection may be lost and nobody know it.
+ring() {
+	exec 6<&0
+	n=0
+	while :; do
+		fill "$s/part.$n" $part "$s/count" <&6 &
+		echo $! >"$s/writer.$n"
+		wait $! || return
+		n=$((n + 1)) ticks=$((idle / 900)) # of the half hour ten seconds
+		: >"$s/part.$n"
+		while behind $((n - 2)); do
+			if [ $ticks -le 0 ]; then
+				rm -f "$slow" # who is waited for again when it has come as far
+				continue
+			fi
+			sleep 0.05
+			ticks=$((ticks - 1))
+		done
+		rm -f "$s/part.$((n - 2))" "$s/writer.$((n - 2))"
+	done
+}
+
+# behind reports whether somebody who reads has not come to a part yet, and sets $slow to the file that says so.
+behind() {
+	for slow in "$s"/at.*; do
+		read -r at <"$slow" && [ "$at" -lt "$1" ] && read -r reader <"$s/reader.${slow##*.}" && kill -0 "$reader" &&
+			return
+	done 2>/dev/null
+	return 1
+}
+
+# read_shell copies what the shell prints and what its user types, until one of them ends.
+read_shell() {
+	say
+	print_shell &
+	printer=$!
+	echo $printer >"$s/reader.$mark"
+	{
+		cat <&4 1<>"$s/in"
+		kill $printer
+	} >/dev/null 2>&1 &
+	exec 4<&-
+	wait $printer
+	rm -f "$s/reader.$mark" "$s/at.$mark"
+}
+
+# print_shell prints the last part of what was printed, and what is printed from now on.
+print_shell() {
+	t=''
+	trap 'kill $t; exit' TERM
+	exec 4<&-
+	n=0
+	while next_part; do n=$next; done
+	size=$(wc -c <"$s/part.$n")
+	if [ "$n" -gt 0 ] && [ "$size" -lt $part ]; then tail -c $((part - size)) "$s/part.$((n - 1))"; fi
+	want=$n
+	while :; do
+		if command exec 3<"$s/part.$n"; then
+			echo "$n" >"$s/at.$mark"
+			if [ "$n" -gt "$want" ]; then
+				printf '\r\n[\342\200\246 %s bytes left out \342\200\246]\r\n' $(((n - want) * part))
+			fi
+			print_part
+			want=$((n + 1))
+		fi
+		next_part || break
+		n=$next
+	done
+	printf '\n%s:over\n' "$mark"
+} 2>/dev/null
+
+# next_part sets $next to the oldest part that comes after part $n, and reports whether there is one.
+next_part() {
+	next=''
+	for f in "$s"/part.*; do
+		f=${f##*.}
+		if [ "$f" -gt "$n" ] && [ "$f" -lt "${next:-$((f + 1))}" ]; then next=$f; fi
+	done
+	[ -n "$next" ]
+}
+
+# print_part prints a part until it is complete.
+print_part() {
+	until next_part || [ -e "$s/over" ] || ! { read -r holder <"$s/pid" && kill -0 "$holder"; }; do
+		if [ -z "$tail_waits" ]; then
+			cat <&3 || exit
+		elif read -r writer <"$s/writer.$n"; then # of a new part it is not there at once
+			# By its name: of what is its input tail is not told that it grows, and looks 20 times a second.
+			tail -s 0.05 --pid="$writer" -c +1 -f "$s/part.$n" &
+			t=$!
+			if wait $t; then return; fi
+		fi
+		sleep 0.05 &
+		t=$!
+		wait $t
+	done
+	cat <&3
+}
+
+# guard ends the shell once nobody has read it for so long.
+guard() {
+	trap 'kill $t; exit 0' TERM
+	exec 3<&-
+	now
+	read_at=$now t='' wait=1
+	if [ "$idle" -lt 1000 ]; then wait=0.1; fi
+	while :; do
+		sleep $wait &
+		t=$!
+		wait $t
+		now
+		for f in "$s"/reader.*; do
+			reader=''
+			read -r reader <"$f" && kill -0 "$reader" && read_at=$now
+		done
+		if [ $((now - read_at)) -lt "$idle" ] && [ ! -e "$s/stop" ]; then continue; fi
+		group=''
+		read -r group <"$s/pgid"
+		kill -HUP "-$group"
+		sleep 1
+		kill -KILL "-$group"
+	done 2>/dev/null
+}
+
+# size_it tells the terminal of a shell its size.
+size_it() {
+	read -r tty 2>/dev/null <"$s/tty" && stty rows "$rows" cols "$cols" 2>/dev/null <"$tty"
+}
+
+resize() {
+	say
+	s=$k/terminals/$term/shell
+	size_it
+	printf '\n%s:over\n' "$mark"
+}
+
+# close ends the shell of a terminal and forgets all that is kept of the terminal.
+close() {
+	say
+	s=$k/terminals/$term/shell
+	if shell_alive; then
+		group=''
+		read -r group <"$s/pgid"
+		kill -HUP "-$group"
+		sleep 0.1
+		kill -KILL "-$group"
+	fi 2>/dev/null
+	rm -rf "$k/terminals/$term"
+	printf '\n%s:over\n' "$mark"
+}
+
+verb=$1
+case $verb in
+probe | stage | start | attach | input | stop | settle | inside | bare | shell | hold | login | resize | close) "$verb" ;;
+*)
+	echo "keeper: it has no verb $verb" >&2
+	exit 64
+	;;
+esac

@@ -1,0 +1,73 @@
+package loop
+
+import (
+	"context"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// scope returns what the places of the run's calls will depend on.
+func (r StartRequest) scope() tool.Scope { return tool.Scope{UID: r.UID, Terminal: r.Terminal} }
+
+// addPath adds a path that is not among them.
+func addPath(paths []string, path string) []string {
+	if slices.Contains(paths, path) {
+		return paths
+	}
+	return append(paths, path)
+}
+
+// takeTerminal keeps the terminal for the run that begins, if it is the user's and no other run is open on it. The
+// run's id and status are in the cause of the error that one is. The commit fails where the terminal is gone by then.
+func takeTerminal(tx *journal.Tx, req StartRequest) error {
+	if req.Terminal == "" {
+		return nil
+	}
+	path := document.TerminalPath(req.UID, req.Terminal)
+	if d := tx.Ex.Docs[path]; !d.Exists() {
+		return fault.NotFound()
+	}
+	holder, kept := run.TerminalRun{}, document.TerminalRunPath(req.UID, req.Terminal)
+	if _, err := tx.Doc(kept, &holder); err != nil {
+		return err
+	}
+	open, err := journal.OpenRun(tx, holder.RunID)
+	if err != nil {
+		return err
+	}
+	if open != nil {
+		return fault.New(fault.Policy, fault.CodeTerminalBusy,
+			"This terminal has a request that has not ended (%s). Please let it end, or stop it.", open.Status).
+			Because(open)
+	}
+	journal.RestOn(tx, path)
+	journal.Put(tx, kept, run.TerminalRun{UID: req.UID, RunID: tx.Ex.ID})
+	return nil
+}
+
+// CheckTerminal returns AuthError not_found where the user has no such terminal, and unauthenticated where they are
+// disabled.
+func (l *Loop) CheckTerminal(ctx context.Context, uid, id string) error {
+	docs, err := l.Store.Get(ctx, document.UserPath(uid), document.TerminalPath(uid, id))
+	if err != nil {
+		return journal.StoreError(err)
+	}
+	u := &run.User{UID: uid}
+	if docs[0].Exists() {
+		if err := document.Decode(docs[0], u); err != nil {
+			return err
+		}
+	}
+	if err := u.CheckEnabled(); err != nil {
+		return err
+	}
+	if !docs[1].Exists() {
+		return fault.NotFound()
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+// Package netguard decides which addresses may be dialled for users. It judges the address that is dialled, after the
+// name was resolved: what a name says, and what it said a moment ago, proves nothing.
+package netguard
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+// ErrDenied is the error of an address that may not be dialled. Nothing was sent to it. It is an [fs.ErrPermission].
+var ErrDenied = fmt.Errorf("netguard: the address may not be dialled: %w", fs.ErrPermission)
+
+// internet has all addresses that are set aside for something else as denied.
+var internet = ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork())
+
+// Options say what may be dialled beside public addresses. Link-local addresses, those at which clouds have their
+// metadata, and those of several receivers are never dialled, whatever is opened.
+type Options struct {
+	Ports    []int // of public addresses; none: any port
+	Private  bool  // private networks too, at these ports
+	Loopback bool  // loopback addresses too, at these ports
+	// the same, where localhost or such an address is what is asked for, and no name that resolves to it
+	Literal  bool
+	Open     []Opening // further networks, names and ports
+	Deployed bool      // nothing in Open opens loopback addresses
+
+	Resolver *net.Resolver // nil: the machine's
+}
+
+// Guard dials what its options allow, and nothing else. It is safe for concurrent use.
+type Guard struct{ o Options }
+
+// New returns a Guard.
+func New(o Options) *Guard { return &Guard{o} }
+
+// dialTime is how long a connection may take where the context does not end before, as with [net/http]'s transport.
+const dialTime = 30 * time.Second
+
+// DialContext connects to an address of TCP. Where a name has several addresses, each is judged when it is tried, and
+// those that may not be dialled are passed over. The error then is [ErrDenied].
+func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	d := net.Dialer{Timeout: dialTime, KeepAlive: dialTime, Resolver: g.o.Resolver,
+		ControlContext: func(_ context.Context, network, address string, _ syscall.RawConn) error {
+			return g.judge(normal(host), network, address)
+		}}
+	return d.DialContext(ctx, network, address)
+}
+
+// PortOpen reports whether a host may be asked for at the port at all. It looks at the text alone, so that its answer
+// says nothing of the network: for a name with private addresses it may be true, and nothing is dialled.
+func (g *Guard) PortOpen(host string, port int) bool {
+	if len(g.o.Ports) == 0 || slices.Contains(g.o.Ports, port) {
+		return true
+	}
+	name := normal(host)
+	ip, err := netip.ParseAddr(name)
+	return slices.ContainsFunc(g.o.Open, func(o Opening) bool {
+		if err != nil { // a name may have any address
+			return o.port == port && (o.name == "" || o.named(name))
+		}
+		return o.port == port && o.holds(name, ip.Unmap())
+	})
+}
+
+// Refuses reports whether what is asked for is a loopback or link-local address, one where a cloud has its metadata, or
+// one of several receivers, and is never dialled. Like [Guard.PortOpen] it looks at the text alone; of a private
+// network it says nothing, since what an operator opens is theirs to know.
+func (g *Guard) Refuses(host string, port int) bool {
+	host = normal(host)
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return saysLoopback(host) && !g.allows(host, netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
+	}
+	ip = ip.Unmap()
+	k := kindOf(ip)
+	return (k == never || k == loopback) && !g.allows(host, ip, port)
+}
+
+// judge returns nil if the host, by the name that was asked for, may be dialled at the address.
+func (g *Guard) judge(host, network, address string) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil || network != "tcp4" && network != "tcp6" {
+		return ErrDenied
+	}
+	ip, port := to.Addr(), int(to.Port())
+	if ip.Zone() != "" {
+		return ErrDenied
+	}
+	ip = ip.Unmap()
+	if g.allows(host, ip, port) {
+		return nil
+	}
+	return ErrDenied
+}
+
+func (g *Guard) allows(host string, ip netip.Addr, port int) bool {
+	k := kindOf(ip)
+	usual := len(g.o.Ports) == 0 || slices.Contains(g.o.Ports, port)
+	opened := slices.ContainsFunc(g.o.Open, func(o Opening) bool { return o.port == port && o.holds(host, ip) })
+	switch k {
+	case never:
+		return false
+	case loopback:
+		return opened && !g.o.Deployed || usual && (g.o.Loopback || g.o.Literal && saysLoopback(host))
+	case private:
+		return opened || g.o.Private && usual
+	case special:
+		return opened
+	}
+	return opened || usual || slices.Contains(g.o.Open, Opening{port: port})
+}
+
+func saysLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// normal returns a name in small letters, without the dot at its end.
+func normal(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
+
+// Opening is what an operator opens: addresses or names, at a port.
+type Opening struct {
+	net  netip.Prefix // of an opening for addresses
+	name string       // of one for a name; with a dot at its beginning: of all names that end in it
+	port int
+}
+
+// holds reports whether the opening is for the host by its name, or for the address. One for a port alone is for
+// neither: it opens the port of public addresses.
+func (o Opening) holds(host string, ip netip.Addr) bool {
+	return o.net.IsValid() && o.net.Contains(ip) || o.name != "" && o.named(host)
+}
+
+func (o Opening) named(host string) bool {
+	if strings.HasPrefix(o.name, ".") {
+		return strings.HasSuffix(host, o.name)
+	}
+	return host == o.name
+}
+
+// DefaultPort is the port of an opening that names none.
+const DefaultPort = 22
+
+// Parse reads what is opened: an address, a range of them (10.0.0.0/8) or a DNS name (*.corp.example for all below
+// one), each with or without a port (10.0.0.0/8:2222, [fd00::/8]:22), or a port alone (:2222), which is opened for
+// public addresses.
+func Parse(text string) (o Opening, err error) {
+	host, port, err := split(text)
+	if err != nil {
+		return o, err
+	}
+	o.port = port
+	if host == "" {
+		return o, nil
+	}
+	if prefix, err := netip.ParsePrefix(host); err == nil {
+		o.net = prefix.Masked()
+		if ip := prefix.Addr(); ip.Is4In6() || ip.Zone() != "" {
+			return o, fmt.Errorf("%q is not written as one of IPv4 or IPv6", host)
+		}
+		return o, nil
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		if ip.Zone() != "" {
+			return o, fmt.Errorf("%q has a zone", host)
+		}
+		ip = ip.Unmap()
+		o.net = netip.PrefixFrom(ip, ip.BitLen())
+		return o, nil
+	}
+	name, below := strings.CutPrefix(host, "*.")
+	if !isName(name) || below && !strings.Contains(name, ".") {
+		return o, fmt.Errorf("%q is no address, range of addresses or DNS name", host)
+	}
+	if o.name = name; below {
+		o.name = "." + name
+	}
+	return o, nil
+}
+
+// split returns what stands before the port, and the port.
+func split(text string) (host string, port int, err error) {
+	host, after, given := text, "", false
+	switch inner, bracket := strings.CutPrefix(text, "["); {
+	case bracket:
+		var closed bool
+		if host, after, closed = strings.Cut(inner, "]"); !closed || !strings.Contains(host, ":") {
+			return "", 0, fmt.Errorf("%q: an address of IPv6 was expected in the brackets", text)
+		}
+		if after != "" {
+			if after, given = strings.CutPrefix(after, ":"); !given {
+				return "", 0, fmt.Errorf("%q: a colon and a port were expected behind the bracket", text)
+			}
+		}
+	case strings.Count(text, ":") == 1:
+		host, after, given = strings.Cut(text, ":")
+	case text == "":
+		return "", 0, fmt.Errorf("it is empty")
+	}
+	if !given {
+		return host, DefaultPort, nil
+	}
+	port, err = strconv.Atoi(after)
+	if err != nil || port < 1 || port > 65535 || strconv.Itoa(port) != after {
+		return "", 0, fmt.Errorf("%q: a port from 1 to 65535 was expected", text)
+	}
+	return host, port, nil
+}
+
+// isName accepts DNS names in small letters whose last label is no number, which resolvers take for an address.
+func isName(name string) bool {
+	labels := strings.Split(name, ".")
+	for _, l := range labels {
+		if len(l) < 1 || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' ||
+			strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+			return false
+		}
+	}
+	last := labels[len(labels)-1]
+	return len(name) <= 253 && last[0] >= 'a' && last[0] <= 'z'
+}
+
+// ParseAll reads all that is opened.
+func ParseAll(texts []string) (all []Opening, err error) {
+	for _, t := range texts {
+		o, err := Parse(t)
+		if err != nil {
+			return nil, fmt.Errorf("netguard: %w", err)
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}

@@ -1,0 +1,134 @@
+package obs
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/countersign-run/countersign/shared/lazyregexp"
+)
+
+// RemoveSecrets returns the text without tokens, keys and passwords, as [Redact] knows them, and otherwise as it is: of
+// what a command prints, whose @ mostly stands in no address of a person's.
+func RemoveSecrets(s string) string { return without(s, secrets[:len(secrets)-1]) } // the last is of addresses
+
+// maxLine is how much of a line is held back, in bytes: a longer one is cut at its last white space.
+const maxLine = 16 << 10
+
+// A SecretFilter passes what is written to it on without secrets ([RemoveSecrets]), also such as come in several
+// pieces. Of a line that has not ended it holds back the last word, until white space has come or [SecretFilter.Flush]
+// is called, and looks at all of the line each time: what a word is, those before it tell. It may be used by several
+// goroutines.
+type SecretFilter struct {
+	to io.Writer
+
+	mu     sync.Mutex
+	line   []byte // the unfinished line, as it came
+	passed string // what of it was passed on
+	inPEM  bool   // a block has begun and not ended; nothing of it is passed on
+}
+
+// NewSecretFilter returns a filter in front of a writer.
+func NewSecretFilter(to io.Writer) *SecretFilter { return &SecretFilter{to: to} }
+
+// Write implements [io.Writer]. Its error is that of the writer behind it.
+func (f *SecretFilter) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(b)
+	for len(b) > 0 {
+		end := bytes.IndexByte(b, '\n') + 1
+		if end == 0 {
+			end = len(b)
+		}
+		take := min(end, maxLine)
+		f.line = append(f.line, b[:take]...)
+		b = b[take:]
+		if err := f.pass(); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// Flush passes on what is held back of an unfinished line, such as a question without a line's end, and is called when
+// nothing more has come for a while, and at the end.
+func (f *SecretFilter) Flush() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.send(len(f.line), false)
+}
+
+// pass passes on what may be: a finished line, or of an unfinished one all whole words.
+func (f *SecretFilter) pass() error {
+	if f.line[len(f.line)-1] == '\n' {
+		err := f.send(len(f.line), true)
+		f.line, f.passed = f.line[:0], ""
+		return err
+	}
+	space := bytes.LastIndexFunc(f.line, unicode.IsSpace) + 1
+	if len(f.line) >= maxLine {
+		if space == 0 {
+			space = len(f.line)
+		}
+		err := f.send(space, true)
+		f.line, f.passed = append(f.line[:0], f.line[space:]...), ""
+		return err
+	}
+	return f.send(space, false)
+}
+
+// send passes on the first n bytes of the line, without what was passed on before. over says that no more of the line
+// is looked at with them.
+func (f *SecretFilter) send(n int, over bool) error {
+	clean := f.clean(string(f.line[:n]), over)
+	common := 0
+	for common < min(len(clean), len(f.passed)) && clean[common] == f.passed[common] {
+		common++
+	}
+	more := clean[common:]
+	if more == "" {
+		return nil
+	}
+	f.passed = clean
+	_, err := io.WriteString(f.to, more)
+	return err
+}
+
+const (
+	pemBegin = "-----BEGIN "
+	pemEnd   = "-----END "
+)
+
+// pemBody is a line between the first and the last of a block: base64, a header or nothing; quoted, indented or
+// numbered.
+var pemBody = lazyregexp.New(`^[\s"'>|#+-]*([0-9]+[:\s]\s*)?([A-Za-z0-9+/=]*|[A-Za-z0-9-]+: .*)[\s"',\\]*$`)
+
+// clean returns the beginning of the line without secrets. A block of PEM goes over many lines, of which the first and
+// the last are as secret as those between: what was in front of it stays.
+func (f *SecretFilter) clean(s string, over bool) string {
+	if f.inPEM {
+		i := strings.Index(s, pemEnd)
+		if i < 0 && over && !pemBody.MatchString(s) { // only the first line was printed, as by grep
+			f.inPEM = false
+			return RemoveSecrets(s)
+		}
+		if i < 0 {
+			return ""
+		}
+		rest := s[i+len(pemEnd):]
+		_, after, closed := strings.Cut(rest, "-----")
+		if !closed {
+			return ""
+		}
+		f.inPEM = !over
+		return RemoveSecrets(after)
+	}
+	if i := strings.LastIndex(s, pemBegin); i >= 0 && !strings.Contains(s[i:], pemEnd) {
+		f.inPEM = over
+		return RemoveSecrets(s[:i]) + redacted + "\n"
+	}
+	return RemoveSecrets(s)
+}

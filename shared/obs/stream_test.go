@@ -1,0 +1,104 @@
+package obs_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/obs"
+)
+
+// printed holds outputs of commands, and what is left of them.
+var printed = []struct{ name, out, want string }{
+	{"nothing", "total 4\ndrwx 2 ana ana\n", "total 4\ndrwx 2 ana ana\n"},
+	{"units and prompts keep their @", "getty@tty1.service loaded\nana@web:~$ ",
+		"getty@tty1.service loaded\nana@web:~$ "},
+	{"an AWS key", "id = AKIAIOSFODNN7EXAMPLE x\n", "id = [redacted] x\n"},
+	{"a bearer", "Authorization: Bearer abc.def.ghi\nok\n", "Authorization: [redacted]\nok\n"},
+	{"a password of a URL", "postgres://ana:hunter2@db/x\n", "postgres://[redacted]db/x\n"},
+	{"a variable", "DB_PASSWORD=hunter2\nHOME=/root\n", "DB_PASSWORD=[redacted]\nHOME=/root\n"},
+	{"a key file", "a\n-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNza\nAAAA\n-----END OPENSSH PRIVATE KEY-----\nz\n",
+		"a\n[redacted]\n\nz\n"},
+	{"a key file without an end", "-----BEGIN PRIVATE KEY-----\nb3BlbnNza\nAAAA\n", "[redacted]\n"},
+	{"a GitHub token at the end", "ghp_0123456789abcdef", "[redacted]"},
+}
+
+// TestSecretFilter writes each output at once, byte by byte, and split in two at each place.
+func TestSecretFilter(t *testing.T) {
+	for _, p := range printed {
+		t.Run(p.name, func(t *testing.T) {
+			if got := filtered(t, p.out); got != p.want {
+				t.Errorf("at once: %q; want %q", got, p.want)
+			}
+			if got := filtered(t, strings.Split(p.out, "")...); got != p.want {
+				t.Errorf("byte by byte: %q; want %q", got, p.want)
+			}
+			for i := range p.out {
+				if got := filtered(t, p.out[:i], p.out[i:]); got != p.want {
+					t.Errorf("split at %d: %q; want %q", i, got, p.want)
+				}
+			}
+		})
+	}
+}
+
+func filtered(t *testing.T, pieces ...string) string {
+	t.Helper()
+	var b strings.Builder
+	f := obs.NewSecretFilter(&b)
+	for _, p := range pieces {
+		if n, err := f.Write([]byte(p)); err != nil || n != len(p) {
+			t.Fatal(n, err)
+		}
+	}
+	if err := f.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A question without a line's end is passed on when it is asked for, and what comes after it on the line is not told
+// with it.
+func TestSecretFilterFlushes(t *testing.T) {
+	var b strings.Builder
+	f := obs.NewSecretFilter(&b)
+	for _, piece := range []string{"Password: ", "hunter2", "\nwelcome\n"} {
+		if _, err := f.Write([]byte(piece)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.String(); got != "Password: [redacted]\nwelcome\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func FuzzSecretFilter(f *testing.F) {
+	for _, p := range printed {
+		f.Add(p.out, 7)
+	}
+	f.Fuzz(func(t *testing.T, out string, at int) {
+		const canary = "AKIAIOSFODNN7EXAMPLE"
+		out += " " + canary + "\nend\n"
+		at = max(0, min(at, len(out)))
+		got := filtered(t, out[:at], out[at:])
+		if strings.Contains(got, canary) {
+			t.Errorf("%q: %q", out, got)
+		}
+		if at2 := filtered(t, out); !strings.Contains(out, "-----") && len(out) < 8<<10 && at2 != got {
+			t.Errorf("split at %d: %q; at once: %q", at, got, at2)
+		}
+	})
+}
+
+// TestSecretFilterLeavesABlock has a block with only a first line, as grep prints it, and shows what comes after it.
+func TestSecretFilterLeavesABlock(t *testing.T) {
+	var out strings.Builder
+	f := obs.NewSecretFilter(&out)
+	_, _ = f.Write([]byte("key.pem:-----BEGIN RSA PRIVATE KEY-----\n/etc/hosts: 2 lines (of 3)\nand more\n"))
+	_ = f.Flush()
+	if want := "key.pem:[redacted]\n/etc/hosts: 2 lines (of 3)\nand more\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}

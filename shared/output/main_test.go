@@ -1,0 +1,10 @@
+package output_test
+
+import (
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m, emulators.End) }

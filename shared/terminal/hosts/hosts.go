@@ -1,0 +1,283 @@
+// Package hosts lets users add the hosts that their commands run on, and open terminals there: it holds what they send
+// to the rules, seals their secrets, and stores both. It logs in to a host only to check it.
+//
+// No secret leaves it but to the host's own login: none is in an answer, an error, a log line or the audit, and neither
+// is an address in the audit.
+package hosts
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/terminal"
+)
+
+// Remote reaches hosts (shared/remote). Its errors may be shown; those of a host that cannot be reached are all alike.
+type Remote interface {
+	// Scan returns the keys of whatever answers at an address, without a login.
+	Scan(ctx context.Context, address string, port int) ([]terminal.HostKey, error)
+	// Check logs in to the host with the secret that open returns, and returns what the host says of itself.
+	Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (keeper.Facts, error)
+}
+
+// Config configures Hosts. All but Off, AuditDays and Rand are required.
+type Config struct {
+	Store     store.Store
+	Vault     terminal.Vault
+	Remote    Remote
+	Off       bool // nothing is added, opened or reached; what is there can be seen and deleted
+	AuditDays int  // for how many days the record of a change is kept; 0: for good
+	Now       func() time.Time
+	Rand      io.Reader // nil means crypto/rand
+}
+
+// Hosts keeps the hosts and terminals of all users. It is safe for concurrent use.
+type Hosts struct{ cfg Config }
+
+// New returns the Hosts in a store.
+func New(cfg Config) *Hosts {
+	if cfg.Rand == nil {
+		cfg.Rand = rand.Reader
+	}
+	return &Hosts{cfg}
+}
+
+// CodeOff means that the operator has not switched terminals on.
+const CodeOff fault.Code = "terminal_off"
+
+// on returns nil, or the error of what is switched off.
+func (h *Hosts) on() error {
+	if !h.cfg.Off {
+		return nil
+	}
+	return fault.New(fault.Policy, CodeOff, "Terminals are switched off here. What is stored can be seen and deleted.")
+}
+
+// Scan returns the keys of whatever answers at the address, for its user to compare: nobody is logged in. Errors:
+// ValidationError host or port, PolicyError too_many, terminal_off, and Remote's.
+func (h *Hosts) Scan(ctx context.Context, uid string, in terminal.ScanRequest) ([]terminal.HostKey, error) {
+	if err := h.on(); err != nil {
+		return nil, err
+	}
+	address, err := normalHost(in.Address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := portOf(in.Port)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.count(ctx, uid); err != nil {
+		return nil, err
+	}
+	return h.cfg.Remote.Scan(ctx, address, port)
+}
+
+// Check logs in to the user's host, and returns what it says of itself. Which shell is there is noted. Errors:
+// AuthError not_found, PolicyError too_many, terminal_off, and Remote's.
+func (h *Hosts) Check(ctx context.Context, uid, id string) (terminal.Facts, error) {
+	if err := h.on(); err != nil {
+		return terminal.Facts{}, err
+	}
+	host, err := terminal.ReadHost(ctx, h.cfg.Store, uid, id)
+	if err != nil {
+		return terminal.Facts{}, err
+	}
+	if err := h.count(ctx, uid); err != nil {
+		return terminal.Facts{}, err
+	}
+	is, err := h.cfg.Remote.Check(ctx, host, func(ctx context.Context) ([]byte, error) {
+		return h.cfg.Vault.Open(ctx, host)
+	})
+	if err != nil {
+		return terminal.Facts{}, err
+	}
+	if len(is.Shells) > 0 {
+		err = terminal.SetShell(ctx, h.cfg.Store, uid, id, is.Shells[0])
+	}
+	return terminal.Facts{OS: is.OS, Shells: append([]shell.Grammar{}, is.Shells...), PTY: is.PTY, Home: is.Home}, err
+}
+
+// count counts a scan or a check, before it is made.
+func (h *Hosts) count(ctx context.Context, uid string) error {
+	return h.change(ctx, uid, func(s *state) error {
+		s.listChanged = true
+		return s.list.Asked.Count(s.now)
+	})
+}
+
+// Add stores a host for the user. Errors: ValidationError for what breaks a rule, which names the field; PolicyError
+// too_many for one host too many; terminal_off; ToolExecutionError token_key and store_unavailable.
+func (h *Hosts) Add(ctx context.Context, uid string, in terminal.NewHost) (terminal.Host, error) {
+	if err := h.on(); err != nil {
+		return terminal.Host{}, err
+	}
+	host, err := h.checked(in)
+	if err != nil {
+		return terminal.Host{}, err
+	}
+	if l, _, err := terminal.ReadList(ctx, h.cfg.Store, uid); err != nil || len(l.Hosts) >= terminal.MaxHosts {
+		return terminal.Host{}, orElse(err, errTooManyHosts()) // before a key is opened or made
+	}
+	host.UID, host.ID, host.Version = uid, run.NewID(h.cfg.Rand), run.NewID(h.cfg.Rand)
+	secret, public, err := h.secretOf(in.Auth, host.ID)
+	if err != nil {
+		return terminal.Host{}, err
+	}
+	host.PublicKey = public
+	if host.Secret, err = h.cfg.Vault.Seal(ctx, uid, host.ID, secret); err != nil {
+		return terminal.Host{}, err
+	}
+	err = h.change(ctx, uid, func(s *state) error {
+		if len(s.list.Hosts) >= terminal.MaxHosts {
+			return errTooManyHosts()
+		}
+		host.CreatedAt = s.at
+		s.list.Hosts, s.listChanged = append(s.list.Hosts, host.ID), true
+		s.record(audit.HostAdded, host)
+		return s.create(document.HostPath(uid, host.ID), host)
+	})
+	return host, err
+}
+
+func errTooManyHosts() error {
+	return fault.New(fault.Policy, fault.CodeTooMany, "You have %d hosts, which is the limit. Delete one first.",
+		terminal.MaxHosts)
+}
+
+func errTooManyTerminals() error {
+	return fault.New(fault.Policy, fault.CodeTooMany,
+		"You have %d terminals open, which is the limit. Close one first.", terminal.MaxTerminals)
+}
+
+func orElse(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+// List returns the user's hosts, in the order in which they were added. Its error is ToolExecutionError
+// store_unavailable.
+func (h *Hosts) List(ctx context.Context, uid string) ([]terminal.Host, error) {
+	l, _, err := terminal.ReadList(ctx, h.cfg.Store, uid)
+	if err != nil {
+		return nil, err
+	}
+	return terminal.Hosts(ctx, h.cfg.Store, l)
+}
+
+// Edit changes the user's host. A command that waits for its user is asked about anew where its card would be another
+// one, and the next command already runs by the new rules. Errors: AuthError not_found, ValidationError, terminal_off,
+// and ToolExecutionError store_unavailable.
+func (h *Hosts) Edit(ctx context.Context, uid, id string, in terminal.HostEdit) (host terminal.Host, err error) {
+	if err := h.on(); err != nil {
+		return terminal.Host{}, err
+	}
+	err = h.change(ctx, uid, func(s *state) error {
+		var d store.Doc
+		if host, d, err = s.host(ctx, id); err != nil {
+			return err
+		}
+		before := host
+		if err := edit(&host, in); err != nil {
+			return err
+		}
+		if reflect.DeepEqual(host, before) {
+			return nil
+		}
+		s.record(audit.HostChanged, host)
+		return s.update(d, host)
+	})
+	return host, err
+}
+
+// Delete deletes the user's host with its secret, and its terminals. What the keeper left on the host stays there.
+// Errors: AuthError not_found, PolicyError terminal_busy while a run is open on one of its terminals, and
+// ToolExecutionError store_unavailable.
+func (h *Hosts) Delete(ctx context.Context, uid, id string) error {
+	return h.change(ctx, uid, func(s *state) error {
+		host, d, err := s.host(ctx, id)
+		if err != nil {
+			return err
+		}
+		if err := s.close(ctx, s.list.OnHost(id)...); err != nil {
+			return err
+		}
+		s.list.Hosts = slices.DeleteFunc(s.list.Hosts, func(other string) bool { return other == id })
+		s.listChanged = true
+		s.record(audit.HostRemoved, host)
+		s.writes = append(s.writes, store.Delete(d.Path, d.Version))
+		return nil
+	})
+}
+
+// Open opens a terminal for the user. Nothing is sent to the host. Errors: AuthError not_found where there is no such
+// host; ValidationError; PolicyError too_many; terminal_off; ToolExecutionError store_unavailable.
+func (h *Hosts) Open(ctx context.Context, uid string, in terminal.NewTerminal) (t terminal.Terminal, err error) {
+	if err := h.on(); err != nil {
+		return t, err
+	}
+	if err := checkTerminal(in); err != nil {
+		return t, err
+	}
+	t = terminal.Terminal{UID: uid, HostID: in.HostID, Cols: in.Cols, Rows: in.Rows,
+		ID: terminal.NewID(in.HostID, h.cfg.Rand)}
+	if in.Cwd != nil {
+		t.Cwd = *in.Cwd
+	}
+	err = h.change(ctx, uid, func(s *state) error {
+		_, d, err := s.host(ctx, in.HostID)
+		if err != nil {
+			return err
+		}
+		if len(s.list.Terminals) >= terminal.MaxTerminals {
+			return errTooManyTerminals()
+		}
+		t.CreatedAt = s.at
+		s.list.Terminals, s.listChanged = append(s.list.Terminals, t.ID), true
+		s.writes = append(s.writes, store.Check(d.Path, d.Version))
+		if err := s.create(document.TerminalRunPath(uid, t.ID), run.TerminalRun{UID: uid}); err != nil {
+			return err
+		}
+		return s.create(document.TerminalPath(uid, t.ID), t)
+	})
+	return t, err
+}
+
+// Terminals returns the user's terminals, in the order in which they were opened. Its error is ToolExecutionError
+// store_unavailable.
+func (h *Hosts) Terminals(ctx context.Context, uid string) ([]terminal.Terminal, error) {
+	l, _, err := terminal.ReadList(ctx, h.cfg.Store, uid)
+	if err != nil {
+		return nil, err
+	}
+	return terminal.Terminals(ctx, h.cfg.Store, l)
+}
+
+// Terminal returns the user's terminal. Errors as terminal.ReadTerminal.
+func (h *Hosts) Terminal(ctx context.Context, uid, id string) (terminal.Terminal, error) {
+	return terminal.ReadTerminal(ctx, h.cfg.Store, uid, id)
+}
+
+// Close closes the user's terminal. A shell of its user's that is still on the host ends there by itself. Errors:
+// AuthError not_found, PolicyError terminal_busy while a run is open on it, and ToolExecutionError store_unavailable.
+func (h *Hosts) Close(ctx context.Context, uid, id string) error {
+	return h.change(ctx, uid, func(s *state) error {
+		if !slices.Contains(s.list.Terminals, id) {
+			return fault.NotFound()
+		}
+		return s.close(ctx, id)
+	})
+}

@@ -1,0 +1,185 @@
+package hosts
+
+import (
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
+	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// The bounds of what a user sends; lengths are in bytes where no other unit is named.
+const (
+	maxName       = 64 // characters
+	maxReadPaths  = 20
+	maxReadPath   = 1024
+	maxHostKeys   = 16
+	maxPassword   = 1024
+	maxPrivateKey = 8 << 10
+	maxSide       = 1000 // columns or rows
+)
+
+// checked holds a new host to the rules, except its secret, and returns it without id, user and secret.
+func (h *Hosts) checked(in terminal.NewHost) (host terminal.Host, err error) {
+	host = terminal.Host{Name: in.Name, Username: in.Username, Auth: in.Auth.Kind, AutoRun: terminal.AutoRunNone,
+		ReadPaths: in.ReadPaths}
+	if err := checkName(in.Name); err != nil {
+		return host, err
+	}
+	if host.Address, err = normalHost(in.Address); err != nil {
+		return host, err
+	}
+	if host.Port, err = portOf(in.Port); err != nil {
+		return host, err
+	}
+	if !isUsername.MatchString(in.Username) {
+		return host, fault.Invalid("username", "a user's name on the host is needed: 1 to 64 letters, digits, and "+
+			`. _ - @ + \, and no hyphen at its beginning`)
+	}
+	if host.HostKeys, err = checkHostKeys(in.HostKeys); err != nil {
+		return host, err
+	}
+	if in.AutoRun != nil {
+		host.AutoRun = *in.AutoRun
+	}
+	if err := checkAutoRun(host.AutoRun); err != nil {
+		return host, err
+	}
+	return host, checkReadPaths(in.ReadPaths)
+}
+
+// edit changes what a user may change of a host.
+func edit(host *terminal.Host, in terminal.HostEdit) error {
+	if in.Name != nil {
+		if err := checkName(*in.Name); err != nil {
+			return err
+		}
+		host.Name = *in.Name
+	}
+	if in.AutoRun != nil {
+		if err := checkAutoRun(*in.AutoRun); err != nil {
+			return err
+		}
+		host.AutoRun = *in.AutoRun
+	}
+	if in.ReadPaths != nil {
+		if err := checkReadPaths(*in.ReadPaths); err != nil {
+			return err
+		}
+		host.ReadPaths = *in.ReadPaths
+	}
+	return nil
+}
+
+// checkName accepts what a person can read on a card and type.
+func checkName(name string) error {
+	_, hidden := visible.Line(name)
+	switch {
+	case visible.Blank(name):
+		return fault.Invalid("name", "a name for the host is needed")
+	case utf8.RuneCountInString(name) > maxName:
+		return fault.Invalid("name", "the name has more than %d characters", maxName)
+	case hidden || !utf8.ValidString(name):
+		return fault.Invalid("name", "the name has characters that cannot be seen")
+	case strings.TrimSpace(name) != name:
+		return fault.Invalid("name", "the name begins or ends with a space")
+	}
+	return nil
+}
+
+// isUsername matches the names of Unix, and those of a domain, such as ana@EXAMPLE.COM and EXAMPLE\ana.
+var isUsername = lazyregexp.New(`^[A-Za-z0-9._][A-Za-z0-9._@+\\-]{0,63}$`)
+
+var (
+	isLabel   = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	isNumeric = lazyregexp.New(`^(0x[0-9a-f]*|[0-9]+)$`) // which resolvers take for a part of an address
+)
+
+// normalHost returns the address in its normal form: an IP address, or a DNS name in small letters without a dot at its
+// end.
+func normalHost(address string) (string, error) {
+	if a, err := netip.ParseAddr(address); err == nil {
+		if a.Zone() != "" {
+			return "", fault.Invalid("host", "an address with a zone is not accepted")
+		}
+		return a.Unmap().String(), nil
+	}
+	name := strings.TrimSuffix(strings.ToLower(address), ".")
+	labels := strings.Split(name, ".")
+	if len(name) > 253 || slices.ContainsFunc(labels, func(l string) bool { return !isLabel.MatchString(l) }) ||
+		isNumeric.MatchString(labels[len(labels)-1]) {
+		return "", fault.Invalid("host", "a DNS name or an IP address is needed, without a user, a port or brackets; "+
+			"a name with other letters in its ASCII form (xn--…)")
+	}
+	return name, nil
+}
+
+const defaultPort = 22
+
+func portOf(port *int) (int, error) {
+	if port == nil {
+		return defaultPort, nil
+	}
+	if *port < 1 || *port > 65535 {
+		return 0, fault.Invalid("port", "a number from 1 to 65535 is needed")
+	}
+	return *port, nil
+}
+
+func checkAutoRun(a terminal.AutoRun) error {
+	if a != terminal.AutoRunNone && a != terminal.AutoRunReadOnly {
+		return fault.Invalid("autoRun", "this is none or read_only")
+	}
+	return nil
+}
+
+// kernels are the folders in which reading a file can block, change something, or tell of other processes.
+var kernels = []string{"/dev", "/proc", "/sys"}
+
+func checkReadPaths(paths []string) error {
+	if len(paths) > maxReadPaths {
+		return fault.Invalid("readPaths", "there are more than %d folders", maxReadPaths)
+	}
+	for i, p := range paths {
+		field := at("readPaths", i)
+		_, hidden := visible.Line(p)
+		switch {
+		case len(p) > maxReadPath:
+			return fault.Invalid(field, "the folder's path has more than %d bytes", maxReadPath)
+		case !strings.HasPrefix(p, "/") || path.Clean(p) != p || hidden || !utf8.ValidString(p):
+			return fault.Invalid(field, "an absolute path is needed, without . and .., double slashes, a slash at its "+
+				"end, and characters that cannot be seen")
+		case p == "/" || slices.ContainsFunc(kernels, func(k string) bool { return p == k || under(p, k) }):
+			return fault.Invalid(field, "the whole host, /dev, /proc and /sys are always asked about")
+		case slices.Contains(paths[:i], p):
+			return fault.Invalid(field, "this folder is there twice")
+		}
+	}
+	return nil
+}
+
+func under(p, folder string) bool { return strings.HasPrefix(p, folder+"/") }
+
+func checkTerminal(in terminal.NewTerminal) error {
+	if in.Cols < 1 || in.Cols > maxSide {
+		return fault.Invalid("cols", "a number from 1 to %d is needed", maxSide)
+	}
+	if in.Rows < 1 || in.Rows > maxSide {
+		return fault.Invalid("rows", "a number from 1 to %d is needed", maxSide)
+	}
+	if in.Cwd == nil {
+		return nil
+	}
+	if _, hidden := visible.Line(*in.Cwd); hidden || !terminal.ValidDir(*in.Cwd) || path.Clean(*in.Cwd) != *in.Cwd ||
+		!utf8.ValidString(*in.Cwd) {
+		return fault.Invalid("cwd",
+			"an absolute path is needed, without . and .., double slashes, a slash at its end, "+
+				"and characters that cannot be seen")
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package hosts
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/terminal"
+)
+
+// at returns the JSON path of a field in an element of a list.
+func at(list string, i int, field ...string) string {
+	return strings.Join(append([]string{fmt.Sprintf("%s[%d]", list, i)}, field...), ".")
+}
+
+// minRSA is the length of an RSA key in bits below which one is refused.
+const minRSA = 2048
+
+// hostKeyTypes are the types of keys by which a host may be known.
+var hostKeyTypes = map[string]bool{ssh.KeyAlgoED25519: true, ssh.KeyAlgoECDSA256: true, ssh.KeyAlgoECDSA384: true,
+	ssh.KeyAlgoECDSA521: true, ssh.KeyAlgoRSA: true}
+
+// checkHostKeys holds the keys that a user has confirmed to what they say of themselves.
+func checkHostKeys(keys []terminal.HostKey) ([]terminal.HostKey, error) {
+	if len(keys) == 0 || len(keys) > maxHostKeys {
+		return nil, fault.Invalid("hostKeys", "1 to %d keys by which the host is known are needed, as "+
+			"POST /api/agent/hosts/scan answers them and its user has compared them", maxHostKeys)
+	}
+	seen := map[string]bool{}
+	for i, k := range keys {
+		wire, err := base64.StdEncoding.DecodeString(k.Key)
+		key, parseErr := ssh.ParsePublicKey(wire)
+		switch {
+		case err != nil || parseErr != nil || !hostKeyTypes[key.Type()]:
+			return nil, fault.Invalid(at("hostKeys", i, "key"), "this is not a public key of type ssh-ed25519, "+
+				"ecdsa-sha2-nistp256, -384, -521 or ssh-rsa in base64")
+		case k.Type != key.Type():
+			return nil, fault.Invalid(at("hostKeys", i, "type"), "the key is of type %s", key.Type())
+		case k.SHA256 != ssh.FingerprintSHA256(key):
+			return nil, fault.Invalid(at("hostKeys", i, "sha256"), "the key's fingerprint is %s",
+				ssh.FingerprintSHA256(key))
+		case bits(key) < minRSA:
+			return nil, fault.Invalid(at("hostKeys", i, "key"), "an RSA key of fewer than %d bits is refused", minRSA)
+		case seen[k.SHA256]:
+			return nil, fault.Invalid(at("hostKeys", i), "this key is there twice")
+		}
+		seen[k.SHA256] = true
+	}
+	return keys, nil
+}
+
+// bits returns the length of an RSA key, and the least that is accepted for any other.
+func bits(key ssh.PublicKey) int {
+	if c, ok := key.(ssh.CryptoPublicKey); ok {
+		if r, ok := c.CryptoPublicKey().(*rsa.PublicKey); ok {
+			return r.N.BitLen()
+		}
+	}
+	return minRSA
+}
+
+// secretOf returns the secret that is stored for the login, and the public key for the host's authorized_keys, which a
+// password has none of.
+func (h *Hosts) secretOf(in terminal.NewAuth, hostID string) (secret []byte, public string, err error) {
+	if err := checkFields(in); err != nil {
+		return nil, "", err
+	}
+	switch in.Kind {
+	case terminal.AuthGenerated:
+		_, key, err := ed25519.GenerateKey(h.cfg.Rand)
+		if err != nil {
+			return nil, "", err
+		}
+		return storedKey(key, hostID)
+	case terminal.AuthPrivateKey:
+		key, err := parseKey(*in.PrivateKey, in.Passphrase)
+		if err != nil {
+			return nil, "", err
+		}
+		return storedKey(key, hostID)
+	}
+	return []byte(*in.Password), "", nil
+}
+
+// checkFields checks that the login has what its kind needs, and nothing else.
+func checkFields(in terminal.NewAuth) error {
+	fields := []struct {
+		name  string
+		value *string
+		kind  terminal.AuthKind
+		need  bool
+		most  int
+	}{
+		{"auth.privateKey", in.PrivateKey, terminal.AuthPrivateKey, true, maxPrivateKey},
+		{"auth.passphrase", in.Passphrase, terminal.AuthPrivateKey, false, maxPassword},
+		{"auth.password", in.Password, terminal.AuthPassword, true, maxPassword},
+	}
+	switch in.Kind {
+	case terminal.AuthGenerated, terminal.AuthPrivateKey, terminal.AuthPassword:
+	default:
+		return fault.Invalid("auth.kind", "this is generated, privateKey or password")
+	}
+	for _, f := range fields {
+		switch {
+		case f.value != nil && f.kind != in.Kind:
+			return fault.Invalid(f.name, "this is for the kind %s alone", f.kind)
+		case f.value == nil && f.need && f.kind == in.Kind:
+			return fault.Invalid(f.name, "this is needed for the kind %s", f.kind)
+		case f.value == nil:
+		case *f.value == "" || len(*f.value) > f.most:
+			return fault.Invalid(f.name, "1 to %d bytes are needed", f.most)
+		case strings.ContainsRune(*f.value, 0) || !utf8.ValidString(*f.value):
+			return fault.Invalid(f.name, "this is not text")
+		}
+	}
+	return nil
+}
+
+// maxRounds is how often a passphrase may be hashed for one private key: ssh-keygen does it 16 or 24 times, and what
+// takes longer is a way to keep a function busy.
+const maxRounds = 128
+
+// parseKey reads a private key with its passphrase. No error has anything of either.
+func parseKey(text string, passphrase *string) (key any, err error) {
+	if rounds(text) > maxRounds {
+		return nil, fault.Invalid("auth.privateKey", "its passphrase is hashed more than %d times (ssh-keygen -a)",
+			maxRounds)
+	}
+	var locked *ssh.PassphraseMissingError
+	if key, err = ssh.ParseRawPrivateKey([]byte(text)); errors.As(err, &locked) {
+		if passphrase == nil {
+			return nil, fault.Invalid("auth.passphrase", "the private key has a passphrase, which is needed once")
+		}
+		if key, err = ssh.ParseRawPrivateKeyWithPassphrase([]byte(text), []byte(*passphrase)); err != nil {
+			return nil, fault.Invalid("auth.passphrase", "the private key does not open with this passphrase")
+		}
+	} else if err == nil && passphrase != nil {
+		return nil, fault.Invalid("auth.passphrase", "the private key has no passphrase")
+	}
+	if err != nil {
+		return nil, fault.Invalid("auth.privateKey", "this is not a private key in PEM, as ssh-keygen writes it")
+	}
+	if k, ok := key.(*ed25519.PrivateKey); ok {
+		key = *k
+	}
+	return key, nil
+}
+
+// rounds returns how often the passphrase of a key in OpenSSH's form is hashed (PROTOCOL.key).
+func rounds(text string) uint32 {
+	const magic = "openssh-key-v1\x00"
+	block, _ := pem.Decode([]byte(text))
+	if block == nil || !bytes.HasPrefix(block.Bytes, []byte(magic)) {
+		return 0
+	}
+	var head struct {
+		Cipher, KDF, Options string
+		Rest                 []byte `ssh:"rest"`
+	}
+	var options struct {
+		Salt   string
+		Rounds uint32
+	}
+	if ssh.Unmarshal(block.Bytes[len(magic):], &head) != nil || head.KDF != "bcrypt" ||
+		ssh.Unmarshal([]byte(head.Options), &options) != nil {
+		return 0
+	}
+	return options.Rounds
+}
+
+// storedKey returns a private key as it is stored, in OpenSSH's form without a passphrase, and its public half as a
+// line of authorized_keys, whose comment says what it is for.
+func storedKey(key any, hostID string) (secret []byte, public string, err error) {
+	refused := fault.Invalid("auth.privateKey", "a key of type Ed25519, ECDSA or RSA (of at least %d bits) is needed",
+		minRSA)
+	signer, err := ssh.NewSignerFromKey(key)
+	if err != nil || !hostKeyTypes[signer.PublicKey().Type()] || bits(signer.PublicKey()) < minRSA {
+		return nil, "", refused
+	}
+	comment := "countersign-" + hostID
+	block, err := ssh.MarshalPrivateKey(key, comment)
+	if err != nil {
+		return nil, "", refused
+	}
+	line := strings.TrimSuffix(string(ssh.MarshalAuthorizedKey(signer.PublicKey())), "\n")
+	return pem.EncodeToMemory(block), line + " " + comment, nil
+}

@@ -1,0 +1,148 @@
+package terminal
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Reads returns the paths of the documents that say where a command on the scope's terminal runs, and how: the
+// terminal's and its host's. ReadTerminal and ReadHost find them in their context where their caller has read them
+// ([document.With]). There are none where the scope has no terminal.
+func Reads(in tool.Scope) []string {
+	hostID, ok := HostOf(in.Terminal)
+	if !ok {
+		return nil
+	}
+	return []string{document.TerminalPath(in.UID, in.Terminal), document.HostPath(in.UID, hostID)}
+}
+
+// ReadTerminal returns the user's terminal. Errors: AuthError not_found, the same where there is none and where it is
+// another user's, and ToolExecutionError store_unavailable.
+func ReadTerminal(ctx context.Context, st store.Store, uid, id string) (Terminal, error) {
+	t, _, err := ReadTerminalDoc(ctx, st, uid, id)
+	return t, err
+}
+
+// ReadHost returns the user's host. Errors as ReadTerminal.
+func ReadHost(ctx context.Context, st store.Store, uid, id string) (Host, error) {
+	h, _, err := ReadHostDoc(ctx, st, uid, id)
+	return h, err
+}
+
+// ReadTerminalDoc is ReadTerminal with the document, for who changes it.
+func ReadTerminalDoc(ctx context.Context, st store.Store, uid, id string) (t Terminal, d store.Doc, err error) {
+	if _, ok := HostOf(id); !ok {
+		return t, d, fault.NotFound()
+	}
+	if d, err = read(ctx, st, document.TerminalPath(uid, id), &t); err == nil && (t.UID != uid || t.ID != id) {
+		err = damaged(d)
+	}
+	return t, d, err
+}
+
+// ReadHostDoc is ReadHost with the document, for who changes it.
+func ReadHostDoc(ctx context.Context, st store.Store, uid, id string) (h Host, d store.Doc, err error) {
+	if !run.ValidID(id) {
+		return h, d, fault.NotFound()
+	}
+	if d, err = read(ctx, st, document.HostPath(uid, id), &h); err == nil && (h.UID != uid || h.ID != id) {
+		err = damaged(d)
+	}
+	return h, d, err
+}
+
+// read reads the document at the path, which must exist.
+func read(ctx context.Context, st store.Store, path string, into any) (store.Doc, error) {
+	d, err := document.Read(ctx, st, path)
+	if err != nil {
+		return d, storeDown(err)
+	}
+	if !d.Exists() {
+		return d, fault.NotFound()
+	}
+	if err := document.Decode(d, into); err != nil {
+		return d, storeDown(err)
+	}
+	return d, nil
+}
+
+func damaged(d store.Doc) error {
+	return storeDown(errors.New("terminal: " + d.Path + " is another's"))
+}
+
+// storeDown returns the error of a store that failed before a host was asked for anything. The cause is kept as text: a
+// deadline of the store must not be taken for a command with an unknown outcome.
+func storeDown(err error) error {
+	return tool.Transient(fault.Unavailable("The hosts and terminals cannot be read or written just now; please try "+
+		"again.", errors.New(err.Error())))
+}
+
+// maxCwd limits a directory, in bytes: PATH_MAX of Linux.
+const maxCwd = 4096
+
+// ValidDir reports whether a directory can be kept: absolute, at most 4096 bytes, without NUL.
+func ValidDir(dir string) bool {
+	return strings.HasPrefix(dir, "/") && len(dir) <= maxCwd && !strings.ContainsRune(dir, 0)
+}
+
+// SetCwd notes the directory in which the terminal's next command begins. Nothing is written where it is the same, and
+// nothing where the terminal is closed. A directory that is not valid is none: the next command begins in the home
+// directory. Its only error is ToolExecutionError store_unavailable.
+func SetCwd(ctx context.Context, st store.Store, uid, id, cwd string) error {
+	if !ValidDir(cwd) {
+		cwd = ""
+	}
+	return note(ctx, st, func(ctx context.Context) (any, store.Doc, bool, error) {
+		t, d, err := ReadTerminalDoc(ctx, st, uid, id)
+		same := t.Cwd == cwd
+		t.Cwd = cwd
+		return t, d, same, err
+	})
+}
+
+// SetShell notes which shell runs the host's commands, by whose grammar they are judged. Nothing is written where it is
+// the same, and nothing where the host is deleted. Its only error is ToolExecutionError store_unavailable.
+func SetShell(ctx context.Context, st store.Store, uid, hostID string, g shell.Grammar) error {
+	return note(ctx, st, func(ctx context.Context) (any, store.Doc, bool, error) {
+		h, d, err := ReadHostDoc(ctx, st, uid, hostID)
+		same := h.Shell == g
+		h.Shell = g
+		return h, d, same, err
+	})
+}
+
+// note replaces a document by what read makes of it, unless that is the same or there is none.
+func note(ctx context.Context, st store.Store,
+	read func(context.Context) (v any, d store.Doc, same bool, err error)) error {
+	for range 3 {
+		v, d, same, err := read(ctx)
+		if fault.Is(err, fault.Auth, fault.CodeNotFound) || err == nil && same {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		data, err := strictjson.Marshal(v)
+		if err != nil {
+			return err
+		}
+		_, err = st.Commit(ctx, store.Update(d.Path, d.Version, nil, data))
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return storeDown(err)
+		}
+		ctx = document.Anew(ctx)
+	}
+	return storeDown(store.ErrConflict)
+}

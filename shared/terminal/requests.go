@@ -1,0 +1,53 @@
+package terminal
+
+import "github.com/countersign-run/countersign/shared/shell"
+
+// NewHost is a request to add a host.
+type NewHost struct {
+	Name      string    `json:"name"`
+	Address   string    `json:"host"`
+	Port      *int      `json:"port"` // nil: 22
+	Username  string    `json:"username"`
+	Auth      NewAuth   `json:"auth"`
+	HostKeys  []HostKey `json:"hostKeys"`
+	AutoRun   *AutoRun  `json:"autoRun"` // nil: none
+	ReadPaths []string  `json:"readPaths"`
+}
+
+// NewAuth is how a new host knows its user.
+type NewAuth struct {
+	Kind       AuthKind `json:"kind"`
+	PrivateKey *string  `json:"privateKey"` // of AuthPrivateKey: PEM, as ssh-keygen writes it
+	Passphrase *string  `json:"passphrase"` // of the private key; it is used once, and not stored
+	Password   *string  `json:"password"`   // of AuthPassword
+}
+
+// HostEdit is a request to change what a user may change of a host; nil leaves it as it is. All else is what they have
+// compared and confirmed, or a secret: for that a host is deleted and added anew.
+type HostEdit struct {
+	Name      *string   `json:"name"`
+	AutoRun   *AutoRun  `json:"autoRun"`
+	ReadPaths *[]string `json:"readPaths"`
+}
+
+// NewTerminal is a request to open a terminal.
+type NewTerminal struct {
+	HostID string  `json:"hostId"`
+	Cols   int     `json:"cols"`
+	Rows   int     `json:"rows"`
+	Cwd    *string `json:"cwd"` // nil: the home directory
+}
+
+// ScanRequest asks for a host's keys.
+type ScanRequest struct {
+	Address string `json:"host"`
+	Port    *int   `json:"port"` // nil: 22
+}
+
+// Facts are what a host says of itself when it is checked.
+type Facts struct {
+	OS     string          `json:"os"`
+	Shells []shell.Grammar `json:"shells"` // that are there; the first runs the commands
+	PTY    bool            `json:"pty"`    // a command keeps its terminal when the connection is lost
+	Home   string          `json:"home"`   // empty: there is none that can be written to
+}

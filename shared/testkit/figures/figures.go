@@ -1,0 +1,62 @@
+// Package figures reports what benchmarks measure whose mean says little: how long a user waits, half of the time and
+// at worst, and how much memory that takes at its peak.
+package figures
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Times are how long something took, again and again.
+type Times []time.Duration
+
+// Since adds what has passed since began.
+func (t *Times) Since(began time.Time) { *t = append(*t, time.Since(began)) }
+
+// Report reports the median and the 95th percentile, in milliseconds, as NAME-p50-ms and NAME-p95-ms.
+func (t Times) Report(b *testing.B, name string) {
+	b.Helper()
+	if len(t) == 0 {
+		b.Fatalf("%s was not measured", name)
+	}
+	sorted := slices.Sorted(slices.Values(t))
+	for unit, percent := range map[string]int{"-p50-ms": 50, "-p95-ms": 95} {
+		b.ReportMetric(sorted[(len(sorted)-1)*percent/100].Seconds()*1e3, name+unit)
+	}
+}
+
+// PeakHeap has do be done, and returns by how many MiB the heap grew meanwhile, garbage that is not collected yet
+// included.
+func PeakHeap(do func()) (mib float64) {
+	const every = 2 * time.Millisecond
+	runtime.GC()
+	base, peak := heap(), uint64(0)
+	over, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			peak = max(peak, heap())
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	do()
+	close(over)
+	<-watched
+	return float64(max(peak, base)-base) / (1 << 20)
+}
+
+// heap returns the bytes of the heap's objects. Unlike [runtime.ReadMemStats] it stops nobody.
+func heap() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}

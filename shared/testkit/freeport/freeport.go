@@ -1,0 +1,37 @@
+// Package freeport finds ports for programs that must be told where to listen.
+package freeport
+
+import (
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// The range lies below the ports that systems choose themselves (32768 and up on Linux, 49152 and up on others), for
+// connections too: one of those may be taken between the answer and the program's start.
+const first, last = 10_000, 32_767
+
+// Port returns a port of 127.0.0.1 on which nobody listens. The error is that of the last of 100 ports that were tried.
+func Port() (port string, err error) {
+	for range 100 {
+		port = strconv.Itoa(first + rand.IntN(last-first+1))
+		var l net.Listener
+		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err == nil {
+			return port, l.Close()
+		}
+	}
+	return "", err
+}
+
+// For is Port for a test.
+func For(t interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}) (port string) {
+	t.Helper()
+	port, err := Port()
+	if err != nil {
+		t.Fatalf("a free port: %v", err)
+	}
+	return port
+}

@@ -1,0 +1,49 @@
+// Package readme holds READMEs to the tests that they name.
+package readme
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	named = regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
+	tests = regexp.MustCompile(`(?m)^func (\w+)\(\w+ \*testing\.`)
+)
+
+// Check reports each test that the README of the test's own folder names, between backquotes, and that is not there
+// in the repository, two folders up. It returns the README.
+func Check(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	err = filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range tests.FindAllStringSubmatch(string(text), -1) {
+			there[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+		if !there[m[1]] {
+			t.Errorf("there is no %s", m[1])
+		}
+	}
+	return string(text)
+}
+
+// NamesTest reports whether a part of a README names a test.
+func NamesTest(text string) bool { return named.MatchString(text) }

@@ -1,0 +1,11 @@
+package sshd
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// dieWithParent: the kernel ends the server with this process, however it ends.
+func dieWithParent(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

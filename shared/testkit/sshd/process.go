@@ -1,0 +1,107 @@
+package sshd
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// variable is in the environment of all that runs in the sessions of a server. It names the server.
+const variable = "COUNTERSIGN_TEST_SSHD"
+
+// A Process is one that a session of the server has started, or one that such a process has started.
+type Process struct {
+	PID  int
+	Args string // its arguments, separated by spaces
+}
+
+func (p Process) String() string { return fmt.Sprintf("%d: %s", p.PID, p.Args) }
+
+// Processes are those that sessions of the server have left or are running. They are known by their environment, so
+// that none is missed that has left its session; one that has cleared both HOME and its other variables is.
+func (s *Server) Processes() (all []Process) {
+	mark, home := []byte(variable+"="+s.dir+"\x00"), []byte("HOME="+s.Home+"\x00")
+	for _, pid := range pids() {
+		env, err := os.ReadFile(proc(pid, "environ"))
+		if err != nil || !bytes.Contains(env, mark) && !bytes.Contains(env, home) {
+			continue
+		}
+		args, err := os.ReadFile(proc(pid, "cmdline"))
+		if err != nil {
+			continue // it has ended
+		}
+		all = append(all, Process{pid, strings.TrimSpace(string(bytes.ReplaceAll(args, []byte{0}, []byte{' '})))})
+	}
+	return all
+}
+
+// KillAll kills what [Server.Processes] returns until there is nothing more.
+func (s *Server) KillAll() {
+	for range 100 { // what forks as fast as it is killed is left to the machine
+		all := s.Processes()
+		if len(all) == 0 {
+			return
+		}
+		for _, p := range all {
+			kill(p.PID)
+		}
+	}
+}
+
+// killServers kills those processes that are parts of the server.
+func killServers(pids []int) {
+	for _, pid := range pids {
+		name, err := os.ReadFile(proc(pid, "comm"))
+		if err == nil && strings.HasPrefix(string(name), "sshd") {
+			kill(pid)
+		}
+	}
+}
+
+// descendants returns the processes that pid has started, and those that they have.
+func descendants(pid int) []int {
+	children := map[int][]int{}
+	for _, p := range pids() {
+		stat, err := os.ReadFile(proc(p, "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		// The name, in brackets, may hold anything.
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		if parent, err := strconv.Atoi(fields[1]); err == nil {
+			children[parent] = append(children[parent], p)
+		}
+	}
+	all := slices.Clone(children[pid])
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i]]...)
+	}
+	return all
+}
+
+func pids() (all []int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil // a system without /proc
+	}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+func proc(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
+
+// kill kills a process, if it has not ended.
+func kill(pid int) {
+	if p, err := os.FindProcess(pid); err == nil {
+		_ = p.Signal(syscall.SIGKILL)
+	}
+}

@@ -1,0 +1,344 @@
+// Package sshd runs OpenSSH's server for tests: on a free port of 127.0.0.1, for the user that the tests run as, with
+// host keys and a home directory of its own, and with the login shell that a test asks for. Nothing of the developer's
+// own home directory is read or written by what runs in it.
+//
+// Login is by key. Login by password cannot be tried with it: without PAM the server compares with /etc/shadow, which
+// a test must not change, and with PAM it asks the machine's own configuration.
+package sshd
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/countersign-run/countersign/shared/testkit/freeport"
+)
+
+// T is what a server ends with: a test, or a program that stands in for one.
+type T interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+	TempDir() string
+	Cleanup(func())
+}
+
+// Options of a server. The zero value is a host with bash and an empty home directory.
+type Options struct {
+	Shell    string   // the login shell: bash (default), dash, zsh, fish or busybox
+	Home     string   // default: an empty directory of the test's, whose name has a space in it
+	NoHome   bool     // HOME is not set
+	Path     string   // PATH of what runs; default: that of the test. See [Without] and [Busybox]
+	Env      []string // KEY=value, further variables of what runs
+	HostKeys []string // types: ed25519, ecdsa, rsa; default: ed25519 and ecdsa
+	Config   []string // further lines of sshd_config, which are read before those of this package
+}
+
+// A Server is an OpenSSH server that ends with its test.
+type Server struct {
+	Addr string // host:port
+	Port int
+	User string // who can log in
+	Home string // of what runs
+	Key  []byte // the private key that may log in, as a file of OpenSSH
+
+	t        T
+	dir      string
+	program  string
+	types    []string
+	mu       sync.Mutex
+	hostKeys []ssh.PublicKey
+	oldKeys  []ssh.PublicKey // before the last NewHostKeys
+	running  *exec.Cmd
+	log      lastLines
+}
+
+// Absent skips the test because a program is missing, or fails it if REQUIRE_ALL is 1.
+func Absent(t T, program, pkg string) {
+	t.Helper()
+	if os.Getenv("REQUIRE_ALL") == "1" {
+		t.Fatalf("%s (package %s) is absent, and REQUIRE_ALL is set", program, pkg)
+	}
+	t.Skipf("%s (package %s) is absent", program, pkg)
+}
+
+// packages are Debian's for the shells.
+var packages = map[string]string{"bash": "bash", "dash": "dash", "zsh": "zsh", "fish": "fish",
+	"busybox": "busybox-static"}
+
+// need returns the path of a program, which the test is skipped without.
+func need(t T, program, pkg string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		for _, dir := range []string{"/usr/sbin", "/usr/local/sbin", "/sbin"} { // where users seldom look
+			if path, err = exec.LookPath(filepath.Join(dir, program)); err == nil {
+				break
+			}
+		}
+	}
+	if err != nil {
+		Absent(t, program, pkg)
+	}
+	return path
+}
+
+// Start starts a server. A test on a machine that lacks it or the shell is skipped, or fails where REQUIRE_ALL is 1.
+func Start(t T, o Options) *Server {
+	t.Helper()
+	program := need(t, "sshd", "openssh-server")
+	shell := o.Shell
+	if shell == "" {
+		shell = "bash"
+	}
+	if packages[shell] == "" {
+		t.Fatalf("sshd: the shell %q is not known", shell)
+	}
+	shellPath := need(t, shell, packages[shell])
+	me, err := user.Current()
+	check(t, err)
+	if me.Uid == "0" { // then the server wants a user and a directory for the part of it that has no rights
+		if _, err := user.Lookup("sshd"); err != nil {
+			Absent(t, "the user sshd", "openssh-server")
+		}
+		check(t, os.MkdirAll("/run/sshd", 0o755))
+	}
+	s := &Server{t: t, User: me.Username, Home: o.Home, dir: t.TempDir(), program: program, types: o.HostKeys}
+	if s.Home == "" {
+		s.Home = filepath.Join(s.dir, "home of one test")
+		check(t, os.Mkdir(s.Home, 0o700))
+	}
+	if len(s.types) == 0 {
+		s.types = []string{"ed25519", "ecdsa"}
+	}
+	port := freeport.For(t)
+	s.Addr = net.JoinHostPort("127.0.0.1", port)
+	s.Port, err = strconv.Atoi(port)
+	check(t, err)
+	check(t, os.Mkdir(s.path("nobody"), 0o700))
+	s.login(o, shellPath)
+	s.clientKey()
+	s.NewHostKeys()
+	s.configure(o.Config)
+	s.Restart()
+	t.Cleanup(func() {
+		s.Kill()
+		s.KillAll()
+	})
+	return s
+}
+
+// login writes the program that each session is given to: it stands in for what login does.
+func (s *Server) login(o Options, shell string) {
+	path := o.Path
+	if path == "" {
+		path = os.Getenv("PATH")
+	}
+	if filepath.Base(shell) == "busybox" { // it is the shell that it is called as
+		check(s.t, os.Symlink(shell, s.path("ash")))
+		shell = s.path("ash")
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "#!/bin/sh\nexport PATH=%s SHELL=%s HOME=%s %s=%s\n", Quote(path), Quote(shell), Quote(s.Home),
+		variable, Quote(s.dir))
+	b.WriteString("cd \"$HOME\" 2>/dev/null || cd /\nunset OLDPWD\n")
+	if o.NoHome {
+		b.WriteString("unset HOME\n")
+	}
+	for _, kv := range o.Env {
+		key, value, _ := strings.Cut(kv, "=")
+		fmt.Fprintf(&b, "export %s=%s\n", key, Quote(value))
+	}
+	run, ask := Quote(shell), Quote(shell)+" -l"
+	fmt.Fprintf(&b, "if [ -z \"${SSH_ORIGINAL_COMMAND+set}\" ]; then exec %s; fi\n", ask)
+	fmt.Fprintf(&b, "printf '%%s\\n' \"$SSH_ORIGINAL_COMMAND\" >>%s\n", Quote(s.path("lines")))
+	fmt.Fprintf(&b, "exec %s -c \"$SSH_ORIGINAL_COMMAND\"\n", run)
+	check(s.t, os.WriteFile(s.path("login"), []byte(b.String()), 0o700)) // #nosec G306 -- it is a program
+}
+
+// Lines returns what the login shell was given to run, oldest first.
+func (s *Server) Lines() (all []string) {
+	s.t.Helper()
+	text, err := os.ReadFile(s.path("lines"))
+	if !os.IsNotExist(err) {
+		check(s.t, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		all = append(all, strings.TrimSuffix(line, "\n"))
+	}
+	return all
+}
+
+func (s *Server) configure(more []string) {
+	lines := append(more,
+		"ListenAddress 127.0.0.1:"+strconv.Itoa(s.Port),
+		"PidFile none",
+		"AuthorizedKeysFile "+strconv.Quote(s.path("authorized_keys")),
+		"StrictModes no", "UsePAM no", "PrintMotd no", "PrintLastLog no", "UseDNS no",
+		"PasswordAuthentication no", "KbdInteractiveAuthentication no", "PermitRootLogin prohibit-password",
+		"MaxStartups 1000", "MaxSessions 250",
+		// sshd gives the line to the shell of who runs the tests, which would read their files for shells each time.
+		"SetEnv "+strconv.Quote("HOME="+s.path("nobody")),
+		"ForceCommand exec "+Quote(s.path("login")),
+	)
+	for _, kind := range s.types {
+		lines = append(lines, "HostKey "+strconv.Quote(s.path("host_"+kind)))
+	}
+	check(s.t, os.WriteFile(s.path("sshd_config"), []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+}
+
+// Restart starts the server on its port, after Kill.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		err := s.start()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("sshd: %v\n%s", err, s.log.String())
+		}
+	}
+}
+
+func (s *Server) start() error {
+	cmd := exec.Command(s.program, "-D", "-e", "-f", s.path("sshd_config"))
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	dieWithParent(cmd)
+	printed, err := cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	listening := make(chan bool, 1)
+	go func() {
+		defer close(listening)
+		for lines := bufio.NewScanner(printed); lines.Scan(); {
+			_, _ = s.log.Write(append(lines.Bytes(), '\n'))
+			if strings.HasPrefix(lines.Text(), "Server listening on ") {
+				listening <- true // once: there is one address
+			}
+		}
+	}()
+	if !<-listening {
+		return fmt.Errorf("it ended: %w", cmd.Wait())
+	}
+	s.running = cmd
+	return nil
+}
+
+// Kill ends the server and cuts all its connections, as a crash does. What runs in them is not signalled.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	running := s.running
+	s.running = nil
+	s.mu.Unlock()
+	if running == nil {
+		return
+	}
+	sessions := descendants(running.Process.Pid)
+	_ = running.Process.Kill()
+	killServers(sessions)
+	_ = running.Wait()
+}
+
+// Cut cuts all connections; the server goes on.
+func (s *Server) Cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running != nil {
+		killServers(descendants(s.running.Process.Pid))
+	}
+}
+
+// Log is the end of what the server has printed.
+func (s *Server) Log() string { return s.log.String() }
+
+func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
+
+// Without returns a PATH with all programs of this machine but the named ones.
+func Without(t T, programs ...string) string {
+	t.Helper()
+	leave := map[string]bool{}
+	for _, p := range programs {
+		leave[p] = true
+	}
+	bin := t.TempDir()
+	for dir := range strings.SplitSeq(os.Getenv("PATH"), string(os.PathListSeparator)) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue // PATH may name what is not there
+		}
+		for _, e := range entries {
+			if leave[e.Name()] {
+				continue
+			}
+			err := os.Symlink(filepath.Join(dir, e.Name()), filepath.Join(bin, e.Name()))
+			if !errors.Is(err, os.ErrExist) { // the first in PATH is the one
+				check(t, err)
+			}
+		}
+	}
+	return bin
+}
+
+// Busybox returns a PATH with busybox's programs alone: no bash, no script, none of GNU's.
+func Busybox(t T) string {
+	t.Helper()
+	program := need(t, "busybox", packages["busybox"])
+	out, err := exec.Command(program, "--list").Output()
+	check(t, err)
+	bin := t.TempDir()
+	for name := range strings.FieldsSeq(string(out)) {
+		check(t, os.Symlink(program, filepath.Join(bin, name)))
+	}
+	return bin
+}
+
+// Quote returns s as one word of a POSIX shell.
+func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func check(t T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("sshd: %v", err)
+	}
+}
+
+// lastLines keeps the end of what the server prints, to show why it did not start.
+type lastLines struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+func (l *lastLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buf = append(l.buf, p...)
+	if over := len(l.buf) - 8<<10; over > 0 {
+		l.buf = bytes.Clone(l.buf[over:])
+	}
+	return len(p), nil
+}
+
+func (l *lastLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.buf)
+}

@@ -1,0 +1,184 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+)
+
+// Tool is a tool with its types erased. It is made by [Define], [Declare] or [Remote].
+type Tool struct {
+	Spec
+	normalize func(json.RawMessage) (json.RawMessage, error)
+	revise    func(before, edited json.RawMessage) (json.RawMessage, error)
+	targets   func(json.RawMessage) ([]Target, error)
+	bound     func(json.RawMessage) (json.RawMessage, error)
+	preview   func(json.RawMessage) (Preview, error)
+	summary   func(json.RawMessage) string
+	step      func(args, result json.RawMessage) Step
+	narrow    func(json.RawMessage) (*Narrowing, error)
+	place     func(context.Context, Scope) (Place, error)
+	reads     func(Scope) []string
+	rule      func(context.Context, Call) (Ruling, error)
+	note      func(args, result json.RawMessage) Facts
+	limit     func(json.RawMessage) time.Duration
+	interrupt func(context.Context, Call) error
+	prepare   func(context.Context, Call) (string, error)
+	execute   func(context.Context, Call) (json.RawMessage, error)
+	reconcile func(context.Context, Call) (Outcome, error)
+}
+
+// Normalize strictly decodes the model's arguments (or those that a user edited), validates them and returns their
+// canonical form (RFC 8785): the bytes that are shown, hashed, approved and executed.
+func (t *Tool) Normalize(args json.RawMessage) (_ json.RawMessage, err error) {
+	defer t.recoverPanic(&err, false)
+	return t.normalize(args)
+}
+
+// Revise returns the user's edited arguments with the changes that follow from the edit. Both arguments and the result
+// are canonical.
+func (t *Tool) Revise(before, edited json.RawMessage) (_ json.RawMessage, err error) {
+	defer t.recoverPanic(&err, false)
+	if t.revise == nil {
+		return edited, nil
+	}
+	return t.revise(before, edited)
+}
+
+// Narrow returns what the model may still call in the run once it has made this call, or nil if that stays as it is.
+func (t *Tool) Narrow(args json.RawMessage) (_ *Narrowing, err error) {
+	defer t.recoverPanic(&err, false)
+	if t.narrow == nil {
+		return nil, nil
+	}
+	return t.narrow(args)
+}
+
+// Targets returns whom and what the call reaches, each once, or nil if it reaches neither. The policy, the allowlist
+// and the approval go by it.
+func (t *Tool) Targets(args json.RawMessage) (_ []Target, err error) {
+	defer t.recoverPanic(&err, false)
+	return t.targets(args)
+}
+
+// Bound returns the canonical form of the arguments that are not free text. The arguments must come from Normalize.
+func (t *Tool) Bound(args json.RawMessage) (_ json.RawMessage, err error) {
+	defer t.recoverPanic(&err, false)
+	return t.bound(args)
+}
+
+// classWarnings are what a person is warned of before approving any call of a tool of the class.
+var classWarnings = map[Class]string{
+	ClassDestructive: "This deletes or overwrites something that cannot be restored.",
+	ClassOpaque:      "What this changes cannot be told in advance.",
+}
+
+// Preview returns what a person reads before deciding, with nothing hidden. The first warning is that of the tool's
+// class, unless the tool has a ruling for each call ([Preview.Warned]).
+func (t *Tool) Preview(args json.RawMessage) (_ Preview, err error) {
+	defer t.recoverPanic(&err, false)
+	p, err := t.preview(args)
+	p.reveal()
+	if warning := classWarnings[t.Class]; warning != "" && t.rule == nil {
+		p.Warnings = append([]string{warning}, p.Warnings...)
+	}
+	return p, err
+}
+
+// Summary returns one sentence about what was done.
+func (t *Tool) Summary(args json.RawMessage) (said string) {
+	defer func() {
+		if recover() != nil {
+			said = "Did " + t.Name + "."
+		}
+	}()
+	return t.summary(args)
+}
+
+// Placed reports whether the tool's calls act in a place.
+func (t *Tool) Placed() bool { return t.place != nil }
+
+// Place returns where a call of the scope would act now, or the zero Place if the tool's calls act in no particular
+// place. Its error says why the place cannot be used.
+func (t *Tool) Place(ctx context.Context, s Scope) (_ Place, err error) {
+	defer t.recoverPanic(&err, false)
+	if t.place == nil {
+		return Place{}, nil
+	}
+	return t.place(ctx, s)
+}
+
+// Reads returns the paths of the documents by which the tool knows what the user has linked, or nil.
+func (t *Tool) Reads(s Scope) []string {
+	if t.reads == nil {
+		return nil
+	}
+	return t.reads(s)
+}
+
+// Waits reports whether the call is answered from outside, by a page or a person.
+func (t *Tool) Waits() bool { return t.execute == nil }
+
+// Prepares reports whether the tool has a Prepare function.
+func (t *Tool) Prepares() bool { return t.prepare != nil }
+
+// Prepare creates the handle of the call.
+func (t *Tool) Prepare(ctx context.Context, c Call) (_ string, err error) {
+	defer t.recoverPanic(&err, false)
+	c.Output = io.Discard
+	return t.prepare(ctx, c)
+}
+
+// Execute carries the call out. Its arguments must come from Normalize.
+func (t *Tool) Execute(ctx context.Context, c Call) (_ json.RawMessage, err error) {
+	defer t.recoverPanic(&err, t.SideEffect)
+	if c.Output == nil {
+		c.Output = io.Discard
+	}
+	result, err := t.execute(ctx, c)
+	if t.SideEffect && errors.As(err, &unread{}) {
+		return unreadableResult(err), nil
+	}
+	return result, err
+}
+
+// Limited reports whether calls may outlast the process that began them ([Def.Limit]).
+func (t *Tool) Limited() bool { return t.limit != nil }
+
+// Limit returns how long the call may take in all, or zero where the tool's timeout bounds it.
+func (t *Tool) Limit(args json.RawMessage) (d time.Duration) {
+	defer func() {
+		if recover() != nil {
+			d = 0
+		}
+	}()
+	if t.limit == nil {
+		return 0
+	}
+	return t.limit(args)
+}
+
+// Interrupts reports whether the tool has an Interrupt function.
+func (t *Tool) Interrupts() bool { return t.interrupt != nil }
+
+// Interrupt ends what the call does, or has it never begun. After an error, the caller should call it again later.
+func (t *Tool) Interrupt(ctx context.Context, c Call) (err error) {
+	defer t.recoverPanic(&err, false)
+	c.Output, c.Over = io.Discard, true
+	return t.interrupt(ctx, c)
+}
+
+// Reconcile settles a call that was started and has no recorded outcome. After an error, the caller should call it
+// again later.
+func (t *Tool) Reconcile(ctx context.Context, c Call) (_ Outcome, err error) {
+	defer t.recoverPanic(&err, false)
+	if t.reconcile == nil {
+		return Outcome{Verdict: Unknown, Reason: "This tool cannot tell whether it was carried out."}, nil
+	}
+	if c.Output == nil {
+		c.Output = io.Discard
+	}
+	return t.reconcile(ctx, c)
+}

@@ -1,0 +1,65 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// checker is a resolved JSON Schema.
+type checker struct{ *jsonschema.Resolved }
+
+func schemaOf[T any](refine func(*jsonschema.Schema)) (c checker, err error) {
+	s, err := SchemaOf[T]()
+	if err != nil {
+		return c, fmt.Errorf("no schema for the type: %w", err)
+	}
+	if refine != nil {
+		refine(s)
+	}
+	c.Resolved, err = s.Resolve(nil)
+	return c, err
+}
+
+// SchemaOf returns the schema of a Go type.
+func SchemaOf[T any]() (*jsonschema.Schema, error) {
+	s, err := jsonschema.For[T](nil)
+	if err != nil {
+		return nil, err
+	}
+	plainTypes(s)
+	return s, nil
+}
+
+// plainTypes replaces the type "null or array" that a Go slice gets by "array": Gemini requires one type, and null is
+// not a list.
+func plainTypes(s *jsonschema.Schema) {
+	if len(s.Types) == 2 && s.Types[0] == "null" {
+		s.Type, s.Types = s.Types[1], nil
+	}
+	for _, p := range s.Properties {
+		plainTypes(p)
+	}
+	if s.Items != nil {
+		plainTypes(s.Items)
+	}
+}
+
+// check validates JSON against the schema.
+func (s checker) check(data json.RawMessage) error { return s.checkAs(data, explain) }
+
+// checkAs validates JSON against the schema. The error says what explained says of the validator's.
+func (s checker) checkAs(data json.RawMessage, explained func(error) (field, why string)) error {
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		return fault.Invalid("", "this is not JSON").Because(err)
+	}
+	if err := s.Validate(v); err != nil {
+		field, rule := explained(err)
+		return fault.Invalid(field, "%s", rule)
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+// Package command provides the tools of the agent that works on a terminal (seed 002): run_command, which runs one
+// command on the host of the run's terminal, task_complete, which ends the run, and ask_user, which its user answers.
+//
+// What a command does is judged by its text ([shell.Judge]) and by the stored documents of its host and terminal, so a
+// process that only judges and shows needs no connection. Where a command acts, as whom, on which machine and in which
+// directory, is its place: the server sets it, the card shows it, and the approval is bound to it. A command lives on
+// its host (package keeper), so it is started once, however many processes die.
+package command
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// The tools' names for the model.
+const (
+	Run      = "run_command"
+	Complete = "task_complete"
+	Ask      = "ask_user"
+)
+
+// Bounds of a command's time.
+const (
+	DefaultLimit = 30 * time.Second
+	MaxLimit     = 15 * time.Minute
+)
+
+// maxReasoning, maxSummary and maxQuestion are how long these texts may be, in bytes.
+const (
+	maxReasoning = 4 << 10
+	maxSummary   = 8 << 10
+	maxQuestion  = 4 << 10
+)
+
+// Hosts opens connections to hosts.
+type Hosts interface {
+	// Get returns a connection to the host, which the caller gives back with release. Errors: ToolExecutionError
+	// host_unreachable, AuthError host_login, PolicyError host_key_changed. Nothing was sent to the host by then.
+	Get(ctx context.Context, h *terminal.Host) (conn keeper.Conn, release func(), err error)
+}
+
+// Options configures the tools.
+type Options struct {
+	Store store.Store
+	Hosts Hosts    // nil in a process that judges and shows commands, and runs none
+	Deny  []string // names of programs that run on no host (TERMINAL_DENY); where there are any, no opaque command runs
+}
+
+// Args are the arguments of run_command.
+type Args struct {
+	Command        string `json:"command" jsonschema:"The command line, for the shell of the host."`
+	Reasoning      string `json:"reasoning" jsonschema:"Why this command, in one or two sentences for the user."`
+	TimeoutSeconds int    `json:"timeoutSeconds,omitempty" jsonschema:"Seconds after which the command is ended: 30 if left out, at most 900."`
+}
+
+// limit returns how long the command may run.
+func (a Args) limit() time.Duration {
+	if a.TimeoutSeconds > 0 {
+		return time.Duration(a.TimeoutSeconds) * time.Second
+	}
+	return DefaultLimit
+}
+
+// grace is how long a host may take to end a command at its limit, and whoever follows it to hear of that.
+const grace = 15 * time.Second
+
+// atMost returns how long a call takes at most.
+func (a Args) atMost() time.Duration { return a.limit() + grace }
+
+// Result is what came of a command, as the model reads it and the card shows it.
+type Result struct {
+	Output     string `json:"output"` // stdout and stderr together, as text
+	ExitCode   int    `json:"exitCode"`
+	Truncated  bool   `json:"truncated"`            // something is left out in the middle of the output
+	TimedOut   bool   `json:"timedOut"`             // it was ended at its limit
+	Cwd        string `json:"cwd"`                  // the directory after it
+	DurationMs int64  `json:"durationMs"`           // by the host's clock
+	LeftBehind int    `json:"leftBehind,omitempty"` // processes that it left running, which were ended
+	Asked      bool   `json:"asked,omitempty"`      // it waited for input, and was ended
+}
+
+// Summary is the argument of task_complete.
+type Summary struct {
+	Summary string `json:"summary" jsonschema:"What was done and found, for the user."`
+}
+
+// Words is the result of task_complete, with which the run ends.
+type Words struct {
+	Text string `json:"text"`
+}
+
+// Question is the argument of ask_user.
+type Question struct {
+	Question string `json:"question" jsonschema:"One question, in the user's language."`
+}
+
+// Answer is the result of ask_user.
+type Answer struct {
+	Answer string `json:"answer"`
+}
+
+// New returns the three tools.
+func New(o Options) tool.Set {
+	r := &runner{Options: o, denied: map[string]bool{}}
+	for _, name := range o.Deny {
+		r.denied[name] = true
+	}
+	return tool.NewSet(r.tool(), complete(), ask())
+}
+
+func (r *runner) tool() *tool.Tool {
+	return tool.Define(tool.Def[Args, Result]{
+		Name: Run,
+		Description: "Runs one command on the host of the user's terminal, in the terminal's directory, and returns " +
+			"what it printed and its exit code. Commands that do more than look wait for the user's yes.",
+		SideEffect:  true,
+		Class:       tool.ClassOpaque, // of a command that cannot be judged any more
+		Untrusted:   true,
+		KeepsOutput: true,
+		Moves:       true,
+		Refine:      refine,
+		Normalize:   normalize,
+		Rule:        r.rule,
+		Note:        note,
+		Targets:     func(Args) []tool.Target { return nil },
+		Preview:     preview,
+		Summary:     summary,
+		Step:        step,
+		Place:       r.place,
+		Reads:       terminal.Reads,
+		Limit:       Args.atMost,
+		Prepare:     r.prepare,
+		Execute:     r.execute,
+		Reconcile:   r.reconcile,
+		Interrupt:   r.interrupt,
+	})
+}
+
+func refine(s *jsonschema.Schema) {
+	text(s, "command", shell.MaxLength)
+	text(s, "reasoning", maxReasoning)
+	seconds := s.Properties["timeoutSeconds"]
+	seconds.Minimum, seconds.Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(MaxLimit.Seconds())
+}
+
+// runner runs commands.
+type runner struct {
+	Options
+	denied map[string]bool
+}
+
+func complete() *tool.Tool {
+	return tool.Define(tool.Def[Summary, Words]{
+		Name:        Complete,
+		Description: "Ends the task. Call it alone, when the task is done or cannot be done, and say which.",
+		Final:       true,
+		Refine:      func(s *jsonschema.Schema) { text(s, "summary", maxSummary) },
+		Execute:     func(_ context.Context, _ tool.Call, s Summary) (Words, error) { return Words{s.Summary}, nil },
+		Summary:     func(s Summary) string { return s.Summary },
+		Step:        completeStep,
+	})
+}
+
+func ask() *tool.Tool {
+	return tool.Define(tool.Def[Question, Answer]{
+		Name: Ask,
+		Description: "Asks the user one question and returns the answer. Use it where only the user can decide or " +
+			"knows what is missing, and never for a password.",
+		Refine:  func(s *jsonschema.Schema) { text(s, "question", maxQuestion) },
+		Wait:    24 * time.Hour,
+		Preview: func(q Question) tool.Preview { return questionPreview(q) },
+	})
+}
+
+func questionPreview(q Question) tool.Preview {
+	p := tool.Preview{Title: "Answer a question"}
+	p.AddText("Question", q.Question)
+	return p
+}
+
+// text bounds a property that is a text.
+func text(s *jsonschema.Schema, property string, most int) {
+	s.Properties[property].MinLength, s.Properties[property].MaxLength = jsonschema.Ptr(1), jsonschema.Ptr(most)
+}

@@ -1,0 +1,247 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// The codes of what may go wrong with a command.
+const (
+	CodeTimeout = fault.Code("timeout")         // it was ended at its limit; the result has the output so far
+	CodeStopped = fault.Code("cancelled")       // its user stopped it, as the run with it
+	CodeNoHome  = fault.Code("no_home")         // the host has no home directory that can be written to
+	CodeRestart = fault.Code("host_restarted")  // between the preparation and the start of the command
+	CodeNoDir   = fault.Code("no_directory")    // the terminal's directory is gone
+	CodeAsked   = fault.Code("input_needed")    // it waited for input that nobody typed
+	CodeHangup  = fault.Code("connection_lost") // it ended with its connection
+	CodeOutside = fault.Code("link_leads_out")  // a file that was to be printed lies elsewhere than its name says
+)
+
+// machine is a keeper on a host, as far as it is used here.
+type machine struct {
+	*keeper.Keeper
+	conn    keeper.Conn
+	at      site
+	release func()
+}
+
+// open connects to the host of the terminal and finds its keeper. Nothing of the command was sent by then.
+func (r *runner) open(ctx context.Context, s tool.Scope) (*machine, error) {
+	at, err := r.site(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if r.Hosts == nil {
+		return nil, fault.New(fault.Tool, fault.CodeInternal, "This process connects to no hosts.")
+	}
+	conn, release, err := r.Hosts.Get(ctx, &at.Host)
+	if err != nil {
+		return nil, err
+	}
+	k, err := keeper.Open(ctx, conn)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return &machine{k, conn, at, release}, nil
+}
+
+// prepare makes sure that the command can be run and found again. Its handle is what the host says of itself.
+func (r *runner) prepare(ctx context.Context, c tool.Call, a Args) (string, error) {
+	m, err := r.open(ctx, c.Scope())
+	if err != nil {
+		return "", err
+	}
+	defer m.release()
+	j, err := shell.Judge(a.Command, grammar(&m.at.Host))
+	if err != nil {
+		return "", err
+	}
+	if m.Facts.Home == "" && j.Class != shell.ReadOnly {
+		return "", errNoHome()
+	}
+	if err := r.checkLinks(ctx, m, c, &j); err != nil {
+		return "", err
+	}
+	return m.Handle(), nil
+}
+
+func errNoHome() error {
+	return fault.New(fault.Tool, CodeNoHome,
+		"The host's user has no home directory that can be written to, so it could not be found out what became of "+
+			"a command. Only commands that look are run there.")
+}
+
+// execute runs the command, once.
+func (r *runner) execute(ctx context.Context, c tool.Call, a Args) (Result, error) {
+	m, err := r.open(ctx, c.Scope())
+	if err != nil {
+		return Result{}, err
+	}
+	defer m.release()
+	j, err := shell.Judge(a.Command, grammar(&m.at.Host))
+	if err != nil {
+		return Result{}, err
+	}
+	if err := r.checkLinks(ctx, m, c, &j); err != nil {
+		return Result{}, err
+	}
+	out := newPrinted(c.Output)
+	defer out.close()
+	res, err := m.Start(ctx, keeper.Start{ID: c.ActionID, Terminal: m.at.ID, Command: a.Command,
+		Grammar: grammar(&m.at.Host), Plain: j.Class == shell.ReadOnly, Cwd: m.at.Cwd, Limit: a.limit(),
+		Size: keeper.Size{Cols: m.at.Cols, Rows: m.at.Rows}, Handle: c.Handle}, out)
+	if err != nil {
+		return Result{}, r.notStarted(ctx, c, err)
+	}
+	return r.ended(ctx, c, a, out, res)
+}
+
+// notStarted returns what an error of keeper.Start says of the command. What it leaves open the host is asked for.
+func (r *runner) notStarted(ctx context.Context, c tool.Call, err error) error {
+	switch {
+	case errors.Is(err, keeper.ErrHome):
+		return errNoHome()
+	case errors.Is(err, keeper.ErrOther):
+		return fault.New(fault.Tool, CodeRestart,
+			"The host was restarted, or its user's home was emptied, since this was prepared. Nothing was run.")
+	case errors.Is(err, keeper.ErrNever):
+		return errStopped()
+	case errors.Is(err, keeper.ErrCut):
+		return tool.Transient(err)
+	case errors.Is(err, keeper.ErrCwd):
+		if err := r.moved(ctx, c, ""); err != nil {
+			return err
+		}
+		return fault.New(fault.Tool, CodeNoDir,
+			"The terminal's directory is not there any more. Nothing was run; the next command begins in the home "+
+				"directory.")
+	case tool.IsTransient(err):
+		return err
+	}
+	return tool.Ambiguous(err)
+}
+
+func errStopped() error { return fault.New(fault.Policy, CodeStopped, "The command was stopped.") }
+
+// ended returns what came of a command that has ended, and keeps its directory for the next.
+func (r *runner) ended(ctx context.Context, c tool.Call, a Args, out *printed, res keeper.Result) (Result, error) {
+	out.close()
+	text, cut := out.text()
+	result := Result{Output: text, ExitCode: res.Exit, Truncated: cut, TimedOut: res.TimedOut, Cwd: res.Cwd,
+		DurationMs: res.Took.Milliseconds(), LeftBehind: res.Left, Asked: res.Asked}
+	if res.Cwd != "" {
+		if err := r.moved(ctx, c, res.Cwd); err != nil {
+			return Result{}, tool.Ambiguous(err) // the host is asked again, and the directory is kept then
+		}
+	}
+	switch {
+	case res.TimedOut:
+		return Result{}, tool.Partial(result, fault.New(fault.Tool, CodeTimeout,
+			"The command was ended because it took longer than %d seconds. Its output so far is in the result.",
+			int(a.limit().Seconds())))
+	case res.Asked:
+		return Result{}, tool.Partial(result, fault.New(fault.Tool, CodeAsked,
+			"The command waited for input and was ended, because nobody typed any. Its output so far, with what it "+
+				"asked, is in the result."))
+	case res.Hangup:
+		return Result{}, tool.Partial(result, fault.New(fault.Tool, CodeHangup,
+			"The command ended with the connection to its host, which keeps no terminal without one."))
+	case res.Stopped:
+		return Result{}, tool.Partial(result, errStopped())
+	}
+	return result, nil
+}
+
+// keepFor is how long the directory may take to be stored.
+const keepFor = 10 * time.Second
+
+// moved keeps the directory in which the terminal's next command begins.
+func (r *runner) moved(ctx context.Context, c tool.Call, dir string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepFor)
+	defer cancel()
+	return terminal.SetCwd(ctx, r.Store, c.UID, c.Terminal, dir)
+}
+
+// reconcile asks the host what became of the command. One that is under way it follows until that has ended, or ctx.
+func (r *runner) reconcile(ctx context.Context, c tool.Call, a Args) (tool.Verdict, Result, string, error) {
+	m, err := r.open(ctx, c.Scope())
+	if err != nil {
+		return "", Result{}, "", err
+	}
+	defer m.release()
+	state, _, err := m.Settle(ctx, c.ActionID, c.Handle, c.Over)
+	switch {
+	case errors.Is(err, keeper.ErrHome):
+		return withoutJournal(c)
+	case err != nil:
+		return "", Result{}, "", err
+	}
+	switch state {
+	case keeper.Done, keeper.Running:
+		return r.follow(ctx, m, c, a)
+	case keeper.Absent:
+		return tool.NotDone, Result{}, "", nil
+	case keeper.Never:
+		return tool.Never, Result{}, "", nil
+	case keeper.Lost:
+		return tool.Unknown, Result{}, lost, nil
+	}
+	return tool.Unknown, Result{}, restarted, nil
+}
+
+// withoutJournal is what is said of a command on a host that keeps nothing: it only looked, so that it may be run
+// again, and it makes no difference whether it was.
+func withoutJournal(c tool.Call) (tool.Verdict, Result, string, error) {
+	if c.Over {
+		return tool.Never, Result{}, "", nil
+	}
+	return tool.NotDone, Result{}, "", nil
+}
+
+// follow reads the command's output from its beginning, until it has ended. What was passed on before is not passed on
+// again.
+func (r *runner) follow(ctx context.Context, m *machine, c tool.Call, a Args) (tool.Verdict, Result, string, error) {
+	out := newPrinted(c.Output)
+	defer out.close()
+	res, err := m.Attach(ctx, c.ActionID, 0, out)
+	switch {
+	case errors.Is(err, keeper.ErrLost):
+		return tool.Unknown, Result{}, lost, nil
+	case err != nil && ctx.Err() != nil:
+		return tool.Running, Result{}, "", nil
+	case err != nil:
+		return "", Result{}, "", err
+	}
+	result, err := r.ended(ctx, c, a, out, res)
+	return tool.Done, result, "", err
+}
+
+// interrupt ends the command, or has it never begun.
+func (r *runner) interrupt(ctx context.Context, c tool.Call, _ Args) error {
+	m, err := r.open(ctx, c.Scope())
+	if err != nil {
+		return err
+	}
+	defer m.release()
+	err = m.Stop(ctx, c.ActionID)
+	if errors.Is(err, keeper.ErrHome) {
+		return nil // it only looks, and ends at its limit
+	}
+	return err
+}
+
+// Why the outcome of a command is unknown, for its user.
+const (
+	lost = "The command was begun on the host, and nothing runs of it any more, but it left no exit code. Please " +
+		"look at what it did."
+	restarted = "The host was restarted, or its user's home was emptied, after the command was sent. Please look " +
+		"whether it was run."
+)

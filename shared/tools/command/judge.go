@@ -1,0 +1,186 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// The ids of the rules, for the audit: do not rename them.
+const (
+	RuleReadOnly = "command_read_only" // it only looks, and its user lets such commands run on this host
+	RuleAsks     = "command_asks"
+	RuleDenied   = "command_denied" // the operator denies it
+)
+
+// normalize refuses what a person could not read as the shell does, and brings a command that only looks into its one
+// form. What is no command in any of the shells' grammars is refused here, and what is none in the grammar of the
+// host's own shell by [runner.ruling].
+func normalize(a Args) (Args, error) {
+	if visible.Blank(a.Reasoning) {
+		return a, fault.Invalid("reasoning", "say why this command is needed")
+	}
+	j, err := shell.Judge(a.Command, shell.Bash)
+	if err != nil {
+		if j, posix := shell.Judge(a.Command, shell.POSIX); posix == nil {
+			a.Command = j.Command
+			return a, nil
+		}
+		return a, err
+	}
+	a.Command = j.Command
+	return a, nil
+}
+
+// classes are the tools' classes by the commands'.
+var classes = map[shell.Class]tool.Class{shell.ReadOnly: tool.ClassRead, shell.Change: tool.ClassChange,
+	shell.Opaque: tool.ClassOpaque, shell.Destructive: tool.ClassDestructive}
+
+// rule says what may become of a command on the terminal's host.
+func (r *runner) rule(ctx context.Context, c tool.Call, a Args) (tool.Ruling, error) {
+	at, err := r.site(ctx, c.Scope())
+	if err != nil {
+		return tool.Ruling{}, err
+	}
+	return r.ruling(a, at)
+}
+
+// ruling says what may become of a command there.
+func (r *runner) ruling(a Args, at site) (tool.Ruling, error) {
+	j, err := shell.Judge(a.Command, grammar(&at.Host))
+	if err != nil {
+		return tool.Ruling{}, err
+	}
+	out := tool.Ruling{Class: classes[j.Class], Mode: tool.RuleAsk, ID: RuleAsks, Facts: at.facts(j.Class),
+		Warnings: warnings(a.Command, j.Warnings),
+		Reason:   "A command waits for your yes unless it only looks, and you let such commands run on this host."}
+	switch {
+	case slices.ContainsFunc(j.Names, func(name string) bool { return r.denied[name] }):
+		out.Mode, out.ID = tool.RuleDeny, RuleDenied
+		out.Reason = "The operator of this service has forbidden a program that this command names."
+	case len(r.denied) > 0 && j.Has(shell.Opaque):
+		out.Mode, out.ID = tool.RuleDeny, RuleDenied
+		out.Reason = "The operator of this service has forbidden some programs, and of this command it cannot be " +
+			"told in advance what it runs."
+	case runsUnasked(&j, at):
+		out.Mode, out.ID = tool.RuleAllow, RuleReadOnly
+		out.Reason = "It only looks, and you let such commands run on this host."
+	case j.Class == shell.ReadOnly || j.Class == shell.Change:
+		out.Always = always(a, at)
+	case j.Class == shell.Destructive:
+		out.Confirm = at.Host.Name
+	}
+	return out, nil
+}
+
+// always returns what the user may always allow: exactly these words on this host, of a command that is one program
+// with its words spelled out.
+func always(a Args, at site) *tool.Always {
+	words, err := shell.Allow(a.Command)
+	if err != nil || len(words) != 1 || grammar(&at.Host) != shell.Bash && grammar(&at.Host) != shell.POSIX {
+		return nil
+	}
+	line, _ := visible.Line(shell.Quote(words[0]))
+	return &tool.Always{Key: at.hostKey() + "\x00" + strings.Join(words[0], "\x00"),
+		Shown: fmt.Sprintf("%s on %s@%s", line, at.Host.Username, at.Host.Name)}
+}
+
+// facts are what the audit says of a command: no text.
+func (at site) facts(class shell.Class) tool.Facts {
+	f := tool.Facts{"host": at.Host.ID, "class": string(class)}
+	if len(at.Host.HostKeys) > 0 {
+		f["hostKey"] = at.Host.HostKeys[0].SHA256
+	}
+	return f
+}
+
+// note is what the audit says of what came of a command.
+func note(_ Args, out Result) tool.Facts {
+	f := tool.Facts{"exit": strconv.Itoa(out.ExitCode)}
+	if out.TimedOut {
+		f["timedOut"] = "true"
+	}
+	return f
+}
+
+// runsUnasked reports whether the host's user lets a command run there without being asked: one that only looks, and
+// prints no file outside the folders that they named.
+func runsUnasked(j *shell.Judgment, at site) bool {
+	if j.Class != shell.ReadOnly || at.Host.AutoRun != terminal.AutoRunReadOnly {
+		return false
+	}
+	return !slices.ContainsFunc(j.Reads, func(file string) bool {
+		return !within(at.Host.ReadPaths, absolute(file, at.Cwd))
+	})
+}
+
+// absolute returns the path of a file as a shell in the directory cwd takes it, or "" where that is not known.
+func absolute(file, cwd string) string {
+	if path.IsAbs(file) {
+		return path.Clean(file)
+	}
+	if cwd == "" {
+		return ""
+	}
+	return path.Join(cwd, file)
+}
+
+// within reports whether a clean path is one of the folders, or below one.
+func within(folders []string, file string) bool {
+	return file != "" && slices.ContainsFunc(folders, func(folder string) bool {
+		folder = path.Clean(folder)
+		return path.IsAbs(folder) && (file == folder || strings.HasPrefix(file, strings.TrimSuffix(folder, "/")+"/"))
+	})
+}
+
+// grammar returns the grammar of the shell that runs commands on the host.
+func grammar(h *terminal.Host) shell.Grammar {
+	if h.Shell == "" {
+		return shell.Bash
+	}
+	return h.Shell
+}
+
+// warnings returns the warnings as sentences with the part of the command that each is about.
+func warnings(command string, given []shell.Warning) []string {
+	var out []string
+	for _, w := range given {
+		part, _ := visible.Line(clip.Text(command[w.Start:w.End], maxPart))
+		out = append(out, fmt.Sprintf("%s At character %d: %s", w.Text,
+			utf8.RuneCountInString(command[:w.Start])+1, part))
+	}
+	return out
+}
+
+// maxPart is how much of a part of a command a warning repeats, in bytes.
+const maxPart = 80
+
+// preview shows the whole command. Where it runs is its place, and comes first; its class and warnings are added from
+// its ruling.
+func preview(a Args) tool.Preview {
+	p := tool.Preview{Title: "Run a command"}
+	p.AddText("Command", a.Command)
+	p.AddField("Ended after", fmt.Sprintf("%d seconds at the latest", int(a.limit().Seconds())))
+	p.AddText("The assistant says", a.Reasoning)
+	return p
+}
+
+// summary is shown in the thread, which only its owner can read.
+func summary(a Args) string {
+	line, _ := visible.Line(strings.ReplaceAll(a.Command, "\n", " ⏎ "))
+	return fmt.Sprintf("Ran “%s”.", clip.Text(line, maxSummaryLine))
+}
+
+// maxSummaryLine is how much of a command the summary of a run repeats, in bytes.
+const maxSummaryLine = 200

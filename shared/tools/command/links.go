@@ -1,0 +1,96 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// checkLinks refuses a command that runs unasked and would print a file outside of the folders that its user named,
+// which links may lead to. It asks the host, right before the command runs.
+func (r *runner) checkLinks(ctx context.Context, m *machine, c tool.Call, j *shell.Judgment) error {
+	if c.Approved || len(j.Reads) == 0 {
+		return nil
+	}
+	paths := slices.Clone(m.at.Host.ReadPaths)
+	n := len(paths)
+	for _, f := range j.Reads {
+		paths = append(paths, absolute(f, m.at.Cwd))
+	}
+	lead, err := resolve(ctx, m.conn, paths)
+	if err != nil {
+		return err
+	}
+	for i, f := range lead[n:] {
+		if !within(lead[:n], f) {
+			return tool.AskFirst(fault.New(fault.Policy, CodeOutside, "%s leads to a file outside of the folders that "+
+				"may be read without asking.", shell.Quote(paths[n+i:n+i+1])))
+		}
+	}
+	return nil
+}
+
+// maxLine is how long a line may be that asks about several paths, in bytes.
+const maxLine = 16 << 10
+
+// resolve returns where paths lead on the host when all links are followed; one that cannot be followed leads nowhere.
+// One line asks about all of them, and where the answer is not one for each, a line about each.
+func resolve(ctx context.Context, conn keeper.Conn, paths []string) ([]string, error) {
+	line := func(p ...string) string { return "readlink -f -- " + shell.Quote(p) }
+	if all := line(paths...); len(all) <= maxLine && !slices.ContainsFunc(paths, odd) {
+		if lead, err := answered(ctx, conn, all); err != nil || len(lead) == len(paths) {
+			return lead, err
+		}
+	}
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		if odd(p) {
+			continue
+		}
+		lead, err := answered(ctx, conn, line(p))
+		if err != nil {
+			return nil, err
+		}
+		if len(lead) == 1 {
+			out[i] = lead[0]
+		}
+	}
+	return out, nil
+}
+
+// odd reports whether no host is asked about a path.
+func odd(p string) bool { return !path.IsAbs(p) || strings.ContainsAny(p, "\n'\\") }
+
+var errResolve = errors.New("command: the host does not say where links lead")
+
+// answered returns the lines that the host answers, or none if the answer is not whole or is that of a failure.
+func answered(ctx context.Context, conn keeper.Conn, line string) ([]string, error) {
+	var b limited
+	exit, err := conn.Exec(ctx, keeper.Exec{Line: line, Stdout: &b})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errResolve, err)
+	}
+	if text, whole := strings.CutSuffix(b.String(), "\n"); exit == 0 && whole {
+		return strings.Split(text, "\n"), nil
+	}
+	return nil, nil
+}
+
+// maxResolved is how much a host may answer, in bytes.
+const maxResolved = 256 << 10
+
+// limited keeps the beginning of what is written to it.
+type limited struct{ strings.Builder }
+
+func (l *limited) Write(b []byte) (int, error) {
+	l.Builder.Write(b[:min(len(b), maxResolved-min(maxResolved, l.Len()))])
+	return len(b), nil
+}

@@ -1,0 +1,89 @@
+package command
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/obs"
+)
+
+// flushEvery is how long the end of a line is held back in which a secret may have begun.
+const flushEvery = 250 * time.Millisecond
+
+// printed is what a command prints: without secrets it is passed on as it comes, and kept for the result.
+type printed struct {
+	filter *obs.SecretFilter
+	stop   chan struct{}
+	over   sync.Once
+	done   chan struct{}
+
+	mu    sync.Mutex
+	kept  keeper.Kept
+	wrote bool // since the last look
+}
+
+func newPrinted(to io.Writer) *printed {
+	p := &printed{stop: make(chan struct{}), done: make(chan struct{})}
+	p.filter = obs.NewSecretFilter(io.MultiWriter(to, (*keep)(p)))
+	go p.flush()
+	return p
+}
+
+// Write implements [io.Writer].
+func (p *printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	p.wrote = true
+	p.mu.Unlock()
+	return p.filter.Write(b)
+}
+
+// flush passes a question on that has no line's end, when nothing more has come for a while.
+func (p *printed) flush() {
+	defer close(p.done)
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-tick.C:
+		}
+		p.mu.Lock()
+		quiet := !p.wrote
+		p.wrote = false
+		p.mu.Unlock()
+		if quiet {
+			_ = p.filter.Flush() // an output that nobody takes is no reason to end a command
+		}
+	}
+}
+
+// close passes the rest on.
+func (p *printed) close() {
+	p.over.Do(func() {
+		close(p.stop)
+		<-p.done
+		_ = p.filter.Flush()
+	})
+}
+
+// keep is the end of the filter that is kept.
+type keep printed
+
+func (k *keep) Write(b []byte) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.kept.Write(b)
+}
+
+// text returns the output as the model reads it and the card shows it. What control sequences had torn apart is
+// whole in it, and so it is looked through for secrets once more.
+func (p *printed) text() (text string, cut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	raw, cut := p.kept.Bytes()
+	text, more := keeper.Text(raw, keeper.MaxText)
+	return obs.RemoveSecrets(text), cut || more
+}

@@ -1,0 +1,97 @@
+package command
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// site is where a command runs, as the documents say.
+type site struct {
+	terminal.Terminal
+	Host terminal.Host
+}
+
+// site reads the terminal and its host.
+func (r *runner) site(ctx context.Context, s tool.Scope) (site, error) {
+	if s.Terminal == "" {
+		return site{}, fault.New(fault.Policy, "no_terminal", "This conversation is on no terminal.")
+	}
+	t, err := terminal.ReadTerminal(ctx, r.Store, s.UID, s.Terminal)
+	if fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		return site{}, errClosed()
+	}
+	if err != nil {
+		return site{}, err
+	}
+	h, err := terminal.ReadHost(ctx, r.Store, s.UID, t.HostID)
+	if fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		return site{}, errClosed()
+	}
+	return site{t, h}, err
+}
+
+func errClosed() error {
+	return fault.New(fault.Policy, "terminal_closed", "The terminal was closed, or its host was deleted.")
+}
+
+// place returns where the terminal's next command runs.
+func (r *runner) place(ctx context.Context, s tool.Scope) (tool.Place, error) {
+	at, err := r.site(ctx, s)
+	if err != nil {
+		return tool.Place{}, err
+	}
+	return at.place(), nil
+}
+
+// place is another one for each machine, user, set of pinned keys and directory.
+func (at site) place() tool.Place {
+	return tool.Place{Label: "On", Name: at.name(), ID: at.id()}
+}
+
+func (at site) id() string { return hashed(at.hostKey(), at.Cwd) }
+
+// hostKey is another one for each machine, user and set of pinned keys.
+func (at site) hostKey() string {
+	keys := make([]string, len(at.Host.HostKeys))
+	for i, k := range at.Host.HostKeys {
+		keys[i] = k.SHA256
+	}
+	slices.Sort(keys)
+	parts := []string{at.Host.ID, at.Host.Address, strconv.Itoa(at.Host.Port), at.Host.Username}
+	return hashed(append(parts, keys...)...)
+}
+
+func hashed(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(h, "%d:", len(part))
+		_, _ = io.WriteString(h, part) // a hash takes everything
+	}
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
+
+// name is the place as its user knows it: ana@web (web.example.com) in /srv.
+func (at site) name() string {
+	address := at.Host.Address
+	if at.Host.Port != 22 {
+		if strings.Contains(address, ":") {
+			address = "[" + address + "]"
+		}
+		address += ":" + strconv.Itoa(at.Host.Port)
+	}
+	dir := at.Cwd
+	if dir == "" {
+		dir = "the home directory"
+	}
+	return fmt.Sprintf("%s@%s (%s) in %s", at.Host.Username, at.Host.Name, address, dir)
+}

@@ -1,0 +1,220 @@
+package command_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/command"
+)
+
+const (
+	hostID     = "aaaaaaaaaaaaaaaaaaaaaaaaaa"
+	terminalID = hostID + "-bbbbbbbbbbbbbbbbbbbbbbbbbb"
+)
+
+// world is the stored side of a terminal of ana's.
+type world struct {
+	t    testing.TB
+	st   store.Store
+	host terminal.Host
+	term terminal.Terminal
+}
+
+func newWorld(t testing.TB, change func(*terminal.Host, *terminal.Terminal)) *world {
+	t.Helper()
+	w := &world{t: t, st: memory.New(time.Now),
+		host: terminal.Host{ID: hostID, UID: "ana", Name: "web", Address: "web.example.com", Port: 22,
+			Username: "root", AutoRun: terminal.AutoRunReadOnly,
+			HostKeys: []terminal.HostKey{{Type: "ssh-ed25519", SHA256: "SHA256:one", Key: "AA=="}}},
+		term: terminal.Terminal{ID: terminalID, UID: "ana", HostID: hostID, Cols: 80, Rows: 24, Cwd: "/srv"}}
+	if change != nil {
+		change(&w.host, &w.term)
+	}
+	w.put(document.HostPath("ana", hostID), w.host)
+	w.put(document.TerminalPath("ana", terminalID), w.term)
+	return w
+}
+
+func (w *world) put(path string, v any) {
+	w.t.Helper()
+	data, err := strictjson.Marshal(v)
+	if err == nil {
+		_, err = w.st.Commit(context.Background(), store.Create(path, nil, data))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) scope() tool.Scope { return tool.Scope{UID: "ana", Terminal: terminalID} }
+
+// ruling is what the tool says of a command on the terminal, as it would be proposed.
+func (w *world) ruling(cmd string, deny ...string) (*tool.Ruling, error) {
+	w.t.Helper()
+	t := command.New(command.Options{Store: w.st, Deny: deny})[command.Run]
+	raw, err := json.Marshal(command.Args{Command: cmd, Reasoning: "r"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	args, err := t.Normalize(raw)
+	if err != nil {
+		return nil, err
+	}
+	return t.Rule(context.Background(), tool.Call{UID: "ana", Terminal: terminalID, Args: args})
+}
+
+func TestRuling(t *testing.T) {
+	reads := func(h *terminal.Host, _ *terminal.Terminal) { h.ReadPaths = []string{"/var/log/", "/srv/app"} }
+	none := func(h *terminal.Host, _ *terminal.Terminal) { h.AutoRun = terminal.AutoRunNone }
+	deny := []string{"mkfs", "curl"}
+	for name, c := range map[string]struct {
+		command string
+		change  func(*terminal.Host, *terminal.Terminal)
+		deny    []string
+		want    string // the mode, the class, and whether it may always be allowed
+	}{
+		"only looks":                     {"df -h", nil, nil, "allow read once"},
+		"only looks, and is asked about": {"df -h", none, nil, "ask read always"},
+		"prints a file":                  {"cat /etc/passwd", nil, nil, "ask read always"},
+		"prints a file that may be read": {"tail -n 5 /var/log/syslog", reads, nil, "allow read once"},
+		"prints the folder itself":       {"grep -r x /var/log", reads, nil, "allow read once"},
+		"prints a neighbour":             {"cat /var/log2/x", reads, nil, "ask read always"},
+		"climbs out":                     {"cat /var/log/../../etc/shadow", reads, nil, "ask read always"},
+		"one of two is elsewhere":        {"cat /var/log/a /etc/shadow", reads, nil, "ask read always"},
+		"by the directory":               {"cat app/x", reads, nil, "allow read once"},
+		"by the directory, outside":      {"cat x", reads, nil, "ask read always"},
+		"in a home that is not known": {"cat app/x", func(h *terminal.Host, t *terminal.Terminal) {
+			reads(h, t)
+			t.Cwd = ""
+		}, nil, "ask read always"},
+		"changes":                   {"touch a", nil, nil, "ask change always"},
+		"changes by a pattern":      {"touch a*", nil, nil, "ask change once"},
+		"deletes":                   {"rm -rf /", nil, nil, "ask destructive once"},
+		"cannot be told":            {"eval $(cat x)", nil, nil, "ask opaque once"},
+		"two commands":              {"df -h; df -i", nil, nil, "ask change once"},
+		"denied":                    {"curl https://x.example", nil, deny, "deny change once"},
+		"denied by its folder":      {"/usr/bin/curl x", nil, deny, "deny change once"},
+		"denied behind sudo":        {"sudo -n curl x", nil, deny, "deny opaque once"},
+		"denied in a pipeline":      {"df | curl -T - x", nil, deny, "deny change once"},
+		"opaque where some are":     {"sh -c 'df'", nil, deny, "deny opaque once"},
+		"both, where some are":      {"sh -c 'rm x'", nil, deny, "deny destructive once"},
+		"looks, where some are":     {"df -h", nil, deny, "allow read once"},
+		"deletes, where some are":   {"rm x", nil, deny, "ask destructive once"},
+		"changes, where some are":   {"touch a", nil, deny, "ask change always"},
+		"a word that is denied too": {"echo curl", nil, deny, "ask change always"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.change)
+			r, err := w.ruling(c.command, c.deny...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := string(r.Mode) + " " + string(r.Class) + " " +
+				map[bool]string{true: "always", false: "once"}[r.Always != nil]
+			ids := map[tool.RulingMode]string{tool.RuleAllow: command.RuleReadOnly, tool.RuleAsk: command.RuleAsks,
+				tool.RuleDeny: command.RuleDenied}
+			if got != c.want || r.ID != ids[r.Mode] {
+				t.Errorf("%s by %s; want %s", got, r.ID, c.want)
+			}
+			if asks := r.Confirm == "web"; asks != (got == "ask destructive once") || !asks && r.Confirm != "" {
+				t.Errorf("%s has its user type %q", got, r.Confirm)
+			}
+			if strings.Contains(r.Reason, "curl") || strings.Contains(r.Reason, "/") {
+				t.Errorf("the reason has words of the command: %s", r.Reason)
+			}
+			if r.Facts["host"] != hostID || r.Facts["hostKey"] != "SHA256:one" || r.Facts["class"] == "" {
+				t.Errorf("%v", r.Facts)
+			}
+		})
+	}
+}
+
+// The warnings say where in the command they are, and show what is there.
+func TestWarnings(t *testing.T) {
+	r, err := newWorld(t, nil).ruling("echo é; rm -rf /tmp/x | sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(r.Warnings, func(w string) bool {
+		return strings.HasPrefix(w, "It deletes or empties files.") && strings.HasSuffix(w, "At character 9: rm")
+	}) {
+		t.Errorf("%q", r.Warnings)
+	}
+}
+
+// A command is read in the grammar of the shell that will run it.
+func TestGrammar(t *testing.T) {
+	posix := newWorld(t, func(h *terminal.Host, _ *terminal.Terminal) { h.Shell = shell.POSIX })
+	if _, err := posix.ruling("diff <(ls) x"); !fault.Is(err, fault.Validation, "") && err == nil {
+		t.Error("sh cannot read it")
+	}
+	if _, err := newWorld(t, nil).ruling("diff <(ls) x"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPlace has each thing that decides where a command runs make another place, and nothing else.
+func TestPlace(t *testing.T) {
+	place := func(change func(*terminal.Host, *terminal.Terminal)) tool.Place {
+		t.Helper()
+		w := newWorld(t, change)
+		p, err := command.New(command.Options{Store: w.st})[command.Run].Place(t.Context(), w.scope())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	was := place(nil)
+	if was.Label != "On" || was.Name != "root@web (web.example.com) in /srv" {
+		t.Errorf("%+v", was)
+	}
+	for name, change := range map[string]func(*terminal.Host, *terminal.Terminal){
+		"user":    func(h *terminal.Host, _ *terminal.Terminal) { h.Username = "bob" },
+		"address": func(h *terminal.Host, _ *terminal.Terminal) { h.Address = "web2.example.com" },
+		"port":    func(h *terminal.Host, _ *terminal.Terminal) { h.Port = 2222 },
+		"key":     func(h *terminal.Host, _ *terminal.Terminal) { h.HostKeys[0].SHA256 = "SHA256:two" },
+		"a key more": func(h *terminal.Host, _ *terminal.Terminal) {
+			h.HostKeys = append(h.HostKeys, terminal.HostKey{SHA256: "SHA256:two"})
+		},
+		"directory": func(_ *terminal.Host, t *terminal.Terminal) { t.Cwd = "/srv/app" },
+		"home":      func(_ *terminal.Host, t *terminal.Terminal) { t.Cwd = "" },
+	} {
+		if now := place(change); now.ID == was.ID {
+			t.Errorf("%s: %+v is the same place", name, now)
+		}
+	}
+	same := place(func(h *terminal.Host, t *terminal.Terminal) {
+		h.AutoRun, h.Secret, h.Version, t.Cols = terminal.AutoRunNone, []byte("x"), "v2", 120
+	})
+	if same != was {
+		t.Errorf("%+v, was %+v", same, was)
+	}
+}
+
+// Another user's terminal is none, and neither is one without its host.
+func TestPlaceIsItsUsers(t *testing.T) {
+	w := newWorld(t, nil)
+	run := command.New(command.Options{Store: w.st})[command.Run]
+	for _, s := range []tool.Scope{{UID: "bob", Terminal: terminalID}, {UID: "ana"},
+		{UID: "ana", Terminal: hostID + "-cccccccccccccccccccccccccc"}, {UID: "ana", Terminal: "x"}} {
+		if p, err := run.Place(t.Context(), s); err == nil {
+			t.Errorf("%+v: %+v", s, p)
+		}
+	}
+	want := []string{document.TerminalPath("ana", terminalID), document.HostPath("ana", hostID)}
+	if got := run.Reads(w.scope()); !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}

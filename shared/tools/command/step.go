@@ -1,0 +1,19 @@
+package command
+
+import "github.com/countersign-run/countersign/shared/tool"
+
+// step is how a command is shown among the steps of its run, with exactly the output that the model was told.
+func step(a Args, out *Result) tool.Step {
+	s := tool.Step{Kind: tool.StepCommand, Reasoning: a.Reasoning, Command: a.Command} // its class is the ruling's
+	if out == nil {
+		return s
+	}
+	s.Output, s.ExitCode, s.Truncated, s.TimedOut = out.Output, &out.ExitCode, out.Truncated, out.TimedOut
+	s.DurationMS, s.Cwd = out.DurationMs, out.Cwd
+	return s
+}
+
+// completeStep is how the end of a task is shown.
+func completeStep(in Summary, _ *Words) tool.Step {
+	return tool.Step{Kind: tool.StepComplete, Output: in.Summary}
+}

@@ -1,0 +1,89 @@
+// The nodes of a run's actions: a row or a card for each, and what it prints. A node stays the same until what it shows
+// changes, so that it keeps the focus.
+
+import { card, version } from './card.js';
+import { el } from './dom.js';
+import { icon } from './icons.js';
+import { plain, Printed } from './printed.js';
+import { question } from './question.js';
+import { Step } from './step.js';
+import { actionState, toolIcon, toolName } from './words.js';
+
+/** @typedef {{node: HTMLElement, known: number, print: (offset: number, bytes: Uint8Array) => void}} Printer shows what an action prints */
+
+export class Actions {
+  /** @type {Map<string, HTMLElement>} */ #cards = new Map();
+  /** @type {Map<string, Printer>} by action */ #outputs = new Map();
+
+  /** @param {(run: any) => void} decided is given the run after a decision or an answer */
+  constructor(decided) {
+    this.decided = decided;
+  }
+
+  /**
+   * nodes returns those of an action.
+   * @param {string} runId @param {any} a @param {any} approval the newest of the action @param {any} asks the call, where its user answers it
+   * @returns {HTMLElement[]}
+   */
+  nodes(runId, a, approval, asks) {
+    const state = actionState(a);
+    const waits = approval && (state.kind === 'wait' || state.kind === 'review') && approval.approvalId === a.approvalId;
+    if (waits) return [this.#kept(version(approval), () => card(approval, this.decided))];
+    if (asks) return [this.#kept(`${a.actionId} asks`, () => question(runId, asks, this.decided))];
+    if (a.step) return [this.#step(runId, a).node];
+    const row = this.#kept(`${a.actionId} ${state.words} ${a.message ?? ''}`, () => line(a, state, approval));
+    const output = this.#outputs.get(a.actionId)?.node;
+    return output ? [row, output] : [row];
+  }
+
+  #kept(key, make) {
+    if (!this.#cards.has(key)) this.#cards.set(key, make());
+    return /** @type {HTMLElement} */ (this.#cards.get(key));
+  }
+
+  // step returns the card of a step.
+  #step(runId, a) {
+    const known = this.#outputs.get(a.actionId);
+    const step = known instanceof Step ? known : new Step(runId, a);
+    this.#outputs.set(a.actionId, step);
+    step.update(a);
+    return step;
+  }
+
+  /** print shows a piece of an action's output. @param {string} runId @param {string} id @param {any} a the action, if it is known @param {number} offset @param {Uint8Array} bytes */
+  print(runId, id, a, offset, bytes) {
+    if (a?.step) this.#step(runId, a);
+    else if (!this.#outputs.has(id)) this.#outputs.set(id, printer());
+    this.#outputs.get(id)?.print(offset, bytes);
+  }
+
+  /** printed returns how many bytes of which outputs are here. @returns {[string, number][]} */
+  printed() {
+    return [...this.#outputs].filter(([, o]) => o.known).map(([id, o]) => [id, o.known]);
+  }
+}
+
+function line(a, state, approval) {
+  const drawn = { done: 'check', fail: 'cross', off: 'cross', work: 'spin', plan: 'clock', wait: 'clock', review: 'alert' }[state.kind];
+  const reason = state.kind === 'fail' ? a.message : '';
+  return el('div', { class: `action ${state.kind}`, 'data-status': a.status }, icon(/** @type {any} */ (toolIcon(a.tool))),
+    el('span', { class: 'action-name' }, approval?.preview?.title ?? toolName(a.tool)),
+    el('span', { class: 'chip' }, icon(/** @type {any} */ (drawn)), state.words), reason && el('span', { class: 'action-why' }, reason));
+}
+
+// printer shows what an action without a step prints, as text and with nothing in it hidden, and follows it to its end.
+function printer() {
+  const printed = new Printed();
+  const node = el('pre', { class: 'action-output', tabindex: 0, role: 'log', 'aria-label': 'What it prints' });
+  return {
+    node,
+    get known() {
+      return printed.next;
+    },
+    print(offset, bytes) {
+      const atEnd = node.scrollHeight - node.scrollTop - node.clientHeight < 24;
+      node.textContent = plain(printed.add(offset, bytes));
+      if (atEnd) node.scrollTop = node.scrollHeight;
+    },
+  };
+}

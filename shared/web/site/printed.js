@@ -1,0 +1,53 @@
+// What a command prints, as text: the pieces in their order, without what only moves a cursor or paints.
+
+const most = 64 << 10; // characters that are kept while a command runs
+
+/** plain returns a text with its control and direction characters, but for tabs and ends of lines, made visible. @param {string} text */
+export const plain = (text) => text.replaceAll('\r\n', '\n').replace(/[^\P{C}\t\n]|[\u2028\u2029]/gu,
+  (c) => `[U+${/** @type {number} */ (c.codePointAt(0)).toString(16).toUpperCase().padStart(4, '0')}]`);
+
+// eslint-disable-next-line no-control-regex
+const sequence = /\u001b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)|[ -/]*[0-OQ-WYZ\\`-~])/g;
+const open = /\u001b(?:\[[0-?]*[ -/]*|[\]PX^_][^\u0007\u001b]*\u001b?|[ -/]*)?$/; // not whole yet
+
+/** Printed joins the pieces of what is printed. */
+export class Printed {
+  #decoder = new TextDecoder();
+  next = 0; // the number of bytes that were taken
+  #open = '';
+  text = '';
+
+  /**
+   * add appends a piece and returns all of the text.
+   * @param {number|undefined} offset of the piece, in bytes: what was there already is not taken twice @param {Uint8Array} bytes
+   */
+  add(offset, bytes) {
+    const known = offset === undefined ? 0 : this.next - offset;
+    if (known >= bytes.length) return this.text;
+    if (known < 0) this.text += '\n[…]\n'; // a piece was lost
+    this.next = (offset ?? this.next) + bytes.length;
+    const raw = (this.#open + this.#decoder.decode(bytes.subarray(Math.max(0, known)), { stream: true })).replace(sequence, '');
+    this.#open = raw.match(open)?.[0] ?? '';
+    this.#take(raw.slice(0, raw.length - this.#open.length));
+    return this.text;
+  }
+
+  // take lets a carriage return begin its line anew, and a backspace take a character back.
+  #take(raw) {
+    const lines = (this.text + raw).replaceAll(/\r+\n/g, '\n').split('\n');
+    const from = Math.max(0, this.text.split('\n').length - 1);
+    for (let i = from; i < lines.length; i++) {
+      const line = rubbed(lines[i]);
+      const last = i === lines.length - 1;
+      const cut = line.endsWith('\r') && last ? line.slice(0, -1).lastIndexOf('\r') : line.lastIndexOf('\r');
+      lines[i] = line.slice(cut + 1);
+    }
+    this.text = lines.join('\n').slice(-most);
+  }
+}
+
+// rubbed takes a character away for each backspace behind it.
+function rubbed(line) {
+  for (let before = ''; before !== line;) [before, line] = [line, line.replace(/[^\u0008]\u0008/g, '')];
+  return line;
+}

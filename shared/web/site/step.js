@@ -1,0 +1,106 @@
+// The card of one step of an agent on a terminal: a command with its output, the end of the task, or what went wrong.
+
+import { send } from './api.js';
+import { button, busy, el, trouble } from './dom.js';
+import { icon } from './icons.js';
+import { took } from './time.js';
+import { actionState } from './words.js';
+import { plain, Printed } from './printed.js';
+
+const most = 2000; // characters of output on a card
+
+/** Step is the card of an action that has a step. */
+export class Step {
+  #printed = new Printed();
+  #output = el('pre', { class: 'step-output', tabindex: 0, role: 'log', 'aria-label': 'Output', hidden: true });
+  #error = el('p', { class: 'error', role: 'alert' });
+  #rest = button('Show the whole output', () => this.#whole(), 'quiet-button', { hidden: true });
+  #body = el('div', { class: 'step-body' });
+  node = el('article', { class: 'step' }, this.#body, this.#output, this.#rest, this.#error);
+  #key = '';
+
+  /** @param {string} runId @param {any} a an action as the API returns it */
+  constructor(runId, a) {
+    this.runId = runId;
+    this.update(a);
+  }
+
+  /** known returns how many bytes of output were taken. */
+  get known() {
+    return this.#printed.next;
+  }
+
+  update(a) {
+    this.action = a;
+    const { step } = a;
+    const state = actionState(a);
+    const key = JSON.stringify([state.words, a.message, step]);
+    if (key === this.#key) return;
+    this.#key = key;
+    this.node.className = `step ${step.kind}`;
+    this.node.dataset.status = a.status;
+    this.node.setAttribute('aria-label', names[step.kind] ?? 'Step');
+    this.#body.replaceChildren(...(step.kind === 'complete' ? complete(step) : command(step, a, state)));
+    if (step.kind !== 'complete' && (step.exitCode !== undefined || step.output)) this.#finish(step);
+  }
+
+  /** print shows a piece of live output. @param {number|undefined} offset in the whole, in bytes @param {Uint8Array} bytes */
+  print(offset, bytes) {
+    const text = this.#printed.add(offset, bytes);
+    if (this.action.step.exitCode === undefined) this.#put(text.slice(-most)); // else its text is known, as the model got it
+  }
+
+  #put(text) {
+    const atEnd = this.#output.scrollHeight - this.#output.scrollTop - this.#output.clientHeight < 24;
+    this.#output.hidden = !text;
+    this.#output.textContent = plain(text);
+    if (atEnd) this.#output.scrollTop = this.#output.scrollHeight;
+  }
+
+  #finish(step) {
+    const text = step.output ?? '';
+    const cut = step.truncated || text.length > most;
+    this.#put(cut ? `${text.slice(0, most)}\n[… cut at ${most} characters …]` : text);
+    this.#output.scrollTop = 0;
+    this.#rest.hidden = !cut;
+  }
+
+  async #whole() {
+    trouble(this.#error);
+    try {
+      await busy([this.#rest], this.#rest, async () => {
+        const res = await send('GET', `/api/agent/runs/${encodeURIComponent(this.runId)}/output/${encodeURIComponent(this.action.actionId)}?from=0`);
+        if (!res.ok) throw new Error('The output is not kept any more.');
+        const all = new Printed();
+        this.#put(all.add(0, new Uint8Array(await res.arrayBuffer())));
+      });
+      this.#rest.hidden = true;
+    } catch (err) {
+      trouble(this.#error, err);
+    }
+  }
+}
+
+const names = { command: 'Command', complete: 'The task is done', aborted: 'Stopped', error: 'Failed' };
+const drawn = { done: 'check', fail: 'cross', off: 'cross', work: 'spin', plan: 'clock', wait: 'clock', review: 'alert' };
+
+function command(step, a, state) {
+  const code = step.exitCode;
+  const words = code === undefined || a.executionStatus === 'unknown' ? state.words : { done: `Exit code ${code}`, fail: 'Ended before it was done' }[state.kind] ?? state.words;
+  const facts = [step.timedOut && 'ended at its time limit', step.durationMs !== undefined && took(step.durationMs), step.cwd && `in ${step.cwd}`];
+  return [
+    el('header', { class: 'step-head' }, el('strong', {}, names[step.kind] ?? ''), step.class && el('span', { class: `class ${step.class}` }, step.class),
+      el('span', { class: `chip step-chip ${code ? 'nonzero' : ''}` }, icon(/** @type {any} */ (code ? 'alert' : drawn[state.kind])), words)),
+    step.reasoning && el('p', { class: 'reasoning' }, el('span', { class: 'unseen' }, 'The assistant says: '), plain(step.reasoning)),
+    step.command && el('p', { class: 'command' }, el('span', { class: 'dollar', 'aria-hidden': 'true' }, '$ '), el('code', {}, plain(step.command))),
+    a.message && state.kind !== 'done' && el('p', { class: 'step-why' }, a.message),
+    el('p', { class: 'quiet small-text' }, facts.filter(Boolean).join(' · ')),
+  ].filter(Boolean);
+}
+
+const complete = (step) => [el('p', { class: 'done-words' }, el('span', { class: 'star', 'aria-hidden': 'true' }, '✦ '), el('span', { class: 'unseen' }, 'Done: '),
+  plain(step.output ?? step.reasoning ?? ''))];
+
+/** end is the card of a run that was stopped, or that failed. @param {boolean} stopped @param {string} why */
+export const end = (stopped, why) => el('article', { class: `step ${stopped ? 'aborted' : 'error'}`, 'aria-label': stopped ? 'Stopped' : 'Failed' },
+  el('p', {}, icon(stopped ? 'cross' : 'alert'), el('strong', {}, stopped ? 'Stopped. ' : 'Failed. '), why));

@@ -1,0 +1,107 @@
+// The agent of a terminal as its chat follows it (seed 002): the server moves the run, step by step, and this is the
+// same run seen from here. The names are those of the seed.
+
+/** @typedef {import('../live.js').Live} Live */
+/** @typedef {import('./terminal.js').Terminal} Terminal */
+
+const over = ['completed', 'failed', 'rejected']; // an action that is so stays so
+
+export class AgentChat {
+  agentMode = false;
+  /** @type {any[]} the task so far, in Gemini's form */ agentHistory = [];
+  /** @type {any[]} what the cards show */ agentSteps = [];
+  agentRunning = false;
+  abortAgentRef = { current: false };
+  /** @type {Live|null} */ #live = null;
+  #taken = 0; // steps that are in the history
+  /** @type {Set<() => void>} */ #waiting = new Set();
+
+  /**
+   * @param {Pick<Terminal, 'runAgentCommand'>} terminal
+   * @param {(text: string) => Live} pose begins a run with the task
+   * @param {() => void} changed is called when something of the above has changed
+   */
+  constructor(terminal, pose, changed) {
+    this.terminal = terminal;
+    this.pose = pose;
+    this.changed = changed;
+  }
+
+  /** startAgentLoop begins the task and follows it to its end. @param {string} text @param {Live} [live] a run that goes on, after a reload */
+  async startAgentLoop(text, live) {
+    this.abortAgentRef.current = false;
+    this.agentRunning = true;
+    this.agentSteps = [];
+    this.#taken = 0;
+    if (text) this.agentHistory.push({ role: 'user', parts: [{ text }] });
+    this.#live = live ?? this.pose(text);
+    this.changed();
+    try {
+      while (await this.runAgentStep(this.agentHistory));
+    } finally {
+      this.agentRunning = false;
+      this.changed();
+    }
+  }
+
+  /** runAgentStep takes one step, as the model gave it, and returns whether there may be another. @param {any[]} history */
+  async runAgentStep(history) {
+    const action = await this.#until(() => this.#steps()[this.#taken]);
+    if (!action) {
+      history.push({ role: 'model', parts: [{ text: this.#live?.words ?? '' }] });
+      return false;
+    }
+    this.#taken++;
+    const { kind, command, reasoning, output } = action.step;
+    if (command) await this.executeAgentCommand(command, reasoning, history, action);
+    if (kind === 'complete') history.push({ role: 'model', parts: [{ functionCall: { name: 'task_complete', args: { summary: output ?? reasoning } } }] });
+    return kind !== 'complete';
+  }
+
+  /**
+   * executeAgentCommand shows a command in its terminal until the server has carried it out, or has not, and tells the
+   * history what became of it.
+   * @param {string} command @param {string} reasoning @param {any[]} history @param {{actionId: string}} action the call, which nothing but the server carries out
+   */
+  async executeAgentCommand(command, reasoning, history, { actionId }) {
+    history.push({ role: 'model', parts: [{ functionCall: { name: 'run_command', args: { command, reasoning } } }] });
+    const its = (...states) => () => this.#steps().find((a) => a.actionId === actionId && states.includes(a.status));
+    const output = this.#until(its(...over)).then((a) => a?.step.output ?? a?.message ?? '');
+    const begun = await this.#until(its('executing', ...over)); // it may wait for its user before
+    const response = { output: begun?.status === 'executing' ? await this.terminal.runAgentCommand({ runId: this.#live?.runId ?? '', actionId, text: command, output }) : await output };
+    history.push({ role: 'user', parts: [{ functionResponse: { name: 'run_command', response } }] });
+  }
+
+  /** stopAgent ends the task: nothing of it starts any more, and what runs is ended. @param {Element|null} [used] the control that was used */
+  async stopAgent(used = null) {
+    this.abortAgentRef.current = true;
+    this.changed();
+    if (await this.#until(() => this.#live?.runId)) await this.#live?.cancel(used); // it may not be known yet
+  }
+
+  /** moved is called when something of the run has changed. @param {Live} live */
+  moved(live) {
+    if (live !== this.#live) return;
+    this.agentSteps = this.#steps().map((a) => a.step);
+    for (const look of [...this.#waiting]) look();
+    this.changed();
+  }
+
+  #steps() {
+    return this.#live?.actions.filter((a) => a.step) ?? [];
+  }
+
+  // until waits for something of the run, or for its end. @template T @param {() => T} what @returns {Promise<T|undefined>}
+  #until(what) {
+    return new Promise((found) => {
+      const look = () => {
+        const there = what();
+        if (!there && !this.#live?.over) return;
+        this.#waiting.delete(look);
+        found(there);
+      };
+      this.#waiting.add(look);
+      look();
+    });
+  }
+}

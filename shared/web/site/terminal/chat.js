@@ -1,0 +1,151 @@
+// The chat beside a terminal: its agent, or words alone; a transcript, and the line to type in.
+
+import { call } from '../api.js';
+import { button, el, trouble } from '../dom.js';
+import { region } from '../region.js';
+import { asked, chats, drafts } from '../session.js';
+import * as threads from '../threads.js';
+import { Transcript } from '../transcript.js';
+import { AgentChat } from './agent.js';
+
+const agents = { true: 'terminal', false: 'terminal-chat' }; // by whether the agent is on
+
+export class TerminalChat {
+  #error = el('p', { class: 'error', role: 'alert' });
+  #toggle = button('⚡ Agent', () => this.#mode(!this.agent.agentMode), 'agent-toggle small', { 'aria-pressed': 'false', title: 'The agent runs commands; without it the chat has words alone' });
+  #badge = el('span', { class: 'agent-badge', hidden: true }, 'AGENT');
+  #stop = button('■ Stop', (e) => this.agent.stopAgent(/** @type {Element} */ (e.currentTarget)), 'stop small', { hidden: true });
+  #sign = el('span', { class: 'prompt-sign', 'aria-hidden': 'true' });
+  #prompt = /** @type {HTMLTextAreaElement} */ (el('textarea', { rows: 1, maxlength: 32768, class: 'code' }));
+  #send = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary small' }, 'Send'));
+  #empty = el('li', { class: 'empty quiet' });
+
+  /** @param {{terminalId: string, label: string}} of @param {import('./terminal.js').Terminal} terminal @param {AbortSignal} signal */
+  constructor(of, terminal, signal) {
+    this.of = of;
+    this.slot = `terminal:${of.terminalId}`;
+    this.signal = signal;
+    const known = chats.get(of.terminalId) ?? {};
+    this.talk = new Transcript(known.threadId ?? '', signal, {
+      known: (live) => this.#known(live), moved: (live) => this.agent.moved(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(),
+      failed: (err, again) => { if (err || !this.#refusal) trouble(this.#error, err, again); }, empty: () => this.#empty,
+    }, { bare: true });
+    this.agent = new AgentChat(terminal, (text) => this.talk.pose(this.#question(text)), () => this.#render());
+    this.agent.agentMode = Boolean(known.agent);
+    const form = /** @type {HTMLFormElement} */ (el('form', { class: 'composer terminal-composer', onsubmit: (e) => this.#submit(e) }, this.#sign, this.#prompt, this.#send));
+    this.#prompt.value = drafts.get(this.slot) ?? '';
+    this.#prompt.addEventListener('input', () => drafts.set(this.slot, this.#prompt.value));
+    this.#prompt.addEventListener('keydown', (key) => {
+      if (key.key !== 'Enter' || key.shiftKey || key.isComposing) return;
+      key.preventDefault();
+      form.requestSubmit();
+    });
+    this.node = el('section', { class: 'terminal-chat', 'aria-label': `Chat about ${of.label}` },
+      el('header', { class: 'pane-head' }, this.#toggle, this.#badge, el('span', { class: 'spread' }), this.#stop), this.talk.node, this.#error, form);
+    this.#render();
+  }
+
+  #refusal = false; // the error is about a request that was refused
+
+  /** enter loads the conversation, and follows what is under way. */
+  async enter() {
+    this.talk.render();
+    if (this.talk.threadId) await this.talk.load();
+    const question = asked.get(this.slot);
+    if (this.signal.aborted) return;
+    const live = this.talk.lives.find((l) => !l.over);
+    if (question) this.#pose(question);
+    else if (live) this.agent.startAgentLoop('', live);
+  }
+
+  /** adopt follows a run that was begun on the terminal from elsewhere, with its conversation. @param {string} runId */
+  async adopt(runId) {
+    if (this.#adopting || this.#running() || this.talk.lives.some((l) => l.runId === runId)) return;
+    this.#adopting = true;
+    try {
+      const run = await call('GET', `/api/agent/runs/${encodeURIComponent(runId)}`, { signal: this.signal });
+      if (!this.talk.threadId) this.#keep({ threadId: (this.talk.threadId = run.threadId) });
+      if (run.threadId === this.talk.threadId) await this.talk.load();
+      const live = this.talk.lives.find((l) => !l.over);
+      if (live) this.agent.startAgentLoop('', live);
+    } catch (err) {
+      if (!this.signal.aborted) trouble(this.#error, err);
+    } finally {
+      this.#adopting = false;
+    }
+  }
+  #adopting = false;
+
+  #question(prompt) {
+    return { prompt, threadId: this.talk.threadId, terminalId: this.of.terminalId, agent: agents[String(this.agent.agentMode)], slot: this.slot, key: crypto.randomUUID(), region: region() };
+  }
+
+  #submit(e) {
+    e.preventDefault();
+    const prompt = this.#prompt.value;
+    if (!prompt.trim() || this.#running()) return;
+    this.#refusal = false;
+    trouble(this.#error);
+    this.#prompt.value = '';
+    drafts.set(this.slot, undefined);
+    this.#pose(this.#question(prompt));
+  }
+
+  #pose(question) {
+    asked.set(this.slot, question);
+    const live = this.talk.pose(question);
+    this.agent.startAgentLoop(question.prompt, live);
+  }
+
+  #running() {
+    return this.talk.lives.some((l) => !l.over);
+  }
+
+  #known(live) {
+    this.agent.moved(live);
+    this.#keep({ threadId: live.threadId });
+    threads.load();
+  }
+
+  #ended(live, err) {
+    this.agent.moved(live);
+    if (!err || live.runId) return;
+    if (err.status === 401) return;
+    this.talk.drop(live);
+    if (!this.#prompt.value) this.#prompt.value = live.question?.prompt ?? '';
+    drafts.set(this.slot, this.#prompt.value);
+    this.#refusal = true;
+    trouble(this.#error, err);
+    if (err.status === 404) this.#keep({ threadId: (this.talk.threadId = '') }); // the conversation was deleted
+  }
+
+  #mode(on) {
+    this.agent.agentMode = on;
+    this.#keep({ agent: on });
+    this.#render();
+  }
+
+  focus() {
+    this.#prompt.focus();
+  }
+
+  #keep(change) {
+    chats.set(this.of.terminalId, { ...chats.get(this.of.terminalId), ...change });
+  }
+
+  #render() {
+    const { agentMode, abortAgentRef } = this.agent;
+    const running = this.#running();
+    this.node.classList.toggle('agent-on', agentMode);
+    this.#toggle.setAttribute('aria-pressed', String(agentMode));
+    this.#badge.hidden = !agentMode;
+    this.#sign.textContent = agentMode ? 'agent:/>' : 'gemini:/>';
+    this.#prompt.setAttribute('aria-label', agentMode ? `Task for the agent on ${this.of.label}` : `Message about ${this.of.label}`);
+    this.#prompt.placeholder = agentMode ? 'What should be done?' : 'Ask about this host';
+    this.#stop.hidden = !running;
+    this.#stop.textContent = abortAgentRef.current && running ? '■ Stopping' : '■ Stop';
+    this.#send.disabled = running;
+    this.#empty.textContent = agentMode ? 'The agent takes one step after the other. What only looks may run at once, if you allowed that for this host; everything else waits for your yes.'
+      : 'Words alone: nothing runs. Turn ⚡ Agent on to have something done.';
+  }
+}

@@ -1,0 +1,102 @@
+// The form for a new host: where it is, how to log in, and its fingerprint, which is compared before anything is sent.
+
+import { call } from '../api.js';
+import { button, busy, el, say, trouble } from '../dom.js';
+
+const kinds = { generated: 'A new key, made here', privateKey: 'A private key of mine', password: 'A password' };
+
+/** lines returns those of a text that say something. @param {string} text */
+export const lines = (text) => text.split('\n').map((s) => s.trim()).filter(Boolean);
+
+/** @param {(host: any) => void} added is given the host that was added */
+export function connect(added) {
+  const input = (id, label, more = {}) => {
+    const box = /** @type {HTMLInputElement} */ (el('input', { id: `host-${id}`, type: 'text', autocomplete: 'off', spellcheck: 'false', ...more }));
+    return { box, node: el('div', {}, el('label', { for: box.id }, label), box) };
+  };
+  const area = (id, label, more = {}) => {
+    const box = /** @type {HTMLTextAreaElement} */ (el('textarea', { id: `host-${id}`, rows: 4, class: 'code', autocomplete: 'off', spellcheck: 'false', ...more }));
+    return { box, node: el('div', {}, el('label', { for: box.id }, label), box) };
+  };
+  const host = input('address', 'Host', { required: true, maxlength: 253, placeholder: 'server.example.com' });
+  const port = input('port', 'Port', { type: 'number', min: 1, max: 65535, value: 22, required: true });
+  const username = input('user', 'User name', { required: true, maxlength: 64 });
+  const name = input('name', 'Name (for you; empty: the host)', { maxlength: 64 });
+  const key = area('key', 'Private key (OpenSSH or PEM)', { placeholder: '-----BEGIN …' });
+  const passphrase = input('passphrase', 'Passphrase of the key, if it has one', { type: 'password', autocomplete: 'new-password' });
+  const password = input('password', 'Password', { type: 'password', autocomplete: 'new-password' });
+  const paths = area('paths', 'Folders whose files may be printed without asking (one a line)', { rows: 3, placeholder: '/var/log' });
+  const auto = /** @type {HTMLInputElement} */ (el('input', { id: 'host-auto', type: 'checkbox', checked: true }));
+  const error = el('p', { class: 'error', role: 'alert' });
+  const found = el('div', { class: 'found', hidden: true });
+  const by = { generated: [el('p', { class: 'quiet' }, 'You get a line for ~/.ssh/authorized_keys on the host. The private half never leaves the server.')], privateKey: [key.node, passphrase.node], password: [password.node] };
+  const secret = el('div', { class: 'form' });
+  const choose = (kind) => secret.replaceChildren(...by[kind]);
+  const radios = Object.entries(kinds).map(([kind, words], i) => {
+    const box = el('input', { type: 'radio', name: 'host-auth', id: `host-auth-${kind}`, value: kind, checked: i === 0, onchange: () => choose(kind) });
+    return el('p', { class: 'check' }, box, el('label', { for: box.id }, words));
+  });
+  const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Look at its fingerprint'));
+  const form = /** @type {HTMLFormElement} */ (el('form', { class: 'form connect', onsubmit: (e) => scan(e), oninput: () => forget(), 'aria-labelledby': 'connect-title' },
+    el('h2', { id: 'connect-title' }, 'Add a host'),
+    el('div', { class: 'pair' }, host.node, port.node), el('div', { class: 'pair even' }, username.node, name.node),
+    el('fieldset', {}, el('legend', {}, 'Log in with'), ...radios, secret),
+    el('p', { class: 'check' }, auto, el('label', { for: auto.id }, 'Run read-only commands without asking')),
+    el('details', {}, el('summary', {}, 'Advanced'), paths.node),
+    error, submit, found));
+  choose('generated');
+
+  const where = () => ({ host: host.box.value.trim(), port: Number(port.box.value) });
+  let keys = [];
+  function forget() { // another host may stand in the form now
+    if (found.hidden) return;
+    found.hidden = true;
+    submit.hidden = false;
+  }
+
+  // scan asks the host for its keys, without a login.
+  async function scan(e) {
+    e.preventDefault();
+    if (!found.hidden) return void add(e.submitter);
+    trouble(error);
+    try {
+      ({ hostKeys: keys } = await busy([submit], submit, () => call('POST', '/api/agent/hosts/scan', { body: where() })));
+      const yes = el('button', { class: 'primary' }, 'The fingerprint is right: add the host');
+      found.replaceChildren(el('h3', {}, 'Is this your host?'),
+        el('p', {}, 'Compare with what the host itself says, on its console: ', el('code', {}, 'ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub'), '. Where another key answers later, nothing is sent.'),
+        el('dl', { class: 'fields prints' }, ...keys.flatMap((k) => [el('dt', {}, k.type), el('dd', {}, el('code', {}, k.sha256))])),
+        el('div', { class: 'buttons' }, yes, button('It is another one', () => forget(), 'small')));
+      found.hidden = false;
+      submit.hidden = true;
+      yes.focus();
+      say('The fingerprint of the host is shown.');
+    } catch (err) {
+      trouble(error, err);
+    }
+  }
+
+  function auth() {
+    const kind = new FormData(form).get('host-auth');
+    if (kind === 'privateKey') return { kind, privateKey: key.box.value, passphrase: passphrase.box.value || undefined };
+    return kind === 'password' ? { kind, password: password.box.value } : { kind };
+  }
+
+  async function add(used) {
+    trouble(error);
+    const readPaths = lines(paths.box.value);
+    const body = {
+      ...where(), name: name.box.value.trim() || where().host, username: username.box.value.trim(), auth: auth(), hostKeys: keys,
+      autoRun: auto.checked ? 'read_only' : 'none', readPaths: readPaths.length ? readPaths : undefined,
+    };
+    try {
+      const made = await busy(form.querySelectorAll('button'), used, () => call('POST', '/api/agent/hosts', { body }));
+      form.reset();
+      choose('generated');
+      forget();
+      added(made);
+    } catch (err) {
+      trouble(error, err);
+    }
+  }
+  return form;
+}

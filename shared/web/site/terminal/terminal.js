@@ -1,0 +1,122 @@
+// The pane of a terminal: what its shell and its agent's commands print, and the person's keys.
+
+import { button, el, say } from '../dom.js';
+import { Socket } from './socket.js';
+import { fit, screen, theme } from './xterm.js';
+
+const states = { connecting: 'Connecting', open: 'Connected', lost: 'The connection was lost. What runs goes on; trying again', closed: 'This terminal has ended' };
+const reasons = {
+  host_key_changed: 'The host has another key than the one you confirmed. Nothing was sent.', host_login: 'The host refused the login.', deleted: 'This terminal was ended.', exited: 'The shell has ended.',
+  host_unreachable: 'The host cannot be reached; trying again …', disabled: 'Your account is disabled.', unauthenticated: 'Your sign-in has run out.',
+};
+const retries = { exited: 'New shell', host_login: 'Try again', host_key_changed: 'Try again' }; // by the reason; where nobody has to do anything it is tried again anyway
+
+/** @typedef {{runId: string, actionId: string, text: string, output: Promise<string>}} Command what the agent runs, and what it will have printed */
+
+export class Terminal {
+  /** @type {import('./xterm.js').Xterm|null} */ #term = null;
+  /** @type {Socket|null} */ #socket = null;
+  #box = el('div', { class: 'pane-box' });
+  #state = el('span', { class: 'pane-state', role: 'status' });
+  #retry = button('Try now', () => this.#socket?.again(), 'small', { hidden: true });
+  #words = el('code', { class: 'pane-command' });
+  #asks = el('strong', { class: 'asks', role: 'alert' });
+  #agent = el('p', { class: 'pane-agent', hidden: true }, el('span', { class: 'prefix' }, '⚡ The agent runs '), this.#words, this.#asks);
+  /** @type {Map<string, Command>} */ #commands = new Map();
+  /** @type {Map<string, string>} what the host says of each command */ #told = new Map();
+  #watch = new ResizeObserver(() => this.#fit());
+  #leave = new AbortController();
+
+  /** @param {{terminalId: string, label: string}} of @param {...Node} tools beside its name */
+  constructor(of, ...tools) {
+    this.of = of;
+    this.node = el('section', { class: 'pane', 'aria-label': `Terminal on ${of.label}` },
+      el('header', { class: 'pane-head' }, el('h2', {}, of.label), this.#state, this.#retry, el('span', { class: 'quiet small-text leaves' }, el('kbd', {}, 'F6'), ' leaves'), ...tools), this.#agent, this.#box);
+  }
+
+  /** open shows the screen and connects it, once. It has to be in the page. */
+  async open() {
+    if (this.#term) return this.#fit();
+    const term = (this.#term = await screen());
+    if (this.#leave.signal.aborted) return term.dispose();
+    term.open(this.#box);
+    term.textarea?.setAttribute('aria-label', `Keys for the terminal on ${this.of.label}; F6 leaves it`);
+    term.attachCustomKeyEventHandler((e) => e.key !== 'F6'); // which leaves it (view.js): Tab is the host's
+    this.#socket = new Socket(this.of.terminalId, {
+      data: (bytes) => term.write(bytes), ready: (keeps) => this.#ready(keeps), agent: (about) => this.#hear(about), state: (state, reason) => this.#show(state, reason),
+    });
+    term.onData((keys) => this.#socket?.send(keys));
+    term.onBinary((keys) => this.#socket?.send(Uint8Array.from(keys, (c) => c.charCodeAt(0))));
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { term.options.theme = theme(); }, { signal: this.#leave.signal });
+    this.#watch.observe(this.#box);
+    const size = fit(term, this.#box);
+    if (size) term.resize(size.cols, size.rows);
+    this.#socket.open({ cols: term.cols, rows: term.rows });
+  }
+
+  #fit() {
+    const term = this.#term;
+    const size = term && fit(term, this.#box);
+    if (!size || (size.cols === term.cols && size.rows === term.rows)) return;
+    term.resize(size.cols, size.rows);
+    this.#socket?.resize(size);
+  }
+
+  #ready(keeps) {
+    this.#term?.reset();
+    this.#keeps = keeps;
+  }
+  #keeps = true;
+
+  #show(state, reason = '') {
+    this.node.dataset.state = state;
+    this.#state.textContent = reasons[reason] ?? `${states[state]}${state === 'lost' ? ' …' : ''}${state === 'open' && !this.#keeps ? '. This host has no script: the shell ends with the connection' : ''}`;
+    this.#retry.hidden = state !== 'lost' && !retries[reason];
+    this.#retry.textContent = retries[reason] ?? 'Try now';
+  }
+
+  /** runAgentCommand shows the command in the pane until it has ended, and returns what it has printed. @param {Command} command @returns {Promise<string>} */
+  async runAgentCommand(command) {
+    this.#commands.set(command.actionId, command);
+    this.#render();
+    try {
+      return await command.output;
+    } finally {
+      this.#commands.delete(command.actionId);
+      this.#told.delete(command.actionId);
+      this.#render();
+    }
+  }
+
+  /** @type {(runId: string) => void} which run works here */ onrun = () => {};
+
+  #hear({ runId, actionId, state }) {
+    this.onrun(runId);
+    if (state === 'ended' || state === 'done') this.#told.delete(actionId);
+    else {
+      if (!this.#told.has(actionId)) this.#term?.write(' '.repeat(this.#term.cols - 1) + '\r'); // a line of its own: it wraps unless one has just begun
+      this.#told.set(actionId, state);
+    }
+    if (state === 'input') say('The command asks for input. Type it in the terminal.');
+    this.#render();
+  }
+
+  #render() {
+    const id = [...this.#told.keys(), ...this.#commands.keys()].at(-1);
+    this.#agent.hidden = !id;
+    this.#words.textContent = this.#commands.get(id ?? '')?.text ?? 'a command';
+    this.#asks.textContent = id && this.#told.get(id) === 'input' ? 'It asks for input: type it here. It is neither kept nor told to the model.' : '';
+  }
+
+  focus() {
+    this.#term?.focus();
+  }
+
+  /** close lets go of the terminal, which stays. */
+  close() {
+    this.#leave.abort();
+    this.#watch.disconnect();
+    this.#socket?.close();
+    this.#term?.dispose();
+  }
+}

@@ -1,0 +1,83 @@
+// The screen of a terminal: xterm, dressed for this page, without what a host must not do to the person who looks.
+
+import { byId, confirm } from '../dom.js';
+
+/** @typedef {import("@xterm/xterm").Terminal} Xterm */
+
+/** screen makes one. @returns {Promise<Xterm>} */
+export async function screen() {
+  if (!dressed) dress();
+  const at = '../xterm/xterm.mjs';
+  const { Terminal } = await import(at);
+  /** @type {Xterm} */
+  const term = new Terminal({
+    allowProposedApi: false, screenReaderMode: true, scrollback: 5000, minimumContrastRatio: 4.5, cursorBlink: false, fontSize: 13,
+    fontFamily: 'ui-monospace, "SF Mono", Menlo, monospace', theme: theme(), linkHandler: { activate: (_, address) => void visit(address) },
+  });
+  hush(term);
+  return term;
+}
+
+// dress has the page make elements as its policy takes them, also for xterm, which takes no document of ours for all that
+// it makes. Its style elements (xtermjs/xterm.js#4445) need the nonce of this response, and a style attribute is never
+// taken: it becomes properties.
+function dress() {
+  const made = document.createElement.bind(document);
+  document.createElement = /** @type {any} */ ((name, options) => {
+    const e = made(name, options);
+    if (name === 'style') e.nonce = byId('style').nonce;
+    if (name === 'span') e.setAttribute = (key, value) => (key === 'style' ? void (e.style.cssText = value) : Element.prototype.setAttribute.call(e, key, value));
+    return e;
+  });
+  dressed = true;
+}
+let dressed = false;
+
+// hush takes from what a host prints all that is more than text on the screen: the page's title, the clipboard, and
+// questions to the terminal, whose answers would arrive at the host as if the person had typed them.
+function hush(term) {
+  const done = () => true;
+  const { parser } = term;
+  for (const id of [0, 1, 2, 4, 5, 10, 11, 12, 52, 104, 105, 110, 111, 112]) parser.registerOscHandler(id, done); // titles, colours, clipboard
+  for (const prefix of [undefined, '>', '=']) parser.registerCsiHandler({ prefix, final: 'c' }, done); // which terminal is it
+  for (const prefix of [undefined, '?']) {
+    parser.registerCsiHandler({ prefix, final: 'n' }, done); // where is the cursor
+    parser.registerCsiHandler({ prefix, intermediates: '$', final: 'p' }, done); // which modes are on
+  }
+  parser.registerCsiHandler({ final: 't' }, done); // how large is the window
+  parser.registerCsiHandler({ prefix: '>', final: 'q' }, done); // which version is it
+  parser.registerCsiHandler({ prefix: '?', final: 'u' }, done); // which keys does it know
+  parser.registerDcsHandler({ intermediates: '$', final: 'q' }, done); // which settings are on
+  parser.registerDcsHandler({ intermediates: '+', final: 'q' }, done);
+  parser.registerCsiHandler({ prefix: '?', final: 'h' }, (params) => params.length === 1 && params[0] === 1004); // does the window have the focus
+}
+
+async function visit(address) {
+  let to;
+  try {
+    to = new URL(address);
+  } catch {
+    return;
+  }
+  if (to.protocol !== 'http:' && to.protocol !== 'https:') return;
+  if (await confirm('Open this link?', `The host printed it. It leads to ${to.href}`, 'Open it', 'Stay here')) window.open(to.href, '_blank', 'noopener,noreferrer');
+}
+
+/** theme returns the page's colours. */
+export function theme() {
+  const style = getComputedStyle(document.documentElement);
+  const of = (name) => style.getPropertyValue(name).trim();
+  return { background: of('--card'), foreground: of('--ink'), cursor: of('--accent'), cursorAccent: of('--card'), selectionBackground: of('--tint'), selectionForeground: of('--ink') };
+}
+
+/**
+ * fit returns how many characters the box takes.
+ * @param {Xterm} term @param {HTMLElement} box @returns {{cols: number, rows: number}|undefined} undefined while it is not shown
+ */
+export function fit(term, box) {
+  const shown = box.querySelector('.xterm-screen')?.getBoundingClientRect();
+  if (!shown?.width || !shown.height) return undefined;
+  const whole = (n, low, high) => Math.max(low, Math.min(high, Math.floor(n)));
+  const bar = 14; // the scrollbar's width
+  return { cols: whole((box.clientWidth - bar) / (shown.width / term.cols), 20, 500), rows: whole(box.clientHeight / (shown.height / term.rows), 4, 200) };
+}

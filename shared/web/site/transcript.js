@@ -1,0 +1,173 @@
+// The messages of a conversation, and below each request the run that answers it.
+
+import { call, passing } from './api.js';
+import { arrange, button, el } from './dom.js';
+import { Live } from './live.js';
+import { when } from './time.js';
+
+const recent = 5; // runs of a conversation whose actions are shown with it
+
+/**
+ * @typedef {object} Watcher is told of a conversation.
+ * @property {(live: Live) => void} [known] which run answers a question
+ * @property {(live: Live, err: any) => void} [ended]
+ * @property {(live: Live) => void} [moved] something of the run has changed
+ * @property {() => void} [rendered]
+ * @property {(run: any) => void} [followed] the newest run of what was loaded
+ * @property {(err: Error|null, again?: () => void) => void} failed loading failed, or begins anew
+ * @property {() => Element} empty what is shown while there is nothing
+ */
+
+export class Transcript {
+  /** @type {any[]} */ #messages = [];
+  /** @type {Map<number, HTMLElement>} */ #bubbles = new Map();
+  /** @type {Map<Live, HTMLElement>} */ #asked = new Map();
+  /** @type {Set<Live>} */ #lives = new Set();
+  #before = 0;
+  #list = el('ol', { class: 'messages' });
+  #earlier = button('Show earlier messages', () => this.load(this.#before), 'quiet-button', { hidden: true });
+  node = el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Messages' }, this.#earlier, this.#list);
+
+  /** @param {string} threadId @param {AbortSignal} signal @param {Watcher} on @param {{bare?: boolean}} [how] of its runs */
+  constructor(threadId, signal, on, how = {}) {
+    this.threadId = threadId;
+    this.signal = signal;
+    this.on = on;
+    this.how = how;
+    signal.addEventListener('abort', () => this.#lives.forEach((l) => l.stop()));
+    this.#stay(signal);
+  }
+
+  #low = true; // the end is in sight, and stays so while it grows
+
+  #stay(signal) {
+    const grown = new ResizeObserver(() => { if (this.#low) this.node.scrollTop = this.node.scrollHeight; });
+    grown.observe(this.#list);
+    grown.observe(this.node);
+    let last = 0;
+    this.node.addEventListener('scroll', () => {
+      const { scrollTop } = this.node;
+      const low = this.node.scrollHeight - scrollTop - this.node.clientHeight < 80;
+      if (low || scrollTop < last) this.#low = low; // who moves down, but not to the end, may only be slower than what comes
+      last = scrollTop;
+    });
+    signal.addEventListener('abort', () => grown.disconnect());
+  }
+
+  get lives() {
+    return [...this.#lives];
+  }
+
+  async load(before = 0) {
+    this.on.failed(null);
+    try {
+      const page = await call('GET', `/api/agent/threads/${encodeURIComponent(this.threadId)}/messages?limit=50${before ? `&before=${before}` : ''}`, { signal: this.signal });
+      this.#merge(page.messages, page.before ?? 0);
+      this.#earlier.hidden = !this.#before;
+      if (!before) await this.#follow();
+      this.render();
+    } catch (err) {
+      if (this.signal.aborted) return;
+      this.on.failed(err, passing(err) ? () => this.load(before) : undefined);
+    }
+  }
+
+  // merge adds a page to the loaded messages. A page that does not overlap them replaces them.
+  #merge(page, before) {
+    const [first, last] = [page[0]?.seq ?? 0, page.at(-1)?.seq ?? 0];
+    const older = this.#messages.filter((m) => m.seq < first);
+    const newer = this.#messages.filter((m) => m.seq > last);
+    const joins = older.at(-1)?.seq === first - 1;
+    if (!joins) this.#before = before;
+    this.#messages = [...(joins ? older : []), ...page, ...newer];
+  }
+
+  // follow shows the newest runs: those in progress, and those with actions.
+  async #follow() {
+    const known = new Set([...this.#lives].map((l) => l.runId));
+    const ids = [...new Set(this.#messages.map((m) => m.runId).filter(Boolean))].slice(-recent).filter((id) => !known.has(id));
+    const runs = await Promise.all(ids.map((id) => call('GET', `/api/agent/runs/${encodeURIComponent(id)}`, { signal: this.signal })));
+    for (const run of runs) this.#take(new Live({ run, ...this.how }, this.#on));
+    if (runs.length) this.on.followed?.(runs.at(-1));
+  }
+
+  #on = {
+    known: (l) => {
+      this.threadId ||= l.threadId;
+      this.on.known?.(l);
+      this.render();
+    },
+    changed: () => this.render(),
+    moved: (l) => this.on.moved?.(l),
+    ended: async (l, err) => {
+      if (this.signal.aborted) return;
+      if (l.over && l.runId) await this.load();
+      this.on.ended?.(l, err);
+      this.render();
+    },
+  };
+
+  #take(live) {
+    this.#lives.add(live);
+    if (!live.over) live.start();
+  }
+
+  /** pose sends a question, and shows it. @param {import('./run.js').Question} question */
+  pose(question) {
+    const live = new Live({ question, ...this.how }, this.#on);
+    this.#take(live);
+    this.#low = true;
+    this.render();
+    return live;
+  }
+
+  /** drop takes a question away that was refused. @param {Live} live */
+  drop(live) {
+    this.#lives.delete(live);
+    this.render();
+  }
+
+  /** sending reports whether a request is in progress, so that a second press sends nothing. */
+  sending() {
+    return [...this.#lives].some((l) => !l.over && l.status !== 'awaiting_confirmation');
+  }
+
+  render() {
+    const nodes = [];
+    const placed = new Set();
+    this.#messages.forEach((m, i) => {
+      const live = [...this.#lives].find((l) => l.runId === m.runId);
+      if (live && m.role !== 'user' && (live.concluded || !(live.over && isLast(this.#messages, i)))) return; // its cards show it
+      nodes.push(this.#bubble(m));
+      if (!live || placed.has(live) || m.role !== 'user') return;
+      placed.add(live);
+      nodes.push(live.node);
+    });
+    for (const l of this.#lives) {
+      if (placed.has(l)) continue;
+      if (l.question) nodes.push(this.#optimistic(l));
+      nodes.push(l.node);
+    }
+    arrange(this.#list, nodes.length ? nodes : [this.on.empty()]);
+    this.on.rendered?.();
+  }
+
+  // optimistic shows the request as it was typed, until the conversation has it.
+  #optimistic(live) {
+    if (!this.#asked.has(live)) this.#asked.set(live, bubble('user', live.question?.prompt ?? ''));
+    return /** @type {HTMLElement} */ (this.#asked.get(live));
+  }
+
+  #bubble(m) {
+    if (!this.#bubbles.has(m.seq)) this.#bubbles.set(m.seq, bubble(m.role, m.text, m));
+    return /** @type {HTMLElement} */ (this.#bubbles.get(m.seq));
+  }
+}
+
+const isLast = (messages, i) => !messages.slice(i + 1).some((m) => m.runId === messages[i].runId);
+
+function bubble(role, text, m) {
+  const mine = role === 'user';
+  return el('li', { class: `message ${mine ? 'user' : 'assistant'}` },
+    el('p', { class: 'by' }, mine ? 'You' : 'Countersign', m && ' · ', m && when(m.at)), el('p', { class: 'text' }, text));
+}
