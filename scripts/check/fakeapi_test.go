@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 
@@ -129,7 +130,7 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(known.Status)
 		doc = known.Body
 	}
-	_, _ = w.Write(append(bytes.TrimSpace(doc), '\n')) // a page that has left needs none
+	_, _ = w.Write(slices.Concat(bytes.TrimSpace(doc), []byte{'\n'})) // a page that has left needs none
 }
 
 // stream sends the lines of the path with numbers above after, and those without, as they come.
@@ -155,7 +156,7 @@ func (f *fakeAPI) stream(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if e.Seq == 0 || e.Seq > after {
-			_, _ = w.Write(append(bytes.TrimSpace(lines[i]), '\n')) // the page may have left
+			_, _ = w.Write(slices.Concat(bytes.TrimSpace(lines[i]), []byte{'\n'})) // the page may have left
 			_ = http.NewResponseController(w).Flush()
 		}
 		if e.Type == run.RunEnded {
