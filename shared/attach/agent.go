@@ -85,6 +85,7 @@ const lastOutput = 2 * time.Second
 func (t *socket) follow(ctx context.Context) {
 	var current *task
 	defer func() { current.end(0) }()
+	fromItsStart := false // the terminal shows what was done before the socket was there already
 	for runID, err := range t.Runs.OnTerminal(ctx, t.uid, t.id) {
 		if err != nil {
 			t.Log.WarnContext(ctx, "the run on a terminal cannot be watched", "error", err)
@@ -93,13 +94,15 @@ func (t *socket) follow(ctx context.Context) {
 		current.end(lastOutput)
 		current = nil
 		if runID != "" {
-			current = begin(ctx, func(ctx context.Context) { t.followRun(ctx, runID) })
+			ended := fromItsStart
+			current = begin(ctx, func(ctx context.Context) { t.followRun(ctx, runID, ended) })
 		}
+		fromItsStart = true
 	}
 }
 
-// followRun shows the commands of a run, one after the other.
-func (t *socket) followRun(ctx context.Context, runID string) {
+// followRun shows the commands of a run, one after the other; those that had ended too, where ended says so.
+func (t *socket) followRun(ctx context.Context, runID string, ended bool) {
 	var current *task
 	var typed *keys // for the current command
 	defer func() {
@@ -109,7 +112,7 @@ func (t *socket) followRun(ctx context.Context, runID string) {
 		}
 		current.end(lastOutput)
 	}()
-	for actionID, err := range t.Runs.UnderWay(ctx, t.uid, runID) {
+	for actionID, err := range t.Runs.UnderWay(ctx, t.uid, runID, ended) {
 		if err != nil {
 			t.Log.WarnContext(ctx, "a run on a terminal cannot be watched", "runId", runID, "error", err)
 			return

@@ -61,9 +61,10 @@ type Runs interface {
 	// OnTerminal returns the id of the run that the user's terminal is kept for, and of each one after it. It is empty
 	// where there is none.
 	OnTerminal(ctx context.Context, uid, terminalID string) iter.Seq2[string, error]
-	// UnderWay returns the id of the run's call that is being carried out, and again when that is another one, until
-	// the run has ended. It is empty where none is.
-	UnderWay(ctx context.Context, uid, runID string) iter.Seq2[string, error]
+	// UnderWay returns the id of each call of the run that is carried out, in their order and however short it was,
+	// until the run has ended; it is empty when one has ended and none is carried out. Calls that had ended when it was
+	// asked are among them only where ended says so.
+	UnderWay(ctx context.Context, uid, runID string, ended bool) iter.Seq2[string, error]
 }
 
 // Sockets serves sockets. Its fields are required, except Times.

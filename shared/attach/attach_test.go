@@ -134,7 +134,7 @@ func (r *runs) OnTerminal(ctx context.Context, _, _ string) iter.Seq2[string, er
 	return r.watch(ctx, func() string { return r.run })
 }
 
-func (r *runs) UnderWay(ctx context.Context, _, _ string) iter.Seq2[string, error] {
+func (r *runs) UnderWay(ctx context.Context, _, _ string, _ bool) iter.Seq2[string, error] {
 	return r.watch(ctx, func() string { return r.command })
 }
 

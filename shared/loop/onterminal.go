@@ -34,12 +34,13 @@ func (t Terminals) OnTerminal(ctx context.Context, uid, terminalID string) iter.
 	}
 }
 
-// UnderWay returns the id of the call of the user's run that is being carried out, and again when it is another one,
-// until the run has ended or was deleted, or ctx ends. It is empty where none is. The error is ToolExecutionError
+// UnderWay returns the id of each effect of the user's run that is carried out, in their order and however short it was,
+// until the run has ended or was deleted, or ctx ends; it is empty when one has ended and none is carried out. Those that
+// had ended when it was asked are among them only where ended says so. The error is ToolExecutionError
 // store_unavailable.
-func (t Terminals) UnderWay(ctx context.Context, uid, runID string) iter.Seq2[string, error] {
+func (t Terminals) UnderWay(ctx context.Context, uid, runID string, ended bool) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		last, first := "", true
+		last, told := "", map[string]bool{}
 		for w, err := range t.Loop.Watch(ctx, uid, runID) {
 			if fault.Is(err, fault.Auth, fault.CodeNotFound) {
 				return
@@ -48,13 +49,37 @@ func (t Terminals) UnderWay(ctx context.Context, uid, runID string) iter.Seq2[st
 				yield("", err)
 				return
 			}
-			now := w.underWay()
-			if (first || now != last) && !yield(now, nil) || w.Ended() {
+			for _, id := range w.tellOf(told, ended) {
+				if last = id; !yield(id, nil) {
+					return
+				}
+			}
+			if last != "" && w.underWay() == "" {
+				if last = ""; !yield("", nil) {
+					return
+				}
+			}
+			if w.Ended() {
 				return
 			}
-			last, first = now, false
+			ended = true // since it was asked
 		}
 	}
+}
+
+// tellOf returns the ids of the effects that were started and not told of yet; of those that have ended only where ended
+// says so.
+func (w *Watched) tellOf(told map[string]bool, ended bool) (ids []string) {
+	for _, a := range w.ex.State.Actions {
+		if a.Started.Attempt == 0 || told[a.ID] {
+			continue
+		}
+		told[a.ID] = true
+		if ended || a.Status == run.ActionExecuting {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
 }
 
 // underWay returns the id of the effect that is being carried out, or "".

@@ -3,6 +3,7 @@ package loop_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -199,5 +200,52 @@ func TestARunNeedsATerminalOfItsUsers(t *testing.T) {
 		if f := fault.As(err); err == nil || f.Class != c.class || f.Field != c.field {
 			t.Errorf("with %s terminal: %v", name, err)
 		}
+	}
+}
+
+// TestEachEffectOnATerminalIsTold lets commands end at once, before anybody can look. Whoever asks from the start of the
+// run on is told of each, and whoever comes later of what is still carried out alone.
+func TestEachEffectOnATerminalIsTold(t *testing.T) {
+	h := commands(t, newEnv(t), asksFor("ls", "ls /", "touch x")...)
+	h.set(t, terminalDoc{AutoRun: true})
+	v := h.start(t)
+	told := func(ended bool, n int) (ids []string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // what does not come is missed in the list
+		defer cancel()
+		for id, err := range (loop.Terminals{Loop: h.loop}).UnderWay(ctx, "ana", v.RunID, ended) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ids = append(ids, id); len(ids) == n {
+				break
+			}
+		}
+		return ids
+	}
+	ids := []string{v.Actions[0].ActionID, v.Actions[1].ActionID, v.Actions[2].ActionID}
+	if got := told(true, 3); !slices.Equal(got, []string{ids[0], ids[1], ""}) {
+		t.Errorf("while the third waits, told of %q", got)
+	}
+	if err := h.decide(t, v, 1, run.ApproveOnce); err != nil {
+		t.Fatal(err)
+	}
+	during := make(chan []string, 1)
+	carried := h.command()
+	carried.Execute = func(ctx context.Context, c tool.Call, in commandArgs) (commandResult, error) {
+		during <- told(false, 1)
+		return h.execute(ctx, c, in)
+	}
+	h.loop.Tools = tool.NewSet(tool.Define(carried))
+	if err := h.deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-during; !slices.Equal(got, ids[2:]) {
+		t.Errorf("while the third is carried out, told of %q", got)
+	}
+	if got := told(true, 0); !slices.Equal(got, append(ids, "")) {
+		t.Errorf("at the end, told of %q", got)
+	}
+	if got := told(false, 0); len(got) > 0 {
+		t.Errorf("whoever comes when it is over was told of %q", got)
 	}
 }
