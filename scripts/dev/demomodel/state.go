@@ -29,7 +29,7 @@ func readState(r fakegemini.Request) state {
 }
 
 // maxObjects bounds the positions of a text that are tried as the start of the state.
-const maxObjects = 2000
+const maxObjects = 200
 
 // findState finds the object with a viewState in a text, plain or as JSON within JSON.
 func findState(text string) (state, bool) {
@@ -40,12 +40,15 @@ func findState(text string) (state, bool) {
 		}
 		text = text[at:]
 		var v any
-		if json.NewDecoder(strings.NewReader(text)).Decode(&v) == nil {
-			if s, ok := stateIn(v); ok {
-				return s, true
-			}
+		decoder := json.NewDecoder(strings.NewReader(text))
+		if decoder.Decode(&v) != nil {
+			text = text[1:]
+			continue
 		}
-		text = text[1:]
+		if s, ok := stateIn(v); ok {
+			return s, true
+		}
+		text = text[decoder.InputOffset():]
 	}
 	return state{}, false
 }
