@@ -767,7 +767,8 @@ shell() {
 # hold holds a shell until it ends. It is a child of one that is not its own shell's "&", as the one of a command is.
 hold() {
 	s=$k/terminals/$term/shell
-	echo $$ >"$s/pid"
+	echo $$ >"$s/pid.new"
+	mv "$s/pid.new" "$s/pid" # who reads what the shell prints finds one or the other, and never that there is none
 	exec 3<>"$s/in"
 	trap : HUP
 	guard &
