@@ -34,9 +34,9 @@ func (t Terminals) OnTerminal(ctx context.Context, uid, terminalID string) iter.
 	}
 }
 
-// UnderWay returns the id of each effect of the user's run that is carried out, in their order and however short it was,
-// until the run has ended or was deleted, or ctx ends; it is empty when one has ended and none is carried out. Those that
-// had ended when it was asked are among them only where ended says so. The error is ToolExecutionError
+// UnderWay returns the id of each effect of the user's run that is carried out, in their order and however short it
+// was, until the run has ended or was deleted, or ctx ends; it is empty when one has ended and none is carried out.
+// Those that had ended when it was asked are among them only where ended says so. The error is ToolExecutionError
 // store_unavailable.
 func (t Terminals) UnderWay(ctx context.Context, uid, runID string, ended bool) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
@@ -67,8 +67,8 @@ func (t Terminals) UnderWay(ctx context.Context, uid, runID string, ended bool) 
 	}
 }
 
-// tellOf returns the ids of the effects that were started and not told of yet; of those that have ended only where ended
-// says so.
+// tellOf returns the ids of the effects that were started and not told of yet; of those that have ended only where
+// ended says so.
 func (w *Watched) tellOf(told map[string]bool, ended bool) (ids []string) {
 	for _, a := range w.ex.State.Actions {
 		if a.Started.Attempt == 0 || told[a.ID] {

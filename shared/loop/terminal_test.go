@@ -203,8 +203,8 @@ func TestARunNeedsATerminalOfItsUsers(t *testing.T) {
 	}
 }
 
-// TestEachEffectOnATerminalIsTold lets commands end at once, before anybody can look. Whoever asks from the start of the
-// run on is told of each, and whoever comes later of what is still carried out alone.
+// TestEachEffectOnATerminalIsTold lets commands end at once, before anybody can look. Whoever asks from the start of
+// the run on is told of each, and whoever comes later of what is still carried out alone.
 func TestEachEffectOnATerminalIsTold(t *testing.T) {
 	h := commands(t, newEnv(t), asksFor("ls", "ls /", "touch x")...)
 	h.set(t, terminalDoc{AutoRun: true})
