@@ -102,8 +102,7 @@ func refusedLogin() error {
 		"The host was reached, and refused the login. Check the user name and the key or password.")
 }
 
-// broken marks an error after which it is not known what came of the command that was sent.
+// broken marks an error after which it is not known what came of the line that was sent.
 func broken(err error) error {
-	return fault.New(fault.Tool, CodeUnreachable, "The connection to the host was lost while the command ran.").
-		Because(errors.New(kind(err)))
+	return fault.New(fault.Tool, CodeUnreachable, "The connection to the host was lost.").Because(errors.New(kind(err)))
 }

@@ -48,6 +48,9 @@ func (r *runner) open(ctx context.Context, s tool.Scope) (*machine, error) {
 	k, err := keeper.Open(ctx, conn)
 	if err != nil {
 		release()
+		if fault.Is(err, fault.Tool, fault.CodeHostUnreachable) { // it was lost meanwhile
+			err = tool.Transient(err)
+		}
 		return nil, err
 	}
 	return &machine{k, conn, at, release}, nil
