@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -285,6 +286,24 @@ func TestALinkThatLeadsOutIsAskedAbout(t *testing.T) {
 	}
 	if got := h.approve(asked); got.Status != "completed" || !strings.Contains(m.responses[1], "CANARY") {
 		t.Errorf("%q: %s", m.responses, got.Body)
+	}
+}
+
+// What ".." leads to behind a link to a folder lies beside that folder, not beside the link.
+func TestTheParentOfALinkIsAskedAbout(t *testing.T) {
+	app, releases := t.TempDir(), t.TempDir()
+	secret := filepath.Join(releases, "env")
+	err := errors.Join(os.Mkdir(filepath.Join(releases, "42"), 0o700), os.WriteFile(secret, []byte("CANARY"), 0o600),
+		os.WriteFile(filepath.Join(app, "env"), []byte("fine"), 0o600),
+		os.Symlink(filepath.Join(releases, "42"), filepath.Join(app, "current")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := onTerminal(t, map[string]any{"autoRun": "read_only", "readPaths": []string{app}})
+	m := &commands{lines: []string{"cat " + app + "/current/../env"}}
+	h.SetModel(m.turn)
+	if asked := h.askOn("Look."); len(asked.Approvals) != 1 || len(m.responses) != 0 {
+		t.Errorf("it ran unasked: %q", m.responses)
 	}
 }
 

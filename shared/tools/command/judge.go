@@ -125,15 +125,16 @@ func runsUnasked(j *shell.Judgment, at site) bool {
 	})
 }
 
-// absolute returns the path of a file as a shell in the directory cwd takes it, or "" where that is not known.
+// absolute returns the path of a file as a shell in the directory cwd takes it, or "" where that is not known: so with
+// "..", which leads to the parent of what a link before it leads to.
 func absolute(file, cwd string) string {
-	if path.IsAbs(file) {
-		return path.Clean(file)
+	if !path.IsAbs(file) && cwd != "" {
+		file = cwd + "/" + file
 	}
-	if cwd == "" {
+	if !path.IsAbs(file) || slices.Contains(strings.Split(file, "/"), "..") {
 		return ""
 	}
-	return path.Join(cwd, file)
+	return path.Clean(file)
 }
 
 // within reports whether a clean path is one of the folders, or below one.

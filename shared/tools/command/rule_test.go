@@ -92,9 +92,15 @@ func TestRuling(t *testing.T) {
 		"prints the folder itself":       {"grep -r x /var/log", reads, nil, "allow read once"},
 		"prints a neighbour":             {"cat /var/log2/x", reads, nil, "ask read always"},
 		"climbs out":                     {"cat /var/log/../../etc/shadow", reads, nil, "ask read always"},
-		"one of two is elsewhere":        {"cat /var/log/a /etc/shadow", reads, nil, "ask read always"},
-		"by the directory":               {"cat app/x", reads, nil, "allow read once"},
-		"by the directory, outside":      {"cat x", reads, nil, "ask read always"},
+		"climbs within":                  {"cat /srv/app/x/../y", reads, nil, "ask read always"},
+		"climbs by the directory": {"cat ../x", func(h *terminal.Host, t *terminal.Terminal) {
+			reads(h, t)
+			t.Cwd = "/srv/app/current"
+		}, nil, "ask read always"},
+		"a name that begins like a climb": {"cat /srv/app/..x", reads, nil, "allow read once"},
+		"one of two is elsewhere":         {"cat /var/log/a /etc/shadow", reads, nil, "ask read always"},
+		"by the directory":                {"cat app/x", reads, nil, "allow read once"},
+		"by the directory, outside":       {"cat x", reads, nil, "ask read always"},
 		"in a home that is not known": {"cat app/x", func(h *terminal.Host, t *terminal.Terminal) {
 			reads(h, t)
 			t.Cwd = ""
