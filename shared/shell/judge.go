@@ -339,7 +339,7 @@ func (l *look) call(words []*syntax.Word) {
 			args[0])
 	}
 	l.program(args, words)
-	if !wrappers[path.Base(args[0])] {
+	if name := path.Base(args[0]); !wrappers[name] && !isLoader(name) {
 		return
 	}
 	// Which of its words is the program that it runs depends on its flags; any may be.
@@ -370,10 +370,12 @@ func (l *look) program(args []string, words []*syntax.Word) {
 	switch {
 	case strings.HasPrefix(name, "mkfs"):
 		l.warn(at, Destructive, "device", "%s", texts["device"])
+	case isLoader(name):
+		l.warn(at, Opaque, "runs", "%s", texts["runs"])
 	case name == "sed" && !printsLines(args[1:]):
 		l.warn(at, Opaque, "runs", "A script of sed can run commands and write files.")
 	}
-	if i := slices.Index(args, "-c"); shells[name] && i > 0 && i+1 < len(args) {
-		l.inner(args[i+1], Bash, place(words[i+1]))
+	if i := textIn(args); i > 0 && textual[name] {
+		l.inner(args[i], Bash, place(words[i]))
 	}
 }

@@ -111,6 +111,11 @@ func TestReadOnly(t *testing.T) {
 		"which python3 go":       "which python3 go", "id root": "id root", "ip addr": "ip addr",
 		"systemctl is-active nginx.service": "systemctl is-active nginx.service", "free -h": "free -h",
 		"head -20 /etc/motd": "head -20 /etc/motd", "tail -n 5 a.log": "tail -n 5 a.log",
+		"ps -e": "ps -e", "ps -ef": "ps -ef", "ps -eLf": "ps -eLf", "ps -aux": "ps -aux", "ps -A -f": "ps -A -f",
+		"ps -e -o pid,comm": "ps -e -o pid,comm", "ps -ef --sort=-%cpu": "ps -ef --sort=-%cpu",
+		"ps -fp 1 -o args": "ps -fp 1 -o args", "ps auxf --sort=+rss,-pid": "ps auxf --sort=+rss,-pid",
+		"head -n -5 f": "head -n -5 f", "tail -c+1k f": "tail -c+1k f", "head -5 -q f": "head -5 -q f",
+		"grep -C3 -m 1 x f": "grep -C3 -m 1 x f", "stat -c '%n %s' f": "stat -c '%n %s' f",
 		`grep -rn "error|warn" /var/log/app`: "grep -rn 'error|warn' /var/log/app",
 	} {
 		j, err := shell.Judge(command, shell.Bash)
@@ -143,6 +148,15 @@ func TestNotReadOnly(t *testing.T) {
 		"sudo ls", "env ls", "command ls", "builtin pwd", "time ls", "exec ls", "nice ls", "id; id", "file f", "tee",
 		"readlink", "stat", "test -v a", "true", ":", "df --sync", "id -a b/c", "ls ''", "ls -", "ls --color",
 		"date -uRs",
+		// GNU's old syntax has the count in front of the letter, and BSD's flags end where the operands begin: what
+		// looks like a value may be a file.
+		"head -9c /etc/shadow f", "tail -9c /etc/shadow f", "head -9n /etc/shadow f", "head -n /etc/shadow f",
+		"head f -c /etc/shadow", "head -q9 f", "grep x f -A /etc/shadow", "grep -C 2 /etc/shadow f",
+		"stat f -c /etc/shadow",
+		// What ps cannot make sense of it reads anew as BSD's letters, where e is the environment.
+		"ps -ex", "ps -auxe", "ps -auxeww", "ps -aex -o args", "ps -eTHa", "ps -axuxe", "ps -e -uxw", "ps -u -e",
+		"ps -t -e", "ps -ef -o args", "ps -ef --deselect", "ps -eLf --forest", "ps -e -T --forest", "ps -uroot",
+		"ps -eo -e", "ps -eo environ", "ps -ef --sort=environ", "ps -o ''", "ps -Ae",
 	} {
 		j, err := shell.Judge(command, shell.Bash)
 		if err == nil && j.Class == shell.ReadOnly && command != "ls --color" {
@@ -155,7 +169,7 @@ func TestNotReadOnly(t *testing.T) {
 func TestReads(t *testing.T) {
 	for command, want := range map[string][]string{
 		"cat /etc/shadow ./x": {"/etc/shadow", "./x"}, "head -n 3 f": {"f"}, "head -n3 f": {"f"},
-		"grep -rn -C 2 key . /a": {".", "/a"}, "wc -l f": {"f"}, "stat -c %s f": {"f"}, "tail -- f": {"f"},
+		"grep -rn -A 2 key . /a": {".", "/a"}, "wc -l f": {"f"}, "stat -c %s f": {"f"}, "tail -- f": {"f"},
 		"grep -m1 -- x f": {"f"}, "ls /root": nil, "df /": nil, "du -sh /root": nil,
 	} {
 		j, err := shell.Judge(command, shell.POSIX)
@@ -224,6 +238,15 @@ func TestWarnings(t *testing.T) {
 		"shutdown -h now":              {shell.Destructive, "power@shutdown"},
 		"mkfs.ext4 /dev/sda":           {shell.Destructive, "device@mkfs.ext4"},
 		"crontab -r":                   {shell.Destructive, "removes@crontab later@crontab"},
+		"prlimit --nproc=9 rm x":       {shell.Destructive, "runs@prlimit deletes@rm"},
+		"runcon -t t_t dd of=a":        {shell.Destructive, "runs@runcon device@dd"},
+		"sshpass -p x ssh h reboot":    {shell.Destructive, "runs@sshpass elsewhere@ssh power@reboot"},
+		"/lib64/ld-linux-x86-64.so.2 /bin/rm x": {shell.Destructive,
+			"runs@/lib64/ld-linux-x86-64.so.2 deletes@/bin/rm"},
+		"run0 rm x":                {shell.Destructive, "privilege@run0 deletes@rm"},
+		"bash -lc 'rm x'":          {shell.Destructive, "interpreter@bash deletes@'rm x'"},
+		"sudo su - bob -c 'rm x'":  {shell.Destructive, "privilege@sudo privilege@su deletes@'rm x'"},
+		"bash -ec -x 'shutdown 1'": {shell.Destructive, "interpreter@bash power@'shutdown 1'"},
 	} {
 		j, err := shell.Judge(command, shell.Bash)
 		if err != nil {
@@ -248,6 +271,14 @@ func TestNames(t *testing.T) {
 	want := []string{"ls", "sudo", "reboot", "sh", "dd", "export"}
 	if err != nil || !slices.Equal(j.Names, want) {
 		t.Errorf("%q, %v; want %q", j.Names, err, want)
+	}
+	for _, wrapper := range strings.Fields(`prlimit runcon aa-exec choom uclampset gosu su-exec ssh-agent
+		dbus-run-session sshpass cgexec setpriv firejail bwrap unshare nsenter chroot systemd-run busybox toybox run0
+		capsh sg setarch numactl proot perf valgrind ld.so ld-linux.so.2 ld-musl-x86_64.so.1`) {
+		j, _ = shell.Judge(wrapper+" -x a rm x", shell.Bash)
+		if !slices.Contains(j.Names, "rm") || !j.Has(shell.Opaque) || j.Class != shell.Destructive {
+			t.Errorf("%s hides what it runs: %q, %s", wrapper, j.Names, j.Class)
+		}
 	}
 	j, _ = shell.Judge("crontab -r", shell.Bash)
 	if !j.Has(shell.Opaque) || !j.Has(shell.Destructive) || j.Has(shell.ReadOnly) {

@@ -6,10 +6,14 @@ import "strings"
 // long names must be written out.
 //
 // Systems differ in whether a flag takes a value. So where an operand does something (date and hostname set), no
-// flag has a value in a word of its own, which another system could take for an operand.
+// flag has a value in a word of its own, which another system could take for an operand. And where operands are files
+// whose content is printed, no value may be such a file: BSD takes every word behind the first operand for one.
 type looker struct {
 	short   string // flags of one letter, that may stand together
 	valued  string // flags of one letter with a value, in the same word or the next
+	joined  string // flags of one letter with a value in the same word only
+	apart   string // flags of one letter with a value in the next word only
+	counts  bool   // whether these values are counts, and one with a dash a flag of its own (-20)
 	long    string // flags with long names; name= has a value
 	values  func(string) bool
 	operand func(string) bool // what each operand must be
@@ -20,8 +24,6 @@ type looker struct {
 }
 
 const anyNumber = -1 // of operands
-
-const digits = "0123456789"
 
 // lookers is the table of what may run without being asked about. A program belongs here only if nothing that it may
 // be given here makes it write, connect, wait, or run another program; none of them reads a configuration that could.
@@ -38,7 +40,7 @@ var lookers = map[string]looker{
 	"free":    {short: "hbkmgtlwv", long: "human bytes kilo mega giga mebi gibi total lohi wide si"},
 	"grep":    grep,
 	"groups":  {operand: isName, most: anyNumber},
-	"head": {short: "qvz" + digits, valued: "nc", operand: isPath, least: 1, most: anyNumber, content: true,
+	"head": {short: "qvz", valued: "nc", counts: true, operand: isPath, least: 1, most: anyNumber, content: true,
 		long: "lines= bytes= quiet verbose"},
 	"hostname": {short: "fiIsdA", long: "fqdn long ip-address all-ip-addresses short domain all-fqdns"},
 	"id":       {short: "ugGnrzZ", long: "user group groups name real", operand: isName, most: anyNumber},
@@ -46,23 +48,22 @@ var lookers = map[string]looker{
 	"ls":       {short: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1", operand: isPath, most: anyNumber, long: lsFlags},
 	"lsblk": {short: "abdfilmnpStzJr", valued: "o", values: isColumns,
 		long: "all bytes fs json list output= paths tree"},
-	"lscpu":   {short: "abeJpy", long: "json"},
-	"lsmod":   {},
-	"lspci":   {short: "kmntv"},
-	"lsusb":   {short: "tv"},
-	"netstat": {short: "aeglnoprstuxW46i"},
-	"nproc":   {long: "all"},
-	"ps": {short: "AadefFjlHLTwxyc", valued: "opuUCGt", values: isColumns, operand: isBSD, most: 1,
-		long: psFlags},
+	"lscpu":     {short: "abeJpy", long: "json"},
+	"lsmod":     {},
+	"lspci":     {short: "kmntv"},
+	"lsusb":     {short: "tv"},
+	"netstat":   {short: "aeglnoprstuxW46i"},
+	"nproc":     {long: "all"},
+	"ps":        {short: "AadfFjlHLTwxyc", apart: "opuUCGt", values: isColumns, operand: isBSD, most: 1, long: psFlags},
 	"pwd":       {short: "LP"},
 	"readlink":  {short: "femnqsvz", operand: isPath, least: 1, most: anyNumber},
 	"realpath":  {short: "emLPqsz", operand: isPath, least: 1, most: anyNumber},
 	"sha256sum": {short: "btz", operand: isPath, least: 1, most: anyNumber, content: true},
 	"ss": {short: "abeHilmnOoprstuwx46",
 		long: "all listening tcp udp unix processes numeric summary extended options memory info"},
-	"stat": {short: "Lftx", valued: "c", operand: isPath, least: 1, most: anyNumber, content: true,
+	"stat": {short: "Lftx", valued: "c", values: hasPercent, operand: isPath, least: 1, most: anyNumber, content: true,
 		long: "dereference file-system terse format= printf="},
-	"tail": {short: "qvz" + digits, valued: "nc", operand: isPath, least: 1, most: anyNumber, content: true,
+	"tail": {short: "qvz", valued: "nc", counts: true, operand: isPath, least: 1, most: anyNumber, content: true,
 		long: "lines= bytes= quiet verbose"},
 	"tty":    {short: "s"},
 	"uname":  {short: "amnprsvio", long: "all kernel-name nodename kernel-release kernel-version machine"},
@@ -77,10 +78,11 @@ var lookers = map[string]looker{
 	"whoami": {},
 }
 
-// grep has no -f, whose file is not printed but may be guessed at, and no -R, which follows links.
-var grep = looker{short: "abcEFGhHiIlLnoqrsvwxyzTZ", valued: "ABCm", operand: isPath, least: 2, most: anyNumber,
-	pattern: true,
-	content: true, long: "ignore-case count extended-regexp fixed-strings basic-regexp line-number invert-match " +
+// grep has no -f, whose file is not printed but may be guessed at, and no -R, which follows links. OpenBSD's -C takes
+// no value from the next word.
+var grep = looker{short: "abcEFGhHiIlLnoqrsvwxyzTZ", valued: "ABm", joined: "C", counts: true, operand: isPath,
+	least: 2, most: anyNumber, pattern: true, content: true,
+	long: "ignore-case count extended-regexp fixed-strings basic-regexp line-number invert-match " +
 		"word-regexp line-regexp files-with-matches files-without-match only-matching recursive with-filename " +
 		"no-filename quiet silent no-messages max-count= after-context= before-context= context= include= exclude= " +
 		"exclude-dir= color color= text null"}
@@ -96,8 +98,16 @@ const (
 	psFlags = "sort= forest no-headers headers pid= ppid= user= format= cols= columns= width= rows= lines= deselect"
 )
 
-// forms are whole commands that only look, of programs whose other commands do more. NAME stands for one name.
+// forms are whole commands that only look, of programs whose other commands do more. NAME stands for one name, COLUMNS
+// for columns of ps, and SORT for --sort= with some.
+//
+// The e of ps is only here: it stands for all processes, but when ps cannot make sense of its words together, it reads
+// those with a dash anew as letters of BSD's, among which e shows the environment of each process. Here is only what
+// makes sense in all cases, or in neither reading. -aux is what ps reads so on purpose.
 var forms = []string{
+	"ps -e", "ps -ef", "ps -eF", "ps -eLf", "ps -ef --forest", "ps -ef SORT", "ps -eF SORT", "ps -e -o COLUMNS",
+	"ps -e -o COLUMNS SORT", "ps -eo COLUMNS", "ps -eo COLUMNS SORT", "ps -eo COLUMNS --no-headers",
+	"ps -eo COLUMNS --no-headers SORT", "ps -eo COLUMNS SORT --no-headers", "ps -aux", "ps -aux SORT",
 	"bash --version", "docker --version", "git --version", "java -version", "nginx -v", "node --version",
 	"perl --version", "php --version", "python3 --version", "ruby --version",
 	"dpkg -l", "dpkg -l NAME", "dpkg -L NAME", "dpkg -s NAME", "rpm -qa", "rpm -q NAME",

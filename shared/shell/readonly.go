@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -38,7 +39,7 @@ func readOnly(command string, file *syntax.File) (argv, reads []string, ok bool)
 // looks looks a command up in the table.
 func looks(argv []string) (reads []string, ok bool) {
 	for _, form := range formsOf[argv[0]] {
-		if slices.EqualFunc(argv, form, func(a, f string) bool { return a == f || f == "NAME" && isName(a) }) {
+		if slices.EqualFunc(form, argv, stands) {
 			return nil, true
 		}
 	}
@@ -64,6 +65,20 @@ func looks(argv []string) (reads []string, ok bool) {
 	return reads, true
 }
 
+// stands reports whether a word of a form stands for the word.
+func stands(form, word string) bool {
+	switch form {
+	case "NAME":
+		return isName(word)
+	case "COLUMNS":
+		return isColumns(word)
+	case "SORT":
+		keys, ok := strings.CutPrefix(word, "--sort=")
+		return ok && isColumns(strings.TrimLeft(keys, "+-"))
+	}
+	return word == form
+}
+
 // flags checks the flags, and returns the operands.
 func (l looker) flags(args []string) (operands []string, ok bool) {
 	for i := 0; i < len(args); i++ {
@@ -76,9 +91,10 @@ func (l looker) flags(args []string) (operands []string, ok bool) {
 			if has {
 				name += "="
 			}
-			if !slices.Contains(strings.Fields(l.long), name) || !l.value(value) {
+			if !slices.Contains(strings.Fields(l.long), name) || has && !l.value(strings.TrimLeft(value, "+-")) {
 				return nil, false
 			}
+		case l.counts && len(a) > 1 && a[0] == '-' && strings.Trim(a[1:], "0123456789") == "":
 		case len(a) > 1 && a[0] == '-':
 			value, next, ok := l.letters(a[1:])
 			if next {
@@ -87,7 +103,8 @@ func (l looker) flags(args []string) (operands []string, ok bool) {
 				}
 				value = args[i]
 			}
-			if !ok || !l.value(value) {
+			valued := next || value != ""
+			if !ok || valued && (!l.value(value) || l.counts && !isCount(value)) {
 				return nil, false
 			}
 		default:
@@ -100,10 +117,13 @@ func (l looker) flags(args []string) (operands []string, ok bool) {
 // letters checks flags of one letter behind one dash; next reports whether the next word is the last one's value.
 func (l looker) letters(flags string) (value string, next, ok bool) {
 	for i, r := range flags {
+		rest := flags[i+1:]
 		switch {
 		case strings.ContainsRune(l.short, r):
-		case strings.ContainsRune(l.valued, r):
-			return flags[i+1:], i+1 == len(flags), true
+		case strings.ContainsRune(l.valued+l.apart, r) && rest == "":
+			return "", true, true
+		case strings.ContainsRune(l.valued+l.joined, r) && rest != "":
+			return rest, false, true
 		default:
 			return "", false, false
 		}
@@ -112,7 +132,7 @@ func (l looker) letters(flags string) (value string, next, ok bool) {
 }
 
 // value reports whether a flag may have the value.
-func (l looker) value(v string) bool { return l.values == nil || v == "" || l.values(v) }
+func (l looker) value(v string) bool { return l.values == nil || l.values(v) }
 
 func isPath(s string) bool {
 	return s != "" && (s[0] == '/' || s[0] == '.' || s[0] == '_' || isLetterOrDigit(s[0]))
@@ -132,13 +152,23 @@ func isName(s string) bool {
 	return s != "" && s[0] != '-' && s[0] != '+'
 }
 
+// isCount reports whether s is a number of lines or bytes, and so no path of a file that somebody would hide.
+var isCount = regexp.MustCompile(`^[-+]?[0-9]+[A-Za-z]*$`).MatchString
+
+// hasPercent reports whether s can be a format of stat, and is hardly a path.
+func hasPercent(s string) bool { return strings.Contains(s, "%") }
+
 func isFormat(s string) bool { return strings.HasPrefix(s, "+") }
 
 // isBSD reports whether s is letters of ps without a dash; e, which shows the environment, is not among them.
 func isBSD(s string) bool { return s != "" && strings.Trim(s, "auxwfjlhmT") == "" }
 
-// isColumns reports whether s is a list of columns of ps, or of what it selects by.
+// isColumns reports whether s is a list of columns of ps, or of what it selects by. None begins with a dash: where ps
+// takes no value from the next word, that would be more flags.
 func isColumns(s string) bool {
+	if strings.HasPrefix(s, "-") {
+		return false
+	}
 	for c := range strings.SplitSeq(s, ",") {
 		if strings.Contains(strings.ToLower(c), "env") || strings.Trim(c, "-+%_=:. ") == "" ||
 			!isName(strings.Trim(c, "-+=")) {

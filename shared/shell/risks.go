@@ -74,8 +74,8 @@ change service: systemctl service rc-service launchctl | stop, disable, mask, ki
 opaque interpreter: sh bash dash ash zsh ksh mksh fish csh tcsh rbash busybox toybox
 opaque interpreter: python python2 python3 pypy3 perl ruby node nodejs deno bun php lua luajit tclsh wish expect awk gawk mawk nawk osascript pwsh powershell R Rscript julia ghci erl elixir java groovy scala swift bc dc m4 ed ex
 opaque interpreter: psql mysql mariadb sqlite3 mongo mongosh redis-cli
-opaque privilege: sudo doas su runuser pkexec run0 setpriv capsh newgrp sg
-opaque runs: env xargs parallel watch time timeout nice ionice stdbuf unbuffer script strace ltrace gdb lldb perf valgrind chroot unshare nsenter firejail bwrap proot fakeroot flock chrt taskset numactl setarch linux32 linux64 run-parts entr direnv
+opaque privilege: sudo doas su runuser pkexec run0 setpriv capsh newgrp sg gosu su-exec setuidgid chpst
+opaque runs: env xargs parallel watch time timeout nice ionice stdbuf unbuffer script strace ltrace gdb lldb perf valgrind chroot unshare nsenter firejail bwrap proot fakeroot flock chrt taskset numactl setarch linux32 linux64 run-parts entr direnv prlimit runcon aa-exec choom uclampset ssh-agent dbus-run-session sshpass cgexec logsave rlwrap chronic xvfb-run faketime eatmydata systemd-inhibit systemd-cat tini dumb-init
 opaque runs: make gmake cmake ninja just rake npm npx pnpm yarn go cargo mvn gradle pip pip3 gem ansible ansible-playbook
 opaque runs: find fd | -exec, -execdir, -ok, -okdir, -x, -X, --exec*
 opaque runs: git | -c, -c*, --exec-path*, --config-env*, --upload-pack*, --receive-pack*, config, bisect run, difftool, mergetool, submodule, filter-branch, --exec*, -O*, --open-files-in-pager*, --ext-diff
@@ -119,12 +119,20 @@ var risksOf = func() map[string][]risk {
 	return of
 }()
 
-// wrappers are programs that run another, which their arguments name.
-var wrappers = words(`sudo doas su runuser pkexec run0 setpriv env xargs parallel watch time timeout nice ionice stdbuf
-	unbuffer strace ltrace chroot unshare nsenter firejail bwrap fakeroot flock chrt taskset nohup setsid exec command
-	builtin busybox toybox systemd-run ssh find`)
+// wrappers are programs that run another, which their arguments name. So does what [isLoader] tells.
+var wrappers = words(`sudo doas su runuser pkexec run0 setpriv capsh sg gosu su-exec setuidgid chpst env xargs parallel
+	watch time timeout nice ionice stdbuf unbuffer strace ltrace perf valgrind chroot unshare nsenter firejail bwrap proot
+	fakeroot flock chrt taskset numactl setarch linux32 linux64 nohup setsid exec command builtin busybox toybox
+	systemd-run systemd-inhibit systemd-cat ssh sshpass ssh-agent dbus-run-session cgexec prlimit runcon aa-exec choom
+	uclampset logsave rlwrap chronic xvfb-run faketime eatmydata tini dumb-init find`)
 
-var shells = words("sh bash dash ash zsh ksh mksh rbash")
+// isLoader reports whether a program is the system's dynamic loader, which runs the program that it is given.
+func isLoader(name string) bool {
+	return strings.HasPrefix(name, "ld-") || name == "ld.so" || strings.HasPrefix(name, "ld64.so")
+}
+
+// textual are programs that have a shell run the text behind -c.
+var textual = words("sh bash dash ash zsh ksh mksh rbash su runuser sg flock script")
 
 var interpreters = words(`sh bash dash ash zsh ksh mksh fish csh tcsh busybox python python2 python3 perl ruby node
 	php`)
@@ -177,6 +185,19 @@ func given(args []string, word string) bool {
 		}
 	}
 	return false
+}
+
+// textIn returns the index of the text behind -c, which may stand among other letters (-lc) and before other flags.
+// It is 0 where there is none.
+func textIn(args []string) int {
+	behind := false
+	for i, a := range args {
+		if behind && !strings.HasPrefix(a, "-") {
+			return i
+		}
+		behind = behind || cluster(a) && strings.Contains(a, "c")
+	}
+	return 0
 }
 
 // cluster reports whether an argument is letters of flags behind one dash.
