@@ -252,10 +252,10 @@ func (k *Keeper) exec(ctx context.Context, x Exec, mark string, out io.Writer, a
 		k.remember(nil)
 	}
 	switch {
-	case ok: // the keeper has said all that it says
-		return end, nil
-	case err != nil:
+	case err != nil: // whatever was printed last, there may have been more
 		return "", err
+	case ok:
+		return end, nil
 	case !found.Begun():
 		return "", errSilent
 	}
