@@ -26,7 +26,13 @@ type onHost struct {
 
 func onTerminal(t testing.TB, more map[string]any, settings ...string) *onHost {
 	t.Helper()
-	srv := sshd.Start(t, sshd.Options{})
+	return onTerminalOf(t, sshd.Options{}, more, settings...)
+}
+
+// onTerminalOf is onTerminal on a server with these options.
+func onTerminalOf(t testing.TB, o sshd.Options, more map[string]any, settings ...string) *onHost {
+	t.Helper()
+	srv := sshd.Start(t, o)
 	w := deploy(t, append([]string{"TERMINAL=on", "TERMINAL_HOSTS=" + srv.Addr},
 		settings...)...)
 	h := &onHost{proved: w, srv: srv}
@@ -648,5 +654,23 @@ func TestACommandIsAlwaysAllowed(t *testing.T) {
 	h.SetModel((&commands{lines: []string{line}}).turn)
 	if got := h.askOn("Again."); len(got.Approvals) != 1 {
 		t.Errorf("%s", got.Body)
+	}
+}
+
+// A command that prints a file is always allowed like any other: its user has named the file, wherever that lies.
+func TestAFileIsAlwaysPrinted(t *testing.T) {
+	for _, autoRun := range []string{"none", "read_only"} {
+		h := onTerminal(t, map[string]any{"autoRun": autoRun, "readPaths": []string{"/var/log"}})
+		m := &commands{lines: []string{"cat /etc/hostname"}}
+		h.SetModel(m.turn)
+		asked := h.askOn("Look.")
+		if got := h.resolve(asked.Approvals[0], "approve_and_always_allow_command", nil); got.HTTP != http.StatusOK {
+			t.Fatalf("%d %s", got.HTTP, got.Body)
+		}
+		h.run(asked)
+		if again := h.askOn("Once more."); again.Status != "completed" || len(again.Approvals) != 0 ||
+			!strings.HasPrefix(h.steps(again), "completed cat /etc/hostname: ") {
+			t.Errorf("%s: %s", autoRun, again.Body)
+		}
 	}
 }

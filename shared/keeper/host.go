@@ -36,13 +36,15 @@ var (
 	ErrOther = errors.New("the host was started anew, or its journals are gone")
 	ErrCwd   = errors.New("the directory of the command is not there")
 	ErrHome  = errors.New("the home directory cannot be written to")
+	ErrShell = errors.New("the shell of the command is not there")
 	ErrCut   = errors.New("the connection was lost before the host had the whole command")
 	ErrEnded = errors.New("the command has ended")
 	ErrLost  = errors.New("the command was begun, and how it ended is not known")
 )
 
 var refusals = map[string]error{"begun": ErrBegun, "never": ErrNever, "other": ErrOther, "cwd": ErrCwd,
-	"home": ErrHome, "cut": ErrCut, "lost": ErrLost, "absent": ErrOther, "gone": ErrOther, "ended": ErrEnded}
+	"home": ErrHome, "shell": ErrShell, "cut": ErrCut, "lost": ErrLost, "absent": ErrOther, "gone": ErrOther,
+	"ended": ErrEnded}
 
 // Times are what the host waits for while it runs a command.
 type Times struct {
@@ -226,6 +228,12 @@ func clip(s string, n int) string { return strings.ToValidUTF8(s[:min(n, len(s))
 // they were asked for, and the version of the keeper.
 func (k *Keeper) Handle() string {
 	return strings.Join([]string{k.Facts.Boot, k.Facts.Stamp, strconv.FormatInt(k.since, 10), Version}, "/")
+}
+
+// Journaled reports whether a handle was made where commands have journals: what is not found by it was begun or not.
+func Journaled(h string) bool {
+	f := strings.Split(h, "/")
+	return len(f) > 1 && f[1] != ""
 }
 
 // handle returns the arguments that a handle stands for.

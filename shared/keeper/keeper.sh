@@ -210,6 +210,7 @@ start() {
 		;;
 	esac
 	same || refuse other
+	command -v "$grammar" >/dev/null || refuse shell
 	cd -- "${cwd:-$HOME}" 2>/dev/null || refuse cwd
 	if claimed || ! mkdir "$j" 2>/dev/null; then # this is the claim
 		[ -d "$j" ] || claimed || refuse home

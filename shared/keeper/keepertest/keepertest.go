@@ -127,9 +127,26 @@ var cases = []struct {
 	{"hostile", hostile},
 	{"plain", plain},
 	{"left", left},
+	{"shells", shells},
 	{"input", input},
 	{"running", running},
 	{"shell", personsShell},
+}
+
+// shells begins a command by a shell that the host may not have: then nothing is begun, and it may be later.
+func shells(w *world) {
+	c := w.a("true")
+	c.Grammar, c.Handle = shell.Bash, w.k.Handle()
+	if w.host.Bash {
+		w.expect(c, "", 0)
+		return
+	}
+	if r, err := w.k.Start(w.Context(), c, io.Discard); !errors.Is(err, keeper.ErrShell) {
+		w.Errorf("%+v, %v", r, err)
+	}
+	if state, _, err := w.k.Settle(w.Context(), c.ID, c.Handle, false); state != keeper.Absent || err != nil {
+		w.Errorf("%s, %v", state, err)
+	}
 }
 
 func commands(w *world) {

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
@@ -17,6 +18,7 @@ const (
 	CodeTimeout = fault.Code("timeout")         // it was ended at its limit; the result has the output so far
 	CodeStopped = fault.Code("cancelled")       // its user stopped it, as the run with it
 	CodeNoHome  = fault.Code("no_home")         // the host has no home directory that can be written to
+	CodeNoShell = fault.Code("no_shell")        // the host lacks the shell that its commands are judged by
 	CodeRestart = fault.Code("host_restarted")  // between the preparation and the start of the command
 	CodeNoDir   = fault.Code("no_directory")    // the terminal's directory is gone
 	CodeAsked   = fault.Code("input_needed")    // it waited for input that nobody typed
@@ -63,17 +65,55 @@ func (r *runner) prepare(ctx context.Context, c tool.Call, a Args) (string, erro
 		return "", err
 	}
 	defer m.release()
-	j, err := shell.Judge(a.Command, grammar(&m.at.Host))
+	was := grammar(&m.at.Host)
+	if err := r.learnShell(ctx, m, c); err != nil {
+		return "", err
+	}
+	j, err := r.judge(ctx, m, c, a)
 	if err != nil {
 		return "", err
+	}
+	if c.Approved && was != grammar(&m.at.Host) {
+		if approved, err := shell.Judge(a.Command, was); err != nil || approved.Class != j.Class {
+			return "", errOtherShell(grammar(&m.at.Host))
+		}
 	}
 	if m.Facts.Home == "" && j.Class != shell.ReadOnly {
 		return "", errNoHome()
 	}
-	if err := r.checkLinks(ctx, m, c, &j); err != nil {
-		return "", err
-	}
 	return m.Handle(), nil
+}
+
+// learnShell notes which shell the host has where it lacks the one that its commands are judged by: nobody has checked
+// it yet, or it has changed since. The intent rests on what is noted, so the policy judges the command anew.
+func (r *runner) learnShell(ctx context.Context, m *machine, c tool.Call) error {
+	if slices.Contains(m.Facts.Shells, grammar(&m.at.Host)) {
+		return nil
+	}
+	if len(m.Facts.Shells) == 0 {
+		return errNoShell()
+	}
+	m.at.Host.Shell = m.Facts.Shells[0]
+	return terminal.SetShell(ctx, r.Store, c.UID, m.at.Host.ID, m.at.Host.Shell)
+}
+
+// judge judges the command as the host will run it. What nothing but its looking permits is held to the folders that
+// may be read.
+func (r *runner) judge(ctx context.Context, m *machine, c tool.Call, a Args) (shell.Judgment, error) {
+	j, err := shell.Judge(a.Command, grammar(&m.at.Host))
+	if err == nil && runsUnasked(&j, m.at) {
+		err = r.checkLinks(ctx, m, c, &j)
+	}
+	return j, err
+}
+
+func errNoShell() error {
+	return fault.New(fault.Tool, CodeNoShell, "The host has neither bash nor sh to run the command. Nothing was run.")
+}
+
+func errOtherShell(g shell.Grammar) error {
+	return fault.New(fault.Policy, fault.CodeStaleView,
+		"The host runs commands by %s, to which this command is another than was approved. Nothing was run.", g)
 }
 
 func errNoHome() error {
@@ -89,11 +129,8 @@ func (r *runner) execute(ctx context.Context, c tool.Call, a Args) (Result, erro
 		return Result{}, err
 	}
 	defer m.release()
-	j, err := shell.Judge(a.Command, grammar(&m.at.Host))
+	j, err := r.judge(ctx, m, c, a)
 	if err != nil {
-		return Result{}, err
-	}
-	if err := r.checkLinks(ctx, m, c, &j); err != nil {
 		return Result{}, err
 	}
 	out := newPrinted(c.Output)
@@ -115,6 +152,8 @@ func (r *runner) notStarted(ctx context.Context, c tool.Call, err error) error {
 	case errors.Is(err, keeper.ErrOther):
 		return fault.New(fault.Tool, CodeRestart,
 			"The host was restarted, or its user's home was emptied, since this was prepared. Nothing was run.")
+	case errors.Is(err, keeper.ErrShell):
+		return errNoShell()
 	case errors.Is(err, keeper.ErrNever):
 		return errStopped()
 	case errors.Is(err, keeper.ErrCut):
@@ -200,10 +239,14 @@ func (r *runner) reconcile(ctx context.Context, c tool.Call, a Args) (tool.Verdi
 	return tool.Unknown, Result{}, restarted, nil
 }
 
-// withoutJournal is what is said of a command on a host that keeps nothing: it only looked, so that it may be run
-// again, and it makes no difference whether it was.
+// withoutJournal is what is said of a command on a host that keeps nothing. Where it kept something when the command
+// was prepared, that is gone, be it by the command itself. Where it never did, the command only looked, so that it may
+// be run again, and it makes no difference whether it was.
 func withoutJournal(c tool.Call) (tool.Verdict, Result, string, error) {
-	if c.Over {
+	switch {
+	case keeper.Journaled(c.Handle):
+		return tool.Unknown, Result{}, restarted, nil
+	case c.Over:
 		return tool.Never, Result{}, "", nil
 	}
 	return tool.NotDone, Result{}, "", nil
@@ -236,7 +279,7 @@ func (r *runner) interrupt(ctx context.Context, c tool.Call, _ Args) error {
 	defer m.release()
 	err = m.Stop(ctx, c.ActionID)
 	if errors.Is(err, keeper.ErrHome) {
-		return nil // it only looks, and ends at its limit
+		return nil // it only looks, or has deleted its journal, and ends by itself
 	}
 	return err
 }

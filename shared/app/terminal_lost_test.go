@@ -1,0 +1,94 @@
+package app_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/sshd"
+)
+
+// A command that leaves no place for its journal has run: whether it was done is left to its user, and it is neither
+// run again nor told to the model as one that was not.
+func TestACommandThatLeavesNoHome(t *testing.T) {
+	h := onTerminal(t, nil)
+	m := &commands{lines: []string{"echo x >>witness; until [ -f .countersign ]; do rm -rf .countersign; " +
+		"touch .countersign; done"}}
+	h.SetModel(m.turn)
+	got := h.approve(h.askOn("Clean up."))
+	if len(got.Approvals) != 1 || got.Approvals[0].Kind != "review" || len(m.responses) != 0 {
+		t.Errorf("the model read %q: %s", m.responses, got.Body)
+	}
+	if h.witness() != "x\n" || !strings.Contains(string(got.Body), "home was emptied") {
+		t.Errorf("%q: %s", h.witness(), got.Body)
+	}
+}
+
+// A command that runs unasked after another one of its turn is asked about where a link there leads out of the folders
+// that may be read, on a card that names its directory.
+func TestALinkWhereACommandHasLed(t *testing.T) {
+	logs, secret := t.TempDir(), filepath.Join(t.TempDir(), "secret")
+	below := filepath.Join(logs, "below")
+	if err := os.Mkdir(below, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(secret, []byte("CANARY"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, filepath.Join(below, "file")); err != nil {
+		t.Fatal(err)
+	}
+	h := onTerminal(t, map[string]any{"autoRun": "read_only", "readPaths": []string{logs}})
+	h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		command := func(line string) fakegemini.Call {
+			return fakegemini.Call{Name: "run_command", Args: testkit.Command(line)}
+		}
+		switch len(r.Responses()) {
+		case 0:
+			return fakegemini.Turn{Calls: []fakegemini.Call{command("cd " + logs)}}
+		case 1:
+			return fakegemini.Turn{Calls: []fakegemini.Call{command("cd below"), command("cat file")}}
+		}
+		return fakegemini.Turn{Text: "Done."}
+	})
+	asked := h.approve(h.approve(h.askOn("Look.")))
+	if len(asked.Approvals) != 1 || !strings.Contains(string(asked.Body), "in "+below) ||
+		!strings.Contains(string(asked.Body), "leads to a file outside") {
+		t.Fatalf("%s", asked.Body)
+	}
+	if got := h.approve(asked); got.Status != "completed" || !strings.HasSuffix(h.steps(got), ": CANARY\n") {
+		t.Errorf("%s", got.Body)
+	}
+}
+
+// The commands of a host without bash are run by its sh, though nobody has checked what it has.
+func TestAHostWithoutBash(t *testing.T) {
+	h := onTerminalOf(t, sshd.Options{Shell: "busybox", Path: sshd.Busybox(t)}, map[string]any{"autoRun": "read_only"})
+	m := &commands{lines: []string{"pwd", "echo x >>witness"}}
+	h.SetModel(m.turn)
+	asked := h.askOn("Look.")
+	if len(m.responses) != 1 || !strings.Contains(m.responses[0], h.srv.Home) || len(asked.Approvals) != 1 {
+		t.Fatalf("the model read %q: %s", m.responses, asked.Body)
+	}
+	got := h.approve(asked)
+	if got.Status != "completed" || !strings.Contains(h.steps(got), "completed pwd: ") || h.witness() != "x\n" {
+		t.Errorf("%q: %s", h.witness(), got.Body)
+	}
+}
+
+// The first command of a host without bash is one that its user approves: what only bash can read is not run.
+func TestAnApprovedCommandWithoutBash(t *testing.T) {
+	h := onTerminalOf(t, sshd.Options{Shell: "busybox", Path: sshd.Busybox(t)}, nil)
+	m := &commands{lines: []string{"cat <(echo x) >>witness", "echo x >>witness"}}
+	h.SetModel(m.turn)
+	asked := h.approve(h.askOn("Do it."))
+	if len(asked.Approvals) != 1 || h.witness() != "" || !strings.Contains(h.steps(asked), "failed ") {
+		t.Fatalf("%q: %s", h.witness(), asked.Body)
+	}
+	if got := h.approve(asked); got.Status != "completed" || h.witness() != "x\n" {
+		t.Errorf("%q: %s", h.witness(), got.Body)
+	}
+}
