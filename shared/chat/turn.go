@@ -174,7 +174,7 @@ func (t *turn) next(ctx context.Context, words, key string) (*loop.StartRequest,
 	}
 	id := run.NewID(t.Core.Random)
 	if key != "" {
-		id = digest("key", key)
+		id = digest("key", t.h.Terminal, key) // on another terminal the same request is another
 	}
 	if id == t.h.Message {
 		return nil, fault.Invalid("Idempotency-Key", "this message was answered; a new one has a key of its own")

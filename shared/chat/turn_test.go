@@ -299,6 +299,23 @@ func TestATurnSentAgain(t *testing.T) {
 	}
 }
 
+// TestAKeyOnAnotherTerminal sends the same words under the same key on two terminals: each has a command of its own.
+func TestAKeyOnAnotherTerminal(t *testing.T) {
+	w := newTerminalEnv(t, calls("a"), calls("a"), script.Turn{Text: "Done."}, script.Turn{Text: "Done."})
+	for _, id := range []string{terminal, otherTerminal} {
+		on := func(r *chat.TurnRequest) { r.Terminal, r.Key = id, "k" }
+		reply := w.turn(says("Do it"), on)
+		if len(reply.Calls) != 1 || reply.Calls[0].Approval == nil {
+			t.Fatalf("on %s nobody is asked: %+v", id, reply.Calls)
+		}
+		w.decide(reply.Calls[0].Approval, run.ApproveOnce)
+		w.turn(reply.History, on)
+	}
+	if !slices.Equal(w.did, []string{terminal + " a", otherTerminal + " a"}) {
+		t.Errorf("%q", w.did)
+	}
+}
+
 // TestAFailureIsTold has a command fail, and one be asked for that is none.
 func TestAFailureIsTold(t *testing.T) {
 	w := newTerminalEnv(t, calls(""), calls("fail"), script.Turn{Text: "It is down."})
