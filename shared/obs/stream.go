@@ -14,8 +14,12 @@ import (
 // what a command prints, whose @ mostly stands in no address of a person's.
 func RemoveSecrets(s string) string { return without(s, secrets[:len(secrets)-1]) } // the last is of addresses
 
-// maxLine is how much of a line is held back, in bytes: a longer one is cut at its last white space.
-const maxLine = 16 << 10
+// maxLine is how much of a line is held back, in bytes: a longer one is cut at its last white space. Of one that has
+// none lookBack bytes are looked at again with what follows, as a secret may begin with them.
+const (
+	maxLine  = 16 << 10
+	lookBack = 64
+)
 
 // A SecretFilter passes what is written to it on without secrets ([RemoveSecrets]), also such as come in several
 // pieces. Of a line that has not ended it holds back the last word, until white space has come or [SecretFilter.Flush]
@@ -28,6 +32,7 @@ type SecretFilter struct {
 	line   []byte // the unfinished line, as it came
 	passed string // what of it was passed on
 	inPEM  bool   // a block has begun and not ended; nothing of it is passed on
+	drop   int    // how much may still come of a secret that was cut; it ends with white space
 }
 
 // NewSecretFilter returns a filter in front of a writer.
@@ -38,7 +43,7 @@ func (f *SecretFilter) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := len(b)
-	for len(b) > 0 {
+	for b = f.dropped(b); len(b) > 0; b = f.dropped(b) {
 		end := bytes.IndexByte(b, '\n') + 1
 		if end == 0 {
 			end = len(b)
@@ -51,6 +56,16 @@ func (f *SecretFilter) Write(b []byte) (int, error) {
 		}
 	}
 	return n, nil
+}
+
+// dropped returns what comes behind a secret that was cut.
+func (f *SecretFilter) dropped(b []byte) []byte {
+	n := min(f.drop, len(b))
+	f.drop -= n
+	if i := bytes.IndexAny(b[:n], " \t\n\f\r"); i >= 0 {
+		f.drop, n = 0, i
+	}
+	return b[n:]
 }
 
 // Flush passes on what is held back of an unfinished line, such as a question without a line's end, and is called when
@@ -71,13 +86,28 @@ func (f *SecretFilter) pass() error {
 	space := bytes.LastIndexFunc(f.line, unicode.IsSpace) + 1
 	if len(f.line) >= maxLine {
 		if space == 0 {
-			space = len(f.line)
+			return f.cut()
 		}
 		err := f.send(space, true)
 		f.line, f.passed = append(f.line[:0], f.line[space:]...), ""
 		return err
 	}
 	return f.send(space, false)
+}
+
+// cut passes on the beginning of a word that is too long to be held back.
+func (f *SecretFilter) cut() error {
+	err := f.send(len(f.line), true)
+	tail := f.line[len(f.line)-lookBack:]
+	if strings.HasSuffix(f.passed, redacted) {
+		f.drop = maxLine
+	}
+	if f.inPEM || f.drop > 0 {
+		tail = nil
+	}
+	f.line = append(f.line[:0], tail...)
+	f.passed = RemoveSecrets(string(f.line))
+	return err
 }
 
 // send passes on the first n bytes of the line, without what was passed on before. over says that no more of the line

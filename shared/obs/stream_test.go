@@ -102,3 +102,20 @@ func TestSecretFilterLeavesABlock(t *testing.T) {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
+
+// TestSecretFilterCutsALongWord has a secret lie wherever a word is cut that is too long to be held back: no more of it
+// is passed on than the form by which it is known, and all that is around it.
+func TestSecretFilterCutsALongWord(t *testing.T) {
+	const token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
+	for left := range len(token) + 2 {
+		word := strings.Repeat("a", 16<<10-left) // so many bytes are left of what is passed on at once
+		out := word + token + " and more\n"
+		for _, at := range []int{0, len(word) + 2} {
+			got := filtered(t, out[:at], out[at:])
+			head, tail, _ := strings.Cut(got, "[redacted]")
+			if !strings.HasPrefix(word+token[:4], head) || tail != " and more\n" {
+				t.Errorf("%d bytes before its end, split at %d: %q", left, at, got[len(word)-9:])
+			}
+		}
+	}
+}
