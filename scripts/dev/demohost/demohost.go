@@ -59,7 +59,7 @@ type Host struct {
 	jobs     map[string]*job
 	consoles map[string]*console
 
-	claims sync.Mutex // while a command is noted as begun
+	claims sync.Mutex // while a command is begun or forbidden
 }
 
 // Open opens the machine in its folder, and furnishes it where it is new.

@@ -55,6 +55,36 @@ func (h *Host) job(id string) *job {
 	return h.jobs[id]
 }
 
+// beginOnce claims a command and starts it, or says why it does not.
+func (h *Host) beginOnce(r request, cwd, command string) (j *job, why string) {
+	h.claims.Lock()
+	defer h.claims.Unlock()
+	dir := journalDir(r.values["id"])
+	if h.claimed(r.values["id"]) || h.machine.disk.root.Mkdir(inside(dir), 0o700) != nil { // this is the claim
+		if h.exists(path.Join(dir, "never")) {
+			return nil, "never"
+		}
+		return nil, "begun"
+	}
+	j, err := h.begin(r, cwd, command)
+	if err != nil {
+		_ = h.machine.disk.root.RemoveAll(inside(dir)) // nothing has begun
+		return nil, "home"
+	}
+	return j, ""
+}
+
+// stop ends a command. One that was not begun never will be.
+func (h *Host) stop(id string) {
+	h.claims.Lock()
+	defer h.claims.Unlock()
+	if j := h.job(id); j != nil {
+		j.end(errStopped)
+	} else {
+		h.forbid(id)
+	}
+}
+
 // begin starts the command, on the machine's own time.
 func (h *Host) begin(r request, cwd, command string) (*job, error) {
 	id := r.values["id"]

@@ -51,10 +51,8 @@ func (h *Host) claimed(id string) bool {
 }
 
 // claim notes that a command is begun, and forgets those that were begun so long ago that settle says of none of them
-// that it was not.
+// that it was not. The caller holds claims.
 func (h *Host) claim(id string) error {
-	h.claims.Lock()
-	defer h.claims.Unlock()
 	name := path.Join(keeperDir, "stamp")
 	text, err := h.machine.disk.readFile(name)
 	if err != nil {
@@ -89,7 +87,8 @@ func (h *Host) exists(name string) bool {
 	return err == nil
 }
 
-// forbid sees to it that a command that was not begun never is, and reports whether that is so.
+// forbid sees to it that a command that was not begun never is, and reports whether that is so. The caller holds
+// claims.
 func (h *Host) forbid(id string) bool {
 	j := journalDir(id)
 	if !h.exists(keeperDir) {
@@ -109,6 +108,34 @@ func (h *Host) forbid(id string) bool {
 func (h *Host) forbidden(r request) (yes, same bool) {
 	by, err := h.machine.disk.readFile(path.Join(journalDir(r.values["id"]), "never"))
 	return err == nil, strings.TrimSpace(string(by)) == r.values["boot"]+" "+r.values["stamp"]
+}
+
+// settle returns what became of a command, and the line that ends the answer.
+func (h *Host) settle(r request) (state, end string) {
+	h.claims.Lock()
+	defer h.claims.Unlock()
+	id := r.values["id"]
+	running := h.job(id) != nil // asked first: how a command ended is written before it is no job any more
+	forbidden, same := h.forbidden(r)
+	e, ended := h.ended(id)
+	switch {
+	case forbidden && same:
+		return "never", "over"
+	case forbidden:
+		return "unknown", "over"
+	case ended:
+		return "done", e.line()
+	case running:
+		return "running", "over"
+	case h.exists(journalDir(id)):
+		return "lost", "over"
+	case !h.same(r) || h.now().Unix()-int64(r.number("since", 0)) >= int64((maxAge-24*time.Hour)/time.Second),
+		h.claimed(id):
+		return "unknown", "over"
+	case r.values["never"] != "" && h.forbid(id):
+		return "never", "over"
+	}
+	return "absent", "over"
 }
 
 // ending is how a command ended, as the line that ends its streams has it.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,39 @@ import (
 func TestKeeper(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "host"))
 	keepertest.Run(t, keepertest.Host{PTY: true, Bash: true, Dial: s.dial})
+}
+
+// TestSettleMeanwhile asks about commands as they begin and end: none is lost at any time.
+func TestSettleMeanwhile(t *testing.T) {
+	s := serve(t, filepath.Join(t.TempDir(), "host"))
+	k, err := keeper.Open(t.Context(), s.dial(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := keeper.Open(t.Context(), s.dial(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 200 {
+		c := keeper.Start{ID: "act-" + strconv.Itoa(i), Command: "true", Grammar: "bash", Limit: time.Minute}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := k.Start(t.Context(), c, io.Discard)
+			ended <- err
+		}()
+		state := keeper.Absent
+		for state == keeper.Absent || state == keeper.Running {
+			if state, _, err = other.Settle(t.Context(), c.ID, k.Handle(), false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if state != keeper.Done {
+			t.Errorf("command %d is %s", i, state)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestJournalsOutliveTheServer has a server die while a command runs: what ended is known, what ran is lost, and what

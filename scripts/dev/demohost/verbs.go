@@ -7,7 +7,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // keeper answers a line of the keeper's, if it is one.
@@ -33,11 +32,7 @@ func (s *session) keeper(ctx context.Context, line string) (code int, known bool
 	case "input":
 		s.input(r)
 	case "stop":
-		if j := h.job(r.values["id"]); j != nil {
-			j.end(errStopped)
-		} else {
-			h.forbid(r.values["id"])
-		}
+		h.stop(r.values["id"])
 		s.say(r, "", "over")
 	case "settle":
 		s.settle(r)
@@ -80,20 +75,12 @@ func (s *session) start(ctx context.Context, r request) {
 		s.refuse(r, "other")
 	case err != nil || !info.IsDir():
 		s.refuse(r, "cwd")
-	case h.claimed(id) || h.machine.disk.root.Mkdir(inside(journalDir(id)), 0o700) != nil: // this is the claim
-		if h.exists(path.Join(journalDir(id), "never")) {
-			s.refuse(r, "never")
-		} else {
-			s.refuse(r, "begun")
-		}
 	default:
-		j, err := h.begin(r, cwd, command)
-		if err != nil {
-			_ = h.machine.disk.root.RemoveAll(inside(journalDir(id))) // nothing has begun
-			s.refuse(r, "home")
-			return
+		if j, why := h.beginOnce(r, cwd, command); why != "" {
+			s.refuse(r, why)
+		} else {
+			s.follow(ctx, r, j, 0)
 		}
-		s.follow(ctx, r, j, 0)
 	}
 }
 
@@ -119,7 +106,10 @@ func (s *session) received(r request) (cwd, command string, ok bool) {
 // attach shows a command that another connection has started, or that has ended.
 func (s *session) attach(ctx context.Context, r request) {
 	h, id, from := s.host, r.values["id"], r.number("from", 0)
-	if j := h.job(id); j != nil {
+	h.claims.Lock() // what is just being begun is a job then
+	j := h.job(id)
+	h.claims.Unlock()
+	if j != nil {
 		s.follow(ctx, r, j, from)
 		return
 	}
@@ -199,27 +189,6 @@ func (s *session) input(r request) {
 
 // settle says what became of a command.
 func (s *session) settle(r request) {
-	h, id := s.host, r.values["id"]
-	state := "unknown"
-	forbidden, same := h.forbidden(r)
-	switch e, ok := h.ended(id); {
-	case forbidden && same:
-		state = "never"
-	case forbidden:
-	case ok:
-		s.say(r, "state=done\n", e.line())
-		return
-	case h.job(id) != nil:
-		state = "running"
-	case h.exists(journalDir(id)):
-		state = "lost"
-	case h.same(r) && h.now().Unix()-int64(r.number("since", 0)) < int64((maxAge-24*time.Hour)/time.Second):
-		switch state = "absent"; {
-		case h.claimed(id):
-			state = "unknown"
-		case r.values["never"] != "" && h.forbid(id):
-			state = "never"
-		}
-	}
-	s.say(r, "state="+state+"\n", "over")
+	state, end := s.host.settle(r)
+	s.say(r, "state="+state+"\n", end)
 }
