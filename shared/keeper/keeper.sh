@@ -237,9 +237,10 @@ start() {
 # on_script runs the command in a terminal that does not end with the connection. This process is not a child of its
 # own shell's "&": signals that such a child ignores could never be caught by the command.
 on_script() {
+	exec 3<>"$j/in" # who types from now on is heard: with nobody at its other end a fifo forgets
 	follow &
 	follower=$!
-	exec </dev/null >/dev/null 2>&1 3<>"$j/in"
+	exec </dev/null >/dev/null 2>&1
 	trap : HUP
 	watch &
 	watcher=$!
@@ -254,17 +255,21 @@ on_script() {
 # on_channel runs the command in the terminal of the connection.
 on_channel() {
 	say
-	trap 'echo hangup >"$j/stop"' HUP
-	trap : INT QUIT TERM
-	watch </dev/null >/dev/null 2>&1 &
+	trap : HUP INT QUIT TERM
+	{ watch </dev/null >/dev/null 2>&1 & } 9<&0
 	watcher=$!
-	set -m # a process group of its own
-	CS_SHELL=$SHELL sh "$0" inside "$@" "id=$id" "mark=$mark" "grammar=$grammar" "plain=$plain" "term=$term" "umask=$umask"
-	set +m
+	# -m gives it a process group of its own. With that, dash and busybox's ash end when their terminal is hung up, which
+	# this shell must not.
+	CS_SHELL=$SHELL sh -mc 'sh "$0" inside "$@"; exit' "$0" "id=$id" "mark=$mark" "grammar=$grammar" "plain=$plain" \
+		"term=$term" "umask=$umask"
 	finish
 	ended
 	later
 }
+
+# hung reports whether the terminal, which is open as a number, has ended with its connection. A shell that waits for a
+# command in the foreground goes on waiting when it is told so.
+hung() { [ "$pty" = channel ] && [ ! -t "$1" ]; }
 
 # later does what nobody needs to wait for.
 later() {
@@ -339,6 +344,7 @@ finish() {
 	fi
 	how=''
 	read -r how 2>/dev/null <"$j/how"
+	if [ -z "$how" ] && hung 0; then how=hangup; fi # watch has not seen it yet
 	now
 	bytes=''
 	read -r bytes 2>/dev/null <"$j/count"
@@ -382,7 +388,7 @@ attach() {
 # follow copies the output as it grows. The file that says how the command ended ends it; whoever writes that and knows
 # this process wakes it up.
 follow() {
-	over='' asks='' s='' t=0.05
+	over='' asks='' s='' t=0.05 opened='' beat=0 lost=0
 	trap 'over=1; kill $s' TERM
 	if [ -n "$hold" ]; then
 		true >"$j/holder.$$"
@@ -390,29 +396,33 @@ follow() {
 	fi
 	exec 7>&2
 	say
-	{ command exec 3<"$j/out"; } 2>/dev/null || exec 3</dev/null # command: what fails does not end the shell
-	if [ "${from:-0}" -gt 0 ]; then tail -c +$((from + 1)) <&3; fi
+	copy # a command may delete its output
 	[ "$verb" = attach ] || true >"$j/follower"
 	until [ -n "$over" ]; do
 		[ ! -e "$j/exit" ] || break
 		sleep $t &
 		s=$!
 		wait $s
-		[ -z "$over" ] && cat <&3 || break
+		[ -z "$over" ] && copy || break
 		if [ -e "$j/asks" ]; then was=1; else was=''; fi
 		if [ "$was" != "$asks" ]; then
 			asks=$was
 			printf '%s:asks:%s\n' "$mark" "$asks" >&7
 		fi
+		beat=$(((beat + 1) % 10)) # of a second
+		if [ -n "$hold" ] && [ -n "$asks" ] && [ $beat = 0 ]; then
+			echo >&7 || break # who has left is found out by that: nothing else is written while the command waits
+		fi
 		if [ "$verb" = attach ]; then
 			t=0.1
-			[ -e "$j/exit" ] || alive || [ -e "$j/exit" ] || break
+			if alive; then lost=0; else lost=$((lost + 1)); fi
+			[ $lost -le 10 ] && [ ! -e "$j/never" ] || break # in the midst of the claim nobody is there for a moment
 		elif ! kill -0 $$; then # the command may have deleted all that would say so
 			break
 		fi
 	done 2>/dev/null
 	[ -n "$over" ] || rm -f "$j/follower" # whom nobody has to wake up any more
-	cat <&3
+	copy
 	if [ -e "$j/rest" ]; then
 		skip=0
 		if [ "${from:-0}" -gt $first ]; then skip=$((from - first)); fi
@@ -422,6 +432,17 @@ follow() {
 	ended
 }
 
+# copy prints what the output has grown by. In the midst of the claim it is not there yet; that of an old command is not
+# there any more.
+copy() {
+	if [ -z "$opened" ]; then
+		{ command exec 3<"$j/out"; } 2>/dev/null || return 0 # command: what fails does not end the shell
+		opened=1
+		if [ "${from:-0}" -gt 0 ]; then tail -c +$((from + 1)) <&3; fi
+	fi
+	cat <&3
+}
+
 # inside is the leader of the command's session. It runs the command's shell, ends what that leaves behind, and says how
 # it ended.
 inside() {
@@ -429,6 +450,7 @@ inside() {
 	echo $$ >"$j/pgid"
 	create "$j/begun" || exit
 	[ ! -e "$j/stop" ] || {
+		echo stopped 1<>"$j/how" # watch may not have seen it yet
 		echo 130 0 1<>"$j/ret"
 		exit
 	}
@@ -537,9 +559,9 @@ watch() {
 		case $phase in
 		0)
 			if [ -e "$j/stop" ]; then
-				how=stopped
-				read -r how <"$j/stop"
-				end "${how:-stopped}"
+				end stopped
+			elif hung 9; then
+				end hangup
 			elif [ $((now - began)) -ge "$limit" ]; then
 				end limit
 			elif [ -z "$gone" ] && [ ! -e "$j/pid" ]; then # it can neither be asked about nor stopped any more
@@ -652,29 +674,17 @@ forbidden() {
 	echo "$the_boot $the_stamp" >"$j/never"
 }
 
+# settle says what became of a command. Who has just claimed it, to begin or to forbid it, may not have written that
+# down yet: what is neither known to be over nor under way is looked at again, for a second.
 settle() {
 	say
-	state=unknown
-	if [ -d "$j" ]; then
-		if [ -e "$j/never" ]; then
-			at=''
-			read -r at <"$j/never"
-			if [ -z "$at" ] || [ "$at" = "$boot $stamp" ]; then state=never; fi
-		elif [ -s "$j/exit" ]; then
-			state=done
-		elif alive; then
-			state=running
-		elif [ -s "$j/exit" ]; then # it has just ended
-			state=done
-		elif [ -s "$j/boot" ] && create "$j/begun"; then # a command may have deleted what says that it was begun
-			forbidden
-			state=never
-		else
-			the_boot
-			read -r at 2>/dev/null <"$j/boot"
-			if [ "$at" = "$the_boot" ]; then state=lost; fi
-		fi
-	elif same && [ $(($(date +%s) - since)) -lt 518400 ]; then # six days: journals are kept for seven
+	state=unknown round=0
+	while [ -d "$j" ] && ! judge && [ $round -lt 10 ]; do
+		sleep 0.1
+		round=$((round + 1))
+	done
+	# Six days, as journals are kept for seven.
+	if [ $state = unknown ] && [ ! -d "$j" ] && same && [ $(($(date +%s) - since)) -lt 518400 ]; then
 		state=absent
 		if claimed; then
 			state=unknown
@@ -684,6 +694,30 @@ settle() {
 	fi
 	echo "state=$state"
 	if [ $state = done ]; then ended; else printf '\n%s:over\n' "$mark"; fi
+}
+
+# judge sets $state of a command that has a journal, and reports whether it cannot be that of one in the midst of its
+# claim.
+judge() {
+	state=unknown at=''
+	if [ -e "$j/never" ]; then
+		read -r at <"$j/never"
+		if [ -z "$at" ] || [ "$at" = "$boot $stamp" ]; then state=never; fi
+	elif [ -s "$j/exit" ]; then
+		state=done
+	elif alive; then
+		state=running
+	elif [ -s "$j/exit" ]; then # it has just ended
+		state=done
+	elif [ -s "$j/boot" ] && create "$j/begun"; then # a command may have deleted what says that it was begun
+		forbidden
+		state=never
+	else
+		the_boot
+		read -r at 2>/dev/null <"$j/boot"
+		if [ "$at" = "$the_boot" ]; then state=lost; fi
+		return 1
+	fi
 }
 
 # input passes on what its user types. It does not wait for a reader.

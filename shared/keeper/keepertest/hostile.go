@@ -1,6 +1,7 @@
 package keepertest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -192,6 +193,48 @@ func input(w *world) {
 	}
 	if got, r = w.start(w.a("sleep 1; echo on")); r.Asked || got != "on\n" {
 		w.Errorf("a command that is only slow printed %q and ended as %+v", got, r)
+	}
+}
+
+// held has a person who could answer leave after a command has asked: it waits as long as they are there.
+func held(w *world) {
+	if !w.host.PTY {
+		return
+	}
+	s := w.a("echo on; while [ ! -e held-go ]; do sleep 0.05; done; printf 'Name? '; read x")
+	_, ended := w.begin(s)
+	k := w.open()
+	ctx, leave := context.WithCancel(w.Context())
+	defer leave()
+	asked, left := make(chan bool, 10), make(chan error, 1)
+	out := &output{}
+	go func() {
+		for { // until it has begun
+			_, err := k.Attach(ctx, s.ID, 0, out, keeper.Hold(), keeper.Asks(func(asks bool) { asked <- asks }))
+			if !errors.Is(err, keeper.ErrOther) {
+				left <- err
+				return
+			}
+		}
+	}()
+	if !out.wait("on") {
+		w.Errorf("attached, it printed %q", out)
+	}
+	w.expect(w.a("touch held-go"), "", 0)
+	select {
+	case <-asked:
+	case <-time.After(20 * time.Second):
+		w.Error("nobody was told that it asks")
+	}
+	select {
+	case r := <-ended:
+		w.Errorf("it did not wait for who is there, and ended as %+v", r)
+	case <-time.After(4 * short.Patience): // what must not happen takes time
+		leave()
+		<-left
+		if r := <-ended; !r.Asked {
+			w.Errorf("left alone, it ended as %+v", r)
+		}
 	}
 }
 

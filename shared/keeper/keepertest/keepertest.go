@@ -129,6 +129,7 @@ var cases = []struct {
 	{"left", left},
 	{"shells", shells},
 	{"input", input},
+	{"held", held},
 	{"running", running},
 	{"shell", personsShell},
 }

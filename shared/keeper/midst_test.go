@@ -1,0 +1,133 @@
+package keeper_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/testkit/sshd"
+)
+
+// before returns a PATH on which a program does something else first. What it does is a line of sh, whose $j is the
+// journal of the command "midst"; it is done only while that is there.
+func before(t *testing.T, program, first string) string {
+	path := sshd.Without(t, program)
+	real, err := exec.LookPath(program)
+	check(t, err)
+	check(t, os.WriteFile(filepath.Join(path, program), []byte("#!/bin/sh\nj=$HOME/.countersign/midst\n"+
+		"if [ -d \"$j\" ]; then "+first+"; fi\nexec "+real+" \"$@\"\n"), 0o700))
+	return path
+}
+
+// TestAClaimTakesAMoment asks about a command that another process has just claimed, and has written nothing about yet.
+// It does so while who asks waits.
+func TestAClaimTakesAMoment(t *testing.T) {
+	const ended = "printf 'on\\r\\n' >\"$j/out\"; echo 3:/:exited:10:0:4:. >\"$j/exit\""
+	claim := func(t *testing.T, first string) *keeper.Keeper {
+		t.Parallel()
+		s := sshd.Start(t, sshd.Options{Path: before(t, "sleep", first)})
+		k := open(t, s)
+		check(t, os.Mkdir(filepath.Join(s.Home, ".countersign", "midst"), 0o700))
+		return k
+	}
+	for want, first := range map[keeper.State]string{
+		keeper.Done:   ended,
+		keeper.Never:  `cp "${j%/*}/handle" "$j/never"`,
+		keeper.Absent: `rmdir "$j"`, // as it had no room
+	} {
+		t.Run(string(want), func(t *testing.T) {
+			k := claim(t, first)
+			handle := filepath.Join(k.Facts.Home, ".countersign", "handle")
+			check(t, os.WriteFile(handle, []byte(k.Facts.Boot+" "+k.Facts.Stamp), 0o600))
+			if state, _, err := k.Settle(t.Context(), "midst", k.Handle(), false); state != want || err != nil {
+				t.Errorf("it is %s, %v", state, err)
+			}
+		})
+	}
+	t.Run("attach", func(t *testing.T) {
+		k := claim(t, ended)
+		var out strings.Builder
+		r, err := k.Attach(t.Context(), "midst", 1, &out)
+		if err != nil || r.Exit != 3 || out.String() != "n\r\n" {
+			t.Errorf("it printed %q and ended as %+v, %v", out.String(), r, err)
+		}
+	})
+	t.Run("attach later", func(t *testing.T) { // the first time nothing is there
+		k := claim(t, `if [ -e "$j/second" ]; then `+ended+`; fi; : >"$j/second"`)
+		var out strings.Builder
+		if r, err := k.Attach(t.Context(), "midst", 0, &out); err != nil || r.Exit != 3 || out.String() != "on\r\n" {
+			t.Errorf("it printed %q and ended as %+v, %v", out.String(), r, err)
+		}
+	})
+}
+
+// TestStoppedAtOnce stops a command that was claimed and does not run yet. It never does.
+func TestStoppedAtOnce(t *testing.T) {
+	s := sshd.Start(t, sshd.Options{Path: before(t, "script", `: >"$j/stop"`)})
+	r, err := open(t, s).Start(t.Context(), a("midst", "touch witness"), io.Discard)
+	if err != nil || !r.Stopped || r.Exit != 130 {
+		t.Errorf("it ended as %+v, %v", r, err)
+	}
+	if there(filepath.Join(s.Home, "witness")) {
+		t.Error("it ran")
+	}
+}
+
+// TestHangup loses the connection that a command's terminal ends with, for each shell that may run the keeper. One that
+// does not touch its terminal is ended, and of one that ends by itself the host says what it has lost, too.
+func TestHangup(t *testing.T) {
+	for name, path := range map[string]func(t *testing.T) string{
+		"dash": func(t *testing.T) string { return sshd.Without(t, "script") },
+		"bash": func(t *testing.T) string {
+			path := sshd.Without(t, "script", "sh")
+			check(t, os.Symlink("/bin/bash", filepath.Join(path, "sh")))
+			return path
+		},
+		"busybox": func(t *testing.T) string { return sshd.Busybox(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := sshd.Start(t, sshd.Options{Path: path(t)})
+			for i, command := range []string{"sleep 5; touch survived", "read x"} {
+				hangUp(t, s, "hangup-"+strconv.Itoa(i), "echo on; "+command)
+			}
+			if there(filepath.Join(s.Home, "survived")) {
+				t.Error("it went on")
+			}
+			until(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
+		})
+	}
+}
+
+func hangUp(t *testing.T, s *sshd.Server, id, command string) {
+	k := open(t, s)
+	k.Times.Term, k.Times.Kill = 200*time.Millisecond, 400*time.Millisecond
+	c := a(id, command)
+	c.Grammar = shell.POSIX
+	out := &printed{want: "on", seen: make(chan bool)}
+	seen := out.seen
+	ended := make(chan error, 1)
+	go func() {
+		_, err := k.Start(t.Context(), c, out)
+		ended <- err
+	}()
+	select {
+	case <-seen:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	s.Cut()
+	if err := <-ended; err == nil {
+		t.Errorf("%s: the connection was not lost", command)
+	}
+	if r, err := open(t, s).Attach(t.Context(), id, 0, io.Discard); err != nil || !r.Hangup {
+		t.Errorf("%s: it ended as %+v, %v", command, r, err)
+	}
+}
