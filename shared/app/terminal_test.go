@@ -313,6 +313,21 @@ func TestTheParentOfALinkIsAskedAbout(t *testing.T) {
 	}
 }
 
+// The letter that stands for all processes stands for their environments on another system.
+func TestAllProcessesOnAnotherSystem(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "uname"), []byte("#!/bin/sh\necho FreeBSD 15.0\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h := onTerminalOf(t, sshd.Options{Path: dir + ":" + os.Getenv("PATH")}, map[string]any{"autoRun": "read_only"})
+	m := &commands{lines: []string{"ps -A", "ps -ef"}}
+	h.SetModel(m.turn)
+	asked := h.askOn("Look.")
+	if len(asked.Approvals) != 1 || len(m.responses) != 1 || !strings.Contains(string(asked.Body), "environment of") {
+		t.Errorf("%q: %s", m.responses, asked.Body)
+	}
+}
+
 // Of two cards each is of its own command, in the model's order, and equal commands are two commands.
 func TestEqualCommandsAreTwo(t *testing.T) {
 	h := onTerminal(t, nil)

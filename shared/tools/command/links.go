@@ -14,10 +14,20 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
+// CodeSystem is of a command that only looks, and shows more on the host's system than on others.
+const CodeSystem = fault.Code("system_shows_more")
+
 // checkLinks refuses a command that runs unasked and would print a file outside of the folders that its user named,
-// which links may lead to. It asks the host, right before the command runs.
+// which links may lead to. It asks the host, right before the command runs. So it does with the e of ps where that may
+// be the environments of processes, as on the BSDs, and not all processes.
 func (r *runner) checkLinks(ctx context.Context, m *machine, c tool.Call, j *shell.Judgment) error {
-	if c.Approved || len(j.Reads) == 0 {
+	switch {
+	case c.Approved:
+		return nil
+	case allProcesses(j.Argv) && !strings.HasPrefix(m.Facts.OS, "Linux") && !strings.HasPrefix(m.Facts.OS, "Darwin"):
+		return tool.AskFirst(fault.New(fault.Policy, CodeSystem,
+			"On this host's system, -e may show what is in the environment of processes; -A does not."))
+	case len(j.Reads) == 0:
 		return nil
 	}
 	paths := slices.Clone(m.at.Host.ReadPaths)
@@ -36,6 +46,11 @@ func (r *runner) checkLinks(ctx context.Context, m *machine, c tool.Call, j *she
 		}
 	}
 	return nil
+}
+
+// allProcesses reports whether a command that only looks is ps with -e, alone or before other letters.
+func allProcesses(argv []string) bool {
+	return len(argv) > 1 && argv[0] == "ps" && strings.HasPrefix(argv[1], "-e")
 }
 
 // maxLine is how long a line may be that asks about several paths, in bytes.
