@@ -301,7 +301,7 @@ func TestATurnSentAgain(t *testing.T) {
 
 // TestAKeyOnAnotherTerminal sends the same words under the same key on two terminals: each has a command of its own.
 func TestAKeyOnAnotherTerminal(t *testing.T) {
-	w := newTerminalEnv(t, calls("a"), calls("a"), script.Turn{Text: "Done."}, script.Turn{Text: "Done."})
+	w := newTerminalEnv(t, calls("a"), script.Turn{Text: "Done."}, calls("a"), script.Turn{Text: "Done."})
 	for _, id := range []string{terminal, otherTerminal} {
 		on := func(r *chat.TurnRequest) { r.Terminal, r.Key = id, "k" }
 		reply := w.turn(says("Do it"), on)
