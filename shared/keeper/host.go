@@ -251,9 +251,12 @@ func handle(h string) ([]string, error) {
 // exec runs a line whose output has the mark, and returns what the keeper said at its end. What the command printed
 // goes to out. errSilent says that it was not the keeper who answered.
 func (k *Keeper) exec(ctx context.Context, x Exec, mark string, out io.Writer, asks func(bool)) (string, error) {
-	found := NewStream(mark, out)
+	return k.read(ctx, x, NewStream(mark, out), asks)
+}
+
+func (k *Keeper) read(ctx context.Context, x Exec, found *Stream, asks func(bool)) (string, error) {
 	x.Stdout = found
-	x.Stderr = &notes{mark: mark, asks: asks}
+	x.Stderr = &notes{mark: found.mark, asks: asks}
 	_, err := k.conn.Exec(ctx, x)
 	end, ok := found.End()
 	if !ok || strings.HasPrefix(end, "refused:") {
@@ -273,12 +276,18 @@ func (k *Keeper) exec(ctx context.Context, x Exec, mark string, out io.Writer, a
 // isCut reports whether the keeper began to speak and said no last word, without an error of the connection's.
 func isCut(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
 
+// refusal returns why the keeper has begun nothing, nil where that is not what it says.
+func refusal(end string) error {
+	if why, ok := strings.CutPrefix(end, "refused:"); ok {
+		return refusals[why]
+	}
+	return nil
+}
+
 // result reads how a command ended.
 func result(end string) (Result, error) {
-	if why, ok := strings.CutPrefix(end, "refused:"); ok {
-		if err := refusals[why]; err != nil {
-			return Result{}, err
-		}
+	if err := refusal(end); err != nil {
+		return Result{}, err
 	}
 	f := strings.Split(end, ":")
 	if len(f) < 6 {

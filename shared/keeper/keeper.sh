@@ -723,13 +723,21 @@ judge() {
 # input passes on what its user types. It does not wait for a reader.
 input() {
 	say
-	if [ -p "$j/in" ] && [ ! -e "$j/exit" ] && alive; then
+	if [ -e "$j/exit" ] || [ -e "$j/never" ]; then
+		why=refused:ended
+	elif [ ! -p "$j/in" ]; then
+		why=refused:absent # what was typed may come before the command
+		if claimed; then why=refused:ended; fi
+	elif ! alive; then
+		why=refused:ended
+	elif [ ! -e "$j/begun" ]; then # nothing holds the FIFO yet: what is typed would be lost
+		why=refused:absent
+	else
 		cat 1<>"$j/in"
 		rm -f "$j/asks"
-		printf '\n%s:over\n' "$mark"
-	else
-		printf '\n%s:refused:ended\n' "$mark"
+		why=over
 	fi
+	printf '\n%s:%s\n' "$mark" $why
 }
 
 # bare runs a command that only looks on a host where no journal can be kept.
@@ -781,13 +789,11 @@ shell() {
 	s=$k/terminals/$term/shell
 	mkdir -p "$k/terminals/$term" && cd_home || refuse home
 	exec 4<&0 </dev/null
-	if shell_alive; then
+	if shell_alive || ! make_shell; then
 		size_it
 		read_shell
 		exit 0
 	fi
-	rm -rf "$s"
-	mkdir "$s" && mkfifo "$s/in" && echo $$ >"$s/pid" && : >"$s/part.0" || refuse home
 	{
 		read_shell
 		[ -e "$s/over" ] || kill -KILL $$ # its user has left: so must this process, for the connection's sake
@@ -797,6 +803,30 @@ shell() {
 	sh "$0" hold "term=$term" "rows=$rows" "cols=$cols" "umask=$umask" "idle=$idle" # outlives this process
 	wait $reading # what the server does once this process has ended would cut it off before its last line
 	exit 0
+}
+
+# make_shell makes what a shell is known by, and reports false where one is there by then: of several that attach at once
+# and find none, one begins it.
+make_shell() {
+	lock=$k/terminals/$term/making ticks=100
+	[ -w "$k/terminals/$term" ] || refuse home
+	until mkdir "$lock" 2>/dev/null; do
+		if [ $ticks = 0 ]; then # who took it was killed, or nobody can
+			rmdir "$lock" 2>/dev/null || refuse home
+			ticks=100
+		fi
+		sleep 0.05
+		ticks=$((ticks - 1))
+	done
+	if shell_alive; then
+		rmdir "$lock"
+		return 1
+	fi
+	rm -rf "$s"
+	mkdir "$s" && mkfifo "$s/in" && true >"$s/part.0" && echo $$ >"$s/pid"
+	made=$?
+	rmdir "$lock"
+	[ $made = 0 ] || refuse home
 }
 
 # hold holds a shell until it ends. It is a child of one that is not its own shell's "&", as the one of a command is.
@@ -810,7 +840,7 @@ hold() {
 	guard=$!
 	CS_SELF=$0 CS_ARGS="term=$term rows=$rows cols=$cols umask=$umask" CS_SHELL=$SHELL SHELL=/bin/sh \
 		script -q -e -f -c 'exec sh "$CS_SELF" login $CS_ARGS' /dev/null <&3 | ring
-	: >"$s/over"
+	true >"$s/over" # not ":", whose failure would end this shell
 	kill "$guard"
 	exit 0
 }
@@ -822,6 +852,7 @@ login() {
 	s=$k/terminals/$term/shell
 	echo $$ >"$s/pgid"
 	tty >"$s/tty"
+	read -r rows cols 2>/dev/null <"$s/size" # it was told before there was a terminal
 	stty rows "$rows" cols "$cols"
 	SHELL=$CS_SHELL
 	unset CS_SELF CS_ARGS CS_SHELL
@@ -924,14 +955,17 @@ next_part() {
 
 # print_part prints a part until it is complete.
 print_part() {
-	until next_part || [ -e "$s/over" ] || ! { read -r holder <"$s/pid" && kill -0 "$holder"; }; do
+	until part_whole; do
 		if [ -z "$tail_waits" ]; then
 			cat <&3 || exit
 		elif read -r writer <"$s/writer.$n"; then # of a new part it is not there at once
 			# By its name: of what is its input tail is not told that it grows, and looks 20 times a second.
 			tail -s 0.05 --pid="$writer" -c +1 -f "$s/part.$n" &
 			t=$!
-			if wait $t; then return; fi
+			if wait $t; then # its writer is gone, and the next part about to be there
+				until part_whole; do sleep 0.02; done
+				return
+			fi
 		fi
 		sleep 0.05 &
 		t=$!
@@ -939,6 +973,9 @@ print_part() {
 	done
 	cat <&3
 }
+
+# part_whole reports whether nothing more comes to part $n.
+part_whole() { next_part || [ -e "$s/over" ] || ! { read -r holder <"$s/pid" && kill -0 "$holder"; }; }
 
 # guard ends the shell once nobody has read it for so long.
 guard() {
@@ -952,6 +989,9 @@ guard() {
 		t=$!
 		wait $t
 		now
+		holder=''
+		read -r holder <"$s/pid"
+		if [ "${holder:-$$}" != $$ ]; then exit; fi # what is there belongs to another shell
 		for f in "$s"/reader.*; do
 			reader=''
 			read -r reader <"$f" && kill -0 "$reader" && read_at=$now
@@ -965,8 +1005,9 @@ guard() {
 	done 2>/dev/null
 }
 
-# size_it tells the terminal of a shell its size.
+# size_it tells the terminal of a shell its size, or has login do it.
 size_it() {
+	{ echo "$rows $cols" >"$s/size.$$" && mv "$s/size.$$" "$s/size"; } 2>/dev/null
 	read -r tty 2>/dev/null <"$s/tty" && stty rows "$rows" cols "$cols" 2>/dev/null <"$tty"
 }
 

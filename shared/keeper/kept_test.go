@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -172,6 +173,53 @@ func (p person) wait(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		out := p.out.String()
 		t.Fatalf("%d bytes came, at last %q", len(out), out[max(0, len(out)-200):])
+	}
+}
+
+// TestOneShell has several attach at once where there is no shell: all find the same one, and nothing is left of it.
+func TestOneShell(t *testing.T) {
+	s := sshd.Start(t, sshd.Options{})
+	var ks [4]*keeper.Keeper
+	for i := range ks {
+		ks[i] = open(t, s)
+	}
+	its := regexp.MustCompile(`pid=([0-9]+)\.`)
+	for range 10 {
+		var all [len(ks)]person
+		for i, k := range ks {
+			all[i] = sit(t, k, "here42")
+		}
+		shells := map[string]bool{}
+		for _, p := range all {
+			_, _ = io.WriteString(p.in, "echo pid=$$. here$((40+2))\r")
+			p.wait(t)
+			for _, found := range its.FindAllStringSubmatch(p.out.String(), -1) {
+				shells[found[1]] = true
+			}
+		}
+		if len(shells) != 1 {
+			t.Fatalf("there are the shells %v", shells)
+		}
+		_, _ = io.WriteString(all[0].in, "exit\r")
+		for _, p := range all {
+			check(t, <-p.ended)
+		}
+		until(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
+		check(t, ks[0].Close(t.Context(), "one"))
+	}
+}
+
+// TestNoShell has no shell begin: it has not ended either.
+func TestNoShell(t *testing.T) {
+	s := sshd.Start(t, sshd.Options{})
+	k := open(t, s)
+	check(t, os.WriteFile(filepath.Join(s.Home, ".countersign", "terminals"), nil, 0o600))
+	if err := <-sit(t, k, "").ended; !errors.Is(err, keeper.ErrHome) {
+		t.Errorf("where nothing can be written: %v", err)
+	}
+	check(t, os.RemoveAll(filepath.Join(s.Home, ".countersign")))
+	if err := <-sit(t, k, "").ended; !errors.Is(err, keeper.ErrOther) {
+		t.Errorf("without the keeper: %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -52,20 +53,23 @@ func (k *Keeper) shell(ctx context.Context, terminalID string, size Size, in io.
 		_, err := k.conn.Exec(ctx, Exec{Line: `exec "$SHELL" -l`, Stdin: in, Stdout: out, PTY: &size, Resize: resize})
 		return err
 	case !k.Facts.PTY:
-		_, err := k.exec(ctx, Exec{Line: k.line("shell", append(args, "pty=channel")...), Stdin: in, PTY: &size,
+		end, err := k.exec(ctx, Exec{Line: k.line("shell", append(args, "pty=channel")...), Stdin: in, PTY: &size,
 			Resize: resize}, mark, out, nil)
 		if isCut(err) { // the shell itself is what ran, and it has no last line
 			return nil
 		}
-		return err
+		return errors.Join(err, refusal(end))
 	}
-	over, end := context.WithCancel(ctx)
+	over, stop := context.WithCancel(ctx)
 	var wait sync.WaitGroup
-	wait.Go(func() { k.resize(over, terminalID, resize) })
-	_, err := k.exec(ctx, Exec{Line: k.line("shell", args...), Stdin: in}, mark, out, nil)
-	end()
+	found := NewStream(mark, out)
+	found.begin = func() { // an earlier one would be overtaken by the shell's first size
+		wait.Go(func() { k.resize(over, terminalID, resize) })
+	}
+	end, err := k.read(ctx, Exec{Line: k.line("shell", args...), Stdin: in}, found, nil)
+	stop()
 	wait.Wait()
-	return err
+	return errors.Join(err, refusal(end))
 }
 
 // resize tells the host of each size.

@@ -17,6 +17,7 @@ type Stream struct {
 	head  string // what the last line begins with, and each that might be it
 	out   io.Writer
 	begun bool
+	begin func() // is called when the keeper begins to speak; may be nil
 	held  []byte // before the beginning: the end of what was printed; then: what may be the last line
 }
 
@@ -39,6 +40,9 @@ func (s *Stream) Write(p []byte) (int, error) {
 		_, after, ok := bytes.Cut(data, []byte(s.mark+":begin"))
 		if line := bytes.IndexByte(after, '\n'); ok && line >= 0 && line <= 1 { // a terminal prints \r\n
 			s.begun, data = true, after[line+1:]
+			if s.begin != nil {
+				s.begin()
+			}
 		} else {
 			keep := len(s.mark) + len(":begin\r")
 			s.held = bytes.Clone(data[max(0, len(data)-keep):])

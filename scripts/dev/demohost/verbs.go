@@ -171,9 +171,14 @@ func (s *session) finish(r request, id string, rest []byte) {
 
 // input gives a running command what its user types, and shows it as a terminal does.
 func (s *session) input(r request) {
-	j := s.host.job(r.values["id"])
+	h, id := s.host, r.values["id"]
+	j := h.job(id)
 	if j == nil {
-		s.say(r, "", "refused:ended")
+		why := "absent" // what was typed may come before the command
+		if _, over := h.ended(id); over || h.exists(path.Join(journalDir(id), "never")) {
+			why = "ended"
+		}
+		s.refuse(r, why)
 		return
 	}
 	buf := make([]byte, 4096)

@@ -148,6 +148,9 @@ func input(w *world) {
 	asked := make(chan bool, 10)
 	s := w.a(`stty -echo; printf 'Password: '; read x; stty echo; echo; printf 'Name? '; read y; echo "${#x} $y"`)
 	s.Asks = func(asks bool) { asked <- asks }
+	if err := w.k.Input(w.Context(), s.ID, []byte("early\n")); !errors.Is(err, keeper.ErrOther) {
+		w.Errorf("input before the beginning: %v", err)
+	}
 	out, ended := w.begin(s)
 	if !w.host.PTY { // who is not in the terminal of the channel cannot type into it
 		if !out.wait("Password: ") {
