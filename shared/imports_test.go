@@ -41,7 +41,7 @@ var may = map[string]string{
 		"shared/obs shared/output shared/queue shared/records shared/strictjson shared/terminal shared/timezone " +
 		"shared/tool shared/visible shared/wait",
 	"shared/attach": "shared/document shared/fault shared/keeper shared/run shared/store shared/strictjson " +
-		"shared/terminal shared/wait",
+		"shared/terminal shared/tool shared/wait",
 	"shared/audit": "shared/clip shared/document shared/obs shared/store shared/strictjson",
 	"shared/auth":  "shared/fault shared/memo shared/outbound",
 	"shared/chat": "shared/agents shared/clip shared/conversation shared/document shared/effect shared/fault " +

@@ -61,10 +61,11 @@ type Runs interface {
 	// OnTerminal returns the id of the run that the user's terminal is kept for, and of each one after it. It is empty
 	// where there is none.
 	OnTerminal(ctx context.Context, uid, terminalID string) iter.Seq2[string, error]
-	// UnderWay returns the id of each call of the run that is carried out, in their order and however short it was,
-	// until the run has ended; it is empty when one has ended and none is carried out. Calls that had ended when it was
-	// asked are among them only where ended says so.
-	UnderWay(ctx context.Context, uid, runID string, ended bool) iter.Seq2[string, error]
+	// UnderWay returns the ids of the calls of the run that were begun since it told last, in their order and however
+	// short they were, and as the last one the id of that which is carried out now, or "" where none is: at first, and
+	// whenever this changes, until the run has ended. What was done when it was asked is among the first, but of a run
+	// that had ended by then only where ended says so.
+	UnderWay(ctx context.Context, uid, runID string, ended bool) iter.Seq2[[]string, error]
 }
 
 // Sockets serves sockets. Its fields are required, except Times.
@@ -95,7 +96,7 @@ func (s *Sockets) Serve(w http.ResponseWriter, r *http.Request, terminalID strin
 	defer cancel()
 	t := &socket{Sockets: s, times: times, id: terminalID, conn: c, screen: newScreen(), cancel: cancel,
 		received: make(chan message), ended: make(chan Reason, 1), resize: make(chan keeper.Size, 1),
-		typed: newKeys()}
+		typed: newKeys(), agent: agent{known: make(chan struct{})}}
 	t.serve(ctx, life, enter)
 }
 
@@ -105,6 +106,7 @@ type Reason string
 // The reasons.
 const (
 	ReasonExited   Reason = "exited"   // the shell has ended
+	ReasonNoHome   Reason = "no_home"  // a shell could not be begun, as nothing can be written to the home directory
 	ReasonDeleted  Reason = "deleted"  // the terminal was closed, or its host deleted
 	ReasonDisabled Reason = "disabled" // the user was shut out
 	ReasonTime     Reason = "time"     // a socket's life is over; another one goes on
@@ -198,8 +200,12 @@ func (t *socket) carry(ctx, life context.Context, enter Enter) Reason {
 	t.agent.keeper = k
 	var working sync.WaitGroup
 	defer working.Wait() // before the connection is released
+	select {
+	case size = <-t.resize: // that of the pane, which is told right behind the token
+	default:
+	}
 	t.screen.tell(ready{"ready", k.Facts.PTY && k.Facts.Home != ""})
-	working.Go(func() { t.shell(ctx, k, size) })
+	working.Go(func() { t.shell(ctx, conn, k, size) })
 	working.Go(func() { t.follow(ctx) })
 	working.Go(func() { t.ping(ctx) })
 	why = t.handle(ctx, life)
@@ -256,13 +262,19 @@ func (t *socket) connect(ctx context.Context, host *terminal.Host) (keeper.Conn,
 }
 
 // receive reads messages until the connection ends. It reads to the end, so that the reason can still be told when ctx
-// has ended.
+// has ended. Beyond the first only what was typed waits for its turn.
 func (t *socket) receive(ctx context.Context) {
-	for {
+	for first := true; ; first = false {
 		kind, data, err := t.conn.Read(context.Background())
-		if err != nil {
+		switch {
+		case err != nil:
 			t.end(reasonGone)
 			return
+		case kind == websocket.MessageText && !first:
+			if !t.told(data) {
+				t.end(ReasonInvalid)
+			}
+			continue
 		}
 		select {
 		case t.received <- message{kind, data}:
@@ -271,7 +283,7 @@ func (t *socket) receive(ctx context.Context) {
 	}
 }
 
-// handle does what the messages ask for.
+// handle passes on what is typed, until the socket ends.
 func (t *socket) handle(ctx, life context.Context) Reason {
 	for {
 		select {
@@ -283,18 +295,22 @@ func (t *socket) handle(ctx, life context.Context) Reason {
 			}
 			return reasonGone
 		case m := <-t.received:
-			if m.kind == websocket.MessageBinary {
-				t.typing(ctx, m.data)
-			} else if !t.told(m.data) {
-				return ReasonInvalid
-			}
+			t.typing(ctx, m.data)
 		}
 	}
 }
 
-// typing hands keys to the agent's command, if one runs, or else to the shell.
+// typing hands keys to the agent's command, if one runs, or else to the shell. Until it is known whether one does they
+// wait: they may be a password.
 func (t *socket) typing(ctx context.Context, b []byte) {
-	to := t.agent.keys()
+	select {
+	case <-t.agent.known:
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return // whether one does may be unknown again
+	}
+	to, b := t.agent.takes(b)
 	if to == nil {
 		to = t.typed
 	}
@@ -365,16 +381,30 @@ func (t *socket) watchTerminal(ctx context.Context) {
 	}
 }
 
-// shell carries the person's shell.
-func (t *socket) shell(ctx context.Context, k *keeper.Keeper, size keeper.Size) {
-	err := k.Shell(ctx, t.id, size, t.typed, t.screen, t.resize)
+// shell carries the person's shell. Where the host has lost the keeper since it was asked, it gets it again.
+func (t *socket) shell(ctx context.Context, conn keeper.Conn, k *keeper.Keeper, size keeper.Size) {
+	err := t.oneShell(ctx, k, size)
+	if errors.Is(err, keeper.ErrOther) {
+		if k, err = keeper.Ask(ctx, conn); err == nil {
+			err = t.oneShell(ctx, k, size)
+		}
+	}
 	switch {
 	case ctx.Err() != nil:
 	case err == nil:
 		t.end(ReasonExited)
+	case errors.Is(err, keeper.ErrHome):
+		t.end(ReasonNoHome)
 	default:
 		t.end(reasonOf(err))
 	}
+}
+
+// oneShell attaches to the shell. What is typed once that is over it takes from nobody.
+func (t *socket) oneShell(ctx context.Context, k *keeper.Keeper, size keeper.Size) error {
+	typing, over := context.WithCancel(ctx)
+	defer over()
+	return k.Shell(ctx, t.id, size, reader{t.typed, typing}, t.screen, t.resize)
 }
 
 // reasonOf returns the reason that an error is: its code.

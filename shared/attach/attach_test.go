@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +30,7 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
+	"github.com/countersign-run/countersign/shared/wait"
 )
 
 const (
@@ -116,14 +119,21 @@ type runs struct {
 	mu      sync.Mutex
 	run     string
 	command string
+	done    []string      // the commands before it
+	late    time.Duration // until it is known
+	failed  error
 	changed chan struct{}
 	told    chan string // takes what is told, right before it is; nil: nobody asks
 }
 
 func (r *runs) set(run, command string) {
+	r.change(func() { r.run, r.command = run, command })
+}
+
+func (r *runs) change(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.run, r.command = run, command
+	do()
 	if r.changed != nil {
 		close(r.changed)
 		r.changed = nil
@@ -131,11 +141,25 @@ func (r *runs) set(run, command string) {
 }
 
 func (r *runs) OnTerminal(ctx context.Context, _, _ string) iter.Seq2[string, error] {
+	r.mu.Lock()
+	late := r.late
+	r.mu.Unlock()
+	_ = wait.For(ctx, late) // ctx ends the watch, too
 	return r.watch(ctx, func() string { return r.run })
 }
 
-func (r *runs) UnderWay(ctx context.Context, _, _ string, _ bool) iter.Seq2[string, error] {
-	return r.watch(ctx, func() string { return r.command })
+func (r *runs) UnderWay(ctx context.Context, _, _ string, _ bool) iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		r.mu.Lock()
+		before := r.done
+		r.mu.Unlock()
+		for id, err := range r.watch(ctx, func() string { return r.command }) {
+			if !yield(append(slices.Clip(before), id), err) {
+				return
+			}
+			before = nil
+		}
+	}
 }
 
 func (r *runs) watch(ctx context.Context, of func() string) iter.Seq2[string, error] {
@@ -147,8 +171,12 @@ func (r *runs) watch(ctx context.Context, of func() string) iter.Seq2[string, er
 			if r.changed == nil {
 				r.changed = make(chan struct{})
 			}
-			changed, told := r.changed, r.told
+			changed, told, failed := r.changed, r.told, r.failed
 			r.mu.Unlock()
+			if failed != nil {
+				yield("", failed)
+				return
+			}
 			if first || now != last {
 				if told != nil {
 					told <- now
@@ -349,6 +377,9 @@ func TestItEnds(t *testing.T) {
 		"time":             {times: Times{Socket: 300 * time.Millisecond}, do: func(*world, *client) {}},
 		"invalid":          {do: func(_ *world, c *client) { c.say(`{"type":"resize","cols":0,"rows":1}`) }},
 		"host_unreachable": {do: func(w *world, _ *client) { host.Cut() }},
+		"store_unavailable": {do: func(w *world, _ *client) {
+			w.runs.change(func() { w.runs.failed = errors.New("no") })
+		}},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			w := newWorld(t, host, c.times)
@@ -389,36 +420,20 @@ func TestAgentsCommand(t *testing.T) {
 	c.types("echo sh''ell\r")
 	c.sees("shell")
 
-	docs, err := terminal.ReadHost(t.Context(), w.store, "ana", hostID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, release, err := w.Get(t.Context(), &docs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	k, err := keeper.Open(t.Context(), conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const action = "action-0001"
 	w.runs.set("run-1", action) // the run says so before the host has it
 	c.hears(`{"type":"agent","runId":"run-1","actionId":"action-0001","state":"running"}`)
-	var result keeper.Result
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		result, err = k.Start(context.Background(), keeper.Start{ID: action, Terminal: terminalID, Grammar: "bash",
-			Command: "echo be''gun; read x; echo got $x", Limit: time.Minute, Size: keeper.Size{Cols: 80, Rows: 24}},
-			io.Discard)
-		done <- err
-	}()
-	c.sees("begun")
+	c.types("early\r")
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(strings.Join(w.host.Lines(), "\n"), " input "); {
+		if time.Sleep(10 * time.Millisecond); time.Now().After(end) {
+			t.Fatal("the host is not told what was typed")
+		}
+	}
+	ended := w.begins("echo be''gun; read x; echo got $x; read x; echo got $x", time.Minute, nil)
+	c.sees("got early")
 	c.types("some secret\r")
 	c.sees("got some secret")
-	if err := <-done; err != nil || result.Exit != 0 {
-		t.Errorf("%+v, %v", result, err)
+	if r := <-ended; r.Exit != 0 {
+		t.Errorf("%+v", r)
 	}
 	w.runs.set("run-1", "")
 	c.hears(`{"type":"agent","runId":"run-1","actionId":"action-0001","state":"ended"}`)
@@ -427,6 +442,121 @@ func TestAgentsCommand(t *testing.T) {
 	if strings.Contains(c.screen.String(), "secret: command not found") {
 		t.Error("the shell was given what was typed for the command")
 	}
+}
+
+// action is the agent's command.
+const action = "action-0001"
+
+// begins has the host begin the agent's command. How it has ended comes on the channel; asks is told when it asks.
+func (w *world) begins(command string, limit time.Duration, asks func(bool)) <-chan keeper.Result {
+	w.t.Helper()
+	host, err := terminal.ReadHost(w.t.Context(), w.store, "ana", hostID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	conn, release, err := w.Get(w.t.Context(), &host)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	k, err := keeper.Open(w.t.Context(), conn)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	k.Times.Quiet, k.Times.Patience = 100*time.Millisecond, time.Minute
+	ended := make(chan keeper.Result, 1)
+	go func() {
+		defer release()
+		r, err := k.Start(context.Background(), keeper.Start{ID: action, Terminal: terminalID, Grammar: "bash",
+			Command: command, Limit: limit, Size: keeper.Size{Cols: 80, Rows: 24}, Asks: asks}, io.Discard)
+		if err != nil {
+			w.t.Error(err)
+		}
+		ended <- r
+	}()
+	return ended
+}
+
+// TestKeysBeforeItIsKnown attaches while the agent's command asks for a password, and types it before it is known that
+// one runs: it is for the command.
+func TestKeysBeforeItIsKnown(t *testing.T) {
+	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
+	asks := make(chan bool, 10)
+	ended := w.begins(`read -rs x; echo "${#x} letters"`, time.Minute, func(a bool) { asks <- a })
+	<-asks
+	w.runs.change(func() { w.runs.run, w.runs.command, w.runs.late = "run-1", action, 200*time.Millisecond })
+	c := w.attach("ana", terminalID)
+	c.types("secret\r")
+	c.sees("6 letters")
+	<-ended
+	c.hears(`"state":"ended"`)
+	c.types("echo sh''ell\r")
+	c.sees("shell")
+	if strings.Contains(c.screen.String(), "secret") {
+		t.Errorf("the shell was given it: %q", c.screen.String())
+	}
+}
+
+// TestHalfAnAnswer has a command end while its password is typed: the other half is not for the shell.
+func TestHalfAnAnswer(t *testing.T) {
+	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
+	w.runs.set("run-1", action)
+	c := w.attach("ana", terminalID)
+	c.hears(`"state":"running"`)
+	ended := w.begins("read -rs x", 3*time.Second, nil)
+	c.hears(`"state":"input"`)
+	c.types("hunt")
+	c.hears(`"state":"ended"`)
+	c.types("erzwei\recho sh''ell\r")
+	c.sees("shell")
+	if strings.Contains(c.screen.String(), "erzwei") {
+		t.Errorf("the shell was given it: %q", c.screen.String())
+	}
+	if r := <-ended; !r.TimedOut {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestWhatARunHasPrinted attaches when commands of a run that is open have ended: the screen has what they printed.
+func TestWhatARunHasPrinted(t *testing.T) {
+	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
+	<-w.begins("echo $((6*7)) lines", time.Minute, nil)
+	w.runs.change(func() { w.runs.run, w.runs.done = "run-1", []string{action} })
+	c := w.attach("ana", terminalID)
+	c.sees("42 lines")
+	c.hears(`"state":"ended"`)
+	c.types("echo sh''ell\r")
+	c.sees("shell")
+}
+
+// TestThePanesSize tells it right behind the token, to a new shell and to one that is there: either has it.
+func TestThePanesSize(t *testing.T) {
+	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
+	for _, size := range []keeper.Size{{Cols: 121, Rows: 41}, {Cols: 100, Rows: 30}} {
+		c := w.attach("ana", terminalID)
+		c.say(fmt.Sprintf(`{"type":"resize","cols":%d,"rows":%d}`, size.Cols, size.Rows))
+		c.types(fmt.Sprintf("until [ \"$(stty size)\" = '%d %d' ]; do sleep 0.1; done; echo si''zed %[1]d\r", size.Rows,
+			size.Cols))
+		c.sees(fmt.Sprintf("sized %d", size.Rows))
+		_ = c.conn.CloseNow()
+		w.serving.Wait()
+	}
+}
+
+// TestTheKeeperIsGone attaches where the keeper was deleted since the host was asked: it is put there again.
+func TestTheKeeperIsGone(t *testing.T) {
+	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
+	c := w.attach("ana", terminalID)
+	c.hears("ready")
+	c.types("echo be''gun\r")
+	c.sees("begun")
+	if err := os.RemoveAll(filepath.Join(w.host.Home, ".countersign")); err != nil {
+		t.Fatal(err)
+	}
+	c = w.attach("ana", terminalID)
+	for c.screen.Len() == 0 && c.read() { // until it has its prompt: keys for the first try are lost with it
+	}
+	c.types("echo ag''ain\r")
+	c.sees("again")
 }
 
 // TestKeysAfterACommand types as soon as the run says that its command has ended, while its last output may still come.

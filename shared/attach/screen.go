@@ -192,16 +192,29 @@ func (k *keys) put(ctx context.Context, b []byte) {
 }
 
 // Read returns the keys that there are, and waits for the first.
-func (k *keys) Read(b []byte) (int, error) {
+func (k *keys) Read(b []byte) (int, error) { return k.read(context.Background(), b) }
+
+// reader reads keys until ctx ends.
+type reader struct {
+	*keys
+	ctx context.Context
+}
+
+func (r reader) Read(b []byte) (int, error) { return r.read(r.ctx, b) }
+
+func (k *keys) read(ctx context.Context, b []byte) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for len(k.typed) == 0 || k.over {
-		if k.over {
+	for len(k.typed) == 0 || k.over || ctx.Err() != nil {
+		if k.over || ctx.Err() != nil {
 			return 0, io.EOF
 		}
 		changed := k.changed
 		k.mu.Unlock()
-		<-changed
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
 		k.mu.Lock()
 	}
 	n := copy(b, k.typed)

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -34,48 +35,43 @@ func (t Terminals) OnTerminal(ctx context.Context, uid, terminalID string) iter.
 	}
 }
 
-// UnderWay returns the id of each effect of the user's run that is carried out, in their order and however short it
-// was, until the run has ended or was deleted, or ctx ends; it is empty when one has ended and none is carried out.
-// Those that had ended when it was asked are among them only where ended says so. The error is ToolExecutionError
+// UnderWay returns the ids of the effects of the user's run that were started since it told last, in their order and
+// however short they were, and as the last one the id of that which is carried out now, or "" where none is: at first,
+// and whenever this changes, until the run has ended or was deleted, or ctx ends. What was done when it was asked is
+// among the first, but of a run that had ended by then only where ended says so. The error is ToolExecutionError
 // store_unavailable.
-func (t Terminals) UnderWay(ctx context.Context, uid, runID string, ended bool) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		last, told := "", map[string]bool{}
+func (t Terminals) UnderWay(ctx context.Context, uid, runID string, ended bool) iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		told, last, first := map[string]bool{}, "", true
 		for w, err := range t.Loop.Watch(ctx, uid, runID) {
 			if fault.Is(err, fault.Auth, fault.CodeNotFound) {
 				return
 			}
 			if err != nil {
-				yield("", err)
+				yield(nil, err)
 				return
 			}
-			for _, id := range w.tellOf(told, ended) {
-				if last = id; !yield(id, nil) {
+			ids, now := w.startedBut(told), w.underWay()
+			if first && w.Ended() && !ended {
+				ids = nil
+			}
+			if first || len(ids) > 0 || now != last {
+				if !yield(append(slices.DeleteFunc(ids, func(id string) bool { return id == now }), now), nil) {
 					return
 				}
 			}
-			if last != "" && w.underWay() == "" {
-				if last = ""; !yield("", nil) {
-					return
-				}
-			}
-			if w.Ended() {
+			if last, first = now, false; w.Ended() {
 				return
 			}
-			ended = true // since it was asked
 		}
 	}
 }
 
-// tellOf returns the ids of the effects that were started and not told of yet; of those that have ended only where
-// ended says so.
-func (w *Watched) tellOf(told map[string]bool, ended bool) (ids []string) {
+// startedBut returns the ids of the effects that were started and not told of yet, and notes them as told.
+func (w *Watched) startedBut(told map[string]bool) (ids []string) {
 	for _, a := range w.ex.State.Actions {
-		if a.Started.Attempt == 0 || told[a.ID] {
-			continue
-		}
-		told[a.ID] = true
-		if ended || a.Status == run.ActionExecuting {
+		if a.Started.Attempt > 0 && !told[a.ID] {
+			told[a.ID] = true
 			ids = append(ids, a.ID)
 		}
 	}

@@ -203,33 +203,39 @@ func TestARunNeedsATerminalOfItsUsers(t *testing.T) {
 	}
 }
 
-// TestEachEffectOnATerminalIsTold lets commands end at once, before anybody can look. Whoever asks from the start of
-// the run on is told of each, and whoever comes later of what is still carried out alone.
+// TestEachEffectOnATerminalIsTold lets commands end at once, before anybody can look. Who asks is told at once of each,
+// and of what is carried out now; who asks when the run is over is told of nothing, unless they ask for it.
 func TestEachEffectOnATerminalIsTold(t *testing.T) {
 	h := commands(t, newEnv(t), asksFor("ls", "ls /", "touch x")...)
 	h.set(t, terminalDoc{AutoRun: true})
 	v := h.start(t)
-	told := func(ended bool, n int) (ids []string) {
+	told := func(ended bool, n int) (all [][]string) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // what does not come is missed in the list
 		defer cancel()
-		for id, err := range (loop.Terminals{Loop: h.loop}).UnderWay(ctx, "ana", v.RunID, ended) {
+		for ids, err := range (loop.Terminals{Loop: h.loop}).UnderWay(ctx, "ana", v.RunID, ended) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ids = append(ids, id); len(ids) == n {
+			if all = append(all, ids); len(all) == n {
 				break
 			}
 		}
-		return ids
+		return all
+	}
+	check := func(when string, got [][]string, want ...string) {
+		t.Helper()
+		if len(got) != 1 || !slices.Equal(got[0], want) {
+			t.Errorf("%s, told of %q", when, got)
+		}
 	}
 	ids := []string{v.Actions[0].ActionID, v.Actions[1].ActionID, v.Actions[2].ActionID}
-	if got := told(true, 3); !slices.Equal(got, []string{ids[0], ids[1], ""}) {
-		t.Errorf("while the third waits, told of %q", got)
+	for _, ended := range []bool{true, false} {
+		check("while the third waits", told(ended, 1), ids[0], ids[1], "")
 	}
 	if err := h.decide(t, v, 1, run.ApproveOnce); err != nil {
 		t.Fatal(err)
 	}
-	during := make(chan []string, 1)
+	during := make(chan [][]string, 1)
 	carried := h.command()
 	carried.Execute = func(ctx context.Context, c tool.Call, in commandArgs) (commandResult, error) {
 		during <- told(false, 1)
@@ -239,13 +245,7 @@ func TestEachEffectOnATerminalIsTold(t *testing.T) {
 	if err := h.deliver(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-during; !slices.Equal(got, ids[2:]) {
-		t.Errorf("while the third is carried out, told of %q", got)
-	}
-	if got := told(true, 0); !slices.Equal(got, append(ids, "")) {
-		t.Errorf("at the end, told of %q", got)
-	}
-	if got := told(false, 0); len(got) > 0 {
-		t.Errorf("whoever comes when it is over was told of %q", got)
-	}
+	check("while the third is carried out", <-during, ids...)
+	check("at the end", told(true, 0), append(ids, "")...)
+	check("to who comes when it is over", told(false, 0), "")
 }

@@ -130,4 +130,4 @@ export class Socket {
 }
 
 // final are the reasons after which a person has to do something first.
-const final = ['deleted', 'not_found', 'disabled', 'user_disabled', 'exited', 'host_key_changed', 'host_login'];
+const final = ['deleted', 'not_found', 'disabled', 'user_disabled', 'exited', 'no_home', 'host_key_changed', 'host_login'];

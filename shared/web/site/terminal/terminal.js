@@ -7,9 +7,10 @@ import { fit, screen, theme } from './xterm.js';
 const states = { connecting: 'Connecting', open: 'Connected', lost: 'The connection was lost. What runs goes on; trying again', closed: 'This terminal has ended' };
 const reasons = {
   host_key_changed: 'The host has another key than the one you confirmed. Nothing was sent.', host_login: 'The host refused the login.', deleted: 'This terminal was ended.', exited: 'The shell has ended.',
+  no_home: 'No shell could be begun: nothing can be written to the home directory there.',
   host_unreachable: 'The host cannot be reached; trying again …', disabled: 'Your account is disabled.', unauthenticated: 'Your sign-in has run out.',
 };
-const retries = { exited: 'New shell', host_login: 'Try again', host_key_changed: 'Try again' }; // by the reason; where nobody has to do anything it is tried again anyway
+const retries = { exited: 'New shell', no_home: 'Try again', host_login: 'Try again', host_key_changed: 'Try again' }; // by the reason; where nobody has to do anything it is tried again anyway
 
 /** @typedef {{runId: string, actionId: string, text: string, output: Promise<string>}} Command what the agent runs, and what it will have printed */
 
