@@ -266,7 +266,7 @@ func TestLimits(t *testing.T) {
 		":(){ :|:& };:; echo after":               "",
 		"while true; do echo x; done | head -n 1": "x",
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		w := &shown{}
 		(&shell{machine: h.machine}).run(ctx, work{command: command, vars: base(), dir: home, out: w, errs: w})
 		cancel()
