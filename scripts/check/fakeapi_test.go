@@ -27,6 +27,7 @@ type fakeAPI struct {
 	lines   map[string][][]byte        // by path: of its stream
 	sockets map[string][]frame         // by path
 	deaf    map[string]bool            // by path: what the console sends is not read, nor its wish to close answered
+	late    map[string]bool            // by path: a socket is not ready yet
 	asked   []sent
 }
 
@@ -34,6 +35,7 @@ type frame struct {
 	Text  string `json:"text,omitempty"`
 	Data  []byte `json:"data,omitempty"`
 	Close bool   `json:"close,omitempty"`
+	Once  bool   `json:"once,omitempty"` // the next connection is not told anew
 }
 
 // sent is what the console has sent.
@@ -52,7 +54,7 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 		t.Fatal(err)
 	}
 	f := &fakeAPI{docs: map[string]json.RawMessage{}, lines: map[string][][]byte{}, sockets: map[string][]frame{},
-		deaf: map[string]bool{}}
+		deaf: map[string]bool{}, late: map[string]bool{}}
 	f.changed = sync.NewCond(&f.mu)
 	mux := http.NewServeMux()
 	mux.Handle("/", site)
@@ -91,6 +93,8 @@ func (f *fakeAPI) script(w http.ResponseWriter, r *http.Request) {
 		f.sockets[at] = append(f.sockets[at], x)
 	case "deaf":
 		f.deaf[at] = string(bytes.TrimSpace(body)) == "true"
+	case "late":
+		f.late[at] = string(bytes.TrimSpace(body)) == "true"
 	case "asked":
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(f.asked) // the script notices

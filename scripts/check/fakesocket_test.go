@@ -26,6 +26,7 @@ func (f *fakeAPI) socket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	go f.hear(ctx, cancel, c, r.URL.Path)
+	f.untilReady(ctx, r.URL.Path)
 	if c.Write(ctx, websocket.MessageText, []byte(`{"type":"ready"}`)) != nil {
 		return
 	}
@@ -63,6 +64,15 @@ func (f *fakeAPI) untilHeard(path string) {
 	}
 }
 
+// untilReady waits while the script has the path be late, as a server that is about to reach its host.
+func (f *fakeAPI) untilReady(ctx context.Context, path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.late[path] && ctx.Err() == nil {
+		f.changed.Wait()
+	}
+}
+
 // say sends all frames from the first one on, as a host does that shows anew what its terminal has shown.
 func (f *fakeAPI) say(ctx context.Context, c *websocket.Conn, path string) {
 	for i := 0; ; i++ {
@@ -75,7 +85,7 @@ func (f *fakeAPI) say(ctx context.Context, c *websocket.Conn, path string) {
 			return
 		}
 		x := f.sockets[path][i]
-		if x.Close || strings.Contains(x.Text, `"closed"`) { // once
+		if x.Close || x.Once || strings.Contains(x.Text, `"closed"`) {
 			f.sockets[path] = append(f.sockets[path][:i:i], f.sockets[path][i+1:]...)
 			i--
 		}

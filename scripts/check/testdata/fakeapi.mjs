@@ -17,9 +17,13 @@ export const asked = async (method, path) => (await (await tell('asked', '')).js
 const socketOf = (terminalId) => `/api/agent/terminals/${terminalId}/socket`;
 export const say = (terminalId, text) => tell('frame', socketOf(terminalId), { data: Buffer.from(text).toString('base64') });
 export const frame = (terminalId, about) => tell('frame', socketOf(terminalId), { text: JSON.stringify(about) });
+/** passing is a frame that the next connection is not told anew. */
+export const passing = (terminalId, about) => tell('frame', socketOf(terminalId), { text: JSON.stringify(about), once: true });
 export const cut = (terminalId) => tell('frame', socketOf(terminalId), { close: true });
 /** deaf has the next connections to a terminal not be read, until it is taken back. */
 export const deaf = (terminalId, is) => tell('deaf', socketOf(terminalId), is);
+/** late has the next connections to a terminal not be ready, until it is taken back. */
+export const late = (terminalId, is) => tell('late', socketOf(terminalId), is);
 /** keys returns what was typed to the terminal, and frames what else was sent. */
 export const keys = async (terminalId) => (await asked('SOCKET', socketOf(terminalId))).map((s) => Buffer.from(s.data ?? '', 'base64').toString()).join('');
 export const frames = async (terminalId) => (await asked('SOCKET', socketOf(terminalId))).filter((s) => s.text).map((s) => JSON.parse(s.text));

@@ -1,7 +1,5 @@
 // What a command prints, as text: the pieces in their order, without what only moves a cursor or paints.
 
-const most = 64 << 10; // characters that are kept while a command runs
-
 /** plain returns a text with its control and direction characters, but for tabs and ends of lines, made visible. @param {string} text */
 export const plain = (text) => text.replaceAll('\r\n', '\n').replace(/[^\P{C}\t\n]|[\u2028\u2029]/gu,
   (c) => `[U+${/** @type {number} */ (c.codePointAt(0)).toString(16).toUpperCase().padStart(4, '0')}]`);
@@ -12,6 +10,11 @@ const open = /\u001b(?:\[[0-?]*[ -/]*|[\]PX^_][^\u0007\u001b]*\u001b?|[ -/]*)?$/
 
 /** Printed joins the pieces of what is printed. */
 export class Printed {
+  /** @param {number} most the number of characters that are kept: the last ones */
+  constructor(most = 64 << 10) {
+    this.most = most;
+  }
+
   #decoder = new TextDecoder();
   next = 0; // the number of bytes that were taken
   #open = '';
@@ -42,12 +45,17 @@ export class Printed {
       const cut = line.endsWith('\r') && last ? line.slice(0, -1).lastIndexOf('\r') : line.lastIndexOf('\r');
       lines[i] = line.slice(cut + 1);
     }
-    this.text = lines.join('\n').slice(-most);
+    this.text = lines.join('\n').slice(-this.most);
   }
 }
 
 // rubbed takes a character away for each backspace behind it.
 function rubbed(line) {
-  for (let before = ''; before !== line;) [before, line] = [line, line.replace(/[^\u0008]\u0008/g, '')];
-  return line;
+  if (!line.includes('\b')) return line;
+  const left = [];
+  for (const c of line.split('')) {
+    if (c === '\b' && left.length && left.at(-1) !== '\b') left.pop();
+    else left.push(c);
+  }
+  return left.join('');
 }

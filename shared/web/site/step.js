@@ -71,7 +71,7 @@ export class Step {
       await busy([this.#rest], this.#rest, async () => {
         const res = await send('GET', `/api/agent/runs/${encodeURIComponent(this.runId)}/output/${encodeURIComponent(this.action.actionId)}?from=0`);
         if (!res.ok) throw new Error('The output is not kept any more.');
-        const all = new Printed();
+        const all = new Printed(Infinity);
         this.#put(all.add(0, new Uint8Array(await res.arrayBuffer())));
       });
       this.#rest.hidden = true;
@@ -87,7 +87,7 @@ const drawn = { done: 'check', fail: 'cross', off: 'cross', work: 'spin', plan: 
 function command(step, a, state) {
   const code = step.exitCode;
   const words = code === undefined || a.executionStatus === 'unknown' ? state.words : { done: `Exit code ${code}`, fail: 'Ended before it was done' }[state.kind] ?? state.words;
-  const facts = [step.timedOut && 'ended at its time limit', step.durationMs !== undefined && took(step.durationMs), step.cwd && `in ${step.cwd}`];
+  const facts = [step.timedOut && 'ended at its time limit', step.durationMs !== undefined && took(step.durationMs), step.cwd && `in ${plain(step.cwd)}`];
   return [
     el('header', { class: 'step-head' }, el('strong', {}, names[step.kind] ?? ''), step.class && el('span', { class: `class ${step.class}` }, step.class),
       el('span', { class: `chip step-chip ${code ? 'nonzero' : ''}` }, icon(/** @type {any} */ (code ? 'alert' : drawn[state.kind])), words)),

@@ -22,9 +22,75 @@ export const modules = {
       twice.add(0, bytes('abc'));
       twice.add(1, bytes('bcd'));
       twice.add(6, bytes('g'));
-      return [whole(all), each(all) === whole(all), twice.text, plain('\u202ea\u0000b\tc\nd')];
+      const rubbed = [whole('ab\b\b\b\bc'), whole('abc\b\bd\b\be')];
+      const began = Date.now();
+      const much = whole(`${'a'.repeat(60000)}${'\b'.repeat(60000)}b`);
+      return [whole(all), each(all) === whole(all), twice.text, plain('\u202ea\u0000b\tc\nd'), ...rubbed, much, Date.now() - began < 5000];
     });
-    expect(`it is text (${JSON.stringify(said)})`, JSON.stringify(said) === JSON.stringify(['aébc\n99%\nz!', true, 'abcd\n[…]\ng', '[U+202E]a[U+0000]b\tc\nd']));
+    expect(`it is text (${JSON.stringify(said)})`, JSON.stringify(said) === JSON.stringify(['aébc\n99%\nz!', true, 'abcd\n[…]\ng', '[U+202E]a[U+0000]b\tc\nd', '\b\bc', 'e', 'b', true]));
+  },
+
+  'the whole output is whole, and a directory hides nothing': async (page) => {
+    await page.route('**/output/all0000000000001?from=0', (route) => route.fulfill({ body: `first${'x'.repeat(200000)}last` }));
+    const { place, output } = await page.evaluate(async () => {
+      const { Step } = await import('/step.js');
+      const step = new Step('run', { actionId: 'all0000000000001', status: 'completed', executionStatus: 'executed', step: { kind: 'command', command: 'yes', output: 'cut', exitCode: 0, truncated: true, cwd: '/tmp/\u202ea' } });
+      const place = step.node.querySelector('.small-text')?.textContent;
+      const [pre, all] = [step.node.querySelector('pre'), step.node.querySelector('button.quiet-button')];
+      const shown = new Promise((is) => new MutationObserver(() => is(pre.textContent)).observe(pre, { childList: true }));
+      all.click();
+      return { place, output: await shown };
+    });
+    expect(`the directory is ${place}`, place === 'in /tmp/[U+202E]a');
+    expect(`all is there (${output.length})`, output.length === 200009 && output.startsWith('first') && output.endsWith('last'));
+  },
+
+  'a screen begins anew where it is told to, and leaves out what is too much': async (page) => {
+    const said = await page.evaluate(async () => {
+      const real = window.WebSocket;
+      let socket;
+      window.WebSocket = class extends EventTarget {
+        static OPEN = 1;
+        readyState = 1;
+        constructor() {
+          super();
+          socket = this;
+        }
+        send() {}
+        close() {}
+      };
+      const { Terminal } = await import('/terminal/terminal.js');
+      const terminal = new Terminal({ terminalId: 'x', label: 'x' });
+      terminal.node.style.cssText = 'position: fixed; inset: 0'; // in view, or xterm paints nothing
+      document.body.append(terminal.node);
+      try {
+        const come = async (what) => { for (const end = Date.now() + 20000; !what() && Date.now() < end;) await new Promise((go) => setTimeout(go, 20)); };
+        const hear = (data) => socket.dispatchEvent(new MessageEvent('message', { data }));
+        const prints = (s) => hear(new TextEncoder().encode(s).buffer);
+        const rows = () => [...terminal.node.querySelectorAll('.xterm-rows > div')].map((row) => row.textContent.trim()).filter(Boolean).join('|');
+        const much = (bytes) => 'x\r\n'.repeat(bytes / 3);
+        terminal.open();
+        await come(() => socket);
+        prints(much(2 << 20));
+        hear('{"type":"ready"}');
+        prints('new');
+        await come(() => rows().includes('new'));
+        const anew = rows();
+        for (let i = 0; i < 6; i++) prints(much(3 << 20));
+        prints('left');
+        await come(() => rows().includes('out'));
+        const cut = rows().replaceAll('x|', '');
+        prints('on');
+        await come(() => rows().includes('on'));
+        return [anew, cut, rows().replaceAll('x|', '')];
+      } finally {
+        window.WebSocket = real;
+        terminal.close();
+        terminal.node.remove();
+      }
+    });
+    const mark = '[… some output was left out …]';
+    expect(`it shows ${JSON.stringify(said)}`, JSON.stringify(said) === JSON.stringify(['new', mark, `${mark}|on`]));
   },
 
   'the names of the seed (002-13)': async (page) => {

@@ -29,7 +29,7 @@ export const shell = {
 
   'what a host prints is only text': async (page) => {
     const title = await page.title();
-    await say(one, '\u001b]0;owned\u0007\u001b]52;c;b3duZWQ=\u0007\u001b[c\u001b[>c\u001b[=c\u001b[6n\u001b[?6n\u001b[5n\u001b[?25$p\u001b[18t\u001b[21t\u001b[>q\u001b[?u\u001bP$qm\u001b\\\u001bP+q544e\u001b\\\u001b]10;?\u0007\u001b]11;?\u0007\u001b]4;1;?\u0007\u001b[?1004h\u001bZ');
+    await say(one, '\u001b]0;owned\u0007\u001b]52;c;b3duZWQ=\u0007\u001b[c\u001b[>c\u001b[=c\u001b[6n\u001b[?6n\u001b[5n\u001b[?25$p\u001b[18t\u001b[21t\u001b[>q\u001b[?u\u001bP$qm\u001b\\\u001bP+q544e\u001b\\\u001b]10;?\u0007\u001b]11;?\u0007\u001b]4;1;?\u0007\u001b[?1004h\u001b[?25;1004h\u001bZ');
     await say(one, 'after \u001b]8;;https://evil.example/x\u0007link\u001b]8;;\u0007 end');
     await shows(page, 'after link end');
     await page.getByLabel('Keys for the terminal on web-1;').blur();

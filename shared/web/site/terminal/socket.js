@@ -6,19 +6,24 @@ import { user } from '../session.js';
 import { renew } from '../signin.js';
 
 const piece = 32 << 10; // bytes of one frame; the server takes 64 KiB
+const most = 4 << 10; // bytes of keys that wait for a connection
 const soon = 60000; // ms of a token's life that are too few to begin with
 const longest = 10000; // ms between two tries
 
 /**
  * @typedef {object} Ends is told what comes over the connection.
  * @property {(bytes: Uint8Array) => void} data what the terminal prints
- * @property {(keeps: boolean) => void} ready the connection is there, and what the terminal has shown so far follows; keeps: the shell outlives it
+ * @property {(keeps: boolean) => void} ready the connection is there, and what the terminal has shown so far follows; keeps: the shell outlives it. Then come the keys that waited, unless they are dropped
  * @property {(about: {runId: string, actionId: string, state: string}) => void} agent what the agent's command does
  * @property {(state: 'connecting'|'open'|'lost'|'closed', reason?: string) => void} state
  */
 
 export class Socket {
   /** @type {WebSocket|null} */ #socket = null;
+  #opening = false; // the sign-in is looked after first
+  #ready = false; // the server knows where keys go
+  /** @type {Uint8Array[]} typed before that */ #held = [];
+  #dropped = false; // of what was typed before
   #wait = 0;
   #timer = 0;
   #closed = false;
@@ -37,18 +42,17 @@ export class Socket {
   async open(size) {
     this.size = size;
     this.on.state('connecting');
-    const known = user.get();
-    const refused = this.#ended === 'unauthenticated';
-    if (refused || (known && known.expires - Date.now() < soon)) {
-      const renewed = await renew().catch(() => !refused); // a line that is down is tried again
-      if (refused && !renewed) return this.on.state('closed', this.#ended);
-    }
+    this.#opening = true;
+    const known = await this.#signedIn();
+    this.#opening = false;
     if (this.#closed) return;
+    if (!known) return this.on.state('closed', this.#ended);
     const socket = new WebSocket(address(`/api/agent/terminals/${encodeURIComponent(this.terminalId)}/socket`).replace(/^http/, 'ws'));
     socket.binaryType = 'arraybuffer';
     this.#socket = socket;
     this.#ended = '';
     socket.addEventListener('open', () => {
+      if (this.#socket !== socket) return;
       this.#tell({ type: 'auth', token: user.get()?.token });
       this.#tell({ type: 'resize', ...this.size });
     });
@@ -56,12 +60,18 @@ export class Socket {
     socket.addEventListener('close', () => this.#socket === socket && this.#lost());
   }
 
+  // signedIn renews a token that has run out, or soon will, and tells whether it is worth while to connect.
+  async #signedIn() {
+    const known = user.get();
+    const refused = this.#ended === 'unauthenticated';
+    if (!refused && !(known && known.expires - Date.now() < soon)) return true;
+    return (await renew().catch(() => !refused)) || !refused; // a line that is down is tried again
+  }
+
   #told(frame) {
     switch (frame.type) {
       case 'ready':
-        this.#wait = 0;
-        this.on.ready(frame.keeps !== false);
-        this.on.state('open');
+        this.#begin(frame.keeps !== false);
         break;
       case 'agent':
         this.on.agent(frame);
@@ -73,6 +83,15 @@ export class Socket {
     }
   }
 
+  #begin(keeps) {
+    this.#wait = 0;
+    this.on.ready(keeps);
+    this.#ready = true;
+    this.on.state('open', this.#dropped ? 'dropped' : '');
+    this.#dropped = false;
+    for (const keys of this.#held.splice(0)) this.send(keys);
+  }
+
   /** #leave lets go of a connection that is down: it would say so only after a while. */
   #leave() {
     if (!this.#socket) return;
@@ -82,6 +101,7 @@ export class Socket {
 
   #lost() {
     this.#socket = null;
+    this.#ready = false;
     if (this.#closed) return;
     if (final.includes(this.#ended)) {
       this.on.state('closed', this.#ended);
@@ -98,16 +118,36 @@ export class Socket {
 
   /** again connects now, where there is no connection. */
   again() {
-    if (this.#socket || this.#closed) return;
+    if (this.#socket || this.#opening || this.#closed) return;
     clearTimeout(this.#timer);
     this.#wait = 0;
+    if (final.includes(this.#ended)) this.#held = []; // they were for the shell that is no more
     this.open(/** @type {any} */ (this.size));
   }
 
-  /** send types something. @param {string|Uint8Array} keys */
+  /**
+   * send types something. Until the server is ready it does not know whether a command of the agent takes the keys, and
+   * would give them to the shell: they wait here.
+   * @param {string|Uint8Array} keys
+   */
   send(keys) {
     const bytes = typeof keys === 'string' ? new TextEncoder().encode(keys) : keys;
+    if (!this.#ready) {
+      this.#hold(bytes);
+      return;
+    }
     for (let i = 0; i < bytes.length && this.#socket?.readyState === WebSocket.OPEN; i += piece) this.#socket.send(bytes.slice(i, i + piece));
+  }
+
+  #hold(bytes) {
+    if (!this.#dropped) this.#held.push(bytes);
+    if (this.#held.reduce((n, b) => n + b.length, 0) > most) this.drop(); // all: half of a line would be another one
+  }
+
+  /** drop forgets the keys that wait, and has it told when the connection is there. */
+  drop() {
+    this.#dropped ||= this.#held.length > 0;
+    this.#held = [];
   }
 
   /** resize tells the terminal its size. @param {{cols: number, rows: number}} size */

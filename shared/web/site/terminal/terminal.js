@@ -2,15 +2,19 @@
 
 import { button, el, say } from '../dom.js';
 import { Socket } from './socket.js';
-import { fit, screen, theme } from './xterm.js';
+import { fit, reports, screen, theme } from './xterm.js';
 
 const states = { connecting: 'Connecting', open: 'Connected', lost: 'The connection was lost. What runs goes on; trying again', closed: 'This terminal has ended' };
 const reasons = {
   host_key_changed: 'The host has another key than the one you confirmed. Nothing was sent.', host_login: 'The host refused the login.', deleted: 'This terminal was ended.', exited: 'The shell has ended.',
   no_home: 'No shell could be begun: nothing can be written to the home directory there.',
   host_unreachable: 'The host cannot be reached; trying again …', disabled: 'Your account is disabled.', unauthenticated: 'Your sign-in has run out.',
+  dropped: 'Connected. What you typed meanwhile was not sent.', unloaded: 'The screen could not be loaded.',
 };
-const retries = { exited: 'New shell', no_home: 'Try again', host_login: 'Try again', host_key_changed: 'Try again' }; // by the reason; where nobody has to do anything it is tried again anyway
+const most = 8 << 20; // bytes that wait to be shown
+const leftOut = '\u0018\r\n[… some output was left out …]\r\n';
+const anew = Uint8Array.of(0x1b, 0x63); // resets the screen
+const retries = { exited: 'New shell', no_home: 'Try again', host_login: 'Try again', host_key_changed: 'Try again', unloaded: 'Try again' }; // by the reason; where nobody has to do anything it is tried again anyway
 
 /** @typedef {{runId: string, actionId: string, text: string, output: Promise<string>}} Command what the agent runs, and what it will have printed */
 
@@ -19,7 +23,7 @@ export class Terminal {
   /** @type {Socket|null} */ #socket = null;
   #box = el('div', { class: 'pane-box' });
   #state = el('span', { class: 'pane-state', role: 'status' });
-  #retry = button('Try now', () => this.#socket?.again(), 'small', { hidden: true });
+  #retry = button('Try now', () => (this.#socket ? this.#socket.again() : this.open()), 'small', { hidden: true });
   #words = el('code', { class: 'pane-command' });
   #asks = el('strong', { class: 'asks', role: 'alert' });
   #agent = el('p', { class: 'pane-agent', hidden: true }, el('span', { class: 'prefix' }, '⚡ The agent runs '), this.#words, this.#asks);
@@ -36,17 +40,23 @@ export class Terminal {
   }
 
   /** open shows the screen and connects it, once. It has to be in the page. */
-  async open() {
-    if (this.#term) return this.#fit();
-    const term = (this.#term = await screen());
+  open() {
+    if (this.#term) this.#fit();
+    else this.#opening ??= this.#begin().catch(() => this.#show('closed', 'unloaded')).finally(() => { this.#opening = null; });
+  }
+  /** @type {Promise<void>|null} */ #opening = null;
+
+  async #begin() {
+    const term = await screen();
     if (this.#leave.signal.aborted) return term.dispose();
+    this.#term = term;
     term.open(this.#box);
     term.textarea?.setAttribute('aria-label', `Keys for the terminal on ${this.of.label}; F6 leaves it`);
     term.attachCustomKeyEventHandler((e) => e.key !== 'F6'); // which leaves it (view.js): Tab is the host's
     this.#socket = new Socket(this.of.terminalId, {
-      data: (bytes) => term.write(bytes), ready: (keeps) => this.#ready(keeps), agent: (about) => this.#hear(about), state: (state, reason) => this.#show(state, reason),
+      data: (bytes) => this.#print(term, bytes), ready: (keeps) => this.#ready(keeps), agent: (about) => this.#hear(about), state: (state, reason) => this.#show(state, reason),
     });
-    term.onData((keys) => this.#socket?.send(keys));
+    term.onData((keys) => reports.includes(keys) || this.#socket?.send(keys));
     term.onBinary((keys) => this.#socket?.send(Uint8Array.from(keys, (c) => c.charCodeAt(0))));
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { term.options.theme = theme(); }, { signal: this.#leave.signal });
     this.#watch.observe(this.#box);
@@ -63,11 +73,32 @@ export class Terminal {
     this.#socket?.resize(size);
   }
 
+  // ready has the screen begin anew, in its place among what is printed. Of a command that still runs the server tells
+  // anew too. Where one ran, keys that waited were for it, and it may have ended: they may be a password.
   #ready(keeps) {
-    this.#term?.reset();
+    this.#term?.write(anew);
     this.#keeps = keeps;
+    if (this.#told.size) this.#socket?.drop();
+    this.#told.clear();
+    this.#render();
   }
   #keeps = true;
+
+  // print shows what is printed. A tab in the background shows it slowly, and nothing can have the host wait: what is too
+  // much is left out.
+  #print(term, bytes) {
+    this.#leftOut ||= this.#unshown > most;
+    if (this.#leftOut) return;
+    this.#unshown += bytes.length;
+    term.write(bytes, () => {
+      this.#unshown -= bytes.length;
+      if (this.#unshown || !this.#leftOut) return;
+      this.#leftOut = false;
+      term.write(leftOut);
+    });
+  }
+  #unshown = 0;
+  #leftOut = false;
 
   #show(state, reason = '') {
     this.node.dataset.state = state;

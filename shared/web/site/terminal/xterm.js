@@ -49,8 +49,10 @@ function hush(term) {
   parser.registerCsiHandler({ prefix: '?', final: 'u' }, done); // which keys does it know
   parser.registerDcsHandler({ intermediates: '$', final: 'q' }, done); // which settings are on
   parser.registerDcsHandler({ intermediates: '+', final: 'q' }, done);
-  parser.registerCsiHandler({ prefix: '?', final: 'h' }, (params) => params.length === 1 && params[0] === 1004); // does the window have the focus
 }
+
+/** reports are what a screen sends by itself, where the host has asked it to: that it has the focus, or has it no longer. */
+export const reports = ['\u001b[I', '\u001b[O'];
 
 async function visit(address) {
   let to;
