@@ -7,12 +7,13 @@ import { working } from './working.js';
 
 /** ApiError is an error answer of the API. */
 export class ApiError extends Error {
-  /** @param {number} status @param {{code?: string, message?: string, field?: string, requestId?: string}} [error] */
+  /** @param {number} status @param {{code?: string, message?: string, field?: string, requestId?: string, runId?: string}} [error] runId: of the run that stands in the way */
   constructor(status, error = {}) {
     super(words(status, error));
     this.status = status;
     this.code = error.code;
     this.field = error.field;
+    this.runId = error.runId;
   }
 }
 

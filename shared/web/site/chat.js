@@ -4,7 +4,7 @@ import { call, passing } from './api.js';
 import { config } from './config.js';
 import { button, busy, confirm, el, say, trouble } from './dom.js';
 import { icon } from './icons.js';
-import { asked, begun, drafts } from './session.js';
+import { asked, begun, chats, drafts } from './session.js';
 import { region } from './region.js';
 import * as threads from './threads.js';
 import { Transcript } from './transcript.js';
@@ -94,7 +94,9 @@ class Conversation {
   // followed learns who goes on with the conversation: its agent, or its terminal's chat.
   #followed(run) {
     if (run.agent !== page) this.agent = run.agent;
-    if (run.terminalId) this.#form.replaceChildren(el('a', { href: `#/terminal/${run.terminalId}`, class: 'button small' }, 'Go on in its terminal'));
+    if (!run.terminalId) return;
+    const along = () => chats.set(run.terminalId, { ...chats.get(run.terminalId), threadId: this.threadId });
+    this.#form.replaceChildren(el('a', { href: `#/terminal/${run.terminalId}`, class: 'button small', onclick: along }, 'Go on in its terminal'));
   }
 
   #named(all) {

@@ -211,15 +211,17 @@ export class Live {
     this.#foot.replaceChildren(...children.filter(there));
   }
 
-  /** cancel asks for the run to be ended. @param {any} used the control that was used */
+  /** cancel asks for the run to be ended. @param {any} used the control that was used @returns {Promise<boolean>} whether it was taken */
   async cancel(used) {
     trouble(this.#error);
     try {
       const run = await busy([used], used, () => call('POST', `/api/agent/runs/${encodeURIComponent(this.runId)}/cancel`, { body: {} }));
       say('The run is being cancelled.');
       this.#decided(run);
+      return true;
     } catch (err) {
       trouble(this.#error, err);
+      return false;
     }
   }
 }

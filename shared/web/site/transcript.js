@@ -84,16 +84,24 @@ export class Transcript {
 
   // follow shows the newest runs: those in progress, and those with actions.
   async #follow() {
-    const known = new Set([...this.#lives].map((l) => l.runId));
-    const ids = [...new Set(this.#messages.map((m) => m.runId).filter(Boolean))].slice(-recent).filter((id) => !known.has(id));
+    const known = (id) => this.lives.some((l) => l.runId === id);
+    const ids = [...new Set(this.#messages.map((m) => m.runId).filter(Boolean))].slice(-recent).filter((id) => !known(id));
     const runs = await Promise.all(ids.map((id) => call('GET', `/api/agent/runs/${encodeURIComponent(id)}`, { signal: this.signal })));
-    for (const run of runs) this.#take(new Live({ run, ...this.how }, this.#on));
+    for (const run of runs) if (!known(run.runId)) this.#take(new Live({ run, ...this.how }, this.#on));
     if (runs.length) this.on.followed?.(runs.at(-1));
+  }
+
+  /** add follows a run of another conversation below this one. @param {any} run */
+  add(run) {
+    this.#take(new Live({ run, ...this.how }, this.#on));
+    this.on.followed?.(run);
+    this.render();
   }
 
   #on = {
     known: (l) => {
       this.threadId ||= l.threadId;
+      for (const twin of this.lives) if (twin !== l && twin.runId === l.runId) this.drop(twin); // it came with the conversation, before its question was answered
       this.on.known?.(l);
       this.render();
     },
@@ -121,8 +129,9 @@ export class Transcript {
     return live;
   }
 
-  /** drop takes a question away that was refused. @param {Live} live */
+  /** drop takes a run away: its question was refused, or it is no longer of interest. @param {Live} live */
   drop(live) {
+    live.stop();
     this.#lives.delete(live);
     this.render();
   }

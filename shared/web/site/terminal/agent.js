@@ -76,7 +76,10 @@ export class AgentChat {
   async stopAgent(used = null) {
     this.abortAgentRef.current = true;
     this.changed();
-    if (await this.#until(() => this.#live?.runId)) await this.#live?.cancel(used); // it may not be known yet
+    const known = await this.#until(() => this.#live?.runId); // it may not be known yet
+    if (!known || (await this.#live?.cancel(used))) return;
+    this.abortAgentRef.current = false;
+    this.changed();
   }
 
   /** moved is called when something of the run has changed. @param {Live} live */
@@ -85,6 +88,11 @@ export class AgentChat {
     this.agentSteps = this.#steps().map((a) => a.step);
     for (const look of [...this.#waiting]) look();
     this.changed();
+  }
+
+  /** follows tells whether this is the run that it follows, or has followed to the task's end. @param {Live} live */
+  follows(live) {
+    return live === this.#live;
   }
 
   #steps() {

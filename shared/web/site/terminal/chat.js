@@ -3,6 +3,7 @@
 import { call } from '../api.js';
 import { button, el, trouble } from '../dom.js';
 import { region } from '../region.js';
+import { over } from '../run.js';
 import { asked, chats, drafts } from '../session.js';
 import * as threads from '../threads.js';
 import { Transcript } from '../transcript.js';
@@ -27,7 +28,7 @@ export class TerminalChat {
     this.signal = signal;
     const known = chats.get(of.terminalId) ?? {};
     this.talk = new Transcript(known.threadId ?? '', signal, {
-      known: (live) => this.#known(live), moved: (live) => this.agent.moved(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(),
+      known: (live) => this.#known(live), moved: (live) => this.agent.moved(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(), followed: () => this.#follow(),
       failed: (err, again) => { if (err || !this.#refusal) trouble(this.#error, err, again); }, empty: () => this.#empty,
     }, { bare: true });
     this.agent = new AgentChat(terminal, (text) => this.talk.pose(this.#question(text)), () => this.#render());
@@ -52,22 +53,35 @@ export class TerminalChat {
     this.talk.render();
     if (this.talk.threadId) await this.talk.load();
     const question = asked.get(this.slot);
-    if (this.signal.aborted) return;
-    const live = this.talk.lives.find((l) => !l.over);
-    if (question) this.#pose(question);
-    else if (live) this.agent.startAgentLoop('', live);
+    if (question && !this.signal.aborted) this.#pose(question);
   }
 
-  /** adopt follows a run that was begun on the terminal from elsewhere, with its conversation. @param {string} runId */
+  // follow has the agent go on with what is under way, where it has nothing else to do. A question that has no run yet
+  // comes first: what is under way may be its run.
+  async #follow() {
+    const live = this.talk.lives.find((l) => !l.over);
+    if (!live || this.agent.agentRunning || this.agent.follows(live) || asked.get(this.slot)) return;
+    await this.agent.startAgentLoop('', live);
+    this.#next();
+  }
+
+  // next looks for what is under way when a run is over.
+  #next() {
+    this.#follow();
+    if (this.#elsewhere) this.adopt(this.#elsewhere);
+  }
+
+  /** adopt follows a run that was begun on the terminal from elsewhere, with its conversation or beside this one. @param {string} runId */
   async adopt(runId) {
-    if (this.#adopting || this.#running() || this.talk.lives.some((l) => l.runId === runId)) return;
-    this.#adopting = true;
+    if (this.talk.lives.some((l) => l.runId === runId)) return;
+    this.#elsewhere = runId;
+    if (this.#adopting || this.#running()) return;
+    [this.#adopting, this.#elsewhere] = [true, ''];
     try {
       const run = await call('GET', `/api/agent/runs/${encodeURIComponent(runId)}`, { signal: this.signal });
       if (!this.talk.threadId) this.#keep({ threadId: (this.talk.threadId = run.threadId) });
       if (run.threadId === this.talk.threadId) await this.talk.load();
-      const live = this.talk.lives.find((l) => !l.over);
-      if (live) this.agent.startAgentLoop('', live);
+      else if (!over(run.status)) this.talk.add(run);
     } catch (err) {
       if (!this.signal.aborted) trouble(this.#error, err);
     } finally {
@@ -75,6 +89,7 @@ export class TerminalChat {
     }
   }
   #adopting = false;
+  #elsewhere = ''; // a run that was heard of while another one seemed to be under way
 
   #question(prompt) {
     return { prompt, threadId: this.talk.threadId, terminalId: this.of.terminalId, agent: agents[String(this.agent.agentMode)], slot: this.slot, key: crypto.randomUUID(), region: region() };
@@ -93,8 +108,8 @@ export class TerminalChat {
 
   #pose(question) {
     asked.set(this.slot, question);
-    const live = this.talk.pose(question);
-    this.agent.startAgentLoop(question.prompt, live);
+    for (const l of this.talk.lives) if (l.over && l.threadId !== this.talk.threadId) this.talk.drop(l);
+    this.agent.startAgentLoop(question.prompt, this.talk.pose(question)).then(() => this.#next());
   }
 
   #running() {
@@ -109,7 +124,7 @@ export class TerminalChat {
 
   #ended(live, err) {
     this.agent.moved(live);
-    if (!err || live.runId) return;
+    if (!err || live.runId) return this.#next();
     if (err.status === 401) return;
     this.talk.drop(live);
     if (!this.#prompt.value) this.#prompt.value = live.question?.prompt ?? '';
@@ -117,6 +132,7 @@ export class TerminalChat {
     this.#refusal = true;
     trouble(this.#error, err);
     if (err.status === 404) this.#keep({ threadId: (this.talk.threadId = '') }); // the conversation was deleted
+    if (err.runId) this.adopt(err.runId); // it stands in the way
   }
 
   #mode(on) {

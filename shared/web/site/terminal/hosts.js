@@ -18,19 +18,16 @@ export function hosts(on) {
     say(`${host.name} was added.`);
     told.hidden = !host.auth.publicKey;
     if (host.auth.publicKey) told.replaceChildren(...ownKey(host));
-    load();
+    again();
   }));
 
   async function load() {
     trouble(error);
-    try {
-      const { hosts: all = [] } = await call('GET', '/api/agent/hosts');
-      on.changed(all);
-      list.replaceChildren(...(all.length ? all.map((h) => row(h, on, load)) : [el('li', { class: 'empty-view' }, 'No host yet. Add one below: its agent asks before it changes anything.')]));
-    } catch (err) {
-      trouble(error, err, load);
-    }
+    const { hosts: all = [] } = await call('GET', '/api/agent/hosts');
+    on.changed(all);
+    list.replaceChildren(...(all.length ? all.map((h) => row(h, on, again)) : [el('li', { class: 'empty-view' }, 'No host yet. Add one below: its agent asks before it changes anything.')]));
   }
+  const again = () => load().catch((err) => trouble(error, err, again));
   return { node, load };
 }
 

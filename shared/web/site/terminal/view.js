@@ -139,6 +139,7 @@ class Terminals {
   }
 
   #show(id) {
+    if (this.signal.aborted) return; // another view has the address now
     this.open = this.#tabs.has(id) ? id : '';
     history.replaceState(null, '', this.open ? `#/terminal/${this.open}` : '#/terminal');
     this.#mark();
