@@ -334,7 +334,7 @@ await run({
     await page.getByText('No account is linked.').waitFor();
     await accessible(page, 'linked accounts');
     await page.getByRole('button', { name: 'Link a Google account' }).click();
-    await page.getByLabel('Account').fill('nova@example.com');
+    await page.getByRole('textbox', { name: 'Account' }).fill('nova@example.com');
     await page.getByRole('button', { name: 'Allow' }).click();
     await view(page, 'Linked accounts');
     await page.getByRole('button', { name: 'Unlink nova@example.com' }).waitFor();
