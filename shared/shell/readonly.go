@@ -1,11 +1,12 @@
 package shell
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
 // readOnly returns the words of a command that only looks, and what it prints the content of; ok is false for every
@@ -153,7 +154,7 @@ func isName(s string) bool {
 }
 
 // isCount reports whether s is a number of lines or bytes, and so no path of a file that somebody would hide.
-var isCount = regexp.MustCompile(`^[-+]?[0-9]+[A-Za-z]*$`).MatchString
+var isCount = lazyregexp.New(`^[-+]?[0-9]+[A-Za-z]*$`).MatchString
 
 // hasPercent reports whether s can be a format of stat, and is hardly a path.
 func hasPercent(s string) bool { return strings.Contains(s, "%") }
