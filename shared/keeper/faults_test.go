@@ -67,6 +67,28 @@ func (p *printed) String() string {
 
 func (p *printed) Len() int { return len(p.String()) }
 
+// loses starts a command, has its connection be lost once it has printed "on", and returns what came of it.
+func loses(t *testing.T, k *keeper.Keeper, c keeper.Start, fault func()) *printed {
+	t.Helper()
+	out := &printed{want: "on", seen: make(chan bool)}
+	seen := out.seen
+	ended := make(chan error, 1)
+	go func() {
+		_, err := k.Start(t.Context(), c, out)
+		ended <- err
+	}()
+	select {
+	case <-seen:
+	case err := <-ended:
+		t.Fatal(c.ID, err)
+	}
+	fault()
+	if err := <-ended; err == nil {
+		t.Errorf("%s: the connection was not lost", c.ID)
+	}
+	return out
+}
+
 // TestConnectionsAreLost loses the connection, or the server, in the midst of a command. The command goes on, once.
 func TestConnectionsAreLost(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
@@ -75,22 +97,7 @@ func TestConnectionsAreLost(t *testing.T) {
 		h := k.Handle()
 		c := a("lost-"+name, `echo on; echo x >>witness-`+name+`; while [ ! -e go-`+name+
 			` ]; do sleep 0.05; done; echo over; exit 9`)
-		out := &printed{want: "on", seen: make(chan bool)}
-		seen := out.seen
-		ended := make(chan error, 1)
-		go func() {
-			_, err := k.Start(t.Context(), c, out)
-			ended <- err
-		}()
-		select {
-		case <-seen:
-		case err := <-ended:
-			t.Fatal(name, err)
-		}
-		fault()
-		if err := <-ended; err == nil {
-			t.Errorf("%s: the connection was not lost", name)
-		}
+		out := loses(t, k, c, fault)
 		k = open(t, s)
 		if state, _, err := k.Settle(t.Context(), c.ID, h, true); state != keeper.Running || err != nil {
 			t.Errorf("%s: %s, %v", name, state, err)

@@ -111,22 +111,7 @@ func hangUp(t *testing.T, s *sshd.Server, id, command string) {
 	k.Times.Term, k.Times.Kill = 200*time.Millisecond, 400*time.Millisecond
 	c := a(id, command)
 	c.Grammar = shell.POSIX
-	out := &printed{want: "on", seen: make(chan bool)}
-	seen := out.seen
-	ended := make(chan error, 1)
-	go func() {
-		_, err := k.Start(t.Context(), c, out)
-		ended <- err
-	}()
-	select {
-	case <-seen:
-	case err := <-ended:
-		t.Fatal(err)
-	}
-	s.Cut()
-	if err := <-ended; err == nil {
-		t.Errorf("%s: the connection was not lost", command)
-	}
+	loses(t, k, c, s.Cut)
 	if r, err := open(t, s).Attach(t.Context(), id, 0, io.Discard); err != nil || !r.Hangup {
 		t.Errorf("%s: it ended as %+v, %v", command, r, err)
 	}
