@@ -32,7 +32,7 @@ var secrets = []secret{
 	{[]string{"-----begin "}, lazyregexp.New(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`), redacted},
 	{[]string{"authorization", "cookie"},
 		lazyregexp.New(`(?i)((proxy-)?authorization|(set-)?cookie)["']?\s*[:=][^\r\n]*`), "${1}: " + redacted},
-	{[]string{"bearer", "basic"}, lazyregexp.New(`(?i)((bearer|basic)\s+)+\S+`), "${1}" + redacted},
+	{[]string{"bearer", "basic"}, lazyregexp.New(`(?i)((bearer|basic)\s+)(\S*(bearer|basic)\s+)*\S+`), "${1}" + redacted},
 	{[]string{"ya29.", "aiza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "gocspx-", "1//0", "4/0a", "akia",
 		"xox", "eyj", "sk-", "sk_", "aq."},
 		lazyregexp.New(`(ya29\.|AIza|gh[pousr]_|github_pat_|GOCSPX-|1//0|4/0A|AKIA|xox[abeprs]-|eyJ|\bsk[-_]|` +

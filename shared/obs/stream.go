@@ -21,16 +21,19 @@ const (
 	lookBack = 64
 )
 
-// A SecretFilter passes what is written to it on without secrets ([RemoveSecrets]), also such as come in several
-// pieces. Of a line that has not ended it holds back the last word, until white space has come or [SecretFilter.Flush]
-// is called, and looks at all of the line each time: what a word is, those before it tell. It may be used by several
-// goroutines.
+const lineEnds = "\n\r"
+
+// A SecretFilter passes what is written to it on without secrets ([RemoveSecrets]), line by line, so that a secret that
+// comes in several pieces is known as one that comes whole. A line ends with \n or \r; of one that has not ended
+// [SecretFilter.Flush] passes on what may be. All of the line is looked at each time: what a word is, those before it
+// tell. It may be used by several goroutines.
 type SecretFilter struct {
 	to io.Writer
 
 	mu     sync.Mutex
 	line   []byte // the unfinished line, as it came
 	passed string // what of it was passed on
+	fresh  bool   // something of it has come since the last Flush
 	inPEM  bool   // a block has begun and not ended; nothing of it is passed on
 	drop   int    // how much may still come of a secret that was cut; it ends with white space
 }
@@ -44,12 +47,12 @@ func (f *SecretFilter) Write(b []byte) (int, error) {
 	defer f.mu.Unlock()
 	n := len(b)
 	for b = f.dropped(b); len(b) > 0; b = f.dropped(b) {
-		end := bytes.IndexByte(b, '\n') + 1
+		end := bytes.IndexAny(b, lineEnds) + 1
 		if end == 0 {
 			end = len(b)
 		}
 		take := min(end, maxLine)
-		f.line = append(f.line, b[:take]...)
+		f.line, f.fresh = append(f.line, b[:take]...), true
 		b = b[take:]
 		if err := f.pass(); err != nil {
 			return n, err
@@ -68,31 +71,40 @@ func (f *SecretFilter) dropped(b []byte) []byte {
 	return b[n:]
 }
 
-// Flush passes on what is held back of an unfinished line, such as a question without a line's end, and is called when
-// nothing more has come for a while, and at the end.
+// Flush is called now and then, for what is held back of an unfinished line: it passes on all but the last word, in
+// which a secret may have begun, and that too when nothing has come since the last call, as of a question.
 func (f *SecretFilter) Flush() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(f.line)
+	if f.fresh {
+		n = bytes.LastIndexFunc(f.line, unicode.IsSpace) + 1
+	}
+	f.fresh = false
+	return f.send(n, false)
+}
+
+// Close passes on all that is held back. It is called when nothing more will come.
+func (f *SecretFilter) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.send(len(f.line), false)
 }
 
-// pass passes on what may be: a finished line, or of an unfinished one all whole words.
+// pass passes on a finished line, and the beginning of one that is too long to be held back.
 func (f *SecretFilter) pass() error {
-	if f.line[len(f.line)-1] == '\n' {
-		err := f.send(len(f.line), true)
-		f.line, f.passed = f.line[:0], ""
-		return err
-	}
-	space := bytes.LastIndexFunc(f.line, unicode.IsSpace) + 1
-	if len(f.line) >= maxLine {
-		if space == 0 {
+	end := len(f.line)
+	if !strings.ContainsRune(lineEnds, rune(f.line[end-1])) {
+		if end < maxLine {
+			return nil
+		}
+		if end = bytes.LastIndexFunc(f.line, unicode.IsSpace) + 1; end == 0 {
 			return f.cut()
 		}
-		err := f.send(space, true)
-		f.line, f.passed = append(f.line[:0], f.line[space:]...), ""
-		return err
 	}
-	return f.send(space, false)
+	err := f.send(end, true)
+	f.line, f.passed = append(f.line[:0], f.line[end:]...), ""
+	return err
 }
 
 // cut passes on the beginning of a word that is too long to be held back.

@@ -50,27 +50,36 @@ func filtered(t *testing.T, pieces ...string) string {
 			t.Fatal(n, err)
 		}
 	}
-	if err := f.Flush(); err != nil {
+	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
 }
 
-// A question without a line's end is passed on when it is asked for, and what comes after it on the line is not told
-// with it.
+// What has no line's end is passed on word by word, the last word when nothing more has come, and what comes after a
+// question on its line is not told with it.
 func TestSecretFilterFlushes(t *testing.T) {
 	var b strings.Builder
 	f := obs.NewSecretFilter(&b)
-	for _, piece := range []string{"Password: ", "hunter2", "\nwelcome\n"} {
-		if _, err := f.Write([]byte(piece)); err != nil {
+	for _, step := range []struct{ piece, want string }{
+		{"checking ana", "checking "},
+		{"... ", "checking ana... "},
+		{"\rPass", "checking ana... \r"},
+		{"word:", "checking ana... \r"},
+		{"", "checking ana... \rPassword:"},
+		{" hunter2", "checking ana... \rPassword: "},
+		{"", "checking ana... \rPassword: [redacted]"},
+		{"\nwelcome\n", "checking ana... \rPassword: [redacted]\nwelcome\n"},
+	} {
+		if _, err := f.Write([]byte(step.piece)); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Flush(); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if got := b.String(); got != "Password: [redacted]\nwelcome\n" {
-		t.Errorf("%q", got)
+		if got := b.String(); got != step.want {
+			t.Errorf("after %q: %q; want %q", step.piece, got, step.want)
+		}
 	}
 }
 
@@ -97,7 +106,7 @@ func TestSecretFilterLeavesABlock(t *testing.T) {
 	var out strings.Builder
 	f := obs.NewSecretFilter(&out)
 	_, _ = f.Write([]byte("key.pem:-----BEGIN RSA PRIVATE KEY-----\n/etc/hosts: 2 lines (of 3)\nand more\n"))
-	_ = f.Flush()
+	_ = f.Close()
 	if want := "key.pem:[redacted]\n/etc/hosts: 2 lines (of 3)\nand more\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}

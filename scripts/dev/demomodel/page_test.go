@@ -320,8 +320,8 @@ func TestEachWishIsItsOwn(t *testing.T) {
 // FuzzPage checks that there is an answer for any page and any prompt.
 func FuzzPage(f *testing.F) {
 	f.Add("find a blue mug and put two in the cart", shopState)
-	f.Add(strings.Repeat("put ", 2000)+"in the cart", strings.Repeat(`{"viewState":`, 3000))
-	f.Add("I feel "+strings.Repeat("so ", 2000)+"great",
+	f.Add(strings.Repeat("put ", 200)+"in the cart", strings.Repeat(`{"viewState":`, 300))
+	f.Add("I feel "+strings.Repeat("so ", 200)+"great",
 		`{"viewState":[{"name":{}},1],"interactions":{"coordinate":[""]}}`)
 	answer := demomodel.Model(func() time.Time { return now })
 	f.Fuzz(func(t *testing.T, prompt, state string) {

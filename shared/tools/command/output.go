@@ -19,9 +19,8 @@ type printed struct {
 	over   sync.Once
 	done   chan struct{}
 
-	mu    sync.Mutex
-	kept  keeper.Kept
-	wrote bool // since the last look
+	mu   sync.Mutex
+	kept keeper.Kept
 }
 
 func newPrinted(to io.Writer) *printed {
@@ -32,14 +31,9 @@ func newPrinted(to io.Writer) *printed {
 }
 
 // Write implements [io.Writer].
-func (p *printed) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	p.wrote = true
-	p.mu.Unlock()
-	return p.filter.Write(b)
-}
+func (p *printed) Write(b []byte) (int, error) { return p.filter.Write(b) }
 
-// flush passes a question on that has no line's end, when nothing more has come for a while.
+// flush passes on what has no line's end, such as a question.
 func (p *printed) flush() {
 	defer close(p.done)
 	tick := time.NewTicker(flushEvery)
@@ -50,13 +44,7 @@ func (p *printed) flush() {
 			return
 		case <-tick.C:
 		}
-		p.mu.Lock()
-		quiet := !p.wrote
-		p.wrote = false
-		p.mu.Unlock()
-		if quiet {
-			_ = p.filter.Flush() // an output that nobody takes is no reason to end a command
-		}
+		_ = p.filter.Flush() // an output that nobody takes is no reason to end a command
 	}
 }
 
@@ -65,7 +53,7 @@ func (p *printed) close() {
 	p.over.Do(func() {
 		close(p.stop)
 		<-p.done
-		_ = p.filter.Flush()
+		_ = p.filter.Close()
 	})
 }
 
