@@ -37,7 +37,7 @@ var may = map[string]string{
 	"shared/agents/files": "shared/agents shared/config shared/fault shared/strictyaml shared/tool",
 	"shared/api": "shared/agents shared/approval shared/auth shared/chat shared/clip shared/document shared/effect " +
 		"shared/fault " +
-		"shared/google shared/journal shared/loop shared/model shared/run " +
+		"shared/journal shared/linking shared/loop shared/model shared/run " +
 		"shared/obs shared/output shared/queue shared/records shared/strictjson shared/terminal shared/timezone " +
 		"shared/tool shared/visible shared/wait",
 	"shared/attach": "shared/document shared/fault shared/keeper shared/run shared/store shared/strictjson " +
@@ -62,9 +62,10 @@ var may = map[string]string{
 	"shared/countersign/mcp":   "shared/countersign shared/countersign/internal/bridge shared/mcpclient",
 	"shared/document":          "shared/store shared/strictjson",
 	"shared/tokenkey":          "shared/keyfile",
-	"shared/google":            "shared/audit shared/document shared/fault shared/outbound shared/store shared/tool",
+	"shared/google":            "shared/linking shared/store",
 	"shared/keeper":            "shared/lazyregexp shared/shell",
 	"shared/keeper/keepertest": "shared/keeper shared/shell",
+	"shared/linking":           "shared/audit shared/document shared/fault shared/outbound shared/store shared/tool",
 	"shared/loop": "shared/agents shared/approval shared/audit shared/clip shared/conversation shared/document " +
 		"shared/effect shared/fault shared/journal shared/model shared/output shared/queue shared/run " +
 		"shared/store shared/strictjson shared/tool",
@@ -73,7 +74,7 @@ var may = map[string]string{
 	"shared/model":           "shared/clip shared/fault shared/strictjson shared/tool",
 	"shared/model/gemini":    "shared/fault shared/memo shared/model shared/outbound shared/wait",
 	"shared/obs":             "shared/clip shared/fault",
-	"shared/offboard":        "shared/fault shared/google shared/loop shared/queue shared/records",
+	"shared/offboard":        "shared/fault shared/google shared/linking shared/loop shared/queue shared/records",
 	"shared/output":          "shared/document shared/store shared/strictjson",
 	"shared/policy":          "shared/fault shared/tool",
 	"shared/queue":           "shared/run shared/fault shared/strictjson",
@@ -114,16 +115,17 @@ var may = map[string]string{
 
 // cloud are the libraries of backends and protocols: the rooms that may name each.
 var cloud = map[string]string{
-	"go.opentelemetry.io/otel":                              "shared/journal shared/countersign",
-	"github.com/modelcontextprotocol/go-sdk":                "shared/mcpclient",
-	"cloud.google.com/go/firestore":                         "shared/store/firestore",
-	"cloud.google.com/go/pubsub":                            "shared/queue/pubsub",
-	"cloud.google.com/go/kms":                               "shared/tokenkey",
-	"google.golang.org/genai":                               "shared/model/gemini",
-	"modernc.org/sqlite":                                    "shared/store/embedded",
-	"google.golang.org/api/gmail":                           "shared/tools/gmail",
-	"google.golang.org/api/calendar":                        "shared/tools/calendar",
-	"github.com/tink-crypto":                                "shared/google shared/terminal shared/tokenkey",
+	"go.opentelemetry.io/otel":               "shared/journal shared/countersign",
+	"github.com/modelcontextprotocol/go-sdk": "shared/mcpclient",
+	"cloud.google.com/go/firestore":          "shared/store/firestore",
+	"cloud.google.com/go/pubsub":             "shared/queue/pubsub",
+	"cloud.google.com/go/kms":                "shared/tokenkey",
+	"google.golang.org/genai":                "shared/model/gemini",
+	"modernc.org/sqlite":                     "shared/store/embedded",
+	"google.golang.org/api/gmail":            "shared/tools/gmail",
+	"google.golang.org/api/calendar":         "shared/tools/calendar",
+	"github.com/tink-crypto": "shared/google shared/linking shared/terminal " +
+		"shared/tokenkey",
 	"code.dny.dev/ssrf":                                     "shared/netguard",
 	"github.com/coder/websocket":                            "shared/attach",
 	"golang.org/x/crypto/ssh":                               "shared/remote shared/terminal/hosts",

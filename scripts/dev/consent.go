@@ -6,8 +6,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/keyfile"
+	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
@@ -52,7 +52,7 @@ func (s *server) link(ctx context.Context, uid, email string, changed bool) {
 	}
 }
 
-func (s *server) consent(ctx context.Context, accounts *google.Accounts, uid, email string) error {
+func (s *server) consent(ctx context.Context, accounts *linking.Accounts, uid, email string) error {
 	begun, err := accounts.Start(ctx, uid, nil, "/")
 	if err != nil {
 		return err
@@ -61,6 +61,6 @@ func (s *server) consent(ctx context.Context, accounts *google.Accounts, uid, em
 	if err != nil {
 		return err
 	}
-	_, _, err = accounts.Callback(ctx, google.Answer{State: state, Code: code, Browser: begun.Browser})
+	_, _, err = accounts.Callback(ctx, linking.Answer{State: state, Code: code, Browser: begun.Browser})
 	return err
 }

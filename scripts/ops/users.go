@@ -169,7 +169,7 @@ func export(*flag.FlagSet) runFunc {
 		}
 		lines := json.NewEncoder(o.out)
 		lines.SetEscapeHTML(false)
-		links, err := google.Linked(ctx, a.Store, args[0])
+		links, err := google.Provider.Linked(ctx, a.Store, args[0])
 		if err != nil {
 			return err
 		}

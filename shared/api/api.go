@@ -23,7 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/auth"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/records"
@@ -47,10 +47,10 @@ type API struct {
 	Chat     *chat.Chat
 	Actions  DeclaredActions // nil where none are declared
 	Records  *records.Records
-	Expiry   *records.Expiry  // nil where the store deletes by itself what has expired, or nothing does
-	Accounts *google.Accounts // nil where no Google OAuth client is configured
-	Hosts    Hosts            // nil in a program without them
-	Sockets  Sockets          // nil in a program without them, and where terminals are off
+	Expiry   *records.Expiry   // nil where the store deletes by itself what has expired, or nothing does
+	Accounts *linking.Accounts // nil where no Google OAuth client is configured
+	Hosts    Hosts             // nil in a program without them
+	Sockets  Sockets           // nil in a program without them, and where terminals are off
 	Users    *auth.Verifier
 	Push     *auth.PushVerifier
 	Origins  []string // exact web origins that may call

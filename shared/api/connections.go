@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/linking"
 )
 
 // accounts returns the linked accounts, or an error if they are not configured.
-func (r *request) accounts() (*google.Accounts, error) {
+func (r *request) accounts() (*linking.Accounts, error) {
 	if r.api.Accounts == nil {
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable,
 			"No Google OAuth client is configured here; the local mailbox and calendar are used.")
@@ -22,9 +22,9 @@ func getConnections(r *request) (any, error) {
 	if r.api.Accounts == nil {
 		return struct {
 			ok
-			Connections []google.Connection `json:"connections"`
-			Local       bool                `json:"local"`
-		}{ok{true}, []google.Connection{}, true}, nil
+			Connections []linking.Connection `json:"connections"`
+			Local       bool                 `json:"local"`
+		}{ok{true}, []linking.Connection{}, true}, nil
 	}
 	list, err := r.api.Accounts.List(r.Context(), r.uid)
 	if err != nil {
@@ -32,7 +32,7 @@ func getConnections(r *request) (any, error) {
 	}
 	return struct {
 		ok
-		Connections []google.Connection `json:"connections"`
+		Connections []linking.Connection `json:"connections"`
 	}{ok{true}, list}, nil
 }
 
@@ -110,7 +110,7 @@ func getCallback(r *request) (any, error) {
 	q := r.URL.Query()
 	ctx, cancel := r.working()
 	defer cancel()
-	answer := google.Answer{State: q.Get("state"), Code: q.Get("code"), Error: q.Get("error")}
+	answer := linking.Answer{State: q.Get("state"), Code: q.Get("code"), Error: q.Get("error")}
 	if c, err := r.Cookie(r.api.browserCookie("", 0).Name); err == nil {
 		answer.Browser = c.Value
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/queue"
@@ -241,7 +241,7 @@ func postSweep(r *request) (any, error) {
 	if err := errors.Join(given, err, e, kept); err != nil {
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sweep could not be finished.").Because(err)
 	}
-	if n, err := google.Sweep(ctx, r.api.Loop.Store, r.api.Loop.Now()); err != nil {
+	if n, err := linking.Sweep(ctx, r.api.Loop.Store, r.api.Loop.Now()); err != nil {
 		r.api.Log.WarnContext(ctx, "consents that have ended could not be deleted, and will be by the next sweep",
 			"deleted", n, "error", err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/obs"
@@ -57,10 +58,10 @@ type Accounts interface {
 type readOnlyAccounts struct{ store store.Store }
 
 func (o readOnlyAccounts) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
-	return google.PlaceIn(ctx, o.store, uid, scopes)
+	return google.Provider.Place(ctx, o.store, uid, scopes)
 }
 
-func (readOnlyAccounts) Reads(uid string) []string { return google.Reads(uid) }
+func (readOnlyAccounts) Reads(uid string) []string { return google.Provider.Reads(uid) }
 
 func (readOnlyAccounts) Client(context.Context, string, tool.Place) (*http.Client, error) {
 	return nil, fault.New(fault.Auth, fault.CodeReauth,
@@ -195,7 +196,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 }
 
 // chooseAccounts returns the accounts that the tools act in: those of an OAuth client, or readOnlyAccounts without one.
-func chooseAccounts(linked *google.Accounts, st store.Store) Accounts {
+func chooseAccounts(linked *linking.Accounts, st store.Store) Accounts {
 	if linked == nil {
 		return readOnlyAccounts{st}
 	}

@@ -63,7 +63,7 @@ func TestWhatChangesWhileADraftIsMadeHoldsItsMailBack(t *testing.T) {
 
 // forget unlinks the account as another instance would, which leaves this one's access token in memory.
 func (w linked) forget() error {
-	_, err := google.Forget(w.t.Context(), w.App.Store, "ana", time.Now())
+	_, err := google.Provider.Forget(w.t.Context(), w.App.Store, "ana", time.Now())
 	return err
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/queue"
@@ -60,7 +60,7 @@ type Clients struct {
 	Sockets func(st store.Store, l *loop.Loop, hosts Hosts, log *slog.Logger) api.Sockets
 	// nil where no OAuth client is configured
 	Accounts func(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set,
-		now func() time.Time) (*google.Accounts, error)
+		now func() time.Time) (*linking.Accounts, error)
 }
 
 // Hosts opens connections to people's hosts (package remote).
@@ -91,7 +91,7 @@ var none = Clients{
 	},
 	Commands: func(config.Config, store.Store, Hosts) tool.Set { return nil },
 	Hosts:    func(context.Context, config.Config) (Hosts, error) { return nil, nil },
-	Accounts: func(context.Context, config.Config, store.Store, tool.Set, func() time.Time) (*google.Accounts, error) {
+	Accounts: func(context.Context, config.Config, store.Store, tool.Set, func() time.Time) (*linking.Accounts, error) {
 		return nil, nil
 	},
 }

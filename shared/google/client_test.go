@@ -129,7 +129,7 @@ func TestLinksAreInTheAudit(t *testing.T) {
 		}
 	}
 	w.linked(a, "u1", "one@example.com", compose)
-	if existed, err := google.Forget(t.Context(), w.store, "u1", w.now()); err != nil || !existed {
+	if existed, err := google.Provider.Forget(t.Context(), w.store, "u1", w.now()); err != nil || !existed {
 		t.Fatal(existed, err)
 	}
 	docs, err := w.store.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "seq", Limit: 100,

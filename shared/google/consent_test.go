@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
@@ -18,7 +19,7 @@ func TestLinkAndUse(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	if err := check(t.Context(), a, "u1", []string{compose}); !fault.Is(err, fault.Auth, fault.CodeReauth) ||
-		!strings.Contains(err.Error(), google.ConnectPath) {
+		!strings.Contains(err.Error(), google.Provider.ConnectPath()) {
 		t.Fatalf("without a link: %v", err)
 	}
 	w.linked(a, "u1", "one@example.com", compose)
@@ -46,7 +47,7 @@ func TestScopesGrow(t *testing.T) {
 	err := check(t.Context(), a, "u1", []string{compose, events})
 	w.expect(err, fault.Auth, fault.CodeScope)
 	if !strings.Contains(err.Error(), events) || strings.Contains(err.Error(), compose) ||
-		!strings.Contains(err.Error(), google.ConnectPath) {
+		!strings.Contains(err.Error(), google.Provider.ConnectPath()) {
 		t.Errorf("the message does not say what is missing and where to mend it: %v", err)
 	}
 	if _, err := clientOf(t.Context(), a, "u1", events); !fault.Is(err, fault.Auth, fault.CodeScope) {
@@ -104,26 +105,26 @@ func TestUserSaysNo(t *testing.T) {
 		t.Fatal(err)
 	}
 	state, code := w.provider.consent(consent.URL, "one@example.com")
-	no := google.Answer{State: state, Error: "access_denied", Browser: consent.Browser}
+	no := linking.Answer{State: state, Error: "access_denied", Browser: consent.Browser}
 	uid, returnTo, err := a.Callback(t.Context(), no)
 	if uid != "u1" || returnTo != "/back?x=1" || !fault.Is(err, fault.Auth, fault.CodeForbidden) {
 		t.Errorf("got %q, %q, %v", uid, returnTo, err)
 	}
 	if _, _, err := a.Callback(t.Context(),
-		google.Answer{State: state, Code: code, Browser: consent.Browser}); !fault.Is(err, fault.Validation,
+		linking.Answer{State: state, Code: code, Browser: consent.Browser}); !fault.Is(err, fault.Validation,
 		"invalid") {
 		t.Errorf("the state can be used after a no: %v", err)
 	}
 }
 
 func TestStatesThatAreNotGood(t *testing.T) {
-	for name, spoil := range map[string]func(w *env, ans *google.Answer){
-		"unknown":          func(_ *env, ans *google.Answer) { ans.State = strings.Repeat("A", 43) },
-		"empty":            func(_ *env, ans *google.Answer) { ans.State = "" },
-		"a path":           func(_ *env, ans *google.Answer) { ans.State = "../connections/u_u1" },
-		"expired":          func(w *env, _ *google.Answer) { w.pass(10*time.Minute + time.Second) },
-		"another browser":  func(_ *env, ans *google.Answer) { ans.Browser = strings.Repeat("B", 43) },
-		"no cookie at all": func(_ *env, ans *google.Answer) { ans.Browser = "" },
+	for name, spoil := range map[string]func(w *env, ans *linking.Answer){
+		"unknown":          func(_ *env, ans *linking.Answer) { ans.State = strings.Repeat("A", 43) },
+		"empty":            func(_ *env, ans *linking.Answer) { ans.State = "" },
+		"a path":           func(_ *env, ans *linking.Answer) { ans.State = "../connections/u_u1" },
+		"expired":          func(w *env, _ *linking.Answer) { w.pass(10*time.Minute + time.Second) },
+		"another browser":  func(_ *env, ans *linking.Answer) { ans.Browser = strings.Repeat("B", 43) },
+		"no cookie at all": func(_ *env, ans *linking.Answer) { ans.Browser = "" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newEnv(t)
@@ -133,7 +134,7 @@ func TestStatesThatAreNotGood(t *testing.T) {
 				t.Fatal(err)
 			}
 			state, code := w.provider.consent(consent.URL, "one@example.com")
-			ans := google.Answer{State: state, Code: code, Browser: consent.Browser}
+			ans := linking.Answer{State: state, Code: code, Browser: consent.Browser}
 			spoil(w, &ans)
 			uid, returnTo, err := a.Callback(t.Context(), ans)
 			w.expect(err, fault.Validation, "invalid")
@@ -156,12 +157,12 @@ func TestAProgramIsSentToABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	state, code := w.provider.consent(consent.URL, "one@example.com")
-	_, _, err = a.Callback(t.Context(), google.Answer{State: state, Code: code})
+	_, _, err = a.Callback(t.Context(), linking.Answer{State: state, Code: code})
 	if w.expect(err, fault.Validation, "invalid"); !strings.Contains(err.Error(), "in a browser") {
 		t.Errorf("told %v", err)
 	}
 	if _, _, err := a.Callback(t.Context(),
-		google.Answer{State: state, Code: code, Browser: consent.Browser}); err != nil {
+		linking.Answer{State: state, Code: code, Browser: consent.Browser}); err != nil {
 		t.Errorf("the browser comes too late: %v", err)
 	}
 }
@@ -172,7 +173,7 @@ func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	type begun struct {
-		google.Consent
+		linking.Consent
 		state, code string
 	}
 	var all []begun
@@ -190,14 +191,14 @@ func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
 	}
 	ends := func(i int) error {
 		_, _, err := a.Callback(t.Context(),
-			google.Answer{State: all[i].state, Code: all[i].code, Browser: all[i].Browser})
+			linking.Answer{State: all[i].state, Code: all[i].code, Browser: all[i].Browser})
 		return err
 	}
 	for i := range 7 {
 		w.expect(ends(i), fault.Validation, "invalid")
 	}
 	forged := all[8].state[:34] + "." + strings.Repeat("A", 43)
-	if _, _, err := a.Callback(t.Context(), google.Answer{State: forged, Code: "c", Browser: "b"}); err == nil {
+	if _, _, err := a.Callback(t.Context(), linking.Answer{State: forged, Code: "c", Browser: "b"}); err == nil {
 		t.Error("a state that only names the place is taken")
 	}
 	for _, i := range []int{11, 8} {
@@ -207,7 +208,7 @@ func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
 	}
 	sweep := func(want int) {
 		t.Helper()
-		if n, err := google.Sweep(t.Context(), w.store, w.now()); err != nil || n != want {
+		if n, err := linking.Sweep(t.Context(), w.store, w.now()); err != nil || n != want {
 			t.Errorf("swept %d, %v, want %d", n, err, want)
 		}
 	}
@@ -238,7 +239,7 @@ func TestConsentsThatEndedAreSweptInPages(t *testing.T) {
 	var sizes []int
 	seen := faulty.Wrap(w.store, faulty.Commits(faulty.Before(
 		func(c *faulty.Call) { sizes = append(sizes, len(c.Writes)) })))
-	if n, err := google.Sweep(t.Context(), seen, w.now()); err != nil || n != users*places ||
+	if n, err := linking.Sweep(t.Context(), seen, w.now()); err != nil || n != users*places ||
 		!slices.Equal(sizes, []int{page, page, users*places - 2*page}) {
 		t.Errorf("swept %d in commits of %v, %v", n, sizes, err)
 	}
@@ -257,7 +258,7 @@ func TestStateIsGoodOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	state, code := w.provider.consent(consent.URL, "one@example.com")
-	ans := google.Answer{State: state, Code: code, Browser: consent.Browser}
+	ans := linking.Answer{State: state, Code: code, Browser: consent.Browser}
 	first := w.overtaken(1, func() {
 		if _, _, err := w.instance().Callback(t.Context(), ans); err != nil {
 			t.Errorf("the faster of the two: %v", err)
@@ -283,7 +284,7 @@ func TestCodeOfAnotherConsent(t *testing.T) {
 	}
 	myState, _ := w.provider.consent(mine.URL, "attacker@example.com")
 	_, theirCode := w.provider.consent(theirs.URL, "victim@example.com")
-	_, _, err = a.Callback(t.Context(), google.Answer{State: myState, Code: theirCode, Browser: mine.Browser})
+	_, _, err = a.Callback(t.Context(), linking.Answer{State: myState, Code: theirCode, Browser: mine.Browser})
 	w.expect(err, fault.Validation, "invalid") // PKCE: the verifier is the other consent's
 	w.expect(check(t.Context(), a, "attacker", nil), fault.Auth, fault.CodeReauth)
 }
@@ -332,7 +333,7 @@ func TestProviderFailsAtTheCallback(t *testing.T) {
 			}
 			state, code := w.provider.consent(consent.URL, "one@example.com")
 			c.spoil(w)
-			_, _, err = a.Callback(t.Context(), google.Answer{State: state, Code: code, Browser: consent.Browser})
+			_, _, err = a.Callback(t.Context(), linking.Answer{State: state, Code: code, Browser: consent.Browser})
 			w.expect(err, c.class, c.code)
 		})
 	}
@@ -353,7 +354,7 @@ func TestNothingReadableIsStored(t *testing.T) {
 	}
 	state, code := w.provider.consent(consent.URL, "one@example.com")
 	if _, _, err := a.Callback(t.Context(),
-		google.Answer{State: state, Code: code, Browser: consent.Browser}); err != nil {
+		linking.Answer{State: state, Code: code, Browser: consent.Browser}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := clientOf(t.Context(), a, "u1"); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/testkit/emulate"
 	"github.com/countersign-run/countersign/shared/tokenkey"
@@ -19,7 +20,7 @@ import (
 type emulated struct {
 	*emulate.Emulator
 	t        *testing.T
-	accounts func() *google.Accounts // of a process that has nothing in memory
+	accounts func() *linking.Accounts // of a process that has nothing in memory
 }
 
 func newEmulated(t *testing.T) *emulated {
@@ -40,7 +41,7 @@ func newEmulated(t *testing.T) *emulated {
 		AuthURL: e.URL + "/o/oauth2/v2/auth", TokenURL: e.URL + "/oauth2/token", RevokeURL: e.URL + "/oauth2/revoke",
 		HTTPClient: &http.Client{Timeout: 10 * time.Second},
 	}
-	return &emulated{e, t, func() *google.Accounts {
+	return &emulated{e, t, func() *linking.Accounts {
 		a, err := google.New(cfg, st, cipher)
 		if err != nil {
 			t.Fatal(err)
@@ -50,17 +51,17 @@ func newEmulated(t *testing.T) *emulated {
 }
 
 // begin starts a consent and grants it, except for the scopes in without.
-func (e *emulated) begin(a *google.Accounts, without ...string) google.Answer {
+func (e *emulated) begin(a *linking.Accounts, without ...string) linking.Answer {
 	e.t.Helper()
 	consent, err := a.Start(e.t.Context(), "u1", nil, "/settings")
 	if err != nil {
 		e.t.Fatal(err)
 	}
 	state, code := e.Consent(e.t, consent.URL, without...)
-	return google.Answer{State: state, Code: code, Browser: consent.Browser}
+	return linking.Answer{State: state, Code: code, Browser: consent.Browser}
 }
 
-func (e *emulated) link(a *google.Accounts) {
+func (e *emulated) link(a *linking.Accounts) {
 	e.t.Helper()
 	if uid, returnTo, err := a.Callback(e.t.Context(), e.begin(a)); uid != "u1" || returnTo != "/settings" ||
 		err != nil {
@@ -80,7 +81,7 @@ func (e *emulated) use(c *http.Client) error {
 	return err
 }
 
-func (e *emulated) client(a *google.Accounts) *http.Client {
+func (e *emulated) client(a *linking.Accounts) *http.Client {
 	e.t.Helper()
 	c, err := clientOf(e.t.Context(), a, "u1", compose, events)
 	if err != nil {
@@ -111,7 +112,7 @@ func TestAnotherProvidersConsentLinksTheAccount(t *testing.T) {
 func TestAnotherProviderRefusesAWrongCode(t *testing.T) {
 	e := newEmulated(t)
 	a := e.accounts()
-	refused := func(name string, ans google.Answer) {
+	refused := func(name string, ans linking.Answer) {
 		t.Helper()
 		if _, _, err := a.Callback(t.Context(), ans); err == nil || fault.As(err).Class != fault.Validation ||
 			fault.As(err).Field != "code" {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -69,16 +70,16 @@ func (w *env) pass(d time.Duration) {
 }
 
 // instance returns one process's Accounts: it shares the store with the others, but no memory.
-func (w *env) instance(change ...func(*google.Config)) *google.Accounts {
+func (w *env) instance(change ...func(*google.Config)) *linking.Accounts {
 	return w.on(w.store, change...)
 }
 
 // overtaken returns an instance that calls overtake right after its nth read.
-func (w *env) overtaken(nth int, overtake func()) *google.Accounts {
+func (w *env) overtaken(nth int, overtake func()) *linking.Accounts {
 	return w.on(faulty.Wrap(w.store, faulty.Gets(faulty.Nth(nth, faulty.After(func(*faulty.Call) { overtake() })))))
 }
 
-func (w *env) on(st store.Store, change ...func(*google.Config)) *google.Accounts {
+func (w *env) on(st store.Store, change ...func(*google.Config)) *linking.Accounts {
 	w.t.Helper()
 	base := w.provider.srv.URL
 	cfg := google.Config{
@@ -97,7 +98,7 @@ func (w *env) on(st store.Store, change ...func(*google.Config)) *google.Account
 }
 
 // link links the Google account for the user, with the scopes except the unticked ones.
-func (w *env) link(a *google.Accounts, uid, account string, scopes []string, untick ...string) error {
+func (w *env) link(a *linking.Accounts, uid, account string, scopes []string, untick ...string) error {
 	w.t.Helper()
 	consent, err := a.Start(w.t.Context(), uid, scopes, "/settings")
 	if err != nil {
@@ -105,14 +106,14 @@ func (w *env) link(a *google.Accounts, uid, account string, scopes []string, unt
 	}
 	state, code := w.provider.consent(consent.URL, account, untick...)
 	gotUID, returnTo, err :=
-		a.Callback(w.t.Context(), google.Answer{State: state, Code: code, Browser: consent.Browser})
+		a.Callback(w.t.Context(), linking.Answer{State: state, Code: code, Browser: consent.Browser})
 	if gotUID != uid || returnTo != "/settings" {
 		w.t.Fatalf("the callback is for %q and leads to %q (%v)", gotUID, returnTo, err)
 	}
 	return err
 }
 
-func (w *env) linked(a *google.Accounts, uid, account string, scopes ...string) {
+func (w *env) linked(a *linking.Accounts, uid, account string, scopes ...string) {
 	w.t.Helper()
 	if err := w.link(a, uid, account, scopes); err != nil {
 		w.t.Fatal(err)
@@ -120,13 +121,13 @@ func (w *env) linked(a *google.Accounts, uid, account string, scopes ...string) 
 }
 
 // check reports whether the user's account may be used.
-func check(ctx context.Context, a *google.Accounts, uid string, scopes []string) error {
+func check(ctx context.Context, a *linking.Accounts, uid string, scopes []string) error {
 	_, err := a.Place(ctx, uid, scopes)
 	return err
 }
 
 // clientOf returns a client of the user's account that is linked now.
-func clientOf(ctx context.Context, a *google.Accounts, uid string, scopes ...string) (*http.Client, error) {
+func clientOf(ctx context.Context, a *linking.Accounts, uid string, scopes ...string) (*http.Client, error) {
 	in, err := a.Place(ctx, uid, scopes)
 	if err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func clientOf(ctx context.Context, a *google.Accounts, uid string, scopes ...str
 	return a.Client(ctx, uid, in)
 }
 
-func (w *env) client(a *google.Accounts, uid string, scopes ...string) *http.Client {
+func (w *env) client(a *linking.Accounts, uid string, scopes ...string) *http.Client {
 	w.t.Helper()
 	c, err := clientOf(w.t.Context(), a, uid, scopes...)
 	if err != nil {

@@ -1,29 +1,26 @@
-// Package google manages the Google accounts that users have linked: their consent by OAuth 2 with PKCE (consent.go),
-// the refresh token, encrypted and bound to its user (link.go, cipher.go), and the HTTP client that a tool uses
-// (client.go, token.go). An access token is for one user and one link, lives in memory and is never stored.
-//
-// The refresh token is encrypted by Tink with the user's id as associated data, so one that is copied into another
-// user's document cannot be decrypted there. The package logs nothing, and no token, code or provider's answer is part
-// of an error.
+// Package google is what linking an account at Google takes beyond linking any (package linking): its endpoints, how it
+// asks for lasting access, which account consented, and how access is taken back.
 package google
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/tink-crypto/tink-go/v2/tink"
 	"golang.org/x/oauth2"
-	"golang.org/x/sync/singleflight"
 
-	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/outbound"
+	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // Google's own endpoints (https://accounts.google.com/.well-known/openid-configuration).
@@ -33,10 +30,9 @@ const (
 	RevokeURL = "https://oauth2.googleapis.com/revoke"
 )
 
-// ConnectPath is the endpoint that makes or renews a link, as messages name it.
-const ConnectPath = "POST /api/agent/connections/google"
-
-const callTimeout = 15 * time.Second // limit of one call to the token or revocation endpoint
+// Provider is Google, for programs without an OAuth client.
+var Provider = linking.Provider{ID: "google", Name: "Google", Label: "From",
+	Settings: "https://myaccount.google.com/permissions"}
 
 // Config configures the OAuth client and its endpoints.
 type Config struct {
@@ -49,7 +45,7 @@ type Config struct {
 	RevokeURL   string
 	RedirectURL string // address of the callback, as registered with the provider; https, or http on loopback
 
-	// Scopes are those that the tools need. No other can be requested.
+	// Scopes are those that the tools need, at least one. No other can be requested.
 	Scopes []string
 
 	AuditDays  int              // for how many days the record of a link is kept; 0: for good
@@ -58,90 +54,85 @@ type Config struct {
 	Rand       io.Reader        // nil means crypto/rand
 }
 
-// Accounts manages the linked accounts of all users. It is safe for concurrent use.
-type Accounts struct {
-	cfg     Config
-	oauth   oauth2.Config
-	store   store.Store
-	cipher  tink.AEADWithContext
-	flights singleflight.Group
-	tokens  tokens
-}
-
-// New returns the Accounts in the store, with the cipher for refresh tokens (see tokenkey). It makes no call. The error
-// names the setting that is invalid.
-func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*Accounts, error) {
-	if cfg.ClientID == "" || len(cfg.Scopes) == 0 || cipher == nil {
-		return nil, errors.New("google: a client id, the tools' scopes and a cipher are needed")
-	}
-	if cfg.RevokeURL == "" && cfg.TokenURL == "" {
-		cfg.RevokeURL = RevokeURL
-	}
-	if cfg.AuthURL == "" {
-		cfg.AuthURL = AuthURL
+// New returns the Google accounts in the store, with the cipher for refresh tokens (see tokenkey). It makes no call.
+// The error names the setting that is invalid.
+func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*linking.Accounts, error) {
+	if len(cfg.Scopes) == 0 {
+		return nil, errors.New("google: the tools' scopes are needed")
 	}
 	if cfg.TokenURL == "" {
-		cfg.TokenURL = TokenURL
+		cfg.RevokeURL = cmp.Or(cfg.RevokeURL, RevokeURL)
 	}
-	for name, address := range map[string]string{"AuthURL": cfg.AuthURL, "TokenURL": cfg.TokenURL,
-		"RedirectURL": cfg.RedirectURL} {
-		if !secure(address) {
-			return nil, fmt.Errorf("google: %s %q must be an https address (http only on a loopback address)", name,
-				address)
+	if cfg.RevokeURL != "" {
+		if err := linking.Secure("RevokeURL", cfg.RevokeURL); err != nil {
+			return nil, fmt.Errorf("google: %w", err)
 		}
 	}
-	if cfg.RevokeURL != "" && !secure(cfg.RevokeURL) {
-		return nil, fmt.Errorf("google: RevokeURL %q must be an https address (http only on a loopback address)",
-			cfg.RevokeURL)
+	return linking.New(linking.Config{Provider: Provider, ClientID: cfg.ClientID, ClientSecret: cfg.ClientSecret,
+		AuthURL: cmp.Or(cfg.AuthURL, AuthURL), TokenURL: cmp.Or(cfg.TokenURL, TokenURL), RedirectURL: cfg.RedirectURL,
+		Scopes: cfg.Scopes, IdentityScopes: []string{"openid", "email"},
+		Ask: ask, Identify: identify, Revoke: revoker(cfg.RevokeURL),
+		AuditDays: cfg.AuditDays, HTTPClient: cfg.HTTPClient, Now: cfg.Now, Rand: cfg.Rand}, st, cipher)
+}
+
+// ask asks for access that lasts, beside what was granted before.
+func ask(before linking.Identity) map[string]string {
+	with := map[string]string{
+		"access_type":            "offline",
+		"include_granted_scopes": "true",
+		// Google issues a refresh token for new scopes only after it has asked the user.
+		"prompt": "consent",
 	}
-	a := &Accounts{cfg: withDefaults(cfg), store: st, cipher: cipher, tokens: tokens{m: map[string]token{}}}
-	a.oauth = oauth2.Config{
-		ClientID: cfg.ClientID, ClientSecret: cfg.ClientSecret, RedirectURL: cfg.RedirectURL,
-		// AuthStyleInParams, because autodetection sends a code or a refresh token twice.
-		Endpoint: oauth2.Endpoint{AuthURL: cfg.AuthURL, TokenURL: cfg.TokenURL, AuthStyle: oauth2.AuthStyleInParams},
+	if before.Email != "" {
+		with["login_hint"] = before.Email
 	}
-	return a, nil
+	return with
 }
 
-// calls returns a context for a call to the provider that has its own deadline and is not cancelled with the caller: an
-// authorization code and a rotated refresh token can be used once, and are lost with an answer that is not read.
-func (a *Accounts) calls(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, a.cfg.HTTPClient)
-	return context.WithTimeout(ctx, callTimeout)
-}
-
-func secure(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && outbound.Secure(u) && u.Fragment == ""
-}
-
-// storeDown returns the error of a store that failed before anything was asked of Google. The cause is kept as text: a
-// deadline of the store must not be taken for a call to Google with an unknown outcome.
-func storeDown(err error) error {
-	return tool.Transient(fault.Unavailable("The linked accounts cannot be read or written just now; please try again.",
-		errors.New(err.Error())))
-}
-
-// providerDown returns the error of Google's token endpoint; nothing was done with the account.
-func providerDown(err error) error {
-	return tool.Transient(fault.New(fault.Tool, "token_endpoint",
-		"Google could not be asked for access to the linked account; please try again.").Because(outline(err)))
-}
-
-// outline returns what may be logged of a token endpoint's failure: never the body, which may repeat what was sent.
-func outline(err error) error {
-	var answered *oauth2.RetrieveError
-	if errors.As(err, &answered) && answered.Response != nil {
-		return fmt.Errorf("the token endpoint answered with status %d", answered.Response.StatusCode)
+// identify reads the account's subject and address from the ID token. The token came straight from the token endpoint
+// over TLS, which takes the place of a signature check (OpenID Connect Core 1.0 §3.1.3.7). Users know the account by
+// the address, Google by the subject. An account that cannot be told is linked without either.
+func identify(_ context.Context, _ *http.Client, got *oauth2.Token) (linking.Identity, error) {
+	raw, _ := got.Extra("id_token").(string)
+	parsed, err := jwt.ParseSigned(raw, []jose.SignatureAlgorithm{jose.RS256})
+	if err != nil {
+		return linking.Identity{}, nil
 	}
-	var failed *url.Error
-	if errors.As(err, &failed) {
-		return fmt.Errorf("the token endpoint was not reached: %v", failed.Err)
+	var claims struct {
+		Subject string `json:"sub"`
+		Email   string `json:"email"`
 	}
-	return errors.New("the token endpoint's answer could not be used")
+	if parsed.UnsafeClaimsWithoutVerification(&claims) != nil || len(claims.Subject) > 255 || len(claims.Email) > 320 {
+		return linking.Identity{}, nil
+	}
+	return linking.Identity{Subject: claims.Subject, Email: claims.Email}, nil
 }
 
-func isInvalidGrant(err error) bool {
-	var answered *oauth2.RetrieveError
-	return errors.As(err, &answered) && answered.ErrorCode == "invalid_grant"
+// revoker returns what revokes a refresh token at the address (RFC 7009; Google returns 400 invalid_token for one that
+// already was).
+func revoker(address string) func(context.Context, *http.Client, string) bool {
+	if address == "" {
+		return func(context.Context, *http.Client, string) bool { return false }
+	}
+	return func(ctx context.Context, c *http.Client, refresh string) bool {
+		form := strings.NewReader(url.Values{"token": {refresh}}.Encode())
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, form)
+		if err != nil {
+			return false
+		}
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		resp, err := c.Do(req)
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			return true
+		}
+		var answer struct {
+			Error string `json:"error"`
+		}
+		err = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&answer)
+		return err == nil && resp.StatusCode == http.StatusBadRequest && answer.Error == "invalid_token"
+	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -223,7 +223,7 @@ func TestRotatingRefreshTokens(t *testing.T) {
 	a, b := w.instance(), w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
 	for n := range 4 {
-		if account, _, err := w.ask(w.client([]*google.Accounts{a, b}[n%2], "u1")); err != nil ||
+		if account, _, err := w.ask(w.client([]*linking.Accounts{a, b}[n%2], "u1")); err != nil ||
 			account != "one@example.com" {
 			t.Fatalf("round %d: %q, %v", n, account, err)
 		}

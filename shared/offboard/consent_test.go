@@ -61,7 +61,7 @@ func consent(t *testing.T, w *testkit.Deployment) (finish func() (status int)) {
 
 func linked(t *testing.T, w *testkit.Deployment) int {
 	t.Helper()
-	links, err := google.Linked(t.Context(), w.App.Store, "ana")
+	links, err := google.Provider.Linked(t.Context(), w.App.Store, "ana")
 	if err != nil {
 		t.Fatal(err)
 	}

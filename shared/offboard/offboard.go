@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/records"
@@ -18,7 +19,7 @@ type Users struct {
 	Records  *records.Records
 	Loop     *loop.Loop // cancels their runs; it needs neither a model nor tools
 	Queue    queue.Queue
-	Accounts *google.Accounts // nil where no OAuth client is configured: links are deleted, and Google is not told
+	Accounts *linking.Accounts // nil where no OAuth client is configured: links are deleted, and Google is not told
 }
 
 // Acting returns the runs with an effect in progress.
@@ -68,12 +69,12 @@ func (u Users) Revoke(ctx context.Context, uid string) (r Revoked, err error) {
 
 // unlink revokes the access at Google if an OAuth client is configured, and deletes the link in any case.
 func (u Users) unlink(ctx context.Context, uid string) (Link, error) {
-	var done google.Unlinked
+	var done linking.Unlinked
 	var err error
 	if u.Accounts != nil {
 		done, err = u.Accounts.Unlink(ctx, uid)
 	} else {
-		done.Existed, err = google.Forget(ctx, u.Records.Store, uid, u.Records.Now())
+		done.Existed, err = google.Provider.Forget(ctx, u.Records.Store, uid, u.Records.Now())
 	}
 	switch {
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tokenkey"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -24,7 +25,7 @@ func link(c *app.Clients) { c.Accounts = open }
 
 // open opens the users' linked accounts, or returns nil where no OAuth client is configured.
 func open(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set,
-	now func() time.Time) (*google.Accounts, error) {
+	now func() time.Time) (*linking.Accounts, error) {
 	if cfg.OAuthClientID == "" {
 		return nil, nil
 	}

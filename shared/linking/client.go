@@ -1,4 +1,4 @@
-package google
+package linking
 
 import (
 	"context"
@@ -10,18 +10,18 @@ import (
 )
 
 // Client returns an HTTP client that acts as the user, with the linked account that Place returned and no other. It
-// asks Google for an access token when there is none in memory, so that most errors are returned here, before anything
-// is done:
+// asks the provider for an access token when there is none in memory, so that most errors are returned here, before
+// anything is done:
 //
-//   - AuthError reauth_required: no account is linked, or Google refuses the link (invalid_grant), which is then marked
-//     broken
+//   - AuthError reauth_required: no account is linked, or the provider refuses the link (invalid_grant), which is then
+//     marked broken
 //   - PolicyError stale_view: another account is linked by now
-//   - ToolExecutionError, marked [tool.Transient]: Google's token endpoint, the store or the key service failed
+//   - ToolExecutionError, marked [tool.Transient]: the provider's token endpoint, the store or the key service failed
 //
 // A request that the API answers with 401 is sent once more with a new token, if its body can be read again. The client
 // follows no redirect, because the token is for the host of the request.
 func (a *Accounts) Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error) {
-	l, err := usable(ctx, a.store, uid, nil)
+	l, err := a.cfg.usable(ctx, a.store, uid, nil)
 	if err != nil {
 		return nil, err
 	}

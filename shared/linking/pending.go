@@ -1,4 +1,4 @@
-package google
+package linking
 
 import (
 	"context"
@@ -79,8 +79,9 @@ func (a *Accounts) keepIn(ctx context.Context, place store.Doc, p pending, verif
 	}
 	state = strings.TrimPrefix(place.Path, document.Consents+"/") + "." + key
 	p.State = digest(state)
-	if p.Verifier, err = a.cipher.EncryptWithContext(ctx, []byte(verifier), verifierOf(p.UID, state)); err != nil {
-		return "", unreadable(err)
+	p.Verifier, err = a.cipher.EncryptWithContext(ctx, []byte(verifier), a.cfg.verifierOf(p.UID, state))
+	if err != nil {
+		return "", a.cfg.unreadable(err)
 	}
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -119,10 +120,10 @@ func oldest(places []store.Doc) (found store.Doc) {
 func (a *Accounts) takeConsent(ctx context.Context, ans Answer) (pending, error) {
 	if ans.Browser == "" {
 		return pending{}, fault.Invalid("state", "an account is linked in a browser, and in the one in which that "+
-			"was begun: open the address that %s answers there, with cookies allowed", ConnectPath)
+			"was begun: open the address that %s answers there, with cookies allowed", a.cfg.ConnectPath())
 	}
 	unknown := fault.Invalid("state", "this link request is unknown, used, expired or was begun in another browser; "+
-		"begin it again with %s", ConnectPath)
+		"begin it again with %s", a.cfg.ConnectPath())
 	path := pendingPath(ans.State)
 	docs, err := a.store.Get(ctx, path)
 	if err != nil {

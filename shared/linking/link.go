@@ -1,4 +1,4 @@
-package google
+package linking
 
 import (
 	"cmp"
@@ -19,57 +19,62 @@ import (
 type link struct {
 	ID string `json:"id"` // of this consent; access tokens in memory belong to it
 	// Account is the first consent's ID for as long as this account stays linked; older documents have ID alone.
-	Account  string    `json:"account,omitempty"`
-	Subject  string    `json:"subject,omitempty"` // Google's id of the account
+	Account string `json:"account,omitempty"`
+	Identity
 	UID      string    `json:"uid"`
-	Email    string    `json:"email,omitempty"` // of the Google account
-	Scopes   []string  `json:"scopes"`          // as granted, which may be fewer than requested
-	Refresh  []byte    `json:"refresh"`         // the refresh token, encrypted for UID
+	Scopes   []string  `json:"scopes"`  // as granted, which may be fewer than requested
+	Refresh  []byte    `json:"refresh"` // the refresh token, encrypted for UID
 	Broken   bool      `json:"broken,omitempty"`
 	LinkedAt time.Time `json:"linkedAt"`
 
-	version time.Time
+	provider Provider
+	version  time.Time
+}
+
+// Identity says which of the provider's accounts is linked.
+type Identity struct {
+	Subject string `json:"subject,omitempty"` // the provider's id of the account, which stays
+	Email   string `json:"email,omitempty"`   // by which its user knows it
 }
 
 // load returns the user's link; if there is none, the version is zero.
-func (a *Accounts) load(ctx context.Context, uid string) (link, error) {
-	return load(ctx, a.store, uid)
-}
-
-func load(ctx context.Context, st store.Store, uid string) (link, error) {
-	docs, err := st.Get(ctx, document.ConnectionPath(uid))
+func (p Provider) load(ctx context.Context, st store.Store, uid string) (link, error) {
+	docs, err := st.Get(ctx, p.path(uid))
 	if err != nil {
 		return link{}, storeDown(err)
 	}
-	return linkIn(docs[0], uid)
+	return p.linkIn(docs[0], uid)
 }
 
-// known is load for a caller that may have read the document with others ([Reads]).
-func known(ctx context.Context, st store.Store, uid string) (link, error) {
-	d, err := document.Read(ctx, st, document.ConnectionPath(uid))
+// known is load for a caller that may have read the document with others ([Provider.Reads]).
+func (p Provider) known(ctx context.Context, st store.Store, uid string) (link, error) {
+	d, err := document.Read(ctx, st, p.path(uid))
 	if err != nil {
 		return link{}, storeDown(err)
 	}
-	return linkIn(d, uid)
+	return p.linkIn(d, uid)
 }
 
-func linkIn(d store.Doc, uid string) (link, error) {
+func (p Provider) linkIn(d store.Doc, uid string) (link, error) {
+	l := link{provider: p, version: d.Version}
 	if !d.Exists() {
-		return link{}, nil
+		return l, nil
 	}
-	l := link{version: d.Version}
 	if err := document.Decode(d, &l); err != nil || l.UID != uid {
-		return link{}, storeDown(errors.New("google: a connection's document is damaged"))
+		return link{}, storeDown(errors.New("linking: a connection's document is damaged"))
 	}
 	return l, nil
 }
 
+// path returns the path of the document connections/u_<uid>.
+func (p Provider) path(uid string) string { return document.ConnectionPath(uid) }
+
 // Reads returns the path of the document that says which account the user has linked. Place and Client find it in their
 // context where their caller has read it ([document.With]).
-func Reads(uid string) []string { return []string{document.ConnectionPath(uid)} }
+func (p Provider) Reads(uid string) []string { return []string{p.path(uid)} }
 
-// Reads is the function [Reads].
-func (*Accounts) Reads(uid string) []string { return Reads(uid) }
+// Reads is [Provider.Reads].
+func (a *Accounts) Reads(uid string) []string { return a.cfg.Reads(uid) }
 
 // save replaces the link that was read, in one commit with the other writes. It returns store.ErrConflict if the link
 // has changed.
@@ -78,17 +83,17 @@ func (a *Accounts) save(ctx context.Context, l link, also ...store.Write) error 
 	if err != nil {
 		return err
 	}
-	w := store.Update(document.ConnectionPath(l.UID), l.version, nil, data)
+	w := store.Update(a.cfg.path(l.UID), l.version, nil, data)
 	if l.version.IsZero() {
-		w = store.Create(document.ConnectionPath(l.UID), nil, data)
+		w = store.Create(a.cfg.path(l.UID), nil, data)
 	}
 	_, err = a.store.Commit(ctx, append(also, w)...)
 	return err
 }
 
 // usable returns the user's link if it exists, is not broken and has the scopes.
-func usable(ctx context.Context, st store.Store, uid string, scopes []string) (link, error) {
-	l, err := known(ctx, st, uid)
+func (p Provider) usable(ctx context.Context, st store.Store, uid string, scopes []string) (link, error) {
+	l, err := p.known(ctx, st, uid)
 	if err != nil {
 		return link{}, err
 	}
@@ -98,11 +103,11 @@ func usable(ctx context.Context, st store.Store, uid string, scopes []string) (l
 // usable returns nil if there is a link, which is not broken and has the scopes.
 func (l link) usable(scopes []string) error {
 	if l.version.IsZero() {
-		return fault.New(fault.Auth, fault.CodeReauth, "No Google account is linked; link one with %s.",
-			ConnectPath)
+		return fault.New(fault.Auth, fault.CodeReauth, "No %s account is linked; link one with %s.",
+			l.provider.Name, l.provider.ConnectPath())
 	}
 	if l.Broken {
-		return reauth()
+		return l.provider.reauth()
 	}
 	return l.covers(scopes)
 }
@@ -117,25 +122,26 @@ func (l link) covers(scopes []string) error {
 	if missing == nil {
 		return nil
 	}
-	return fault.New(fault.Auth, fault.CodeScope, "The linked Google account has not granted %s; grant it with %s.",
-		strings.Join(missing, " "), ConnectPath)
+	return fault.New(fault.Auth, fault.CodeScope, "The linked %s account has not granted %s; grant it with %s.",
+		l.provider.Name, strings.Join(missing, " "), l.provider.ConnectPath())
 }
 
-func reauth() *fault.Error {
+func (p Provider) reauth() *fault.Error {
 	return fault.New(fault.Auth, fault.CodeReauth,
-		"Google no longer accepts the linked account; link it again with %s.", ConnectPath)
+		"%s no longer accepts the linked account; link it again with %s.", p.Name, p.ConnectPath())
 }
 
 // Place returns the account that the user has linked, which an approval shows and hashes, if the link is not broken and
-// has all the scopes, as far as is known without asking Google. Its errors are AuthError reauth_required and AuthError
-// scope_missing, whose messages name the endpoint that resolves them, and ToolExecutionError store_unavailable.
+// has all the scopes, as far as is known without asking the provider. Its errors are AuthError reauth_required and
+// AuthError scope_missing, whose messages name the endpoint that resolves them, and ToolExecutionError
+// store_unavailable.
 func (a *Accounts) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
-	return PlaceIn(ctx, a.store, uid, scopes)
+	return a.cfg.Place(ctx, a.store, uid, scopes)
 }
 
-// PlaceIn is Place for programs without an OAuth client.
-func PlaceIn(ctx context.Context, st store.Store, uid string, scopes []string) (tool.Place, error) {
-	l, err := usable(ctx, st, uid, scopes)
+// Place is [Accounts.Place] for programs without an OAuth client.
+func (p Provider) Place(ctx context.Context, st store.Store, uid string, scopes []string) (tool.Place, error) {
+	l, err := p.usable(ctx, st, uid, scopes)
 	if err != nil {
 		return tool.Place{}, err
 	}
@@ -145,7 +151,8 @@ func PlaceIn(ctx context.Context, st store.Store, uid string, scopes []string) (
 // place identifies the account: it is the same after a new consent for the account, and another one after the account
 // was unlinked or another one was linked.
 func (l link) place() tool.Place {
-	return tool.Place{Label: "From", Name: cmp.Or(l.Email, "your linked Google account"), ID: cmp.Or(l.Account, l.ID)}
+	return tool.Place{Label: l.provider.Label, Name: cmp.Or(l.Email, "your linked "+l.provider.Name+" account"),
+		ID: cmp.Or(l.Account, l.ID)}
 }
 
 // renews reports whether the link is a new consent for the account of the previous one.
@@ -161,7 +168,7 @@ func (l link) renews(before link) bool {
 
 // Connection describes a linked account to its user.
 type Connection struct {
-	Provider string    `json:"provider"` // "google"
+	Provider string    `json:"provider"` // [Provider.ID]
 	Status   string    `json:"status"`   // "linked", or "broken" when it must be linked again
 	Email    string    `json:"email,omitempty"`
 	Scopes   []string  `json:"scopes"`
@@ -170,12 +177,12 @@ type Connection struct {
 
 // List returns the user's linked accounts: none or one.
 func (a *Accounts) List(ctx context.Context, uid string) ([]Connection, error) {
-	return Linked(ctx, a.store, uid)
+	return a.cfg.Linked(ctx, a.store, uid)
 }
 
-// Linked is List for operators, who have the store and no OAuth client.
-func Linked(ctx context.Context, st store.Store, uid string) ([]Connection, error) {
-	l, err := load(ctx, st, uid)
+// Linked is [Accounts.List] for operators, who have the store and no OAuth client.
+func (p Provider) Linked(ctx context.Context, st store.Store, uid string) ([]Connection, error) {
+	l, err := p.load(ctx, st, uid)
 	if err != nil || l.version.IsZero() {
 		return []Connection{}, err
 	}
@@ -183,6 +190,6 @@ func Linked(ctx context.Context, st store.Store, uid string) ([]Connection, erro
 	if l.Broken {
 		status = "broken"
 	}
-	return []Connection{{Provider: "google", Status: status, Email: l.Email, Scopes: l.Scopes, LinkedAt: l.LinkedAt}},
+	return []Connection{{Provider: p.ID, Status: status, Email: l.Email, Scopes: l.Scopes, LinkedAt: l.LinkedAt}},
 		nil
 }

@@ -1,4 +1,4 @@
-package google
+package linking
 
 import (
 	"crypto/rand"

@@ -1,4 +1,4 @@
-package google
+package linking
 
 import (
 	"bytes"
@@ -58,9 +58,10 @@ func (t *tokens) drop(key string) {
 	delete(t.m, key)
 }
 
-// access returns an access token of the link other than the rejected one, with one call to Google for all concurrent
-// callers. A token belongs to one consent, so that of an account that was unlinked or linked anew is not found by who
-// has read the link since. justRead says that the caller has: otherwise it is read again before Google is asked.
+// access returns an access token of the link other than the rejected one, with one call to the provider for all
+// concurrent callers. A token belongs to one consent, so that of an account that was unlinked or linked anew is not
+// found by who has read the link since. justRead says that the caller has: otherwise it is read again before the
+// provider is asked.
 func (a *Accounts) access(ctx context.Context, l link, rejected string, justRead bool) (string, error) {
 	key := tokenKey(l.UID, l.ID)
 	if value, ok := a.tokens.get(key, a.cfg.Now()); ok && value != rejected {
@@ -80,7 +81,7 @@ func (a *Accounts) access(ctx context.Context, l link, rejected string, justRead
 	})
 	select {
 	case <-ctx.Done():
-		return "", providerDown(ctx.Err())
+		return "", a.cfg.providerDown(ctx.Err())
 	case result := <-done:
 		if result.Err != nil {
 			return "", result.Err
@@ -89,8 +90,8 @@ func (a *Accounts) access(ctx context.Context, l link, rejected string, justRead
 	}
 }
 
-// renew requests an access token from Google, with the link as it was read. Another instance may have used a rotating
-// refresh token in the meantime: then the document has a newer one.
+// renew requests an access token from the provider, with the link as it was read. Another instance may have used a
+// rotating refresh token in the meantime: then the document has a newer one.
 func (a *Accounts) renew(ctx context.Context, l link) (string, error) {
 	for {
 		value, err := a.ask(ctx, l)
@@ -110,18 +111,18 @@ func (a *Accounts) renew(ctx context.Context, l link) (string, error) {
 
 // current returns the link as the store has it now. It is an error if the account was linked anew.
 func (a *Accounts) current(ctx context.Context, l link) (link, error) {
-	now, err := a.load(ctx, l.UID)
+	now, err := a.cfg.load(ctx, a.store, l.UID)
 	if err == nil {
 		err = now.usable(nil)
 	}
 	if err == nil && now.ID != l.ID {
-		err = providerDown(errors.New("the account was linked anew meanwhile"))
+		err = a.cfg.providerDown(errors.New("the account was linked anew meanwhile"))
 	}
 	return now, err
 }
 
 func (a *Accounts) ask(ctx context.Context, l link) (string, error) {
-	refresh, err := a.open(ctx, l)
+	refresh, err := a.unseal(ctx, l)
 	if err != nil {
 		return "", err
 	}
@@ -130,7 +131,7 @@ func (a *Accounts) ask(ctx context.Context, l link) (string, error) {
 		return "", err
 	}
 	if err != nil {
-		return "", providerDown(err)
+		return "", a.cfg.providerDown(err)
 	}
 	if got.RefreshToken != refresh {
 		if err := a.rotate(ctx, l, got.RefreshToken); err != nil {
@@ -155,9 +156,9 @@ func (a *Accounts) rotate(ctx context.Context, l link, refresh string) error {
 		if err = a.save(ctx, l); !errors.Is(err, store.ErrConflict) {
 			break
 		}
-		now, loadErr := a.load(ctx, l.UID)
+		now, loadErr := a.cfg.load(ctx, a.store, l.UID)
 		if loadErr != nil || now.ID != l.ID {
-			return providerDown(errors.New("the account was linked anew or unlinked meanwhile"))
+			return a.cfg.providerDown(errors.New("the account was linked anew or unlinked meanwhile"))
 		}
 		l.version = now.version
 	}
@@ -167,14 +168,14 @@ func (a *Accounts) rotate(ctx context.Context, l link, refresh string) error {
 	return nil
 }
 
-// markBroken records, once, that Google refuses the link, so that the next call fails without asking Google.
+// markBroken records, once, that the provider refuses the link, so that the next call fails without asking it.
 func (a *Accounts) markBroken(ctx context.Context, l link) error {
 	a.tokens.drop(tokenKey(l.UID, l.ID))
 	l.Broken = true
 	err := a.save(ctx, l)
 	// After a conflict, another process has marked it, or the user has linked again.
 	if err == nil || errors.Is(err, store.ErrConflict) {
-		return reauth()
+		return a.cfg.reauth()
 	}
-	return reauth().Because(errors.New(err.Error()))
+	return a.cfg.reauth().Because(errors.New(err.Error()))
 }

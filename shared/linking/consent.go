@@ -1,4 +1,4 @@
-package google
+package linking
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
-	"github.com/go-jose/go-jose/v4/jwt"
 	"golang.org/x/oauth2"
 
 	"github.com/countersign-run/countersign/shared/audit"
@@ -24,12 +22,9 @@ const (
 	maxCode     = 2 << 10 // bytes of an authorization code
 )
 
-// identity are the scopes requested with every consent, so that a user sees which account is linked.
-var identity = []string{"openid", "email"}
-
 // Consent is the start of an OAuth consent, for the user's browser.
 type Consent struct {
-	URL     string // Google's page, where the user consents
+	URL     string // the provider's page, where the user consents
 	Browser string // value of a cookie (HttpOnly, SameSite=Lax, 10 minutes), which returns it to Callback
 }
 
@@ -58,7 +53,7 @@ func (a *Accounts) Start(ctx context.Context, uid string, scopes []string, retur
 		return Consent{}, fault.Invalid("returnTo",
 			"a path on this service is needed, such as /settings, of up to %d bytes", maxReturnTo)
 	}
-	before, err := a.load(ctx, uid)
+	before, err := a.cfg.load(ctx, a.store, uid)
 	if err != nil {
 		return Consent{}, err
 	}
@@ -73,22 +68,16 @@ func (a *Accounts) Start(ctx context.Context, uid string, scopes []string, retur
 	if err != nil {
 		return Consent{}, err
 	}
-	return Consent{URL: a.consentURL(state, verifier, scopes, before.Email), Browser: browser}, nil
+	return Consent{URL: a.consentURL(state, verifier, scopes, before.Identity), Browser: browser}, nil
 }
 
-func (a *Accounts) consentURL(state, verifier string, scopes []string, email string) string {
-	options := []oauth2.AuthCodeOption{
-		oauth2.S256ChallengeOption(verifier),
-		oauth2.AccessTypeOffline,
-		oauth2.SetAuthURLParam("include_granted_scopes", "true"),
-		// Google issues a refresh token for new scopes only after it has asked the user.
-		oauth2.SetAuthURLParam("prompt", "consent"),
-	}
-	if email != "" {
-		options = append(options, oauth2.SetAuthURLParam("login_hint", email))
+func (a *Accounts) consentURL(state, verifier string, scopes []string, before Identity) string {
+	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier)}
+	for name, value := range a.cfg.Ask(before) {
+		options = append(options, oauth2.SetAuthURLParam(name, value))
 	}
 	oauth := a.oauth
-	oauth.Scopes = append(slices.Clone(identity), scopes...)
+	oauth.Scopes = append(slices.Clone(a.cfg.IdentityScopes), scopes...)
 	return oauth.AuthCodeURL(state, options...)
 }
 
@@ -100,11 +89,11 @@ func ownPath(path string) bool {
 		u.Scheme == "" && u.Host == "" && !strings.ContainsFunc(path, odd)
 }
 
-// Answer holds the parameters of Google's redirect to the callback, and the browser's cookie.
+// Answer holds the parameters of the provider's redirect to the callback, and the browser's cookie.
 type Answer struct {
 	State string
 	Code  string
-	Error string // Google's error parameter, if the user declined
+	Error string // the provider's error parameter, if the user declined
 
 	// Browser is Consent.Browser. It must be the browser in which the consent was begun: otherwise a user could send
 	// their consent address to another person, and have that person's account linked to their own (RFC 9700 §4.7).
@@ -119,7 +108,7 @@ type Answer struct {
 //     start again
 //   - AuthError forbidden: the user declined
 //   - AuthError scope_missing: linked, but the user did not grant all scopes
-//   - ToolExecutionError: Google or the store failed
+//   - ToolExecutionError: the provider or the store failed
 func (a *Accounts) Callback(ctx context.Context, ans Answer) (uid, returnTo string, err error) {
 	p, err := a.takeConsent(ctx, ans)
 	if err != nil {
@@ -127,37 +116,40 @@ func (a *Accounts) Callback(ctx context.Context, ans Answer) (uid, returnTo stri
 	}
 	if ans.Error != "" {
 		return p.UID, p.ReturnTo,
-			fault.New(fault.Auth, fault.CodeForbidden, "Access to the Google account was not given.")
+			fault.New(fault.Auth, fault.CodeForbidden, "Access to the %s account was not given.", a.cfg.Name)
 	}
 	return p.UID, p.ReturnTo, a.finish(ctx, p, ans)
 }
 
 // finish exchanges the code for tokens and stores the link.
 func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
-	refused := fault.Invalid("code", "Google does not accept this code; begin again with %s", ConnectPath)
+	refused := fault.Invalid("code", "%s does not accept this code; begin again with %s", a.cfg.Name,
+		a.cfg.ConnectPath())
 	if ans.Code == "" || len(ans.Code) > maxCode {
 		return refused
 	}
 	ctx, cancel := a.calls(ctx)
 	defer cancel()
-	verifier, err := a.cipher.DecryptWithContext(ctx, p.Verifier, verifierOf(p.UID, ans.State))
+	verifier, err := a.cipher.DecryptWithContext(ctx, p.Verifier, a.cfg.verifierOf(p.UID, ans.State))
 	if err != nil {
-		return unreadable(err)
+		return a.cfg.unreadable(err)
 	}
 	got, err := a.oauth.Exchange(ctx, ans.Code, oauth2.VerifierOption(string(verifier)))
 	if isInvalidGrant(err) {
 		return refused
 	}
 	if err != nil {
-		return providerDown(err)
+		return a.cfg.providerDown(err)
 	}
 	if got.RefreshToken == "" {
 		return fault.New(fault.Tool, "no_lasting_access",
-			"Google gave no lasting access. Remove this service at https://myaccount.google.com/permissions and link "+
-				"the account again.")
+			"%s gave no lasting access. Remove this service at %s and link the account again.", a.cfg.Name,
+			a.cfg.Settings)
 	}
-	l := link{UID: p.UID, Scopes: p.Scopes, LinkedAt: a.cfg.Now().UTC()}
-	l.Subject, l.Email = identityOf(got)
+	l := link{provider: a.cfg.Provider, UID: p.UID, Scopes: p.Scopes, LinkedAt: a.cfg.Now().UTC()}
+	if l.Identity, err = a.cfg.Identify(ctx, a.cfg.HTTPClient, got); err != nil {
+		return a.cfg.providerDown(err)
+	}
 	if granted, _ := got.Extra("scope").(string); granted != "" { // absent means as requested (RFC 6749 §5.1)
 		l.Scopes = strings.Fields(granted)
 	}
@@ -167,8 +159,8 @@ func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
 	return l.covers(p.Scopes)
 }
 
-// replace stores the link in place of an existing one. It does not revoke an older refresh token: at Google that
-// revokes the user's whole consent, including the new one.
+// replace stores the link in place of an existing one. It does not revoke an older refresh token: providers
+// then revoke the user's whole consent, including the new one.
 func (a *Accounts) replace(ctx context.Context, l link, refresh string) (err error) {
 	if l.ID, err = secret(a.cfg.Rand); err != nil {
 		return err
@@ -177,7 +169,7 @@ func (a *Accounts) replace(ctx context.Context, l link, refresh string) (err err
 		return err
 	}
 	for range 3 {
-		before, err := a.load(ctx, l.UID)
+		before, err := a.cfg.load(ctx, a.store, l.UID)
 		if err != nil {
 			return err
 		}
@@ -198,23 +190,4 @@ func (a *Accounts) replace(ctx context.Context, l link, refresh string) (err err
 		}
 	}
 	return storeDown(store.ErrConflict)
-}
-
-// identityOf reads the account's subject and address from the ID token. The token came straight from the token endpoint
-// over TLS, which takes the place of a signature check (OpenID Connect Core 1.0 §3.1.3.7). Users know the account by
-// the address, Google by the subject.
-func identityOf(got *oauth2.Token) (subject, email string) {
-	raw, _ := got.Extra("id_token").(string)
-	parsed, err := jwt.ParseSigned(raw, []jose.SignatureAlgorithm{jose.RS256})
-	if err != nil {
-		return "", ""
-	}
-	var claims struct {
-		Subject string `json:"sub"`
-		Email   string `json:"email"`
-	}
-	if parsed.UnsafeClaimsWithoutVerification(&claims) != nil || len(claims.Subject) > 255 || len(claims.Email) > 320 {
-		return "", ""
-	}
-	return claims.Subject, claims.Email
 }

@@ -1,0 +1,70 @@
+package linking
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// Unlinked is the result of Unlink.
+type Unlinked struct {
+	Existed bool // whether there was one
+	// Revoked reports whether the grant at the provider is revoked, by this call or before. If not, the user can
+	// revoke it on the provider's page (Provider.Settings).
+	Revoked bool
+}
+
+// Unlink tries to revoke the access at the provider, and deletes the link whether or not that worked. Its only error is
+// ToolExecutionError store_unavailable, and then the link still exists.
+func (a *Accounts) Unlink(ctx context.Context, uid string) (Unlinked, error) {
+	l, err := a.cfg.load(ctx, a.store, uid)
+	if err != nil || l.version.IsZero() {
+		return Unlinked{}, err
+	}
+	revoked := a.revoke(ctx, l)
+	a.tokens.drop(tokenKey(uid, l.ID))
+	if _, err := a.cfg.Forget(ctx, a.store, uid, a.cfg.Now()); err != nil {
+		return Unlinked{}, err
+	}
+	return Unlinked{Existed: true, Revoked: revoked}, nil
+}
+
+// Forget deletes the user's link without asking the provider, for programs without an OAuth client. Its only error is
+// ToolExecutionError store_unavailable, and then the link still exists.
+func (p Provider) Forget(ctx context.Context, st store.Store, uid string, now time.Time) (existed bool, err error) {
+	for range 3 {
+		docs, err := st.Get(ctx, p.path(uid))
+		if err != nil {
+			return false, storeDown(err)
+		}
+		if !docs[0].Exists() {
+			return existed, nil
+		}
+		existed = true
+		var l struct{ ID string } // read alone, in case the rest is damaged
+		_ = document.Decode(docs[0], &l)
+		entry, err := audit.Append(ctx, st, audit.Entry{UID: uid, At: now, Kind: audit.Unlinked, Ref: l.ID})
+		if err == nil {
+			_, err = st.Commit(ctx, append(entry, store.Delete(p.path(uid), docs[0].Version))...)
+		}
+		if err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return false, storeDown(err)
+		}
+	}
+	return false, storeDown(store.ErrConflict)
+}
+
+// revoke reports whether the access is revoked.
+func (a *Accounts) revoke(ctx context.Context, l link) bool {
+	ctx, cancel := a.calls(ctx)
+	defer cancel()
+	refresh, err := a.unseal(ctx, l)
+	return err == nil && a.cfg.Revoke(ctx, a.cfg.HTTPClient, refresh)
+}
