@@ -39,7 +39,10 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require mvdan.cc/sh/v3 v3.14.1
+require (
+	github.com/google/go-github/v92 v92.0.0
+	mvdan.cc/sh/v3 v3.14.1
+)
 
 require (
 	cloud.google.com/go v0.123.0 // indirect
@@ -60,6 +63,7 @@ require (
 	github.com/go-openapi/jsonpointer v0.22.5 // indirect
 	github.com/go-openapi/swag/jsonname v0.25.5 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
+	github.com/google/go-querystring v1.2.0 // indirect
 	github.com/google/s2a-go v0.1.9 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/googleapis/enterprise-certificate-proxy v0.3.17 // indirect

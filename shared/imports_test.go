@@ -107,6 +107,7 @@ var may = map[string]string{
 	"shared/tools/command": "shared/clip shared/fault shared/keeper shared/obs shared/shell shared/store " +
 		"shared/terminal " +
 		"shared/tool shared/visible",
+	"shared/tools/github": "shared/clip shared/fault shared/lazyregexp shared/outbound shared/tool shared/visible",
 	"shared/tools/gmail": "shared/address shared/clip shared/fault shared/tool shared/tools/internal/google " +
 		"shared/visible",
 	"shared/tools/internal/google": "shared/fault shared/outbound shared/tool",
@@ -124,6 +125,7 @@ var cloud = map[string]string{
 	"modernc.org/sqlite":                     "shared/store/embedded",
 	"google.golang.org/api/gmail":            "shared/tools/gmail",
 	"google.golang.org/api/calendar":         "shared/tools/calendar",
+	"github.com/google/go-github":            "shared/tools/github",
 	"github.com/tink-crypto": "shared/google shared/linking shared/terminal " +
 		"shared/tokenkey",
 	"code.dny.dev/ssrf":                                     "shared/netguard",

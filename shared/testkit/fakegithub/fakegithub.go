@@ -1,0 +1,161 @@
+// Package fakegithub implements the part of GitHub's REST API that the tools of package tools/github use, in memory. It
+// is as strict as GitHub: unknown tokens are refused, a private repository that the user may not see is missing, a
+// second open pull request of the same head and base is refused, and so is a branch's move to a commit that does not
+// descend from it. Its answers are held to GitHub's own description (package octokit).
+//
+// It is built from GitHub's reference; undocumented behaviour is not imitated.
+package fakegithub
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+)
+
+// Options of a server.
+type Options struct {
+	// User returns the login of an access token. Required.
+	User func(bearer string) (login string, ok bool)
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Web and API are where answers say that GitHub and this server are, without a trailing slash; empty: GitHub's.
+	Web, API string
+	// Fault returns the fault of an operation, for tests; op is GitHub's name of it, such as "issues/create". Nil: none
+	// fails.
+	Fault func(op string) fakegoogle.Fault
+	// Check is given each exchange that no fault has struck. Nil: nobody looks.
+	Check func(Exchange)
+}
+
+// An Exchange is a request and its answer.
+type Exchange struct {
+	Op             string
+	Request        *http.Request // its body is read already
+	Body           []byte
+	Status         int
+	Header         http.Header
+	Answer         []byte
+	PathParameters map[string]string
+}
+
+// Server is the local GitHub. It serves the paths of api.github.com.
+type Server struct {
+	opts Options
+	mux  *http.ServeMux
+
+	mu      sync.Mutex
+	last    int64 // the id of the newest resource
+	repos   []*repository
+	effects map[string]int // how often each operation changed something
+}
+
+// New returns a server without a repository.
+func New(o Options) *Server {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Fault == nil {
+		o.Fault = func(string) fakegoogle.Fault { return fakegoogle.Fault{} }
+	}
+	if o.Check == nil {
+		o.Check = func(Exchange) {}
+	}
+	o.Web, o.API = cmp.Or(o.Web, "https://github.com"), cmp.Or(o.API, "https://api.github.com")
+	s := &Server{opts: o, mux: http.NewServeMux(), effects: map[string]int{}}
+	for op, r := range s.routes() {
+		s.mux.HandleFunc(r.pattern, s.serve(op, r.do))
+	}
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { missing().write(w) })
+	return s
+}
+
+// ServeHTTP answers a request of a GitHub client.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// Effects returns how often the operation changed something.
+func (s *Server) Effects(op string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.effects[op]
+}
+
+// request is one authorized request.
+type request struct {
+	*http.Request
+	login string
+	body  []byte
+	repo  *repository // nil where the path names none
+}
+
+// method carries out an operation under the lock.
+type method func(r request) (answer, *failure)
+
+// answer is what an operation answers: 200 unless it says otherwise.
+type answer struct {
+	status int
+	body   any
+	link   string // the header Link
+}
+
+// route is a path of the API with what it does. A path with a repository is served only to those who may see it.
+type route struct {
+	pattern string
+	do      method
+}
+
+func (s *Server) routes() map[string]route {
+	const repo = "/repos/{owner}/{repo}"
+	return map[string]route{
+		"users/get-authenticated":             {"GET /user", s.getUser},
+		"repos/list-for-authenticated-user":   {"GET /user/repos", s.listRepositories},
+		"repos/create-for-authenticated-user": {"POST /user/repos", s.createRepository},
+		"repos/get":                           {"GET " + repo, s.getRepository},
+		"repos/get-content":                   {"GET " + repo + "/contents/{path...}", s.getContent},
+		"repos/list-commits":                  {"GET " + repo + "/commits", s.listCommits},
+		"issues/list-for-repo":                {"GET " + repo + "/issues", s.listIssues},
+		"issues/create":                       {"POST " + repo + "/issues", s.createIssue},
+		"issues/get":                          {"GET " + repo + "/issues/{issue_number}", s.getIssue},
+		"issues/update":                       {"PATCH " + repo + "/issues/{issue_number}", s.updateIssue},
+		"issues/list-comments":                {"GET " + repo + "/issues/{issue_number}/comments", s.listComments},
+		"issues/create-comment":               {"POST " + repo + "/issues/{issue_number}/comments", s.createComment},
+		"pulls/list":                          {"GET " + repo + "/pulls", s.listPulls},
+		"pulls/create":                        {"POST " + repo + "/pulls", s.createPull},
+		"pulls/get":                           {"GET " + repo + "/pulls/{pull_number}", s.getPull},
+		"pulls/update":                        {"PATCH " + repo + "/pulls/{pull_number}", s.updatePull},
+		"git/get-ref":                         {"GET " + repo + "/git/ref/{ref...}", s.getRef},
+		"git/create-ref":                      {"POST " + repo + "/git/refs", s.createRef},
+		"git/update-ref":                      {"PATCH " + repo + "/git/refs/{ref...}", s.updateRef},
+		"git/get-commit":                      {"GET " + repo + "/git/commits/{commit_sha}", s.getCommit},
+		"git/create-commit":                   {"POST " + repo + "/git/commits", s.createCommit},
+		"git/get-tree":                        {"GET " + repo + "/git/trees/{tree_sha}", s.getTree},
+		"git/create-tree":                     {"POST " + repo + "/git/trees", s.createTree},
+		"git/create-blob":                     {"POST " + repo + "/git/blobs", s.createBlob},
+	}
+}
+
+// Operations returns GitHub's names of the operations that a server has, sorted.
+func Operations() []string {
+	var all []string
+	for op := range (&Server{}).routes() {
+		all = append(all, op)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// parameters returns those of a path, by their names.
+func parameters(r *http.Request) map[string]string {
+	all := map[string]string{}
+	for _, part := range strings.Split(r.Pattern, "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			name = strings.TrimSuffix(strings.TrimSuffix(name, "}"), "...")
+			all[name] = r.PathValue(name)
+		}
+	}
+	return all
+}

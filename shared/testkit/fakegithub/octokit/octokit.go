@@ -1,0 +1,201 @@
+// Package octokit holds exchanges with GitHub, or with what stands in for it, to GitHub's own description of its API:
+// the npm package @octokit/openapi 23.0.2, a file of 13 MB, of which only the operations of fakegithub are loaded.
+package octokit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
+)
+
+// A Description is GitHub's description of the operations of fakegithub.
+type Description struct {
+	doc    *openapi3.T
+	routes map[string]*routers.Route // by GitHub's name of the operation
+}
+
+// file is where npm has put the description, in the folder that OCTOKIT_DIR names.
+func file() string {
+	return filepath.Join(os.Getenv("OCTOKIT_DIR"), "node_modules", "@octokit", "openapi", "generated",
+		"api.github.com.json")
+}
+
+// load reads the description once a process.
+var load = sync.OnceValues(func() (*Description, error) {
+	raw, err := os.ReadFile(file())
+	if err != nil {
+		return nil, err
+	}
+	return read(raw, fakegithub.Operations())
+})
+
+// Find returns the description, or nil on a machine that lacks it.
+func Find(t testing.TB) *Description {
+	t.Helper()
+	if os.Getenv("OCTOKIT_DIR") == "" {
+		return nil
+	}
+	d, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// Require returns the description. A test on a machine that lacks it is skipped, or fails where REQUIRE_ALL is 1.
+func Require(t testing.TB) *Description {
+	t.Helper()
+	const absent = "GitHub's description (npm @octokit/openapi@23.0.2) is not installed where OCTOKIT_DIR says"
+	d := Find(t)
+	switch {
+	case d != nil:
+	case os.Getenv("REQUIRE_ALL") == "1":
+		t.Fatal(absent)
+	default:
+		t.Skip(absent)
+	}
+	return d
+}
+
+// Checker returns an [fakegithub.Options.Check] that fails the test at each exchange that GitHub does not describe.
+// Without a description it checks nothing.
+func (d *Description) Checker(t testing.TB) func(fakegithub.Exchange) {
+	if d == nil {
+		return nil
+	}
+	return func(e fakegithub.Exchange) {
+		if err := d.Check(e); err != nil {
+			t.Errorf("%s %s: %v", e.Request.Method, e.Request.URL, err)
+		}
+	}
+}
+
+// Check returns what in the exchange is not as GitHub describes it. A refusal's request need not be.
+func (d *Description) Check(e fakegithub.Exchange) error {
+	route := d.routes[e.Op]
+	if route == nil {
+		return fmt.Errorf("there is no operation %s", e.Op)
+	}
+	r := e.Request.Clone(context.Background())
+	r.Body = io.NopCloser(bytes.NewReader(e.Body))
+	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: e.PathParameters, Route: route,
+		QueryParams: r.URL.Query(), Options: &openapi3filter.Options{MultiError: true, IncludeResponseStatus: true,
+			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}}
+	if err := unknown(route, r.URL.Query()); err != nil {
+		return err
+	}
+	if e.Status < 400 {
+		if err := openapi3filter.ValidateRequest(context.Background(), in); err != nil {
+			return fmt.Errorf("the request: %w", err)
+		}
+	}
+	if e.Status == http.StatusUnauthorized {
+		return nil // described for all operations together, in words
+	}
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: e.Status, Header: e.Header,
+		Body: io.NopCloser(bytes.NewReader(e.Answer)), Options: in.Options}
+	if err := openapi3filter.ValidateResponse(context.Background(), out); err != nil {
+		return fmt.Errorf("the answer %d: %w", e.Status, err)
+	}
+	return nil
+}
+
+// unknown returns an error for a query parameter that the operation does not have.
+func unknown(route *routers.Route, query url.Values) error {
+	for name := range query {
+		of := slices.Concat(route.PathItem.Parameters, route.Operation.Parameters)
+		if !slices.ContainsFunc(of, func(p *openapi3.ParameterRef) bool {
+			return p.Value.In == "query" && p.Value.Name == name
+		}) {
+			return fmt.Errorf("there is no parameter %s", name)
+		}
+	}
+	return nil
+}
+
+// read loads the operations with all that they refer to; the rest would take seconds and 100 MB.
+func read(raw []byte, operations []string) (*Description, error) {
+	var whole struct {
+		OpenAPI    string                                `json:"openapi"`
+		Info       json.RawMessage                       `json:"info"`
+		Paths      map[string]map[string]json.RawMessage `json:"paths"`
+		Components map[string]map[string]json.RawMessage `json:"components"`
+	}
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		return nil, err
+	}
+	paths := map[string]map[string]json.RawMessage{}
+	for path, item := range whole.Paths {
+		for method, op := range item {
+			var named struct {
+				OperationID string `json:"operationId"`
+			}
+			if json.Unmarshal(op, &named) == nil && slices.Contains(operations, named.OperationID) {
+				if paths[path] == nil {
+					paths[path] = map[string]json.RawMessage{}
+				}
+				paths[path][method] = op
+			}
+		}
+	}
+	needed := map[string]map[string]json.RawMessage{}
+	var follow func(raw json.RawMessage)
+	follow = func(raw json.RawMessage) {
+		for part := range strings.SplitSeq(string(raw), `"#/components/`) {
+			ref, _, _ := strings.Cut(part, `"`)
+			kind, name, ok := strings.Cut(ref, "/")
+			component := whole.Components[kind][name]
+			if !ok || component == nil || needed[kind][name] != nil {
+				continue
+			}
+			if needed[kind] == nil {
+				needed[kind] = map[string]json.RawMessage{}
+			}
+			needed[kind][name] = component
+			follow(component)
+		}
+	}
+	for _, item := range paths {
+		for _, op := range item {
+			follow(op)
+		}
+	}
+	part, err := json.Marshal(map[string]any{"openapi": whole.OpenAPI, "info": whole.Info, "paths": paths,
+		"components": needed})
+	if err != nil {
+		return nil, err
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(part)
+	if err != nil {
+		return nil, err
+	}
+	d := &Description{doc: doc, routes: map[string]*routers.Route{}}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			d.routes[op.OperationID] = &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method,
+				Operation: op}
+		}
+	}
+	for _, op := range operations {
+		if d.routes[op] == nil {
+			return nil, fmt.Errorf("GitHub's description has no operation %s", op)
+		}
+	}
+	return d, nil
+}

@@ -1,0 +1,82 @@
+package fakegithub
+
+import (
+	"encoding/base64"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func (s *Server) getUser(r request) (answer, *failure) { return answer{body: s.self(r.login)}, nil }
+
+func (s *Server) listRepositories(r request) (answer, *failure) {
+	var all []*repository
+	for _, repo := range s.repos {
+		if repo.writable(r.login) {
+			all = append(all, repo)
+		}
+	}
+	slices.SortFunc(all, func(a, b *repository) int { return strings.Compare(a.full(), b.full()) })
+	return listed(s, r, all, func(repo *repository) any { return s.repository(repo) }), nil
+}
+
+func (s *Server) getRepository(r request) (answer, *failure) {
+	return answer{body: s.repository(r.repo)}, nil
+}
+
+var repositoryName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
+
+func (s *Server) createRepository(r request) (answer, *failure) {
+	var in struct {
+		Name, Description string
+		Private           bool
+	}
+	if e := decode(r, &in); e != nil {
+		return answer{}, e
+	}
+	switch {
+	case !repositoryName.MatchString(in.Name):
+		return answer{}, invalid("Repository", "name", "invalid", "")
+	case s.find(r.login, in.Name) != nil:
+		return answer{}, invalid("Repository", "name", "custom", "name already exists on this account")
+	}
+	s.effects["repos/create-for-authenticated-user"]++
+	return answer{status: http.StatusCreated,
+		body: s.repository(s.newRepository(r.login, in.Name, in.Description, in.Private))}, nil
+}
+
+// getContent answers with a file or, for a folder, with what lies in it.
+func (s *Server) getContent(r request) (answer, *failure) {
+	c := r.repo.at(r.FormValue("ref"))
+	if c == nil {
+		return answer{}, missing()
+	}
+	path, files := r.PathValue("path"), r.repo.trees[c.tree]
+	if sha, ok := files[path]; ok {
+		body := s.entry(r.repo, path, sha)
+		body["type"], body["encoding"] = "file", "base64"
+		body["content"] = base64.StdEncoding.EncodeToString([]byte(r.repo.blobs[sha])) + "\n"
+		return answer{body: body}, nil
+	}
+	list := []any{}
+	for _, file := range sorted(files) {
+		if name, ok := strings.CutPrefix(file, path+"/"); ok && !strings.Contains(name, "/") {
+			entry := s.entry(r.repo, file, files[file])
+			entry["type"] = "file"
+			list = append(list, entry)
+		}
+	}
+	if len(list) == 0 {
+		return answer{}, missing()
+	}
+	return answer{body: list}, nil
+}
+
+func (s *Server) listCommits(r request) (answer, *failure) {
+	c := r.repo.at(r.FormValue("sha"))
+	if c == nil {
+		return answer{}, missing()
+	}
+	return listed(s, r, r.repo.history(c.sha), func(c *commit) any { return s.listedCommit(r.repo, c) }), nil
+}

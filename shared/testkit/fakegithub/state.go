@@ -1,0 +1,194 @@
+package fakegithub
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+)
+
+// repository is one with its Git database.
+type repository struct {
+	id            int64
+	owner, name   string
+	description   string
+	private       bool
+	writers       []string // who may write beside the owner
+	created       time.Time
+	issues        []*issue // pull requests among them; the number is the place, from 1
+	blobs         map[string]string
+	trees         map[string]map[string]string // the path of each file, with its blob
+	commits       map[string]*commit
+	branches      map[string]string
+	defaultBranch string
+}
+
+type commit struct {
+	sha, tree, message, author string
+	parents                    []string
+	at                         time.Time
+}
+
+// issue is an issue or a pull request.
+type issue struct {
+	id                int64
+	number            int
+	title, body       string
+	state             string
+	author            string
+	labels, assignees []string
+	created, updated  time.Time
+	closed            *time.Time
+	comments          []*comment
+	pull              *pull // nil: an issue
+}
+
+type pull struct{ head, base string }
+
+type comment struct {
+	id           int64
+	author, body string
+	created      time.Time
+}
+
+func (r *repository) full() string { return r.owner + "/" + r.name }
+
+func (r *repository) writable(login string) bool {
+	return strings.EqualFold(r.owner, login) || slices.Contains(r.writers, login)
+}
+
+func (r *repository) visible(login string) bool { return !r.private || r.writable(login) }
+
+// find returns a repository by its name in any case, or nil.
+func (s *Server) find(owner, name string) *repository {
+	for _, r := range s.repos {
+		if strings.EqualFold(r.owner, owner) && strings.EqualFold(r.name, name) {
+			return r
+		}
+	}
+	return nil
+}
+
+func (s *Server) id() int64 {
+	s.last++
+	return s.last
+}
+
+// now is the time to the second, as GitHub has it.
+func (s *Server) now() time.Time { return s.opts.Now().UTC().Truncate(time.Second) }
+
+func (s *Server) newRepository(owner, name, description string, private bool) *repository {
+	r := &repository{id: s.id(), owner: owner, name: name, description: description, private: private,
+		created: s.now(), blobs: map[string]string{}, trees: map[string]map[string]string{},
+		commits: map[string]*commit{}, branches: map[string]string{}, defaultBranch: "main"}
+	s.repos = append(s.repos, r)
+	return r
+}
+
+// hash names an object of the Git database: 40 hexadecimal digits, the same for the same content.
+func hash(parts ...string) string {
+	h := sha1.Sum([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(h[:])
+}
+
+func (r *repository) addBlob(content string) string {
+	sha := hash("blob", content)
+	r.blobs[sha] = content
+	return sha
+}
+
+func (r *repository) addTree(files map[string]string) string {
+	parts := []string{"tree"}
+	for _, path := range sorted(files) {
+		parts = append(parts, path, files[path])
+	}
+	sha := hash(parts...)
+	r.trees[sha] = files
+	return sha
+}
+
+func (r *repository) addCommit(c commit) *commit {
+	c.sha = hash(slices.Concat([]string{"commit", c.tree, c.message, c.author, c.at.String()}, c.parents)...)
+	r.commits[c.sha] = &c
+	return &c
+}
+
+// at returns the commit that a branch, a commit's name or HEAD means, or nil.
+func (r *repository) at(ref string) *commit {
+	if ref == "HEAD" || ref == "" {
+		ref = r.defaultBranch
+	}
+	if sha, ok := r.branches[strings.TrimPrefix(ref, "refs/heads/")]; ok {
+		ref = sha
+	}
+	return r.commits[ref]
+}
+
+// history returns a commit and those before it, the newest first, along the first parents.
+func (r *repository) history(sha string) (all []*commit) {
+	for c := r.commits[sha]; c != nil; {
+		all = append(all, c)
+		if len(c.parents) == 0 {
+			break
+		}
+		c = r.commits[c.parents[0]]
+	}
+	return all
+}
+
+// descends reports whether one commit is another, or comes after it.
+func (r *repository) descends(sha, from string) bool {
+	return slices.ContainsFunc(r.history(sha), func(c *commit) bool { return c.sha == from })
+}
+
+// A Seed is a repository that a server begins with.
+type Seed struct {
+	Owner, Name, Description string
+	Private                  bool
+	Writers                  []string          // who may write beside the owner
+	Files                    map[string]string // of the first commit, on main
+	Issues                   []SeedIssue       // numbered from 1
+}
+
+// SeedIssue is an issue of a Seed.
+type SeedIssue struct {
+	Author, Title, Body string
+	Labels              []string
+	Comments            []string // by the same author
+}
+
+// Add adds a repository.
+func (s *Server) Add(seed Seed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.newRepository(seed.Owner, seed.Name, seed.Description, seed.Private)
+	r.writers = seed.Writers
+	if len(seed.Files) > 0 {
+		files := map[string]string{}
+		for path, content := range seed.Files {
+			files[path] = r.addBlob(content)
+		}
+		c := r.addCommit(commit{tree: r.addTree(files), message: "Begin", author: seed.Owner, at: s.now()})
+		r.branches[r.defaultBranch] = c.sha
+	}
+	for _, in := range seed.Issues {
+		i := s.addIssue(r, issue{title: in.Title, body: in.Body, author: in.Author, labels: in.Labels})
+		for _, text := range in.Comments {
+			s.addComment(i, in.Author, text)
+		}
+	}
+}
+
+func (s *Server) addIssue(r *repository, i issue) *issue {
+	i.id, i.number, i.state, i.created = s.id(), len(r.issues)+1, "open", s.now()
+	i.updated = i.created
+	r.issues = append(r.issues, &i)
+	return &i
+}
+
+func (s *Server) addComment(i *issue, author, body string) *comment {
+	c := &comment{id: s.id(), author: author, body: body, created: s.now()}
+	i.comments, i.updated = append(i.comments, c), c.created
+	return c
+}

@@ -1,0 +1,63 @@
+package fakegithub
+
+import "time"
+
+// View is what GET /dev/github shows of a repository.
+type View struct {
+	Repository string            `json:"repository"`
+	Private    bool              `json:"private"`
+	Branches   map[string]string `json:"branches"` // with the commit of each
+	Files      map[string]string `json:"files"`    // of the default branch
+	Issues     []IssueView       `json:"issues"`   // pull requests among them, by their numbers
+}
+
+// IssueView is an issue or a pull request of a View.
+type IssueView struct {
+	Number    int       `json:"number"`
+	Title     string    `json:"title"`
+	Body      string    `json:"body"`
+	State     string    `json:"state"`
+	Author    string    `json:"author"`
+	Labels    []string  `json:"labels,omitempty"`
+	Assignees []string  `json:"assignees,omitempty"`
+	Head      string    `json:"head,omitempty"` // of a pull request
+	Base      string    `json:"base,omitempty"`
+	Comments  []string  `json:"comments,omitempty"`
+	Created   time.Time `json:"created"`
+}
+
+// View returns all that the server has, in the order in which it was made.
+func (s *Server) View() []View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := []View{}
+	for _, r := range s.repos {
+		v := View{Repository: r.full(), Private: r.private, Branches: map[string]string{}, Files: map[string]string{},
+			Issues: []IssueView{}}
+		for branch, sha := range r.branches {
+			v.Branches[branch] = sha
+		}
+		if c := r.at("HEAD"); c != nil {
+			for path, sha := range r.trees[c.tree] {
+				v.Files[path] = r.blobs[sha]
+			}
+		}
+		for _, i := range r.issues {
+			v.Issues = append(v.Issues, i.view())
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+func (i *issue) view() IssueView {
+	v := IssueView{Number: i.number, Title: i.title, Body: i.body, State: i.state, Author: i.author, Labels: i.labels,
+		Assignees: i.assignees, Created: i.created}
+	if i.pull != nil {
+		v.Head, v.Base = i.pull.head, i.pull.base
+	}
+	for _, c := range i.comments {
+		v.Comments = append(v.Comments, c.body)
+	}
+	return v
+}
