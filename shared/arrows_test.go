@@ -21,7 +21,7 @@ const maxMethods = 25
 // is called, so that a reader who goes on to what is called never comes back; and no type has more methods than can be
 // kept in mind.
 func TestFunctionsLeadOneWay(t *testing.T) {
-	for _, dir := range []string{"run", "journal", "approval", "effect", "conversation", "loop"} {
+	for _, dir := range []string{"plan", "run", "journal", "approval", "effect", "conversation", "loop"} {
 		calls, methods := callsBetweenFiles(t, dir)
 		for from := range calls {
 			for to := range calls[from] {

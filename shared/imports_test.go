@@ -71,11 +71,13 @@ var may = map[string]string{
 		"shared/store shared/strictjson shared/tool",
 	"shared/mcpclient": "shared/clip shared/fault shared/lazyregexp shared/outbound shared/schema " +
 		"shared/strictjson shared/subprocess shared/tool shared/visible",
-	"shared/model":           "shared/clip shared/fault shared/strictjson shared/tool",
-	"shared/model/gemini":    "shared/fault shared/memo shared/model shared/outbound shared/wait",
-	"shared/obs":             "shared/clip shared/fault",
-	"shared/offboard":        "shared/fault shared/google shared/linking shared/loop shared/queue shared/records",
-	"shared/output":          "shared/document shared/store shared/strictjson",
+	"shared/model":        "shared/clip shared/fault shared/strictjson shared/tool",
+	"shared/model/gemini": "shared/fault shared/memo shared/model shared/outbound shared/wait",
+	"shared/obs":          "shared/clip shared/fault",
+	"shared/offboard":     "shared/fault shared/google shared/linking shared/loop shared/queue shared/records",
+	"shared/output":       "shared/document shared/store shared/strictjson",
+	"shared/plan": "shared/clip shared/fault shared/lazyregexp shared/strictjson shared/timezone shared/tool " +
+		"shared/visible",
 	"shared/policy":          "shared/fault shared/tool",
 	"shared/queue":           "shared/run shared/fault shared/strictjson",
 	"shared/queue/embedded":  "shared/document shared/fault shared/queue shared/store",

@@ -76,7 +76,7 @@ func Declare(d Declaration) (*Tool, error) {
 		t.targets = d.Targets
 	}
 	if d.Bound != nil {
-		t.bound = d.Bound
+		t.bound, t.bounded = d.Bound, true
 	}
 	if d.Preview != nil {
 		t.preview = d.Preview

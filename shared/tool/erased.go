@@ -19,6 +19,7 @@ type Tool struct {
 	summary   func(json.RawMessage) string
 	step      func(args, result json.RawMessage) Step
 	narrow    func(json.RawMessage) (*Narrowing, error)
+	bounded   bool // it was defined with a Bound
 	place     func(context.Context, Scope) (Place, error)
 	reads     func(Scope) []string
 	rule      func(context.Context, Call) (Ruling, error)
@@ -68,6 +69,10 @@ func (t *Tool) Bound(args json.RawMessage) (_ json.RawMessage, err error) {
 	defer t.recoverPanic(&err, false)
 	return t.bound(args)
 }
+
+// Bounded reports whether the tool says which of its arguments are free text, so that calls with the same others can be
+// allowed together.
+func (t *Tool) Bounded() bool { return t.bounded }
 
 // classWarnings are what a person is warned of before approving any call of a tool of the class.
 var classWarnings = map[Class]string{

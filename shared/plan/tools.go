@@ -1,0 +1,53 @@
+package plan
+
+import (
+	"encoding/json"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// The names of the tools by which the model speaks of the plan.
+const (
+	ProposeTool = "propose_plan"
+	ReflectTool = "reflect"
+)
+
+// Proposing returns the tool whose call proposes a plan. It has no body: the call waits for its user, and its canonical
+// arguments are the plan.
+func Proposing(b Bind) *tool.Tool {
+	return tool.Define(tool.Def[Plan, struct{}]{
+		Name: ProposeTool,
+		Description: "Proposes the whole plan to the user, who confirms it, refines it or rejects it. " +
+			"Nothing is done before that.",
+		Approval:  tool.Required,
+		Refine:    refineTarget,
+		Normalize: b.Normalize,
+	})
+}
+
+// refineTarget says what a target is, which its Go type does not: any object.
+func refineTarget(s *jsonschema.Schema) {
+	target := s.Properties["grants"].Items.Properties["target"]
+	*target = jsonschema.Schema{Type: "object", Description: target.Description}
+}
+
+// Reflecting returns the tool by which the model says how the current task stands. It has no body: [Session.Judge] says
+// what follows.
+func Reflecting() *tool.Tool {
+	return tool.Define(tool.Def[Reflection, struct{}]{
+		Name: ReflectTool,
+		Description: "Says what the last observation means for the current task, and whether the task is over. " +
+			"With the task, changes of the tasks that are still to be done may be given.",
+		Normalize: func(r Reflection) (Reflection, error) { return r, r.check() },
+	})
+}
+
+// DecodeReflection returns the reflection of its canonical bytes. The error is a ValidationError.
+func DecodeReflection(canonical json.RawMessage) (Reflection, error) {
+	var r Reflection
+	err := strictjson.Decode(canonical, &r)
+	return r, err
+}
