@@ -31,7 +31,7 @@ var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app
 	"gemini.Part":     "model", "tools.Part": "tools", "actions.Part": "actions",
 	"agents.Part": "agents", "agents.Pages": "agents", "agents.Ending": "agents",
 	"accounts.Part": "accounts", "accounts.Consent": "consent", "terminals.Hosts": "hosts",
-	"terminals.Commands": "hosts", "terminals.Attach": "hosts"}
+	"terminals.Commands": "hosts", "terminals.Attach": "hosts", "fetch.Part": "fetch"}
 
 var registers = regexp.MustCompile(`functions\.HTTP\("[a-z-]+",\s+app\.Serve\(api\.[A-Za-z]+, ([A-Za-z.,\s]+)\)\)`)
 

@@ -62,6 +62,7 @@ var may = map[string]string{
 	"shared/countersign/mcp":   "shared/countersign shared/countersign/internal/bridge shared/mcpclient",
 	"shared/document":          "shared/store shared/strictjson",
 	"shared/tokenkey":          "shared/keyfile",
+	"shared/fetch":             "shared/clip shared/fault shared/netguard shared/tools/web",
 	"shared/google":            "shared/linking shared/store",
 	"shared/keeper":            "shared/lazyregexp shared/shell",
 	"shared/keeper/keepertest": "shared/keeper shared/shell",
@@ -112,6 +113,7 @@ var may = map[string]string{
 	"shared/tools/github": "shared/clip shared/fault shared/lazyregexp shared/outbound shared/tool shared/visible",
 	"shared/tools/gmail": "shared/address shared/clip shared/fault shared/tool shared/tools/internal/google " +
 		"shared/visible",
+	"shared/tools/web":             "shared/clip shared/fault shared/model shared/tool shared/visible",
 	"shared/tools/internal/google": "shared/fault shared/outbound shared/tool",
 	"shared/web":                   "shared/fault shared/obs",
 }
@@ -131,6 +133,8 @@ var cloud = map[string]string{
 	"github.com/tink-crypto": "shared/google shared/linking shared/terminal " +
 		"shared/tokenkey",
 	"code.dny.dev/ssrf":                                     "shared/netguard",
+	"codeberg.org/readeck/go-readability":                   "shared/fetch",
+	"github.com/JohannesKaufmann/html-to-markdown":          "shared/fetch",
 	"github.com/coder/websocket":                            "shared/attach",
 	"golang.org/x/crypto/ssh":                               "shared/remote shared/terminal/hosts",
 	"github.com/coreos/go-oidc":                             "shared/auth",

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/accounts"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
+	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/terminals"
@@ -20,5 +21,5 @@ import (
 func init() {
 	functions.HTTP("resume-terminal",
 		app.Serve(api.ResumeTerminal, app.Push, pubsub.Part, gemini.Part, tools.Part, actions.Part,
-			agents.Part, accounts.Part, terminals.Commands))
+			agents.Part, accounts.Part, fetch.Part, terminals.Commands))
 }

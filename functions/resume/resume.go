@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/accounts"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
+	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/tools"
@@ -18,5 +19,5 @@ import (
 func init() {
 	functions.HTTP("resume",
 		app.Serve(api.Resume, app.Push, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
-			accounts.Part))
+			accounts.Part, fetch.Part))
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agents"
@@ -9,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
 const persona = "You are Countersign, a careful assistant who writes e-mails and makes calendar events for one user."
@@ -27,8 +29,8 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 		History:  agents.HistoryWords,
 		OnReject: agents.OnReject(cfg.RejectOutcome),
 	}
-	if cfg.Terminal {
-		assistant.Tools = withoutCommands(tools)
+	if cfg.Terminal || cfg.WebTools {
+		assistant.Tools = without(tools, slices.Concat(commandTools, web.Names))
 	}
 	actions := pageActions(tools)
 	page := agents.Agent{

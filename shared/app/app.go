@@ -163,6 +163,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	}
 	tools := withActions(o.clients.Tools(cfg, acting, o.now), actions)
 	tools = with(tools, o.clients.Commands(cfg, a.Store, hosts))
+	tools = with(tools, o.clients.Web(cfg, o.clients.Pages(cfg), mdl))
 	registry, err := openAgents(cfg, tools, o.clients.Agents)
 	if err != nil {
 		return err

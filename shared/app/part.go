@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/command"
+	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
 // Part is a part of a function: what must be configured for it, and the client that comes with it.
@@ -56,6 +57,11 @@ type Clients struct {
 	Commands func(cfg config.Config, st store.Store, hosts Hosts) tool.Set
 	// Hosts opens the connections to people's hosts; nil where terminals are off.
 	Hosts func(ctx context.Context, cfg config.Config) (Hosts, error)
+	// Web returns the tools that read the web. pages is nil in functions that judge and show calls and fetch nothing,
+	// and mdl where no model is configured.
+	Web func(cfg config.Config, pages web.Fetcher, mdl model.Model) tool.Set
+	// Pages opens the client that fetches pages; nil where the web is off.
+	Pages func(cfg config.Config) web.Fetcher
 	// Sockets carries terminals on these hosts over WebSockets; nil in a program without them.
 	Sockets func(st store.Store, l *loop.Loop, hosts Hosts, log *slog.Logger) api.Sockets
 	// nil where no OAuth client is configured
@@ -91,6 +97,8 @@ var none = Clients{
 	},
 	Commands: func(config.Config, store.Store, Hosts) tool.Set { return nil },
 	Hosts:    func(context.Context, config.Config) (Hosts, error) { return nil, nil },
+	Web:      func(config.Config, web.Fetcher, model.Model) tool.Set { return nil },
+	Pages:    func(config.Config) web.Fetcher { return nil },
 	Accounts: func(context.Context, config.Config, store.Store, tool.Set, func() time.Time) (*linking.Accounts, error) {
 		return nil, nil
 	},
@@ -133,7 +141,8 @@ func checkAgents(parts []Part, cfg config.Config) error {
 		return err
 	}
 	tools := withActions(o.clients.Tools(cfg, readOnlyAccounts{}, time.Now), declared)
-	_, err = openAgents(cfg, with(tools, o.clients.Commands(cfg, nil, nil)), o.clients.Agents)
+	tools = with(with(tools, o.clients.Commands(cfg, nil, nil)), o.clients.Web(cfg, nil, nil))
+	_, err = openAgents(cfg, tools, o.clients.Agents)
 	return err
 }
 

@@ -63,10 +63,10 @@ func terminalAgents(limits agents.Limits, perDay int) []agents.Agent {
 // commandTools are the tools of the agent that works on a terminal, and of no other that does not name them.
 var commandTools = []string{command.Ask, command.Run, command.Complete}
 
-// withoutCommands returns the names of the tools that an agent has which works on no terminal.
-func withoutCommands(tools tool.Set) []string {
+// without returns the names of the tools but for those, which an agent has that names them.
+func without(tools tool.Set, names []string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(tools)), func(name string) bool {
-		return slices.Contains(commandTools, name)
+		return slices.Contains(names, name)
 	})
 }
 

@@ -164,6 +164,12 @@ type Config struct {
 	TerminalDeny      []string // each once
 	MaxCommandsPerDay int      // MAX_COMMANDS_PER_DAY: how many commands one user may have run in a day (UTC); 0: any
 
+	// Reading the web.
+
+	// WEB_TOOLS: whether agents in files may have `web_fetch` and `google_web_search`; nothing sets which private
+	// addresses pages are read from: none are. `scripts/dev` has it on
+	WebTools bool
+
 	// Limits of a run and its user.
 
 	MaxModelCalls int           // MAX_MODEL_CALLS: how often a run of the assistant may ask the model

@@ -173,9 +173,9 @@ func (l *loader) google(c *Config) {
 	}
 }
 
-// terminal reads what is said of terminals. Which hosts may be reached is said of those that are private, because
-// anybody may be asked for a public one.
-func (l *loader) terminal(c *Config) {
+// reach reads what is said of terminals and of the web. Which hosts may be reached is said of those that are private,
+// because anybody may be asked for a public one.
+func (l *loader) reach(c *Config) {
 	const hosts = "up to 100 IP addresses, ranges (10.0.0.0/8) and DNS names (*.corp.example for all below one), " +
 		"each with or without a port (10.0.0.0/8:2222, [fd00::/8]:22), and ports of public addresses (:2222), with " +
 		"commas between them"
@@ -184,6 +184,7 @@ func (l *loader) terminal(c *Config) {
 	c.TerminalHosts = l.list("TERMINAL_HOSTS", hosts, 100, isReach)
 	c.TerminalDeny = l.list("TERMINAL_DENY", deny, 200, isProgram)
 	c.MaxCommandsPerDay = l.number("MAX_COMMANDS_PER_DAY", 300, 0, 100_000)
+	c.WebTools = l.oneOf("WEB_TOOLS", "off", "off", "on") == "on"
 }
 
 // list reads values with commas between them, each once.

@@ -85,6 +85,7 @@ func TestRefused(t *testing.T) {
 			"ana@web.example.com", "-oProxyCommand=x", "https://web.example.com"},
 		"TERMINAL_DENY":        {"/sbin/shutdown", "rm -rf", "*", "rm,,mkfs", "-x"},
 		"MAX_COMMANDS_PER_DAY": {"-1", "many", "100001"},
+		"WEB_TOOLS":            {"true", "On", "yes"},
 		"GOOGLE_CLOUD_PROJECT": {"Proj", "p", "your-project-id", "proj 1", "projects/proj-123"},
 		"FIRESTORE_DATABASE":   {"default)", "A", "x/y"},
 		"RESUME_TOPIC":         {"*", "projects/*/topics/x", "a/b", "1topic"},

@@ -63,6 +63,12 @@ func (u Usage) Add(v Usage) Usage {
 		u.Total + v.Total}
 }
 
+// A Source is a page that an answer rests on, as the service names it.
+type Source struct {
+	Title string
+	URL   string // untrusted, and often a redirect of the service's own
+}
+
 // A Reply is one whole answer of the model.
 type Reply struct {
 	// the candidate's content, verbatim: {"role":"model","parts":[…]}; nil when Correction is set and nothing may be
@@ -72,7 +78,8 @@ type Reply struct {
 	Calls   []Call // in the model's order
 	Finish  string // STOP, or the service's other finish reason
 	Usage   Usage
-	Model   string // the version of the model that answered
+	Model   string   // the version of the model that answered
+	Sources []Source // pages that the answer rests on, where the model may search ([Settings.Search])
 
 	// Correction is set when the answer cannot be used but the model can be called again, within the run's bound, with
 	// an explanation (MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL). It is a sentence for the model. No call of such

@@ -35,6 +35,8 @@ type Options struct {
 	Deployed bool      // nothing in Open opens loopback addresses
 
 	Resolver *net.Resolver // nil: the machine's
+	// Connect connects to an address that was judged. It is for tests, which play the internet; nil: the machine does.
+	Connect func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Guard dials what its options allow, and nothing else. It is safe for concurrent use.
@@ -53,11 +55,37 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, err
 	}
+	if g.o.Connect != nil {
+		return g.connect(ctx, address)
+	}
 	d := net.Dialer{Timeout: dialTime, KeepAlive: dialTime, Resolver: g.o.Resolver,
 		ControlContext: func(_ context.Context, network, address string, _ syscall.RawConn) error {
 			return g.judge(normal(host), network, address)
 		}}
 	return d.DialContext(ctx, network, address)
+}
+
+// connect resolves a name itself and connects to the first of its addresses that may be dialled.
+func (g *Guard) connect(ctx context.Context, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	ips, err := g.o.Resolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	for _, ip := range ips {
+		network := "tcp6"
+		if ip = ip.Unmap(); ip.Is4() {
+			network = "tcp4"
+		}
+		to := net.JoinHostPort(ip.String(), port)
+		if g.judge(normal(host), network, to) == nil {
+			return g.o.Connect(ctx, network, to)
+		}
+	}
+	return nil, ErrDenied
 }
 
 // PortOpen reports whether a host may be asked for at the port at all. It looks at the text alone, so that its answer

@@ -6,12 +6,14 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"code.dny.dev/ssrf"
-	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/countersign-run/countersign/shared/testkit/fakedns"
 )
 
 func openings(t testing.TB, texts ...string) []Opening {
@@ -117,6 +119,36 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestConnect has what was judged, and nothing else, connected by what stands in for the machine.
+func TestConnect(t *testing.T) {
+	names := fakedns.Resolver(t, map[string][]string{"mixed.test.": {"10.0.0.5", "93.184.216.34"},
+		"rebind.test.": {"93.184.216.34|127.0.0.1"}})
+	var reached []string
+	g := New(Options{Ports: []int{80}, Resolver: names,
+		Connect: func(_ context.Context, _, address string) (net.Conn, error) {
+			reached = append(reached, address)
+			ours, theirs := net.Pipe()
+			return ours, theirs.Close()
+		}})
+	for _, c := range []struct {
+		address string
+		ok      bool
+	}{{"mixed.test:80", true}, {"mixed.test:81", false}, {"rebind.test:80", true}, {"rebind.test:80", false},
+		{"127.0.0.1:80", false}, {"[::ffff:127.0.0.1]:80", false}, {"[2606:4700::1111]:80", true}} {
+		conn, err := g.DialContext(t.Context(), "tcp", c.address)
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrDenied) {
+			t.Errorf("%s: %v", c.address, err)
+		}
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+	want := []string{"93.184.216.34:80", "93.184.216.34:80", "[2606:4700::1111]:80"}
+	if !slices.Equal(reached, want) {
+		t.Errorf("%v were reached", reached)
+	}
+}
+
 func TestPortOpen(t *testing.T) {
 	g := New(Options{Ports: []int{22},
 		Open: openings(t, "10.0.0.0/8:2222", "*.corp.example:2022", "web.example.com:2023",
@@ -189,7 +221,7 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := resolver(t, map[string][]string{
+	names := fakedns.Resolver(t, map[string][]string{
 		"mixed.test.":    {"127.0.0.2", "127.0.0.1"},
 		"denied.test.":   {"127.0.0.2", "127.0.0.3"},
 		"rebind.test.":   {"127.0.0.1|127.0.0.2"},
@@ -214,66 +246,6 @@ func TestNames(t *testing.T) {
 	if len(connected) > 0 {
 		t.Errorf("%s was dialled", <-connected)
 	}
-}
-
-// resolver returns one that answers with the addresses. Those with a bar between them are answered in turn, from
-// question to question.
-func resolver(t *testing.T, names map[string][]string) *net.Resolver {
-	t.Helper()
-	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	t.Cleanup(func() { _ = udp.Close(); <-done })
-	go func() {
-		defer close(done)
-		asked := map[string]int{}
-		buf := make([]byte, 1500)
-		for {
-			n, from, err := udp.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			var m dnsmessage.Message
-			if err := m.Unpack(buf[:n]); err != nil {
-				t.Error(err)
-				return
-			}
-			q := m.Questions[0]
-			m.Response, m.Additionals = true, nil
-			name := q.Name
-			records := names[name.String()]
-			for len(records) == 1 && strings.HasPrefix(records[0], "cname:") {
-				to := dnsmessage.MustNewName(strings.TrimPrefix(records[0], "cname:"))
-				m.Answers = append(m.Answers, dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: name,
-					Type: dnsmessage.TypeCNAME, Class: dnsmessage.ClassINET},
-					Body: &dnsmessage.CNAMEResource{CNAME: to}})
-				name, records = to, names[to.String()]
-			}
-			for _, r := range records {
-				if q.Type != dnsmessage.TypeA {
-					continue
-				}
-				turns := strings.Split(r, "|")
-				ip := netip.MustParseAddr(turns[asked[r]%len(turns)])
-				asked[r]++
-				m.Answers = append(m.Answers, dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: name,
-					Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}, Body: &dnsmessage.AResource{A: ip.As4()}})
-			}
-			answer, err := m.Pack()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if _, err := udp.WriteTo(answer, from); err != nil {
-				return
-			}
-		}
-	}()
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", udp.LocalAddr().String())
-	}}
 }
 
 func TestParse(t *testing.T) {

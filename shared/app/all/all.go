@@ -7,6 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
 	_ "github.com/countersign-run/countersign/shared/app/embedded"
+	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/terminals"
@@ -15,4 +16,4 @@ import (
 
 // Parts are all of them.
 var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
-	accounts.Part, terminals.Hosts, terminals.Commands, terminals.Attach)
+	accounts.Part, fetch.Part, terminals.Hosts, terminals.Commands, terminals.Attach)

@@ -7,15 +7,18 @@ import (
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 	"github.com/countersign-run/countersign/shared/tools/command"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
+	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// Part has Gmail and Calendar, and where terminals are on the tools that work on them.
-var Part = app.Part{Link: func(c *app.Clients) { c.Tools, c.Commands = set, commands }}
+// Part has Gmail and Calendar, where terminals are on the tools that work on them, and where the web is on those that
+// read it.
+var Part = app.Part{Link: func(c *app.Clients) { c.Tools, c.Commands, c.Web = set, commands, reading }}
 
 func set(cfg config.Config, acting app.Accounts, now func() time.Time) tool.Set {
 	return tool.NewSet(
@@ -29,4 +32,11 @@ func commands(cfg config.Config, st store.Store, hosts app.Hosts) tool.Set {
 		return nil
 	}
 	return command.New(command.Options{Store: st, Hosts: hosts, Deny: cfg.TerminalDeny})
+}
+
+func reading(cfg config.Config, pages web.Fetcher, mdl model.Model) tool.Set {
+	if !cfg.WebTools {
+		return nil
+	}
+	return web.New(pages, mdl)
 }

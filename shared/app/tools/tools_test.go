@@ -11,8 +11,9 @@ import (
 
 // The functions that answer pages know the built-in tools by their names alone.
 func TestBuiltInToolsAreNamed(t *testing.T) {
-	names := append(set(config.Config{}, nil, time.Now).Names(),
-		commands(config.Config{Terminal: true}, nil, nil).Names()...)
+	names := slices.Concat(set(config.Config{}, nil, time.Now).Names(),
+		commands(config.Config{Terminal: true}, nil, nil).Names(),
+		reading(config.Config{WebTools: true}, nil, nil).Names())
 	slices.Sort(names)
 	if !slices.Equal(names, slices.Sorted(slices.Values(app.BuiltIn))) {
 		t.Errorf("app.BuiltIn is %v, and the tools are %v", app.BuiltIn, names)

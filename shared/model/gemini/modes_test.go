@@ -90,6 +90,7 @@ func compact(t *testing.T, body []byte) []byte {
 func joined(t *testing.T, stream []byte) []byte {
 	t.Helper()
 	others, parts, finish, candidates := map[string]json.RawMessage{}, []json.RawMessage{}, "", false
+	grounding := "{}" // the last one that names pages: it has all of an earlier one
 	for event := range strings.SplitSeq(strings.ReplaceAll(string(stream), "\r\n", "\n"), "\n\n") {
 		data := []byte(strings.TrimPrefix(strings.TrimSpace(event), "data:"))
 		if len(data) == 0 {
@@ -98,8 +99,9 @@ func joined(t *testing.T, stream []byte) []byte {
 		var chunk map[string]json.RawMessage
 		var its struct {
 			Candidates []struct {
-				Content      struct{ Parts []json.RawMessage }
-				FinishReason string
+				Content           struct{ Parts []json.RawMessage }
+				FinishReason      string
+				GroundingMetadata json.RawMessage
 			}
 		}
 		if err := errors.Join(json.Unmarshal(data, &chunk), json.Unmarshal(data, &its)); err != nil {
@@ -111,6 +113,9 @@ func joined(t *testing.T, stream []byte) []byte {
 			candidates = true
 			parts = append(parts, its.Candidates[0].Content.Parts...)
 			finish = cmp.Or(its.Candidates[0].FinishReason, finish)
+			if found := string(its.Candidates[0].GroundingMetadata); strings.Contains(found, `"groundingChunks"`) {
+				grounding = found
+			}
 		}
 	}
 	var out bytes.Buffer
@@ -120,7 +125,8 @@ func joined(t *testing.T, stream []byte) []byte {
 	}
 	out.WriteString(`"candidates":[`)
 	if candidates {
-		fmt.Fprintf(&out, `{"content":{"parts":[%s]}`, bytes.Join(slices.Collect(asBytes(parts)), []byte(",")))
+		fmt.Fprintf(&out, `{"content":{"parts":[%s]},"groundingMetadata":%s`,
+			bytes.Join(slices.Collect(asBytes(parts)), []byte(",")), grounding)
 		if finish != "" {
 			fmt.Fprintf(&out, `,"finishReason":%q`, finish)
 		}

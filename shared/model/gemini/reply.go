@@ -30,6 +30,7 @@ type answer struct {
 	finish    genai.FinishReason
 	usage     model.Usage
 	version   string
+	sources   []model.Source
 }
 
 // show passes on the visible text of one chunk of a stream.
@@ -54,7 +55,7 @@ func (a *answer) reply(req model.Request) (*model.Reply, *fault.Error) {
 		return nil, err
 	}
 	r := &model.Reply{Text: a.text, Finish: string(a.finish), Usage: a.usage, Model: a.version,
-		Correction: corrections[a.finish]}
+		Correction: corrections[a.finish], Sources: a.sources}
 	switch {
 	case a.stream && a.text != a.said.String(): // genai and this package disagree: trust neither
 		return nil, unreadable()
@@ -155,6 +156,7 @@ type response struct {
 		Content      struct {
 			Parts []json.RawMessage `json:"parts"`
 		} `json:"content"`
+		Grounding grounding `json:"groundingMetadata"`
 	} `json:"candidates"`
 	Usage *struct {
 		Prompt   int `json:"promptTokenCount"`
@@ -166,6 +168,30 @@ type response struct {
 	} `json:"usageMetadata"`
 	Version string  `json:"modelVersion"`
 	Error   *status `json:"error"`
+}
+
+// grounding is what is read of what an answer rests on (ai.google.dev/gemini-api/docs/google-search). A chunk may also
+// be of a map or of a file.
+type grounding struct {
+	Chunks []struct {
+		Web *struct {
+			URI   string `json:"uri"`
+			Title string `json:"title"`
+		} `json:"web"`
+	} `json:"groundingChunks"`
+}
+
+// sources returns the pages, each once.
+func (g grounding) sources() (all []model.Source) {
+	for _, c := range g.Chunks {
+		if c.Web == nil || c.Web.URI == "" {
+			continue
+		}
+		if s := (model.Source{Title: c.Web.Title, URL: c.Web.URI}); !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // read reads the response, or all chunks of a stream. An error of the service's in it is a genai.APIError.
@@ -208,6 +234,9 @@ func (a *answer) add(res response, text *strings.Builder) error {
 	c := res.Candidates[0]
 	a.candidate = true
 	a.finish = cmp.Or(c.FinishReason, a.finish)
+	if found := c.Grounding.sources(); len(found) > 0 { // a later chunk has all of an earlier one
+		a.sources = found
+	}
 	for _, raw := range c.Content.Parts {
 		var p part
 		if err := jsonv2.Unmarshal(raw, &p); err != nil {

@@ -163,6 +163,8 @@ type candidate struct {
 	FinishReason  string   `json:"finishReason,omitempty"`
 	FinishMessage string   `json:"finishMessage,omitempty"`
 	Index         int      `json:"index"`
+
+	Grounding *grounding `json:"groundingMetadata,omitempty"`
 }
 
 type response struct {
@@ -255,6 +257,7 @@ func (a answer) response(parts []Part, last bool) response {
 	}
 	if last {
 		c.FinishReason = a.finish(a.req.NoTools)
+		c.Grounding = a.grounding()
 	}
 	if c.FinishReason == "UNEXPECTED_TOOL_CALL" {
 		c.FinishMessage = "Model generated a function call when it was told not to."

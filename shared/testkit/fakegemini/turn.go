@@ -31,6 +31,8 @@ type Turn struct {
 	Block   string // promptFeedback.blockReason instead of a candidate
 	Usage   *Usage // nil: counted from the lengths
 
+	Sources []Source // what the words rest on; sent where the request lets the model search
+
 	Pieces int           // the number of chunks of Text in a stream; 0: one for each word
 	Delay  time.Duration // before the answer, and in a stream before each chunk
 

@@ -1,0 +1,16 @@
+package fetch
+
+import (
+	"net/url"
+
+	"github.com/countersign-run/countersign/shared/tools/web"
+)
+
+// PageOf reads a page that was answered, for fuzzing.
+func PageOf(address, contentType string, body []byte) (web.Page, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return web.Page{}, err
+	}
+	return pageOf(u, contentType, body)
+}

@@ -1,0 +1,97 @@
+// Package fakedns is a DNS server that knows the names of a test.
+package fakedns
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// Resolver returns a resolver that asks a server of its own, which ends with the test. It knows the names (with a dot
+// at their end) and the addresses of IPv4 of each; those with a bar between them are answered in turn, from question to
+// question, and cname: leads to another name. For any other name there is no address.
+func Resolver(t testing.TB, names map[string][]string) *net.Resolver {
+	t.Helper()
+	r, end, err := Open(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	return r
+}
+
+// Open is [Resolver] for a program: end ends the server.
+func Open(names map[string][]string) (r *net.Resolver, end func(), err error) {
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &server{names: names, asked: map[string]int{}}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.serve(udp)
+	}()
+	r = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", udp.LocalAddr().String())
+	}}
+	return r, func() { _ = udp.Close(); <-done }, nil
+}
+
+type server struct {
+	names map[string][]string
+	asked map[string]int // how often each answer with turns was given
+}
+
+// serve answers until the connection is closed. What is no question is not answered.
+func (s *server) serve(udp net.PacketConn) {
+	buf := make([]byte, 1500)
+	for {
+		n, from, err := udp.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		var m dnsmessage.Message
+		if m.Unpack(buf[:n]) != nil || len(m.Questions) == 0 {
+			continue
+		}
+		s.answer(&m)
+		if answer, err := m.Pack(); err == nil {
+			_, _ = udp.WriteTo(answer, from) // who asked asks again
+		}
+	}
+}
+
+func (s *server) answer(m *dnsmessage.Message) {
+	q := m.Questions[0]
+	m.Response, m.Additionals = true, nil
+	name := q.Name
+	records, known := s.names[strings.ToLower(name.String())]
+	if !known {
+		m.RCode = dnsmessage.RCodeNameError
+	}
+	for len(records) == 1 && strings.HasPrefix(records[0], "cname:") {
+		to := dnsmessage.MustNewName(strings.TrimPrefix(records[0], "cname:"))
+		m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(name, dnsmessage.TypeCNAME),
+			Body: &dnsmessage.CNAMEResource{CNAME: to}})
+		name, records = to, s.names[to.String()]
+	}
+	for _, r := range records {
+		if q.Type != dnsmessage.TypeA {
+			continue
+		}
+		turns := strings.Split(r, "|")
+		ip := netip.MustParseAddr(turns[s.asked[r]%len(turns)])
+		s.asked[r]++
+		m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(name, dnsmessage.TypeA),
+			Body: &dnsmessage.AResource{A: ip.As4()}})
+	}
+}
+
+func header(name dnsmessage.Name, kind dnsmessage.Type) dnsmessage.ResourceHeader {
+	return dnsmessage.ResourceHeader{Name: name, Type: kind, Class: dnsmessage.ClassINET}
+}
