@@ -17,12 +17,13 @@ func (s *Session) Record(a Act) {
 	was := s.acts[a.ID]
 	if was == nil {
 		was = &Act{}
-		s.acts[a.ID] = was
+		s.acts[a.ID], s.log = was, append(s.log, was)
 		if s.Current != nil {
-			s.taskOf[a.ID] = s.Current
-			s.Current.Acts = append(s.Current.Acts, was)
+			was.step = s.Current.Steps
+			s.taskOf[a.ID], s.Current.Acts = s.Current, append(s.Current.Acts, was)
 		}
 	}
+	a.step = was.step
 	if was.uses() {
 		s.uses[s.keys[a.ID]]--
 	}

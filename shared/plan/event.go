@@ -152,6 +152,8 @@ type Act struct {
 	Observation json.RawMessage // what the tool returned
 	Error       *Trouble
 	Source      string // where the observation comes from, if that is a stranger
+
+	step int // of its task, from 1
 }
 
 // Trouble is the error of a call as it was observed.

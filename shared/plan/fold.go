@@ -115,7 +115,7 @@ func (s *Session) confirm(e Event) error {
 	}
 	s.Confirmed = &Confirmation{Revision: s.Revision, ActionID: p.ActionID, ApprovalID: c.ApprovalID, Hash: c.Hash,
 		Plan: plan, Edited: c.Plan != nil, Strict: c.Strict}
-	s.Proposal, s.cause, s.calls, s.added, s.Words = nil, first, 0, 0, nil
+	s.Proposal, s.cause, s.calls, s.added = nil, first, 0, 0
 	s.last, s.lastHash = &plan, c.Hash
 	clear(s.revoked)
 	note(s, plan)

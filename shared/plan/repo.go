@@ -30,7 +30,7 @@ func ParseRepo(address, githubURL string) (Repo, error) {
 		return "", fault.Invalid("repoUrl", "a repository is named by %s/owner/repository", base)
 	case !validOwner.MatchString(owner):
 		return "", fault.Invalid("repoUrl", "this is not the name of an account")
-	case !validRepo.MatchString(name) || strings.Trim(name, ".") == "":
+	case !validRepo.MatchString(name) || name == "." || name == ".." || strings.HasSuffix(name, ".git"):
 		return "", fault.Invalid("repoUrl", "this is not the name of a repository")
 	}
 	return Repo(base + "/" + owner + "/" + name), nil
@@ -55,7 +55,7 @@ const MinDeadline = 60 * time.Second
 // is a ValidationError of the field deadline.
 func ParseDeadline(text string, now time.Time, longest time.Duration) (time.Time, error) {
 	var at time.Time
-	if err := at.UnmarshalText([]byte(text)); err != nil { // stricter than time.Parse
+	if err := at.UnmarshalText([]byte(text)); err != nil || strings.Contains(text, ",") { // a comma is ISO 8601
 		return time.Time{}, fault.Invalid("deadline",
 			"a moment such as 2026-01-31T14:00:00+01:00 (RFC 3339) is needed")
 	}

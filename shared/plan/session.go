@@ -8,11 +8,11 @@ import (
 
 // The limits of a session (issue 14 §2, §3).
 const (
-	MaxRevisions    = 20
-	MaxReplans      = 3
-	MaxPlanningCall = 12 // calls of the model for one revision
-	MaxSteps        = 20 // of one task
-	MaxAdded        = 10 // tasks that changes add at once, to one confirmed plan
+	MaxRevisions     = 20
+	MaxReplans       = 3
+	MaxPlanningCalls = 12 // calls of the model for one revision
+	MaxSteps         = 20 // of one task
+	MaxAdded         = 10 // tasks that changes add at once, to one confirmed plan
 )
 
 // Status is the state of a session (FR-102).
@@ -94,7 +94,7 @@ type Session struct {
 	ModelCalls int           // answers of the model in all
 	Observed   int           // bytes of what the calls returned
 	Changes    []Changed     // that applied at once, oldest first
-	Words      []string      // what the user said to plans that they had refined, since the last confirmation
+	Words      []string      // what the user said to plans that they had made anew, oldest first
 	Why        string        // with the phase Broken: why it cannot go on
 
 	last     *Plan  // the plan that was proposed last
@@ -102,9 +102,10 @@ type Session struct {
 	cause    cause  // of the planning that goes on, or of the plan that waits
 	broken   bool
 	end      Status
-	calls    int // answers of the model since the planning began
-	added    int // tasks that changes have added to the confirmed plan
-	nextID   int // greater than the number of any task or grant so far
+	calls    int    // answers of the model since the planning began
+	added    int    // tasks that changes have added to the confirmed plan
+	nextID   int    // greater than the number of any task or grant so far
+	log      []*Act // all calls, oldest first
 	acts     map[string]*Act
 	taskOf   map[string]*TaskState // by the id of an act
 	uses     map[string]int        // of grants, by Grant.key
@@ -199,11 +200,14 @@ func (s *Session) CallsLeft() int {
 	if s.Current != nil {
 		return max(0, MaxSteps-s.Current.Steps)
 	}
-	return max(0, MaxPlanningCall-s.calls)
+	return max(0, MaxPlanningCalls-s.calls)
 }
 
 // CodeDeadline is the code of the error of a run that is out of time.
 const CodeDeadline fault.Code = "deadline"
+
+// RevisionsLeft returns how many more plans may be proposed.
+func (s *Session) RevisionsLeft() int { return max(0, MaxRevisions-s.Revision) }
 
 // Bind returns b with what follows from the session: the plan whose ids stay, and the tasks that are done.
 func (s *Session) Bind(b Bind) Bind {

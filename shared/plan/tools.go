@@ -25,6 +25,7 @@ func Proposing(b Bind) *tool.Tool {
 		Approval:  tool.Required,
 		Refine:    refineTarget,
 		Normalize: b.Normalize,
+		Preview:   b.Card,
 	})
 }
 

@@ -1,0 +1,136 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// A deed is what calls of a tool do, in the words of a card.
+type deed struct {
+	verb, one, many string
+	written         bool // the calls have free text, which is written when they are made
+}
+
+var deeds = map[string]deed{
+	"github.createIssue":                   {"create", "issue", "issues", true},
+	"github.updateIssue":                   {"make", "change of issues", "changes of issues", true},
+	"github.closeIssue":                    {"close", "issue", "issues", false},
+	"github.createComment":                 {"write", "comment", "comments", true},
+	"github.createPullRequest":             {"open", "pull request", "pull requests", true},
+	"github.updatePullRequest":             {"make", "change of pull requests", "changes of pull requests", true},
+	"github.closePullRequest":              {"close", "pull request", "pull requests", false},
+	"github.commitFiles":                   {"make", "commit", "commits", true},
+	"docker.createContainer":               {"start", "container", "containers", false},
+	"docker.destroyContainer":              {"remove", "container", "containers", false},
+	"docker.cleanupGroupContainers":        {"remove", "group of containers", "groups of containers", false},
+	"docker.executeScript":                 {"run", "script", "scripts", true},
+	"github.configureGitClientInContainer": {"set up Git in", "container", "containers", false},
+	"docker.configureGitClientInContainer": {"set up Git in", "container", "containers", false},
+}
+
+// Sentence says what a grant allows, in our words: the target's values in visible form and quoted as in JSON, so that
+// none can pass for a word of ours. The time is that of the zone.
+//
+//	May create at most 2 issues in acme/web until Friday, 8 January, 14:00. Their text is written later.
+func (g Grant) Sentence(zone *time.Location) string {
+	d, known := deeds[g.Tool]
+	if !known {
+		name, _ := visible.Line(g.Tool)
+		d = deed{"make", "call of " + name, "calls of " + name, true}
+	}
+	count, text := fmt.Sprintf("at most %d %s", g.MaxCalls, d.many), "Their text is written later."
+	if g.MaxCalls == 1 {
+		count, text = "1 "+d.one, "Its text is written later."
+	}
+	s := "May " + d.verb + " " + count + where(g.Target) + " until " +
+		g.Until.In(zone).Format("Monday, 2 January, 15:04") + "."
+	if d.written {
+		s += " " + text
+	}
+	return s
+}
+
+// where says what a target names: the repository, then all else in the order of names.
+func where(target json.RawMessage) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(target, &members) != nil {
+		return " of " + quoted(target)
+	}
+	var owner, repo, in string
+	if json.Unmarshal(members["owner"], &owner) == nil && json.Unmarshal(members["repo"], &repo) == nil {
+		in, _ = visible.Line(owner + "/" + repo)
+		in = " in " + in
+		delete(members, "owner")
+		delete(members, "repo")
+	}
+	var more []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		label, _ := visible.Line(name)
+		more = append(more, label+": "+quoted(members[name]))
+	}
+	if len(more) > 0 {
+		in += " (" + strings.Join(more, "; ") + ")"
+	}
+	return in
+}
+
+// quoted returns a value in visible form: a list without its brackets, anything else as the JSON that it is.
+func quoted(value json.RawMessage) string {
+	var list []json.RawMessage
+	if json.Unmarshal(value, &list) != nil || list == nil {
+		shown, _ := visible.Line(string(value))
+		return shown
+	}
+	if len(list) == 0 {
+		return "none"
+	}
+	parts := make([]string, len(list))
+	for i, v := range list {
+		parts[i], _ = visible.Line(string(v))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Sentence says what a change does; was is the task as it was, if it was there.
+func (c Change) Sentence(was Task) string {
+	switch c.Op {
+	case Add:
+		return "Added: " + c.Task.Title
+	case Obsolete:
+		return "Dropped: " + was.Title
+	}
+	var what []string
+	if was.Title != c.Task.Title {
+		what = append(what, "title")
+	}
+	if was.Goal != c.Task.Goal {
+		what = append(what, "goal")
+	}
+	if was.DoneWhen != c.Task.DoneWhen {
+		what = append(what, "how to tell that it is done")
+	}
+	if !slices.Equal(was.Tools, c.Task.Tools) {
+		what = append(what, "tools")
+	}
+	if !slices.Equal(was.Effects, c.Task.Effects) {
+		what = append(what, "effects")
+	}
+	return "Changed (" + strings.Join(what, ", ") + "): " + c.Task.Title
+}
+
+// Sentence says what a change of a grant does.
+func (c GrantChange) Sentence(zone *time.Location) string {
+	switch c.Op {
+	case Add:
+		return "Allowed besides: " + c.Grant.Sentence(zone)
+	case Obsolete:
+		return "No longer allowed: " + c.Grant.Sentence(zone)
+	}
+	return "Allowed otherwise: " + c.Grant.Sentence(zone) + " It was: " + c.Was.Sentence(zone)
+}
