@@ -102,6 +102,7 @@ var may = map[string]string{
 		"shared/tool",
 	"shared/terminal/hosts": "shared/audit shared/document shared/fault shared/keeper shared/run " +
 		"shared/shell shared/store shared/strictjson shared/terminal shared/visible",
+	"shared/taint":    "shared/clip shared/visible",
 	"shared/timezone": "shared/fault",
 	"shared/tool": "shared/address shared/fault shared/schema shared/strictjson shared/timezone " +
 		"shared/visible",

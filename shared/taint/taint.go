@@ -1,0 +1,162 @@
+// Package taint tells which calls carry what strangers wrote. It is pure: a [Record] is given what a run's user said
+// (its own words) and what the run has read (untrusted text with its origin), and judges calls. A tainted call is asked
+// about, whatever was allowed in advance, and its card names the origin.
+//
+// It stops text and addresses, not meaning: a paraphrase without a link or a name, in what was allowed, is not seen.
+package taint
+
+import "strings"
+
+// Limits.
+const (
+	MaxRead   = 4 << 20 // bytes of untrusted text in all; once there was more, every call is tainted
+	Shared    = 32      // characters in a row, normalised, that make a text another's
+	maxQuoted = 500     // bytes of a finding's text
+)
+
+// Reason says why a call is tainted.
+type Reason string
+
+// The reasons.
+const (
+	Target  Reason = "target"  // what it reaches is not in own words
+	Mention Reason = "mention" // its text has a link, an address, a mention or a repository that is not in own words
+	Copied  Reason = "copied"  // its text has what was read
+	Leaking Reason = "leaking" // it reaches what is public, and something private was read
+	TooMuch Reason = "too_much"
+)
+
+// Finding is one reason why a call is tainted.
+type Finding struct {
+	Reason Reason
+	Origin string // where the text was read; empty where nothing that was read has it: the model made it up
+	Text   string // what was found: a target, a mention, or what is shared, normalised and at most 500 bytes of it
+}
+
+// Source is text that was read.
+type Source struct {
+	Origin string // as the card names it: issue 3 of acme/web, https://example.com/
+	Text   string
+	// Repository is set where the text is a file of that repository (a URL without a slash at its end): a call into the
+	// same repository may have it.
+	Repository string
+	Private    bool // not everybody can read it
+}
+
+// Call is what is judged of a call.
+type Call struct {
+	Targets    []string // the values of its target fields: owner, repository, labels
+	Text       []string // its free text, all fields in the schema's order
+	Repository string   // where it acts, as in Source; empty: in none
+	Public     bool     // everybody can read what it makes
+}
+
+// Record is what was said and read in a run. It is not safe for concurrent use.
+type Record struct {
+	own     []text
+	read    []source
+	size    int
+	private string // the origin of the first private source
+}
+
+type source struct {
+	Source
+	text
+}
+
+// text is a text as it was written, and normalised.
+type text struct{ raw, normal string }
+
+func newText(s string) text { return text{s, Normalize(s)} }
+
+// Say adds the user's own words: a prompt, a refinement, an edit, a confirmed plan.
+func (r *Record) Say(words string) { r.own = append(r.own, newText(words)) }
+
+// Read adds untrusted text. What is beyond [MaxRead] is not kept.
+func (r *Record) Read(s Source) {
+	if r.size += len(s.Text); r.size <= MaxRead {
+		r.read = append(r.read, source{s, newText(s.Text)})
+	}
+	if s.Private && r.private == "" {
+		r.private = s.Origin
+	}
+}
+
+// Judge returns why the call is tainted, or nothing if it is not.
+func (r *Record) Judge(c Call) (found []Finding) {
+	if r.size > MaxRead {
+		found = append(found, Finding{Reason: TooMuch})
+	}
+	if c.Public && r.private != "" {
+		found = append(found, Finding{Reason: Leaking, Origin: r.private})
+	}
+	for _, t := range c.Targets {
+		if n := Normalize(t); n != "" && !r.said(n, wordEnds) {
+			found = append(found, Finding{Target, r.origin(n, wordEnds), quote(t)})
+		}
+	}
+	joined := strings.Join(c.Text, "\n")
+	for _, m := range mentions(joined) {
+		if !m.into(c.Repository) && !r.said(m.text, m.ends) {
+			found = append(found, Finding{Mention, r.origin(m.text, m.ends), quote(m.text)})
+		}
+	}
+	return append(found, r.copied(Normalize(joined), c.Repository)...)
+}
+
+// Composed reports whether the model made the address up: it stands, whole, neither in own words nor in what was read.
+// To ask for such an address can carry data out.
+func (r *Record) Composed(url string) bool {
+	for _, form := range writtenAs(url) {
+		if r.said(form, linkEnds) || r.origin(form, linkEnds) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// said reports whether own words have the token whole.
+func (r *Record) said(token string, ends boundary) bool {
+	for _, t := range r.own {
+		if whole(t.form(ends), token, ends) {
+			return true
+		}
+	}
+	return false
+}
+
+// origin returns where the token was read, or nothing.
+func (r *Record) origin(token string, ends boundary) string {
+	for _, s := range r.read {
+		if whole(s.form(ends), token, ends) {
+			return s.Origin
+		}
+	}
+	return ""
+}
+
+// form returns the text as tokens of the kind are looked for in it: links as they are written, since their letters'
+// case may carry data, and all else normalised.
+func (t text) form(ends boundary) string {
+	if ends == linkEnds {
+		return t.raw
+	}
+	return t.normal
+}
+
+// copied returns what the text shares with each source, and not with own words.
+func (r *Record) copied(normal, repository string) (found []Finding) {
+	w := newWindows(normal)
+	for _, t := range r.own {
+		w.forget(t.normal)
+	}
+	for _, s := range r.read {
+		if s.Repository != "" && s.Repository == repository {
+			continue
+		}
+		if shared := w.in(s.normal); shared != "" {
+			found = append(found, Finding{Copied, s.Origin, quote(shared)})
+		}
+	}
+	return found
+}
