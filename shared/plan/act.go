@@ -78,9 +78,9 @@ func (a Act) sight() string {
 	case a.Error == nil:
 		fmt.Fprintf(h, "saw %q %q %q", a.Tool, a.Args, a.Observation)
 	case a.Error.Class == string(fault.Validation) || a.Error.Code == string(fault.CodeNotFound):
-		fmt.Fprintf(h, "err %q %q %q", a.Tool, a.Args, a.Error)
+		fmt.Fprintf(h, "err %q %q %q", a.Tool, a.Args, *a.Error)
 	default:
-		fmt.Fprintf(h, "err %q %q", a.Tool, a.Error)
+		fmt.Fprintf(h, "err %q %q", a.Tool, *a.Error)
 	}
 	return string(h.Sum(nil))
 }

@@ -79,7 +79,7 @@ func (b Bind) Normalize(p Plan) (Plan, error) {
 func (b Bind) tasks(given []Task) ([]Task, error) {
 	var open []Task
 	for i, t := range given {
-		if byID(b.Kept, t.ID).ID != "" {
+		if b.kept(t) {
 			continue
 		}
 		t, err := b.task("tasks/"+strconv.Itoa(i), t)
@@ -98,6 +98,14 @@ func (b Bind) tasks(given []Task) ([]Task, error) {
 		return nil, fault.Invalid("tasks", "a plan has at most %d tasks", MaxTasks)
 	}
 	return b.named(open), nil
+}
+
+// kept reports whether the task is one that is done: by its id, or without one by what it is.
+func (b Bind) kept(t Task) bool {
+	return slices.ContainsFunc(b.Kept, func(done Task) bool {
+		return done.ID == t.ID || t.ID == "" && done.Title == strings.TrimSpace(t.Title) &&
+			done.Goal == strings.TrimSpace(t.Goal)
+	})
 }
 
 // task returns one task in its form, with its id if that can be one.
@@ -136,27 +144,43 @@ func (b Bind) task(field string, t Task) (Task, error) {
 
 // named gives an id to each task without one: that of the task before with the same title, or a fresh one.
 func (b Bind) named(tasks []Task) []Task {
-	next := max(b.NextID, 1)
-	taken := map[string]bool{}
-	for _, t := range slices.Concat(b.Kept, tasks) {
-		taken[t.ID] = true
+	var taken, before []string
+	for _, t := range b.Kept {
+		taken = append(taken, t.ID)
 	}
+	ids := make([]*string, len(tasks))
 	for i := range tasks {
-		if tasks[i].ID == "" && b.Before != nil {
+		ids[i] = &tasks[i].ID
+		before = append(before, "")
+		if b.Before != nil {
 			was := slices.IndexFunc(b.Before.Tasks, func(t Task) bool { return t.Title == tasks[i].Title })
-			if was >= 0 && !taken[b.Before.Tasks[was].ID] {
-				tasks[i].ID = b.Before.Tasks[was].ID
+			if was >= 0 {
+				before[i] = b.Before.Tasks[was].ID
 			}
 		}
-		for tasks[i].ID == "" {
-			if id := "t" + strconv.Itoa(next); !taken[id] {
-				tasks[i].ID = id
+	}
+	fillIDs("t", b.NextID, ids, before, taken)
+	return tasks
+}
+
+// fillIDs sets each id that is empty: to that of before, if no other has it, or to one with the next free number.
+func fillIDs(prefix string, next int, ids []*string, before, taken []string) {
+	for _, id := range ids {
+		taken = append(taken, *id)
+	}
+	next = max(next, 1)
+	for i, id := range ids {
+		if *id == "" && !slices.Contains(taken, before[i]) {
+			*id = before[i]
+		}
+		for *id == "" {
+			if fresh := prefix + strconv.Itoa(next); !slices.Contains(taken, fresh) {
+				*id = fresh
 			}
 			next++
 		}
-		taken[tasks[i].ID] = true
+		taken = append(taken, *id)
 	}
-	return tasks
 }
 
 func (b Bind) grants(given []Grant) ([]Grant, error) {
@@ -248,26 +272,19 @@ func (b Bind) inRepo(target map[string]json.RawMessage) bool {
 
 // namedGrants gives an id to each grant without one: that of the grant before for the same calls, or a fresh one.
 func (b Bind) namedGrants(grants []Grant) []Grant {
-	next := max(b.NextID, 1)
-	taken := map[string]bool{}
-	for _, g := range grants {
-		taken[g.ID] = true
-	}
+	var before []string
+	ids := make([]*string, len(grants))
 	for i := range grants {
-		if grants[i].ID == "" && b.Before != nil {
+		ids[i] = &grants[i].ID
+		before = append(before, "")
+		if b.Before != nil {
 			was := slices.IndexFunc(b.Before.Grants, func(g Grant) bool { return g.key() == grants[i].key() })
-			if was >= 0 && !taken[b.Before.Grants[was].ID] {
-				grants[i].ID = b.Before.Grants[was].ID
+			if was >= 0 {
+				before[i] = b.Before.Grants[was].ID
 			}
 		}
-		for grants[i].ID == "" {
-			if id := "g" + strconv.Itoa(next); !taken[id] {
-				grants[i].ID = id
-			}
-			next++
-		}
-		taken[grants[i].ID] = true
 	}
+	fillIDs("g", b.NextID, ids, before, nil)
 	return grants
 }
 

@@ -57,6 +57,9 @@ func TestARevisionKeepsItsIDs(t *testing.T) {
 	if !slices.Equal(ids, []string{"t1", "t4", "t3"}) || second.Grants[0].ID != "g1" {
 		t.Errorf("%v, %s", ids, second.Grants[0].ID)
 	}
+	if repeated := normal(t, b, plan.Plan{Tasks: []plan.Task{task("One"), task("Two")}}); len(repeated.Tasks) != 2 {
+		t.Errorf("what is done is to be done again: %+v", repeated.Tasks)
+	}
 	claimed := task("Not done at all")
 	claimed.ID = "t1"
 	third := normal(t, b, plan.Plan{Tasks: []plan.Task{claimed, task("Two")}})

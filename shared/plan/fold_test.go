@@ -1,0 +1,149 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/countersign-run/countersign/shared/plan"
+)
+
+// step is one thing that a session hears of.
+type step func(*plan.Session) error
+
+// longSession returns at least n steps of sessions that go on and on: tasks of 15 steps, each an answer of the model,
+// a call with its intent and outcome, and a reflection.
+func longSession(t rapid.TB, n int) (steps []step) {
+	t.Helper()
+	event := func(e plan.Event) { steps = append(steps, func(s *plan.Session) error { return s.Apply(e) }) }
+	var p plan.Plan
+	for round := 0; len(steps) < n; round++ {
+		for i := range plan.MaxTasks {
+			id := fmt.Sprintf("t%d", round*plan.MaxTasks+i+1)
+			one := task(id)
+			one.ID = id
+			p.Tasks = append(p.Tasks, one)
+		}
+		p.Repo, p.Deadline = repo, deadline
+		name := fmt.Sprint(round)
+		event(proposed(t, p, name))
+		event(confirmed(name))
+		for _, one := range p.Tasks[round*plan.MaxTasks:] {
+			event(plan.Event{Started: &plan.Started{TaskID: one.ID}})
+			for k := range 15 {
+				steps = append(steps, func(s *plan.Session) error { s.Answered(); return nil })
+				act := plan.Act{ID: fmt.Sprint(one.ID, "-", k), Tool: "github.createIssue", Effect: true, Grant: "g1",
+					Args: json.RawMessage(`{"path":"a"}`)}
+				for _, e := range []plan.Execution{plan.NotStarted, plan.Intent, plan.Succeeded} {
+					act.Execution = e
+					if act.Over = e == plan.Succeeded; act.Over {
+						act.Observation = json.RawMessage(fmt.Sprintf(`{"n":%d}`, k))
+					}
+					heard := act
+					steps = append(steps, func(s *plan.Session) error { s.Record(heard); return nil })
+				}
+				event(plan.Event{Reflected: &plan.TaskReflected{TaskID: one.ID, Step: k + 1}})
+			}
+			event(plan.Event{Finished: &plan.Finished{TaskID: one.ID, Status: plan.TaskCompleted}})
+		}
+	}
+	return steps
+}
+
+func fold(t rapid.TB, steps []step) *plan.Session {
+	s := plan.NewSession()
+	for i, step := range steps {
+		if err := step(s); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+	}
+	return s
+}
+
+// BenchmarkFold measures what an event costs in a short session and in one of 4,000 events.
+func BenchmarkFold(b *testing.B) {
+	for _, n := range []int{500, 4000} {
+		steps := longSession(b, 4000)[:n]
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				fold(b, steps)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/event")
+		})
+	}
+}
+
+// TestFoldingIsLinear has an event cost the same early and late in a session, give or take what a busy machine adds:
+// the quickest of some folds of 4,000 events takes less than four times what eight of 500 do. A quadratic one takes
+// eight.
+func TestFoldingIsLinear(t *testing.T) {
+	all := longSession(t, 4000)[:4000]
+	quickest := func(n, times int) time.Duration {
+		best := time.Hour
+		for range times {
+			begun := time.Now()
+			fold(t, all[:n])
+			best = min(best, time.Since(begun))
+		}
+		return best
+	}
+	short, long := quickest(500, 80), quickest(4000, 10)
+	if long > 4*8*short {
+		t.Errorf("500 events take %s and 4,000 take %s", short, long)
+	}
+}
+
+// TestAPlanThatCannotBeRead waits like any other and is not confirmed: its user is told, and the session ends.
+func TestAPlanThatCannotBeRead(t *testing.T) {
+	s := plan.NewSession()
+	e := plan.Event{Proposed: &plan.Proposed{Plan: json.RawMessage(`{"tasks":7}`), Hash: "h1", ApprovalID: "p1"}}
+	apply(t, s, e)
+	if s.Proposal.Err == nil || s.Status() != plan.StatusAwaiting {
+		t.Fatal(s.Status())
+	}
+	if raw, err := s.RawPlan(); err != nil || raw != `{"tasks":7}` {
+		t.Errorf("%s, %v", raw, err)
+	}
+	if err := s.Apply(confirmed("1")); err == nil {
+		t.Error("it was confirmed")
+	}
+	apply(t, s, plan.Event{Closed: &plan.Closed{ApprovalID: "p1", How: plan.Rejected}})
+	if s.Status() != plan.StatusFailed {
+		t.Error(s.Status())
+	}
+}
+
+// TestTheRawPlanIsWhatWasHashed (004-06), and afterwards what has become of it.
+func TestTheRawPlanIsWhatWasHashed(t *testing.T) {
+	s := plan.NewSession()
+	if raw, err := s.RawPlan(); raw != "" || err != nil {
+		t.Errorf("%q, %v", raw, err)
+	}
+	p := normal(t, bind(), threeTasks())
+	apply(t, s, proposed(t, p, "1"))
+	raw := func(want plan.Plan) {
+		t.Helper()
+		if got, err := s.RawPlan(); err != nil || got != string(canonical(t, want)) {
+			t.Errorf("%v: %s", err, got)
+		}
+	}
+	raw(p)
+	edited := p
+	edited.Grants = p.Grants[1:]
+	apply(t, s, plan.Event{Confirmed: &plan.Confirmed{ApprovalID: "p1", Hash: "edited", Plan: canonical(t, edited)}})
+	if !s.Confirmed.Edited || s.Confirmed.Hash != "edited" {
+		t.Errorf("%+v", s.Confirmed)
+	}
+	raw(edited)
+	apply(t, s, s.Begin()...)
+	judge(t, s, complete(plan.Change{Op: plan.Obsolete, TaskID: "t2", Reason: "x"}))
+	edited.Tasks = []plan.Task{p.Tasks[0], p.Tasks[2]}
+	raw(edited)
+	if s.Task("t2").Status != plan.TaskObsolete {
+		t.Error(s.Task("t2").Status)
+	}
+}
