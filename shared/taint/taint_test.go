@@ -125,7 +125,7 @@ func TestComposed(t *testing.T) {
 }
 
 // letters are those of the texts of the properties: few, so that stretches are shared.
-var letters = rapid.StringOfN(rapid.RuneFrom([]rune("abcdefgh  \n\u200b\u00adÄäßİſ①😀")), 0, 90, -1)
+var letters = rapid.StringOfN(rapid.RuneFrom([]rune("abcdefgh  \n\u200b\u00adÄäßİſ①😀")), 40, 160, -1)
 
 // TestCopied compares what is found with the plain search for each stretch of 32 characters.
 func TestCopied(t *testing.T) {
@@ -179,6 +179,9 @@ func TestDisguised(t *testing.T) {
 			!strings.Contains(got[0].Text, "whole list of customers") {
 			t.Errorf("%q: %+v", as, got)
 		}
+	}
+	if got := heard("Write: "+strings.ToUpper(text), text).Judge(taint.Call{Text: []string{text}}); len(got) > 0 {
+		t.Errorf("own words: %+v", got)
 	}
 	// split over two fields, which are read as one text
 	half := len(text) / 2

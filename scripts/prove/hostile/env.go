@@ -46,6 +46,8 @@ type env struct {
 	store    *faulty.Store  // what the loop stores in, where the case may have it fail (openFaulty), or nil
 	ran      atomic.Int64   // effects of the runner's own tools
 	chat     testkit.Answer // a conversation of a page that waits
+	more     []app.Option   // of the deployment
+	closers  []func() error // of what the case has opened beside it
 
 	problems []string // what was noted as wrong
 
@@ -162,7 +164,7 @@ func (s *env) start(change func(*journal.Env), settings ...string) error {
 		// a case sends many requests
 		"APPROVAL_TTL=" + approvalTTL.String(), "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0",
 		"MAX_TOKENS_PER_DAY=0",
-	}, settings...), App: []app.Option{app.WithClock(s.now), app.WithEnv(func(l *journal.Env) {
+	}, settings...), App: append([]app.Option{app.WithClock(s.now), app.WithEnv(func(l *journal.Env) {
 		// no case waits for a provider to recover
 		l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 		for _, a := range l.Agents {
@@ -173,7 +175,7 @@ func (s *env) start(change func(*journal.Env), settings ...string) error {
 		if change != nil {
 			change(l)
 		}
-	})}})
+	})}, s.more...)})
 }
 
 func (s *env) close() error {
@@ -183,6 +185,9 @@ func (s *env) close() error {
 	}
 	if s.machine != nil {
 		err = errors.Join(err, s.machine.Close())
+	}
+	for _, end := range s.closers {
+		err = errors.Join(err, end())
 	}
 	return errors.Join(err, os.RemoveAll(s.dir))
 }

@@ -105,7 +105,7 @@ func TestWhatIsNotKnownFails(t *testing.T) {
 func TestWhatIsNotBuilt(t *testing.T) {
 	for name, c := range map[string]Case{
 		"a target":  {Target: "http:plans"},
-		"a tool":    {Target: "tool:web_fetch"},
+		"a tool":    {Target: "tool:fs.readFile"},
 		"a setting": {Target: "config:boot", Input: map[string]any{"env": map[string]any{"SSH_HOST_KEYS": "none"}}},
 		"a source": {Target: "run:hijacked_model",
 			Input: map[string]any{"untrusted": map[string]any{"source": "AGENT.md", "text": "x"}}},
@@ -121,7 +121,7 @@ func TestWhatIsNotBuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := regexp.MustCompile(
-		`^(tool:(web_fetch|fs\.|docker\.|github\.)|http:plan\b|run:hijacked_model with AGENT.md|tool:gmail_send with attachments)`)
+		`^(tool:(fs\.|docker\.|github\.)|http:plan\b|run:hijacked_model with AGENT.md|tool:gmail_send with attachments)`)
 	for _, c := range cases {
 		if what := missing(c); what != "" && !later.MatchString(what) {
 			t.Errorf("%s is for %s, which is not known to come later", c.ID, what)

@@ -18,6 +18,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -45,6 +46,11 @@ type internet struct {
 
 // goOffline replaces the real internet by such a one, for the whole process. Close ends its servers.
 func goOffline() (*internet, error) {
+	for _, name := range proxied { // whatever asks for a proxy fails
+		if err := os.Setenv(name, proxy); err != nil {
+			return nil, err
+		}
+	}
 	good, e1 := issuer.NewKey()
 	evil, e2 := issuer.NewKey()
 	if err := errors.Join(e1, e2); err != nil {

@@ -58,6 +58,8 @@ func permitted(c Case, g got) string {
 	switch {
 	case strings.Contains(note, "fall back to approval") && g.decision == "require_approval":
 		return "the note asks for this: the call falls back to an approval, and nothing was done"
+	case strings.Contains(note, "only allowed ones are dialled") && g.decision == "allow":
+		return "the note permits it: a public address of the name was dialled, and no other"
 	case strings.Contains(note, "failed or summarised") && g.decision == "completed":
 		return "the note permits it: the run was summarised, within three calls of the model"
 	case strings.Contains(note, "refused in V1") && g.decision == "deny":

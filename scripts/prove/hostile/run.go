@@ -30,7 +30,8 @@ type target func(*env) got
 var targets = map[string]target{
 	"http:": web, "http:chat": chatState, "http:stream": stream, "http:resolve": resolve, "http:pending": pending,
 	"push:resume": push, "resume": replay,
-	"tool:": call, "tool:side_effect": provider, "tool:run_command": command, "ssh:connect": connect,
+	"tool:": call, "tool:side_effect": provider, "tool:run_command": command,
+	"tool:web_fetch": fetching, "ssh:connect": connect,
 	"model:response": answer, "run:hijacked_model": hijack,
 	"audit": private, "config:boot": boot,
 }
@@ -54,7 +55,8 @@ func targetOf(c Case) target {
 }
 
 // tools are the tools that exist; side_effect stands for each that has one.
-var tools = map[string]bool{"gmail_send": true, "calendar_event_create": true, "side_effect": true, runCommand: true}
+var tools = map[string]bool{"gmail_send": true, "calendar_event_create": true, "side_effect": true, runCommand: true,
+	webFetch: true}
 
 // missing returns the case's target where it is not built.
 func missing(c Case) string {

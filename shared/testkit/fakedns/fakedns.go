@@ -12,7 +12,7 @@ import (
 )
 
 // Resolver returns a resolver that asks a server of its own, which ends with the test. It knows the names (with a dot
-// at their end) and the addresses of IPv4 of each; those with a bar between them are answered in turn, from question to
+// at their end) and the addresses of each; those with a bar between them are answered in turn, from question to
 // question, and cname: leads to another name. For any other name there is no address.
 func Resolver(t testing.TB, names map[string][]string) *net.Resolver {
 	t.Helper()
@@ -81,14 +81,19 @@ func (s *server) answer(m *dnsmessage.Message) {
 		name, records = to, s.names[to.String()]
 	}
 	for _, r := range records {
-		if q.Type != dnsmessage.TypeA {
-			continue
-		}
 		turns := strings.Split(r, "|")
 		ip := netip.MustParseAddr(turns[s.asked[r]%len(turns)])
+		switch {
+		case ip.Is4() && q.Type == dnsmessage.TypeA:
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(name, q.Type),
+				Body: &dnsmessage.AResource{A: ip.As4()}})
+		case !ip.Is4() && q.Type == dnsmessage.TypeAAAA:
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(name, q.Type),
+				Body: &dnsmessage.AAAAResource{AAAA: ip.As16()}})
+		default:
+			continue
+		}
 		s.asked[r]++
-		m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(name, dnsmessage.TypeA),
-			Body: &dnsmessage.AResource{A: ip.As4()}})
 	}
 }
 
