@@ -30,7 +30,7 @@ var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app
 	"pubsub.Sweeping": "sweeping",
 	"gemini.Part":     "model", "tools.Part": "tools", "actions.Part": "actions",
 	"agents.Part": "agents", "agents.Pages": "agents", "agents.Ending": "agents",
-	"accounts.Part": "accounts", "accounts.Consent": "consent", "terminals.Hosts": "hosts",
+	"accounts.Part": "accounts", "github.Part": "github", "accounts.Consent": "consent", "terminals.Hosts": "hosts",
 	"terminals.Commands": "hosts", "terminals.Attach": "hosts", "fetch.Part": "fetch"}
 
 var registers = regexp.MustCompile(`functions\.HTTP\("[a-z-]+",\s+app\.Serve\(api\.[A-Za-z]+, ([A-Za-z.,\s]+)\)\)`)
@@ -133,7 +133,7 @@ func TestRights(t *testing.T) {
 }
 
 // chosen lists the optional parts of a deployment.
-var chosen = []string{"model-key", "actions"}
+var chosen = []string{"model-key", "actions", "github"}
 
 // TestTerraformKnows checks that Terraform has a value for every variable of a part, and each environment a version of
 // every secret.

@@ -29,7 +29,7 @@ func TestDescribedAnswers(t *testing.T) {
 		{"runs", runs}, {"clients", clients}, {"approvals", approvals}, {"chat", chats}, {"turns", turns},
 		{"actions", actions},
 		{"records", ownRecords},
-		{"connections", connections}, {"hosts", onHosts},
+		{"connections", connections}, {"connections of GitHub", onGitHub}, {"hosts", onHosts},
 		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll},
 		{"bodies", refusedBodies}, {"parameters", parameters}, {"limits", atLimits}, {"slow", slowBodies},
 	} {

@@ -10,7 +10,7 @@ import (
 
 // limits maps every limited field to the constant of its limit.
 var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/comment": "api.maxComment",
-	"Connect/returnTo":    "google.maxReturnTo",
+	"Connect/returnTo": "linking.maxReturnTo", "ConnectGitHub/returnTo": "linking.maxReturnTo",
 	"ChatMessage/message": "chat.MaxMessage", "ChatMessage/history": "chat.maxContents",
 	"ChatMessage/toolDefinitions": "chat.MaxTools", "ChatMessage/pageState": "chat.MaxPageState",
 	"ChatResults/history": "chat.maxContents", "ChatResults/toolDefinitions": "chat.MaxTools",

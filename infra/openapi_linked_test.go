@@ -25,13 +25,15 @@ import (
 var oauth = []string{"GOOGLE_OAUTH_CLIENT_ID=client.apps.googleusercontent.com",
 	"GOOGLE_OAUTH_CLIENT_SECRET=a-secret-of-the-client",
 	"GOOGLE_OAUTH_AUTH_URL={cloud}/oauth/auth", "GOOGLE_OAUTH_TOKEN_URL={cloud}/oauth/token"}
-var noOAuth = []string{"GOOGLE_OAUTH_CLIENT_ID=", "GOOGLE_OAUTH_CLIENT_SECRET="}
+var noOAuth = []string{"GOOGLE_OAUTH_CLIENT_ID=", "GOOGLE_OAUTH_CLIENT_SECRET=", "GITHUB_CLIENT_ID=",
+	"GITHUB_CLIENT_SECRET="}
 
 // connections links and unlinks an account, with an OAuth client and without.
 func connections(t *testing.T, d *described) {
 	local := d.open(t, nil, noOAuth...)
 	local.want(t, 200, ask{op: "connections"})
-	for _, id := range []string{"connectGoogle", "disconnectGoogle", "googleCallback"} {
+	for _, id := range []string{"connectGoogle", "disconnectGoogle", "googleCallback", "connectGitHub",
+		"disconnectGitHub", "githubCallback"} {
 		local.want(t, 409, d.ops[id].plain(t))
 	}
 	var down atomic.Bool
@@ -69,6 +71,43 @@ func connections(t *testing.T, d *described) {
 		t.Fatal(err)
 	}
 	s.want(t, 401, shut)
+}
+
+// onGitHub links and unlinks a GitHub account.
+func onGitHub(t *testing.T, d *described) {
+	s := d.open(t, nil)
+	begin := func(s *stand) (state, code string, header []string) {
+		var begun struct{ URL string }
+		a := s.want(t, 200, ask{op: "connectGitHub", body: `{"returnTo":"/settings"}`})
+		a.into(t, &begun)
+		cookie, _, _ := strings.Cut(a.header.Get("Set-Cookie"), ";")
+		state, code, err := s.GitHubApp.Consent(begun.URL, "ada")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state, code, []string{"Cookie", cookie}
+	}
+	back := func(s *stand) ask {
+		state, code, header := begin(s)
+		return ask{op: "githubCallback", query: "state=" + state + "&code=" + code, header: header}
+	}
+	s.want(t, 303, back(s))
+	s.want(t, 200, ask{op: "connections"})
+	s.want(t, 200, ask{op: "disconnectGitHub"})
+	s.want(t, 400, ask{op: "githubCallback", query: "state=unknown&code=a-code"})
+	s.want(t, 400, ask{op: "connectGitHub", body: `{"returnTo":"elsewhere"}`})
+	state, _, header := begin(s)
+	s.want(t, 403, ask{op: "githubCallback", query: "state=" + state + "&error=access_denied", header: header})
+	unavailable, broken := back(s), back(s)
+	s.store.While(faulty.Down, func() { s.want(t, 503, unavailable) })
+	s.store.While(faulty.Fail(errors.New("broken")), func() { s.want(t, 500, broken) })
+	shut := back(s)
+	if _, err := s.App.API.Records.SetDisabled(t.Context(), "ada", true); err != nil {
+		t.Fatal(err)
+	}
+	s.want(t, 401, shut)
+	absent := d.open(t, nil, "GITHUB_API_URL={cloud}/absent")
+	absent.want(t, 502, back(absent))
 }
 
 // consent begins to link ada's account, and returns the state of Google's redirect, and the cookie.

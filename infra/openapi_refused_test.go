@@ -39,12 +39,16 @@ func (s *stand) each(t *testing.T, status int, change func(*ask), except ...stri
 func refusedByAll(t *testing.T, d *described) {
 	s := d.open(t, nil)
 	const ofSite = "configuration"
-	s.each(t, 401, func(q *ask) { q.bare = true }, ofSite, "googleCallback")
+	s.each(t, 401, func(q *ask) { q.bare = true }, ofSite, "googleCallback", "githubCallback")
 	s.each(t, 403, func(q *ask) { q.header = []string{"Origin", "https://evil.example"} })
 	s.each(t, 431, func(q *ask) { q.header = []string{"X-Filler", strings.Repeat("x", 64<<10)} })
-	s.store.While(faulty.Down, func() { s.each(t, 503, func(*ask) {}, ofSite, "googleCallback", "attachTerminal") })
+	s.store.While(faulty.Down,
+		func() { s.each(t, 503, func(*ask) {}, ofSite, "googleCallback", "githubCallback", "attachTerminal") })
 	s.store.While(faulty.Fail(errors.New("broken")),
-		func() { s.each(t, 500, func(*ask) {}, ofSite, "googleCallback", "health", "sweep", "attachTerminal") })
+		func() {
+			s.each(t, 500, func(*ask) {}, ofSite, "googleCallback", "githubCallback", "health", "sweep",
+				"attachTerminal")
+		})
 	for id, op := range d.ops {
 		if id != ofSite && id != "health" { // which accept every method
 			s.takesNothingElse(t, op)
@@ -57,7 +61,7 @@ func refusedByAll(t *testing.T, d *described) {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}))
 	}, oauth...) // nobody can sign in there, and so nobody links
-	silent.each(t, 502, func(*ask) {}, "googleCallback")
+	silent.each(t, 502, func(*ask) {}, "googleCallback", "githubCallback")
 }
 
 // takesNothingElse sends another method.

@@ -53,32 +53,31 @@ var (
 		"Event": "run.EventView", "Compressed": "run.CompressedView", "Usage": "model.Usage", "Preview": "tool.Preview",
 		"PreviewField": "tool.Field", "Thread": "records.ThreadView", "Message": "run.Message",
 		"AuditEntry": "audit.Entry", "AuditHead": "audit.Head", "Allowed": "records.AllowView",
-		"Connection": "google.Connection", "ChatCall": "chat.Pending", "TurnCall": "chat.TurnCall",
+		"Connection": "linking.Connection", "ChatCall": "chat.Pending", "TurnCall": "chat.TurnCall",
 		"TurnReply": "chat.TurnReply", "Configuration": "web.configuration",
 		"Run": "api.runAnswer", "ResolvedRun": "api.postResolve", "Swept": "api.swept", "Problem": "api.errorBody",
 		"Failure": "api.fail", "Ok": "api.ok", "ActionResult": "api.actionAnswer", "WaitingCall": "run.CallView",
 		"Approvals": "api.getPending", "Threads": "api.getThreads", "Messages": "api.getMessages",
 		"Audit": "api.getAudit", "Allowlist": "api.getAllowlist", "Agents": "api.getAgents",
 		"Agent":   "api.agentView",
-		"Consent": "api.postConnection", "Unlinked": "api.deleteConnection", "Deleting": "api.deleteThread",
+		"Consent": "api.consentAnswer", "Unlinked": "api.unlinkedAnswer", "Deleting": "api.deleteThread",
 		"PingLine": "api.pingLine", "DeltaLine": "api.deltaLine", "OutputLine": "api.outputLine",
 		"BytesLine": "api.bytesLine", "StatusLine": "api.statusLine",
 		"ActionLine": "api.actionLine", "ResultLine": "api.resultLine", "ErrorLine": "api.errorLine",
 		"ChatStatusLine": "api.chatStatusLine", "HostKey": "terminal.HostKey", "HostAuth": "api.authView",
 		"Host": "api.hostView", "AddedHost": "api.hostAnswer", "Hosts": "api.getHosts", "Scanned": "api.postScan",
 		"Checked": "api.postCheck", "Terminal": "api.terminalView", "OpenedTerminal": "api.terminalAnswer",
-		"Terminals": "api.getTerminals"}
+		"Terminals": "api.getTerminals", "Connections": "api.connectionsAnswer"}
 	namesOf = map[string]string{"Ask": "api.ask/in", "Resolution": "api.postResolve/in",
 		"CallAnswers": "api.postAnswers/in", "TurnRequest": "api.postGeminiAgent/in",
-		"Connect": "api.postConnection/in", "ChatMessage": "api.postChat/in",
+		"Connect": "api.googleRequest", "ConnectGitHub": "api.githubRequest", "ChatMessage": "api.postChat/in",
 		"ChatResults": "api.postChatResults/in",
 		"ChatResult":  "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health",
 		"ScanRequest": "terminal.ScanRequest", "NewHost": "terminal.NewHost", "NewAuth": "terminal.NewAuth",
 		"HostEdit": "terminal.HostEdit", "NewTerminal": "terminal.NewTerminal"}
 	// apart lists the schemas without a single struct.
 	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply",
-		"ChatCalls": "the other half", "Connections": "two structs, with and without local",
-		"SignIn": "it embeds a pointer, whose fields may all be absent"}
+		"ChatCalls": "the other half", "SignIn": "it embeds a pointer, whose fields may all be absent"}
 )
 
 // TestDescribedFields checks the schemas against the structs: the same names, required exactly if never omitted.

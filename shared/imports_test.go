@@ -63,10 +63,12 @@ var may = map[string]string{
 	"shared/document":          "shared/store shared/strictjson",
 	"shared/tokenkey":          "shared/keyfile",
 	"shared/fetch":             "shared/clip shared/fault shared/netguard shared/tools/web",
+	"shared/github":            "shared/fault shared/linking shared/outbound shared/store shared/tool",
 	"shared/google":            "shared/linking shared/store",
 	"shared/keeper":            "shared/lazyregexp shared/shell",
 	"shared/keeper/keepertest": "shared/keeper shared/shell",
-	"shared/linking":           "shared/audit shared/document shared/fault shared/outbound shared/store shared/tool",
+	"shared/linking": "shared/audit shared/document shared/fault shared/lazyregexp shared/outbound shared/store " +
+		"shared/tool shared/wait",
 	"shared/loop": "shared/agents shared/approval shared/audit shared/clip shared/conversation shared/document " +
 		"shared/effect shared/fault shared/journal shared/model shared/output shared/queue shared/run " +
 		"shared/store shared/strictjson shared/tool",
@@ -75,8 +77,9 @@ var may = map[string]string{
 	"shared/model":        "shared/clip shared/fault shared/strictjson shared/tool",
 	"shared/model/gemini": "shared/fault shared/memo shared/model shared/outbound shared/wait",
 	"shared/obs":          "shared/clip shared/fault",
-	"shared/offboard":     "shared/fault shared/google shared/linking shared/loop shared/queue shared/records",
-	"shared/output":       "shared/document shared/store shared/strictjson",
+	"shared/offboard": "shared/fault shared/github shared/google shared/linking shared/loop shared/queue " +
+		"shared/records",
+	"shared/output": "shared/document shared/store shared/strictjson",
 	"shared/plan": "shared/clip shared/fault shared/lazyregexp shared/strictjson shared/timezone shared/tool " +
 		"shared/visible",
 	"shared/policy":          "shared/fault shared/tool",
@@ -131,7 +134,7 @@ var cloud = map[string]string{
 	"google.golang.org/api/gmail":            "shared/tools/gmail",
 	"google.golang.org/api/calendar":         "shared/tools/calendar",
 	"github.com/google/go-github":            "shared/tools/github",
-	"github.com/tink-crypto": "shared/google shared/linking shared/terminal " +
+	"github.com/tink-crypto": "shared/github shared/google shared/linking shared/terminal " +
 		"shared/tokenkey",
 	"code.dny.dev/ssrf":                                     "shared/netguard",
 	"codeberg.org/readeck/go-readability":                   "shared/fetch",

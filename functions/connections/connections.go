@@ -1,4 +1,4 @@
-// Package connections is the function that links the caller's Google account and unlinks it: /api/agent/connections.
+// Package connections is the function that links the caller's accounts and unlinks them: /api/agent/connections.
 package connections
 
 import (
@@ -7,9 +7,11 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/accounts"
+	"github.com/countersign-run/countersign/shared/app/github"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
-	functions.HTTP("connections", app.Serve(api.Connections, app.Users, tools.Part, accounts.Consent))
+	functions.HTTP("connections", app.Serve(api.Connections, app.Users, tools.Part, accounts.Consent,
+		github.Part))
 }

@@ -38,6 +38,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/accounts"
 	_ "github.com/countersign-run/countersign/shared/app/embedded"
+	"github.com/countersign-run/countersign/shared/app/github"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/tools"
 	"github.com/countersign-run/countersign/shared/config"
@@ -169,8 +170,8 @@ func (o *operator) app(ctx context.Context) (*app.App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := app.New(ctx, cfg, obs.New(o.errs, cfg.Log()), app.With(pubsub.Part, tools.Part, accounts.Part),
-		app.WithClock(time.Now))
+	a, err := app.New(ctx, cfg, obs.New(o.errs, cfg.Log()),
+		app.With(pubsub.Part, tools.Part, accounts.Part, github.Part), app.WithClock(time.Now))
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/github"
 	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/offboard"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
@@ -43,7 +45,7 @@ func revoke(flags *flag.FlagSet) runFunc {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(o.printf("the user is shut out (%s); %s", changed(r.Changed), r.Link),
+		if err := errors.Join(o.printf("the user is shut out (%s); %s", changed(r.Changed), links(r.Link, r.GitHub)),
 			o.printRuns(r.Waiting)); err != nil {
 			return err
 		}
@@ -52,6 +54,14 @@ func revoke(flags *flag.FlagSet) runFunc {
 		}
 		return nil
 	}
+}
+
+// links says what became of the linked accounts: of GitHub's where there was one.
+func links(atGoogle, atGitHub offboard.Link) string {
+	if atGitHub == offboard.UnlinkedGitHub || atGitHub == offboard.ForgottenGitHub {
+		return string(atGoogle) + "; " + string(atGitHub)
+	}
+	return string(atGoogle)
 }
 
 func changed(is bool) string {
@@ -103,7 +113,7 @@ func deleteUser(flags *flag.FlagSet) runFunc {
 				return fmt.Errorf("%w; ask again: it goes on where it stopped", err)
 			case r.Gone:
 				return o.printf("deleted; %s; the audit and the lock on the id stay, and backups of the store hold "+
-					"the rest until they end", r.Link)
+					"the rest until they end", links(r.Link, r.GitHub))
 			case !time.Now().Before(end):
 				return cmp.Or(errors.Join(o.printRuns(r.Waiting),
 					o.printf("nothing is deleted before these runs have ended; ask again")), errFailed)
@@ -169,13 +179,15 @@ func export(*flag.FlagSet) runFunc {
 		}
 		lines := json.NewEncoder(o.out)
 		lines.SetEscapeHTML(false)
-		links, err := google.Provider.Linked(ctx, a.Store, args[0])
-		if err != nil {
-			return err
-		}
-		for _, l := range links {
-			if err := lines.Encode(records.Item{Kind: "connection", Data: l}); err != nil {
+		for _, p := range []linking.Provider{google.Provider, github.Provider} {
+			found, err := p.Linked(ctx, a.Store, args[0])
+			if err != nil {
 				return err
+			}
+			for _, l := range found {
+				if err := lines.Encode(records.Item{Kind: "connection", Data: l}); err != nil {
+					return err
+				}
 			}
 		}
 		return a.API.Records.Export(ctx, args[0], func(i records.Item) error { return lines.Encode(i) })

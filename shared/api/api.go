@@ -49,6 +49,7 @@ type API struct {
 	Records  *records.Records
 	Expiry   *records.Expiry   // nil where the store deletes by itself what has expired, or nothing does
 	Accounts *linking.Accounts // nil where no Google OAuth client is configured
+	GitHub   *linking.Accounts // nil where no GitHub App is configured
 	Hosts    Hosts             // nil in a program without them
 	Sockets  Sockets           // nil in a program without them, and where terminals are off
 	Users    *auth.Verifier

@@ -9,61 +9,117 @@ import (
 	"github.com/countersign-run/countersign/shared/linking"
 )
 
-// accounts returns the linked accounts, or an error if they are not configured.
-func (r *request) accounts() (*linking.Accounts, error) {
-	if r.api.Accounts == nil {
-		return nil, fault.New(fault.Policy, fault.CodeNotApplicable,
-			"No Google OAuth client is configured here; the local mailbox and calendar are used.")
-	}
-	return r.api.Accounts, nil
+// provider is where accounts are linked.
+type provider struct {
+	id     string
+	of     func(*API) *linking.Accounts
+	absent string // what is said where no account can be linked
+	cookie string // the name of a consent's cookie, so that two consents do not take it from each other
+	// asks returns the scopes that a request to link asks for, and where its browser goes afterwards
+	asks func(r *request) (scopes []string, returnTo string, err error)
 }
 
-func getConnections(r *request) (any, error) {
-	if r.api.Accounts == nil {
-		return struct {
-			ok
-			Connections []linking.Connection `json:"connections"`
-			Local       bool                 `json:"local"`
-		}{ok{true}, []linking.Connection{}, true}, nil
+// The providers.
+var (
+	atGoogle = provider{
+		id:     "google",
+		of:     func(a *API) *linking.Accounts { return a.Accounts },
+		absent: "No Google OAuth client is configured here; the local mailbox and calendar are used.",
+		cookie: "countersign_consent",
+		asks: func(r *request) ([]string, string, error) {
+			var in googleRequest
+			if _, err := r.decode(&in); err != nil {
+				return nil, "", err
+			}
+			if r.api.Accounts == nil {
+				return nil, in.ReturnTo, nil // which connect refuses
+			}
+			scopes, err := r.api.scopesOf(in.Tools)
+			return scopes, in.ReturnTo, err
+		},
 	}
-	list, err := r.api.Accounts.List(r.Context(), r.uid)
-	if err != nil {
-		return nil, err
+	atGitHub = provider{
+		id:     "github",
+		of:     func(a *API) *linking.Accounts { return a.GitHub },
+		absent: "No GitHub App is configured here, so no GitHub account can be linked.",
+		cookie: "countersign_github",
+		asks: func(r *request) ([]string, string, error) { // what an App may do is said where it is installed
+			var in githubRequest
+			_, err := r.decode(&in)
+			return nil, in.ReturnTo, err
+		},
 	}
-	return struct {
-		ok
-		Connections []linking.Connection `json:"connections"`
-	}{ok{true}, list}, nil
-}
+)
 
-// postConnection begins the linking of a Google account; the browser must go to the answer's url.
-func postConnection(r *request) (any, error) {
-	var in struct {
+// What is sent to begin a link, and what is answered about links.
+type (
+	googleRequest struct {
 		Tools    []string `json:"tools"`
 		ReturnTo string   `json:"returnTo"`
 	}
-	if _, err := r.decode(&in); err != nil {
-		return nil, err
+	githubRequest struct {
+		ReturnTo string `json:"returnTo"`
 	}
-	accounts, err := r.accounts()
+	consentAnswer struct {
+		ok
+		URL string `json:"url"`
+	}
+	unlinkedAnswer struct {
+		ok
+		Existed bool `json:"existed"`
+		Revoked bool `json:"revoked"`
+	}
+	connectionsAnswer struct {
+		ok
+		Connections []linking.Connection `json:"connections"`
+		Providers   []string             `json:"providers"`
+		Local       bool                 `json:"local,omitempty"`
+	}
+)
+
+// accounts returns the provider's linked accounts, or an error if they are not configured.
+func (p provider) accounts(r *request) (*linking.Accounts, error) {
+	if a := p.of(r.api); a != nil {
+		return a, nil
+	}
+	return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "%s", p.absent)
+}
+
+func getConnections(r *request) (any, error) {
+	answer := connectionsAnswer{ok{true}, []linking.Connection{}, []string{}, r.api.Accounts == nil}
+	for _, p := range []provider{atGoogle, atGitHub} {
+		accounts := p.of(r.api)
+		if accounts == nil {
+			continue
+		}
+		list, err := accounts.List(r.Context(), r.uid)
+		if err != nil {
+			return nil, err
+		}
+		answer.Connections = append(answer.Connections, list...)
+		answer.Providers = append(answer.Providers, p.id)
+	}
+	return answer, nil
+}
+
+// connect begins the linking of an account; the browser must go to the answer's url.
+func (p provider) connect(r *request) (any, error) {
+	scopes, returnTo, err := p.asks(r)
 	if err != nil {
 		return nil, err
 	}
-	scopes, err := r.api.scopesOf(in.Tools)
+	accounts, err := p.accounts(r)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := r.working()
 	defer cancel()
-	consent, err := accounts.Start(ctx, r.uid, scopes, in.ReturnTo)
+	consent, err := accounts.Start(ctx, r.uid, scopes, returnTo)
 	if err != nil {
 		return nil, err
 	}
-	http.SetCookie(r.w, r.api.browserCookie(consent.Browser, 600))
-	return struct {
-		ok
-		URL string `json:"url"`
-	}{ok{true}, consent.URL}, nil
+	http.SetCookie(r.w, p.browserCookie(r.api, consent.Browser, 600))
+	return consentAnswer{ok{true}, consent.URL}, nil
 }
 
 // scopesOf returns the scopes that the tools need; all tools' if none is named.
@@ -91,8 +147,8 @@ func (a *API) scopesOf(tools []string) ([]string, error) {
 // grants nothing else. Its name's prefix makes the browser restrict it to this host (RFC 6265bis §4.1.3.2), so that no
 // other host of the domain can set one; browsers accept the prefix only over TLS, so on loopback the name is without
 // it.
-func (a *API) browserCookie(value string, seconds int) *http.Cookie {
-	c := &http.Cookie{Name: "countersign_consent", Value: value, Path: "/", MaxAge: seconds, HttpOnly: true,
+func (p provider) browserCookie(a *API, value string, seconds int) *http.Cookie {
+	c := &http.Cookie{Name: p.cookie, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true,
 		SameSite: http.SameSiteLaxMode}
 	if strings.HasPrefix(a.PublicURL, "https:") {
 		c.Name, c.Secure = "__Host-"+c.Name, true
@@ -100,10 +156,10 @@ func (a *API) browserCookie(value string, seconds int) *http.Cookie {
 	return c
 }
 
-// getCallback serves the redirect from Google. It carries no token of the user: the state, which is valid once,
+// callback serves the redirect from the provider. It carries no token of the user: the state, which is valid once,
 // identifies the user.
-func getCallback(r *request) (any, error) {
-	accounts, err := r.accounts()
+func (p provider) callback(r *request) (any, error) {
+	accounts, err := p.accounts(r)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +167,7 @@ func getCallback(r *request) (any, error) {
 	ctx, cancel := r.working()
 	defer cancel()
 	answer := linking.Answer{State: q.Get("state"), Code: q.Get("code"), Error: q.Get("error")}
-	if c, err := r.Cookie(r.api.browserCookie("", 0).Name); err == nil {
+	if c, err := r.Cookie(p.browserCookie(r.api, "", 0).Name); err == nil {
 		answer.Browser = c.Value
 	}
 	uid, returnTo, err := accounts.Callback(ctx, answer)
@@ -124,14 +180,14 @@ func getCallback(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	http.SetCookie(r.w, r.api.browserCookie("", -1))
+	http.SetCookie(r.w, p.browserCookie(r.api, "", -1))
 	r.w.Header().Set("Referrer-Policy", "no-referrer")
 	http.Redirect(r.w, r.Request, returnTo, http.StatusSeeOther)
 	return nil, nil
 }
 
-func deleteConnection(r *request) (any, error) {
-	accounts, err := r.accounts()
+func (p provider) disconnect(r *request) (any, error) {
+	accounts, err := p.accounts(r)
 	if err != nil {
 		return nil, err
 	}
@@ -141,9 +197,5 @@ func deleteConnection(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		ok
-		Existed bool `json:"existed"`
-		Revoked bool `json:"revoked"`
-	}{ok{true}, u.Existed, u.Revoked}, nil
+	return unlinkedAnswer{ok{true}, u.Existed, u.Revoked}, nil
 }

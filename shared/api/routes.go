@@ -61,9 +61,12 @@ var (
 	}}
 	Connections = Function{"connections", []Route{
 		{"GET", "/api/agent/connections", reading(getConnections)},
-		{"POST", "/api/agent/connections/google", reading(postConnection)},
-		{"GET", "/api/agent/connections/google/callback", getCallback},
-		{"DELETE", "/api/agent/connections/google", reading(deleteConnection)},
+		{"POST", "/api/agent/connections/google", reading(atGoogle.connect)},
+		{"GET", "/api/agent/connections/google/callback", atGoogle.callback},
+		{"DELETE", "/api/agent/connections/google", reading(atGoogle.disconnect)},
+		{"POST", "/api/agent/connections/github", reading(atGitHub.connect)},
+		{"GET", "/api/agent/connections/github/callback", atGitHub.callback},
+		{"DELETE", "/api/agent/connections/github", reading(atGitHub.disconnect)},
 	}}
 	Terminals = Function{"terminals", []Route{
 		{"POST", "/api/agent/hosts/scan", onHosts(postScan)},

@@ -137,6 +137,10 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
+	onGitHub, err := o.clients.GitHub(ctx, cfg, a.Store, o.now)
+	if err != nil {
+		return err
+	}
 	rec := &records.Records{Store: a.Store, Now: o.now, Retention: cfg.Retention, AuditDays: cfg.AuditDays}
 	users, push, err := openAuth(cfg, o.now)
 	if err != nil {
@@ -185,7 +189,8 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if cfg.Store == "embedded" && cfg.AuditDays > 0 { // Firestore deletes what has expired by itself
 		expiry = &records.Expiry{Records: rec}
 	}
-	a.API = &api.API{Loop: l, Expiry: expiry, Chat: talk, Actions: actions, Records: rec, Accounts: linked, Hosts: kept,
+	a.API = &api.API{Loop: l, Expiry: expiry, Chat: talk, Actions: actions, Records: rec, Accounts: linked,
+		GitHub: onGitHub, Hosts: kept,
 		Users: users, Push: push,
 		Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Concurrency: cfg.Concurrency,
@@ -238,7 +243,8 @@ func (a *App) Handler(functions ...api.Function) http.Handler {
 
 // Offboard returns what takes a user's access away and deletes their data.
 func (a *App) Offboard() offboard.Users {
-	return offboard.Users{Records: a.API.Records, Loop: a.API.Loop, Queue: a.Queue, Accounts: a.API.Accounts}
+	return offboard.Users{Records: a.API.Records, Loop: a.API.Loop, Queue: a.Queue, Accounts: a.API.Accounts,
+		GitHub: a.API.GitHub}
 }
 
 // Close closes what was opened, in the reverse order.

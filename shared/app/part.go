@@ -64,6 +64,8 @@ type Clients struct {
 	Pages func(cfg config.Config) web.Fetcher
 	// Sockets carries terminals on these hosts over WebSockets; nil in a program without them.
 	Sockets func(st store.Store, l *loop.Loop, hosts Hosts, log *slog.Logger) api.Sockets
+	// GitHub opens the GitHub accounts that users have linked; nil where no GitHub App is configured.
+	GitHub func(ctx context.Context, cfg config.Config, st store.Store, now func() time.Time) (*linking.Accounts, error)
 	// nil where no OAuth client is configured
 	Accounts func(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set,
 		now func() time.Time) (*linking.Accounts, error)
@@ -99,6 +101,9 @@ var none = Clients{
 	Hosts:    func(context.Context, config.Config) (Hosts, error) { return nil, nil },
 	Web:      func(config.Config, web.Fetcher, model.Model) tool.Set { return nil },
 	Pages:    func(config.Config) web.Fetcher { return nil },
+	GitHub: func(context.Context, config.Config, store.Store, func() time.Time) (*linking.Accounts, error) {
+		return nil, nil
+	},
 	Accounts: func(context.Context, config.Config, store.Store, tool.Set, func() time.Time) (*linking.Accounts, error) {
 		return nil, nil
 	},

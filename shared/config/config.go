@@ -151,6 +151,17 @@ type Config struct {
 	TokenKey    Secret
 	TokenKMSKey string // TOKEN_KMS_KEY: a key of Cloud KMS in its place
 
+	// Users' GitHub accounts, and where GitHub is.
+
+	GitHubClientID     string // GITHUB_CLIENT_ID: the GitHub App to which users link their accounts
+	GitHubClientSecret Secret // GITHUB_CLIENT_SECRET: its client secret
+	GitHubURL          string // GITHUB_URL: another GitHub's pages, and the host of repositories' addresses
+	GitHubAPIURL       string // GITHUB_API_URL: its API
+	// GITHUB_TOKEN: a token of GitHub's with which the one user of GITHUB_TOKEN_USER acts, without a link, in programs
+	// on one machine
+	GitHubToken     Secret
+	GitHubTokenUser string // GITHUB_TOKEN_USER: the subject of that user's ID tokens
+
 	// Terminals on users' hosts.
 
 	// TERMINAL: whether users may add hosts, and agents may propose commands there; `off` leaves it to them to see and

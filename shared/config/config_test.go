@@ -205,12 +205,14 @@ func TestEverythingWrongIsReportedAtOnce(t *testing.T) {
 		"GEMINI_API_KEY": "<your-gemini-api-key>", "ALLOWED_ORIGINS": "*", "PUSH_SERVICE_ACCOUNT": "*",
 		"AUTH_AUDIENCE": "", "APPROVAL_TTL": "forever\n{\"severity\":\"ALERT\"}",
 		"FIRESTORE_EMULATOR_HOST": "127.0.0.1:8080", "MAX_MODEL_CALLS": "0",
-		"GOOGLE_OAUTH_CLIENT_SECRET": "CANARY is not a secret", "POLICY_DENIED": "CANARY@x",
+		"GOOGLE_OAUTH_CLIENT_SECRET": "CANARY is not a secret", "GITHUB_TOKEN": "ghp_CANARY",
+		"POLICY_DENIED":          "CANARY@x",
 		"GOOGLE_OAUTH_TOKEN_URL": "https://user:CANARY@x.example/",
 	}, all...)
 	got := variables(t, err)
 	slices.Sort(got)
 	want := []string{"ALLOWED_ORIGINS", "APPROVAL_TTL", "AUTH_AUDIENCE", "FIRESTORE_EMULATOR_HOST", "GEMINI_API_KEY",
+		"GITHUB_TOKEN",
 		"GOOGLE_OAUTH_CLIENT_SECRET", "GOOGLE_OAUTH_TOKEN_URL", "MAX_MODEL_CALLS", "POLICY_DENIED",
 		"PUSH_SERVICE_ACCOUNT"}
 	if !slices.Equal(got, want) {

@@ -51,8 +51,9 @@ func (r *reader) refuse(bad bool, name, needs string) {
 	if bad {
 		r.refused = append(r.refused, Problem{Variable: name, Needs: needs})
 	}
+	secret := slices.ContainsFunc(r.declared, func(v variable) bool { return v.name == name && v.secret })
 	if v := r.get(name); bad && v != "" {
-		r.fail(name, show(v, false), needs)
+		r.fail(name, show(v, secret), needs)
 	}
 }
 

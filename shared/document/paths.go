@@ -43,8 +43,14 @@ func ApprovalPath(id string) string { return Approvals + "/" + id }
 // UserPath returns the path of a user's document. Because of the prefix no uid is a name that a store reserves.
 func UserPath(uid string) string { return Users + "/u_" + uid }
 
-// ConnectionPath returns the path of the account that a user has linked.
-func ConnectionPath(uid string) string { return Connections + "/u_" + uid }
+// ConnectionPath returns the path of the account that a user has linked at a provider. Google's, which were the first,
+// do not name it.
+func ConnectionPath(provider, uid string) string {
+	if provider == "google" {
+		return Connections + "/u_" + uid
+	}
+	return Connections + "/" + provider + "_" + uid
+}
 
 // HostPath returns the path of a host that a user has added. No id has a full stop in it, so no two users have one
 // path.

@@ -110,29 +110,29 @@ func identify(_ context.Context, _ *http.Client, got *oauth2.Token) (linking.Ide
 
 // revoker returns what revokes a refresh token at the address (RFC 7009; Google returns 400 invalid_token for one that
 // already was).
-func revoker(address string) func(context.Context, *http.Client, string) bool {
+func revoker(address string) func(context.Context, *http.Client, string) (bool, error) {
 	if address == "" {
-		return func(context.Context, *http.Client, string) bool { return false }
+		return func(context.Context, *http.Client, string) (bool, error) { return false, nil }
 	}
-	return func(ctx context.Context, c *http.Client, refresh string) bool {
+	return func(ctx context.Context, c *http.Client, refresh string) (bool, error) {
 		form := strings.NewReader(url.Values{"token": {refresh}}.Encode())
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, form)
 		if err != nil {
-			return false
+			return false, err
 		}
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		resp, err := c.Do(req)
 		if err != nil {
-			return false
+			return false, err
 		}
 		defer resp.Body.Close()
 		if resp.StatusCode == http.StatusOK {
-			return true
+			return true, nil
 		}
 		var answer struct {
 			Error string `json:"error"`
 		}
 		err = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&answer)
-		return err == nil && resp.StatusCode == http.StatusBadRequest && answer.Error == "invalid_token"
+		return err == nil && resp.StatusCode == http.StatusBadRequest && answer.Error == "invalid_token", nil
 	}
 }

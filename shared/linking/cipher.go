@@ -4,28 +4,44 @@ import (
 	"context"
 	"errors"
 
+	"golang.org/x/oauth2"
+
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // The associated data name the purpose of a ciphertext, which cannot be decrypted for any other.
 func (p Provider) refreshOf(uid string) []byte         { return []byte(uid + "|" + p.ID) }
+func (p Provider) accessOf(uid string) []byte          { return []byte(uid + "|" + p.ID + "|access") }
 func (p Provider) verifierOf(uid, state string) []byte { return []byte(uid + "|" + p.ID + "|" + state) }
 
-func (a *Accounts) seal(ctx context.Context, uid, refresh string) ([]byte, error) {
-	sealed, err := a.cipher.EncryptWithContext(ctx, []byte(refresh), a.cfg.refreshOf(uid))
-	if err != nil {
-		return nil, a.cfg.unreadable(err)
+// seal puts the tokens into the link, each encrypted for its user.
+func (a *Accounts) seal(ctx context.Context, l *link, got *oauth2.Token) (err error) {
+	l.Refresh = nil
+	if got.RefreshToken != "" {
+		l.Refresh, err = a.cipher.EncryptWithContext(ctx, []byte(got.RefreshToken), a.cfg.refreshOf(l.UID))
 	}
-	return sealed, nil
+	if err == nil && a.cfg.Keeps {
+		l.AccessUntil = ends(got, a.cfg.Now())
+		l.Access, err = a.cipher.EncryptWithContext(ctx, []byte(got.AccessToken), a.cfg.accessOf(l.UID))
+	}
+	if err != nil {
+		return a.cfg.unreadable(err)
+	}
+	return nil
 }
 
-func (a *Accounts) unseal(ctx context.Context, l link) (string, error) {
-	refresh, err := a.cipher.DecryptWithContext(ctx, l.Refresh, a.cfg.refreshOf(l.UID))
+// refreshIn returns the link's refresh token.
+func (a *Accounts) refreshIn(ctx context.Context, l link) (string, error) {
+	return a.unseal(ctx, l.Refresh, a.cfg.refreshOf(l.UID))
+}
+
+func (a *Accounts) unseal(ctx context.Context, sealed, purpose []byte) (string, error) {
+	secret, err := a.cipher.DecryptWithContext(ctx, sealed, purpose)
 	if err != nil {
 		return "", a.cfg.unreadable(err)
 	}
-	return string(refresh), nil
+	return string(secret), nil
 }
 
 // unreadable returns the error of a decryption that failed. Tink does not distinguish a wrong key from an unavailable

@@ -62,7 +62,7 @@ func (a *Accounts) Start(ctx context.Context, uid string, scopes []string, retur
 	if err := errors.Join(e1, e2); err != nil {
 		return Consent{}, err
 	}
-	p := pending{UID: uid, Browser: digest(browser), Scopes: scopes, ReturnTo: returnTo,
+	p := pending{Provider: a.pendingAt(), UID: uid, Browser: digest(browser), Scopes: scopes, ReturnTo: returnTo,
 		ExpiresAt: a.cfg.Now().Add(consentTTL)}
 	state, err := a.keep(ctx, p, verifier)
 	if err != nil {
@@ -135,13 +135,13 @@ func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
 		return a.cfg.unreadable(err)
 	}
 	got, err := a.oauth.Exchange(ctx, ans.Code, oauth2.VerifierOption(string(verifier)))
-	if isInvalidGrant(err) {
+	if a.refused(err) {
 		return refused
 	}
 	if err != nil {
 		return a.cfg.providerDown(err)
 	}
-	if got.RefreshToken == "" {
+	if got.RefreshToken == "" && !a.cfg.Keeps {
 		return fault.New(fault.Tool, "no_lasting_access",
 			"%s gave no lasting access. Remove this service at %s and link the account again.", a.cfg.Name,
 			a.cfg.Settings)
@@ -153,7 +153,7 @@ func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
 	if granted, _ := got.Extra("scope").(string); granted != "" { // absent means as requested (RFC 6749 §5.1)
 		l.Scopes = strings.Fields(granted)
 	}
-	if err := a.replace(ctx, l, got.RefreshToken); err != nil {
+	if err := a.replace(ctx, l, got); err != nil {
 		return err
 	}
 	return l.covers(p.Scopes)
@@ -161,11 +161,11 @@ func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
 
 // replace stores the link in place of an existing one. It does not revoke an older refresh token: providers
 // then revoke the user's whole consent, including the new one.
-func (a *Accounts) replace(ctx context.Context, l link, refresh string) (err error) {
+func (a *Accounts) replace(ctx context.Context, l link, got *oauth2.Token) (err error) {
 	if l.ID, err = secret(a.cfg.Rand); err != nil {
 		return err
 	}
-	if l.Refresh, err = a.seal(ctx, l.UID, refresh); err != nil {
+	if err = a.seal(ctx, &l, got); err != nil {
 		return err
 	}
 	for range 3 {
@@ -182,7 +182,7 @@ func (a *Accounts) replace(ctx context.Context, l link, refresh string) (err err
 		if err != nil {
 			return storeDown(err)
 		}
-		if err = a.save(ctx, l, entry...); err == nil {
+		if _, err = a.save(ctx, l, entry...); err == nil {
 			return nil
 		}
 		if !errors.Is(err, store.ErrConflict) {

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// link is the document connections/u_<uid>: one user's consent.
+// link is a document of connections: one user's consent.
 type link struct {
 	ID string `json:"id"` // of this consent; access tokens in memory belong to it
 	// Account is the first consent's ID for as long as this account stays linked; older documents have ID alone.
@@ -23,9 +23,14 @@ type link struct {
 	Identity
 	UID      string    `json:"uid"`
 	Scopes   []string  `json:"scopes"`  // as granted, which may be fewer than requested
-	Refresh  []byte    `json:"refresh"` // the refresh token, encrypted for UID
+	Refresh  []byte    `json:"refresh"` // the refresh token, encrypted for UID; null where the provider gave none
 	Broken   bool      `json:"broken,omitempty"`
 	LinkedAt time.Time `json:"linkedAt"`
+
+	// Of a provider whose access tokens are kept (kept.go).
+	Access      []byte    `json:"access,omitempty"`     // the access token, encrypted for UID
+	AccessUntil time.Time `json:"accessUntil,omitzero"` // its end; zero: it has none
+	Renewing    time.Time `json:"renewing,omitzero"`    // until then one process alone may use the refresh token
 
 	provider Provider
 	version  time.Time
@@ -34,7 +39,8 @@ type link struct {
 // Identity says which of the provider's accounts is linked.
 type Identity struct {
 	Subject string `json:"subject,omitempty"` // the provider's id of the account, which stays
-	Email   string `json:"email,omitempty"`   // by which its user knows it
+	Email   string `json:"email,omitempty"`   // by which its user knows it, or
+	Login   string `json:"login,omitempty"`   // where accounts have names
 }
 
 // load returns the user's link; if there is none, the version is zero.
@@ -66,8 +72,8 @@ func (p Provider) linkIn(d store.Doc, uid string) (link, error) {
 	return l, nil
 }
 
-// path returns the path of the document connections/u_<uid>.
-func (p Provider) path(uid string) string { return document.ConnectionPath(uid) }
+// path returns the path of the user's link.
+func (p Provider) path(uid string) string { return document.ConnectionPath(p.ID, uid) }
 
 // Reads returns the path of the document that says which account the user has linked. Place and Client find it in their
 // context where their caller has read it ([document.With]).
@@ -76,19 +82,22 @@ func (p Provider) Reads(uid string) []string { return []string{p.path(uid)} }
 // Reads is [Provider.Reads].
 func (a *Accounts) Reads(uid string) []string { return a.cfg.Reads(uid) }
 
-// save replaces the link that was read, in one commit with the other writes. It returns store.ErrConflict if the link
-// has changed.
-func (a *Accounts) save(ctx context.Context, l link, also ...store.Write) error {
+// save replaces the link that was read, in one commit with the other writes, and returns its new version. It returns
+// store.ErrConflict if the link has changed.
+func (a *Accounts) save(ctx context.Context, l link, also ...store.Write) (version time.Time, err error) {
 	data, err := json.Marshal(l)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	w := store.Update(a.cfg.path(l.UID), l.version, nil, data)
 	if l.version.IsZero() {
 		w = store.Create(a.cfg.path(l.UID), nil, data)
 	}
-	_, err = a.store.Commit(ctx, append(also, w)...)
-	return err
+	versions, err := a.store.Commit(ctx, append(also, w)...)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return versions[len(versions)-1], nil
 }
 
 // usable returns the user's link if it exists, is not broken and has the scopes.
@@ -151,8 +160,8 @@ func (p Provider) Place(ctx context.Context, st store.Store, uid string, scopes 
 // place identifies the account: it is the same after a new consent for the account, and another one after the account
 // was unlinked or another one was linked.
 func (l link) place() tool.Place {
-	return tool.Place{Label: l.provider.Label, Name: cmp.Or(l.Email, "your linked "+l.provider.Name+" account"),
-		ID: cmp.Or(l.Account, l.ID)}
+	name := cmp.Or(l.Email, l.Login, "your linked "+l.provider.Name+" account")
+	return tool.Place{Label: l.provider.Label, Name: name, ID: cmp.Or(l.Account, l.ID)}
 }
 
 // renews reports whether the link is a new consent for the account of the previous one.
@@ -163,7 +172,7 @@ func (l link) renews(before link) bool {
 	if before.Subject != "" && l.Subject != "" {
 		return before.Subject == l.Subject
 	}
-	return before.Email != "" && before.Email == l.Email
+	return before.Email != "" && before.Email == l.Email || before.Login != "" && before.Login == l.Login
 }
 
 // Connection describes a linked account to its user.
@@ -171,6 +180,7 @@ type Connection struct {
 	Provider string    `json:"provider"` // [Provider.ID]
 	Status   string    `json:"status"`   // "linked", or "broken" when it must be linked again
 	Email    string    `json:"email,omitempty"`
+	Login    string    `json:"login,omitempty"`
 	Scopes   []string  `json:"scopes"`
 	LinkedAt time.Time `json:"linkedAt"`
 }
@@ -190,6 +200,6 @@ func (p Provider) Linked(ctx context.Context, st store.Store, uid string) ([]Con
 	if l.Broken {
 		status = "broken"
 	}
-	return []Connection{{Provider: p.ID, Status: status, Email: l.Email, Scopes: l.Scopes, LinkedAt: l.LinkedAt}},
-		nil
+	return []Connection{{Provider: p.ID, Status: status, Email: l.Email, Login: l.Login,
+		Scopes: append([]string{}, l.Scopes...), LinkedAt: l.LinkedAt}}, nil
 }

@@ -1,11 +1,12 @@
 // Package linking manages the accounts that users have linked at a provider: their consent by OAuth 2 with PKCE
 // (consent.go), the refresh token, encrypted and bound to its user (link.go, cipher.go), and the HTTP client that a
-// tool uses (client.go, token.go). An access token is for one user and one link, lives in memory and is never stored.
-// What differs from provider to provider comes from packages of their own (google).
+// tool uses (client.go, token.go). An access token is for one user and one link. It lives in memory and is not stored,
+// unless the provider's refresh tokens can be used once (kept.go). What differs from provider to provider comes from
+// packages of their own (google, github).
 //
-// The refresh token is encrypted by Tink with the user's id and the provider as associated data, so one that is copied
-// into another user's document cannot be decrypted there. The package logs nothing, and no token, code or provider's
-// answer is part of an error.
+// What is stored of tokens is encrypted by Tink with the user's id and the provider as associated data, so that what is
+// copied into another user's document cannot be decrypted there. The package logs nothing, and no token, code or
+// provider's answer is part of an error.
 package linking
 
 import (
@@ -15,6 +16,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/tink-crypto/tink-go/v2/tink"
@@ -22,10 +24,14 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/outbound"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
 )
+
+// ErrRefused says that a provider does not accept a token.
+var ErrRefused = errors.New("the provider does not accept the token")
 
 const callTimeout = 15 * time.Second // limit of one call to the token or revocation endpoint
 
@@ -60,8 +66,17 @@ type Config struct {
 	Ask func(before Identity) map[string]string
 	// Identify returns the account that a token is for. It must not tell the token in its error.
 	Identify func(ctx context.Context, c *http.Client, got *oauth2.Token) (Identity, error)
-	// Revoke reports whether the provider has taken back what the refresh token allows, now or before.
-	Revoke func(ctx context.Context, c *http.Client, refresh string) bool
+	// Revoke reports whether the provider has taken back what the token allows, now or before: the refresh token, or
+	// the access token where those are kept. ErrRefused says that the provider does not accept the token for that.
+	Revoke func(ctx context.Context, c *http.Client, token string) (bool, error)
+
+	// Keeps says that access tokens are kept, encrypted like the refresh tokens: where a refresh token can be used once
+	// and ends the access token before, so that all processes have to use the same one; or where access tokens do not
+	// end and there are no others.
+	Keeps bool
+	// Refusals are the codes beside invalid_grant with which the token endpoint refuses a code or a refresh token for
+	// good.
+	Refusals []string
 
 	AuditDays  int              // for how many days the record of a link is kept; 0: for good
 	HTTPClient *http.Client     // its transport and timeout are used; nil means the default transport and 60 s
@@ -132,9 +147,15 @@ func (p Provider) providerDown(err error) error {
 		"%s could not be asked for access to the linked account; please try again.", p.Name).Because(outline(err)))
 }
 
+// codeOfError is what OAuth's error codes look like, which no secret does.
+var codeOfError = lazyregexp.New(`^[a-z]+(_[a-z]+){0,5}$`)
+
 // outline returns what may be logged of a token endpoint's failure: never the body, which may repeat what was sent.
 func outline(err error) error {
 	var answered *oauth2.RetrieveError
+	if errors.As(err, &answered) && codeOfError.MatchString(answered.ErrorCode) {
+		return fmt.Errorf("the token endpoint answered with %s", answered.ErrorCode)
+	}
 	if errors.As(err, &answered) && answered.Response != nil {
 		return fmt.Errorf("the token endpoint answered with status %d", answered.Response.StatusCode)
 	}
@@ -145,7 +166,9 @@ func outline(err error) error {
 	return errors.New("the token endpoint's answer could not be used")
 }
 
-func isInvalidGrant(err error) bool {
+// refused reports whether the token endpoint has refused a code or a refresh token for good.
+func (a *Accounts) refused(err error) bool {
 	var answered *oauth2.RetrieveError
-	return errors.As(err, &answered) && answered.ErrorCode == "invalid_grant"
+	return errors.As(err, &answered) &&
+		(answered.ErrorCode == "invalid_grant" || slices.Contains(a.cfg.Refusals, answered.ErrorCode))
 }

@@ -24,6 +24,7 @@ import (
 // the sweep's interval of a minute. There is no bound across users, on purpose: every consent would have to win a
 // common count, and a few accounts could use it up and keep everybody else from linking theirs.
 type pending struct {
+	Provider  string    `json:"provider,omitempty"` // none is Google, whose documents are older
 	UID       string    `json:"uid"`
 	State     []byte    `json:"state,omitempty"` // digest; the previous release named the document by it
 	Verifier  []byte    `json:"verifier"`        // of PKCE, encrypted
@@ -41,11 +42,23 @@ const sweepPage = 200
 
 var placeInState = lazyregexp.New(`^([0-9a-f]{32}-[0-9])\.[A-Za-z0-9_-]{43}$`)
 
-// pendingPlaces returns the paths of the user's pending consents.
-func pendingPlaces(uid string) []string {
+// pendingAt is what documents of pending consents call the provider.
+func (a *Accounts) pendingAt() string {
+	if a.cfg.ID == "google" {
+		return ""
+	}
+	return a.cfg.ID
+}
+
+// pendingPlaces returns the paths of the user's pending consents at the provider.
+func (a *Accounts) pendingPlaces(uid string) []string {
+	owner := uid
+	if at := a.pendingAt(); at != "" {
+		owner = at + "\x00" + uid // no uid has that character, so no two have one path
+	}
 	paths := make([]string, maxPending)
 	for i := range paths {
-		paths[i] = fmt.Sprintf("%s/%s-%d", document.Consents, hex.EncodeToString(digest(uid)[:16]), i)
+		paths[i] = fmt.Sprintf("%s/%s-%d", document.Consents, hex.EncodeToString(digest(owner)[:16]), i)
 	}
 	return paths
 }
@@ -60,7 +73,7 @@ func pendingPath(state string) string {
 // keep stores the consent and returns its state.
 func (a *Accounts) keep(ctx context.Context, p pending, verifier string) (state string, err error) {
 	for range 3 {
-		docs, err := a.store.Get(ctx, pendingPlaces(p.UID)...)
+		docs, err := a.store.Get(ctx, a.pendingPlaces(p.UID)...)
 		if err != nil {
 			return "", storeDown(err)
 		}
@@ -130,7 +143,7 @@ func (a *Accounts) takeConsent(ctx context.Context, ans Answer) (pending, error)
 		return pending{}, storeDown(err)
 	}
 	var p pending
-	if !docs[0].Exists() || document.Decode(docs[0], &p) != nil {
+	if !docs[0].Exists() || document.Decode(docs[0], &p) != nil || p.Provider != a.pendingAt() {
 		return pending{}, unknown
 	}
 	if p.State != nil && subtle.ConstantTimeCompare(p.State, digest(ans.State)) != 1 {

@@ -11,12 +11,15 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/wait"
 )
 
 const (
 	renewBefore = time.Minute // before its expiry
 	maxLifetime = time.Hour   // of an access token in memory, whatever its provider says
 	maxTokens   = 1000        // in memory
+	maxSeconds  = 366 * 86400 // for which an access token is said to live
+	saveTries   = 5           // to store tokens that replace those that were used
 )
 
 // token is an access token and the time until which it is used.
@@ -77,6 +80,9 @@ func (a *Accounts) access(ctx context.Context, l link, rejected string, justRead
 			}
 			l = now
 		}
+		if a.cfg.Keeps {
+			return a.renewKept(ctx, l, rejected)
+		}
 		return a.renew(ctx, l)
 	})
 	select {
@@ -95,7 +101,7 @@ func (a *Accounts) access(ctx context.Context, l link, rejected string, justRead
 func (a *Accounts) renew(ctx context.Context, l link) (string, error) {
 	for {
 		value, err := a.ask(ctx, l)
-		if !isInvalidGrant(err) {
+		if !a.refused(err) {
 			return value, err
 		}
 		now, err := a.current(ctx, l)
@@ -122,57 +128,85 @@ func (a *Accounts) current(ctx context.Context, l link) (link, error) {
 }
 
 func (a *Accounts) ask(ctx context.Context, l link) (string, error) {
-	refresh, err := a.unseal(ctx, l)
+	refresh, err := a.refreshIn(ctx, l)
 	if err != nil {
 		return "", err
 	}
 	got, err := a.oauth.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
-	if isInvalidGrant(err) {
+	if a.refused(err) {
 		return "", err
 	}
 	if err != nil {
 		return "", a.cfg.providerDown(err)
 	}
-	if got.RefreshToken != refresh {
-		if err := a.rotate(ctx, l, got.RefreshToken); err != nil {
+	if a.cfg.Keeps || got.RefreshToken != refresh {
+		if err := a.rotate(ctx, l, got); err != nil {
 			return "", err
 		}
 	}
-	lifetime := min(time.Duration(got.ExpiresIn)*time.Second, maxLifetime) - renewBefore
-	now := a.cfg.Now()
-	a.tokens.put(tokenKey(l.UID, l.ID), token{got.AccessToken, now.Add(lifetime)}, now)
+	a.remember(l, got.AccessToken, ends(got, a.cfg.Now()))
 	return got.AccessToken, nil
 }
 
-// rotate stores the refresh token that the provider returned in place of the one that was used. If the document has
-// changed it tries again, because only the new token is still valid.
-func (a *Accounts) rotate(ctx context.Context, l link, refresh string) error {
-	sealed, err := a.seal(ctx, l.UID, refresh)
-	if err != nil {
+// remember keeps an access token in memory until a minute before its end, and for an hour at most. One without an end
+// is kept if its provider gives such.
+func (a *Accounts) remember(l link, value string, until time.Time) {
+	now := a.cfg.Now()
+	if most := now.Add(maxLifetime); until.After(most) || until.IsZero() && a.cfg.Keeps {
+		until = most
+	}
+	a.tokens.put(tokenKey(l.UID, l.ID), token{value, until.Add(-renewBefore)}, now)
+}
+
+// ends returns when an access token that was given now ends; zero: never, or its provider does not say.
+func ends(got *oauth2.Token, now time.Time) time.Time {
+	seconds := got.ExpiresIn
+	if seconds == 0 { // an answer in the form of a query has it there alone
+		seconds, _ = got.Extra("expires_in").(int64)
+	}
+	if seconds <= 0 {
+		return time.Time{}
+	}
+	return now.Add(time.Duration(min(seconds, maxSeconds)) * time.Second)
+}
+
+// rotate stores the tokens that the provider returned in place of those that were used. If the document has changed or
+// the store fails it tries again, because only the new ones are still valid.
+func (a *Accounts) rotate(ctx context.Context, l link, got *oauth2.Token) error {
+	if err := a.seal(ctx, &l, got); err != nil {
 		return err
 	}
-	l.Refresh = sealed
-	for range 3 {
-		if err = a.save(ctx, l); !errors.Is(err, store.ErrConflict) {
-			break
+	l.Renewing = time.Time{}
+	pause := 50 * time.Millisecond
+	for try := 1; ; try++ {
+		_, err := a.save(ctx, l)
+		if err == nil {
+			return nil
 		}
-		now, loadErr := a.cfg.load(ctx, a.store, l.UID)
-		if loadErr != nil || now.ID != l.ID {
+		if try == saveTries {
+			return storeDown(err)
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			if wait.For(ctx, pause) != nil {
+				return storeDown(err)
+			}
+			pause *= 2
+		}
+		now, err := a.cfg.load(ctx, a.store, l.UID)
+		if err == nil && now.ID != l.ID {
 			return a.cfg.providerDown(errors.New("the account was linked anew or unlinked meanwhile"))
 		}
-		l.version = now.version
+		if err == nil {
+			l.version = now.version
+		}
 	}
-	if err != nil {
-		return storeDown(err)
-	}
-	return nil
 }
 
 // markBroken records, once, that the provider refuses the link, so that the next call fails without asking it.
 func (a *Accounts) markBroken(ctx context.Context, l link) error {
 	a.tokens.drop(tokenKey(l.UID, l.ID))
 	l.Broken = true
-	err := a.save(ctx, l)
+	_, err := a.save(ctx, l)
 	// After a conflict, another process has marked it, or the user has linked again.
 	if err == nil || errors.Is(err, store.ErrConflict) {
 		return a.cfg.reauth()

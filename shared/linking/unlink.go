@@ -65,6 +65,33 @@ func (p Provider) Forget(ctx context.Context, st store.Store, uid string, now ti
 func (a *Accounts) revoke(ctx context.Context, l link) bool {
 	ctx, cancel := a.calls(ctx)
 	defer cancel()
-	refresh, err := a.unseal(ctx, l)
-	return err == nil && a.cfg.Revoke(ctx, a.cfg.HTTPClient, refresh)
+	if a.cfg.Keeps {
+		return a.revokeKept(ctx, l)
+	}
+	refresh, err := a.refreshIn(ctx, l)
+	if err != nil {
+		return false
+	}
+	done, err := a.cfg.Revoke(ctx, a.cfg.HTTPClient, refresh)
+	return done && err == nil
+}
+
+// revokeKept revokes with the access token, which is renewed if the provider does not accept it any more.
+func (a *Accounts) revokeKept(ctx context.Context, l link) bool {
+	rejected := ""
+	for range 2 {
+		if l.Broken {
+			return false
+		}
+		value, err := a.access(ctx, l, rejected, false)
+		if err != nil {
+			return false
+		}
+		done, err := a.cfg.Revoke(ctx, a.cfg.HTTPClient, value)
+		if !errors.Is(err, ErrRefused) {
+			return done && err == nil
+		}
+		rejected = value
+	}
+	return false
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/github"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -20,6 +21,7 @@ type Users struct {
 	Loop     *loop.Loop // cancels their runs; it needs neither a model nor tools
 	Queue    queue.Queue
 	Accounts *linking.Accounts // nil where no OAuth client is configured: links are deleted, and Google is not told
+	GitHub   *linking.Accounts // the same of a GitHub App and GitHub
 }
 
 // Acting returns the runs with an effect in progress.
@@ -35,24 +37,28 @@ func Acting(all []records.Unended) (some []records.Unended) {
 // Link is the outcome for a linked account.
 type Link string
 
-// The outcomes for a linked account.
+// The outcomes for a linked account: of Google, unless GitHub is named.
 const (
 	NotLinked Link = "no account was linked"
 	Kept      Link = "the linked account stays until the effect that is under way has its outcome"
 	Unlinked  Link = "the account was unlinked, and Google has taken the access back"
 	Forgotten Link = "the account was unlinked, but Google was not told: the user can take the access back at " +
 		"https://myaccount.google.com/permissions"
+	UnlinkedGitHub  Link = "the GitHub account was unlinked, and GitHub has taken the access back"
+	ForgottenGitHub Link = "the GitHub account was unlinked, but GitHub was not told: the user can take the access " +
+		"back at https://github.com/settings/apps/authorizations"
 )
 
 // Revoked is the result of Revoke.
 type Revoked struct {
 	Changed bool              `json:"changed"` // false if the user was already disabled
-	Link    Link              `json:"link"`
+	Link    Link              `json:"link"`    // of the Google account
+	GitHub  Link              `json:"github"`  // of the GitHub account
 	Waiting []records.Unended `json:"waiting"` // they stay, and are not carried out
 }
 
-// Revoke disables the user and unlinks their account. Runs and approvals stay as they are: none is carried out any
-// more, and they expire. An effect in progress needs the account to learn its outcome, so the account stays linked
+// Revoke disables the user and unlinks their accounts. Runs and approvals stay as they are: none is carried out any
+// more, and they expire. An effect in progress needs the account to learn its outcome, so accounts stay linked
 // until then, and Revoke must be called again.
 func (u Users) Revoke(ctx context.Context, uid string) (r Revoked, err error) {
 	if r.Changed, err = u.Records.SetDisabled(ctx, uid, true); err != nil {
@@ -61,20 +67,30 @@ func (u Users) Revoke(ctx context.Context, uid string) (r Revoked, err error) {
 	if r.Waiting, err = u.Records.Unended(ctx, uid); err != nil {
 		return r, err
 	}
-	if r.Link = Kept; len(Acting(r.Waiting)) == 0 {
-		r.Link, err = u.unlink(ctx, uid)
+	if r.Link, r.GitHub = Kept, Kept; len(Acting(r.Waiting)) == 0 {
+		r.Link, r.GitHub, err = u.unlink(ctx, uid)
 	}
 	return r, err
 }
 
-// unlink revokes the access at Google if an OAuth client is configured, and deletes the link in any case.
-func (u Users) unlink(ctx context.Context, uid string) (Link, error) {
+// unlink unlinks the user's accounts, each provider's if the one before could be.
+func (u Users) unlink(ctx context.Context, uid string) (atGoogle, atGitHub Link, err error) {
+	if atGoogle, err = u.unlinkAt(ctx, uid, google.Provider, u.Accounts, Unlinked, Forgotten); err != nil {
+		return "", "", err
+	}
+	atGitHub, err = u.unlinkAt(ctx, uid, github.Provider, u.GitHub, UnlinkedGitHub, ForgottenGitHub)
+	return atGoogle, atGitHub, err
+}
+
+// unlinkAt revokes the access at the provider if an OAuth client is configured, and deletes the link in any case.
+func (u Users) unlinkAt(ctx context.Context, uid string, p linking.Provider, accounts *linking.Accounts, revoked,
+	forgotten Link) (Link, error) {
 	var done linking.Unlinked
 	var err error
-	if u.Accounts != nil {
-		done, err = u.Accounts.Unlink(ctx, uid)
+	if accounts != nil {
+		done, err = accounts.Unlink(ctx, uid)
 	} else {
-		done.Existed, err = google.Provider.Forget(ctx, u.Records.Store, uid, u.Records.Now())
+		done.Existed, err = p.Forget(ctx, u.Records.Store, uid, u.Records.Now())
 	}
 	switch {
 	case err != nil:
@@ -82,15 +98,16 @@ func (u Users) unlink(ctx context.Context, uid string) (Link, error) {
 	case !done.Existed:
 		return NotLinked, nil
 	case done.Revoked:
-		return Unlinked, nil
+		return revoked, nil
 	}
-	return Forgotten, nil
+	return forgotten, nil
 }
 
 // Deleted is the result of Delete.
 type Deleted struct {
 	Gone    bool              `json:"gone"`
-	Link    Link              `json:"link,omitempty"`
+	Link    Link              `json:"link,omitempty"`    // of the Google account
+	GitHub  Link              `json:"github,omitempty"`  // of the GitHub account
 	Waiting []records.Unended `json:"waiting,omitempty"` // runs that are ending; nothing has been deleted yet
 }
 
@@ -100,8 +117,8 @@ type Deleted struct {
 //  2. Runs that have not ended are cancelled. The resume function settles a run with an effect in progress; until all
 //     have ended nothing is deleted, and Delete must be called again. A run that could not be advanced and was put
 //     aside is waited for only if one of its effects has no outcome; one that cannot be read is put aside first.
-//  3. The linked account, the queued messages about the runs, the runs, the hosts with their secrets and terminals, the
-//     threads and the allowlist are deleted. What was left on a host itself stays there.
+//  3. The linked accounts, the queued messages about the runs, the runs, the hosts with their secrets and terminals,
+//     the threads and the allowlist are deleted. What was left on a host itself stays there.
 //
 // The audit stays, whose entries have the user's id and no content, and so does the lock on that id (records.Erase).
 func (u Users) Delete(ctx context.Context, uid string) (r Deleted, err error) {
@@ -126,7 +143,7 @@ func (u Users) Delete(ctx context.Context, uid string) (r Deleted, err error) {
 			return r, nil
 		}
 	}
-	if r.Link, err = u.unlink(ctx, uid); err != nil {
+	if r.Link, r.GitHub, err = u.unlink(ctx, uid); err != nil {
 		return r, err
 	}
 	if err := u.withdraw(ctx, uid); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
@@ -33,11 +34,13 @@ func Address(uid string) string { return uid + "@example.com" }
 
 // Cloud is what lies outside of Countersign. Countersign may be killed and started again over one Cloud.
 type Cloud struct {
-	URL    string
-	Google *fakegoogle.Server
-	OAuth  *fakegoogle.OAuth // of Google
-	Gemini *fakegemini.Server
-	Issuer *issuer.Issuer
+	URL       string
+	Google    *fakegoogle.Server
+	OAuth     *fakegoogle.OAuth // of Google
+	GitHub    *fakegithub.Server
+	GitHubApp *fakegithub.OAuth // with which its accounts are linked
+	Gemini    *fakegemini.Server
+	Issuer    *issuer.Issuer
 
 	server *http.Server
 	mux    *http.ServeMux
@@ -81,6 +84,11 @@ func (c *Cloud) open() error {
 	if err != nil {
 		return err
 	}
+	c.GitHubApp = fakegithub.NewOAuth(fakegithub.OAuthOptions{ClientID: appID, ClientSecret: appSecret,
+		Key: []byte("a key of the cloud")})
+	c.GitHub = fakegithub.New(fakegithub.Options{User: c.GitHubApp.User, Web: c.URL, API: c.URL + githubAPI})
+	c.GitHubApp.Routes(c.mux, "", githubAPI)
+	c.mux.Handle(githubAPI+"/", http.StripPrefix(githubAPI, c.GitHub))
 	c.Gemini = fakegemini.New(c.generate)
 	c.mux.Handle("/issuer/", c.Issuer)
 	c.OAuth.Routes(c.mux, "/accounts/")
@@ -106,6 +114,7 @@ func (c *Cloud) Settings() map[string]string {
 		"GMAIL_API_ENDPOINT": c.URL + "/google/", "CALENDAR_API_ENDPOINT": c.URL + "/google/calendar/v3/",
 	}
 	maps.Copy(s, c.oauth())
+	maps.Copy(s, c.app())
 	return s
 }
 

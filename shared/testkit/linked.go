@@ -6,11 +6,22 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 )
 
-const clientID, clientSecret = "client.apps.example", "a-secret-of-the-client"
+const (
+	clientID, clientSecret = "client.apps.example", "a-secret-of-the-client"
+	appID, appSecret       = "Iv1.0123456789abcdef", "a-secret-of-the-app"
+	githubAPI              = "/api/v3" // where a GitHub of one's own has it
+)
+
+// app returns the settings by which users link accounts of the cloud's GitHub.
+func (c *Cloud) app() map[string]string {
+	return map[string]string{"GITHUB_CLIENT_ID": appID, "GITHUB_CLIENT_SECRET": appSecret, "GITHUB_URL": c.URL,
+		"GITHUB_API_URL": c.URL + githubAPI}
+}
 
 // oauth returns the settings by which users link accounts of the cloud's Google.
 func (c *Cloud) oauth() map[string]string {
@@ -40,11 +51,12 @@ func (d *Deployment) linkFirst(ctx context.Context, account, token string) error
 	if err != nil {
 		return err
 	}
-	var has struct{ Connections []json.RawMessage }
+	type connection struct{ Provider string }
+	var has struct{ Connections []connection }
 	if err := json.Unmarshal(got.Body, &has); err != nil || got.HTTP != http.StatusOK {
 		return fmt.Errorf("testkit: asked for the linked accounts it answered %d %s", got.HTTP, got.Body)
 	}
-	if len(has.Connections) > 0 {
+	if slices.ContainsFunc(has.Connections, func(c connection) bool { return c.Provider == "google" }) {
 		return nil
 	}
 	return d.link(ctx, token, account)
@@ -60,7 +72,26 @@ func (d *Deployment) Link(ctx context.Context, uid, account string) error {
 }
 
 func (d *Deployment) link(ctx context.Context, token, account string) error {
-	started, err := Connect(nil, d.Base, token)(ctx, "POST", "/api/agent/connections/google", `{}`)
+	return d.linkAt(ctx, token, "google", func(page string) (state, code string, err error) {
+		return d.OAuth.Consent(page, Address(account))
+	})
+}
+
+// LinkGitHub has the user link the GitHub account with this login, in the place of any other, as their browser would.
+func (d *Deployment) LinkGitHub(ctx context.Context, uid, login string) error {
+	token, err := d.Token(uid)
+	if err != nil {
+		return err
+	}
+	return d.linkAt(ctx, token, "github", func(page string) (state, code string, err error) {
+		return d.GitHubApp.Consent(page, login)
+	})
+}
+
+func (d *Deployment) linkAt(ctx context.Context, token, provider string,
+	agree func(page string) (state, code string, err error)) error {
+	path := "/api/agent/connections/" + provider
+	started, err := Connect(nil, d.Base, token)(ctx, "POST", path, `{}`)
 	if err != nil {
 		return err
 	}
@@ -68,12 +99,11 @@ func (d *Deployment) link(ctx context.Context, token, account string) error {
 	if err := json.Unmarshal(started.Body, &consent); err != nil || started.HTTP != http.StatusOK {
 		return fmt.Errorf("testkit: linking answered %d %s", started.HTTP, started.Body)
 	}
-	state, code, err := d.OAuth.Consent(consent.URL, Address(account))
+	state, code, err := agree(consent.URL)
 	if err != nil {
 		return err
 	}
-	back := d.Base + "/api/agent/connections/google/callback?" +
-		url.Values{"state": {state}, "code": {code}}.Encode()
+	back := d.Base + path + "/callback?" + url.Values{"state": {state}, "code": {code}}.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, back, nil)
 	if err != nil {
 		return err

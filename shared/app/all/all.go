@@ -9,6 +9,7 @@ import (
 	_ "github.com/countersign-run/countersign/shared/app/embedded"
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/app/github"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/terminals"
 	"github.com/countersign-run/countersign/shared/app/tools"
@@ -16,4 +17,4 @@ import (
 
 // Parts are all of them.
 var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
-	accounts.Part, fetch.Part, terminals.Hosts, terminals.Commands, terminals.Attach)
+	accounts.Part, github.Part, fetch.Part, terminals.Hosts, terminals.Commands, terminals.Attach)

@@ -37,6 +37,12 @@ variable "alert_emails" {
   description = "Who is told."
 }
 
+variable "github" {
+  type        = object({ client_id = string, url = optional(string, "https://github.com"), api_url = optional(string, "https://api.github.com") })
+  default     = null
+  description = "The GitHub App with which users link their GitHub accounts. Null: none can be linked."
+}
+
 variable "secret_versions" {
   type        = map(string)
   default     = {}
@@ -64,6 +70,7 @@ module "agent" {
   archives        = "${path.root}/../../../dist"
   auth            = { issuer = "https://securetoken.google.com/${var.project_id}", audience = var.project_id }
   oauth_client_id = var.oauth_client_id
+  github          = var.github
   secret_versions = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)
   actions         = var.actions
   agents          = var.agents

@@ -13,7 +13,7 @@ locals {
   services  = "${var.prefix}-(${join("|", keys(local.functions))})"
 
   # Where the model is reached with a key, its part needs the key and not the role; where nothing is declared, no key either.
-  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {})
+  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.github == null ? { github = "no-github" } : {})
   parts_of   = { for name, f in local.functions : name => [for part in f.parts : local.list.parts[lookup(local.instead, part, part)]] }
   secrets_of = { for name, parts in local.parts_of : name => merge([for p in parts : try(p.secrets, {})]...) }
   secrets    = toset(flatten([for s in values(local.secrets_of) : values(s)]))
@@ -44,6 +44,9 @@ locals {
     AGENTS                 = var.agents
     GMAIL_SEND_MODE        = var.gmail_send_mode
     GOOGLE_OAUTH_CLIENT_ID = var.oauth_client_id
+    GITHUB_CLIENT_ID       = try(var.github.client_id, null)
+    GITHUB_URL             = try(var.github.url, null)
+    GITHUB_API_URL         = try(var.github.api_url, null)
     TOKEN_KMS_KEY          = google_kms_crypto_key.tokens.id
   }
   settings = merge(

@@ -8,6 +8,11 @@ output "oauth_redirect" {
   value       = "${local.public_url}/api/agent/connections/google/callback"
 }
 
+output "github_callback" {
+  description = "The callback address that the GitHub App must know; null without one."
+  value       = var.github == null ? null : "${local.public_url}/api/agent/connections/github/callback"
+}
+
 output "address" {
   description = "The A record of the domain; null without one."
   value       = one([for a in google_compute_global_address.edge : a.address])

@@ -131,6 +131,20 @@ variable "oauth_client_id" {
   }
 }
 
+variable "github" {
+  type        = object({ client_id = string, url = optional(string, "https://github.com"), api_url = optional(string, "https://api.github.com") })
+  default     = null
+  description = "The GitHub App with which users link their GitHub accounts, whose client secret is the secret github-client-secret. Null: none can be linked."
+  validation {
+    condition     = var.github == null ? true : can(regex("^[A-Za-z0-9._-]{8,64}$", var.github.client_id))
+    error_message = "github.client_id looks like Iv23liAbCdEf01234567: it is on the GitHub App's page, and is neither its name nor its number."
+  }
+  validation {
+    condition     = var.github == null ? true : alltrue([for a in [var.github.url, var.github.api_url] : can(regex("^https://[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9/]*[a-z0-9])?$", a))])
+    error_message = "github.url and github.api_url are https addresses without a slash at the end, such as https://github.example.com and https://github.example.com/api/v3."
+  }
+}
+
 variable "gmail_send_mode" {
   type        = string
   default     = "draft"

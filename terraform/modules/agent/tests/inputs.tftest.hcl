@@ -201,6 +201,22 @@ run "an_unknown_function_to_keep_warm_is_refused" {
   expect_failures = [var.min_instances]
 }
 
+run "a_github_app_by_its_title_is_refused" {
+  command = plan
+  variables {
+    github = { client_id = "Our App" }
+  }
+  expect_failures = [var.github]
+}
+
+run "a_github_without_tls_is_refused" {
+  command = plan
+  variables {
+    github = { client_id = "Iv23liAbCdEf01234567", url = "http://github.example.com" }
+  }
+  expect_failures = [var.github]
+}
+
 run "an_oauth_client_by_its_title_is_refused" {
   command = plan
   variables {

@@ -66,6 +66,21 @@ run "with_declared_actions" {
   }
 }
 
+run "with_a_github_app" {
+  variables {
+    github          = { client_id = "Iv23liAbCdEf01234567" }
+    secret_versions = { chat-key = "1", oauth-client-secret = "1", github-client-secret = "1" }
+  }
+  assert {
+    condition     = local.secrets == toset(["chat-key", "github-client-secret", "oauth-client-secret"]) && output.github_callback == "https://agent-connections-123456789012.europe-west1.run.app/api/agent/connections/github/callback"
+    error_message = "Whoever has a GitHub App pins its client secret, and is told its callback address."
+  }
+  assert {
+    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "GITHUB_CLIENT_SECRET")]) == toset(["connections"])
+    error_message = "The functions that link or use GitHub accounts have the App's secret, and no other."
+  }
+}
+
 run "with_declared_agents" {
   variables {
     agents = "serverless_function_source_code/agents"

@@ -1,0 +1,34 @@
+// Package github is the part of the functions that link users' GitHub accounts, or act with them.
+package github
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/github"
+	"github.com/countersign-run/countersign/shared/linking"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tokenkey"
+)
+
+// Part links GitHub accounts where a GitHub App is configured.
+var Part = app.Part{Link: func(c *app.Clients) { c.GitHub = open }}
+
+// open opens the users' linked accounts, or returns nil where no GitHub App is configured.
+func open(ctx context.Context, cfg config.Config, st store.Store, now func() time.Time) (*linking.Accounts, error) {
+	if cfg.GitHubClientID == "" {
+		return nil, nil
+	}
+	key, err := tokenkey.Open(ctx, tokenkey.Config{KMSKey: cfg.TokenKMSKey, Keyset: cfg.TokenKey.Reveal(),
+		Dir: cfg.DataDir})
+	if err != nil {
+		return nil, fmt.Errorf("the key that encrypts users' tokens: %w", err)
+	}
+	return github.New(github.Config{ClientID: cfg.GitHubClientID, ClientSecret: cfg.GitHubClientSecret.Reveal(),
+		URL: cfg.GitHubURL, APIURL: cfg.GitHubAPIURL,
+		RedirectURL: cfg.PublicURL + "/api/agent/connections/github/callback", Now: now, AuditDays: cfg.AuditDays},
+		st, key)
+}

@@ -1,0 +1,274 @@
+package github_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+func update(d store.Doc, data string) store.Write {
+	return store.Update(d.Path, d.Version, nil, []byte(data))
+}
+
+// TestAllInstancesHaveOneAccessToken links in one process and acts in others, over several of the token's lives: the
+// use of a refresh token ends the access token before, so each is asked for once.
+func TestAllInstancesHaveOneAccessToken(t *testing.T) {
+	w := newEnv(t)
+	a, b := w.instance(), w.instance()
+	w.link(a, "u1", "octo-cat")
+	for n := range 4 {
+		w.is(a, "u1", "octo-cat")
+		w.is(b, "u1", "octo-cat")
+		w.is(w.instance(), "u1", "octo-cat")
+		if asked := w.count("POST " + tokenPath); asked != n+1 {
+			t.Fatalf("after %d renewals the token endpoint was asked %d times", n, asked)
+		}
+		w.pass(8 * time.Hour)
+	}
+}
+
+// TestInstancesThatRenewAtOnce have one of them ask, whatever instance the others are.
+func TestInstancesThatRenewAtOnce(t *testing.T) {
+	w := newEnv(t)
+	w.link(w.instance(), "u1", "octo-cat")
+	w.pass(9 * time.Hour)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w.around(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			arrived <- struct{}{}
+			<-release
+			next.ServeHTTP(rw, r)
+		})
+	})
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() { w.is(w.instance(), "u1", "octo-cat") })
+	}
+	<-arrived // the others would arrive here too, and nobody waits for them
+	close(release)
+	wg.Wait()
+	if n := w.count("POST " + tokenPath); n != 2 {
+		t.Errorf("the token endpoint was asked %d times", n)
+	}
+	if got := w.status("u1"); got != "linked" {
+		t.Errorf("the race has left the link %s", got)
+	}
+}
+
+// TestAnAccessTokenThatIsRejectedIsReplaced has another instance renew while this one has the older token in memory.
+func TestAnAccessTokenThatIsRejectedIsReplaced(t *testing.T) {
+	w := newEnv(t)
+	a := w.instance()
+	w.link(a, "u1", "octo-cat")
+	c, err := w.client(a, "u1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.pass(7*time.Hour + 59*time.Minute + 30*time.Second)
+	w.is(w.instance(), "u1", "octo-cat")
+	w.pass(-time.Hour) // this one's clock is slow, and it takes its token for good
+	if got, err := w.asks(c); got != "octo-cat" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if n := w.count("POST " + tokenPath); n != 2 {
+		t.Errorf("the token endpoint was asked %d times", n)
+	}
+}
+
+func TestTakenBackByItsUser(t *testing.T) {
+	w := newEnv(t)
+	a := w.instance()
+	w.link(a, "u1", "octo-cat")
+	w.oauth.RevokeAll("octo-cat")
+	for range 3 {
+		_, err := w.whose(a, "u1")
+		w.expect(err, fault.Auth, fault.CodeReauth)
+		if tool.IsTransient(err) {
+			t.Error("the error invites a retry")
+		}
+	}
+	if n := w.count("POST " + tokenPath); n != 2 {
+		t.Errorf("the dead refresh token was tried %d times", n-1)
+	}
+	if got := w.status("u1"); got != "broken" {
+		t.Errorf("the link is %s", got)
+	}
+	w.link(a, "u1", "octo-cat")
+	w.is(a, "u1", "octo-cat")
+}
+
+// TestAnAppWhoseTokensDoNotEnd has no refresh tokens.
+func TestAnAppWhoseTokensDoNotEnd(t *testing.T) {
+	w := newEnv(t, true)
+	a := w.instance()
+	w.link(a, "u1", "octo-cat")
+	w.pass(400 * 24 * time.Hour)
+	w.is(a, "u1", "octo-cat")
+	w.is(w.instance(), "u1", "octo-cat")
+	w.oauth.RevokeAll("octo-cat")
+	_, err := w.whose(w.instance(), "u1")
+	w.expect(err, fault.Auth, fault.CodeReauth)
+	if got, n := w.status("u1"), w.count("POST "+tokenPath); got != "broken" || n != 1 {
+		t.Errorf("the link is %s after %d requests", got, n)
+	}
+}
+
+// TestRenewalsThatFail leave the link as it was, where nothing was used.
+func TestRenewalsThatFail(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+	}{
+		"503":            {http.StatusServiceUnavailable, "<html>"},
+		"429":            {http.StatusTooManyRequests, ""},
+		"another secret": {http.StatusOK, "error=incorrect_client_credentials"},
+		"nothing":        {http.StatusOK, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newEnv(t)
+			a := w.instance()
+			w.link(a, "u1", "octo-cat")
+			w.pass(9 * time.Hour)
+			w.answers(c.status, c.body)
+			for range 2 { // the first gives the claim back
+				if _, err := w.whose(a, "u1"); !tool.IsTransient(err) || tool.IsAmbiguous(err) {
+					t.Errorf("got %v", err)
+				}
+			}
+			if n := w.count("POST " + tokenPath); n != 3 {
+				t.Errorf("asked %d times", n)
+			}
+			w.around(nil)
+			w.is(w.instance(), "u1", "octo-cat")
+		})
+	}
+}
+
+// lost has the token endpoint carry its request out and the answer be lost.
+func (w *env) lost() {
+	w.around(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		})
+	})
+}
+
+// TestTokensThatNobodyHasEndInLinkingAgain covers what ends between GitHub's answer and the commit: the answer is lost,
+// the store does not take it, or the process is gone.
+func TestTokensThatNobodyHasEndInLinkingAgain(t *testing.T) {
+	for name, lose := range map[string]func(*env){
+		"the answer": func(w *env) {
+			w.lost()
+			if _, err := w.whose(w.instance(), "u1"); !tool.IsTransient(err) {
+				w.t.Errorf("the first is told %v", err)
+			}
+		},
+		"the store": func(w *env) {
+			w.around(func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					next.ServeHTTP(rw, r)
+					w.store.Set(faulty.Commits(faulty.Down))
+				})
+			})
+			_, err := w.whose(w.instance(), "u1")
+			w.expect(err, fault.Tool, fault.CodeStoreUnavailable)
+			w.store.Set()
+			w.pass(time.Minute) // its claim has ended
+		},
+		"the process": func(w *env) {
+			docs, err := w.store.Get(w.t.Context(), "connections/github_u1")
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.is(w.instance(), "u1", "octo-cat")            // it has used the refresh token,
+			w.overwrite(docs[0].Path, string(docs[0].Data)) // and nothing of that was stored
+			w.pass(9 * time.Hour)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newEnv(t)
+			w.link(w.instance(), "u1", "octo-cat")
+			w.pass(9 * time.Hour)
+			lose(w)
+			w.around(nil)
+			asked := w.count("POST " + tokenPath)
+			for range 3 {
+				_, err := w.whose(w.instance(), "u1")
+				w.expect(err, fault.Auth, fault.CodeReauth)
+			}
+			if n := w.count("POST " + tokenPath); n != asked+1 {
+				t.Errorf("GitHub was asked %d times more", n-asked)
+			}
+			w.link(w.instance(), "u1", "octo-cat")
+			w.is(w.instance(), "u1", "octo-cat")
+		})
+	}
+}
+
+// TestNewTokensOutliveAStoreThatFailsForAMoment: they are all that is still valid.
+func TestNewTokensOutliveAStoreThatFailsForAMoment(t *testing.T) {
+	for name, hook := range map[string]faulty.Hook{"not written": faulty.Down, "written, and not said": faulty.Lost} {
+		t.Run(name, func(t *testing.T) {
+			w := newEnv(t)
+			w.link(w.instance(), "u1", "octo-cat")
+			w.pass(9 * time.Hour)
+			afterTheClaim := func(n int) bool { return n == 2 || n == 3 }
+			w.store.Set(faulty.Commits(faulty.Each(afterTheClaim, hook)))
+			w.is(w.instance(), "u1", "octo-cat")
+			w.store.Set()
+			w.is(w.instance(), "u1", "octo-cat")
+			if n := w.count("POST " + tokenPath); n != 2 {
+				t.Errorf("the token endpoint was asked %d times", n)
+			}
+		})
+	}
+}
+
+// TestAClaimOfAnInstanceThatIsGoneEnds has an instance end after it took its turn and before it asked.
+func TestAClaimOfAnInstanceThatIsGoneEnds(t *testing.T) {
+	w := newEnv(t)
+	w.link(w.instance(), "u1", "octo-cat")
+	w.pass(9 * time.Hour)
+	w.around(func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			w.store.Set(faulty.Down) // so that it cannot give its turn back
+			panic(http.ErrAbortHandler)
+		})
+	})
+	if _, err := w.whose(w.instance(), "u1"); !tool.IsTransient(err) {
+		t.Errorf("got %v", err)
+	}
+	w.store.Set()
+	w.around(nil)
+	w.pass(21 * time.Second)
+	w.is(w.instance(), "u1", "octo-cat")
+}
+
+// TestUnlinkedWhileItIsRenewed does not bring the link back.
+func TestUnlinkedWhileItIsRenewed(t *testing.T) {
+	w := newEnv(t)
+	w.link(w.instance(), "u1", "octo-cat")
+	w.pass(9 * time.Hour)
+	w.around(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(rw, r)
+			if _, err := w.instance().Provider().Forget(r.Context(), w.store, "u1", w.now()); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	if _, err := w.whose(w.instance(), "u1"); !tool.IsTransient(err) {
+		t.Errorf("got %v", err)
+	}
+	if got := w.status("u1"); got != "none" {
+		t.Errorf("the link is %s", got)
+	}
+}

@@ -1,0 +1,136 @@
+package github
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/linking"
+	"github.com/countersign-run/countersign/shared/outbound"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Linked are the accounts that users have linked.
+type Linked interface {
+	Place(ctx context.Context, uid string, scopes []string) (tool.Place, error)
+	Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error)
+	Reads(uid string) []string
+}
+
+// TokenConfig is the token of one user, who gave it to whoever started the program: GITHUB_TOKEN and GITHUB_TOKEN_USER.
+type TokenConfig struct {
+	UID        string
+	Token      string
+	APIURL     string       // GitHub's if empty
+	HTTPClient *http.Client // its transport and timeout are used; nil means the default transport and 60 s
+}
+
+// Accounts are those that users have linked, but for one user the account of a token. It is safe for concurrent use.
+type Accounts struct {
+	Linked
+	cfg    TokenConfig
+	client http.Client // of the token
+	plain  http.Client // without it
+
+	mu    sync.Mutex
+	place tool.Place // of the token, once GitHub has said it
+}
+
+// WithToken returns the linked accounts, and for the token's user the token's account. Of a linked account of that user
+// it makes no use.
+func WithToken(linked Linked, cfg TokenConfig) (*Accounts, error) {
+	cfg.APIURL = cmp.Or(cfg.APIURL, APIURL)
+	if err := linking.Secure("APIURL", cfg.APIURL); err != nil {
+		return nil, err
+	}
+	if cfg.UID == "" || cfg.Token == "" {
+		return nil, errors.New("github: a token and the user whose it is are needed")
+	}
+	a := &Accounts{Linked: linked, cfg: cfg, client: http.Client{Timeout: time.Minute}}
+	if cfg.HTTPClient != nil {
+		a.client = *cfg.HTTPClient
+	}
+	// A redirect would carry the token to another host.
+	a.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	a.plain = a.client
+	base := a.client.Transport
+	if base == nil {
+		base = outbound.Default()
+	}
+	a.client.Transport = bearer{cfg.Token, base}
+	return a, nil
+}
+
+// Place returns the account that the user's calls act in. The token's is asked of GitHub once. Its errors are those of
+// linked accounts, and for the token's user AuthError reauth_required if GitHub does not accept the token, and
+// ToolExecutionError token_endpoint, which is transient, if it could not be asked.
+func (a *Accounts) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
+	if uid != a.cfg.UID {
+		return a.Linked.Place(ctx, uid, scopes)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.place != (tool.Place{}) {
+		return a.place, nil
+	}
+	who, err := whose(ctx, &a.plain, a.cfg.APIURL, a.cfg.Token)
+	switch {
+	case errors.Is(err, linking.ErrRefused):
+		return tool.Place{}, refused()
+	case err != nil:
+		return tool.Place{}, tool.Transient(fault.New(fault.Tool, "token_endpoint",
+			"GitHub could not be asked whose GITHUB_TOKEN it is; please try again."))
+	}
+	a.place = tool.Place{Label: Provider.Label, Name: who.Login, ID: "token-" + who.Subject}
+	return a.place, nil
+}
+
+// Client returns an HTTP client that acts as the user in the account that Place returned and in no other. Its errors
+// are those of Place, and PolicyError stale_view if the account is another one by now.
+func (a *Accounts) Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error) {
+	if uid != a.cfg.UID {
+		return a.Linked.Client(ctx, uid, in)
+	}
+	now, err := a.Place(ctx, uid, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := tool.SamePlace(in, now); err != nil {
+		return nil, err
+	}
+	return &a.client, nil
+}
+
+// Reads returns the paths of the documents by which the user's account is known: none for the token's.
+func (a *Accounts) Reads(uid string) []string {
+	if uid != a.cfg.UID {
+		return a.Linked.Reads(uid)
+	}
+	return nil
+}
+
+func refused() *fault.Error {
+	return fault.New(fault.Auth, fault.CodeReauth, "GitHub does not accept GITHUB_TOKEN. Set another one, or unset it "+
+		"and link an account with %s.", Provider.ConnectPath())
+}
+
+// bearer adds a token to each request.
+type bearer struct {
+	token string
+	base  http.RoundTripper
+}
+
+// RoundTrip sends the request with the token. It does not modify r, as [http.RoundTripper] demands.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	out := r.Clone(r.Context())
+	out.Header.Set("Authorization", "Bearer "+b.token)
+	resp, err := b.base.RoundTrip(out)
+	if err == nil && resp.StatusCode == http.StatusUnauthorized {
+		return nil, errors.Join(refused(), resp.Body.Close())
+	}
+	return resp, err
+}

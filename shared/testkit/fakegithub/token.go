@@ -1,0 +1,103 @@
+package fakegithub
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// The kinds of a user's tokens, as GitHub's own begin.
+const (
+	kindAccess  = "ghu_"
+	kindRefresh = "ghr_"
+)
+
+// signed is the content of a token.
+type signed struct {
+	Login  string `json:"login"`
+	Grant  int64  `json:"grant"`           // the serial number with which the consent began
+	Serial int64  `json:"serial"`          // of this token and the one that came with it
+	Until  int64  `json:"until,omitempty"` // Unix seconds; 0: no end
+}
+
+// next returns the next serial number, which is above those of servers before this one.
+func (o *OAuth) next() int64 {
+	o.serial = max(o.serial+1, o.opts.Now().UnixMicro())
+	return o.serial
+}
+
+// begin returns the tokens of a new consent.
+func (o *OAuth) begin(login string) url.Values {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.tokens(login, o.next())
+}
+
+// renew ends the refresh token and the access token that came with it, and returns the next ones.
+func (o *OAuth) renew(refresh string) (url.Values, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t, ok := o.valid(kindRefresh, refresh)
+	if !ok {
+		return nil, false
+	}
+	return o.tokens(t.Login, t.Grant), true
+}
+
+func (o *OAuth) tokens(login string, grant int64) url.Values {
+	serial, now := o.next(), o.opts.Now()
+	o.newest[grant] = serial
+	access := signed{Login: login, Grant: grant, Serial: serial}
+	answer := url.Values{"token_type": {"bearer"}, "scope": {""}}
+	if !o.opts.Eternal {
+		refresh := access
+		access.Until, refresh.Until = now.Add(accessLifetime).Unix(), now.Add(refreshLifetime).Unix()
+		answer.Set("expires_in", seconds(accessLifetime.Seconds()))
+		answer.Set("refresh_token", o.sign(kindRefresh, refresh))
+		answer.Set("refresh_token_expires_in", seconds(refreshLifetime.Seconds()))
+	}
+	answer.Set("access_token", o.sign(kindAccess, access))
+	return answer
+}
+
+func seconds(s float64) string { return strconv.FormatInt(int64(s), 10) }
+
+// read returns the content of a valid token.
+func (o *OAuth) read(kind, token string) (signed, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.valid(kind, token)
+}
+
+func (o *OAuth) valid(kind, token string) (t signed, ok bool) {
+	text, sum, _ := strings.Cut(strings.TrimPrefix(token, kind), ".")
+	given, err := base64.RawURLEncoding.DecodeString(sum)
+	if err != nil || !hmac.Equal(given, o.mac(kind+text)) {
+		return signed{}, false
+	}
+	body, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(body, &t) != nil {
+		return signed{}, false
+	}
+	ended := t.Until != 0 && o.opts.Now().Unix() >= t.Until
+	return t, !ended && t.Serial >= o.newest[t.Grant] && t.Grant > o.gone[t.Login]
+}
+
+func (o *OAuth) sign(kind string, t signed) string {
+	body, err := json.Marshal(t)
+	if err != nil {
+		panic(err) // plain values marshal
+	}
+	text := base64.RawURLEncoding.EncodeToString(body)
+	return kind + text + "." + base64.RawURLEncoding.EncodeToString(o.mac(kind+text))
+}
+
+func (o *OAuth) mac(text string) []byte {
+	h := hmac.New(sha256.New, o.opts.Key)
+	h.Write([]byte(text))
+	return h.Sum(nil)
+}
