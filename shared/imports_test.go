@@ -23,15 +23,16 @@ var may = map[string]string{
 		"shared/tool " +
 		"shared/visible",
 	"shared/address": "shared/fault",
-	"shared/run": "shared/audit shared/clip shared/document shared/fault shared/model shared/policy " +
+	"shared/run": "shared/audit shared/clip shared/document shared/fault shared/model shared/plan shared/policy " +
 		"shared/strictjson shared/timezone shared/tool shared/visible",
 	"shared/journal": "shared/agents shared/audit shared/document shared/fault shared/model shared/output " +
-		"shared/policy shared/queue shared/run shared/store shared/strictjson shared/tool shared/wait",
+		"shared/plan shared/policy shared/queue shared/run shared/store shared/strictjson shared/tool shared/wait",
 	"shared/approval": "shared/audit shared/clip shared/document shared/fault shared/journal shared/model " +
-		"shared/policy shared/run shared/strictjson shared/tool shared/visible",
+		"shared/plan shared/policy shared/run shared/strictjson shared/tool shared/visible",
 	"shared/effect": "shared/approval shared/audit shared/clip shared/document shared/fault shared/journal " +
 		"shared/output shared/policy shared/run shared/store shared/strictjson shared/tool",
 	"shared/conversation": "shared/approval shared/clip shared/effect shared/fault shared/journal shared/model " +
+		"shared/plan " +
 		"shared/run shared/strictjson shared/tool shared/visible",
 	"shared/agents":       "shared/run shared/fault shared/model shared/policy shared/timezone shared/tool",
 	"shared/agents/files": "shared/agents shared/config shared/fault shared/strictyaml shared/tool",
@@ -70,7 +71,7 @@ var may = map[string]string{
 	"shared/linking": "shared/audit shared/document shared/fault shared/lazyregexp shared/outbound shared/store " +
 		"shared/tool shared/wait",
 	"shared/loop": "shared/agents shared/approval shared/audit shared/clip shared/conversation shared/document " +
-		"shared/effect shared/fault shared/journal shared/model shared/output shared/queue shared/run " +
+		"shared/effect shared/fault shared/journal shared/model shared/output shared/plan shared/queue shared/run " +
 		"shared/store shared/strictjson shared/tool",
 	"shared/mcpclient": "shared/clip shared/fault shared/lazyregexp shared/outbound shared/schema " +
 		"shared/strictjson shared/subprocess shared/tool shared/visible",
@@ -82,6 +83,8 @@ var may = map[string]string{
 	"shared/output": "shared/document shared/store shared/strictjson",
 	"shared/plan": "shared/clip shared/fault shared/lazyregexp shared/strictjson shared/timezone shared/tool " +
 		"shared/visible",
+	"shared/planner": "shared/approval shared/document shared/fault shared/journal shared/loop shared/model " +
+		"shared/plan shared/run shared/visible",
 	"shared/policy":          "shared/fault shared/tool",
 	"shared/queue":           "shared/run shared/fault shared/strictjson",
 	"shared/queue/embedded":  "shared/document shared/fault shared/queue shared/store",

@@ -42,6 +42,10 @@ type Agent struct {
 	// OnTerminal reports that its runs work on a terminal of their user's, which each request for one names.
 	OnTerminal bool
 
+	// Plans reports that its runs are sessions: they propose a plan, do nothing but look before their user has
+	// confirmed exactly that, and then work its tasks off (run.State.Plan).
+	Plans bool
+
 	// Page reports that its runs begin with a web page's message, which brings tools of the page's own. No other
 	// request begins one.
 	Page bool
@@ -60,6 +64,7 @@ type Limits struct {
 	Budget       run.Budget    // what one run may use
 	MaxOpen      int           // approvals a user may have open; 0: no cap
 	MaxPerDay    int           // approvals a user may be asked for in a day (UTC); 0: no cap
+	MaxAsks      int           // approvals that one run may ask for; 0: no cap
 	CountAllowed bool          // MaxPerDay bounds all effects of the agent, those too that nobody is asked about
 }
 

@@ -21,6 +21,10 @@ func CheckLimits(l run.Limits, u *run.User, asksModel bool, now time.Time) error
 // agent's limits. What other agents ask for does not count.
 func CheckCaps(tx *journal.Tx, u *run.User) error {
 	p, count := tx.Limits(), u.CountOf(tx.Run.Agent)
+	if p.MaxAsks > 0 && tx.Run.Approvals >= p.MaxAsks {
+		return fault.New(fault.Policy, fault.CodeTooMany,
+			"%d approvals were asked for in this run, which is the limit.", p.MaxAsks)
+	}
 	if p.MaxOpen > 0 && count.Open >= p.MaxOpen {
 		return fault.New(fault.Policy, fault.CodeTooMany,
 			"%d approvals are waiting for you. Please answer some of them first.", count.Open).After(time.Minute)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -24,7 +26,8 @@ type Resolution struct {
 	Decision   run.Decision
 	ArgsHash   string          // of the snapshot that the user saw; optional
 	EditedArgs json.RawMessage // with approve_with_edits
-	Comment    string          // given to the model with a rejection; optional
+	Comment    string          // given to the model with a rejection; optional, but for another plan (run.Refine)
+	Strict     bool            // with the confirmation of a plan: every change of it is asked about
 }
 
 // ErrSameDecision means that the same decision was recorded before.
@@ -37,11 +40,11 @@ func ToolToPlace(ex *journal.Execution, r Resolution) *tool.Tool {
 		!executes(r.Decision) {
 		return nil // Check says what is wrong
 	}
-	return ex.Tools[ap.Tool]
+	return journal.ToolFor(ex, ex.Run, ex.State, ap.Tool)
 }
 
 // executes reports whether the decision causes the call to be carried out.
-func executes(d run.Decision) bool { return d != run.Reject && d != run.ConfirmDone }
+func executes(d run.Decision) bool { return d != run.Reject && d != run.ConfirmDone && d != run.Refine }
 
 // Check checks a decision against the approval's present state, and returns the arguments that it approves.
 func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution, at Placement) (json.RawMessage,
@@ -56,10 +59,10 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 	if err != nil {
 		return nil, err
 	}
-	t := ex.Tools[ap.Tool]
+	t := journal.ToolFor(ex, tx.Run, tx.State, ap.Tool)
 	args, hash, err := decidedArgs(t, ap, r)
 	if ap.Status != run.ApprovalOpen {
-		return nil, closedError(ap, r, hash)
+		return nil, closedError(ap, tx.State.Action(ap.ActionID), r, hash)
 	}
 	a := tx.State.Action(ap.ActionID)
 	switch {
@@ -76,6 +79,15 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 		}
 	}
 	switch {
+	case r.ArgsHash == "" && ap.Kind == run.KindPlan && executes(r.Decision):
+		return nil, fault.Invalid("argsHash", "the hash of the plan that you saw is needed")
+	case r.Decision == run.Refine && strings.TrimSpace(r.Comment) == "":
+		return nil, fault.Invalid("comment", "say what should be otherwise")
+	case r.Decision == run.Refine && tx.State.Plan.Revision >= plan.MaxRevisions:
+		return nil, fault.New(fault.Policy, fault.CodeTooMany,
+			"There were %d revisions, which is the limit. Please confirm this one or reject it.", plan.MaxRevisions)
+	case len(r.Comment) > maxComment:
+		return nil, fault.Invalid("comment", "it has %d bytes, and %d are the most", len(r.Comment), maxComment)
 	case r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash:
 		return nil, fault.New(fault.Policy, fault.CodeStaleView,
 			"This has changed since you saw it. Please reload.")
@@ -113,8 +125,11 @@ func decidedArgs(t *tool.Tool, ap *run.Approval, r Resolution) (json.RawMessage,
 }
 
 // closedError returns the answer to a decision about an approval that is no longer open.
-func closedError(ap *run.Approval, r Resolution, hash string) error {
+func closedError(ap *run.Approval, a *run.Action, r Resolution, hash string) error {
 	switch {
+	case ap.Decision == run.Refine && r.Decision == run.Refine && a != nil && a.Comment != r.Comment:
+		return fault.New(fault.Policy, fault.CodeAlreadyResolved,
+			"Another plan was asked for already, in other words. Please wait for it, and refine that.")
 	case ap.Status == run.ApprovalExpired:
 		return fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
 	case ap.Decision != "" && ap.Decision == r.Decision &&
@@ -132,13 +147,24 @@ func closedError(ap *run.Approval, r Resolution, hash string) error {
 }
 
 func decisionFits(k run.Kind, d run.Decision) bool {
-	review := d == run.ConfirmDone || d == run.StartNew
-	return review == (k == run.KindReview)
+	switch {
+	case k == run.KindReview:
+		return slices.Contains(reviewDecisions, d)
+	case k == run.KindPlan:
+		return slices.Contains(planDecisions, d)
+	}
+	return d != run.Refine && !slices.Contains(reviewDecisions, d)
 }
+
+// The lengths of a comment, in bytes: of one with which another plan is asked for, and what is kept of any other.
+const (
+	maxComment     = 32 << 10
+	maxKeptComment = 2000
+)
 
 // checkPolicy evaluates the policy for what the user is about to approve: a deny overrules the user's approval.
 func checkPolicy(tx *journal.Tx, t *tool.Tool, args json.RawMessage, decision run.Decision) error {
-	v, err := Verdict(tx, t, args)
+	v, err := Verdict(tx, t, "", args)
 	if err != nil {
 		return err
 	}
@@ -185,7 +211,7 @@ func recipientEntries(tx *journal.Tx, t *tool.Tool, args json.RawMessage) ([]pol
 }
 
 func callEntry(tx *journal.Tx, t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
-	verdict, err := Verdict(tx, t, args)
+	verdict, err := Verdict(tx, t, "", args)
 	if err != nil {
 		return nil, err
 	}
@@ -197,13 +223,13 @@ var statusAfter = map[run.Decision]run.ApprovalStatus{
 	run.Reject: run.ApprovalRejected, run.ApproveOnce: run.ApprovalApproved,
 	run.ApproveAlways: run.ApprovalApproved, run.ApproveAlwaysCommand: run.ApprovalApproved,
 	run.ApproveEdited: run.ApprovalApproved, run.ConfirmDone: run.ApprovalApproved,
-	run.StartNew: run.ApprovalApproved,
+	run.StartNew: run.ApprovalApproved, run.Refine: run.ApprovalReplaced,
 }
 
 // Record adds the decision, what follows from it, and the audit entry.
 func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
 	a := tx.State.Action(ap.ActionID)
-	t := tx.Ex.Tools[ap.Tool]
+	t := journal.ToolFor(tx.Ex, tx.Run, tx.State, ap.Tool)
 	if r.Decision == run.ApproveEdited {
 		ap.Args, ap.ArgsHash = args, run.ArgsHash(ap.UID, t.Spec, ap.Place, args)
 	}
@@ -213,10 +239,13 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 	if err := Close(tx, ap.ID, statusAfter[r.Decision], r.Decision); err != nil {
 		return err
 	}
-	decided := &run.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: clip.Text(r.Comment, 2000),
-		ArgsHash: ap.ArgsHash}
+	comment := r.Comment
+	if r.Decision != run.Refine {
+		comment = clip.Text(comment, maxKeptComment)
+	}
+	decided := &run.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: comment, ArgsHash: ap.ArgsHash}
 	if r.Decision == run.ApproveEdited {
-		verdict, err := Verdict(tx, t, args)
+		verdict, err := Verdict(tx, t, a.ID, args)
 		if err != nil {
 			return err
 		}
@@ -233,7 +262,8 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 	if r.Decision == run.StartNew {
 		return restartCall(tx, a, t, in)
 	}
-	if soon := tx.Now.Add(minTimeAfterApproval); a.Runnable() && tx.Run.Deadline.Before(soon) {
+	// a session's deadline is its user's
+	if soon := tx.Now.Add(minTimeAfterApproval); tx.State.Plan == nil && a.Runnable() && tx.Run.Deadline.Before(soon) {
 		tx.Run.Deadline = soon
 	}
 	return nil

@@ -7,7 +7,9 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -23,11 +25,29 @@ type Judgement struct {
 	Ruling *tool.Ruling
 }
 
+// readsOnly reports whether nothing may be done in the run but to look: its plan is not confirmed.
+func readsOnly(s *run.State) bool { return s.Plan != nil && s.Plan.Phase() != plan.Acting }
+
+// grantFor returns the id of the grant of the run's confirmed plan that covers the call, or "".
+func grantFor(tx *journal.Tx, t *tool.Tool, actionID string, args json.RawMessage) (string, error) {
+	if tx.State.Plan == nil || !t.SideEffect || !t.Bounded() {
+		return "", nil
+	}
+	bound, err := t.Bound(args)
+	if err != nil {
+		return "", err
+	}
+	g, _ := tx.State.Plan.GrantFor(plan.GrantCall{ActionID: actionID, Tool: t.Name, Version: t.Version(),
+		Bound: bound}, tx.Now)
+	return g.ID, nil
+}
+
 // ruleUnknown is the rule that denies a call of which its tool cannot say what it does.
 const ruleUnknown = "unknown"
 
 // Verdict evaluates the policy, with the user's own allowlist and what the tool says of this one call.
-func Verdict(tx *journal.Tx, t *tool.Tool, args json.RawMessage) (Judgement, error) {
+// actionID is that of a call which was proposed, or empty.
+func Verdict(tx *journal.Tx, t *tool.Tool, actionID string, args json.RawMessage) (Judgement, error) {
 	u, err := tx.User()
 	if err != nil {
 		return Judgement{}, err
@@ -45,8 +65,12 @@ func Verdict(tx *journal.Tx, t *tool.Tool, args json.RawMessage) (Judgement, err
 		return Judgement{Decision: policy.Decision{Mode: policy.Deny, Rule: ruleUnknown,
 			Reason: fault.As(unruled).Message}}, nil
 	}
+	grant, err := grantFor(tx, t, actionID, args)
+	if err != nil {
+		return Judgement{}, err
+	}
 	in := policy.Input{UID: tx.Run.UID, Tool: t.Spec, Ruling: ruling, Args: args, Targets: targets,
-		Allowlist: u.Allow, Now: tx.Now}
+		Allowlist: u.Allow, Now: tx.Now, Grant: grant, ReadsOnly: readsOnly(tx.State)}
 	if its := tx.Ex.Agents.Get(tx.Run.Agent); its != nil { // where it is gone, nothing is allowed that it would ask
 		in.Tool, in.Effects = its.Spec(t), its.Effects
 		if ruling != nil && ruling.Mode == tool.RuleAllow && slices.Contains(its.Ask, t.Name) {

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
@@ -35,12 +36,33 @@ func Request(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) error 
 	if err := tx.AddEvent(run.Event{Type: run.ActionWaits, ActionID: a.ID, Wait: wait}); err != nil {
 		return err
 	}
+	if kind == run.KindPlan {
+		if err := Planned(tx, plan.Event{Proposed: &plan.Proposed{Plan: ap.Args, Hash: ap.ArgsHash, ActionID: a.ID,
+			ApprovalID: ap.ID}}); err != nil {
+			return err
+		}
+	}
 	a = tx.State.Action(a.ID)
 	tx.AddAudit(audit.Requested, a, func(e *audit.Entry) { e.Decision = string(kind) })
 	if err := tx.UpdateUser(func(u *run.User) { u.CountApproval(ap.Agent, tx.Now) }); err != nil {
 		return err
 	}
 	return tx.AppendMessage(run.RoleAssistant, ap.ID, "%s", run.WaitingFor(a, ap.Preview.Title))
+}
+
+// Planned adds events of the run's session.
+func Planned(tx *journal.Tx, events ...plan.Event) error {
+	for _, e := range events {
+		if err := tx.AddEvent(run.Event{Type: run.EventType(e.Type()), Planned: &e}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ClosePlan records why a plan waits no longer that was not confirmed, with what its user says.
+func ClosePlan(tx *journal.Tx, approvalID string, how plan.How, words string) error {
+	return Planned(tx, plan.Event{Closed: &plan.Closed{ApprovalID: approvalID, How: how, Words: words}})
 }
 
 // snapshot returns the approval as the user would see it if they were asked now.
@@ -50,12 +72,12 @@ func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run
 		Preview:     tool.Preview{Title: a.Tool},
 		Reason:      reason,
 		RequestedAt: tx.Now, ExpiresAt: expiry(tx, kind), Status: run.ApprovalOpen}
-	t := tx.Ex.Tools[a.Tool]
+	t := journal.ToolFor(tx.Ex, tx.Run, tx.State, a.Tool)
 	if t == nil { // a review outlives its tool
 		ap.Decisions = reviewDecisions
 		return ap, nil
 	}
-	verdict, err := Verdict(tx, t, a.Args)
+	verdict, err := Verdict(tx, t, a.ID, a.Args)
 	if err != nil {
 		return nil, err
 	}
@@ -107,14 +129,28 @@ func returnedBefore(result json.RawMessage) tool.Field {
 var alwaysCovers = tool.Field{Label: "Always allow covers",
 	Value: "Exactly the addresses above, as they are written: capitals count before the @ and not after it."}
 
-var reviewDecisions = []run.Decision{run.ConfirmDone, run.StartNew}
+var (
+	reviewDecisions = []run.Decision{run.ConfirmDone, run.StartNew}
+	planDecisions   = []run.Decision{run.ApproveOnce, run.ApproveEdited, run.Refine, run.Reject}
+)
+
+// kindOf returns what a call waits for that its user has to decide about before it is carried out.
+func kindOf(a *run.Action) run.Kind {
+	if a.Tool == plan.ProposeTool {
+		return run.KindPlan
+	}
+	return run.KindApproval
+}
 
 // decisions returns the decisions that are offered. "Always allow" is left out where the policy would not store the
 // recipients.
 func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, ruling *tool.Ruling) ([]run.Decision,
 	error) {
-	if kind == run.KindReview {
+	switch kind {
+	case run.KindReview:
 		return reviewDecisions, nil
+	case run.KindPlan:
+		return planDecisions, nil
 	}
 	if _, err := tx.Ex.Rules.CallEntry(tx.Run.UID, a.Tool, ruling, tx.Now); err == nil {
 		return []run.Decision{run.ApproveOnce, run.ApproveAlwaysCommand, run.ApproveEdited, run.Reject}, nil
@@ -131,7 +167,7 @@ func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, rulin
 
 // expiry returns when a waiting call is given up: an approval after its time, a review with the run.
 func expiry(tx *journal.Tx, kind run.Kind) time.Time {
-	if at := tx.Now.Add(tx.Limits().ApprovalTTL); kind == run.KindApproval && at.Before(tx.Run.Deadline) {
+	if at := tx.Now.Add(tx.Limits().ApprovalTTL); kind != run.KindReview && at.Before(tx.Run.Deadline) {
 		return at
 	}
 	return tx.Run.Deadline

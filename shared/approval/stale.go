@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -58,7 +59,7 @@ func checkStale(tx *journal.Tx, ap *run.Approval, a *run.Action, at Placement, d
 	if err != nil {
 		return err
 	}
-	verdict, err := Verdict(tx, t, now.Args)
+	verdict, err := Verdict(tx, t, a.ID, now.Args)
 	switch {
 	case err != nil:
 		return err
@@ -154,6 +155,11 @@ func RecordRefusal(tx *journal.Tx, ap *run.Approval, r Resolution, why error) er
 	}
 	if err := Close(tx, ap.ID, run.ApprovalReplaced, ""); err != nil {
 		return err
+	}
+	if ap.Kind == run.KindPlan {
+		if err := ClosePlan(tx, ap.ID, plan.Replaced, ""); err != nil {
+			return err
+		}
 	}
 	return Request(tx, old.fresh, ap.Kind, old.reason)
 }

@@ -120,7 +120,7 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 	if call.Narrows, err = t.Narrow(call.Args); err != nil {
 		return Reject(tx, id, call, err)
 	}
-	verdict, err := Verdict(tx, t, call.Args)
+	verdict, err := Verdict(tx, t, id, call.Args)
 	switch {
 	case tool.IsPanic(err):
 		return Reject(tx, id, call, err)
@@ -137,6 +137,7 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 	}
 	call.PolicyDecision, call.Rule, call.Reason, call.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason,
 		verdict.Entries
+	call.Grant = verdict.Grant
 	call.RequiresApproval = NeedsApproval(verdict, call.UserInitiated)
 	terms := journal.TermsOf(tx)
 	dear := call.SideEffect && terms.EffectsUsedUp(tx.State)                     // nobody is asked about it
@@ -157,7 +158,8 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 		return err
 	}
 	if asks {
-		return Request(tx, tx.State.Action(id), run.KindApproval, call.Reason)
+		a := tx.State.Action(id)
+		return Request(tx, a, kindOf(a), call.Reason)
 	}
 	return nil
 }

@@ -113,12 +113,17 @@ func addTurn(c *model.Contents, s *run.State, t run.Turn, number int) error {
 	}
 	underWay := number == len(s.Turns) && s.End == nil
 	switch {
+	case t.Calls == 0 && s.Plan != nil && (underWay || number < len(s.Turns)):
+		return c.AddUser(callInSession)
 	case t.Calls == 0 && s.Input.Answer != nil && (underWay || number < len(s.Turns)):
 		return c.AddUser(callForAnswer)
 	case t.Calls == 0, underWay && !run.AllTerminal(s):
 		return nil
 	}
 	open, responses := c.Open(), Responses(s, number)
+	if s.Plan != nil {
+		observed(responses)
+	}
 	for s.End != nil && len(responses) < len(open) {
 		responses = append(responses, model.Response{Error: notDone})
 	}
@@ -183,6 +188,8 @@ func Responses(s *run.State, turn int) []model.Response {
 func Response(a *run.Action) model.Response {
 	var r model.Response
 	switch {
+	case a.Decision == run.Refine:
+		r.Error = "The user asks for another plan: " + a.Comment
 	case a.Status == run.ActionCompleted:
 		r.Result = completedResult(a)
 	case a.Status == run.ActionRejected:

@@ -21,6 +21,11 @@ const NewestResults = 50_000 * run.BytesPerToken
 func Contents(ctx context.Context, ex *journal.Execution) (c *model.Contents, recorded bool, err error) {
 	q := ex.State.Input
 	switch {
+	case ex.State.Plan != nil:
+		if c, err = model.NewContents(nil); err == nil {
+			err = addSession(c, ex)
+		}
+		return c, false, err
 	case len(q.Contents) > 0:
 		c, err = model.Load(q.Contents)
 	case q.Told != nil:

@@ -134,6 +134,16 @@ func TakeAnswer(tx *journal.Tx, a *run.Action) error {
 	return finishWaiting(tx, a, &f)
 }
 
+// TakeCall records a call of a session that the loop answers itself, by which its plan goes on, or why it does not
+// count.
+func TakeCall(tx *journal.Tx, a *run.Action, why error) error {
+	f := Succeeded(tool.AnswerTaken)
+	if why != nil {
+		f = failedWithoutEffect(why)
+	}
+	return finishWaiting(tx, a, &f)
+}
+
 // LeaveUnanswered ends the wait for a client that did not answer. It may have carried the call out.
 func LeaveUnanswered(tx *journal.Tx, a *run.Action, why string) error {
 	f := &run.Finished{Status: run.ActionFailed, Execution: run.NotStarted,

@@ -86,7 +86,10 @@ func recordIntent(tx *journal.Tx, a *run.Action, t *tool.Tool, started run.Start
 	if t.KeepsOutput {
 		journal.KeepOutput(tx, a.ID)
 	}
-	tx.AddAudit(audit.Intent, a, func(e *audit.Entry) { e.Decision = decidedBy(a) })
+	tx.AddAudit(audit.Intent, a, func(e *audit.Entry) {
+		e.Decision = decidedBy(a)
+		e.Facts = tool.Facts(e.Facts).With(journal.GrantFacts(tx, a))
+	})
 	return nil
 }
 
@@ -142,7 +145,7 @@ func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (stop bool, err 
 	if err := u.CheckEnabled(); err != nil {
 		return true, block(tx, a, "disabled_user", err)
 	}
-	v, err := approval.Verdict(tx, t, a.Args)
+	v, err := approval.Verdict(tx, t, a.ID, a.Args)
 	if err != nil {
 		return false, err
 	}
@@ -161,7 +164,7 @@ func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (stop bool, err 
 		return false, nil
 	case a.Status != run.ActionExecuting && approval.CheckAllowed(tx, u) != nil:
 		return true, block(tx, a, v.Rule, approval.CheckAllowed(tx, u))
-	case v.Rule == policy.RuleNonInteractive && !tx.Limits().CountAllowed:
+	case (v.Rule == policy.RuleNonInteractive || v.Rule == policy.RulePlanGrant) && !tx.Limits().CountAllowed:
 		// nothing of the user's is counted, and their sessions do not collide
 		return false, journal.RestOnUser(tx)
 	default:

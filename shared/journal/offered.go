@@ -1,8 +1,10 @@
 package journal
 
 import (
+	"encoding/json"
 	"slices"
 
+	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -11,6 +13,9 @@ import (
 // its agent has here, and the tool for its answer, if that has a form.
 func Offered(ex *Execution) []tool.Spec {
 	in := ex.State.Input
+	if ex.State.Plan != nil {
+		return offeredInSession(ex)
+	}
 	specs := slices.DeleteFunc(ex.Agents.Get(ex.Run.Agent).Specs(ex.Tools), func(s tool.Spec) bool {
 		return !in.Has(s.Name) || in.Answer != nil && s.Name == tool.FinalAnswer
 	})
@@ -24,19 +29,21 @@ func Offered(ex *Execution) []tool.Spec {
 // with it. What its user calls themselves is not the agent's concern. While the agent is not here, what it asked for
 // where it was is taken for its own.
 func ToolOf(ex *Execution, name string, userInitiated bool) *tool.Tool {
-	return toolOf(ex, ex.Run, ex.State.Input, name, userInitiated)
+	return toolOf(ex, ex.Run, ex.State, name, userInitiated)
 }
 
 // ToolIn is [ToolOf] for the run as it will be.
 func ToolIn(tx *Tx, name string, userInitiated bool) *tool.Tool {
-	return toolOf(tx.Ex, tx.Run, tx.State.Input, name, userInitiated)
+	return toolOf(tx.Ex, tx.Run, tx.State, name, userInitiated)
 }
 
-func toolOf(ex *Execution, r run.Run, in run.Input, name string, userInitiated bool) *tool.Tool {
-	its := ex.Agents.Get(r.Agent)
+func toolOf(ex *Execution, r run.Run, s *run.State, name string, userInitiated bool) *tool.Tool {
+	its, in := ex.Agents.Get(r.Agent), s.Input
 	switch {
 	case userInitiated:
 		return ex.Tools[name]
+	case planTool(ex, r, s, name) != nil:
+		return planTool(ex, r, s, name)
 	case in.Answer != nil && name == tool.FinalAnswer:
 		return answerTool(ex, in)
 	case !in.Has(name), its != nil && !its.Has(name):
@@ -51,4 +58,14 @@ func answerTool(ex *Execution, in run.Input) *tool.Tool {
 		ex.answer, _ = tool.Answer(in.Answer) // it was checked when the run began
 	}
 	return ex.answer
+}
+
+// TakeReasoning returns the arguments of a call in a session without the reason that the model gives for it, and that
+// reason. The error is a ValidationError where it gives none.
+func TakeReasoning(tx *Tx, name string, args json.RawMessage) (rest json.RawMessage, reason string, err error) {
+	t := ToolIn(tx, name, false)
+	if t == nil || planTool(tx.Ex, tx.Run, tx.State, name) != nil {
+		return args, "", nil
+	}
+	return plan.TakeReasoning(t.Spec, args)
 }

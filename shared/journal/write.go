@@ -112,7 +112,7 @@ func putChunks[T any](tx *Tx, path, collection string, chunks []document.Chunk[T
 }
 
 func (tx *Tx) writeRun() error {
-	tx.Run.UpdatedAt = tx.Now
+	tx.Run.UpdatedAt, tx.Run.Plan = tx.Now, tx.State.PlanHead()
 	path := document.RunPath(tx.Run.ID)
 	tx.Run.Log.Within(len(tx.Ex.Docs[path].Data))
 	chunks, err := tx.Run.Log.Append(0, 1<<20, tx.events...)

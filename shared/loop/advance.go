@@ -70,6 +70,8 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 			err = giveUpStep(ctx, ex, st, a)
 		case st == run.StepEnd || st == run.StepExpire || st == run.StepSkip:
 			err = closeWhatIsOver(ctx, ex)
+		case st == run.StepGiveUpTask:
+			err = giveUpTask(ctx, ex)
 		case st == run.StepSettle:
 			err = effect.Settle(ctx, ex, a.ID)
 		case st == run.StepRequest:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/approval"
@@ -53,7 +54,7 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 			return err
 		}
 		tx.Run = run.Run{ID: ex.ID, UID: req.UID, ThreadID: threadID, Terminal: req.Terminal, Origin: req.Origin,
-			BodyHash: req.BodyHash, Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: tx.Now.Add(tx.Limits().Deadline)}
+			BodyHash: req.BodyHash, Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: deadline(tx, req)}
 		tx.Run.Nonce = run.NewNonce(ex.Random)
 		tx.Run.Trace = journal.TraceNew(ctx, ex, tx.Run)
 		if err := setRegion(tx, req.Region); err != nil {
@@ -67,6 +68,11 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 		}
 		if err := countStart(tx, req); err != nil {
 			return err
+		}
+		if req.Session != nil {
+			if err := tx.UpdateUser(func(u *run.User) { u.AddSession(ex.ID) }); err != nil {
+				return err
+			}
 		}
 		if err := tx.AddEvent(run.Event{Type: run.RunQueued, Queued: newInput(tx, req)}); err != nil {
 			return err
@@ -87,9 +93,22 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 			return addCall(tx, req.Call, at)
 		case req.History != nil:
 			return conversation.Restore(tx, req.History)
+		case req.Session != nil && req.Session.Unfinished != nil:
+			if err := tx.SetStatus(run.Planning); err != nil {
+				return err
+			}
+			return proposePlan(tx, *req.Session.Unfinished)
 		}
 		return nil
 	})
+}
+
+// deadline returns when the run ends at the latest: a session when its user wants it to.
+func deadline(tx *journal.Tx, req StartRequest) time.Time {
+	if req.Session != nil {
+		return req.Session.Deadline
+	}
+	return tx.Now.Add(tx.Limits().Deadline)
 }
 
 // setRegion sets the run's region: what the client sent, completed by the user's last known one. A region that is new
@@ -109,7 +128,7 @@ func setRegion(tx *journal.Tx, sent run.Region) error {
 func newInput(tx *journal.Tx, req StartRequest) *run.Input {
 	input := &run.Input{Agent: tx.Run.Agent, Prompt: req.Prompt, SystemNote: req.SystemNote,
 		SingleCall: req.Call != nil, Compress: req.Compress, Instructions: req.Instructions, Tools: req.Tools,
-		Answer: req.Answer}
+		Answer: req.Answer, Session: req.Session}
 	history := tx.Ex.Agents.Get(tx.Run.Agent).History
 	if history == agents.HistoryVerbatim && req.History == nil {
 		tellVerbatim(tx, input)

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/run"
 )
 
@@ -67,7 +68,11 @@ func closeExpired(tx *journal.Tx, a *run.Action) error {
 	if a.WaitsForClient() {
 		return effect.LeaveUnanswered(tx, a, "This was not answered in time")
 	}
-	return closeAction(tx, a, run.FailedEnd(run.ErrExpired))
+	err := closeAction(tx, a, run.FailedEnd(run.ErrExpired))
+	if err != nil || a.Kind != run.KindPlan {
+		return err
+	}
+	return goOn(tx) // with an earlier plan, if this was to change it
 }
 
 // endRun closes what is open, records how the run ended, and adds the last message.
@@ -109,6 +114,11 @@ func closeAction(tx *journal.Tx, a *run.Action, end *run.End) error {
 	waiting := a.Waiting()
 	if waiting && a.Kind != run.KindCall {
 		if err := approval.Close(tx, a.ApprovalID, closedStatus(end), ""); err != nil {
+			return err
+		}
+	}
+	if waiting && a.Kind == run.KindPlan {
+		if err := approval.ClosePlan(tx, a.ApprovalID, plan.Expired, ""); err != nil {
 			return err
 		}
 	}

@@ -60,6 +60,9 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 		if err := approval.Record(tx, ap, r, args, at.Place); err != nil || r.Decision == run.StartNew {
 			return err
 		}
+		if err := planDecided(tx, ap, r); err != nil {
+			return err
+		}
 		if !idle(tx) {
 			return nil
 		}

@@ -147,6 +147,7 @@ func newScenario(t *testing.T, w *env) *scenario {
 	w.loop.Agents["maker"] = testAgent("maker", "You are a maker.")
 	w.loop.Agents["maker"].Order, w.loop.Agents["maker"].OnReject = agents.Sequential, agents.RejectContinues
 	workOnTerminal(t, w)
+	addArchitect(w)
 	return &scenario{env: w, uid: "ana", seen: map[string]int{}}
 }
 
@@ -204,7 +205,8 @@ func (s *scenario) restart(has string) {
 }
 
 // moment matches a time in a message, which differs between stores.
-var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
+var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|` +
+	`[A-Z][a-z]+day, \d+ [A-Z][a-z]+( \d{4})?, \d\d:\d\d( \(UTC\))?`)
 
 // sentID matches the id of what was sent, in a response to the model; it is random.
 var sentID = regexp.MustCompile(`"id":"[a-z2-7]{6}"`)
@@ -245,6 +247,21 @@ func (s *scenario) do(line string) {
 		if err == nil {
 			s.run, s.thread, s.runs = v.RunID, v.ThreadID, append(s.runs, v.RunID)
 		}
+	case "wish": // for a session
+		v, err = s.wish(ctx, rest)
+		if err == nil {
+			s.run, s.thread, s.runs = v.RunID, v.ThreadID, append(s.runs, v.RunID)
+		}
+	case "confirm":
+		v, err = s.confirm(ctx, rest)
+	case "session":
+		s.planned(ctx)
+		return
+	case "card":
+		s.card()
+		return
+	case "take-back":
+		err = (loop.Grants{Loop: s.loop}).Revoke(ctx, s.uid, s.run, rest)
 	case "resolve":
 		v, err = s.resolve(ctx, rest)
 	case "look": // as GET /runs/{runId} does
@@ -405,7 +422,7 @@ func (s *scenario) told() {
 		for _, p := range c.Parts {
 			switch {
 			case p.Text != "" && !strings.HasPrefix(p.Text, "[record "):
-				s.say("%s: %s", c.Role, p.Text)
+				s.say("%s: %s", c.Role, strings.ReplaceAll(p.Text, "\n", " / "))
 			case p.FunctionResponse.Response != nil:
 				s.say("%s", p.FunctionResponse.Response)
 			}
@@ -523,10 +540,12 @@ func eventLine(v run.EventView, e run.Event) string {
 				parts = append(parts, "with "+string(e.Finished.Result))
 			}
 		}
+	case e.Planned != nil:
+		parts = append(parts, planLine(*e.Planned))
 	case v.Status != "":
 		parts = append(parts, string(v.Status))
 	}
-	return strings.Join(parts, " ")
+	return strings.TrimSpace(strings.Join(parts, " "))
 }
 
 // check checks what must be true at the end of every scenario: Gemini would have accepted every request.

@@ -37,6 +37,7 @@ type StartRequest struct {
 	Instructions string          // in place of the agent's; at most 256 KiB
 	Tools        []string        // that its model is offered, of those that the agent has; nil: all of them
 	Answer       json.RawMessage // JSON Schema of an object: the form of the answer (tool.Answer); nil: words
+	Session      *run.Session    // of an agent that plans, and of no other
 }
 
 // maxInstructions is how long the instructions of a request may be, in bytes: they lie in the run's document.
@@ -51,6 +52,10 @@ func (r StartRequest) check(its *agents.Agent) error {
 		return fault.Invalid("terminalId", "the agent %s works on no terminal", its.Name)
 	case r.Terminal != "" && !run.ValidID(r.Terminal):
 		return fault.Invalid("terminalId", "this is not an id")
+	case its.Plans && r.Session == nil:
+		return fault.Invalid("agent", "the agent %s works in sessions, which begin at /plans", its.Name)
+	case !its.Plans && r.Session != nil:
+		return fault.Invalid("agent", "the agent %s makes no plans", its.Name)
 	}
 	if len(r.Instructions) > maxInstructions {
 		return fault.Invalid("instructions", "they have %d bytes, and %d are the most", len(r.Instructions),

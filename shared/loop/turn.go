@@ -2,9 +2,9 @@ package loop
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/approval"
@@ -138,6 +138,10 @@ func request(ctx context.Context, ex *journal.Execution) (model.Request, error) 
 		return model.Request{}, fault.As(err)
 	}
 	req := model.Request{System: system, Contents: contents.JSON(), Tools: journal.Offered(ex)}
+	if ex.State.Plan != nil {
+		req.Settings = sessionSettings(ex, its)
+		return req, nil
+	}
 	req.Settings, req.NoTools = settings(ex.State, its, req.Tools)
 	return req, nil
 }
@@ -170,6 +174,14 @@ func settings(s *run.State, its *agents.Agent, offered []tool.Spec) (set model.S
 // if there are any. The time is the run's, so that every turn gets the same text.
 func instructions(ctx context.Context, ex *journal.Execution, its *agents.Agent, recorded bool) (s string,
 	err error) {
+	if ex.State.Plan != nil {
+		s, err = its.Instructions(ctx, agents.State{CreatedAt: ex.Run.CreatedAt, Region: ex.Run.Region})
+		if err != nil {
+			return "", err
+		}
+		phase, err := conversation.SessionInstructions(ex)
+		return strings.TrimSpace(s + "\n\n" + phase), err
+	}
 	if s = ex.State.Input.Instructions; s == "" {
 		s, err = its.Instructions(ctx, agents.State{CreatedAt: ex.Run.CreatedAt, Region: ex.Run.Region})
 	}
@@ -232,48 +244,38 @@ func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Re
 	switch {
 	case r.Correction != "":
 		return nil // the model gets the correction, within the bound on its calls
-	case len(r.Calls) == 0 && tx.State.Input.Answer == nil:
+	case len(r.Calls) == 0 && tx.State.Input.Answer == nil && tx.State.Plan == nil:
 		return endWithAnswer(tx, r.Text)
 	case len(r.Calls) > model.MaxCalls:
 		return endRun(tx, run.FailedEnd(fault.New(fault.Model, "too_many_calls",
 			"The model asked for %d actions at once, which is more than %d.", len(r.Calls), model.MaxCalls)))
 	}
+	session := inSession{tx: tx, calls: len(r.Calls)}
 	for i, c := range r.Calls {
 		at, err := places.Of(ctx, tx, journal.ToolIn(tx, c.Name, false))
 		if err != nil {
 			return err
 		}
 		call := run.ProposedCall{Turn: len(tx.State.Turns), Index: i, CallID: c.ID, Tool: c.Name}
-		if err := propose(tx, call, c.Args, at); err != nil {
+		if tx.State.Plan != nil {
+			err = session.propose(call, c.Args, at)
+		} else {
+			err = propose(tx, call, c.Args, at)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if err := skipNotRun(tx); err != nil || tx.State.Input.Answer == nil {
+	if err := session.proposeRevision(); err != nil {
+		return err
+	}
+	if err := skipNotRun(tx); err != nil || tx.State.Input.Answer == nil && tx.State.Plan == nil {
 		return err
 	}
 	if st, _ := tx.Next(); st != run.StepEnd {
 		return nil
 	}
 	return endRun(tx, tx.Ending()) // the answer needs no step of its own, and so no commit
-}
-
-// propose adds a call. One that is allowed and whose turn has come is left to the client if its tool is carried out
-// there, and is done already if it is the run's answer.
-func propose(tx *journal.Tx, call run.ProposedCall, args json.RawMessage, at approval.Placement) error {
-	if err := approval.Validate(tx, call, args, at); err != nil {
-		return err
-	}
-	a := tx.State.Action(run.ActionID(tx.Run.ID, call.Turn, call.Index, 0))
-	t, terms := journal.ToolIn(tx, a.Tool, a.UserInitiated), journal.TermsOf(tx)
-	switch {
-	case !a.Runnable() || !terms.MayBegin(tx.State, a.Index) || !terms.CanAfford(tx.State, a):
-		return nil
-	case t.Waits():
-		return effect.LeaveToClient(tx, a.ID, t)
-	case tx.State.Input.Takes(a):
-		return effect.TakeAnswer(tx, a)
-	}
-	return nil
 }
 
 // endWithAnswer ends the run with the model's words, followed by the server's own where the model's may claim what did

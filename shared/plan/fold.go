@@ -58,7 +58,7 @@ func (s *Session) propose(e Event) error {
 	if p.Hash != s.lastHash {
 		s.Revision++
 	}
-	s.lastHash, s.last = p.Hash, &s.Proposal.Plan
+	s.before, s.lastHash, s.last = s.last, p.Hash, &s.Proposal.Plan
 	note(s, plan)
 	return nil
 }
@@ -155,7 +155,8 @@ func (s *Session) closed(e Event) error {
 	switch c.How {
 	case Refined:
 		s.Words = append(s.Words, c.Words)
-	case Replaced:
+	case Replaced: // the same plan is shown anew, against the same one before
+		s.last = s.before
 	case Rejected, Expired:
 		if s.cause == changes {
 			s.cause = first // and the confirmed plan goes on

@@ -97,6 +97,7 @@ type Session struct {
 	Words      []string      // what the user said to plans that they had made anew, oldest first
 	Why        string        // with the phase Broken: why it cannot go on
 
+	before   *Plan  // what the plan that waits is compared with
 	last     *Plan  // the plan that was proposed last
 	lastHash string // of it
 	cause    cause  // of the planning that goes on, or of the plan that waits
@@ -212,8 +213,12 @@ func (s *Session) RevisionsLeft() int { return max(0, MaxRevisions-s.Revision) }
 // Bind returns b with what follows from the session: the plan whose ids stay, and the tasks that are done.
 func (s *Session) Bind(b Bind) Bind {
 	b.Before, b.NextID, b.Kept = nil, s.nextID, nil
-	if s.last != nil {
-		before := *s.last
+	standing := s.last
+	if s.Proposal != nil { // the card of a plan that waits is the same whenever it is made
+		standing = s.before
+	}
+	if standing != nil {
+		before := *standing
 		before.Grants = slices.DeleteFunc(slices.Clone(before.Grants), func(g Grant) bool { return s.revoked[g.ID] })
 		b.Before = &before
 	}

@@ -33,8 +33,10 @@ const (
 	RuleDenied       = "recipient_denied"        // a recipient is on the deny list
 	RuleNotPermitted = "recipient_not_permitted" // a list of permitted recipients is set, and a recipient is not on it
 	RuleNoEffects    = "no_effects"              // the agent carries out nothing that has an effect (NoEffects)
-	RuleReadOnly     = "read_only"               // the tool changes nothing
-	RuleAskedForAll  = "side_effects_ask"        // the operator requires approval of every side effect
+	// RulePlanning: the run's plan is not confirmed, and until then it only looks (Input.ReadsOnly).
+	RulePlanning    = "planning_reads_only"
+	RuleReadOnly    = "read_only"        // the tool changes nothing
+	RuleAskedForAll = "side_effects_ask" // the operator requires approval of every side effect
 	// RuleNotRequired: the operator declared that an effect which reaches no address needs no approval.
 	RuleNotRequired    = "declared_not_required"
 	RuleNoRecipient    = "no_recipient"           // it reaches nothing, or something, that no allowlist can name
@@ -48,6 +50,8 @@ const (
 	RuleCommandAllowed = "command_allowed"
 	// RuleNonInteractive: a rule above would ask, and the agent is one that does not (AutoApprove).
 	RuleNonInteractive = "non_interactive"
+	// RulePlanGrant: a grant of the confirmed plan covers the call (Input.Grant).
+	RulePlanGrant = "plan_grant"
 	// RuleNarrowed is checked before the policy: an earlier call of the run lets only other tools be called.
 	RuleNarrowed = "narrowed"
 )
@@ -60,6 +64,7 @@ type Decision struct {
 	// Entries are the ids of the allowlist entries on which an allow depends, sorted. All must still exist when the
 	// call is carried out.
 	Entries []string `json:"entries,omitempty"`
+	Grant   string   `json:"grant,omitempty"` // the grant on which an allow depends, as the entries
 }
 
 // Input is everything on which a decision depends.
@@ -71,6 +76,8 @@ type Input struct {
 	Targets   []tool.Target   // tool.Tool.Targets of Args: every to, cc, bcc and attendee
 	Allowlist []Entry         // the user's entries; those of another user or tool do not count
 	Effects   Effects         // what becomes of the agent's calls that would ask
+	Grant     string          // id of the grant of the confirmed plan that covers the call; empty: none does
+	ReadsOnly bool            // the run plans, and what has an effect is denied
 	Now       time.Time       // by the store's clock
 }
 
@@ -87,10 +94,18 @@ func (r Rules) Decide(in Input) Decision {
 		return Decision{Mode: Deny, Rule: RuleNoEffects,
 			Reason: "This agent may look things up, and may do nothing that has an effect outside this conversation."}
 	}
+	if in.ReadsOnly && in.Tool.SideEffect {
+		return Decision{Mode: Deny, Rule: RulePlanning,
+			Reason: "Until the user has confirmed a plan only what looks something up may be called."}
+	}
 	if !in.Tool.SideEffect && (in.Tool.Approval == tool.NotRequired || in.Tool.Approval == "") {
 		return Decision{Mode: Allow, Rule: RuleReadOnly, Reason: "It only looks something up and changes nothing."}
 	}
 	d := r.ask(in, people, others)
+	if d.Mode == RequireApproval && in.Grant != "" && !r.asksEachTime(in.Tool, people) {
+		return Decision{Mode: Allow, Rule: RulePlanGrant, Grant: in.Grant,
+			Reason: "A grant of the plan that you confirmed covers this."}
+	}
 	if d.Mode == RequireApproval && in.Effects == AutoApprove && !r.asksEachTime(in.Tool, people) {
 		return Decision{Mode: Allow, Rule: RuleNonInteractive,
 			Reason: "This agent was set up to go on without asking for approval."}

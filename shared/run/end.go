@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -35,7 +36,7 @@ func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 		return FailedEnd(fault.New(fault.Policy, codeDeadline, "The run reached its deadline and was ended."))
 	case !AllTerminal(s):
 		return nil
-	case failedWith(s, fault.CodeExpired):
+	case failedWith(s, fault.CodeExpired) && s.Plan == nil: // where the model is told
 		return FailedEnd(ErrExpired)
 	case failedWith(s, codeAttempts):
 		return FailedEnd(ErrAttempts)
@@ -43,6 +44,8 @@ func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 		return OverrunEnd(t.effectsOverrun(s))
 	case !t.Known && (rejected(s) || !singleCall): // whether it goes on depends on its agent
 		return nil
+	case s.Plan != nil:
+		return t.planEnding(s)
 	case rejected(s) && !t.RejectContinues:
 		return rejectedEnd(t.Tools, s, t.RejectFails)
 	case singleCall:
@@ -53,6 +56,29 @@ func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 		return outOfCallsEnd(s)
 	}
 	return nil
+}
+
+// planEnding returns how a run that plans must end, all of whose calls have their answers, or nil.
+func (t Terms) planEnding(s *State) *End {
+	switch phase := s.Plan.Phase(); {
+	case phase == plan.Done:
+		return &End{Status: Completed, Summary: TaskSummary(s)}
+	case phase == plan.Broken:
+		return FailedEnd(fault.New(fault.Policy, "plan_failed", "%s", s.Plan.Why))
+	case s.Plan.ModelCalls >= t.ModelCalls:
+		return FailedEnd(fault.New(fault.Model, "too_many_calls",
+			"The model was asked %d times, which is as often as a session may.", t.ModelCalls))
+	case phase == plan.Planning && s.Plan.CallsLeft() == 0:
+		return FailedEnd(fault.New(fault.Model, "no_plan", "The model proposed no usable plan in %d answers.",
+			plan.MaxPlanningCalls))
+	}
+	return nil
+}
+
+// LastCall reports whether the model is asked for the last time, be it for a revision of the plan, for a task or in the
+// session. It may only propose the plan then, or reflect.
+func (t Terms) LastCall(s *State) bool {
+	return s.Plan.CallsLeft() <= 1 || s.Plan.ModelCalls+1 >= t.ModelCalls
 }
 
 // ErrExpired is the error of a call whose approval was not decided in time.

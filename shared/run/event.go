@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -64,7 +65,20 @@ const (
 	ActionFinished    EventType = "action.finished"
 	ContextCompressed EventType = "context.compressed"
 	CancelRequested   EventType = "run.cancel_requested"
-	RunEnded          EventType = "run.ended"
+
+	RunEnded EventType = "run.ended"
+)
+
+// The types of the events of a run that plans (plan.Event.Type).
+const (
+	PlanProposed  EventType = plan.TypeProposed
+	PlanConfirmed EventType = plan.TypeConfirmed
+	PlanClosed    EventType = plan.TypeClosed
+	PlanChanged   EventType = plan.TypeChanged
+	GrantRevoked  EventType = plan.TypeRevoked
+	TaskStarted   EventType = plan.TypeStarted
+	TaskReflected EventType = plan.TypeReflected
+	TaskFinished  EventType = plan.TypeFinished
 )
 
 // An Event is one change of a run, numbered from 1 within it. Exactly the payload of its type is set.
@@ -84,6 +98,7 @@ type Event struct {
 	End      *End          `json:"end,omitempty"`
 
 	Compressed *Compressed `json:"compressed,omitempty"`
+	Planned    *plan.Event `json:"planned,omitempty"`
 }
 
 // Input is the input that a run was started with: the user's words and the bounded conversation before them, which
@@ -98,6 +113,7 @@ type Input struct {
 	SingleCall bool              `json:"direct,omitempty"`   // the run is one call, and the model is not asked
 	Compress   bool              `json:"compress,omitempty"` // the run compresses its thread, and nothing else
 	Told       *Told             `json:"told,omitempty"`     // with History verbatim: of the thread's contents
+	Session    *Session          `json:"session,omitempty"`  // of a run that plans
 
 	// What is set of these holds for the whole run, whichever release or process goes on with it.
 	Instructions string          `json:"instructions,omitempty"` // in place of the agent's
@@ -147,9 +163,11 @@ type ProposedCall struct {
 	PolicyDecision   string          `json:"policyDecision,omitempty"`
 	Rule             string          `json:"rule,omitempty"`
 	Reason           string          `json:"reason,omitempty"`
-	Allowed          []string        `json:"allowed,omitempty"` // ids of the allowlist entries that allowed the call
-	Narrows          *tool.Narrowing `json:"narrows,omitempty"` // what may be called after it
-	Ruled            *Ruled          `json:"ruled,omitempty"`   // what the tool said of this one call
+	Allowed          []string        `json:"allowed,omitempty"`   // ids of the allowlist entries that allowed the call
+	Narrows          *tool.Narrowing `json:"narrows,omitempty"`   // what may be called after it
+	Reasoning        string          `json:"reasoning,omitempty"` // the model's, of a run that plans
+	Grant            string          `json:"grant,omitempty"`     // id of that of the confirmed plan which allowed the call
+	Ruled            *Ruled          `json:"ruled,omitempty"`     // what the tool said of this one call
 }
 
 // Ruled is what is kept of what a tool says of one call (tool.Ruling).

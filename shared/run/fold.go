@@ -2,6 +2,9 @@ package run
 
 import (
 	"fmt"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/plan"
 )
 
 // legalRun holds the edges of seed 000 §3, and those that a second waiting call and a cancelled wait add.
@@ -47,12 +50,18 @@ func (s *State) Apply(e Event) error {
 		return nil
 	case RunEnded:
 		return s.ended(e)
+	case PlanProposed, PlanConfirmed, PlanClosed, PlanChanged, GrantRevoked, TaskStarted, TaskReflected, TaskFinished:
+		return s.planned(e)
 	}
 	a := s.Action(e.ActionID)
 	if a == nil {
 		return illegal(e, "there is no such action")
 	}
-	return a.apply(e)
+	if err := a.apply(e); err != nil {
+		return err
+	}
+	s.recordAct(a)
+	return nil
 }
 
 func (s *State) queued(e Event) error {
@@ -60,6 +69,9 @@ func (s *State) queued(e Event) error {
 		return illegal(e, "a run begins once, with a question")
 	}
 	s.Status, s.Input = Queued, *e.Queued
+	if s.Input.Session != nil {
+		s.Plan, s.began = plan.NewSession(), e.At
+	}
 	return nil
 }
 
@@ -80,6 +92,9 @@ func (s *State) answered(e Event) error {
 	s.Turns = append(s.Turns, *e.Turn)
 	s.Usage = s.Usage.Add(e.Turn.Usage)
 	s.Cost += e.Turn.Cost
+	if s.Plan != nil && !e.Turn.OwnWork() {
+		s.Plan.Answered()
+	}
 	if n := e.Turn.Tokens(); n > 0 {
 		s.ModelCalls, s.Tokens = s.ModelCalls+1, s.Tokens+n
 	}
@@ -92,7 +107,8 @@ func (s *State) proposed(e Event) error {
 		return illegal(e, "a plan belongs to the newest turn, once")
 	}
 	s.Actions = append(s.Actions, &Action{ID: e.ActionID, ProposedCall: *p, Status: ActionPlanned,
-		Execution: NotStarted, PlannedAt: e.At, UpdatedAt: e.At})
+		Execution: NotStarted, PlannedAt: e.At, UpdatedAt: e.At, seq: e.Seq})
+	s.recordAct(s.Actions[len(s.Actions)-1])
 	return nil
 }
 
@@ -104,6 +120,15 @@ func (s *State) ended(e Event) error {
 	}
 	if e.End == nil || !permits(legalRun[s.Status], e.End.Status) {
 		return illegal(e, fmt.Sprintf("%s does not end so", s.Status))
+	}
+	if s.Plan != nil {
+		code := fault.Code("")
+		if e.End.Error != nil {
+			code = e.End.Error.Code
+		}
+		if err := s.Plan.End(e.End.Status == Completed, code); err != nil {
+			return illegal(e, err.Error())
+		}
 	}
 	s.Status, s.End = e.End.Status, e.End
 	return nil
@@ -157,7 +182,8 @@ func (a *Action) next(e Event) (ActionStatus, error) {
 		if a.Status == ActionCompleted || a.Status == ActionRejected || a.Status == ActionFailed {
 			return "", illegal(e, "the action has its outcome")
 		}
-		if a.Status == ActionAwaiting && a.Kind != KindCall && e.Finished.Status == ActionCompleted {
+		confirmed := a.Kind == KindPlan && a.Decision != "" // which is all that a plan waits for
+		if a.Status == ActionAwaiting && a.Kind != KindCall && !confirmed && e.Finished.Status == ActionCompleted {
 			return "", illegal(e, "what waits for a decision is not done yet")
 		}
 		return e.Finished.Status, nil
@@ -179,6 +205,8 @@ func (a *Action) decided(e Event) (ActionStatus, error) {
 		return "", illegal(e, "a review is confirmed or started anew")
 	case d.Decision == Reject:
 		return ActionRejected, nil
+	case d.Decision == Refine && a.Kind == KindPlan:
+		return ActionCompleted, nil // it has its answer: the user's words
 	case d.Decision == ApproveOnce, d.Decision == ApproveAlways, d.Decision == ApproveAlwaysCommand,
 		d.Decision == ApproveEdited:
 		return ActionAwaiting, nil

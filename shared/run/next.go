@@ -10,16 +10,17 @@ import (
 type Step int
 
 const (
-	StepDone      Step = iota // it has ended
-	StepWait                  // a user or a client must answer
-	StepEnd                   // it must be ended, and nothing else is carried out
-	StepSettle                // an effect was started and has no outcome
-	StepExpire                // an approval or an answer came too late, and others are left
-	StepSkip                  // calls are not carried out: one before them was not done, or the budget is used up
-	StepRequest               // its user must be asked about a call whose turn has come
-	StepExecute               // a call may be carried out
-	StepCallModel             // the model must be called
-	StepElsewhere             // it must be moved by a process that knows its agent, or by the function that serves it
+	StepDone       Step = iota // it has ended
+	StepWait                   // a user or a client must answer
+	StepEnd                    // it must be ended, and nothing else is carried out
+	StepSettle                 // an effect was started and has no outcome
+	StepExpire                 // an approval or an answer came too late, and others are left
+	StepSkip                   // calls are not carried out: one before them was not done, or the budget is used up
+	StepRequest                // its user must be asked about a call whose turn has come
+	StepExecute                // a call may be carried out
+	StepCallModel              // the model must be called
+	StepGiveUpTask             // a run that plans has to give its task up (plan.Session.Stuck)
+	StepElsewhere              // it must be moved by a process that knows its agent, or by the function that serves it
 )
 
 // Terms are what a run's agent has set, as far as this process knows it.
@@ -39,7 +40,7 @@ type Terms struct {
 // run, the time and the terms. What moves a run needs its agent; expiring a call and ending the run do not.
 func (t Terms) Next(s *State, r Run, now time.Time) (Step, *Action) {
 	st, a := t.needs(s, r, now)
-	moves := st == StepSettle || st == StepRequest || st == StepExecute || st == StepCallModel
+	moves := st == StepSettle || st == StepRequest || st == StepExecute || st == StepCallModel || st == StepGiveUpTask
 	switch {
 	case !moves || t.Here:
 		return st, a
@@ -84,6 +85,9 @@ func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 	}
 	if len(s.Open()) > 0 {
 		return StepWait, nil
+	}
+	if s.Plan != nil && s.Plan.Current != nil && s.Plan.Stuck() != "" {
+		return StepGiveUpTask, nil
 	}
 	return StepCallModel, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -19,6 +20,8 @@ const (
 	Terminal  = "terminal"  // works on a terminal; the agent of a request that names a terminal and no agent
 
 	TerminalChat = "terminal-chat" // talks about a terminal, and runs nothing
+
+	Planner = "planner" // plans, and works the plan off that its user has confirmed (State.Plan)
 )
 
 // Kind says what a waiting call waits for.
@@ -29,6 +32,7 @@ const (
 	KindApproval Kind = "approval" // the user must approve the call
 	KindReview   Kind = "review"   // the outcome is unknown: the user must say whether it was done
 	KindCall     Kind = "call"     // the client carries the call out and must send its result
+	KindPlan     Kind = "plan"     // the user must confirm the plan that the call proposes
 )
 
 // A Decision is a user's answer to a waiting call (contract §1).
@@ -43,6 +47,9 @@ const (
 
 	// ApproveAlwaysCommand approves, and always allows exactly this call in this place (tool.Ruling.Always).
 	ApproveAlwaysCommand Decision = "approve_and_always_allow_command"
+
+	// Refine asks for another plan, in the words of the comment.
+	Refine Decision = "refine"
 
 	ConfirmDone Decision = "confirm_done"
 	StartNew    Decision = "start_new"
@@ -79,6 +86,7 @@ type Run struct {
 	Approvals int                 `json:"approvals,omitempty"` // number of approvals requested so far
 	Outputs   []string            `json:"outputs,omitempty"`   // ids of the actions whose output is kept
 	Counted   RunUsage            `json:"settled,omitzero"`
+	Plan      *PlanHead           `json:"plan,omitempty"`  // of a run that plans
 	Trace     string              `json:"trace,omitempty"` // traceparent of the run's first span, if it was traced
 	Log       document.Log[Event] `json:"log"`
 }
@@ -161,6 +169,8 @@ type Action struct {
 	Error      *ErrorInfo
 	PlannedAt  time.Time
 	UpdatedAt  time.Time
+
+	seq int64 // of the event that proposed it
 }
 
 // Runnable reports whether the action may be carried out, as far as the policy and its user go: either allows it, and
@@ -209,6 +219,11 @@ type State struct {
 	Cost       int64 // of those calls, in millionths of the currency that the run's budget is in
 
 	Compressions []Compression // of what the model is told
+
+	Plan *plan.Session // of a run that plans; nil: it does not
+
+	segment int       // turns before the one with which the segment of the conversation began (Segment)
+	began   time.Time // when that was
 }
 
 // Action returns the action with the id, or nil.

@@ -135,6 +135,7 @@ type User struct {
 	Nonce    []byte         `json:"nonce,omitempty"`    // of the hashes in their own chain (audit.InputHash)
 	Allow    []policy.Entry `json:"allow,omitempty"`
 	Usage    UserUsage      `json:"spent,omitzero"`
+	Sessions []string       `json:"sessions,omitempty"` // ids of the newest runs that plan, the newest first
 
 	ApprovalCount                          // the assistant's
 	Others        map[string]ApprovalCount `json:"agents,omitempty"` // of the other agents, by their names

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/timezone"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -60,6 +61,14 @@ func (v *View) LastWords() string {
 		return string(said.Calls[len(said.Calls)-1].Args)
 	}
 	return said.Text
+}
+
+// PlanState returns the run as it was folded, for the views of its plan. It is nil for a run that does not plan.
+func (v *View) PlanState() *State {
+	if v.state == nil || v.state.Plan == nil {
+		return nil
+	}
+	return v.state
 }
 
 // Text returns the whole answer of a run that has completed ([State.Text]).
@@ -178,6 +187,19 @@ type EventView struct {
 	Decision Decision    `json:"decision,omitempty"`
 
 	Compressed *CompressedView `json:"compressed,omitempty"`
+
+	Plan *plan.Event `json:"plan,omitempty"` // of a run that plans: what became of its plan
+	Act  *ActView    `json:"act,omitempty"`  // of such a run
+}
+
+// An ActView is a call of a run that plans as a watching owner sees it: with what it is proposed, why, and later with
+// what it returned.
+type ActView struct {
+	Reason      string          `json:"reason,omitempty"`
+	Args        json.RawMessage `json:"args,omitempty"`
+	Grant       string          `json:"grantId,omitempty"` // that allowed it
+	Observation json.RawMessage `json:"observation,omitempty"`
+	Untrusted   bool            `json:"untrusted,omitempty"` // the observation is text from strangers
 }
 
 // CompressedView is a compression as a watching client sees it.
@@ -201,7 +223,7 @@ func ViewEvents(nonce []byte, tools tool.Set, events []Event, after int64) ([]Ev
 		if e.Seq <= after {
 			continue
 		}
-		v := EventView{Seq: e.Seq, Type: e.Type, At: e.At, Status: e.Status}
+		v := EventView{Seq: e.Seq, Type: e.Type, At: e.At, Status: e.Status, Plan: e.Planned}
 		switch {
 		case e.Queued != nil:
 			v.Agent = cmp.Or(e.Queued.Agent, Assistant)
@@ -218,6 +240,7 @@ func ViewEvents(nonce []byte, tools tool.Set, events []Event, after int64) ([]Ev
 		if a := s.Action(e.ActionID); a != nil {
 			v.Action = NewActionView(nonce, s, a)
 			v.Action.Step = StepOf(tools, a)
+			v.Act = s.actView(a, e)
 		}
 		out = append(out, v)
 	}

@@ -1,0 +1,96 @@
+package journal
+
+import (
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/plan"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Bind returns what a plan of the run's session is held to.
+func Bind(tx *Tx) plan.Bind {
+	return tx.State.Bind(sessionTools(tx.Ex, tx.Run), tx.Run.Region, tx.Now)
+}
+
+// planTool returns the tool by which the model of a session proposes its plan or reflects on a task, or nil for any
+// other name.
+func planTool(ex *Execution, r run.Run, s *run.State, name string) *tool.Tool {
+	switch {
+	case s.Plan == nil:
+		return nil
+	case name == plan.ProposeTool:
+		return plan.Proposing(s.Bind(sessionTools(ex, r), r.Region, ex.Now()))
+	case name == plan.ReflectTool:
+		return plan.Reflecting()
+	}
+	return nil
+}
+
+// sessionTools returns the tools that the run's agent has.
+func sessionTools(ex *Execution, r run.Run) tool.Set {
+	if its := ex.Agents.Get(r.Agent); its != nil {
+		return its.Of(ex.Tools)
+	}
+	return ex.Tools
+}
+
+// ToolFor returns the tool of a call that was proposed, whoever may call it by now, or nil where it is gone.
+func ToolFor(ex *Execution, r run.Run, s *run.State, name string) *tool.Tool {
+	if t := planTool(ex, r, s, name); t != nil {
+		return t
+	}
+	return ex.Tools[name]
+}
+
+// offeredInSession returns what the model of a session is offered: while it plans only what looks, and the tool for the
+// plan; later all, and the tool for what it thinks of a step. With each call it says why.
+func offeredInSession(ex *Execution) []tool.Spec {
+	acting := ex.State.Plan.Phase() == plan.Acting
+	var specs []tool.Spec
+	for _, s := range ex.Agents.Get(ex.Run.Agent).Specs(ex.Tools) {
+		if acting || !s.SideEffect {
+			with, err := plan.WithReasoning(s)
+			if err != nil {
+				with = s // unreachable: each schema was read when its tool was made
+			}
+			specs = append(specs, with)
+		}
+	}
+	own := plan.ProposeTool
+	if acting {
+		own = plan.ReflectTool
+	}
+	return append(specs, planTool(ex, ex.Run, ex.State, own).Spec)
+}
+
+// GrantFacts returns what the audit says of the grant on which the call rests: its id, and the plan and the approval by
+// which its user has given it. They are nil for a call that rests on none.
+func GrantFacts(tx *Tx, a *run.Action) tool.Facts {
+	if a.Grant == "" || a.Decision != "" || tx.State.Plan == nil || tx.State.Plan.Confirmed == nil {
+		return nil
+	}
+	by := tx.State.Plan.Confirmed
+	return tool.Facts{"grant": a.Grant, "plan": audit.InputHash(tx.nonce(), by.Hash), "approval": by.ApprovalID}
+}
+
+// LastCall reports whether the session's model is asked for the last time (run.Terms.LastCall).
+func LastCall(ex *Execution) bool { return ex.terms(ex.Run).LastCall(ex.State) }
+
+// errNoPlanNow and errNoTaskNow say why a call of the session's own tools does not count.
+var (
+	errNoPlanNow = fault.New(fault.Policy, "not_now", "No plan is proposed while a task is under way; reflect on it.")
+	errNoTaskNow = fault.New(fault.Policy, "not_now", "There is no task to reflect on; propose a plan.")
+)
+
+// CheckPhase returns why the session's own tool may not be called now, or nil.
+func CheckPhase(tx *Tx, name string) error {
+	s := tx.State.Plan
+	switch {
+	case name == plan.ProposeTool && s.Phase() != plan.Planning:
+		return errNoPlanNow
+	case name == plan.ReflectTool && s.Current == nil:
+		return errNoTaskNow
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package loop
+
+import (
+	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/effect"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/plan"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// proposePlan proposes a plan that the server has made, as if it were the model's answer.
+func proposePlan(tx *journal.Tx, p plan.Plan) error {
+	args, err := p.Canonical()
+	if err != nil {
+		return err
+	}
+	if err := tx.AddEvent(run.Event{Type: run.ModelAnswered, Turn: &run.Turn{Calls: 1}}); err != nil {
+		return err
+	}
+	call := run.ProposedCall{Turn: len(tx.State.Turns), Tool: plan.ProposeTool}
+	return propose(tx, call, args, approval.Placement{})
+}
+
+// planDecided records what follows from the decision about a plan, in the decision's own commit: the first task of one
+// that was confirmed begins.
+func planDecided(tx *journal.Tx, ap *run.Approval, r approval.Resolution) error {
+	switch {
+	case ap.Kind != run.KindPlan:
+		return nil
+	case r.Decision == run.Refine:
+		return approval.ClosePlan(tx, ap.ID, plan.Refined, r.Comment)
+	case r.Decision == run.Reject: // and an earlier one may go on
+		if err := approval.ClosePlan(tx, ap.ID, plan.Rejected, ""); err != nil {
+			return err
+		}
+		return goOn(tx)
+	}
+	if err := effect.TakeCall(tx, tx.State.Action(ap.ActionID), nil); err != nil {
+		return err
+	}
+	confirmed := &plan.Confirmed{ApprovalID: ap.ID, Hash: ap.ArgsHash, Strict: r.Strict}
+	if r.Decision == run.ApproveEdited {
+		confirmed.Plan = ap.Args
+	}
+	if err := approval.Planned(tx, plan.Event{Confirmed: confirmed}); err != nil {
+		return err
+	}
+	return goOn(tx)
+}
+
+// goOn has the next task of a confirmed plan begin, if one is left and none is under way.
+func goOn(tx *journal.Tx) error { return approval.Planned(tx, tx.State.Plan.Begin()...) }

@@ -1,0 +1,32 @@
+package loop
+
+import (
+	"encoding/json"
+
+	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/effect"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/plan"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// propose adds a call. One that is allowed and whose turn has come is left to the client if its tool is carried out
+// there, and is done already if it is the run's answer.
+func propose(tx *journal.Tx, call run.ProposedCall, args json.RawMessage, at approval.Placement) error {
+	if err := approval.Validate(tx, call, args, at); err != nil {
+		return err
+	}
+	a := tx.State.Action(run.ActionID(tx.Run.ID, call.Turn, call.Index, 0))
+	t, terms := journal.ToolIn(tx, a.Tool, a.UserInitiated), journal.TermsOf(tx)
+	switch {
+	case !a.Runnable() || !terms.MayBegin(tx.State, a.Index) || !terms.CanAfford(tx.State, a):
+		return nil
+	case tx.State.Plan != nil && t.Name == plan.ReflectTool:
+		return nil // which is taken by inSession
+	case t.Waits():
+		return effect.LeaveToClient(tx, a.ID, t)
+	case tx.State.Input.Takes(a):
+		return effect.TakeAnswer(tx, a)
+	}
+	return nil
+}

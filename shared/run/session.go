@@ -1,0 +1,136 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/plan"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// A Session is what a run that plans begins with, beside its user's wish, which is the prompt. Its deadline is the
+// run's.
+type Session struct {
+	Repo     plan.Repo `json:"repo"`
+	Deadline time.Time `json:"deadline"`
+	State    string    `json:"state,omitempty"`   // of the repository, in words; empty: nothing of it could be read
+	Private  bool      `json:"private,omitempty"` // the repository is
+
+	// The session whose unfinished tasks are this one's first revision, if there is one.
+	ContinueFrom string     `json:"continueFrom,omitempty"`
+	Unfinished   *plan.Plan `json:"unfinished,omitempty"`
+}
+
+// PlanHead is what a list of sessions shows of one, so that its events need not be read.
+type PlanHead struct {
+	Status   plan.Status `json:"status"`
+	Revision int         `json:"revision"`
+	Prompt   string      `json:"prompt"` // its beginning
+	Repo     plan.Repo   `json:"repo"`
+}
+
+// maxHeadPrompt is how much of a prompt a list shows, in bytes.
+const maxHeadPrompt = 300
+
+// PlanHead returns the session as a list shows it, or nil for a run that does not plan.
+func (s *State) PlanHead() *PlanHead {
+	if s.Plan == nil {
+		return nil
+	}
+	return &PlanHead{Status: s.Plan.Status(), Revision: s.Plan.Revision, Repo: s.Input.Session.Repo,
+		Prompt: clip.Text(s.Input.Prompt, maxHeadPrompt)}
+}
+
+// actView returns what the event says of a call of a run that plans.
+func (s *State) actView(a *Action, e Event) *ActView {
+	switch {
+	case s.Plan == nil:
+		return nil
+	case e.Proposed != nil:
+		return &ActView{Reason: a.Reasoning, Args: a.Args, Grant: a.Grant}
+	case e.Finished != nil:
+		return &ActView{Observation: a.Result, Untrusted: a.Untrusted}
+	}
+	return nil
+}
+
+// MaxSessions is how many sessions of a user a list has: the newest.
+const MaxSessions = 50
+
+// AddSession puts the session first in the user's list.
+func (u *User) AddSession(runID string) {
+	u.Sessions = append([]string{runID}, u.Sessions[:min(len(u.Sessions), MaxSessions-1)]...)
+}
+
+// Bind returns what a plan of the session is held to, with the tools that its agent has.
+func (s *State) Bind(tools tool.Set, region Region, now time.Time) plan.Bind {
+	in := s.Input.Session
+	return s.Plan.Bind(plan.Bind{Repo: in.Repo, Deadline: in.Deadline, Now: now, Tools: tools, Zone: region.Zone()})
+}
+
+// Segment returns how many turns were before the present segment of the conversation, and when it began: the model is
+// told the others alone. A task is a segment, and so is the planning after one.
+func (s *State) Segment() (turns int, began time.Time) { return s.segment, s.began }
+
+// OwnWork reports whether the server made the turn itself, and asked no model for it.
+func (t Turn) OwnWork() bool { return t.Content == nil && t.Correction == "" }
+
+func (s *State) planned(e Event) error {
+	if s.Plan == nil || e.Planned == nil || e.Planned.Type() != string(e.Type) {
+		return illegal(e, "it is no event of this run's plan")
+	}
+	if err := s.Plan.Apply(*e.Planned); err != nil {
+		return illegal(e, err.Error())
+	}
+	if e.Type == TaskStarted || e.Type == TaskFinished {
+		s.segment, s.began = len(s.Turns), e.At
+	}
+	return nil
+}
+
+// recordAct tells the session what is known of the call now.
+func (s *State) recordAct(a *Action) {
+	if s.Plan == nil || a.Tool == plan.ProposeTool || a.Tool == plan.ReflectTool {
+		return
+	}
+	act := plan.Act{ID: a.ID, Seq: a.seq, At: a.PlannedAt, Reason: a.Reasoning, Tool: a.Tool, Args: a.Args,
+		Effect: a.SideEffect, Grant: a.grantUsed(), ApprovalID: a.ApprovalID, Execution: plan.Execution(a.Execution),
+		Over: a.Terminal(), Observation: a.Result}
+	if a.Untrusted {
+		act.Source = a.Tool
+	}
+	switch {
+	case a.Status == ActionRejected:
+		act.Error = &plan.Trouble{Class: string(fault.Policy), Code: "rejected", Message: "The user rejected this."}
+	case a.Error != nil:
+		act.Error = &plan.Trouble{Class: string(a.Error.Class), Code: string(a.Error.Code), Message: a.Error.Message}
+	}
+	s.Plan.Record(act)
+}
+
+// grantUsed returns the id of the grant on which the call's intent rests, or "": a call that its user was asked about
+// rests on their decision.
+func (a *Action) grantUsed() string {
+	if a.Started.Attempt == 0 || a.Decision != "" {
+		return ""
+	}
+	return a.Grant
+}
+
+// TaskSummary tells what became of the tasks, by the record.
+func TaskSummary(s *State) string {
+	var lines []string
+	for _, t := range s.Plan.Tasks {
+		line := fmt.Sprintf("%s: %s", t.Status, t.Title)
+		for _, more := range []string{t.Result, t.Error} {
+			if more != "" {
+				line += ". " + more
+			}
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
