@@ -11,11 +11,14 @@ import (
 //go:embed agents
 var exampleAgents embed.FS
 
-// shopAgent is the file of the agent that calls the example shop's actions.
-const shopAgent = "shop-support.agent.yaml"
+// The files of the agents that call the example shop's actions, and that read the web.
+const (
+	shopAgent   = "shop-support.agent.yaml"
+	readerAgent = "reader.agent.yaml"
+)
 
 // agents writes the files of the example agents into a folder, from which they are read like an operator's, unless
-// AGENTS names others. The shop's agent is among them where the shop's actions are.
+// AGENTS names others. The shop's agent is among them where the shop's actions are, and the reader where the web is on.
 func (s *server) agents(dir string) error {
 	if !s.env.own("AGENTS") {
 		return nil
@@ -26,8 +29,11 @@ func (s *server) agents(dir string) error {
 	}
 	folder := filepath.Join(dir, "agents")
 	s.env.fill("AGENTS", folder)
-	if err := errors.Join(os.RemoveAll(folder), os.CopyFS(folder, files)); err != nil || s.env.own("ACTIONS") {
-		return err
+	err = errors.Join(os.RemoveAll(folder), os.CopyFS(folder, files))
+	for file, kept := range map[string]bool{shopAgent: s.env.own("ACTIONS"), readerAgent: s.reads()} {
+		if err == nil && !kept {
+			err = os.Remove(filepath.Join(folder, file))
+		}
 	}
-	return os.Remove(filepath.Join(folder, shopAgent))
+	return err
 }

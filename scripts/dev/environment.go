@@ -22,6 +22,7 @@ func newEnvironment(outer func(string) string) *environment {
 	e.fill("DATA_DIR", ".data")
 	e.fill("STORE", "embedded")
 	e.fill("TERMINAL", "on")
+	e.fill("WEB_TOOLS", "on")
 	return e
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
+	"github.com/countersign-run/countersign/scripts/dev/localweb"
 	"github.com/countersign-run/countersign/scripts/dev/shop"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
@@ -23,6 +24,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/obs"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 	"github.com/countersign-run/countersign/shared/web"
@@ -39,7 +41,8 @@ type server struct {
 
 	oauth *fakegoogle.OAuth
 	shop  *shop.Shop
-	demo  *demo // nil: terminals are off
+	demo  *demo  // nil: terminals are off
+	web   string // the address of the local web; empty: WEB_TOOLS is off
 	site  *web.Site
 	mux   *http.ServeMux
 
@@ -112,6 +115,10 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	s.demo.reachable(&cfg)
+	pages, err := s.startWeb(dir)
+	if err != nil {
+		return err
+	}
 	if s.people, err = openPeople(filepath.Join(dir, "people.json")); err != nil {
 		return err
 	}
@@ -122,7 +129,8 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	s.closers = append(s.closers, s.google.Close)
-	s.app, err = app.New(ctx, cfg, obs.New(os.Stderr, cfg.Log()), all.Parts, app.With(declared), app.Working())
+	s.app, err = app.New(ctx, cfg, obs.New(os.Stderr, cfg.Log()), all.Parts, app.With(declared, pages),
+		app.Working())
 	if err != nil {
 		return err
 	}
@@ -142,7 +150,8 @@ func (s *server) routes() error {
 	if s.env.localGoogle() {
 		s.oauth.Routes(s.mux, accountsPath)
 	}
-	s.mux.Handle("/dev/gemini/", http.StripPrefix("/dev/gemini", demomodel.New(time.Now)))
+	model := fakegemini.New(localweb.Searching(demomodel.Model(time.Now), s.web))
+	s.mux.Handle("/dev/gemini/", http.StripPrefix("/dev/gemini", model))
 	s.mux.Handle("POST /dev/token", http.NewCrossOriginProtection().Handler(http.HandlerFunc(s.token)))
 	s.mux.HandleFunc("GET /dev/mailbox", s.mailbox)
 	s.mux.HandleFunc("GET /dev/calendar", s.calendar)
@@ -274,7 +283,8 @@ func (s *server) close() error {
 func (s *server) greet(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "Countersign")
-	for _, p := range append(s.env.parts(s.cloud != nil), [2]string{"host", s.demo.part()}) {
+	for _, p := range append(s.env.parts(s.cloud != nil), [2]string{"host", s.demo.part()},
+		[2]string{"web", s.webPart()}) {
 		fmt.Fprintf(t, "  %s\t%s\n", p[0], p[1])
 	}
 	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop\n", s.base)

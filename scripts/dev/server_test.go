@@ -55,8 +55,9 @@ func TestAKeyInTheFileIsGeminis(t *testing.T) {
 
 // TestExampleAgents has the examples be agents of the server, the shop's only beside the shop's actions.
 func TestExampleAgents(t *testing.T) {
-	for actions, want := range map[string]string{"": "assistant concierge page shop-support terminal terminal-chat",
-		"../cookbook/actions": "assistant concierge page terminal terminal-chat"} {
+	for actions, want := range map[string]string{
+		"":                    "assistant concierge page reader shop-support terminal terminal-chat",
+		"../cookbook/actions": "assistant concierge page reader terminal terminal-chat"} {
 		t.Setenv("ACTIONS", actions)
 		t.Setenv("ACTION_KEY", strings.Repeat("0123456789abcdef", 2))
 		s := startTestServer(t)
@@ -78,7 +79,7 @@ func TestGreeting(t *testing.T) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		names = append(names, name)
 	}
-	if got := strings.Join(names, "; "); got != "store; queue; model; mail, calendar; sign-in; host" ||
+	if got := strings.Join(names, "; "); got != "store; queue; model; mail, calendar; sign-in; host; web" ||
 		head != "Countersign" || last != "Open "+testBase+"/, or the example shop at "+testBase+"/shop\n" ||
 		!strings.Contains(parts, fmt.Sprintf("demo host at 127.0.0.1:%d, pretended", s.demo.port)) {
 		t.Errorf("it says %s", said.String())

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/localweb"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/fetch"
+	reading "github.com/countersign-run/countersign/shared/fetch"
+	"github.com/countersign-run/countersign/shared/netguard"
+)
+
+// startWeb starts the local web at a port of its own, so that nothing else of this server can be fetched, and returns
+// the part that fetches from there and from the public web. It ends with the server.
+func (s *server) startWeb(dir string) (app.Part, error) {
+	if !s.reads() {
+		return fetch.Part, nil
+	}
+	dir = filepath.Join(dir, "local-web")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return app.Part{}, err
+	}
+	ln, port, err := listenAgain(filepath.Join(dir, "port"))
+	if err != nil {
+		return app.Part{}, err
+	}
+	at := net.JoinHostPort(loopback, strconv.Itoa(port))
+	s.web = "http://" + at
+	site := &http.Server{Handler: localweb.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, 1)
+	go func() { ended <- site.Serve(ln) }()
+	s.closers = append(s.closers, func() error { return errors.Join(site.Close(), ignoreClosed(<-ended)) })
+	open, err := netguard.Parse(at)
+	return fetch.With(reading.Options{Guard: netguard.Options{Open: []netguard.Opening{open}}}), err
+}
+
+// reads reports whether agents may read the web.
+func (s *server) reads() bool { return s.env.get("WEB_TOOLS") == "on" }
+
+// webPart describes the web, for the person who starts the server.
+func (s *server) webPart() string {
+	if s.web == "" {
+		return "none: WEB_TOOLS is off"
+	}
+	return "some pages at " + s.web + ", and the public web; a search with the demo model finds only these pages"
+}
