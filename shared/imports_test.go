@@ -113,16 +113,17 @@ var may = map[string]string{
 	"shared/tool": "shared/address shared/fault shared/schema shared/strictjson shared/timezone " +
 		"shared/visible",
 	"shared/tools/calendar": "shared/address shared/fault shared/timezone shared/tool " +
-		"shared/tools/internal/google shared/visible",
+		"shared/tools/internal/google shared/tools/internal/provider shared/visible",
 	"shared/tools/command": "shared/clip shared/fault shared/keeper shared/obs shared/shell shared/store " +
 		"shared/terminal " +
 		"shared/tool shared/visible",
-	"shared/tools/github": "shared/clip shared/fault shared/lazyregexp shared/outbound shared/tool shared/visible",
+	"shared/tools/github": "shared/clip shared/fault shared/tool shared/tools/internal/provider",
 	"shared/tools/gmail": "shared/address shared/clip shared/fault shared/tool shared/tools/internal/google " +
-		"shared/visible",
-	"shared/tools/web":             "shared/clip shared/fault shared/model shared/tool shared/visible",
-	"shared/tools/internal/google": "shared/fault shared/outbound shared/tool",
-	"shared/web":                   "shared/fault shared/obs",
+		"shared/tools/internal/provider shared/visible",
+	"shared/tools/internal/google":   "shared/fault shared/tools/internal/provider",
+	"shared/tools/internal/provider": "shared/fault shared/outbound shared/tool",
+	"shared/tools/web":               "shared/clip shared/fault shared/model shared/tool shared/visible",
+	"shared/web":                     "shared/fault shared/obs",
 }
 
 // cloud are the libraries of backends and protocols: the rooms that may name each.

@@ -64,27 +64,17 @@ type Emulator struct {
 // is 1.
 func Start(t testing.TB) *Emulator {
 	t.Helper()
-	dir := os.Getenv("EMULATE_DIR")
-	node := filepath.Join(dir, "node_modules", ".bin", "node")
-	script := filepath.Join(dir, "node_modules", "emulate", "dist", "index.js")
-	for _, file := range []string{node, script} {
-		if _, err := os.Stat(file); dir == "" || err != nil {
-			absent(t)
-		}
-	}
+	node, script := installed(t)
 	e := &Emulator{t: t, grants: map[string]grant{}, faults: map[string][]Fault{}, calls: map[string]int{}}
 	proxy := httptest.NewUnstartedServer(e.routes())
 	t.Cleanup(proxy.Close)
 	e.URL = "http://" + proxy.Listener.Addr().String()
-	// Another process may take the free port before Node listens on it; hence the retries.
-	for try := 1; ; try++ {
-		err := e.run(node, script)
-		if err == nil {
-			break
-		}
-		if try == 3 {
-			t.Fatal(err)
-		}
+	var err error
+	e.Direct, err = retried(func() (string, error) {
+		return launch(t, node, script, "google", "/.well-known/openid-configuration", seed, "--base-url", e.URL)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	e.forward = forwarder(e.Direct)
 	proxy.Start()
@@ -92,34 +82,58 @@ func Start(t testing.TB) *Emulator {
 	return e
 }
 
+// installed returns where Node and the emulator are.
+func installed(t testing.TB) (node, script string) {
+	t.Helper()
+	dir := os.Getenv("EMULATE_DIR")
+	node = filepath.Join(dir, "node_modules", ".bin", "node")
+	script = filepath.Join(dir, "node_modules", "emulate", "dist", "index.js")
+	for _, file := range []string{node, script} {
+		if _, err := os.Stat(file); dir == "" || err != nil {
+			absent(t)
+		}
+	}
+	return node, script
+}
+
+// retried starts an emulator. Another process may take the free port before Node listens on it; hence the retries.
+func retried(start func() (base string, err error)) (base string, err error) {
+	for range 3 {
+		if base, err = start(); err == nil {
+			return base, nil
+		}
+	}
+	return "", err
+}
+
 func absent(t testing.TB) {
 	t.Helper()
-	const what = "the Google emulator (npm emulate@0.12.2 and Node 22) is not installed where EMULATE_DIR says"
+	const what = "the emulator (npm emulate@0.12.2 and Node 22) is not installed where EMULATE_DIR says"
 	if os.Getenv("REQUIRE_ALL") == "1" {
 		t.Fatal(what)
 	}
 	t.Skip(what)
 }
 
-// run starts the process on a free port of loopback and waits until it answers.
-func (e *Emulator) run(node, script string) error {
+// launch starts a service's process on a free port of loopback and waits until it answers at the path.
+func launch(t testing.TB, node, script, service, probe string, seed []byte, more ...string) (base string, err error) {
 	port, err := freeport.Port()
 	if err != nil {
-		return err
+		return "", err
 	}
-	dir := e.t.TempDir()
+	dir := t.TempDir()
 	file := filepath.Join(dir, "seed.yaml")
 	if err := os.WriteFile(file, seed, 0o600); err != nil {
-		return err
+		return "", err
 	}
-	cmd := exec.Command(node, "--import", endWithStdin, script, "start", "--host", "127.0.0.1", "--service", "google",
-		"--seed", file, "--port", port, "--base-url", e.URL)
+	cmd := exec.Command(node, append([]string{"--import", endWithStdin, script, "start", "--host", "127.0.0.1",
+		"--service", service, "--seed", file, "--port", port}, more...)...)
 	cmd.Dir = dir
 	if _, err := cmd.StdinPipe(); err != nil { // it stays open until Wait
-		return err
+		return "", err
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start Node: %w", err)
+		return "", fmt.Errorf("start Node: %w", err)
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = cmd.Wait() }()
@@ -127,29 +141,29 @@ func (e *Emulator) run(node, script string) error {
 		_ = cmd.Process.Kill() // it may have ended by itself
 		<-done
 	}
-	e.Direct = "http://127.0.0.1:" + port
-	if err := awaitAnswer(e.Direct, done); err != nil {
+	base = "http://127.0.0.1:" + port
+	if err := awaitAnswer(base+probe, done); err != nil {
 		stop()
-		return err
+		return "", err
 	}
-	e.t.Cleanup(stop)
-	return nil
+	t.Cleanup(stop)
+	return base, nil
 }
 
-func awaitAnswer(base string, ended <-chan struct{}) error {
+func awaitAnswer(address string, ended <-chan struct{}) error {
 	client := &http.Client{Timeout: 5 * time.Second}
 	late := time.After(startBound)
 	for {
-		res, err := client.Get(base + "/.well-known/openid-configuration")
+		res, err := client.Get(address)
 		if err == nil {
 			res.Body.Close()
 			return nil
 		}
 		select {
 		case <-ended:
-			return errors.New("the Google emulator ended before it answered")
+			return errors.New("the emulator ended before it answered")
 		case <-late:
-			return fmt.Errorf("the Google emulator did not answer within %v", startBound)
+			return fmt.Errorf("the emulator did not answer within %v", startBound)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

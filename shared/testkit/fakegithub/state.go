@@ -3,6 +3,7 @@ package fakegithub
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -149,7 +150,12 @@ type Seed struct {
 	Writers                  []string          // who may write beside the owner
 	Files                    map[string]string // of the first commit, on main
 	Issues                   []SeedIssue       // numbered from 1
+	Branches                 map[string]string // beside main, each a commit after it that writes a file of its own name
+	Pulls                    []SeedPull        // numbered after the issues
 }
+
+// SeedPull is a pull request of a Seed.
+type SeedPull struct{ Author, Title, Body, Head, Base string }
 
 // SeedIssue is an issue of a Seed.
 type SeedIssue struct {
@@ -172,11 +178,21 @@ func (s *Server) Add(seed Seed) {
 		c := r.addCommit(commit{tree: r.addTree(files), message: "Begin", author: seed.Owner, at: s.now()})
 		r.branches[r.defaultBranch] = c.sha
 	}
+	for _, branch := range sorted(seed.Branches) {
+		on := r.at("HEAD")
+		files := maps.Clone(r.trees[on.tree])
+		files[branch] = r.addBlob(seed.Branches[branch])
+		r.branches[branch] = r.addCommit(commit{tree: r.addTree(files), message: "Write " + branch, author: seed.Owner,
+			parents: []string{on.sha}, at: s.now()}).sha
+	}
 	for _, in := range seed.Issues {
 		i := s.addIssue(r, issue{title: in.Title, body: in.Body, author: in.Author, labels: in.Labels})
 		for _, text := range in.Comments {
 			s.addComment(i, in.Author, text)
 		}
+	}
+	for _, in := range seed.Pulls {
+		s.addIssue(r, issue{title: in.Title, body: in.Body, author: in.Author, pull: &pull{in.Head, in.Base}})
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,10 +15,7 @@ import (
 type Google struct {
 	*fakegoogle.Server
 	URL string
-
-	mu     sync.Mutex // an abandoned call may still be on its way when the next one comes
-	faults map[string][]fakegoogle.Fault
-	calls  map[string]int
+	faults
 }
 
 // GoogleUser is the user with an account of [Google].
@@ -31,7 +27,7 @@ const GoogleTimeout = 300 * time.Millisecond
 // OpenGoogle starts a local Google whose account has granted the scopes.
 func OpenGoogle(t *testing.T, scopes ...string) *Google {
 	t.Helper()
-	g := &Google{faults: map[string][]fakegoogle.Fault{}, calls: map[string]int{}}
+	g := &Google{}
 	var err error
 	g.Server, err = fakegoogle.New(fakegoogle.Options{
 		User:  func(b string) (string, []string, bool) { return "me@example.com", scopes, b == GoogleUser },
@@ -44,31 +40,6 @@ func OpenGoogle(t *testing.T, scopes ...string) *Google {
 	t.Cleanup(srv.Close)
 	g.URL = srv.URL
 	return g
-}
-
-// next counts a call of the operation and returns its fault.
-func (g *Google) next(op string) (f fakegoogle.Fault) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.calls[op]++
-	if q := g.faults[op]; len(q) > 0 {
-		f, g.faults[op] = q[0], q[1:]
-	}
-	return f
-}
-
-// Break makes the next calls of the operation fail, in order.
-func (g *Google) Break(op string, faults ...fakegoogle.Fault) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.faults[op] = faults
-}
-
-// Calls returns how often the operation was called with a valid token.
-func (g *Google) Calls(op string) int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.calls[op]
 }
 
 // Status returns the fault of an operation that answers with a status and does nothing.

@@ -32,6 +32,8 @@ type Suite struct {
 	Labels    []string          // of all fields that a preview can have
 	Texts     map[string]string // the arguments that the preview shows whole, with their labels, or [Title]
 	Addresses []Addresses       // the arguments that are addresses, in the order of the targets
+	// Reached returns the targets of other kinds, which come before the addresses. Nil: none.
+	Reached func(args map[string]any) []tool.Target
 
 	Previews map[string]Shown   // what a preview contains, by name
 	Refused  map[string]Refused // what is no call, by name
@@ -138,9 +140,13 @@ func (s Suite) reaches(t *testing.T, args json.RawMessage) {
 	for _, a := range s.Addresses {
 		all = append(all, texts(s.values(t, args)[a.Argument])...)
 	}
+	want := tool.Addresses(all)
+	if s.Reached != nil {
+		want = append(s.Reached(s.values(t, args)), want...)
+	}
 	for range 2 {
-		if got, err := s.Tool.Targets(args); err != nil || !slices.Equal(got, tool.Addresses(all)) {
-			t.Fatalf("%s reaches %v, %v; want %v", args, got, err, all)
+		if got, err := s.Tool.Targets(args); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%s reaches %v, %v; want %v", args, got, err, want)
 		}
 	}
 	seen := map[string]bool{}

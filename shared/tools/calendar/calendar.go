@@ -12,7 +12,7 @@ import (
 	calendarapi "google.golang.org/api/calendar/v3"
 
 	"github.com/countersign-run/countersign/shared/tool"
-	"github.com/countersign-run/countersign/shared/tools/internal/google"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
 // Name is the tool's name for the model.
@@ -64,11 +64,11 @@ type Created struct {
 }
 
 // New returns the tool.
-func New(accounts google.Accounts, o Options) *tool.Tool {
+func New(accounts provider.Accounts, o Options) *tool.Tool {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &creator{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, google.Timeout)}
+	c := &creator{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, provider.Timeout)}
 	scopes := []string{calendarapi.CalendarEventsScope}
 	return tool.Define(tool.Def[Args, Created]{
 		Name: Name,

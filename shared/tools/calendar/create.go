@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/internal/google"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
 // actionProperty is the private property that identifies the event of an action.
@@ -20,7 +21,7 @@ const actionProperty = "countersignAction"
 
 // creator executes calls.
 type creator struct {
-	accounts google.Accounts
+	accounts provider.Accounts
 	endpoint string
 	timeout  time.Duration
 }
@@ -34,7 +35,7 @@ func eventID(action string) string {
 
 // service returns Google's client, acting as the call's user in the account for which the call was approved.
 func (c *creator) service(ctx context.Context, call tool.Call) (*calendarapi.Service, error) {
-	client, err := google.Client(ctx, c.accounts, call)
+	client, err := provider.Client(ctx, c.accounts, call, google.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -78,20 +79,20 @@ func (c *creator) insert(ctx context.Context, call tool.Call, a Args) (Created, 
 
 // failed evaluates a failed insert. A second insert of the same id creates no second event, but settle decides whether
 // to try again, unless the failure itself proves that nothing happened.
-func (c *creator) failed(ctx context.Context, svc *calendarapi.Service, id, action string, f google.Failure) (Created,
+func (c *creator) failed(ctx context.Context, svc *calendarapi.Service, id, action string, f provider.Failure) (Created,
 	error) {
 	const call = "calendar.events.insert"
 	switch f.Proof {
-	case google.Conflict:
+	case provider.Conflict:
 		ev, err := svc.Events.Get("primary", id).Context(ctx).Do()
 		if err == nil && own(ev, id, action) {
 			return created(ev), nil
 		}
 		return Created{}, tool.Ambiguous(
 			f.Fault(call, "The event's id is taken in your calendar, and not by this event."))
-	case google.Refused, google.Missing, google.NoAccess:
+	case provider.Refused, provider.Missing, provider.NoAccess:
 		return Created{}, f.Fault(call, "Google Calendar refused the event. Nothing was created.")
-	case google.NotSent, google.Limited:
+	case provider.NotSent, provider.Limited:
 		return Created{}, tool.Transient(
 			f.Fault(call, "Google Calendar could not take the event now. Nothing was created."))
 	}
@@ -109,7 +110,7 @@ func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verd
 	id := eventID(call.ActionID)
 	ev, err := svc.Events.Get("primary", id).Context(ctx).Do()
 	switch {
-	case err != nil && google.Read(err).Proof == google.Missing:
+	case err != nil && google.Read(err).Proof == provider.Missing:
 		return tool.NotDone, Created{}, "", nil
 	case err != nil:
 		return cannotAsk(err)
@@ -127,7 +128,7 @@ func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verd
 // error, after which the caller asks again.
 func cannotAsk(err error) (tool.Verdict, Created, string, error) {
 	f := google.Read(err)
-	if f.Proof == google.NoAccess || f.Proof == google.Refused {
+	if f.Proof == provider.NoAccess || f.Proof == provider.Refused {
 		return tool.Unknown, Created{},
 			"We can no longer look at the calendar that this event was approved for, so we cannot tell whether it " +
 				"was created.", nil

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/internal/google"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
 // handle is recorded before a draft is sent.
@@ -63,10 +64,10 @@ func encode(raw []byte, a Args) *gmailapi.Message {
 }
 
 // retriable returns the error of a failed call that reaches no recipient.
-func retriable(f google.Failure, call, what string) error {
+func retriable(f provider.Failure, call, what string) error {
 	err := f.Fault(call, what)
 	switch f.Proof {
-	case google.Refused, google.Missing, google.Conflict, google.NoAccess:
+	case provider.Refused, provider.Missing, provider.Conflict, provider.NoAccess:
 		return err
 	}
 	return tool.Transient(err)
@@ -87,7 +88,7 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 	stored, err := s.getDraft(ctx, svc, h)
 	if err != nil {
 		f := google.Read(err)
-		if f.Proof == google.Missing {
+		if f.Proof == provider.Missing {
 			return Sent{}, tool.Ambiguous(
 				f.Fault("gmail.drafts.get", "The draft of this mail is gone: it may have been sent or deleted."))
 		}

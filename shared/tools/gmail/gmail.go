@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/internal/google"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
@@ -73,8 +74,8 @@ const (
 )
 
 // New returns the tool. It panics if the mode is unknown.
-func New(accounts google.Accounts, o Options) *tool.Tool {
-	s := &sender{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, google.Timeout),
+func New(accounts provider.Accounts, o Options) *tool.Tool {
+	s := &sender{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, provider.Timeout),
 		inferSent: o.InferSent}
 	d := tool.Def[Args, Sent]{
 		Name: Name,
@@ -146,7 +147,7 @@ func summary(a Args) string {
 
 // sender executes calls.
 type sender struct {
-	accounts  google.Accounts
+	accounts  provider.Accounts
 	endpoint  string
 	timeout   time.Duration
 	inferSent bool
@@ -154,7 +155,7 @@ type sender struct {
 
 // service returns Google's client, acting as the call's user in the account for which the call was approved.
 func (s *sender) service(ctx context.Context, c tool.Call) (*gmailapi.Service, error) {
-	client, err := google.Client(ctx, s.accounts, c)
+	client, err := provider.Client(ctx, s.accounts, c, google.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/internal/google"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
 // sendDirectly sends in one call, and never repeats a call that may have been accepted.
@@ -70,11 +71,11 @@ func outcome(m *gmailapi.Message, err error, call string, limited func(error) er
 			"Gmail's answer could not be read. The mail may have been sent."))
 	}
 	switch f := google.Read(err); f.Proof {
-	case google.Refused, google.NoAccess:
+	case provider.Refused, provider.NoAccess:
 		return Sent{}, f.Fault(call, "Gmail refused the mail. Nothing was sent.")
-	case google.NotSent:
+	case provider.NotSent:
 		return Sent{}, tool.Transient(f.Fault(call, "Gmail could not be reached. Nothing was sent."))
-	case google.Limited:
+	case provider.Limited:
 		return Sent{}, limited(f.Fault(call, "Gmail asks us to wait before more mail is sent."))
 	default:
 		return Sent{}, f.Unclear(call, "Gmail did not say whether the mail was sent.")

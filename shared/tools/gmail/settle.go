@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/internal/google"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
 // The reasons for a verdict of unknown, for the user.
@@ -46,7 +47,7 @@ func (s *sender) settleDraft(ctx context.Context, c tool.Call, a Args) (tool.Ver
 	if err == nil {
 		return tool.NotDone, Sent{}, "", nil
 	}
-	if google.Read(err).Proof != google.Missing {
+	if google.Read(err).Proof != provider.Missing {
 		return cannotAsk(err, "gmail.drafts.get")
 	}
 	return s.searchSent(ctx, svc, c, h, raw)
@@ -56,7 +57,7 @@ func (s *sender) settleDraft(ctx context.Context, c tool.Call, a Args) (tool.Ver
 // after which the caller asks again.
 func cannotAsk(err error, call string) (tool.Verdict, Sent, string, error) {
 	f := google.Read(err)
-	if f.Proof == google.NoAccess || f.Proof == google.Refused {
+	if f.Proof == provider.NoAccess || f.Proof == provider.Refused {
 		return tool.Unknown, Sent{}, noAccess, nil
 	}
 	return "", Sent{}, "", tool.Transient(f.Fault(call, "Gmail could not be asked what became of the mail."))
@@ -76,7 +77,7 @@ func (s *sender) searchSent(ctx context.Context, svc *gmailapi.Service, c tool.C
 		return tool.Done, sent, "", nil
 	case err == nil:
 		return tool.Unknown, Sent{}, goneUnseen, nil
-	case f.Proof != google.NoAccess || f.Status != http.StatusForbidden:
+	case f.Proof != provider.NoAccess || f.Status != http.StatusForbidden:
 		return cannotAsk(err, "gmail.messages.list")
 	case s.inferSent:
 		return tool.Done, Sent{ThreadID: h.Thread, Inferred: true}, "", nil
@@ -89,7 +90,7 @@ func (s *sender) searchSent(ctx context.Context, svc *gmailapi.Service, c tool.C
 func findSent(ctx context.Context, svc *gmailapi.Service, action, thread string) (*gmailapi.Message, error) {
 	if thread != "" {
 		t, err := svc.Users.Threads.Get("me", thread).Format("metadata").MetadataHeaders(actionHeader).Context(ctx).Do()
-		if err != nil && google.Read(err).Proof != google.Missing {
+		if err != nil && google.Read(err).Proof != provider.Missing {
 			return nil, err
 		}
 		if err == nil && t != nil {
@@ -106,7 +107,7 @@ func findSent(ctx context.Context, svc *gmailapi.Service, action, thread string)
 	}
 	for _, m := range list.Messages {
 		m, err := svc.Users.Messages.Get("me", m.Id).Format("metadata").MetadataHeaders(actionHeader).Context(ctx).Do()
-		if err != nil && google.Read(err).Proof != google.Missing {
+		if err != nil && google.Read(err).Proof != provider.Missing {
 			return nil, err
 		}
 		if err == nil && sentBy(m, action) {

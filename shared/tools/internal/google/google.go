@@ -1,54 +1,80 @@
-// Package google is shared by the tools for Google's services: a client that sends a request once and to one host, and
-// the evaluation of a failed call. What matters about a failure is whether it proves that nothing happened.
+// Package google evaluates the failed calls of the tools for Google's services.
 package google
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"time"
+	"strings"
+
+	"golang.org/x/oauth2"
+	"google.golang.org/api/googleapi"
 
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/outbound"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
-// Accounts are the linked accounts of all users. Place returns the account in which a user's calls act, if it may be
-// used with the scopes. Client returns the HTTP client that acts there as the user: it adds the access token and
-// refreshes it. Errors are *fault.Error: of class AuthError if the user has to link the account (again), PolicyError
-// stale_view if another account is linked by now. Reads returns the paths of the documents by which both know the
-// account, or nil.
-type Accounts interface {
-	Place(ctx context.Context, uid string, scopes []string) (tool.Place, error)
-	Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error)
-	Reads(uid string) []string
+// Name is the provider's, for its users.
+const Name = "Google"
+
+// limits are Google's reasons for 403 and 429 that mean that the call was rejected before anything was done (Gmail:
+// "Resolve errors"; Calendar: "Handle API errors").
+var limits = map[string]bool{"rateLimitExceeded": true, "userRateLimitExceeded": true}
+
+// Read evaluates the error of a failed call. Of the provider's texts the result contains only the reason, and that only
+// if it is one word.
+func Read(err error) provider.Failure {
+	var answer *googleapi.Error
+	if errors.As(err, &answer) {
+		return readAnswer(answer)
+	}
+	f := provider.Lost(err)
+	var token *oauth2.RetrieveError
+	if f.Proof != provider.Nothing || !errors.As(err, &token) {
+		return f
+	}
+	if token.ErrorCode == "invalid_grant" {
+		return provider.Failure{Proof: provider.NoAccess, Reason: "invalid_grant", Access: provider.Reauth(Name)}
+	}
+	return provider.Failure{Proof: provider.NotSent, Reason: "token"}
 }
 
-// Timeout is the default time limit of one call to a provider.
-const Timeout = 20 * time.Second
-
-// maxAnswer limits the size of one answer. The largest expected one is a draft of two bodies in base64.
-const maxAnswer = 4 << 20
-
-// Client returns the client of the call's user in the call's place, made safe for calls that must not be repeated. It
-// follows no redirect, since net/http would send a POST again to the new address, with the user's token; and it limits
-// the size of an answer. net/http itself repeats a POST only if nothing was written, or if the request has an
-// Idempotency-Key: never set that header for a provider that ignores it (net/http, Request.isReplayable). An error
-// means that nothing was sent.
-func Client(ctx context.Context, a Accounts, c tool.Call) (*http.Client, error) {
-	given, err := a.Client(ctx, c.UID, c.Place)
-	if err != nil {
-		var e *fault.Error
-		if errors.As(err, &e) {
-			return nil, err
-		}
-		// The cause is kept as text: a wrapped context error would make the error ambiguous.
-		return nil, tool.Transient(fault.New(fault.Tool, "provider_unavailable",
-			"Your Google account could not be reached.").Because(fmt.Errorf("client: %v", err)))
+func readAnswer(e *googleapi.Error) provider.Failure {
+	f := provider.Failure{Status: e.Code, Reason: reason(e), After: provider.RetryAfter(e.Header)}
+	switch {
+	case e.Code == http.StatusUnauthorized:
+		f.Proof, f.Access = provider.NoAccess, provider.Reauth(Name)
+	case e.Code == http.StatusForbidden && scopeMissing(e, f.Reason):
+		f.Proof = provider.NoAccess
+		f.Access = fault.New(fault.Auth, fault.CodeScope,
+			"Your Google account has not granted what this needs. Please link it again and allow it.")
+	case (e.Code == http.StatusForbidden || e.Code == http.StatusTooManyRequests) && limits[f.Reason]:
+		f.Proof = provider.Limited
+	case e.Code == http.StatusNotFound || e.Code == http.StatusGone:
+		f.Proof = provider.Missing
+	case e.Code == http.StatusConflict:
+		f.Proof = provider.Conflict
+	case e.Code == http.StatusRequestTimeout || e.Code == http.StatusTooManyRequests:
+		f.Proof = provider.Nothing
+	case e.Code >= 400 && e.Code < 500:
+		f.Proof = provider.Refused
 	}
-	once := *given
-	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	once.Transport = outbound.Limit(once.Transport, maxAnswer)
-	return &once, nil
+	return f
+}
+
+func scopeMissing(e *googleapi.Error, reason string) bool {
+	return reason == "insufficientPermissions" ||
+		strings.Contains(e.Header.Get("Www-Authenticate"), "insufficient_scope")
+}
+
+func reason(e *googleapi.Error) string {
+	if len(e.Errors) == 0 {
+		return ""
+	}
+	r := e.Errors[0].Reason
+	for i := range len(r) {
+		if c := r[i] | 0x20; c < 'a' || c > 'z' || i == 40 {
+			return ""
+		}
+	}
+	return r
 }

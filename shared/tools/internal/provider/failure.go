@@ -1,4 +1,4 @@
-package google
+package provider
 
 import (
 	"context"
@@ -7,12 +7,8 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/oauth2"
-	"google.golang.org/api/googleapi"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -36,32 +32,16 @@ const (
 type Failure struct {
 	Proof  Proof
 	Status int    // HTTP status; 0 when there was no answer
-	Reason string // Google's machine-readable reason, or the state of the connection
+	Reason string // the provider's machine-readable reason, or the state of the connection
 	After  time.Duration
-	access *fault.Error
+	Access *fault.Error // with NoAccess: what the user is told
 }
 
-// limits are Google's reasons for 403 and 429 that mean that the call was rejected before anything was done (Gmail:
-// "Resolve errors"; Calendar: "Handle API errors").
-var limits = map[string]bool{"rateLimitExceeded": true, "userRateLimitExceeded": true}
-
-// Read evaluates the error of a failed call. Of the provider's texts the result contains only the reason, and that only
-// if it is one word.
-func Read(err error) Failure {
-	var answer *googleapi.Error
-	if errors.As(err, &answer) {
-		return readAnswer(answer)
-	}
+// Lost evaluates the error of a call that the provider has not answered.
+func Lost(err error) Failure {
 	var access *fault.Error
 	if errors.As(err, &access) && (access.Class == fault.Auth || access.Code == fault.CodeStaleView) {
-		return Failure{Proof: NoAccess, Reason: string(access.Code), access: access}
-	}
-	var token *oauth2.RetrieveError
-	if errors.As(err, &token) {
-		if token.ErrorCode == "invalid_grant" {
-			return Failure{Proof: NoAccess, Reason: "invalid_grant", access: reauth()}
-		}
-		return Failure{Proof: NotSent, Reason: "token"}
+		return Failure{Proof: NoAccess, Reason: string(access.Code), Access: access}
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
@@ -70,52 +50,13 @@ func Read(err error) Failure {
 	return Failure{Proof: Nothing, Reason: connection(err)}
 }
 
-func readAnswer(e *googleapi.Error) Failure {
-	f := Failure{Status: e.Code, Reason: reason(e), After: retryAfter(e.Header)}
-	switch {
-	case e.Code == http.StatusUnauthorized:
-		f.Proof, f.access = NoAccess, reauth()
-	case e.Code == http.StatusForbidden && scopeMissing(e, f.Reason):
-		f.Proof = NoAccess
-		f.access = fault.New(fault.Auth, fault.CodeScope,
-			"Your Google account has not granted what this needs. Please link it again and allow it.")
-	case (e.Code == http.StatusForbidden || e.Code == http.StatusTooManyRequests) && limits[f.Reason]:
-		f.Proof = Limited
-	case e.Code == http.StatusNotFound || e.Code == http.StatusGone:
-		f.Proof = Missing
-	case e.Code == http.StatusConflict:
-		f.Proof = Conflict
-	case e.Code == http.StatusRequestTimeout || e.Code == http.StatusTooManyRequests:
-		f.Proof = Nothing
-	case e.Code >= 400 && e.Code < 500:
-		f.Proof = Refused
-	}
-	return f
+// Reauth returns the error of an account of the provider of this name whose access has ended.
+func Reauth(name string) *fault.Error {
+	return fault.New(fault.Auth, fault.CodeReauth, "Access to your %s account has expired. Please link it again.", name)
 }
 
-func reauth() *fault.Error {
-	return fault.New(fault.Auth, fault.CodeReauth, "Access to your Google account has expired. Please link it again.")
-}
-
-func scopeMissing(e *googleapi.Error, reason string) bool {
-	return reason == "insufficientPermissions" ||
-		strings.Contains(e.Header.Get("Www-Authenticate"), "insufficient_scope")
-}
-
-func reason(e *googleapi.Error) string {
-	if len(e.Errors) == 0 {
-		return ""
-	}
-	r := e.Errors[0].Reason
-	for i := range len(r) {
-		if c := r[i] | 0x20; c < 'a' || c > 'z' || i == 40 {
-			return ""
-		}
-	}
-	return r
-}
-
-func retryAfter(h http.Header) time.Duration {
+// RetryAfter returns the seconds that an answer asks to wait, an hour at most; zero if it does not ask.
+func RetryAfter(h http.Header) time.Duration {
 	s, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || s < 0 {
 		return 0
@@ -144,8 +85,8 @@ func (f Failure) Cause(call string) error {
 
 // Fault returns the failure for the user. what says in one sentence what could not be done.
 func (f Failure) Fault(call, what string) *fault.Error {
-	if f.access != nil {
-		return f.access.Because(f.Cause(call))
+	if f.Access != nil {
+		return f.Access.Because(f.Cause(call))
 	}
 	code := fault.Code("provider_failed")
 	switch f.Proof {

@@ -1,0 +1,164 @@
+package github
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	githubapi "github.com/google/go-github/v92/github"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// wanted are the values that a change sets; nil stays as it is.
+type wanted struct {
+	Title, Body, State, Base *string
+	Labels, Assignees        *[]string
+}
+
+// state is an issue or a pull request as it is; its number is 0 where an answer says nothing.
+type state struct {
+	number                   int
+	updated                  string
+	Title, Body, State, Base string
+	Labels, Assignees        []string
+}
+
+// met reports whether all is as it is wanted.
+func (w wanted) met(s state) bool {
+	same := func(want *string, is string) bool {
+		return want == nil || *want == strings.ReplaceAll(is, "\r\n", "\n")
+	}
+	names := func(want *[]string, is []string) bool { return want == nil || sameNames(*want, is) }
+	return same(w.Title, s.Title) && same(w.Body, s.Body) && same(w.State, s.State) && same(w.Base, s.Base) &&
+		names(w.Labels, s.Labels) && names(w.Assignees, s.Assignees)
+}
+
+// print returns a fingerprint of the fields that the change touches.
+func (w wanted) print(s state) string {
+	keep := func(wanted bool, is *string) {
+		if !wanted {
+			*is = ""
+		}
+	}
+	keep(w.Title != nil, &s.Title)
+	keep(w.Body != nil, &s.Body)
+	keep(w.State != nil, &s.State)
+	keep(w.Base != nil, &s.Base)
+	if w.Labels == nil {
+		s.Labels = nil
+	}
+	if w.Assignees == nil {
+		s.Assignees = nil
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // unreachable: texts alone
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// there is what a change is made to: how it is read and how it is changed. Both return it as it is then.
+type there[Out any] struct {
+	change
+	calls string
+	read  func(context.Context, *githubapi.Client) (state, Out, error)
+	edit  func(context.Context, *githubapi.Client) (state, Out, error)
+}
+
+// was is the handle of a change: what it touches as that was before.
+type was struct {
+	Before string `json:"before"`
+}
+
+// before records what the change touches. If that was changed since the model read it, nothing is done.
+func before[Out any](ctx context.Context, h *hub, c tool.Call, of there[Out]) (string, error) {
+	api, err := h.client(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	now, _, err := of.read(ctx, api)
+	switch {
+	case err != nil:
+		return "", unlooked(err, of.calls+".get")
+	case now.number == 0:
+		return "", odd()
+	case of.seen != "" && of.seen != now.updated:
+		return "", stale()
+	}
+	b, err := json.Marshal(was{of.wanted.print(now)})
+	return string(b), err
+}
+
+func stale() error {
+	return fault.New(fault.Policy, fault.CodeStaleView,
+		"This was changed on GitHub since it was read, so nothing was done. Please read it and ask again.")
+}
+
+// apply makes the change, unless all is as wanted already or what it touches is not as it was recorded.
+func apply[Out any](ctx context.Context, h *hub, c tool.Call, to there[Out]) (out Out, err error) {
+	var on was
+	if json.Unmarshal([]byte(c.Handle), &on) != nil || on.Before == "" {
+		return out, noRecord()
+	}
+	api, err := h.client(ctx, c)
+	if err != nil {
+		return out, err
+	}
+	now, is, err := to.read(ctx, api)
+	switch {
+	case err != nil:
+		return out, unlooked(err, to.calls+".get")
+	case now.number == 0:
+		return out, odd()
+	case to.wanted.met(now):
+		return is, nil
+	case to.wanted.print(now) != on.Before:
+		return out, stale()
+	}
+	now, is, err = to.edit(ctx, api)
+	switch {
+	case err != nil:
+		return out, failed(err, to.calls+".update", "the change")
+	case now.number == 0 || !to.wanted.met(now):
+		return out, unread("the change")
+	}
+	return is, nil
+}
+
+// settleChange reads what was to be changed: as wanted, it was; as before, it was not.
+func settleChange[Out any](ctx context.Context, h *hub, c tool.Call, to there[Out]) (verdict tool.Verdict, out Out,
+	reason string, err error) {
+	var on was
+	if json.Unmarshal([]byte(c.Handle), &on) != nil || on.Before == "" {
+		return tool.NotDone, out, "", nil // without a record, Execute changes nothing
+	}
+	api, err := h.client(ctx, c)
+	if err == nil {
+		var now state
+		if now, out, err = to.read(ctx, api); err == nil {
+			verdict, reason, err = to.verdict(now, on)
+			return verdict, out, reason, err
+		}
+	}
+	var none Out
+	verdict, reason, err = cannotAsk(err, to.calls+".get", "the change")
+	return verdict, none, reason, err
+}
+
+func (t there[Out]) verdict(now state, on was) (tool.Verdict, string, error) {
+	switch {
+	case now.number == 0:
+		return "", "", odd()
+	case t.wanted.met(now):
+		return tool.Done, "", nil
+	case t.wanted.print(now) == on.Before:
+		return tool.NotDone, "", nil
+	}
+	return tool.Unknown, "It is neither as it was nor as it was to be: somebody else has changed it. Please look at " +
+		"GitHub.", nil
+}

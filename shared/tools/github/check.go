@@ -1,0 +1,163 @@
+package github
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
+)
+
+// The limits of what is written. GitHub takes bodies of 65,536 characters; the mark is one's part.
+const (
+	MaxTitle     = 256     // characters, one line
+	MaxBody      = 60_000  // octets
+	MaxLabels    = 20      //
+	MaxAssignees = 10      // GitHub's own limit
+	MaxFiles     = 50      // of one commit
+	MaxCommit    = 1 << 18 // octets of all files of one commit
+	MaxMessage   = 4 << 10 // octets of a commit's message
+	maxPath      = 255
+	maxNumber    = 1<<31 - 1
+)
+
+var (
+	ownerName  = lazyregexp.New(`^[A-Za-z0-9](?:[A-Za-z0-9]|-[A-Za-z0-9]){0,38}$`)
+	repoName   = lazyregexp.New(`^[A-Za-z0-9._-]{1,100}$`)
+	branchName = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._/-]{0,199}$`)
+	refName    = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._/-]{0,199}$`)
+)
+
+// repository checks where a call acts. The names stand in the paths of requests, so they hold nothing else.
+func repository(owner, repo string) error {
+	if !ownerName.MatchString(owner) {
+		return fault.Invalid("owner", "this is not the name of a GitHub account")
+	}
+	return named("repo", repo)
+}
+
+func named(field, repo string) error {
+	if !repoName.MatchString(repo) || strings.Trim(repo, ".") == "" || strings.HasSuffix(repo, ".git") {
+		return fault.Invalid(field, "a repository's name has letters, digits and any of . _ - and does not end in .git")
+	}
+	return nil
+}
+
+// branch checks the name of a branch as git does (git-check-ref-format), in ASCII.
+func branch(field, s string) error {
+	bad := !branchName.MatchString(s) || strings.HasSuffix(s, "/") || strings.HasSuffix(s, ".")
+	for part := range strings.SplitSeq(s, "/") {
+		bad = bad || part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock")
+	}
+	if bad || strings.Contains(s, "..") || strings.HasPrefix(s, "refs/") {
+		return fault.Invalid(field, "this is not the name of a branch")
+	}
+	return nil
+}
+
+// revision checks the name of a branch, a tag or a commit, which may be left out.
+func revision(s string) error {
+	if s == "" || refName.MatchString(s) && !strings.Contains(s, "..") && !strings.Contains(s, "//") {
+		return nil
+	}
+	return fault.Invalid("ref", "this is not the name of a branch, a tag or a commit")
+}
+
+// path checks a file's path within its repository.
+func path(field, s string) error {
+	bad := len(s) > maxPath || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == '\\' })
+	for part := range strings.SplitSeq(s, "/") {
+		bad = bad || part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git")
+	}
+	if bad {
+		return fault.Invalid(field, "this is not the path of a file in a repository")
+	}
+	return nil
+}
+
+// line checks a text of one line that says something, and drops the white space around it, as GitHub does.
+func line(field, s string) (string, error) {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return s, fault.Invalid(field, "this is empty")
+	}
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return s, fault.Invalid(field, "this holds no line breaks and no control characters")
+	}
+	return s, nil
+}
+
+// text converts line ends to line feeds, and refuses control characters and the mark of an action.
+func text(field, s string, most int) (string, error) {
+	s = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
+	if len(s) > most {
+		return s, fault.Invalid(field, "this has at most %d octets", most)
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
+		return s, fault.Invalid(field, "this holds no control characters")
+	}
+	if strings.Contains(s, markBegin) {
+		return s, fault.Invalid(field, "the mark of an action is set by this service alone")
+	}
+	return s, nil
+}
+
+// set sorts names and drops those that stand there twice.
+func set(field string, names []string, most int, valid func(string) bool) ([]string, error) {
+	if len(names) > most {
+		return nil, fault.Invalid(field, "there are at most %d", most)
+	}
+	for i, n := range names {
+		if !valid(n) {
+			return nil, fault.Invalid(fmt.Sprintf("%s/%d", field, i), "this is not a name")
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(names))), nil
+}
+
+func isLabel(s string) bool {
+	return strings.TrimSpace(s) == s && s != "" && len(s) <= 50 &&
+		!strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == ',' })
+}
+
+func isLogin(s string) bool { return ownerName.MatchString(s) }
+
+// moment brings a time into the form that GitHub has it in.
+func moment(field, s string) (string, error) {
+	if s == "" {
+		return s, nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return s, fault.Invalid(field, "this is not a time as it was read")
+	}
+	return t.UTC().Format(time.RFC3339), nil
+}
+
+// bounded gives the schema's texts and numbers their limits; what it does not name has none.
+func bounded(s *jsonschema.Schema, most map[string]int) {
+	for field, n := range most {
+		if p := s.Properties[field]; p.Type == "integer" {
+			p.Minimum, p.Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(float64(n))
+		} else {
+			p.MaxLength = jsonschema.Ptr(n)
+		}
+	}
+}
+
+// inRepository are the limits of what says where a call acts.
+func inRepository(more map[string]int) func(*jsonschema.Schema) {
+	return func(s *jsonschema.Schema) {
+		bounded(s, map[string]int{"owner": 39, "repo": 100})
+		bounded(s, more)
+	}
+}
+
+func inRepositoryNamed(s *jsonschema.Schema) {
+	bounded(s, map[string]int{"name": 100, "description": maxDescription})
+}

@@ -1,0 +1,296 @@
+package github
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	githubapi "github.com/google/go-github/v92/github"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
+)
+
+// CommitFiles is the tool's name for the model.
+const CommitFiles = "github.commitFiles"
+
+// NewCommit is the arguments of commitFiles.
+type NewCommit struct {
+	Owner   string       `json:"owner" jsonschema:"The account that the repository belongs to."`
+	Repo    string       `json:"repo" jsonschema:"The repository's name."`
+	Branch  string       `json:"branch" jsonschema:"The branch that gets the commit."`
+	From    string       `json:"from,omitempty" jsonschema:"The branch from which a new branch is made. Left out: branch is there already."`
+	Message string       `json:"message" jsonschema:"What the commit does."`
+	Files   []FileChange `json:"files"`
+}
+
+// FileChange is a file of a commit.
+type FileChange struct {
+	Path    string `json:"path"`
+	Content string `json:"content,omitempty" jsonschema:"The whole of the file, as text."`
+	Delete  bool   `json:"delete,omitempty" jsonschema:"Whether the file goes."`
+}
+
+// Committed is the result of commitFiles.
+type Committed struct {
+	SHA    string `json:"sha"`
+	Branch string `json:"branch"`
+	URL    string `json:"url"`
+}
+
+func (h *hub) commitFiles() *tool.Tool {
+	return define(h, tool.Def[NewCommit, Committed]{
+		Name: CommitFiles,
+		Description: "Makes one commit of text files on a branch of a GitHub repository, in the user's own account. " +
+			"The user sees all of it and approves it first.",
+		SideEffect: true,
+		Refine: func(s *jsonschema.Schema) {
+			inRepository(map[string]int{"branch": 200, "from": 200, "message": MaxMessage})(s)
+			files := s.Properties["files"]
+			files.MinItems, files.MaxItems = jsonschema.Ptr(1), jsonschema.Ptr(MaxFiles)
+			bounded(files.Items, map[string]int{"path": maxPath, "content": MaxCommit})
+		},
+		Normalize: normalCommit,
+		Targets:   func(in NewCommit) []tool.Target { return reached(in.Owner, in.Repo, nil) },
+		Bound:     boundCommit,
+		Preview:   previewCommit,
+		Summary: func(in NewCommit) string {
+			return fmt.Sprintf("Committed to %s of %s/%s.", in.Branch, in.Owner, in.Repo)
+		},
+		Prepare: h.prepareCommit, Execute: h.moveBranch, Reconcile: h.settleCommit,
+	})
+}
+
+// normalCommit sorts the files by their paths, each of which stands there once.
+func normalCommit(in NewCommit) (NewCommit, error) {
+	if err := repository(in.Owner, in.Repo); err != nil {
+		return in, err
+	}
+	if err := branch("branch", in.Branch); err != nil {
+		return in, err
+	}
+	if in.From != "" {
+		if err := branch("from", in.From); err != nil {
+			return in, err
+		}
+		if in.From == in.Branch {
+			return in, fault.Invalid("from", "a branch is not made from itself")
+		}
+	}
+	if strings.TrimSpace(in.Message) == "" {
+		return in, fault.Invalid("message", "this is empty")
+	}
+	var err error
+	if in.Message, err = text("message", in.Message, MaxMessage); err != nil {
+		return in, err
+	}
+	in.Files, err = normalFiles(in.Files)
+	return in, err
+}
+
+func normalFiles(files []FileChange) ([]FileChange, error) {
+	files, size := slices.Clone(files), 0
+	for i, f := range files {
+		field := func(name string) string { return fmt.Sprintf("files/%d/%s", i, name) }
+		if err := path(field("path"), f.Path); err != nil {
+			return nil, err
+		}
+		if f.Delete && f.Content != "" {
+			return nil, fault.Invalid(field("content"), "a file that goes has no content")
+		}
+		if strings.ContainsRune(f.Content, 0) {
+			return nil, fault.Invalid(field("content"), "this is no text")
+		}
+		if size += len(f.Content); size > MaxCommit {
+			return nil, fault.Invalid("files", "all files together have at most %d octets", MaxCommit)
+		}
+	}
+	slices.SortFunc(files, func(a, b FileChange) int { return strings.Compare(a.Path, b.Path) })
+	for i := range len(files) - 1 {
+		if above, next := files[i].Path, files[i+1].Path; above == next || strings.HasPrefix(next, above+"/") {
+			return nil, fault.Invalid("files", "a path stands there twice, or is a folder of another")
+		}
+	}
+	return files, nil
+}
+
+func boundCommit(in NewCommit) any {
+	in.Message = ""
+	in.Files = slices.Clone(in.Files)
+	for i := range in.Files {
+		in.Files[i].Content = ""
+	}
+	return in
+}
+
+func previewCommit(in NewCommit) tool.Preview {
+	c := newCard("Commit to GitHub", in.Owner, in.Repo)
+	c.AddField("Branch", in.Branch)
+	if in.From != "" {
+		c.AddField("New, from the branch", in.From)
+	}
+	c.AddText("Message", in.Message)
+	for _, f := range in.Files {
+		if f.Delete {
+			c.AddField("Delete "+f.Path, "The file goes")
+		} else {
+			c.AddText("Write "+f.Path, f.Content)
+		}
+		if runs(f.Path) {
+			c.Warn("%s is run by GitHub itself, or by whoever builds this.", f.Path)
+		}
+	}
+	return c.Preview
+}
+
+// runs reports whether a file is one that machines run without being asked to.
+func runs(path string) bool {
+	return strings.HasPrefix(strings.ToLower(path), ".github/")
+}
+
+// built is the handle: the commit that is made and on no branch yet, and what it stands on.
+type built struct {
+	SHA    string `json:"sha"`
+	Parent string `json:"parent"`
+	New    bool   `json:"new,omitempty"` // whether the branch is made with it
+	URL    string `json:"url"`
+}
+
+// prepareCommit makes the commit. As long as no branch has it, nobody sees it, and GitHub drops it at last.
+func (h *hub) prepareCommit(ctx context.Context, c tool.Call, in NewCommit) (string, error) {
+	api, err := h.client(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	b, err := build(ctx, api, in)
+	var ours *fault.Error
+	switch {
+	case err != nil && errors.As(err, &ours) && read(err).Proof != provider.NoAccess:
+		return "", err
+	case err != nil:
+		return "", unlooked(err, "git.createCommit")
+	case b.SHA == "" || b.Parent == "":
+		return "", odd()
+	}
+	handle, err := json.Marshal(b)
+	return string(handle), err
+}
+
+func build(ctx context.Context, api *githubapi.Client, in NewCommit) (built, error) {
+	from, isNew, err := base(ctx, api, in)
+	if err != nil {
+		return built{}, err
+	}
+	parent, _, err := api.Git.GetCommit(ctx, in.Owner, in.Repo, from)
+	if err != nil || parent.GetTree().GetSHA() == "" {
+		return built{}, err
+	}
+	tree, _, err := api.Git.CreateTree(ctx, in.Owner, in.Repo, parent.GetTree().GetSHA(), entries(in.Files))
+	if err != nil || tree.GetSHA() == "" {
+		return built{}, err
+	}
+	if tree.GetSHA() == parent.GetTree().GetSHA() {
+		return built{}, fault.Invalid("files", "the branch has these files already")
+	}
+	made, _, err := api.Git.CreateCommit(ctx, in.Owner, in.Repo, githubapi.Commit{Message: &in.Message, Tree: tree,
+		Parents: []*githubapi.Commit{{SHA: &from}}}, nil)
+	return built{made.GetSHA(), from, isNew, made.GetHTMLURL()}, err
+}
+
+// base returns the commit on which the new one stands, and whether the branch is to be made.
+func base(ctx context.Context, api *githubapi.Client, in NewCommit) (sha string, isNew bool, err error) {
+	ref, _, err := api.Git.GetRef(ctx, in.Owner, in.Repo, "heads/"+in.Branch)
+	switch {
+	case err == nil && in.From != "" && ref.GetObject().GetSHA() != "":
+		return "", false, fault.Invalid("from", "the branch is there already: leave this out to add to it")
+	case in.From == "" || err == nil || read(err).Proof != provider.Missing:
+		return ref.GetObject().GetSHA(), false, err
+	}
+	ref, _, err = api.Git.GetRef(ctx, in.Owner, in.Repo, "heads/"+in.From)
+	return ref.GetObject().GetSHA(), true, err
+}
+
+func entries(files []FileChange) (out []*githubapi.TreeEntry) {
+	for _, f := range files {
+		e := &githubapi.TreeEntry{Path: new(f.Path), Mode: new("100644"), Type: new("blob")}
+		if !f.Delete {
+			e.Content = new(f.Content)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func wasBuilt(c tool.Call) (b built, ok bool) {
+	err := json.Unmarshal([]byte(c.Handle), &b)
+	return b, err == nil && b.SHA != "" && b.Parent != ""
+}
+
+// moveBranch puts the commit on the branch, which must not have got another since.
+func (h *hub) moveBranch(ctx context.Context, c tool.Call, in NewCommit) (Committed, error) {
+	b, ok := wasBuilt(c)
+	if !ok {
+		return Committed{}, noRecord()
+	}
+	api, err := h.client(ctx, c)
+	if err != nil {
+		return Committed{}, err
+	}
+	var ref *githubapi.Reference
+	call := "git.updateRef"
+	if b.New {
+		call = "git.createRef"
+		ref, _, err = api.Git.CreateRef(ctx, in.Owner, in.Repo,
+			githubapi.CreateRef{Ref: "refs/heads/" + in.Branch, SHA: b.SHA})
+	} else {
+		ref, _, err = api.Git.UpdateRef(ctx, in.Owner, in.Repo, "heads/"+in.Branch,
+			githubapi.UpdateRef{SHA: b.SHA, Force: new(false)})
+	}
+	switch {
+	case err != nil && read(err).Status == 422: // it has moved, or an earlier try has moved it
+		return Committed{}, tool.Ambiguous(failed(err, call, "the commit"))
+	case err != nil:
+		return Committed{}, failed(err, call, "the commit")
+	case ref.GetObject().GetSHA() != b.SHA:
+		return Committed{}, unread("the commit")
+	}
+	return Committed{SHA: b.SHA, Branch: in.Branch, URL: b.URL}, nil
+}
+
+// settleCommit looks for the commit on the branch, which may have got more since. A branch with what the commit stands
+// on and without the commit never had it.
+func (h *hub) settleCommit(ctx context.Context, c tool.Call, in NewCommit) (tool.Verdict, Committed, string, error) {
+	b, ok := wasBuilt(c)
+	if !ok {
+		return tool.NotDone, Committed{}, "", nil
+	}
+	const thing = "the commit"
+	api, err := h.client(ctx, c)
+	if err != nil {
+		verdict, reason, err := cannotAsk(err, "client", thing)
+		return verdict, Committed{}, reason, err
+	}
+	log, _, err := api.Repositories.ListCommits(ctx, in.Owner, in.Repo, &githubapi.CommitsListOptions{SHA: in.Branch,
+		ListOptions: githubapi.ListOptions{PerPage: 100}})
+	has := func(sha string) bool {
+		return slices.ContainsFunc(log, func(c *githubapi.RepositoryCommit) bool { return c.GetSHA() == sha })
+	}
+	switch {
+	case err != nil && b.New && read(err).Proof == provider.Missing:
+		return tool.NotDone, Committed{}, "", nil
+	case err != nil:
+		verdict, reason, err := cannotAsk(err, "repos.listCommits", thing)
+		return verdict, Committed{}, reason, err
+	case has(b.SHA):
+		return tool.Done, Committed{SHA: b.SHA, Branch: in.Branch, URL: b.URL}, "", nil
+	case has(b.Parent):
+		return tool.NotDone, Committed{}, "", nil
+	}
+	return tool.Unknown, Committed{}, "The branch is not what it was, and it is not clear whether it had the commit. " +
+		"Please look at GitHub.", nil
+}

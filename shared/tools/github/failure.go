@@ -1,0 +1,151 @@
+package github
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	githubapi "github.com/google/go-github/v92/github"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
+)
+
+// name is the provider's, for its users.
+const name = "GitHub"
+
+// read evaluates the error of a failed call. Of GitHub's texts the result contains only the field that it refuses.
+func read(err error) provider.Failure {
+	var limited *githubapi.RateLimitError
+	var asked *githubapi.AbuseRateLimitError
+	var moved *githubapi.RedirectionError
+	var second *githubapi.TwoFactorAuthError
+	var refused *githubapi.ErrorResponse
+	switch {
+	case errors.As(err, &limited):
+		after := min(max(time.Until(limited.Rate.Reset.Time), 0), time.Hour)
+		return provider.Failure{Proof: provider.Limited, Status: status(limited.Response), Reason: "rate", After: after}
+	case errors.As(err, &asked):
+		return provider.Failure{Proof: provider.Limited, Status: status(asked.Response), Reason: "secondary_rate",
+			After: min(asked.GetRetryAfter(), time.Hour)}
+	case errors.As(err, &moved):
+		return provider.Failure{Proof: provider.Refused, Status: moved.StatusCode, Reason: "moved"}
+	case errors.As(err, &second):
+		return provider.Failure{Proof: provider.NoAccess, Status: http.StatusUnauthorized,
+			Access: provider.Reauth(name)}
+	case errors.As(err, &refused) && refused.Response != nil:
+		return readAnswer(refused)
+	}
+	return provider.Lost(err)
+}
+
+func status(r *http.Response) int {
+	if r == nil {
+		return 0
+	}
+	return r.StatusCode
+}
+
+func readAnswer(e *githubapi.ErrorResponse) provider.Failure {
+	h := e.Response.Header
+	f := provider.Failure{Status: e.Response.StatusCode, Reason: reason(e), After: provider.RetryAfter(h)}
+	switch code := f.Status; {
+	case code == http.StatusUnauthorized:
+		f.Proof, f.Access = provider.NoAccess, provider.Reauth(name)
+	case (code == http.StatusForbidden || code == http.StatusTooManyRequests) && h.Get("Retry-After") != "":
+		f.Proof = provider.Limited
+	case code == http.StatusRequestTimeout || code == http.StatusTooManyRequests:
+		f.Proof = provider.Nothing
+	case code == http.StatusNotFound || code == http.StatusGone:
+		f.Proof = provider.Missing
+	case code == http.StatusConflict:
+		f.Proof = provider.Conflict
+	case code >= 400 && code < 500:
+		f.Proof = provider.Refused
+	}
+	return f
+}
+
+var word = lazyregexp.New(`^[a-z_]{1,40}$`)
+
+// reason returns the first field that GitHub refuses, with why, if each is one word.
+func reason(e *githubapi.ErrorResponse) string {
+	if len(e.Errors) == 0 || !word.MatchString(e.Errors[0].Code) {
+		return ""
+	}
+	if !word.MatchString(e.Errors[0].Field) {
+		return e.Errors[0].Code
+	}
+	return e.Errors[0].Field + " " + e.Errors[0].Code
+}
+
+// refusal returns the error of a call that GitHub has answered with a refusal. what says in one sentence what it
+// refused.
+func refusal(f provider.Failure, call, what string) error {
+	switch {
+	case f.Reason == "moved":
+		what += " The repository has another name by now."
+	case f.Status == http.StatusForbidden:
+		what += " The linked account, or this service in its name, may not do that there."
+	case f.Proof == provider.Missing:
+		what += " It is not there, or the linked account may not see it."
+	case f.Status == http.StatusUnprocessableEntity && f.Reason != "":
+		what += " It names: " + f.Reason + "."
+	}
+	return f.Fault(call, what)
+}
+
+// failed returns the error of a request that would have had the effect, of which thing is in words: the issue.
+func failed(err error, call, thing string) error {
+	switch f := read(err); f.Proof {
+	case provider.Refused, provider.Missing, provider.Conflict, provider.NoAccess:
+		return refusal(f, call, "GitHub refused "+thing+", and nothing was changed.")
+	case provider.NotSent, provider.Limited:
+		return tool.Transient(f.Fault(call, "GitHub could not take "+thing+" now, and nothing was changed."))
+	default:
+		return f.Unclear(call, "GitHub did not say whether it took "+thing+".")
+	}
+}
+
+// unread returns the error of an effect whose answer cannot be used.
+func unread(thing string) error {
+	return tool.Ambiguous(fault.New(fault.Tool, "provider_failed",
+		"GitHub's answer could not be read, so that it is not clear whether it took %s.", thing))
+}
+
+// unlooked returns the error of a request that changes nothing.
+func unlooked(err error, call string) error {
+	switch f := read(err); f.Proof {
+	case provider.Refused, provider.Missing, provider.Conflict, provider.NoAccess:
+		return refusal(f, call, "GitHub refused to show this, and nothing was changed.")
+	default:
+		return tool.Transient(f.Fault(call, "GitHub could not be asked, and nothing was changed."))
+	}
+}
+
+// odd returns the error of an answer to a request that changes nothing, if it cannot be used.
+func odd() error {
+	return tool.Transient(fault.New(fault.Tool, "provider_failed",
+		"GitHub's answer could not be read, and nothing was changed."))
+}
+
+// noRecord returns the error of a call that was not prepared.
+func noRecord() error {
+	return fault.New(fault.Policy, fault.CodeIntegrity,
+		"What was there before is not on record, so nothing was done.")
+}
+
+// cannotAsk returns the verdict if GitHub did not answer what became of the thing: unknown if only the user can resolve
+// that, else an error, after which the caller asks again.
+func cannotAsk(err error, call, thing string) (tool.Verdict, string, error) {
+	f := read(err)
+	switch f.Proof {
+	case provider.NoAccess, provider.Refused, provider.Missing:
+		return tool.Unknown, "We can no longer look at where " + thing +
+			" was to be, so we cannot tell whether it is " +
+			"there. Please look at GitHub.", nil
+	}
+	return "", "", tool.Transient(f.Fault(call, "GitHub could not be asked what became of "+thing+"."))
+}

@@ -1,0 +1,155 @@
+package github
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	githubapi "github.com/google/go-github/v92/github"
+
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// The names of the tools that read files.
+const (
+	ListFiles = "github.listFiles"
+	ReadFile  = "github.readFile"
+)
+
+const (
+	maxListed  = 2000     // paths
+	maxContent = 64 << 10 // octets of a file
+)
+
+// SomeFiles is the arguments of a list of files.
+type SomeFiles struct {
+	Owner string `json:"owner" jsonschema:"The account that the repository belongs to."`
+	Repo  string `json:"repo" jsonschema:"The repository's name."`
+	Ref   string `json:"ref,omitempty" jsonschema:"A branch, a tag or a commit; left out: the default branch."`
+	Path  string `json:"path,omitempty" jsonschema:"A folder; left out: all of the repository."`
+}
+
+// Files is the files of a repository, by their paths.
+type Files struct {
+	Files     []Listed `json:"files"`
+	Truncated bool     `json:"truncated,omitempty"` // whether there are more
+}
+
+// Listed is a file in a list.
+type Listed struct {
+	Path string `json:"path"`
+	Size int    `json:"size"` // octets
+}
+
+func (h *hub) listFiles() *tool.Tool {
+	return reader(h, ListFiles, "Lists the files of a GitHub repository, in all of its folders, 2,000 at most; null "+
+		"if "+
+		"there is none that the user may see.", inRepository(map[string]int{"ref": 200, "path": maxPath}),
+		func(in SomeFiles) error {
+			if err := repository(in.Owner, in.Repo); err != nil {
+				return err
+			}
+			if in.Path != "" {
+				if err := path("path", in.Path); err != nil {
+					return err
+				}
+			}
+			return revision(in.Ref)
+		},
+		func(ctx context.Context, api *githubapi.Client, in SomeFiles) (*Files, error) {
+			ref := in.Ref
+			if ref == "" {
+				r, _, err := api.Repositories.Get(ctx, in.Owner, in.Repo)
+				if err != nil || r.GetDefaultBranch() == "" {
+					return nil, err
+				}
+				ref = r.GetDefaultBranch()
+			}
+			tree, _, err := api.Git.GetTree(ctx, in.Owner, in.Repo, ref, true)
+			if err != nil || tree.GetSHA() == "" {
+				return nil, err
+			}
+			return listed(tree, in.Path), nil
+		})
+}
+
+func listed(tree *githubapi.Tree, folder string) *Files {
+	out := &Files{Files: []Listed{}, Truncated: tree.GetTruncated()}
+	for _, e := range tree.Entries {
+		if e.GetType() != "blob" || folder != "" && !strings.HasPrefix(e.GetPath(), folder+"/") {
+			continue
+		}
+		if len(out.Files) == maxListed {
+			out.Truncated = true
+			break
+		}
+		out.Files = append(out.Files, Listed{Path: clip.Text(e.GetPath(), maxLine), Size: e.GetSize()})
+	}
+	return out
+}
+
+// OneFile names a file.
+type OneFile struct {
+	Owner string `json:"owner" jsonschema:"The account that the repository belongs to."`
+	Repo  string `json:"repo" jsonschema:"The repository's name."`
+	Path  string `json:"path" jsonschema:"The file's path in the repository."`
+	Ref   string `json:"ref,omitempty" jsonschema:"A branch, a tag or a commit; left out: the default branch."`
+}
+
+// File is a file's content.
+type File struct {
+	Path      string `json:"path"`
+	SHA       string `json:"sha"`
+	Size      int    `json:"size"`                // octets
+	Content   string `json:"content"`             // UTF-8
+	Truncated bool   `json:"truncated,omitempty"` // whether there is more than the first 64 KiB
+	Binary    bool   `json:"binary,omitempty"`    // it is no text, and its content is left out
+}
+
+func (h *hub) readFile() *tool.Tool {
+	return reader(h, ReadFile, "Reads a text file of a GitHub repository, 64 KiB at most; null if there is none that "+
+		"the user may see.", inRepository(map[string]int{"ref": 200, "path": maxPath}),
+		func(in OneFile) error {
+			if err := repository(in.Owner, in.Repo); err != nil {
+				return err
+			}
+			if err := path("path", in.Path); err != nil {
+				return err
+			}
+			return revision(in.Ref)
+		},
+		func(ctx context.Context, api *githubapi.Client, in OneFile) (*File, error) {
+			f, folder, _, err := api.Repositories.GetContents(ctx, in.Owner, in.Repo, in.Path,
+				&githubapi.RepositoryContentGetOptions{Ref: in.Ref})
+			switch {
+			case err != nil:
+				return nil, err
+			case folder != nil:
+				return nil, fault.Invalid("path", "this is a folder: list its files")
+			case f.GetSHA() == "":
+				return nil, nil
+			}
+			return content(f)
+		})
+}
+
+func content(f *githubapi.RepositoryContent) (*File, error) {
+	out := &File{Path: clip.Text(f.GetPath(), maxLine), SHA: f.GetSHA(), Size: f.GetSize()}
+	if f.GetEncoding() == "none" { // it has more than a megabyte
+		out.Truncated = true
+		return out, nil
+	}
+	s, err := f.GetContent()
+	if err != nil {
+		return nil, odd()
+	}
+	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+		out.Binary = true
+		return out, nil
+	}
+	out.Content = clip.Prefix(s, maxContent)
+	out.Truncated = len(out.Content) < len(s)
+	return out, nil
+}

@@ -1,0 +1,109 @@
+// Package github provides the tools that read GitHub and act there, in the account of the run's owner (seed 004,
+// github-service). What they read is text from strangers.
+//
+// An effect takes place once, though its answer may be lost. What is created (an issue, a comment, a pull request)
+// carries a mark, an HTML comment with the action's id that nobody sees, and is looked for by it in GitHub's lists,
+// never by its search, whose index lags. A list may lag too: what is not found is a person's to look at, unless GitHub
+// itself refuses it a second time, as it does with pull requests, repositories and the commits of a branch. What is
+// changed is read before and after.
+package github
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	githubapi "github.com/google/go-github/v92/github"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
+)
+
+// The kinds of targets.
+const (
+	TargetRepository tool.TargetKind = "repository" // owner/name, or the name alone of one that is to be the user's
+	TargetAccount    tool.TargetKind = "account"    // somebody's login
+)
+
+// Accounts are the GitHub accounts that users have linked.
+type Accounts = provider.Accounts
+
+// Options configures the tools. The zero value works with github.com.
+type Options struct {
+	Endpoint string           // URL of another GitHub's API, with its trailing slash; empty means GitHub's
+	Timeout  time.Duration    // of one call; 0 means 20 s
+	Now      func() time.Time // the clock; nil means time.Now
+}
+
+// New returns the tools.
+func New(accounts Accounts, o Options) tool.Set {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	h := &hub{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, provider.Timeout), now: o.Now}
+	return tool.NewSet(h.listRepositories(), h.retrieveRepository(), h.readIssue(), h.listIssues(), h.readPullRequest(),
+		h.listFiles(), h.readFile(), h.createIssue(), h.createComment(), h.createPullRequest(), h.createRepository(),
+		h.updateIssue(), h.closeIssue(), h.updatePullRequest(), h.closePullRequest(), h.commitFiles())
+}
+
+// hub carries out calls.
+type hub struct {
+	accounts Accounts
+	endpoint string
+	timeout  time.Duration
+	now      func() time.Time
+}
+
+// define returns a tool that acts in the user's linked account. GitHub grants an app what it may do, so there are no
+// scopes.
+func define[In, Out any](h *hub, d tool.Def[In, Out]) *tool.Tool {
+	d.Reads = func(in tool.Scope) []string { return h.accounts.Reads(in.UID) }
+	d.Place = func(ctx context.Context, in tool.Scope) (tool.Place, error) {
+		return h.accounts.Place(ctx, in.UID, nil)
+	}
+	return tool.Define(d)
+}
+
+// client returns GitHub's client, acting as the call's user in the account for which the call was approved. It keeps no
+// count of the rate limit, since it lives for one call.
+func (h *hub) client(ctx context.Context, c tool.Call) (*githubapi.Client, error) {
+	once, err := provider.Client(ctx, h.accounts, c, name)
+	if err != nil {
+		return nil, err
+	}
+	opts := []githubapi.ClientOptionsFunc{githubapi.WithHTTPClient(once), githubapi.WithDisableRateLimitCheck(),
+		githubapi.WithTimeout(h.timeout)}
+	if h.endpoint != "" {
+		opts = append(opts, githubapi.WithURLs(&h.endpoint, &h.endpoint))
+	}
+	api, err := githubapi.NewClient(opts...)
+	if err != nil {
+		return nil, fault.New(fault.Tool, fault.CodeInternal, "The request to GitHub could not be "+
+			"prepared.").Because(err)
+	}
+	return api, nil
+}
+
+// The mark of what an action has created.
+const (
+	markBegin = "<!-- countersign:"
+	markEnd   = " -->"
+)
+
+func mark(action string) string { return markBegin + action + markEnd }
+
+// marked returns a body with the action's mark at its end.
+func marked(body, action string) string {
+	if body == "" {
+		return mark(action)
+	}
+	return body + "\n\n" + mark(action)
+}
+
+// withoutMark returns a body as its author wrote it.
+func withoutMark(body string) string {
+	before, _, _ := strings.Cut(body, markBegin)
+	return strings.TrimRight(before, "\n")
+}

@@ -1,0 +1,110 @@
+package github
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	githubapi "github.com/google/go-github/v92/github"
+
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// begun is the handle of what is created with a mark: since when GitHub's lists have it, if they do.
+type begun struct {
+	Since time.Time `json:"since"`
+}
+
+// margin is how much the clocks of GitHub's machines may differ.
+const margin = time.Minute
+
+// beginning returns the handle, by GitHub's own clock where its answer says it.
+func (h *hub) beginning(res *githubapi.Response) (string, error) {
+	at := h.now()
+	if res != nil {
+		if theirs, err := http.ParseTime(res.Header.Get("Date")); err == nil {
+			at = theirs
+		}
+	}
+	b, err := json.Marshal(begun{at.Add(-margin).UTC().Truncate(time.Second)})
+	return string(b), err
+}
+
+// since reads the handle. A call without one has sent nothing, and sends nothing.
+func since(c tool.Call) (time.Time, bool) {
+	var b begun
+	err := json.Unmarshal([]byte(c.Handle), &b)
+	return b.Since, err == nil && !b.Since.IsZero()
+}
+
+// inRepositoryBegun prepares what is created in a repository: the repository must be there.
+func (h *hub) inRepositoryBegun(ctx context.Context, c tool.Call, owner, repo string) (string, error) {
+	api, err := h.client(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	r, res, err := api.Repositories.Get(ctx, owner, repo)
+	if err != nil {
+		return "", unlooked(err, "repos.get")
+	}
+	if r.GetName() == "" {
+		return "", odd()
+	}
+	return h.beginning(res)
+}
+
+// maxPages bounds a search: 5,000 things by one user since the call began.
+const maxPages = 50
+
+// walk asks for one page after the other, until look has found what it looks for or there is none left. look returns
+// the number of the next page, or 0.
+func walk(look func(page int) (found bool, next int, err error)) (bool, error) {
+	page := 1
+	for range maxPages {
+		found, next, err := look(page)
+		if found || err != nil || next == 0 {
+			return found, err
+		}
+		page = next
+	}
+	return false, nil
+}
+
+// search looks for what the call has created: of the user's own things since the call began, the one with its mark. A
+// stranger may have copied a mark.
+type search[Out any] func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (*Out, error)
+
+// settleMarked returns what a search finds out. GitHub's lists may lag by minutes, so what is not found proves nothing.
+func settleMarked[Out any](ctx context.Context, h *hub, c tool.Call, thing string,
+	find search[Out]) (verdict tool.Verdict, out Out, reason string, err error) {
+	from, begun := since(c)
+	if !begun {
+		return tool.NotDone, out, "", nil // without a handle, Execute sends nothing
+	}
+	found, err := searched(ctx, h, c, from, find)
+	switch {
+	case err != nil:
+		verdict, reason, err = cannotAsk(err, "list", thing)
+		return verdict, out, reason, err
+	case found == nil:
+		return tool.Unknown, out, "GitHub does not list " + thing + ", and its lists may lag behind. Please look at " +
+			"GitHub in some minutes.", nil
+	}
+	return tool.Done, *found, "", nil
+}
+
+func searched[Out any](ctx context.Context, h *hub, c tool.Call, from time.Time, find search[Out]) (*Out, error) {
+	api, err := h.client(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	me, _, err := api.Users.Get(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	if me.GetLogin() == "" {
+		return nil, odd()
+	}
+	return find(ctx, api, me.GetLogin(), mark(c.ActionID), from)
+}

@@ -1,0 +1,205 @@
+package github
+
+import (
+	"context"
+
+	githubapi "github.com/google/go-github/v92/github"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
+)
+
+// The names of the tools that change nothing.
+const (
+	ListRepositories   = "github.listRepositories"
+	RetrieveRepository = "github.retrieveRepository"
+	ReadIssue          = "github.readIssue"
+	ListIssues         = "github.listIssues"
+	ReadPullRequest    = "github.readPullRequest"
+)
+
+// The sizes of pages.
+const (
+	perPage  = 50
+	comments = 20
+)
+
+// reader is a tool that looks at GitHub. look's answer is the result; what is not there is null (seed 004). An argument
+// that says where is checked by check.
+func reader[In, Out any](h *hub, name, description string, refine func(*jsonschema.Schema), check func(In) error,
+	look func(context.Context, *githubapi.Client, In) (*Out, error)) *tool.Tool {
+	return define(h, tool.Def[In, any]{Name: name, Description: description, Untrusted: true, Refine: refine,
+		Normalize: func(in In) (In, error) { return in, check(in) },
+		Execute: func(ctx context.Context, c tool.Call, in In) (any, error) {
+			api, err := h.client(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			out, err := look(ctx, api, in)
+			switch {
+			case err != nil && read(err).Proof == provider.Missing:
+				return nil, nil
+			case err != nil && (fault.As(err).Class == fault.Validation || tool.IsTransient(err)): // it is ours
+				return nil, err
+			case err != nil:
+				return nil, unlooked(err, name)
+			case out == nil:
+				return nil, odd()
+			}
+			return out, nil
+		}})
+}
+
+// Page is the arguments of a list of all.
+type Page struct {
+	Page int `json:"page,omitempty" jsonschema:"From 1 on; left out: the first."`
+}
+
+// Repositories is a page of repositories.
+type Repositories struct {
+	Repositories []Repository `json:"repositories"`
+	More         bool         `json:"more,omitempty"` // whether there is another page
+}
+
+func (h *hub) listRepositories() *tool.Tool {
+	return reader(h, ListRepositories, "Lists the GitHub repositories that the user may write to, 50 a page.",
+		func(s *jsonschema.Schema) { bounded(s, map[string]int{"page": 1000}) },
+		func(Page) error { return nil },
+		func(ctx context.Context, api *githubapi.Client, in Page) (*Repositories, error) {
+			all, res, err := api.Repositories.ListByAuthenticatedUser(ctx,
+				&githubapi.RepositoryListByAuthenticatedUserOptions{
+					ListOptions: githubapi.ListOptions{Page: in.Page, PerPage: perPage}})
+			if err != nil {
+				return nil, err
+			}
+			out := Repositories{Repositories: []Repository{}, More: res.NextPage != 0}
+			for _, r := range all {
+				out.Repositories = append(out.Repositories, repositoryOf(r))
+			}
+			return &out, nil
+		})
+}
+
+// Where names a repository.
+type Where struct {
+	Owner string `json:"owner" jsonschema:"The account that the repository belongs to."`
+	Repo  string `json:"repo" jsonschema:"The repository's name."`
+}
+
+func (h *hub) retrieveRepository() *tool.Tool {
+	return reader(h, RetrieveRepository, "Looks a GitHub repository up; null if there is none that the user may see.",
+		inRepository(nil), func(in Where) error { return repository(in.Owner, in.Repo) },
+		func(ctx context.Context, api *githubapi.Client, in Where) (*Repository, error) {
+			r, _, err := api.Repositories.Get(ctx, in.Owner, in.Repo)
+			if err != nil || r.GetName() == "" {
+				return nil, err
+			}
+			out := repositoryOf(r)
+			return &out, nil
+		})
+}
+
+// OneIssue names an issue.
+type OneIssue struct {
+	Owner       string `json:"owner" jsonschema:"The account that the repository belongs to."`
+	Repo        string `json:"repo" jsonschema:"The repository's name."`
+	IssueNumber int    `json:"issueNumber"`
+}
+
+func (h *hub) readIssue() *tool.Tool {
+	return reader(h, ReadIssue,
+		"Reads an issue of GitHub with its first 20 comments; null if there is none that the user may see.",
+		inRepository(map[string]int{"issueNumber": maxNumber}),
+		func(in OneIssue) error { return repository(in.Owner, in.Repo) },
+		func(ctx context.Context, api *githubapi.Client, in OneIssue) (*Issue, error) {
+			i, _, err := api.Issues.Get(ctx, in.Owner, in.Repo, in.IssueNumber)
+			if err != nil || i.GetNumber() == 0 {
+				return nil, err
+			}
+			out := issueOf(i, maxText)
+			out.Comments, err = firstComments(ctx, api, in.Owner, in.Repo, in.IssueNumber)
+			return &out, err
+		})
+}
+
+func firstComments(ctx context.Context, api *githubapi.Client, owner, repo string, number int) (out []Comment,
+	err error) {
+	all, _, err := api.Issues.ListComments(ctx, owner, repo, number,
+		&githubapi.IssueListCommentsOptions{ListOptions: githubapi.ListOptions{PerPage: comments}})
+	for _, c := range all[:min(len(all), comments)] {
+		out = append(out, commentOf(c))
+	}
+	return out, err
+}
+
+// SomeIssues is the arguments of a list of issues.
+type SomeIssues struct {
+	Owner  string   `json:"owner" jsonschema:"The account that the repository belongs to."`
+	Repo   string   `json:"repo" jsonschema:"The repository's name."`
+	State  string   `json:"state,omitempty" jsonschema:"Left out: open."`
+	Labels []string `json:"labels,omitempty" jsonschema:"Only issues with all of these."`
+	Page   int      `json:"page,omitempty" jsonschema:"From 1 on; left out: the first."`
+}
+
+// Issues is a page of issues, newest first.
+type Issues struct {
+	Issues []Issue `json:"issues"`
+	More   bool    `json:"more,omitempty"` // whether there is another page
+}
+
+func (h *hub) listIssues() *tool.Tool {
+	refine := func(s *jsonschema.Schema) {
+		inRepository(map[string]int{"page": 1000})(s)
+		s.Properties["state"].Enum = []any{"open", "closed", "all"}
+	}
+	return reader(h, ListIssues,
+		"Lists issues of a GitHub repository without their comments, newest first; null if there is no such "+
+			"repository.",
+		refine, func(in SomeIssues) error {
+			_, err := set("labels", in.Labels, MaxLabels, isLabel)
+			if where := repository(in.Owner, in.Repo); where != nil {
+				return where
+			}
+			return err
+		},
+		func(ctx context.Context, api *githubapi.Client, in SomeIssues) (*Issues, error) {
+			all, res, err := api.Issues.ListByRepo(ctx, in.Owner, in.Repo, &githubapi.IssueListByRepoOptions{
+				State: in.State, Labels: in.Labels,
+				ListOptions: githubapi.ListOptions{Page: in.Page, PerPage: perPage}})
+			if err != nil {
+				return nil, err
+			}
+			out := Issues{Issues: []Issue{}, More: res.NextPage != 0}
+			for _, i := range all {
+				if i != nil && !i.IsPullRequest() {
+					out.Issues = append(out.Issues, issueOf(i, maxExcerpt))
+				}
+			}
+			return &out, nil
+		})
+}
+
+// OnePullRequest names a pull request.
+type OnePullRequest struct {
+	Owner    string `json:"owner" jsonschema:"The account that the repository belongs to."`
+	Repo     string `json:"repo" jsonschema:"The repository's name."`
+	PRNumber int    `json:"prNumber"`
+}
+
+func (h *hub) readPullRequest() *tool.Tool {
+	return reader(h, ReadPullRequest,
+		"Reads a pull request of GitHub with its first 20 comments; null if there is none that the user may see.",
+		inRepository(map[string]int{"prNumber": maxNumber}),
+		func(in OnePullRequest) error { return repository(in.Owner, in.Repo) },
+		func(ctx context.Context, api *githubapi.Client, in OnePullRequest) (*PullRequest, error) {
+			p, _, err := api.PullRequests.Get(ctx, in.Owner, in.Repo, in.PRNumber)
+			if err != nil || p.GetNumber() == 0 {
+				return nil, err
+			}
+			out := pullRequestOf(p)
+			out.Comments, err = firstComments(ctx, api, in.Owner, in.Repo, in.PRNumber)
+			return &out, err
+		})
+}

@@ -1,0 +1,147 @@
+package github
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	githubapi "github.com/google/go-github/v92/github"
+
+	"github.com/countersign-run/countersign/shared/clip"
+)
+
+// The limits of what is read, in octets.
+const (
+	maxText    = 16 << 10 // of the body of what is read by itself
+	maxExcerpt = 1 << 10  // of a body in a list, and of one comment
+	maxLine    = 1 << 10
+)
+
+// Repository is a repository as the model sees it.
+type Repository struct {
+	Owner         string `json:"owner"`
+	Name          string `json:"name"`
+	Description   string `json:"description,omitempty"`
+	Private       bool   `json:"private"`
+	DefaultBranch string `json:"defaultBranch,omitempty"`
+	OpenIssues    int    `json:"openIssues,omitempty"` // and pull requests
+	Archived      bool   `json:"archived,omitempty"`
+	URL           string `json:"url"`
+}
+
+func repositoryOf(r *githubapi.Repository) Repository {
+	return Repository{Owner: r.GetOwner().GetLogin(), Name: r.GetName(),
+		Description: clip.Text(r.GetDescription(), maxLine), Private: r.GetPrivate(),
+		DefaultBranch: r.GetDefaultBranch(), OpenIssues: r.GetOpenIssuesCount(), Archived: r.GetArchived(),
+		URL: clip.Text(r.GetHTMLURL(), maxLine)}
+}
+
+// Issue is an issue as the model sees it.
+type Issue struct {
+	Number    int       `json:"number"`
+	Title     string    `json:"title"`
+	Body      string    `json:"body,omitempty"`
+	State     string    `json:"state"`
+	Author    string    `json:"author,omitempty"`
+	Labels    []string  `json:"labels,omitempty"`
+	Assignees []string  `json:"assignees,omitempty"`
+	URL       string    `json:"url"`
+	CreatedAt string    `json:"createdAt,omitempty"`
+	UpdatedAt string    `json:"updatedAt,omitempty"`
+	Comments  []Comment `json:"comments,omitempty"` // the first 20
+	Count     int       `json:"commentCount,omitempty"`
+}
+
+// Comment is one of an issue or of a pull request.
+type Comment struct {
+	ID        int64  `json:"id"`
+	Author    string `json:"author,omitempty"`
+	Body      string `json:"body,omitempty"`
+	URL       string `json:"url"`
+	CreatedAt string `json:"createdAt,omitempty"`
+}
+
+// PullRequest is a pull request as the model sees it.
+type PullRequest struct {
+	Number    int       `json:"number"`
+	Title     string    `json:"title"`
+	Body      string    `json:"body,omitempty"`
+	State     string    `json:"state"`
+	Draft     bool      `json:"draft,omitempty"`
+	Merged    bool      `json:"merged,omitempty"`
+	Head      string    `json:"head,omitempty"` // owner:branch
+	Base      string    `json:"base,omitempty"`
+	Author    string    `json:"author,omitempty"`
+	Labels    []string  `json:"labels,omitempty"`
+	URL       string    `json:"url"`
+	CreatedAt string    `json:"createdAt,omitempty"`
+	UpdatedAt string    `json:"updatedAt,omitempty"`
+	Comments  []Comment `json:"comments,omitempty"` // the first 20
+}
+
+// issueOf shows an issue; an answer may have none.
+func issueOf(i *githubapi.Issue, most int) Issue {
+	if i == nil {
+		return Issue{}
+	}
+	return Issue{Number: i.GetNumber(), Title: clip.Text(i.GetTitle(), maxLine),
+		Body: clip.Text(withoutMark(i.GetBody()), most), State: i.GetState(), Author: i.GetUser().GetLogin(),
+		Labels: labelsOf(i.Labels), Assignees: loginsOf(i.Assignees), URL: clip.Text(i.GetHTMLURL(), maxLine),
+		CreatedAt: at(i.GetCreatedAt()), UpdatedAt: at(i.GetUpdatedAt()), Count: i.GetComments()}
+}
+
+func commentOf(c *githubapi.IssueComment) Comment {
+	return Comment{ID: c.GetID(), Author: c.GetUser().GetLogin(), Body: clip.Text(withoutMark(c.GetBody()), maxExcerpt),
+		URL: clip.Text(c.GetHTMLURL(), maxLine), CreatedAt: at(c.GetCreatedAt())}
+}
+
+// pullRequestOf shows a pull request; an answer may have none.
+func pullRequestOf(p *githubapi.PullRequest) PullRequest {
+	if p == nil {
+		return PullRequest{}
+	}
+	return PullRequest{Number: p.GetNumber(), Title: clip.Text(p.GetTitle(), maxLine),
+		Body: clip.Text(withoutMark(p.GetBody()), maxText), State: p.GetState(), Draft: p.GetDraft(),
+		Merged: p.GetMerged(),
+		Head:   clip.Text(p.GetHead().GetLabel(), maxLine), Base: clip.Text(p.GetBase().GetRef(), maxLine),
+		Author: p.GetUser().GetLogin(), Labels: labelsOf(p.Labels), URL: clip.Text(p.GetHTMLURL(), maxLine),
+		CreatedAt: at(p.GetCreatedAt()), UpdatedAt: at(p.GetUpdatedAt())}
+}
+
+func labelsOf(all []*githubapi.Label) (names []string) {
+	for _, l := range all[:min(len(all), 100)] {
+		names = append(names, clip.Text(l.GetName(), maxLine))
+	}
+	slices.Sort(names)
+	return names
+}
+
+func loginsOf(all []*githubapi.User) (logins []string) {
+	for _, u := range all[:min(len(all), 100)] {
+		logins = append(logins, clip.Text(u.GetLogin(), maxLine))
+	}
+	slices.Sort(logins)
+	return logins
+}
+
+func at(t githubapi.Timestamp) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// sameNames reports whether two sorted sets have the same names, in any case: GitHub keeps the case in which a label or
+// a login was first written.
+func sameNames(a, b []string) bool {
+	return slices.EqualFunc(lower(a), lower(b), func(x, y string) bool { return x == y })
+}
+
+func lower(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = strings.ToLower(n)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,56 @@
+package github
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// card is a preview under construction.
+type card struct{ tool.Preview }
+
+func newCard(title, owner, repo string) *card {
+	c := &card{tool.Preview{Title: title}}
+	c.AddField("Repository", owner+"/"+repo)
+	return c
+}
+
+func (c *card) number(label string, n int) { c.AddField(label, fmt.Sprintf("#%d", n)) }
+
+// names shows a set of names, if it is given; an empty one says so.
+func (c *card) names(label string, names []string, given bool) {
+	if !given {
+		return
+	}
+	if len(names) == 0 {
+		c.AddField(label, "none")
+		return
+	}
+	c.AddText(label, strings.Join(names, "\n"))
+}
+
+// body shows a text that will carry the action's mark.
+func (c *card) body(label, s string) {
+	if s != "" {
+		c.AddText(label, s)
+	}
+	c.AddField("Mark", "Behind the text stands an HTML comment, "+mark("…")+
+		", by which this service finds again what it made. Nobody sees it but in the source.")
+}
+
+// seen shows the state that a change rests on.
+func (c *card) seen(at string) {
+	if at != "" {
+		c.AddField("Only if unchanged since", at)
+	}
+}
+
+// reached returns the repository, and whom the call names.
+func reached(owner, repo string, people []string) []tool.Target {
+	out := []tool.Target{{Kind: TargetRepository, Value: owner + "/" + repo}}
+	for _, p := range people {
+		out = append(out, tool.Target{Kind: TargetAccount, Value: p})
+	}
+	return out
+}

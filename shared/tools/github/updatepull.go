@@ -1,0 +1,95 @@
+package github
+
+import (
+	"context"
+	"fmt"
+
+	githubapi "github.com/google/go-github/v92/github"
+
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+func (h *hub) updatePullRequest() *tool.Tool {
+	return define(h, tool.Def[ChangedPull, PullRequest]{
+		Name: UpdatePullRequest,
+		Description: "Changes a pull request of GitHub, in the user's own account. The user sees the new values in " +
+			"full and approves them first.",
+		SideEffect: true,
+		Refine:     refineUpdates("prNumber"),
+		Normalize: func(in ChangedPull) (_ ChangedPull, err error) {
+			if in.UpdatedAt, err = moment("updatedAt", in.UpdatedAt); err != nil {
+				return in, err
+			}
+			return in, in.change().check()
+		},
+		Targets: func(in ChangedPull) []tool.Target { return in.change().targets() },
+		Bound: func(in ChangedPull) any {
+			in.Updates.Title, in.Updates.Body, in.UpdatedAt = nil, nil, ""
+			return in
+		},
+		Preview: func(in ChangedPull) tool.Preview { return in.change().preview("Change a pull request on GitHub") },
+		Summary: func(in ChangedPull) string {
+			return fmt.Sprintf("Changed pull request #%d of %s/%s.", in.PRNumber, in.Owner, in.Repo)
+		},
+		Prepare: func(ctx context.Context, c tool.Call, in ChangedPull) (string, error) {
+			return before(ctx, h, c, pullThere(in.change()))
+		},
+		Execute: func(ctx context.Context, c tool.Call, in ChangedPull) (PullRequest, error) {
+			return apply(ctx, h, c, pullThere(in.change()))
+		},
+		Reconcile: func(ctx context.Context, c tool.Call, in ChangedPull) (tool.Verdict, PullRequest, string, error) {
+			return settleChange(ctx, h, c, pullThere(in.change()))
+		},
+	})
+}
+
+func (h *hub) closePullRequest() *tool.Tool {
+	of := func(in OnePullRequest) there[PullRequest] { return pullThere(closing(in.Owner, in.Repo, in.PRNumber)) }
+	return define(h, tool.Def[OnePullRequest, PullRequest]{
+		Name:        ClosePullRequest,
+		Description: "Closes a pull request of GitHub, in the user's own account. The user approves it first.",
+		SideEffect:  true,
+		Refine:      inRepository(map[string]int{"prNumber": maxNumber}),
+		Normalize:   func(in OnePullRequest) (OnePullRequest, error) { return in, repository(in.Owner, in.Repo) },
+		Targets:     func(in OnePullRequest) []tool.Target { return of(in).targets() },
+		Preview:     func(in OnePullRequest) tool.Preview { return of(in).preview("Close a pull request on GitHub") },
+		Summary: func(in OnePullRequest) string {
+			return fmt.Sprintf("Closed pull request #%d of %s/%s.", in.PRNumber, in.Owner, in.Repo)
+		},
+		Prepare: func(ctx context.Context, c tool.Call, in OnePullRequest) (string, error) {
+			return before(ctx, h, c, of(in))
+		},
+		Execute: func(ctx context.Context, c tool.Call, in OnePullRequest) (PullRequest, error) {
+			return apply(ctx, h, c, of(in))
+		},
+		Reconcile: func(ctx context.Context, c tool.Call, in OnePullRequest) (tool.Verdict, PullRequest, string,
+			error) {
+			return settleChange(ctx, h, c, of(in))
+		},
+	})
+}
+
+// pullThere is a pull request that is to be changed.
+func pullThere(c change) there[PullRequest] {
+	return there[PullRequest]{c, "pulls",
+		func(ctx context.Context, api *githubapi.Client) (state, PullRequest, error) {
+			p, _, err := api.PullRequests.Get(ctx, c.owner, c.repo, c.number)
+			return pullState(p), openedPull(p), err
+		},
+		func(ctx context.Context, api *githubapi.Client) (state, PullRequest, error) {
+			r := &githubapi.PullRequest{Title: c.wanted.Title, Body: c.wanted.Body, State: c.wanted.State}
+			if c.wanted.Base != nil {
+				r.Base = &githubapi.PullRequestBranch{Ref: c.wanted.Base}
+			}
+			p, _, err := api.PullRequests.Edit(ctx, c.owner, c.repo, c.number, r)
+			return pullState(p), openedPull(p), err
+		}}
+}
+
+func pullState(p *githubapi.PullRequest) state {
+	if p.GetNumber() == 0 {
+		return state{}
+	}
+	return state{number: p.GetNumber(), updated: at(p.GetUpdatedAt()), Title: p.GetTitle(), Body: p.GetBody(),
+		State: p.GetState(), Base: p.GetBase().GetRef()}
+}
