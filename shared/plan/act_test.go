@@ -303,6 +303,7 @@ func TestTheRecordIsTold(t *testing.T) {
 	if err != nil || string(log) != want {
 		t.Errorf("%v:\n%s\n%s", err, log, want)
 	}
+	s.Record(plan.Act{ID: "issue", Tool: "github.createIssue", Observation: json.RawMessage(`{"n":1}`)})
 	if s.Observed != len(`{"text":"<x>"}`)+len(`{"n":1}`) {
 		t.Errorf("%d bytes were observed", s.Observed)
 	}

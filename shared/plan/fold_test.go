@@ -147,3 +147,58 @@ func TestTheRawPlanIsWhatWasHashed(t *testing.T) {
 		t.Error(s.Task("t2").Status)
 	}
 }
+
+// TestAYesIsToOnePlan refuses a yes to other bytes than those that wait, whoever sent it, and leaves the plan waiting.
+func TestAYesIsToOnePlan(t *testing.T) {
+	p := normal(t, bind(), threeTasks())
+	for name, c := range map[string]plan.Confirmed{
+		"another hash":              {ApprovalID: "p2", Hash: "h1"},
+		"an older approval":         {ApprovalID: "p1", Hash: "h2"},
+		"no hash":                   {ApprovalID: "p2"},
+		"an edit without a hash":    {ApprovalID: "p2", Plan: canonical(t, p)},
+		"an edit that is no plan":   {ApprovalID: "p2", Hash: "e", Plan: json.RawMessage(`{"tasks":1}`)},
+		"an edit with nothing left": {ApprovalID: "p2", Hash: "e", Plan: json.RawMessage(`{"tasks":[]}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := plan.NewSession()
+			apply(t, s, proposed(t, p, "1"), plan.Event{Closed: &plan.Closed{ApprovalID: "p1", How: plan.Refined}},
+				proposed(t, p, "2"))
+			if err := s.Apply(plan.Event{Confirmed: &c}); err == nil || s.Status() != plan.StatusAwaiting {
+				t.Errorf("%v, %s", err, s.Status())
+			}
+		})
+	}
+}
+
+// TestAnEditCannotUndoWhatIsDone refuses a confirmed plan in which a task that is done is missing or another one.
+func TestAnEditCannotUndoWhatIsDone(t *testing.T) {
+	s := executing(t, threeTasks())
+	judge(t, s, complete())
+	apply(t, s, s.Begin()...)
+	apply(t, s, s.FailTask("no")...)
+	p := normal(t, s.Bind(bind()), threeTasks())
+	apply(t, s, proposed(t, p, "2"))
+	changed := p
+	changed.Tasks = append([]plan.Task{p.Tasks[0]}, p.Tasks[1:]...)
+	changed.Tasks[0].Title = "Another"
+	for _, tasks := range [][]plan.Task{p.Tasks[1:], changed.Tasks} {
+		edited := p
+		edited.Tasks = tasks
+		yes := plan.Event{Confirmed: &plan.Confirmed{ApprovalID: "p2", Hash: "e", Plan: canonical(t, edited)}}
+		if err := s.Apply(yes); err == nil {
+			t.Errorf("%s was confirmed", tasks[0].Title)
+		}
+	}
+}
+
+// TestTheOldPlanAfterAChangeIsARevision: the bytes that were confirmed no longer stand, so to propose them is new.
+func TestTheOldPlanAfterAChangeIsARevision(t *testing.T) {
+	s := executing(t, threeTasks())
+	judge(t, s, complete(plan.Change{Op: plan.Obsolete, TaskID: "t2", Reason: "x"}))
+	old := proposed(t, normal(t, bind(), threeTasks()), "1")
+	old.Proposed.ApprovalID = "p2"
+	apply(t, s, old)
+	if s.Revision != 2 {
+		t.Errorf("revision %d", s.Revision)
+	}
+}

@@ -129,6 +129,11 @@ func TestLimits(t *testing.T) {
 		"twice": {func(p *plan.Plan) {
 			p.Grants = []plan.Grant{grant(1), grant(2)}
 		}, "grants/1/target"},
+		"a grant's id twice": {func(p *plan.Plan) {
+			p.Grants = []plan.Grant{grant(1), {ID: "g2", Tool: "docker.executeScript",
+				Target: json.RawMessage(`{"path":"/"}`), MaxCalls: 1}}
+			p.Grants[0].ID = "g2"
+		}, "grants/1/id"},
 		"11 grants": {func(p *plan.Plan) {
 			for i := range 11 {
 				p.Grants = append(p.Grants, plan.Grant{Tool: "docker.executeScript", MaxCalls: 1,
