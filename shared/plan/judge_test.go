@@ -57,11 +57,14 @@ func TestChanges(t *testing.T) {
 		"dropped":              {[]plan.Change{{Op: plan.Obsolete, TaskID: "t2"}}, true, "t1 t3"},
 		"ten added":            {nNew(10), true, ids(13)},
 
-		"eleven added":          {nNew(11), false, ids(14)},
-		"another tool":          {[]plan.Change{added("New", "", scripts)}, false, "t1 t2 t3 t4"},
-		"more tools":            {[]plan.Change{reworded("t2", "Two", scripts)}, false, "t1 t2 t3"},
-		"an effect more":        {[]plan.Change{reworded("t2", "Two", opens)}, false, "t1 t2 t3"},
-		"an effect less":        {[]plan.Change{reworded("t3", "Three")}, false, "t1 t2 t3"},
+		"eleven added":   {nNew(11), false, ids(14)},
+		"another tool":   {[]plan.Change{added("New", "", scripts)}, false, "t1 t2 t3 t4"},
+		"more tools":     {[]plan.Change{reworded("t2", "Two", scripts)}, false, "t1 t2 t3"},
+		"an effect more": {[]plan.Change{reworded("t2", "Two", opens)}, false, "t1 t2 t3"},
+		"an effect less": {[]plan.Change{reworded("t3", "Three")}, false, "t1 t2 t3"},
+		"an effect that may be left out": {[]plan.Change{reworded("t3", "Three", func(t *plan.Task) {
+			t.Tools = append(t.Tools, "github.createIssue")
+		})}, false, "t1 t2 t3"},
 		"an effect dropped":     {[]plan.Change{{Op: plan.Obsolete, TaskID: "t3"}}, false, "t1 t2"},
 		"one of two that grows": {[]plan.Change{reworded("t2", "Smaller"), added("New", "", scripts)}, false, ids(4)},
 	} {
