@@ -61,6 +61,7 @@ var may = map[string]string{
 	"shared/countersign/internal/bridge": "shared/model " +
 		"shared/tool",
 	"shared/countersign/mcp":   "shared/countersign shared/countersign/internal/bridge shared/mcpclient",
+	"shared/docker":            "shared/container shared/fault shared/lazyregexp shared/tool",
 	"shared/document":          "shared/store shared/strictjson",
 	"shared/tokenkey":          "shared/keyfile",
 	"shared/fetch":             "shared/clip shared/fault shared/netguard shared/tools/web",
@@ -118,6 +119,8 @@ var may = map[string]string{
 		"shared/terminal " +
 		"shared/tool shared/visible",
 	"shared/tools/github": "shared/clip shared/fault shared/tool shared/tools/internal/provider",
+	"shared/tools/docker": "shared/clip shared/container shared/fault shared/keeper shared/obs shared/shell " +
+		"shared/tool shared/visible shared/wait",
 	"shared/tools/gmail": "shared/address shared/clip shared/fault shared/tool shared/tools/internal/google " +
 		"shared/tools/internal/provider shared/visible",
 	"shared/tools/internal/google":   "shared/fault shared/tools/internal/provider",

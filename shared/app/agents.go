@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
@@ -29,8 +30,8 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 		History:  agents.HistoryWords,
 		OnReject: agents.OnReject(cfg.RejectOutcome),
 	}
-	if cfg.Terminal || cfg.WebTools {
-		assistant.Tools = without(tools, slices.Concat(commandTools, web.Names))
+	if named := slices.Concat(commandTools, docker.Names, web.Names); slices.ContainsFunc(named, knows(tools)) {
+		assistant.Tools = without(tools, named)
 	}
 	actions := pageActions(tools)
 	page := agents.Agent{
@@ -69,4 +70,9 @@ func pageActions(tools tool.Set) tool.Set {
 		}
 	}
 	return actions
+}
+
+// knows returns whether there is a tool with the name.
+func knows(tools tool.Set) func(name string) bool {
+	return func(name string) bool { return tools[name] != nil }
 }

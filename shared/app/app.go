@@ -167,6 +167,14 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	}
 	tools := withActions(o.clients.Tools(cfg, acting, o.now), actions)
 	tools = with(tools, o.clients.Commands(cfg, a.Store, hosts))
+	engine, err := o.clients.Engine(cfg)
+	if err != nil {
+		return err
+	}
+	if engine != nil {
+		a.closers = append(a.closers, engine.Close)
+	}
+	tools = with(tools, o.clients.Containers(cfg, engine))
 	tools = with(tools, o.clients.Web(cfg, o.clients.Pages(cfg), mdl))
 	registry, err := openAgents(cfg, tools, o.clients.Agents)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/command"
+	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
@@ -62,6 +63,11 @@ type Clients struct {
 	Web func(cfg config.Config, pages web.Fetcher, mdl model.Model) tool.Set
 	// Pages opens the client that fetches pages; nil where the web is off.
 	Pages func(cfg config.Config) web.Fetcher
+	// Containers returns the tools of agents that work in containers. engine is nil in functions that judge and show
+	// calls and carry none out.
+	Containers func(cfg config.Config, engine Engine) tool.Set
+	// Engine opens the engine that runs containers; nil where none is configured.
+	Engine func(cfg config.Config) (Engine, error)
 	// Sockets carries terminals on these hosts over WebSockets; nil in a program without them.
 	Sockets func(st store.Store, l *loop.Loop, hosts Hosts, log *slog.Logger) api.Sockets
 	// GitHub opens the GitHub accounts that users have linked; nil where no GitHub App is configured.
@@ -79,6 +85,12 @@ type Hosts interface {
 	// These are hosts.Remote, whose package is linked only where hosts are kept.
 	Scan(ctx context.Context, address string, port int) ([]terminal.HostKey, error)
 	Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (keeper.Facts, error)
+}
+
+// Engine runs containers (package docker).
+type Engine interface {
+	docker.Engine
+	io.Closer
 }
 
 // DeclaredAgents returns the agents that the operator declares over the tools. What they do not say is the assistant's,
@@ -104,6 +116,8 @@ var none = Clients{
 	GitHub: func(context.Context, config.Config, store.Store, func() time.Time) (*linking.Accounts, error) {
 		return nil, nil
 	},
+	Containers: func(config.Config, Engine) tool.Set { return nil },
+	Engine:     func(config.Config) (Engine, error) { return nil, nil },
 	Accounts: func(context.Context, config.Config, store.Store, tool.Set, func() time.Time) (*linking.Accounts, error) {
 		return nil, nil
 	},
@@ -147,6 +161,7 @@ func checkAgents(parts []Part, cfg config.Config) error {
 	}
 	tools := withActions(o.clients.Tools(cfg, readOnlyAccounts{}, time.Now), declared)
 	tools = with(with(tools, o.clients.Commands(cfg, nil, nil)), o.clients.Web(cfg, nil, nil))
+	tools = with(tools, o.clients.Containers(cfg, nil))
 	_, err = openAgents(cfg, tools, o.clients.Agents)
 	return err
 }

@@ -181,6 +181,18 @@ type Config struct {
 	// addresses pages are read from: none are. `scripts/dev` has it on
 	WebTools bool
 
+	// Containers.
+
+	// DOCKER_HOST: the engine that runs containers for agents in files: Docker's, or one that speaks its API. The tools
+	// are offered where DOCKER_IMAGES is set too, by a program that links the engine's client, as `scripts/dev` does
+	DockerHost string
+	// DOCKER_IMAGES: what containers are made of; nothing else is, and nothing is pulled
+	DockerImages []string // each once
+	// DOCKER_NETWORK: the one of the engine's networks that containers are in; by default they have none
+	DockerNetwork string
+	// DOCKER_CERT_PATH: the directory of ca.pem, cert.pem and key.pem, by which an engine at a tcp address is asked
+	DockerCertPath string
+
 	// Limits of a run and its user.
 
 	MaxModelCalls int           // MAX_MODEL_CALLS: how often a run of the assistant may ask the model

@@ -187,6 +187,20 @@ func (l *loader) reach(c *Config) {
 	c.WebTools = l.oneOf("WEB_TOOLS", "off", "off", "on") == "on"
 }
 
+// docker reads which engine runs containers, and of what. An engine that anybody can reach who can reach its port is
+// refused: whoever may use one is root on its machine.
+func (l *loader) docker(c *Config) {
+	const host = "unix:///path/of/a.sock, or tcp://host:port with DOCKER_CERT_PATH beside it"
+	const images = "up to 20 names of images with commas between them, such as docker.io/library/golang:1.26"
+	const certs = "a directory with ca.pem, cert.pem and key.pem"
+	c.DockerHost = l.text("DOCKER_HOST", "", host, isEngine)
+	c.DockerImages = l.list("DOCKER_IMAGES", images, 20, isImage)
+	c.DockerNetwork = l.text("DOCKER_NETWORK", "", "the name of one of the engine's networks, but not its host's",
+		isNetwork)
+	c.DockerCertPath = l.text("DOCKER_CERT_PATH", "", certs, isPath)
+	l.require(strings.HasPrefix(c.DockerHost, "tcp:"), "DOCKER_CERT_PATH", certs+", because DOCKER_HOST is tcp")
+}
+
 // list reads values with commas between them, each once.
 func (l *loader) list(name, needs string, most int, ok func(string) bool) (values []string) {
 	l.text(name, "", needs, func(v string) bool {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -157,3 +158,21 @@ func splitKeys(v string) (keys [][]byte) {
 }
 
 func isActionKey(v string) bool { return splitKeys(v) != nil }
+
+// isEngine accepts a socket, or an address that client certificates protect.
+func isEngine(v string) bool {
+	if path, ok := strings.CutPrefix(v, "unix://"); ok {
+		return strings.HasPrefix(path, "/") && isPath(path) && len(v) <= 255
+	}
+	at, ok := strings.CutPrefix(v, "tcp://")
+	return ok && isHostPort(at)
+}
+
+var isImage = upTo(255, matches(`^[a-z0-9][a-z0-9._/:-]*(@sha256:[0-9a-f]{64})?$`))
+
+// isNetwork refuses the words that do not name a network of the engine's: the machine's own, and another container's.
+func isNetwork(v string) bool {
+	return isNetworkName(v) && !slices.Contains([]string{"host", "default", "private"}, v)
+}
+
+var isNetworkName = matches(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)

@@ -6,6 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/accounts"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
+	"github.com/countersign-run/countersign/shared/app/containers"
 	_ "github.com/countersign-run/countersign/shared/app/embedded"
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
@@ -17,4 +18,4 @@ import (
 
 // Parts are all of them.
 var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
-	accounts.Part, github.Part, fetch.Part, terminals.Hosts, terminals.Commands, terminals.Attach)
+	accounts.Part, containers.Part, github.Part, fetch.Part, terminals.Hosts, terminals.Commands, terminals.Attach)

@@ -12,13 +12,16 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 	"github.com/countersign-run/countersign/shared/tools/command"
+	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// Part has Gmail and Calendar, where terminals are on the tools that work on them, and where the web is on those that
-// read it.
-var Part = app.Part{Link: func(c *app.Clients) { c.Tools, c.Commands, c.Web = set, commands, reading }}
+// Part has Gmail and Calendar, where terminals are on the tools that work on them, where the web is on those that read
+// it, and where there is an engine for containers those that work in them.
+var Part = app.Part{Link: func(c *app.Clients) {
+	c.Tools, c.Commands, c.Web, c.Containers = set, commands, reading, containers
+}}
 
 func set(cfg config.Config, acting app.Accounts, now func() time.Time) tool.Set {
 	return tool.NewSet(
@@ -39,4 +42,15 @@ func reading(cfg config.Config, pages web.Fetcher, mdl model.Model) tool.Set {
 		return nil
 	}
 	return web.New(pages, mdl)
+}
+
+func containers(cfg config.Config, engine app.Engine) tool.Set {
+	if cfg.DockerHost == "" || len(cfg.DockerImages) == 0 {
+		return nil
+	}
+	o := docker.Options{Images: cfg.DockerImages, Network: cfg.DockerNetwork}
+	if engine != nil {
+		o.Engine = engine
+	}
+	return docker.New(o)
 }

@@ -1,0 +1,114 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	moby "github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/countersign-run/countersign/shared/container"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// errOdd is of an answer that is not what the API describes.
+var errOdd = errors.New("docker: an odd answer")
+
+var isID = lazyregexp.New(`^[0-9a-f]{64}$`)
+
+func validID(id string) bool { return isID.MatchString(id) }
+
+// NewProcess has the engine take down a process for a container, and returns its id. Nothing runs before Run. The
+// caller knows that the container is theirs. The error is ErrMissing where it is gone, and ErrTaken where it does not
+// run.
+func (e *Engine) NewProcess(ctx context.Context, id string, command []string) (process string, err error) {
+	err = e.ask(ctx, func(ctx context.Context) error {
+		made, err := e.client.ExecCreate(ctx, id, client.ExecCreateOptions{User: container.User,
+			WorkingDir: container.Work, Cmd: command, AttachStdout: true, AttachStderr: true})
+		if process = made.ID; err == nil && !validID(process) {
+			return errOdd
+		}
+		return err
+	})
+	return process, err
+}
+
+// Run starts a process and passes on what it prints until that ends, or ctx. An engine starts a process once, and says
+// of a second start what it likes (Docker 409, Podman 500), as of one that began and broke off: so each error leaves
+// open whether it runs, and [Engine.Look] tells.
+func (e *Engine) Run(ctx context.Context, process string, to container.Streams) error {
+	begin, cancel := context.WithTimeout(ctx, e.timeout) // the connection outlives it
+	attached, err := e.streams.ExecAttach(begin, process, client.ExecAttachOptions{})
+	cancel()
+	if err != nil {
+		return tool.Unanswered(fault.New(fault.Tool, CodeFailed,
+			"The container engine did not start this, or it has before."))
+	}
+	stop := context.AfterFunc(ctx, attached.Close)
+	defer func() {
+		if stop() {
+			attached.Close()
+		}
+	}()
+	err = container.Demux(to, attached.Reader)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// Look says what a process does. The error is ErrMissing where the engine does not know it: it forgets those that have
+// ended after some minutes.
+func (e *Engine) Look(ctx context.Context, process string) (container.Process, error) {
+	var raw bytes.Buffer
+	err := e.read(ctx, &raw, func(ctx context.Context) error {
+		_, err := e.client.ExecInspect(ctx, process, client.ExecInspectOptions{})
+		return err
+	})
+	if err != nil {
+		return container.Process{}, err
+	}
+	var said moby.ExecInspectResponse // with the exit code that is not there, which the library makes 0
+	if err := json.Unmarshal(raw.Bytes(), &said); err != nil || said.ID != process {
+		return container.Process{}, failed(http.StatusOK)
+	}
+	p := container.Process{Running: said.Running, Started: said.Running || said.Pid != 0 || said.CanRemove}
+	if said.ExitCode == nil {
+		return p, nil
+	}
+	if p.ExitCode = *said.ExitCode; p.Started || p.ExitCode != 0 {
+		p.Started = true
+		return p, nil
+	}
+	// The exit code is 0: with Docker, which has none before a start, it has ended; with Podman it has not begun.
+	isPodman, err := e.isPodman(ctx)
+	p.Started = !isPodman
+	return p, err
+}
+
+// isPodman asks the engine once what it is.
+func (e *Engine) isPodman(ctx context.Context) (bool, error) {
+	if known := e.podman.Load(); known != 0 {
+		return known == 1, nil
+	}
+	var is bool
+	err := e.ask(ctx, func(ctx context.Context) error {
+		version, err := e.client.ServerVersion(ctx, client.ServerVersionOptions{})
+		for _, part := range version.Components {
+			is = is || strings.Contains(part.Name, "Podman")
+		}
+		return err
+	})
+	if err == nil && is {
+		e.podman.Store(1)
+	} else if err == nil {
+		e.podman.Store(2)
+	}
+	return is, err
+}

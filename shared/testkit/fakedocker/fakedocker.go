@@ -1,0 +1,408 @@
+// Package fakedocker is an engine of containers that runs none: it speaks as much of Docker's API as the product asks,
+// on a socket of a test's, keeps what was created, counts what was begun, and fails when a test says so. What it
+// answers where engines differ is Docker's or Podman's ([Options.Podman]).
+package fakedocker
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+)
+
+// The operations, as faults name them.
+const (
+	List        = "containers.list"
+	Inspect     = "containers.inspect"
+	Create      = "containers.create"
+	Start       = "containers.start"
+	Remove      = "containers.remove"
+	ExecCreate  = "exec.create"
+	ExecStart   = "exec.start"
+	ExecInspect = "exec.inspect"
+	Version     = "version"
+)
+
+// Options of an engine.
+type Options struct {
+	Podman bool
+	Images []string // that it has
+	// Exec says what a process prints and exits with; nil: nothing and 0.
+	Exec func(command []string) (stdout, stderr string, exit int)
+}
+
+// Container is one that was created.
+type Container struct {
+	ID, Name, Image string
+	Labels          map[string]string
+	Body            json.RawMessage // the request that created it
+	State           string
+	order           int
+}
+
+type process struct {
+	id, container string
+	command       []string
+	starts        int
+	exit          int
+}
+
+// Engine is one.
+type Engine struct {
+	Host string // DOCKER_HOST
+	o    Options
+	t    testing.TB
+
+	mu         sync.Mutex
+	containers []*Container
+	processes  []*process
+	started    int // containers that were started for the first time
+	removed    int
+	faults     map[string][]fakegoogle.Fault
+	calls      map[string]int
+}
+
+// Open starts an engine that ends with its test.
+func Open(t testing.TB, o Options) *Engine {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "docker") // a test's own directory may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Engine{Host: "unix://" + filepath.Join(dir, "docker.sock"), o: o, t: t,
+		faults: map[string][]fakegoogle.Fault{}, calls: map[string]int{}}
+	l, err := net.Listen("unix", filepath.Join(dir, "docker.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: e.routes()} // #nosec G112 -- the client is the test's
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("fakedocker: %v", err)
+		}
+	}()
+	t.Cleanup(func() {
+		_ = srv.Close()
+		<-done
+		_ = os.RemoveAll(dir)
+	})
+	return e
+}
+
+// Break makes the next calls of an operation fail, in order.
+func (e *Engine) Break(op string, faults ...fakegoogle.Fault) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.faults[op] = faults
+}
+
+// Calls returns how often an operation was called.
+func (e *Engine) Calls(op string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.calls[op]
+}
+
+// Containers returns what there is.
+func (e *Engine) Containers() (all []Container) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, c := range e.containers {
+		all = append(all, *c)
+	}
+	return all
+}
+
+// Started is how many containers were started, and Removed how many are gone.
+func (e *Engine) Started() int { e.mu.Lock(); defer e.mu.Unlock(); return e.started }
+
+// Removed is how many containers were removed.
+func (e *Engine) Removed() int { e.mu.Lock(); defer e.mu.Unlock(); return e.removed }
+
+// Ran is how many processes were begun.
+func (e *Engine) Ran() (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range e.processes {
+		n += p.starts
+	}
+	return n
+}
+
+// Add adds a container with labels, as another program does, and returns its id.
+func (e *Engine) Add(labels map[string]string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := &Container{ID: e.id(), Name: fmt.Sprint("other", len(e.containers)), Labels: labels, State: "running"}
+	e.containers = append(e.containers, c)
+	return c.ID
+}
+
+// id makes an id of 64 digits.
+func (e *Engine) id() string {
+	e.calls["ids"]++
+	return fmt.Sprintf("%064x", e.calls["ids"]+0xabc0)
+}
+
+func (e *Engine) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/_ping", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Api-Version", "1.41")
+		_, _ = io.WriteString(w, "OK")
+	})
+	for pattern, h := range map[string]struct {
+		op string
+		do func(*http.Request) reply
+	}{
+		"GET /v1.41/version":                {Version, e.version},
+		"GET /v1.41/containers/json":        {List, e.list},
+		"GET /v1.41/containers/{id}/json":   {Inspect, e.inspect},
+		"POST /v1.41/containers/create":     {Create, e.create},
+		"POST /v1.41/containers/{id}/start": {Start, e.start},
+		"DELETE /v1.41/containers/{id}":     {Remove, e.remove},
+		"POST /v1.41/containers/{id}/exec":  {ExecCreate, e.execCreate},
+		"POST /v1.41/exec/{id}/start":       {ExecStart, e.execStart},
+		"GET /v1.41/exec/{id}/json":         {ExecInspect, e.execInspect},
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			f := e.next(h.op)
+			f.Serve(w, r, func() (http.HandlerFunc, bool) {
+				e.mu.Lock()
+				defer e.mu.Unlock()
+				answer := h.do(r)
+				return answer.write, answer.status < 400
+			})
+		})
+	}
+	return mux
+}
+
+func (e *Engine) next(op string) (f fakegoogle.Fault) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls[op]++
+	if q := e.faults[op]; len(q) > 0 {
+		f, e.faults[op] = q[0], q[1:]
+	}
+	return f
+}
+
+// reply is an answer: JSON, or what a process prints.
+type reply struct {
+	status         int
+	body           any
+	stdout, stderr string
+}
+
+func (a reply) write(w http.ResponseWriter, _ *http.Request) {
+	if a.status == http.StatusSwitchingProtocols {
+		a.stream(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(a.status)
+	if a.body != nil {
+		_ = json.NewEncoder(w).Encode(a.body) // the client may be gone
+	}
+}
+
+func (a reply) stream(w http.ResponseWriter) {
+	c, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer func() { _ = c.Close() }()
+	_, _ = io.WriteString(c, "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
+	for i, text := range []string{a.stdout, a.stderr} {
+		head := []byte{byte(i + 1), 0, 0, 0, 0, 0, 0, 0}
+		binary.BigEndian.PutUint32(head[4:], uint32(len(text))) // #nosec G115 -- a test's text
+		_, _ = c.Write(append(head, text...))
+	}
+}
+
+func refusal(status int, format string, args ...any) reply {
+	return reply{status: status, body: map[string]any{"message": fmt.Sprintf(format, args...)}}
+}
+
+func (e *Engine) version(*http.Request) reply {
+	name := "Engine"
+	if e.o.Podman {
+		name = "Podman Engine"
+	}
+	return reply{status: 200, body: map[string]any{"Components": []map[string]string{{"Name": name}},
+		"ApiVersion": "1.41"}}
+}
+
+func (e *Engine) find(r *http.Request) *Container {
+	i := slices.IndexFunc(e.containers, func(c *Container) bool {
+		return c.ID == r.PathValue("id") || c.Name == r.PathValue("id")
+	})
+	if i < 0 {
+		return nil
+	}
+	return e.containers[i]
+}
+
+func (e *Engine) list(r *http.Request) reply {
+	var filters struct{ Label map[string]bool }
+	if f := r.FormValue("filters"); f != "" {
+		if err := json.Unmarshal([]byte(f), &filters); err != nil {
+			return refusal(400, "filters: %v", err)
+		}
+	}
+	out := []map[string]any{}
+	for _, c := range slices.Backward(e.containers) {
+		has := r.FormValue("all") == "1" || c.State == "running"
+		for label := range filters.Label {
+			name, value, _ := strings.Cut(label, "=")
+			has = has && c.Labels[name] == value
+		}
+		if has {
+			out = append(out, map[string]any{"Id": c.ID, "Names": []string{"/" + c.Name}, "Image": c.Image,
+				"State": c.State, "Labels": c.Labels, "Created": 1_700_000_000 + c.order})
+		}
+	}
+	return reply{status: 200, body: out}
+}
+
+func (e *Engine) inspect(r *http.Request) reply {
+	c := e.find(r)
+	if c == nil {
+		return refusal(404, "No such container: %s", r.PathValue("id"))
+	}
+	return reply{status: 200, body: map[string]any{"Id": c.ID, "Created": "2026-03-02T10:00:00Z", "Name": "/" + c.Name,
+		"State":  map[string]any{"Status": c.State, "Running": c.State == "running"},
+		"Config": map[string]any{"Image": c.Image, "Labels": c.Labels}}}
+}
+
+func (e *Engine) create(r *http.Request) reply {
+	raw, err := io.ReadAll(r.Body)
+	var body struct {
+		Image  string
+		Labels map[string]string
+	}
+	if err := errors.Join(err, json.Unmarshal(raw, &body)); err != nil {
+		return refusal(400, "%v", err)
+	}
+	name := r.FormValue("name")
+	for _, c := range e.containers {
+		if c.Name == name && e.o.Podman {
+			return refusal(500, "the container name %q is already in use", name)
+		} else if c.Name == name {
+			return refusal(409, "Conflict. The container name %q is already in use", name)
+		}
+	}
+	if !slices.Contains(e.o.Images, body.Image) {
+		return refusal(404, "No such image: %s", body.Image)
+	}
+	c := &Container{ID: e.id(), Name: name, Image: body.Image, Labels: body.Labels, Body: raw, State: "created",
+		order: len(e.containers)}
+	e.containers = append(e.containers, c)
+	return reply{status: 201, body: map[string]any{"Id": c.ID, "Warnings": []string{}}}
+}
+
+func (e *Engine) start(r *http.Request) reply {
+	c := e.find(r)
+	switch {
+	case c == nil:
+		return refusal(404, "No such container")
+	case c.State == "running":
+		return reply{status: 304}
+	}
+	c.State = "running"
+	e.started++
+	return reply{status: 204}
+}
+
+func (e *Engine) remove(r *http.Request) reply {
+	c := e.find(r)
+	if c == nil {
+		return refusal(404, "No such container")
+	}
+	e.containers = slices.DeleteFunc(e.containers, func(one *Container) bool { return one == c })
+	e.processes = slices.DeleteFunc(e.processes, func(p *process) bool { return p.container == c.ID })
+	e.removed++
+	return reply{status: 204}
+}
+
+// Forget drops what the engine knows of processes, as engines do some minutes after they have ended.
+func (e *Engine) Forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.processes = nil
+}
+
+func (e *Engine) execCreate(r *http.Request) reply {
+	c := e.find(r)
+	var body struct{ Cmd []string }
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		return refusal(400, "%v", err)
+	}
+	switch {
+	case c == nil:
+		return refusal(404, "No such container")
+	case c.State != "running":
+		return refusal(409, "Container %s is not running", c.ID)
+	}
+	p := &process{id: e.id(), container: c.ID, command: body.Cmd}
+	e.processes = append(e.processes, p)
+	return reply{status: 201, body: map[string]any{"Id": p.id}}
+}
+
+func (e *Engine) process(r *http.Request) *process {
+	i := slices.IndexFunc(e.processes, func(p *process) bool { return p.id == r.PathValue("id") })
+	if i < 0 {
+		return nil
+	}
+	return e.processes[i]
+}
+
+func (e *Engine) execStart(r *http.Request) reply {
+	_, err := io.Copy(io.Discard, r.Body) // what is not read of a connection cuts it when it is closed
+	p := e.process(r)
+	switch {
+	case err != nil:
+		return refusal(400, "%v", err)
+	case p == nil:
+		return refusal(404, "No such exec instance")
+	case p.starts > 0 && e.o.Podman:
+		return refusal(500, "can only start created exec sessions")
+	case p.starts > 0:
+		return refusal(409, "exec command has already run")
+	}
+	p.starts++
+	a := reply{status: http.StatusSwitchingProtocols}
+	if e.o.Exec != nil {
+		a.stdout, a.stderr, p.exit = e.o.Exec(p.command)
+	}
+	return a
+}
+
+func (e *Engine) execInspect(r *http.Request) reply {
+	p := e.process(r)
+	if p == nil {
+		return refusal(404, "No such exec instance")
+	}
+	body := map[string]any{"ID": p.id, "ContainerID": p.container, "Running": false, "Pid": 0, "CanRemove": false,
+		"ExitCode": nil}
+	switch {
+	case p.starts > 0:
+		body["ExitCode"], body["CanRemove"] = p.exit, e.o.Podman
+	case e.o.Podman:
+		body["ExitCode"] = 0
+	}
+	return reply{status: 200, body: body}
+}

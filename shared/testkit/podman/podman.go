@@ -1,0 +1,192 @@
+// Package podman runs Podman's service for tests, as an engine that speaks Docker's API and really runs containers: on
+// a socket in a directory of its own, with a store of its own, and with one image made of busybox, since no registry is
+// asked. It needs root, as the engine of a machine does; rootless it was not tried.
+package podman
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Image is the image that the engine has: busybox's programs, and no /work.
+const Image = "localhost/busybox:1"
+
+// An Engine is a service that ends with its test, and all that ran in it.
+type Engine struct {
+	Host   string // DOCKER_HOST
+	t      testing.TB
+	dir    string
+	podman string
+}
+
+// Start starts a service. A test on a machine that lacks it is skipped, or fails where REQUIRE_ALL is 1.
+func Start(t testing.TB) *Engine {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		absent(t, "Podman's service is run as root here, and this is another user")
+	}
+	path := map[string]string{}
+	for program, pkg := range map[string]string{"podman": "podman", "runc": "runc", "busybox": "busybox-static"} {
+		found, err := exec.LookPath(program)
+		if err != nil {
+			absent(t, fmt.Sprintf("%s (package %s) is absent", program, pkg))
+		}
+		path[program] = found
+	}
+	dir, err := os.MkdirTemp("", "podman") // a test's own directory may be too long for a socket
+	check(t, err)
+	e := &Engine{Host: "unix://" + dir + "/docker.sock", t: t, dir: dir, podman: path["podman"]}
+	t.Cleanup(func() { check(t, remove(dir)) })
+	e.configure()
+	e.serve()
+	e.load(path["busybox"])
+	return e
+}
+
+// remove deletes a directory in which the last process of a container may still write how that ended.
+func remove(dir string) (err error) {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if err = os.RemoveAll(dir); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func absent(t testing.TB, what string) {
+	t.Helper()
+	if os.Getenv("REQUIRE_ALL") == "1" {
+		t.Fatal(what + ", and REQUIRE_ALL is set")
+	}
+	t.Skip(what)
+}
+
+// configure writes the settings. There is no network beside none and the host's, and the limits of processes are those
+// that an engine may set which cannot raise its own.
+func (e *Engine) configure() {
+	e.write("storage.conf", "[storage]\ndriver = \"vfs\"\nrunroot = %q\ngraphroot = %q\n", e.path("run"),
+		e.path("graph"))
+	e.write("containers.conf", "[containers]\nnetns = \"none\"\nlog_driver = \"k8s-file\"\n"+
+		"default_ulimits = [\"nofile=1024:4096\", \"nproc=1024:1024\"]\n"+
+		"[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"none\"\nruntime = \"runc\"\ntmp_dir = %q\n"+
+		"[network]\nnetwork_config_dir = %q\n", e.path("tmp"), e.path("net"))
+}
+
+func (e *Engine) write(name, format string, args ...any) {
+	e.t.Helper()
+	check(e.t, os.WriteFile(e.path(name), []byte(fmt.Sprintf(format, args...)), 0o600))
+}
+
+func (e *Engine) path(name string) string { return filepath.Join(e.dir, name) }
+
+func (e *Engine) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(e.podman, args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + e.dir,
+		"CONTAINERS_STORAGE_CONF=" + e.path("storage.conf"), "CONTAINERS_CONF=" + e.path("containers.conf")}
+	return cmd
+}
+
+// serve starts the service, and waits until it answers.
+func (e *Engine) serve() {
+	e.t.Helper()
+	cmd := e.command("system", "service", "--time=0", e.Host)
+	var printed bytes.Buffer
+	cmd.Stderr = &printed
+	dieWithParent(cmd)
+	check(e.t, cmd.Start())
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	e.t.Cleanup(func() {
+		out, err := e.command("rm", "--all", "--force", "--volumes", "--time=0").CombinedOutput()
+		if err != nil {
+			e.t.Errorf("containers could not be removed: %v\n%s", err, out)
+		}
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		var d net.Dialer
+		c, err := d.DialContext(context.Background(), "unix", strings.TrimPrefix(e.Host, "unix://"))
+		if err == nil {
+			check(e.t, c.Close())
+			return
+		}
+		select {
+		case <-ended:
+			e.t.Fatalf("podman ended: %s", printed.String())
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			e.t.Fatal("podman does not listen")
+		}
+	}
+}
+
+// load makes the image.
+func (e *Engine) load(busybox string) {
+	e.t.Helper()
+	program, err := os.ReadFile(busybox)
+	check(e.t, err)
+	list, err := exec.Command(busybox, "--list").Output()
+	check(e.t, err)
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	add := func(h *tar.Header, content []byte) {
+		h.Size = int64(len(content))
+		check(e.t, w.WriteHeader(h))
+		_, err := w.Write(content)
+		check(e.t, err)
+	}
+	for _, name := range []string{"bin", "etc", "proc", "sys", "dev"} {
+		add(&tar.Header{Name: name + "/", Typeflag: tar.TypeDir, Mode: 0o755}, nil)
+	}
+	add(&tar.Header{Name: "bin/busybox", Typeflag: tar.TypeReg, Mode: 0o755}, program)
+	for name := range strings.FieldsSeq(string(list)) {
+		if name != "busybox" {
+			add(&tar.Header{Name: "bin/" + name, Typeflag: tar.TypeSymlink, Linkname: "busybox", Mode: 0o777}, nil)
+		}
+	}
+	check(e.t, w.Close())
+	cmd := e.command("import", "--change", "ENV PATH=/bin", "-", Image)
+	cmd.Stdin = &b
+	if out, err := cmd.CombinedOutput(); err != nil {
+		e.t.Fatalf("podman import: %v\n%s", err, out)
+	}
+}
+
+// Containers returns how many containers there are, be it that they do not run.
+func (e *Engine) Containers() int {
+	e.t.Helper()
+	out, err := e.command("ps", "--all", "--quiet").Output()
+	check(e.t, err)
+	return len(strings.Fields(string(out)))
+}
+
+// Run starts a container beside those of the product, as another program on the engine does, and returns its id.
+func (e *Engine) Run(args ...string) string {
+	e.t.Helper()
+	out, err := e.command(append([]string{"run", "--detach", "--network=none"}, args...)...).CombinedOutput()
+	if err != nil {
+		e.t.Fatalf("podman run: %v\n%s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("podman: %v", err)
+	}
+}

@@ -1,0 +1,247 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/container"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// CreateArgs are the arguments of docker.createContainer.
+type CreateArgs struct {
+	Options CreateOptions `json:"options" jsonschema:"What the container is made of."`
+}
+
+// CreateOptions are all that can be said of a container.
+type CreateOptions struct {
+	Image   string   `json:"image" jsonschema:"One of the images that the operator allows."`
+	Command []string `json:"command,omitempty" jsonschema:"What it runs, program first; by default it waits for scripts."`
+	Env     []string `json:"env,omitempty" jsonschema:"Environment variables, each NAME=value. Never a credential."`
+	Memory  int      `json:"memory,omitempty" jsonschema:"MiB that it may use: 512 if left out, at most 2048."`
+	Group   string   `json:"group,omitempty" jsonschema:"A name by which containers can be removed together."`
+
+	others []string // names of what else was asked for
+}
+
+// UnmarshalJSON keeps the names of what is not known for Normalize, which says of each why it is refused.
+func (o *CreateOptions) UnmarshalJSON(b []byte) error {
+	type plain CreateOptions
+	var all map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(b, &all), json.Unmarshal(b, (*plain)(o))); err != nil {
+		return err
+	}
+	for name := range maps.Keys(all) {
+		if !slices.Contains(options, name) {
+			o.others = append(o.others, name)
+		}
+	}
+	slices.Sort(o.others)
+	return nil
+}
+
+// options are the names of what can be said.
+var options = []string{"image", "command", "env", "memory", "group"}
+
+// Bounds of a container's options.
+const (
+	defaultMemory = 512 // MiB
+	maxWords      = 64  // of a command, and variables
+	maxWord       = 4 << 10
+	maxOptions    = 16 << 10
+)
+
+// Created is the result.
+type Created struct {
+	ID string `json:"id"`
+}
+
+func (t *tools) create() *tool.Tool {
+	return tool.Define(tool.Def[CreateArgs, Created]{
+		Name: Create,
+		Description: "Creates a container for this task and starts it: as an ordinary user, with /work as its only " +
+			"directory that can be written to, and " + t.reach() + ". At most three at a time; they go when the task " +
+			"ends. Images: " + strings.Join(t.Images, ", "),
+		SideEffect: true,
+		Refine:     t.refineCreate,
+		Normalize:  t.normalizeCreate,
+		Bound: func(a CreateArgs) any {
+			return CreateOptions{Image: a.Options.Image, Memory: a.Options.Memory, Group: a.Options.Group}
+		},
+		Preview:   t.previewCreate,
+		Summary:   func(a CreateArgs) string { return fmt.Sprintf("Created a container of %s.", a.Options.Image) },
+		Execute:   t.createOnce,
+		Reconcile: t.findCreated,
+	})
+}
+
+func (t *tools) reach() string {
+	if t.Network == "" {
+		return "without a network"
+	}
+	return "with the network " + t.Network
+}
+
+func (t *tools) refineCreate(s *jsonschema.Schema) {
+	o := s.Properties["options"]
+	o.AdditionalProperties = nil                          // Normalize says why they are refused
+	o.Properties["image"].MaxLength = jsonschema.Ptr(512) // Normalize refuses others as a matter of policy
+	for _, list := range []string{"command", "env"} {
+		p := o.Properties[list]
+		p.MaxItems, p.Items.MaxLength = jsonschema.Ptr(maxWords), jsonschema.Ptr(maxWord)
+	}
+	o.Properties["env"].Items.Pattern = `^[A-Za-z_][A-Za-z0-9_]*=`
+	o.Properties["memory"].Minimum = jsonschema.Ptr(float64(container.MinMemory >> 20))
+	o.Properties["memory"].Maximum = jsonschema.Ptr(float64(container.MaxMemory >> 20))
+	o.Properties["group"].Pattern = groupPattern
+}
+
+const groupPattern = `^[a-z0-9][a-z0-9-]{0,39}$`
+
+func (t *tools) normalizeCreate(a CreateArgs) (CreateArgs, error) {
+	o := &a.Options
+	for _, name := range o.others {
+		if engines[normalName(name)] {
+			return a, forbidden("options/"+shownName(name), "What a container may do is fixed here, and this "+
+				"option of the engine is open to nobody.")
+		}
+	}
+	for _, name := range o.others {
+		return a, fault.Invalid("options/"+shownName(name), "this field is not known")
+	}
+	size := 0
+	for _, word := range slices.Concat(o.Command, o.Env) {
+		if size += len(word); strings.ContainsRune(word, 0) || size > maxOptions {
+			return a, fault.Invalid("options", "words without NUL are needed, of 16 KiB in all")
+		}
+	}
+	for i, v := range o.Env {
+		if obs.RemoveSecrets(v) != v {
+			return a, forbidden(fmt.Sprintf("options/env/%d", i), "No credential enters a container.")
+		}
+	}
+	if !slices.Contains(t.Images, o.Image) {
+		return a, forbidden("options/image", "Containers are made of these images alone: %s.",
+			strings.Join(t.Images, ", "))
+	}
+	if o.Memory == 0 {
+		o.Memory = defaultMemory
+	}
+	return a, nil
+}
+
+func forbidden(field, format string, args ...any) error {
+	err := fault.New(fault.Policy, fault.CodeForbidden, format, args...)
+	err.Field = field
+	return err
+}
+
+func shownName(name string) string {
+	shown, _ := visible.Line(name)
+	if len(shown) > 64 {
+		return "…"
+	}
+	return shown
+}
+
+func (t *tools) previewCreate(a CreateArgs) tool.Preview {
+	o := a.Options
+	p := tool.Preview{Title: "Create a container"}
+	p.AddLine("Image", o.Image)
+	if len(o.Command) > 0 {
+		p.AddText("Command", strings.Join(o.Command, "\n"))
+	}
+	if len(o.Env) > 0 {
+		p.AddText("Environment", strings.Join(o.Env, "\n"))
+	}
+	p.AddField("Memory", fmt.Sprintf("%d MiB", o.Memory))
+	if o.Group != "" {
+		p.AddLine("Group", o.Group)
+	}
+	if t.Network == "" {
+		p.AddField("Network", "none")
+	} else {
+		p.AddLine("Network", t.Network)
+	}
+	t.warn(&p)
+	return p
+}
+
+// warn says on a card what a container reaches.
+func (t *tools) warn(p *tool.Preview) {
+	if t.Network != "" {
+		p.Warn("What runs in the container can reach the network %s, and send there what it knows.", t.Network)
+	}
+}
+
+// createOnce creates the container by a name that no other call has, and starts it. Whichever of these was done before
+// is not done again.
+func (t *tools) createOnce(ctx context.Context, c tool.Call, a CreateArgs) (Created, error) {
+	e, err := t.engine()
+	if err != nil {
+		return Created{}, err
+	}
+	found, err := e.Find(ctx, owner(c), nameOf(c))
+	if errors.Is(err, container.ErrMissing) {
+		found.ID, err = t.createNew(ctx, e, c, a.Options)
+	} else if err != nil {
+		err = nothingDone(err)
+	}
+	if err != nil || found.State == container.Running {
+		return Created{found.ID}, err
+	}
+	err = e.Start(ctx, found.ID)
+	if errors.Is(err, container.ErrMissing) || errors.Is(err, container.ErrTaken) {
+		err = fault.New(fault.Tool, CodeNotReady, "The container could not be started: it has no such command.")
+	}
+	return Created{found.ID}, err
+}
+
+func (t *tools) createNew(ctx context.Context, e Engine, c tool.Call, o CreateOptions) (string, error) {
+	has, err := e.List(ctx, owner(c), "", true)
+	if err != nil {
+		return "", nothingDone(err)
+	}
+	if len(has) >= container.PerRun {
+		return "", fault.New(fault.Policy, CodeTooMany, "There are %d containers already; destroy one first.", len(has))
+	}
+	id, err := e.Create(ctx, owner(c), container.Spec{Name: nameOf(c), ActionID: c.ActionID, Image: o.Image,
+		Command: o.Command, Env: o.Env, Memory: int64(o.Memory) << 20, Group: o.Group})
+	switch {
+	case errors.Is(err, container.ErrMissing):
+		return "", fault.New(fault.Tool, CodeNoImage, "The container engine does not have this image.")
+	case errors.Is(err, container.ErrTaken):
+		return "", tool.Ambiguous(fault.New(fault.Tool, fault.CodeBusy, "There is a container with this name."))
+	}
+	return id, err
+}
+
+func nameOf(c tool.Call) string { return container.NamePrefix + c.ActionID }
+
+// findCreated looks for the container by its name. One that was not started yet is no more than a note.
+func (t *tools) findCreated(ctx context.Context, c tool.Call, _ CreateArgs) (tool.Verdict, Created, string, error) {
+	e, err := t.engine()
+	if err != nil {
+		return "", Created{}, "", err
+	}
+	found, err := e.Find(ctx, owner(c), nameOf(c))
+	switch {
+	case errors.Is(err, container.ErrMissing):
+		return tool.NotDone, Created{}, "", nil
+	case err != nil:
+		return "", Created{}, "", fault.As(err)
+	case found.State == container.Created || found.State == "configured":
+		return tool.NotDone, Created{}, "", nil
+	}
+	return tool.Done, Created{found.ID}, "", nil
+}

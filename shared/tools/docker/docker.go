@@ -1,0 +1,115 @@
+// Package docker provides the tools of agents that work in containers (seed 004): they create containers, run scripts
+// in them, read their files and remove them. Whatever is asked for, a container gets no more than package container
+// says.
+//
+// Containers belong to the run that created them, and any other is missing. What runs in one is an exec of the engine,
+// which is prepared before the intent and which the engine starts once, so a script is run at most once, however many
+// processes die; what became of it the engine is asked. No credential enters a container: there is no argument for one.
+// Removing one is a change like another, and no destruction: nothing in it outlives its run.
+package docker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/container"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// The tools' names for the model, as in seed 004.
+const (
+	List         = "docker.listContainers"
+	Create       = "docker.createContainer"
+	Destroy      = "docker.destroyContainer"
+	Cleanup      = "docker.cleanupGroupContainers"
+	Script       = "docker.executeScript"
+	ReadFile     = "docker.readFileInContainer"
+	SourceFiles  = "docker.getAllSourceFiles"
+	ConfigureGit = "github.configureGitClientInContainer"
+	Shell        = "run_shell_command"
+)
+
+// Names are all of them.
+var Names = []string{Create, Script, Destroy, Cleanup, List, ReadFile, SourceFiles, ConfigureGit, Shell}
+
+// Engine runs containers (package docker of shared). Its errors are those of that package.
+type Engine interface {
+	List(ctx context.Context, o container.Owner, group string, all bool) ([]container.Container, error)
+	Find(ctx context.Context, o container.Owner, ref string) (container.Container, error)
+	Create(ctx context.Context, o container.Owner, s container.Spec) (id string, err error)
+	Start(ctx context.Context, id string) error
+	Remove(ctx context.Context, id string) error
+	NewProcess(ctx context.Context, id string, command []string) (process string, err error)
+	Run(ctx context.Context, process string, to container.Streams) error
+	Look(ctx context.Context, process string) (container.Process, error)
+}
+
+// Options configures the tools.
+type Options struct {
+	Engine  Engine   // nil in a process that judges and shows calls, and carries none out
+	Images  []string // what containers are made of (DOCKER_IMAGES)
+	Network string   // what containers can reach (DOCKER_NETWORK); empty: nothing
+}
+
+// tools carries calls out.
+type tools struct{ Options }
+
+// New returns the tools.
+func New(o Options) tool.Set {
+	t := &tools{o}
+	t.Images = slices.Clone(o.Images)
+	return tool.NewSet(t.list(), t.create(), t.destroy(), t.cleanup(), t.script(), t.readFile(), t.sourceFiles(),
+		t.configureGit(), t.shell())
+}
+
+// engine returns what carries calls out.
+func (t *tools) engine() (Engine, error) {
+	if t.Engine == nil {
+		return nil, fault.New(fault.Tool, fault.CodeInternal, "This process uses no container engine.")
+	}
+	return t.Engine, nil
+}
+
+// owner is whose containers a call sees: its run's.
+func owner(c tool.Call) container.Owner { return container.Owner{UID: c.UID, RunID: c.RunID} }
+
+// The codes of what may go wrong.
+const (
+	CodeStopped  = fault.Code("cancelled")         // its user stopped it, as the run with it
+	CodeTimeout  = fault.Code("timeout")           // it was ended at its limit
+	CodeNotReady = fault.Code("container_stopped") // the container does not run
+	CodeNoImage  = fault.Code("no_image")          // the engine does not have it
+	CodeTooMany  = fault.Code("too_many_containers")
+	CodeWhich    = fault.Code("which_container") // the run has none, or more than one
+)
+
+// find returns a container of the call's run that runs.
+func find(ctx context.Context, e Engine, c tool.Call, id string) (container.Container, error) {
+	found, err := e.Find(ctx, owner(c), id)
+	switch {
+	case err != nil:
+		return found, nothingDone(err)
+	case found.State != container.Running:
+		return found, fault.New(fault.Tool, CodeNotReady, "The container does not run.")
+	}
+	return found, nil
+}
+
+// nothingDone is an error of a request that changes nothing, so that it may be made again.
+func nothingDone(err error) error {
+	switch {
+	case errors.Is(err, container.ErrMissing):
+		return fault.NotFound()
+	case errors.Is(err, container.ErrTaken):
+		return fault.New(fault.Tool, CodeNotReady, "The container does not run.")
+	case tool.IsAmbiguous(err):
+		return tool.Transient(fault.As(err))
+	}
+	return err
+}
+
+// lookEvery lies between two looks at what runs.
+const lookEvery = 200 * time.Millisecond

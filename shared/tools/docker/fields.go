@@ -1,0 +1,35 @@
+package docker
+
+import "strings"
+
+// engines are the fields by which Docker's API, its command line and its libraries say what a container may do, in
+// small letters without dashes: all but those that this tool has too.
+var engines = func() map[string]bool {
+	all := map[string]bool{}
+	for name := range strings.FieldsSeq(engineFields) {
+		all[name] = true
+	}
+	return all
+}()
+
+func normalName(name string) string {
+	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name))
+}
+
+// engineFields are those of Config, HostConfig, Resources and NetworkingConfig of the API (a test compares them), and
+// the flags of docker run beside them.
+const engineFields = `
+hostname domainname user attachstdin attachstdout attachstderr exposedports tty openstdin stdinonce cmd healthcheck
+argsescaped volumes workingdir entrypoint networkdisabled macaddress onbuild labels stopsignal stoptimeout shell
+hostconfig networkingconfig platform name
+binds containeridfile logconfig networkmode portbindings restartpolicy autoremove volumedriver volumesfrom consolesize
+annotations capadd capdrop cgroupnsmode dns dnsoptions dnssearch extrahosts groupadd ipcmode cgroup links oomscoreadj
+pidmode privileged publishallports readonlyrootfs securityopt storageopt tmpfs utsmode usernsmode shmsize sysctls
+runtime isolation mounts maskedpaths readonlypaths init umask
+cpushares nanocpus cgroupparent blkioweight blkioweightdevice blkiodevicereadbps blkiodevicewritebps
+blkiodevicereadiops blkiodevicewriteiops cpuperiod cpuquota cpurealtimeperiod cpurealtimeruntime cpusetcpus cpusetmems
+devices devicecgrouprules devicerequests memoryreservation memoryswap memoryswappiness oomkilldisable pidslimit ulimits
+cpucount cpupercent iomaximumiops iomaximumbandwidth kernelmemory kernelmemorytcp endpointsconfig
+addhost blkioweight capadd cpus detach device dnsopt dnsoption envfile expose gpus groupadd healthcmd interactive ip ip6 ipc
+label link logdriver logopt mount net network networkalias pid pids publish ports pull readonly restart rm secret
+secrets securityopts sysctl tmp ulimit uts userns volume workdir`

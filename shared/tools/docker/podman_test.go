@@ -1,0 +1,283 @@
+package docker_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	engine "github.com/countersign-run/countersign/shared/docker"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/testkit/podman"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/docker"
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+// real is the tools on Podman.
+type real struct {
+	tools tool.Set
+	host  *podman.Engine
+	n     int
+}
+
+func onPodman(t *testing.T) *real {
+	t.Helper()
+	host := podman.Start(t)
+	return &real{tools: toolsOn(t, host.Host), host: host}
+}
+
+func toolsOn(t testing.TB, host string) tool.Set {
+	t.Helper()
+	e, err := engine.Open(engine.Config{Host: host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() }) // it never fails
+	return docker.New(docker.Options{Engine: e, Images: []string{image}})
+}
+
+// prepared returns a call that is about to be carried out.
+func (r *real) prepared(t *testing.T, name string, args map[string]any) (tool.Call, error) {
+	t.Helper()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.n++
+	c := call(fmt.Sprintf("act%d", r.n))
+	if c.Args, err = r.tools[name].Normalize(raw); err != nil {
+		t.Fatal(err)
+	}
+	if r.tools[name].Prepares() {
+		c.Handle, err = r.tools[name].Prepare(t.Context(), c)
+	}
+	return c, err
+}
+
+// do carries a call out.
+func (r *real) do(t *testing.T, name string, args map[string]any) (json.RawMessage, error) {
+	t.Helper()
+	c, err := r.prepared(t, name, args)
+	if err != nil {
+		return nil, err
+	}
+	return r.tools[name].Execute(t.Context(), c)
+}
+
+// must is do for what has to go well, with its result.
+func must[Out any](t *testing.T, r *real, name string, args map[string]any) (out Out) {
+	t.Helper()
+	raw, err := r.do(t, name, args)
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return out
+}
+
+func (r *real) create(t *testing.T, group string) string {
+	t.Helper()
+	return must[docker.Created](t, r, docker.Create,
+		map[string]any{"options": map[string]any{"image": image, "memory": 64, "group": group}}).ID
+}
+
+func script(id, text string) map[string]any {
+	return map[string]any{"containerId": id, "script": text}
+}
+
+// TestASession goes through all tools on an engine that runs what it is told.
+func TestASession(t *testing.T) {
+	r := onPodman(t)
+	id := r.create(t, "build")
+	got := must[docker.Result](t, r, docker.Script, script(id, `mkdir -p src .git; echo "package x" >src/x.go
+echo secret >.git/config; printf '\377' >bin; ln -s /etc/passwd link; echo done; echo oops >&2; exit 4`))
+	if got.Stdout != "done\n" || got.Stderr != "oops\n" || got.ExitCode != 4 || got.Truncated || got.OutputLost {
+		t.Errorf("the script: %+v", got)
+	}
+	got = must[docker.Result](t, r, docker.Shell, map[string]any{"command": "cat src/x.go"})
+	if got.Stdout != "package x\n" {
+		t.Errorf("the command: %+v", got)
+	}
+	tree := must[docker.Tree](t, r, docker.SourceFiles, map[string]any{"containerId": id})
+	if len(tree.Files) != 1 || tree.Files[0].Path != "src/x.go" || tree.LeftOut != 2 || tree.Cut {
+		t.Errorf("the files: %+v", tree)
+	}
+	file := must[docker.FileText](t, r, docker.ReadFile, map[string]any{"containerId": id, "path": "src/x.go"})
+	if file.Content == nil || *file.Content != "package x\n" {
+		t.Errorf("the file: %+v", file)
+	}
+	if none := must[docker.FileText](t, r, docker.ReadFile,
+		map[string]any{"containerId": id, "path": "/work/none"}); none.Content != nil {
+		t.Errorf("a file that is not there: %q", *none.Content)
+	}
+	if _, err := r.do(t, docker.ReadFile, map[string]any{"containerId": id, "path": "src"}); err == nil {
+		t.Error("a directory was read as a file")
+	}
+	if git := must[docker.Result](t, r, docker.ConfigureGit,
+		map[string]any{"containerId": id, "username": "ana"}); git.ExitCode != 127 { // busybox has none
+		t.Errorf("git: %+v", git)
+	}
+	list := must[docker.Listed](t, r, docker.List, map[string]any{})
+	if len(list.Containers) != 1 || list.Containers[0].ID != id || list.Containers[0].Group != "build" {
+		t.Errorf("there are %+v", list)
+	}
+	r.create(t, "build")
+	r.create(t, "other")
+	if _, err := r.do(t, docker.Create, map[string]any{"options": map[string]any{"image": image}}); !fault.Is(err,
+		fault.Policy, docker.CodeTooMany) {
+		t.Errorf("a fourth container: %v", err)
+	}
+	if n := must[docker.Removed](t, r, docker.Cleanup, map[string]any{"group": "build"}).Removed; n != 2 {
+		t.Errorf("%d were removed with their group", n)
+	}
+	if _, err := r.do(t, docker.Script, script(id, "true")); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		t.Errorf("a script in a container that is gone: %v", err)
+	}
+	foreign := r.host.Run("--ulimit", "nofile=1024:4096", "--ulimit", "nproc=1024:1024", image, "/bin/sleep", "1000")
+	for _, name := range []string{docker.Destroy, docker.SourceFiles} {
+		_, err := r.do(t, name, map[string]any{"containerId": foreign})
+		if !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+			t.Errorf("%s of a foreign container: %v", name, err)
+		}
+	}
+	if n := r.host.Containers(); n != 2 {
+		t.Errorf("there are %d containers", n)
+	}
+}
+
+// TestAScriptEndsAtItsLimit has one that leaves a process behind which would go on for long.
+func TestAScriptEndsAtItsLimit(t *testing.T) {
+	r := onPodman(t)
+	id := r.create(t, "g")
+	args := script(id, "echo begun; (trap '' TERM HUP; sleep 1000; touch /work/late) & sleep 1000")
+	args["timeoutSeconds"] = 1
+	_, err := r.do(t, docker.Script, args)
+	var got docker.Result
+	if !fault.Is(err, fault.Tool, docker.CodeTimeout) || json.Unmarshal(tool.PartialResult(err), &got) != nil ||
+		!got.TimedOut || got.Stdout != "begun\n" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	left := must[docker.Result](t, r, docker.Script, script(id, "ps -o args | grep -c '[s]leep 1000'"))
+	if left.Stdout != "0\n" {
+		t.Errorf("it left %s processes", left.Stdout)
+	}
+}
+
+// TestAStopEndsAScript interrupts one that runs, and one that was never begun.
+func TestAStopEndsAScript(t *testing.T) {
+	for name, begin := range map[string]bool{"running": true, "not begun": false} {
+		t.Run(name, func(t *testing.T) {
+			r := onPodman(t)
+			its := r.tools[docker.Script]
+			c, err := r.prepared(t, docker.Script, script(r.create(t, "g"), "touch begun; sleep 1000"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := tool.Never
+			if begin {
+				want = tool.Done
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				if _, err := its.Execute(ctx, c); !tool.IsAmbiguous(err) {
+					t.Errorf("left with %v", err)
+				}
+				cancel()
+				if err := its.Interrupt(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.Over = true
+			out, err := its.Reconcile(t.Context(), c)
+			if err != nil || out.Verdict != want || begin && !fault.Is(out.Err, fault.Policy, docker.CodeStopped) {
+				t.Errorf("%+v, %v", out, err)
+			}
+			if n := r.host.Containers(); n != 0 {
+				t.Errorf("there are %d containers", n)
+			}
+		})
+	}
+}
+
+// dies is the variable by which this program carries one script out until it is killed.
+const dies = "DOCKER_TEST_DIES"
+
+// dying is the call of that program.
+type dying struct {
+	Host, Handle string
+	Args         json.RawMessage
+}
+
+func runAndDie() {
+	var d dying
+	if err := json.Unmarshal([]byte(os.Getenv(dies)), &d); err != nil {
+		panic(err)
+	}
+	e, err := engine.Open(engine.Config{Host: d.Host})
+	if err != nil {
+		panic(err)
+	}
+	c := call("act2")
+	c.Args, c.Handle = d.Args, d.Handle
+	its := docker.New(docker.Options{Engine: e, Images: []string{image}})[docker.Script]
+	_, err = its.Execute(context.Background(), c)
+	fmt.Println("ended", err)
+}
+
+// TestAScriptOutlivesItsProcess kills -9 the process that began a script; the next finds it, and begins it no second
+// time.
+func TestAScriptOutlivesItsProcess(t *testing.T) {
+	r := onPodman(t)
+	id := r.create(t, "g")
+	c, err := r.prepared(t, docker.Script,
+		script(id, "echo x >>n; touch begun; while [ ! -e go ]; do sleep 0.1; done; exit 6"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	its := r.tools[docker.Script]
+	if out, err := its.Reconcile(t.Context(), c); err != nil || out.Verdict != tool.NotDone {
+		t.Errorf("before its start: %+v, %v", out, err)
+	}
+	what, err := json.Marshal(dying{r.host.Host, c.Handle, c.Args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := exec.Command(os.Args[0])
+	first.Env, first.Stderr = append(os.Environ(), dies+"="+string(what)), os.Stderr
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for must[docker.Result](t, r, docker.Script, script(id, "test -e begun")).ExitCode != 0 {
+		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait() // it was killed
+	short, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	if out, err := its.Reconcile(short, c); err != nil || out.Verdict != tool.Running {
+		t.Errorf("while it runs: %+v, %v", out, err)
+	}
+	if _, err := its.Execute(t.Context(), c); !tool.IsAmbiguous(err) {
+		t.Errorf("a second start: %v", err)
+	}
+	must[docker.Result](t, r, docker.Script, script(id, "touch go"))
+	out, err := its.Reconcile(ctx, c)
+	if err != nil || out.Verdict != tool.Done || !strings.Contains(string(out.Result), `"exitCode":6`) ||
+		!strings.Contains(string(out.Result), `"outputLost":true`) {
+		t.Errorf("after its end: %s %+v, %v", out.Result, out, err)
+	}
+	if n := must[docker.Result](t, r, docker.Script, script(id, "cat n")).Stdout; n != "x\n" {
+		t.Errorf("it ran: %q", n)
+	}
+}

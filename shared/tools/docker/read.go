@@ -1,0 +1,203 @@
+package docker
+
+import (
+	"context"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/container"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// ListArgs are the arguments of docker.listContainers.
+type ListArgs struct {
+	All bool `json:"all,omitempty" jsonschema:"Also those that do not run."`
+}
+
+// Listed are the containers of the run, newest first.
+type Listed struct {
+	Containers []Item `json:"containers"`
+}
+
+// Item is a container as the model sees it.
+type Item struct {
+	ID        string `json:"id"`
+	Image     string `json:"image"`
+	Group     string `json:"group,omitempty"`
+	State     string `json:"state"`
+	CreatedAt string `json:"createdAt"` // RFC 3339
+}
+
+func (t *tools) list() *tool.Tool {
+	return tool.Define(tool.Def[ListArgs, Listed]{
+		Name:        List,
+		Description: "Lists the containers of this task.",
+		Execute: func(ctx context.Context, c tool.Call, a ListArgs) (Listed, error) {
+			e, err := t.engine()
+			if err != nil {
+				return Listed{}, err
+			}
+			has, err := e.List(ctx, owner(c), "", a.All)
+			if err != nil {
+				return Listed{}, nothingDone(err)
+			}
+			out := Listed{Containers: []Item{}}
+			for _, one := range has {
+				out.Containers = append(out.Containers, Item{ID: one.ID, Image: one.Image, Group: one.Group,
+					State: string(one.State), CreatedAt: one.CreatedAt.UTC().Format(time.RFC3339)})
+			}
+			return out, nil
+		},
+	})
+}
+
+// FileArgs are the arguments of docker.readFileInContainer.
+type FileArgs struct {
+	ContainerID string `json:"containerId" jsonschema:"The id that createContainer has returned."`
+	Path        string `json:"path" jsonschema:"The file, absolute or in /work."`
+}
+
+// FileText is its result.
+type FileText struct {
+	Content   *string `json:"content,omitempty"` // nil where there is no such file
+	Truncated bool    `json:"truncated,omitempty"`
+}
+
+// Bounds of what is read, in bytes. What the model is told is shortened further.
+const (
+	maxFile  = 1 << 20
+	maxTold  = 48 << 10
+	maxFiles = 500
+	maxPath  = 1024
+)
+
+func (t *tools) readFile() *tool.Tool {
+	return tool.Define(tool.Def[FileArgs, FileText]{
+		Name: ReadFile,
+		Description: "Reads a text file in a container of this task, to 48 KiB. Where there is none, it has no " +
+			"content.",
+		Untrusted: true,
+		Refine: func(s *jsonschema.Schema) {
+			s.Properties["containerId"].Pattern = idPattern
+			s.Properties["path"].MinLength, s.Properties["path"].MaxLength = jsonschema.Ptr(1), jsonschema.Ptr(maxPath)
+		},
+		Normalize: func(a FileArgs) (FileArgs, error) {
+			if strings.ContainsFunc(a.Path, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+				return a, fault.Invalid("path", "a path without control characters is needed")
+			}
+			if !path.IsAbs(a.Path) {
+				a.Path = container.Work + "/" + a.Path
+			}
+			a.Path = path.Clean(a.Path)
+			return a, nil
+		},
+		Execute: func(ctx context.Context, c tool.Call, a FileArgs) (FileText, error) {
+			name := strings.TrimPrefix(a.Path, "/")
+			tree, err := t.archive(ctx, c, a.ContainerID,
+				container.Bounds{Files: 1, File: maxFile, All: maxFile + maxPath},
+				"tar", "-chf", "-", "-C", "/", "--", name)
+			switch {
+			case err != nil:
+				return FileText{}, err
+			case len(tree.Files) == 0 && tree.LeftOut == 0:
+				return FileText{}, nil
+			case len(tree.Files) == 0 || tree.Files[0].Path != name:
+				return FileText{}, fault.New(fault.Tool, "no_text_file", "This is no text file of at most 1 MiB.")
+			}
+			text, cut := keeper.Clip(obs.RemoveSecrets(tree.Files[0].Content), maxTold)
+			return FileText{&text, cut}, nil
+		},
+	})
+}
+
+// TreeArgs are the arguments of docker.getAllSourceFiles.
+type TreeArgs struct {
+	ContainerID string `json:"containerId" jsonschema:"The id that createContainer has returned."`
+}
+
+// Tree is its result.
+type Tree struct {
+	Files   []container.File `json:"files"`
+	LeftOut int              `json:"leftOut"` // files that are no text, too long or too many
+	Cut     bool             `json:"cut,omitempty"`
+}
+
+func (t *tools) sourceFiles() *tool.Tool {
+	return tool.Define(tool.Def[TreeArgs, Tree]{
+		Name: SourceFiles,
+		Description: "Reads all text files below /work in a container of this task, to 48 KiB in all, without .git " +
+			"and node_modules. Read single files where there is more.",
+		Untrusted: true,
+		Refine:    func(s *jsonschema.Schema) { s.Properties["containerId"].Pattern = idPattern },
+		Execute: func(ctx context.Context, c tool.Call, a TreeArgs) (Tree, error) {
+			tree, err := t.archive(ctx, c, a.ContainerID,
+				container.Bounds{Files: maxFiles, File: maxTold, All: maxTold},
+				"/bin/sh", "-c", allFiles)
+			out := Tree{Files: append([]container.File{}, tree.Files...), LeftOut: tree.LeftOut, Cut: tree.Cut}
+			for i, f := range out.Files {
+				out.Files[i].Content = obs.RemoveSecrets(f.Content)
+			}
+			return out, err
+		},
+	})
+}
+
+// allFiles packs what is not a directory. Where there are too many for one call of tar, a second archive follows the
+// first, and is left.
+const allFiles = `cd ` + container.Work + ` && exec find . \( -name .git -o -name node_modules \) -prune -o ` +
+	`! -type d -exec tar -cf - {} +`
+
+// archive has a container pack files, and reads them as they come. It is tar in the container that reads, as the
+// container's user and with its view of the files: the engine's own way to copy does not see a tmpfs with Docker, and
+// would follow the container's links as the engine.
+func (t *tools) archive(ctx context.Context, c tool.Call, id string, b container.Bounds,
+	command ...string) (container.Tree, error) {
+	e, err := t.engine()
+	if err != nil {
+		return container.Tree{}, err
+	}
+	found, err := find(ctx, e, c, id)
+	if err != nil {
+		return container.Tree{}, err
+	}
+	process, err := e.NewProcess(ctx, found.ID, command)
+	if err != nil {
+		return container.Tree{}, nothingDone(err)
+	}
+	r, w := io.Pipe()
+	ran := make(chan error, 1)
+	go func() {
+		err := e.Run(ctx, process, container.Streams{Stdout: w, Stderr: io.Discard})
+		_ = w.CloseWithError(err) // it never fails; nil is the end
+		ran <- err
+	}()
+	tree, unread := container.ReadTree(r, b)
+	_ = r.Close() // it never fails, and ends what is still on its way
+	failed := <-ran
+	switch {
+	case len(tree.Files) > 0 || tree.LeftOut > 0:
+		return tree, nil
+	case unread != nil && failed != nil:
+		return tree, nothingDone(failed)
+	}
+	return tree, whyNothing(ctx, e, process)
+}
+
+// whyNothing returns nil if the program that packs found no such file, and an error if there is no such program.
+func whyNothing(ctx context.Context, e Engine, process string) error {
+	p, err := untilEnded(ctx, e, process)
+	if err != nil {
+		return nothingDone(err)
+	}
+	if p.ExitCode >= 126 {
+		return fault.New(fault.Tool, "no_tar", "The container's image has no tar, by which files are read.")
+	}
+	return nil
+}

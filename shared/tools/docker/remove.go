@@ -1,0 +1,146 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/container"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// DestroyArgs are the arguments of docker.destroyContainer.
+type DestroyArgs struct {
+	ContainerID string `json:"containerId" jsonschema:"The id that createContainer has returned."`
+}
+
+// GroupArgs are the arguments of docker.cleanupGroupContainers.
+type GroupArgs struct {
+	Group string `json:"group" jsonschema:"The group that the containers were created in."`
+}
+
+// Removed is the result of both.
+type Removed struct {
+	Removed int `json:"removed"` // containers; 0 where they were gone already
+}
+
+func (t *tools) destroy() *tool.Tool {
+	return tool.Define(tool.Def[DestroyArgs, Removed]{
+		Name:        Destroy,
+		Description: "Ends a container of this task and removes it with all that it has written.",
+		SideEffect:  true,
+		Refine:      func(s *jsonschema.Schema) { s.Properties["containerId"].Pattern = idPattern },
+		Bound:       func(DestroyArgs) any { return struct{}{} }, // of the run's own, and there are no others
+		Preview: func(a DestroyArgs) tool.Preview {
+			p := tool.Preview{Title: "Remove a container"}
+			p.AddLine("Container", a.ContainerID)
+			return p
+		},
+		Summary: func(a DestroyArgs) string { return fmt.Sprintf("Removed the container %.12s.", a.ContainerID) },
+		Prepare: t.whole,
+		Execute: func(ctx context.Context, c tool.Call, _ DestroyArgs) (Removed, error) {
+			e, err := t.engine()
+			if err != nil {
+				return Removed{}, err
+			}
+			return removed(e.Remove(ctx, c.Handle))
+		},
+		Reconcile: func(ctx context.Context, c tool.Call, _ DestroyArgs) (tool.Verdict, Removed, string, error) {
+			e, err := t.engine()
+			if err != nil {
+				return "", Removed{}, "", err
+			}
+			_, err = e.Find(ctx, owner(c), c.Handle)
+			return absent(errors.Is(err, container.ErrMissing), err)
+		},
+	})
+}
+
+// whole makes sure that the container is the run's. Its id, which is never another's, is the handle.
+func (t *tools) whole(ctx context.Context, c tool.Call, a DestroyArgs) (string, error) {
+	e, err := t.engine()
+	if err != nil {
+		return "", err
+	}
+	has, err := e.List(ctx, owner(c), "", true)
+	if err != nil {
+		return "", nothingDone(err)
+	}
+	if !slices.ContainsFunc(has, func(one container.Container) bool { return one.ID == a.ContainerID }) {
+		return "", fault.NotFound()
+	}
+	return a.ContainerID, nil
+}
+
+// removed says what came of a removal. Whether a container that the engine does not find is gone, as was asked for, a
+// look tells.
+func removed(err error) (Removed, error) {
+	switch {
+	case err == nil:
+		return Removed{1}, nil
+	case errors.Is(err, container.ErrMissing):
+		return Removed{}, tool.Ambiguous(fault.New(fault.Tool, fault.CodeNotFound, "The container was gone."))
+	case errors.Is(err, container.ErrTaken): // another request is at it
+		return Removed{}, tool.Transient(fault.New(fault.Tool, fault.CodeBusy, "The container is being removed."))
+	}
+	return Removed{}, err
+}
+
+// absent is the outcome of a removal, by whether there is nothing any more.
+func absent(gone bool, err error) (tool.Verdict, Removed, string, error) {
+	switch {
+	case gone:
+		return tool.Done, Removed{}, "", nil
+	case err != nil:
+		return "", Removed{}, "", fault.As(err)
+	}
+	return tool.NotDone, Removed{}, "", nil
+}
+
+func (t *tools) cleanup() *tool.Tool {
+	return tool.Define(tool.Def[GroupArgs, Removed]{
+		Name:        Cleanup,
+		Description: "Ends the containers of a group of this task and removes them with all that they have written.",
+		SideEffect:  true,
+		Refine:      func(s *jsonschema.Schema) { s.Properties["group"].Pattern = groupPattern },
+		Bound:       func(a GroupArgs) any { return a },
+		Preview: func(a GroupArgs) tool.Preview {
+			p := tool.Preview{Title: "Remove the containers of a group"}
+			p.AddLine("Group", a.Group)
+			return p
+		},
+		Summary: func(a GroupArgs) string { return fmt.Sprintf("Removed the containers of the group %s.", a.Group) },
+		Execute: t.removeGroup,
+		Reconcile: func(ctx context.Context, c tool.Call, a GroupArgs) (tool.Verdict, Removed, string, error) {
+			e, err := t.engine()
+			if err != nil {
+				return "", Removed{}, "", err
+			}
+			left, err := e.List(ctx, owner(c), a.Group, true)
+			return absent(err == nil && len(left) == 0, err)
+		},
+	})
+}
+
+func (t *tools) removeGroup(ctx context.Context, c tool.Call, a GroupArgs) (all Removed, err error) {
+	e, err := t.engine()
+	if err != nil {
+		return all, err
+	}
+	has, err := e.List(ctx, owner(c), a.Group, true)
+	if err != nil {
+		return all, nothingDone(err)
+	}
+	for _, one := range has {
+		r, err := removed(e.Remove(ctx, one.ID))
+		if err != nil {
+			return all, tool.Ambiguous(err) // some may be gone: what is left tells
+		}
+		all.Removed += r.Removed
+	}
+	return all, nil
+}

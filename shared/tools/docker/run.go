@@ -1,0 +1,288 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/container"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+// Bounds of a script.
+const (
+	MaxScript    = 64 << 10 // bytes
+	DefaultLimit = 120 * time.Second
+	MaxLimit     = 300 * time.Second
+)
+
+// grace is how long it may take to end a script at its limit, and to hear of that.
+const grace = 20 * time.Second
+
+// Result is what came of a script.
+type Result struct {
+	Stdout     string `json:"stdout"`
+	Stderr     string `json:"stderr"`
+	ExitCode   int    `json:"exitCode"`
+	Truncated  bool   `json:"truncated,omitempty"`  // something is left out in the middle
+	TimedOut   bool   `json:"timedOut,omitempty"`   // it was ended at its limit
+	OutputLost bool   `json:"outputLost,omitempty"` // the process that read what it printed has died
+}
+
+// script is what is run in a container.
+type script struct {
+	text  string
+	limit time.Duration
+}
+
+// around runs the script $2 in a container and ends it after $1 seconds, with all else that runs there but the
+// container's own command: to kill -1 means every process of the user except the one that says so. So a script cannot
+// outlive its limit by leaving something behind.
+const around = `trap 'kill -9 -1; exit ` + exitAtLimit + `' ALRM
+(trap 'kill $s; exit' TERM; sleep "$1" & s=$!; wait $s; kill -ALRM $$) </dev/null >/dev/null 2>&1 &
+w=$!
+/bin/sh -c "$2" </dev/null &
+wait $!
+c=$?
+kill $w 2>/dev/null
+exit $c`
+
+// exitAtLimit is the exit code of a script that was ended at its limit.
+const exitAtLimit = "241"
+
+func (s script) command() []string {
+	return []string{"/bin/sh", "-c", around, "countersign", strconv.Itoa(int(s.limit.Seconds())), s.text}
+}
+
+// running completes the definition of a tool that runs a script in a container; where says in which.
+func running[In any](t *tools, d tool.Def[In, Result], what func(In) script,
+	where func(context.Context, Engine, tool.Call, In) (id string, err error)) *tool.Tool {
+	d.SideEffect, d.Untrusted, d.KeepsOutput = true, true, true
+	d.Limit = func(in In) time.Duration { return what(in).limit + grace }
+	d.Note = func(_ In, out Result) tool.Facts { return tool.Facts{"exit": strconv.Itoa(out.ExitCode)} }
+	d.Prepare = func(ctx context.Context, c tool.Call, in In) (string, error) {
+		e, err := t.engine()
+		if err != nil {
+			return "", err
+		}
+		id, err := where(ctx, e, c, in)
+		if err != nil {
+			return "", err
+		}
+		found, err := find(ctx, e, c, id)
+		if err != nil {
+			return "", err
+		}
+		process, err := e.NewProcess(ctx, found.ID, what(in).command())
+		if err != nil {
+			return "", nothingDone(err)
+		}
+		return handle{found.ID, process}.String(), nil
+	}
+	d.Execute = func(ctx context.Context, c tool.Call, in In) (Result, error) { return t.run(ctx, c, what(in)) }
+	d.Reconcile = func(ctx context.Context, c tool.Call, in In) (tool.Verdict, Result, string, error) {
+		return t.settle(ctx, c, what(in))
+	}
+	d.Interrupt = func(ctx context.Context, c tool.Call, _ In) error { return t.interrupt(ctx, c) }
+	return tool.Define(d)
+}
+
+// handle names a process in a container.
+type handle struct{ container, process string }
+
+func (h handle) String() string { return h.container + "/" + h.process }
+
+func handleOf(c tool.Call) handle {
+	id, process, _ := strings.Cut(c.Handle, "/")
+	return handle{id, process}
+}
+
+// run starts the process and waits for its end.
+func (t *tools) run(ctx context.Context, c tool.Call, s script) (Result, error) {
+	e, err := t.engine()
+	if err != nil {
+		return Result{}, err
+	}
+	h := handleOf(c)
+	shown := obs.NewSecretFilter(c.Output)
+	var stdout, stderr keeper.Kept
+	err = e.Run(ctx, h.process, container.Streams{Stdout: io.MultiWriter(&stdout, shown),
+		Stderr: io.MultiWriter(&stderr, shown)})
+	_ = shown.Close() // an output that nobody takes is no reason to end a script
+	if err != nil {
+		return Result{}, tool.Ambiguous(err)
+	}
+	p, err := untilEnded(ctx, e, h.process)
+	if err != nil {
+		return Result{}, tool.Ambiguous(err)
+	}
+	if !p.Started {
+		return Result{}, tool.Ambiguous(errNotBegun)
+	}
+	out := Result{ExitCode: p.ExitCode}
+	var cut [2]bool
+	out.Stdout, cut[0] = textOf(&stdout)
+	out.Stderr, cut[1] = textOf(&stderr)
+	out.Truncated = cut[0] || cut[1]
+	return ended(out, s)
+}
+
+var errNotBegun = fault.New(fault.Tool, fault.CodeInternal, "The container engine did not begin this.")
+
+// textOf returns what was printed as the model reads it.
+func textOf(k *keeper.Kept) (string, bool) {
+	raw, cut := k.Bytes()
+	text, more := keeper.Text(raw, keeper.MaxText)
+	return obs.RemoveSecrets(text), cut || more
+}
+
+// ended returns what came of a script that has ended.
+func ended(out Result, s script) (Result, error) {
+	if strconv.Itoa(out.ExitCode) != exitAtLimit {
+		return out, nil
+	}
+	out.TimedOut = true
+	return Result{}, tool.Partial(out, fault.New(fault.Tool, CodeTimeout, "It was ended because it took longer "+
+		"than %d seconds, with all else that ran in the container beside its own command.", int(s.limit.Seconds())))
+}
+
+// untilEnded looks at a process until it does not run.
+func untilEnded(ctx context.Context, e Engine, process string) (container.Process, error) {
+	for {
+		p, err := e.Look(ctx, process)
+		if err != nil || !p.Running {
+			return p, err
+		}
+		if err := wait.For(ctx, lookEvery); err != nil {
+			return p, err
+		}
+	}
+}
+
+// settle finds out what became of a script, and waits for the end of one that runs. Of one that must not go on it makes
+// sure that it never does, by removing its container, which nobody needs any more.
+func (t *tools) settle(ctx context.Context, c tool.Call, s script) (tool.Verdict, Result, string, error) {
+	e, err := t.engine()
+	if err != nil {
+		return "", Result{}, "", err
+	}
+	h := handleOf(c)
+	p, err := untilEnded(ctx, e, h.process)
+	switch {
+	case errors.Is(err, container.ErrMissing):
+		return t.gone(ctx, e, c)
+	case err != nil && p.Running:
+		return tool.Running, Result{}, "", nil
+	case err != nil:
+		return "", Result{}, "", fault.As(err)
+	case p.Started:
+		out, err := ended(Result{ExitCode: p.ExitCode, OutputLost: true}, s)
+		return tool.Done, out, "", err
+	case !c.Over:
+		return tool.NotDone, Result{}, "", nil
+	}
+	if err := t.interrupt(ctx, c); err != nil {
+		return "", Result{}, "", fault.As(err)
+	}
+	return tool.Never, Result{}, "", nil
+}
+
+// gone says what is known of a process that the engine does not know.
+func (t *tools) gone(ctx context.Context, e Engine, c tool.Call) (tool.Verdict, Result, string, error) {
+	_, err := e.Find(ctx, owner(c), handleOf(c).container)
+	switch {
+	case errors.Is(err, container.ErrMissing) && c.Over:
+		return tool.Done, Result{}, "", tool.Partial(Result{OutputLost: true}, fault.New(fault.Policy, CodeStopped,
+			"It was stopped, and its container removed with all that it had written."))
+	case errors.Is(err, container.ErrMissing):
+		return tool.Unknown, Result{}, "Its container is gone, and with it what it printed.", nil
+	case err != nil:
+		return "", Result{}, "", fault.As(err)
+	}
+	return tool.Unknown, Result{}, "The container engine has forgotten it, as it does some minutes after the end. " +
+		"Please look into the container at what it did.", nil
+}
+
+// interrupt ends what runs in the container, and has nothing begin there any more.
+func (t *tools) interrupt(ctx context.Context, c tool.Call) error {
+	e, err := t.engine()
+	if err != nil {
+		return err
+	}
+	if err := e.Remove(ctx, handleOf(c).container); err != nil && !errors.Is(err, container.ErrMissing) {
+		return fault.As(err)
+	}
+	return nil
+}
+
+// ScriptArgs are the arguments of docker.executeScript.
+type ScriptArgs struct {
+	ContainerID    string `json:"containerId" jsonschema:"The id that createContainer has returned."`
+	Script         string `json:"script" jsonschema:"A script for the container's /bin/sh, which begins in /work."`
+	TimeoutSeconds int    `json:"timeoutSeconds,omitempty" jsonschema:"Seconds after which it is ended: 120 if left out, at most 300."`
+}
+
+func (t *tools) script() *tool.Tool {
+	return running(t, tool.Def[ScriptArgs, Result]{
+		Name: Script,
+		Description: "Runs a script in a container of this task and returns what it printed and its exit code. " +
+			"Processes that it leaves behind go on until the container goes, or a script is ended at its limit.",
+		Refine: func(s *jsonschema.Schema) {
+			s.Properties["containerId"].Pattern = idPattern
+			p := s.Properties["script"]
+			p.MinLength, p.MaxLength = jsonschema.Ptr(1), jsonschema.Ptr(MaxScript)
+			refineSeconds(s)
+		},
+		Normalize: func(a ScriptArgs) (ScriptArgs, error) { return a, checkText("script", a.Script) },
+		Bound:     func(ScriptArgs) any { return struct{}{} }, // in the run's own containers, and there are no others
+		Preview: func(a ScriptArgs) tool.Preview {
+			p := tool.Preview{Title: "Run a script in a container"}
+			p.AddText("Script", a.Script)
+			p.AddLine("Container", a.ContainerID)
+			p.AddField("Ended after", fmt.Sprintf("%d seconds at the latest", int(limit(a.TimeoutSeconds).Seconds())))
+			t.warn(&p)
+			return p
+		},
+		Summary: func(a ScriptArgs) string {
+			return fmt.Sprintf("Ran a script in the container %.12s.", a.ContainerID)
+		},
+	}, func(a ScriptArgs) script { return script{a.Script, limit(a.TimeoutSeconds)} },
+		func(_ context.Context, _ Engine, _ tool.Call, a ScriptArgs) (string, error) {
+			return a.ContainerID, nil
+		})
+}
+
+const idPattern = `^[0-9a-f]{64}$`
+
+func refineSeconds(s *jsonschema.Schema) {
+	p := s.Properties["timeoutSeconds"]
+	p.Minimum, p.Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(MaxLimit.Seconds())
+}
+
+func limit(seconds int) time.Duration {
+	if seconds > 0 {
+		return time.Duration(seconds) * time.Second
+	}
+	return DefaultLimit
+}
+
+// checkText refuses what no process can be given. The schema counts characters, and this counts bytes.
+func checkText(field, text string) error {
+	switch {
+	case len(text) > MaxScript:
+		return fault.Invalid(field, "at most %d bytes are taken", MaxScript)
+	case strings.ContainsRune(text, 0):
+		return fault.Invalid(field, "a text without NUL is needed")
+	}
+	return nil
+}
