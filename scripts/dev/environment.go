@@ -71,6 +71,10 @@ func (e *environment) localParts(base string) {
 		e.fill("GMAIL_API_ENDPOINT", base+"/dev/google/")
 		e.fill("CALENDAR_API_ENDPOINT", base+"/dev/google/calendar/v3/")
 	}
+	if e.localGitHub() {
+		e.local["GITHUB_CLIENT_ID"], e.local["GITHUB_CLIENT_SECRET"] = localApp, localAppSecret
+		e.local["GITHUB_URL"], e.local["GITHUB_API_URL"] = base+githubPath, base+githubPath+githubAPI
+	}
 }
 
 func (e *environment) demoModel() bool {
@@ -78,6 +82,11 @@ func (e *environment) demoModel() bool {
 }
 
 func (e *environment) localGoogle() bool { return e.own("GOOGLE_OAUTH_CLIENT_ID") }
+
+// localGitHub reports whether accounts of the local GitHub are linked: not where somebody has said where theirs is.
+func (e *environment) localGitHub() bool {
+	return e.own("GITHUB_CLIENT_ID") && e.own("GITHUB_URL") && e.own("GITHUB_API_URL") && e.own("GITHUB_TOKEN")
+}
 
 // parts describes each part, for the person who starts the server.
 func (e *environment) parts(emulated bool) [][2]string {

@@ -25,6 +25,7 @@ import (
 	"github.com/countersign-run/countersign/shared/obs"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 	"github.com/countersign-run/countersign/shared/web"
@@ -45,6 +46,9 @@ type server struct {
 	web   string // the address of the local web; empty: WEB_TOOLS is off
 	site  *web.Site
 	mux   *http.ServeMux
+
+	github    *fakegithub.Server
+	githubApp *fakegithub.OAuth
 
 	functions http.Handler
 
@@ -129,6 +133,9 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	s.closers = append(s.closers, s.google.Close)
+	if err = s.openGitHub(dir, cfg.PublicURL); err != nil {
+		return err
+	}
 	s.app, err = app.New(ctx, cfg, obs.New(os.Stderr, cfg.Log()), all.Parts, app.With(declared, pages),
 		app.Working())
 	if err != nil {
@@ -152,6 +159,7 @@ func (s *server) routes() error {
 	}
 	model := fakegemini.New(localweb.Searching(demomodel.Model(time.Now), s.web))
 	s.mux.Handle("/dev/gemini/", http.StripPrefix("/dev/gemini", model))
+	s.routeGitHub()
 	s.mux.Handle("POST /dev/token", http.NewCrossOriginProtection().Handler(http.HandlerFunc(s.token)))
 	s.mux.HandleFunc("GET /dev/mailbox", s.mailbox)
 	s.mux.HandleFunc("GET /dev/calendar", s.calendar)

@@ -51,22 +51,37 @@ export const allowed = (main) => list(main, 'Always allowed', 'Recipients that y
     change('Take back', () => call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}`), `${e.recipient || e.command} is no longer always allowed.`, error, again, 'small', `Take back ${e.recipient || e.command} for ${toolName(e.tool)}`)));
 });
 
+// What is said of a linked account of each provider.
+const PROVIDERS = {
+  google: { name: 'Google', gone: 'Nothing can be sent or put in the calendar until one is linked again.' },
+  github: { name: 'GitHub', gone: 'Nothing can be read or changed at GitHub until one is linked again.' },
+};
+
 /** @param {HTMLElement} main */
-export const accounts = (main) => list(main, 'Linked accounts', 'The Google account that mail is sent from and events are made in. What is linked can be unlinked here at any time.', async (again, error) => {
-  const { connections = [], local: isLocal } = await call('GET', '/api/agent/connections');
-  if (isLocal) return [el('p', { class: 'empty-view' }, 'This server uses its local mailbox and calendar. Nothing has to be linked, and nothing leaves this machine.')];
-  const link = (words) => change(words, async () => {
-    const { url } = await call('POST', '/api/agent/connections/google', { body: { returnTo: '/' }, credentials: 'include' });
+export const accounts = (main) => list(main, 'Linked accounts', 'The accounts that are acted in for you: Google for mail and events, GitHub for repositories. What is linked can be unlinked here at any time.', async (again, error) => {
+  const { connections = [], providers = [], local: isLocal } = await call('GET', '/api/agent/connections');
+  const link = (id, words) => change(words, async () => {
+    const { url } = await call('POST', `/api/agent/connections/${id}`, { body: { returnTo: '/' }, credentials: 'include' });
     location.assign(url);
   }, '', error, async () => {}, 'primary small', words);
-  if (!connections.length) return [el('p', { class: 'empty-view' }, 'No account is linked.'), link('Link a Google account')];
-  return connections.map((c) => el('div', { class: 'item' },
-    el('div', {}, el('strong', {}, c.email || 'Google account'), el('p', { class: 'quiet' }, c.status === 'linked' ? 'Linked ' : 'It must be linked again. Linked ', when(c.linkedAt)),
-      el('ul', { class: 'quiet scopes' }, ...c.scopes.map((s) => el('li', {}, s)))),
-    el('div', { class: 'buttons' }, c.status === 'linked' ? '' : link('Link again'), change('Unlink', async () => {
-      if (!(await confirm('Unlink this account?', 'Nothing can be sent or put in the calendar until one is linked again.', 'Unlink'))) return false;
-      return call('DELETE', '/api/agent/connections/google');
-    }, 'The account is unlinked.', error, again, 'danger small', `Unlink ${c.email || 'the Google account'}`))));
+  const linked = (c) => {
+    const { name, gone } = PROVIDERS[c.provider];
+    const who = c.email || c.login || `the ${name} account`;
+    return el('div', { class: 'item' },
+      el('div', {}, el('strong', {}, c.email || c.login || `${name} account`), el('p', { class: 'quiet' }, `${name} · `, c.status === 'linked' ? 'Linked ' : 'It must be linked again. Linked ', when(c.linkedAt)),
+        el('ul', { class: 'quiet scopes' }, ...c.scopes.map((s) => el('li', {}, s)))),
+      el('div', { class: 'buttons' }, c.status === 'linked' ? '' : link(c.provider, `Link ${name} again`), change('Unlink', async () => {
+        if (!(await confirm('Unlink this account?', gone, 'Unlink'))) return false;
+        return call('DELETE', `/api/agent/connections/${c.provider}`);
+      }, 'The account is unlinked.', error, again, 'danger small', `Unlink ${who}`)));
+  };
+  const missing = providers.filter((id) => !connections.some((c) => c.provider === id));
+  const words = isLocal ? 'This server uses its local mailbox and calendar. For them nothing has to be linked, and nothing leaves this machine.' : 'No account is linked.';
+  return [
+    ...(isLocal || !connections.length ? [el('p', { class: 'empty-view' }, words)] : []),
+    ...connections.map(linked),
+    ...missing.map((id) => link(id, `Link a ${PROVIDERS[id].name} account`)),
+  ];
 });
 
 /** @param {HTMLElement} main */

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"crypto/rand"
+	"io"
+	"net/http"
+
+	"github.com/countersign-run/countersign/shared/keyfile"
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
+)
+
+// The local GitHub's App, and where that GitHub is.
+const (
+	localApp       = "Iv1.localapp00000000"
+	localAppSecret = "of-no-use-outside-of-this-machine"
+	githubPath     = "/dev/github"
+	githubAPI      = "/api/v3" // below githubPath, as at a GitHub of one's own
+	githubCallback = "/api/agent/connections/github/callback"
+)
+
+// demoRepository is what the local GitHub has to begin with.
+var demoRepository = fakegithub.Seed{Owner: "demo", Name: "site", Description: "The demo's site.",
+	Files: map[string]string{"README.md": "# The demo's site\n"}}
+
+// openGitHub opens the local GitHub, whose accounts are whatever logins people link. Links outlive a restart; what is
+// in its repositories does not.
+func (s *server) openGitHub(dir, base string) error {
+	key, err := keyfile.Read(dir, "local-github-key", func(w io.Writer) error {
+		_, err := io.CopyN(w, rand.Reader, 32)
+		return err
+	})
+	s.githubApp = fakegithub.NewOAuth(fakegithub.OAuthOptions{ClientID: localApp, ClientSecret: localAppSecret,
+		Redirect: base + githubCallback, Key: key})
+	s.github = fakegithub.New(fakegithub.Options{User: s.githubApp.User, Web: base + githubPath,
+		API: base + githubPath + githubAPI})
+	s.github.Add(demoRepository)
+	return err
+}
+
+// routeGitHub serves the local GitHub where no other is configured.
+func (s *server) routeGitHub() {
+	if !s.env.localGitHub() {
+		return
+	}
+	s.githubApp.Routes(s.mux, githubPath, githubPath+githubAPI)
+	s.mux.Handle(githubPath+githubAPI+"/", http.StripPrefix(githubPath+githubAPI, s.github))
+}
