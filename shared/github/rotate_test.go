@@ -39,7 +39,7 @@ func TestInstancesThatRenewAtOnce(t *testing.T) {
 	w := newEnv(t)
 	w.link(w.instance(), "u1", "octo-cat")
 	w.pass(9 * time.Hour)
-	arrived, release := make(chan struct{}), make(chan struct{})
+	arrived, release := make(chan struct{}, 6), make(chan struct{})
 	w.around(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			arrived <- struct{}{}
@@ -51,7 +51,7 @@ func TestInstancesThatRenewAtOnce(t *testing.T) {
 	for range 6 {
 		wg.Go(func() { w.is(w.instance(), "u1", "octo-cat") })
 	}
-	<-arrived // the others would arrive here too, and nobody waits for them
+	<-arrived // one that does not wait for its turn would come here too
 	close(release)
 	wg.Wait()
 	if n := w.count("POST " + tokenPath); n != 2 {
