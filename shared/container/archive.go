@@ -82,7 +82,7 @@ func ReadTree(r io.Reader, b Bounds) (t Tree, err error) {
 
 // more reports whether anything but padding follows.
 func more(r io.Reader) bool {
-	block := make([]byte, 32<<10)
+	block := make([]byte, 4<<10)
 	for rest := io.LimitReader(r, maxArchive); ; {
 		n, err := rest.Read(block)
 		if len(bytes.Trim(block[:n], "\x00")) > 0 {
