@@ -95,6 +95,7 @@ func TestWhoseAddressesMayCall(t *testing.T) {
 // consent, and the one for a WebSocket, whose first message has the token (auth.Verifier.Token, as of all others).
 var calledWithoutAUser = map[string]bool{"/api/agent/resume": true, "/api/agent/resume-terminal": true,
 	"/api/agent/sweep": true, "/api/agent/connections/google/callback": true,
+	"/api/agent/connections/github/callback":   true,
 	"/api/agent/terminals/{terminalId}/socket": true}
 
 // with sends a request as ana, with these claims about her address.
