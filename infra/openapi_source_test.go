@@ -50,17 +50,32 @@ func (s source) strings(t *testing.T, kind string) (values []string) {
 				return true
 			}
 			for _, spec := range list.Specs {
-				value, err := strconv.Unquote(spec.(*ast.ValueSpec).Values[0].(*ast.BasicLit).Value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				values = append(values, value)
+				values = append(values, word(t, spec.(*ast.ValueSpec).Values[0]))
 			}
 			return true
 		})
 	}
 	slices.Sort(values)
 	return values
+}
+
+// word returns the value of a constant that is a text, or that of another package.
+func word(t *testing.T, e ast.Expr) string {
+	t.Helper()
+	if other, ok := e.(*ast.SelectorExpr); ok {
+		dir := other.X.(*ast.Ident).Name
+		for _, f := range read(t, "shared/"+dir).files {
+			if o := f.Scope.Lookup(other.Sel.Name); o != nil {
+				return word(t, o.Decl.(*ast.ValueSpec).Values[0])
+			}
+		}
+		t.Fatalf("shared/%s has no %s", dir, other.Sel.Name)
+	}
+	value, err := strconv.Unquote(e.(*ast.BasicLit).Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
 }
 
 func isOf(spec ast.Spec, kind string) bool {

@@ -50,7 +50,11 @@ func TestDescribedRoutes(t *testing.T) {
 // function returns a part: only their names are compared.
 var (
 	answersOf = map[string]string{"Action": "run.ActionView", "Step": "tool.Step", "Approval": "run.ApprovalView",
-		"Event": "run.EventView", "Compressed": "run.CompressedView", "Usage": "model.Usage", "Preview": "tool.Preview",
+		"Event": "run.EventView", "Act": "run.ActView", "PlanEvent": "plan.Event", "PlanProposed": "plan.Proposed",
+		"PlanConfirmed": "plan.Confirmed", "PlanClosed": "plan.Closed", "PlanChanged": "plan.Changed",
+		"PlanChange": "plan.Change", "GrantRevoked": "plan.Revoked", "TaskStarted": "plan.Started",
+		"TaskFinished": "plan.Finished", "Plan": "plan.Plan", "PlanTask": "plan.Task", "PlanGrant": "plan.Grant",
+		"Compressed": "run.CompressedView", "Usage": "model.Usage", "Preview": "tool.Preview",
 		"PreviewField": "tool.Field", "Thread": "records.ThreadView", "Message": "run.Message",
 		"AuditEntry": "audit.Entry", "AuditHead": "audit.Head", "Allowed": "records.AllowView",
 		"Connection": "linking.Connection", "ChatCall": "chat.Pending", "TurnCall": "chat.TurnCall",
@@ -77,7 +81,8 @@ var (
 		"HostEdit": "terminal.HostEdit", "NewTerminal": "terminal.NewTerminal"}
 	// apart lists the schemas without a single struct.
 	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply",
-		"ChatCalls": "the other half", "SignIn": "it embeds a pointer, whose fields may all be absent"}
+		"ChatCalls": "the other half", "TaskReflected": "it embeds a struct",
+		"SignIn": "it embeds a pointer, whose fields may all be absent"}
 )
 
 // TestDescribedFields checks the schemas against the structs: the same names, required exactly if never omitted.
