@@ -51,6 +51,8 @@ type Server struct {
 	mu      sync.Mutex
 	last    int64 // the id of the newest resource
 	repos   []*repository
+	before  []*repository  // what reads see instead, as long as they lag
+	lags    int            // how many more reads do
 	effects map[string]int // how often each operation changed something
 }
 

@@ -294,3 +294,28 @@ func TestFaults(t *testing.T) {
 		t.Errorf("the view has %d issues", n)
 	}
 }
+
+// TestWhatIsWrittenMayShowLate reads after an issue was made; folders are listed one by one.
+func TestWhatIsWrittenMayShowLate(t *testing.T) {
+	w := open(t, fakegithub.Options{Fault: func(op string) (f fakegoogle.Fault) {
+		if op == "issues/create" {
+			f.Hidden = 2
+		}
+		return f
+	}})
+	ctx, c := t.Context(), w.as(t, "ada")
+	must[*githubapi.Issue](t)(c.Issues.Create(ctx, "demo", "site", githubapi.CreateIssueRequest{Title: "Two"}))
+	for _, want := range []int{1, 1, 2} {
+		if all := must[[]*githubapi.Issue](t)(c.Issues.ListByRepo(ctx, "demo", "site", nil)); len(all) != want {
+			t.Errorf("it lists %d issues; want %d", len(all), want)
+		}
+	}
+	root := must[*githubapi.Tree](t)(c.Git.GetTree(ctx, "demo", "site", "main", false))
+	if len(root.Entries) != 2 || root.Entries[1].GetPath() != "docs" || root.Entries[1].GetMode() != "040000" {
+		t.Fatalf("the root has %v", root.Entries)
+	}
+	docs := must[*githubapi.Tree](t)(c.Git.GetTree(ctx, "demo", "site", root.Entries[1].GetSHA(), false))
+	if len(docs.Entries) != 1 || docs.Entries[0].GetPath() != "a.md" || docs.Entries[0].GetMode() != "100644" {
+		t.Errorf("docs has %v", docs.Entries)
+	}
+}

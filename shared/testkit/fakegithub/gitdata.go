@@ -110,7 +110,8 @@ func (s *Server) getTree(r request) (answer, *failure) {
 	return answer{body: s.tree(r.repo, name, files, r.FormValue("recursive") != "")}, nil
 }
 
-// createTree takes files alone, by their content or their blob; a null sha deletes one.
+// createTree takes files alone, by their content or their blob; a null sha deletes one. What stood where a file or its
+// folder comes goes without a word.
 func (s *Server) createTree(r request) (answer, *failure) {
 	var in struct {
 		BaseTree string `json:"base_tree"`
@@ -132,7 +133,7 @@ func (s *Server) createTree(r request) (answer, *failure) {
 	}
 	files := maps.Clone(base)
 	if files == nil {
-		files = map[string]string{}
+		files = map[string]file{}
 	}
 	for _, e := range in.Tree {
 		var sha string
@@ -141,23 +142,28 @@ func (s *Server) createTree(r request) (answer, *failure) {
 		case e.Path == "" || strings.HasPrefix(e.Path, "/") || strings.Contains(e.Path, ".."):
 			return answer{}, unprocessable("tree.path contains a malformed path component")
 		case e.Content != nil:
-			files[e.Path] = r.repo.addBlob(*e.Content)
-		case string(e.SHA) == "null" && files[e.Path] == "":
+			files[e.Path] = file{r.repo.addBlob(*e.Content), e.Mode}
+		case string(e.SHA) == "null" && !has(files, e.Path):
 			return answer{}, unprocessable("GitRPC::BadObjectState")
 		case string(e.SHA) == "null":
 			delete(files, e.Path)
 		case has(r.repo.blobs, sha):
-			files[e.Path] = sha
+			files[e.Path] = file{sha, e.Mode}
 		default:
 			return answer{}, unprocessable("tree.sha " + sha + " is not a valid blob")
 		}
+	}
+	for _, e := range in.Tree {
+		maps.DeleteFunc(files, func(path string, _ file) bool {
+			return has(files, e.Path) && (strings.HasPrefix(path, e.Path+"/") || strings.HasPrefix(e.Path, path+"/"))
+		})
 	}
 	sha := r.repo.addTree(files)
 	s.effects["git/create-tree"]++
 	return answer{status: http.StatusCreated, body: s.tree(r.repo, sha, files, true)}, nil
 }
 
-func has(m map[string]string, key string) bool {
+func has[V any](m map[string]V, key string) bool {
 	_, ok := m[key]
 	return ok
 }

@@ -53,16 +53,16 @@ func (s *Server) getContent(r request) (answer, *failure) {
 		return answer{}, missing()
 	}
 	path, files := r.PathValue("path"), r.repo.trees[c.tree]
-	if sha, ok := files[path]; ok {
-		body := s.entry(r.repo, path, sha)
+	if f, ok := files[path]; ok {
+		body := s.entry(r.repo, path, f.blob)
 		body["type"], body["encoding"] = "file", "base64"
-		body["content"] = base64.StdEncoding.EncodeToString([]byte(r.repo.blobs[sha])) + "\n"
+		body["content"] = base64.StdEncoding.EncodeToString([]byte(r.repo.blobs[f.blob])) + "\n"
 		return answer{body: body}, nil
 	}
 	list := []any{}
 	for _, file := range sorted(files) {
 		if name, ok := strings.CutPrefix(file, path+"/"); ok && !strings.Contains(name, "/") {
-			entry := s.entry(r.repo, file, files[file])
+			entry := s.entry(r.repo, file, files[file].blob)
 			entry["type"] = "file"
 			list = append(list, entry)
 		}

@@ -41,6 +41,12 @@ func (s *Server) serve(op string, do method) http.HandlerFunc {
 func (s *Server) carryOut(r request, do method) (answer, *failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.Method == http.MethodGet && s.lags > 0 {
+		s.lags--
+		now := s.repos
+		s.repos = s.before
+		defer func() { s.repos = now }()
+	}
 	if name := r.PathValue("repo"); name != "" {
 		if r.repo = s.find(r.PathValue("owner"), name); r.repo == nil || !r.repo.visible(r.login) {
 			return answer{}, missing()
@@ -61,6 +67,9 @@ func (s *Server) interfere(w http.ResponseWriter, r *http.Request, op string, do
 		if kind == fakegoogle.StatusBefore {
 			return fromFault(f).handler(), false
 		}
+		if f.Hidden > 0 {
+			s.lag(f.Hidden)
+		}
 		a, failed := do()
 		if failed != nil {
 			status, h, b := failed.encode()
@@ -76,6 +85,19 @@ func (s *Server) interfere(w http.ResponseWriter, r *http.Request, op string, do
 		}
 		return func(w http.ResponseWriter, _ *http.Request) { send(w, status, h, b) }, true
 	})
+}
+
+// lag has so many requests that read see what is there now, whatever is written from here on.
+func (s *Server) lag(reads int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lags == 0 {
+		s.before = nil
+		for _, r := range s.repos {
+			s.before = append(s.before, r.clone())
+		}
+	}
+	s.lags = reads
 }
 
 func (a answer) encode() (int, http.Header, []byte) {

@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
 	"maps"
@@ -19,11 +20,20 @@ type repository struct {
 	created       time.Time
 	issues        []*issue // pull requests among them; the number is the place, from 1
 	blobs         map[string]string
-	trees         map[string]map[string]string // the path of each file, with its blob
+	trees         map[string]map[string]file // by the path of each file
 	commits       map[string]*commit
 	branches      map[string]string
 	defaultBranch string
 }
+
+// file is one in a tree.
+type file struct{ blob, mode string }
+
+// The modes of the Git database.
+const (
+	modeFile   = "100644"
+	modeFolder = "040000"
+)
 
 type commit struct {
 	sha, tree, message, author string
@@ -61,6 +71,21 @@ func (r *repository) writable(login string) bool {
 
 func (r *repository) visible(login string) bool { return !r.private || r.writable(login) }
 
+// clone returns the repository as it is. What the Git database holds never changes, and is not copied.
+func (r *repository) clone() *repository {
+	c := *r
+	c.branches, c.issues = maps.Clone(r.branches), nil
+	for _, i := range r.issues {
+		is := *i
+		is.comments = slices.Clone(i.comments)
+		if i.pull != nil {
+			is.pull = &pull{i.pull.head, i.pull.base}
+		}
+		c.issues = append(c.issues, &is)
+	}
+	return &c
+}
+
 // find returns a repository by its name in any case, or nil.
 func (s *Server) find(owner, name string) *repository {
 	for _, r := range s.repos {
@@ -81,7 +106,7 @@ func (s *Server) now() time.Time { return s.opts.Now().UTC().Truncate(time.Secon
 
 func (s *Server) newRepository(owner, name, description string, private bool) *repository {
 	r := &repository{id: s.id(), owner: owner, name: name, description: description, private: private,
-		created: s.now(), blobs: map[string]string{}, trees: map[string]map[string]string{},
+		created: s.now(), blobs: map[string]string{}, trees: map[string]map[string]file{},
 		commits: map[string]*commit{}, branches: map[string]string{}, defaultBranch: "main"}
 	s.repos = append(s.repos, r)
 	return r
@@ -99,10 +124,10 @@ func (r *repository) addBlob(content string) string {
 	return sha
 }
 
-func (r *repository) addTree(files map[string]string) string {
+func (r *repository) addTree(files map[string]file) string {
 	parts := []string{"tree"}
 	for _, path := range sorted(files) {
-		parts = append(parts, path, files[path])
+		parts = append(parts, path, files[path].mode, files[path].blob)
 	}
 	sha := hash(parts...)
 	r.trees[sha] = files
@@ -149,6 +174,7 @@ type Seed struct {
 	Private                  bool
 	Writers                  []string          // who may write beside the owner
 	Files                    map[string]string // of the first commit, on main
+	Modes                    map[string]string // of those that are not 100644
 	Issues                   []SeedIssue       // numbered from 1
 	Branches                 map[string]string // beside main, each a commit after it that writes a file of its own name
 	Pulls                    []SeedPull        // numbered after the issues
@@ -171,9 +197,9 @@ func (s *Server) Add(seed Seed) {
 	r := s.newRepository(seed.Owner, seed.Name, seed.Description, seed.Private)
 	r.writers = seed.Writers
 	if len(seed.Files) > 0 {
-		files := map[string]string{}
+		files := map[string]file{}
 		for path, content := range seed.Files {
-			files[path] = r.addBlob(content)
+			files[path] = file{r.addBlob(content), cmp.Or(seed.Modes[path], modeFile)}
 		}
 		c := r.addCommit(commit{tree: r.addTree(files), message: "Begin", author: seed.Owner, at: s.now()})
 		r.branches[r.defaultBranch] = c.sha
@@ -181,7 +207,7 @@ func (s *Server) Add(seed Seed) {
 	for _, branch := range sorted(seed.Branches) {
 		on := r.at("HEAD")
 		files := maps.Clone(r.trees[on.tree])
-		files[branch] = r.addBlob(seed.Branches[branch])
+		files[branch] = file{r.addBlob(seed.Branches[branch]), modeFile}
 		r.branches[branch] = r.addCommit(commit{tree: r.addTree(files), message: "Write " + branch, author: seed.Owner,
 			parents: []string{on.sha}, at: s.now()}).sha
 	}

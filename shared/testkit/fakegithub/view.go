@@ -6,9 +6,10 @@ import "time"
 type View struct {
 	Repository string            `json:"repository"`
 	Private    bool              `json:"private"`
-	Branches   map[string]string `json:"branches"` // with the commit of each
-	Files      map[string]string `json:"files"`    // of the default branch
-	Issues     []IssueView       `json:"issues"`   // pull requests among them, by their numbers
+	Branches   map[string]string `json:"branches"`        // with the commit of each
+	Files      map[string]string `json:"files"`           // of the default branch
+	Modes      map[string]string `json:"modes,omitempty"` // of those of them that are not 100644
+	Issues     []IssueView       `json:"issues"`          // pull requests among them, by their numbers
 }
 
 // IssueView is an issue or a pull request of a View.
@@ -33,13 +34,15 @@ func (s *Server) View() []View {
 	all := []View{}
 	for _, r := range s.repos {
 		v := View{Repository: r.full(), Private: r.private, Branches: map[string]string{}, Files: map[string]string{},
-			Issues: []IssueView{}}
+			Modes: map[string]string{}, Issues: []IssueView{}}
 		for branch, sha := range r.branches {
 			v.Branches[branch] = sha
 		}
 		if c := r.at("HEAD"); c != nil {
-			for path, sha := range r.trees[c.tree] {
-				v.Files[path] = r.blobs[sha]
+			for path, f := range r.trees[c.tree] {
+				if v.Files[path] = r.blobs[f.blob]; f.mode != modeFile {
+					v.Modes[path] = f.mode
+				}
 			}
 		}
 		for _, i := range r.issues {

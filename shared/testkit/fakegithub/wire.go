@@ -208,13 +208,24 @@ func (s *Server) listedCommit(r *repository, c *commit) object {
 }
 
 // tree shows the files of a tree; one that is not recursive has no folders here.
-func (s *Server) tree(r *repository, sha string, files map[string]string, recursive bool) object {
-	list := []any{}
+func (s *Server) tree(r *repository, sha string, files map[string]file, recursive bool) object {
+	list, folders := []any{}, map[string]map[string]file{}
 	for _, path := range sorted(files) {
-		if recursive || !strings.Contains(path, "/") {
-			list = append(list, object{"path": path, "mode": "100644", "type": "blob", "sha": files[path],
-				"size": len(r.blobs[files[path]]), "url": s.api(r) + "/git/blobs/" + files[path]})
+		f := files[path]
+		if folder, rest, deeper := strings.Cut(path, "/"); deeper && !recursive {
+			if folders[folder] == nil {
+				folders[folder] = map[string]file{}
+			}
+			folders[folder][rest] = f
+			continue
 		}
+		list = append(list, object{"path": path, "mode": f.mode, "type": "blob", "sha": f.blob,
+			"size": len(r.blobs[f.blob]), "url": s.api(r) + "/git/blobs/" + f.blob})
+	}
+	for _, folder := range sorted(folders) {
+		sha := r.addTree(folders[folder])
+		list = append(list, object{"path": folder, "mode": modeFolder, "type": "tree", "sha": sha,
+			"url": s.api(r) + "/git/trees/" + sha})
 	}
 	return object{"sha": sha, "url": s.api(r) + "/git/trees/" + sha, "tree": list, "truncated": false}
 }

@@ -36,6 +36,8 @@ type Fault struct {
 	Reason string        // Google's reason for the status; empty is "backendError"
 	Text   string        // added to the error's message
 	Delay  time.Duration // added to the time of the answer
+	// Hidden is for how many requests that read, after this one, all is as before it; fakegithub alone can.
+	Hidden int
 }
 
 // interfere runs an operation with its fault.

@@ -1,10 +1,12 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -190,7 +192,11 @@ func build(ctx context.Context, api *githubapi.Client, in NewCommit) (built, err
 	if err != nil || parent.GetTree().GetSHA() == "" {
 		return built{}, err
 	}
-	tree, _, err := api.Git.CreateTree(ctx, in.Owner, in.Repo, parent.GetTree().GetSHA(), entries(in.Files))
+	is, err := modes(ctx, api, in, parent.GetTree().GetSHA())
+	if err != nil || is == nil {
+		return built{}, err
+	}
+	tree, _, err := api.Git.CreateTree(ctx, in.Owner, in.Repo, parent.GetTree().GetSHA(), entries(in.Files, is))
 	if err != nil || tree.GetSHA() == "" {
 		return built{}, err
 	}
@@ -215,9 +221,10 @@ func base(ctx context.Context, api *githubapi.Client, in NewCommit) (sha string,
 	return ref.GetObject().GetSHA(), true, err
 }
 
-func entries(files []FileChange) (out []*githubapi.TreeEntry) {
+// entries returns the files as parts of a tree: a file that is there keeps its mode.
+func entries(files []FileChange, is map[string]string) (out []*githubapi.TreeEntry) {
 	for _, f := range files {
-		e := &githubapi.TreeEntry{Path: new(f.Path), Mode: new("100644"), Type: new("blob")}
+		e := &githubapi.TreeEntry{Path: new(f.Path), Mode: new(cmp.Or(is[f.Path], modeFile)), Type: new("blob")}
 		if !f.Delete {
 			e.Content = new(f.Content)
 		}
@@ -252,8 +259,8 @@ func (h *hub) moveBranch(ctx context.Context, c tool.Call, in NewCommit) (Commit
 			githubapi.UpdateRef{SHA: b.SHA, Force: new(false)})
 	}
 	switch {
-	case err != nil && read(err).Status == 422: // it has moved, or an earlier try has moved it
-		return Committed{}, tool.Ambiguous(failed(err, call, "the commit"))
+	case err != nil && read(err).Status == http.StatusUnprocessableEntity:
+		return refusedMove(ctx, api, in, b, failed(err, call, "the commit"))
 	case err != nil:
 		return Committed{}, failed(err, call, "the commit")
 	case ref.GetObject().GetSHA() != b.SHA:
@@ -262,8 +269,33 @@ func (h *hub) moveBranch(ctx context.Context, c tool.Call, in NewCommit) (Commit
 	return Committed{SHA: b.SHA, Branch: in.Branch, URL: b.URL}, nil
 }
 
-// settleCommit looks for the commit on the branch, which may have got more since. A branch with what the commit stands
-// on and without the commit never had it.
+// refusedMove says what became of a commit that GitHub refuses to put on the branch. Either an earlier try has put it
+// there, or the branch has got another commit since, or somebody has made it.
+func refusedMove(ctx context.Context, api *githubapi.Client, in NewCommit, b built, refused error) (Committed, error) {
+	log, err := newest(ctx, api, in)
+	switch {
+	case err != nil:
+		return Committed{}, tool.Ambiguous(refused)
+	case has(log, b.SHA):
+		return Committed{SHA: b.SHA, Branch: in.Branch, URL: b.URL}, nil
+	}
+	return Committed{}, refused
+}
+
+// newest returns the newest commits of the branch, its head first.
+func newest(ctx context.Context, api *githubapi.Client, in NewCommit) ([]*githubapi.RepositoryCommit, error) {
+	log, _, err := api.Repositories.ListCommits(ctx, in.Owner, in.Repo, &githubapi.CommitsListOptions{SHA: in.Branch,
+		ListOptions: githubapi.ListOptions{PerPage: 100}})
+	return log, err
+}
+
+func has(log []*githubapi.RepositoryCommit, sha string) bool {
+	return slices.ContainsFunc(log, func(c *githubapi.RepositoryCommit) bool { return c.GetSHA() == sha })
+}
+
+// settleCommit looks for the commit on the branch, which may have got more since. It was never there only if the branch
+// still ends with what the commit stands on: of any other branch, and of a new one that is missing, somebody may have
+// taken the commit away.
 func (h *hub) settleCommit(ctx context.Context, c tool.Call, in NewCommit) (tool.Verdict, Committed, string, error) {
 	b, ok := wasBuilt(c)
 	if !ok {
@@ -275,20 +307,17 @@ func (h *hub) settleCommit(ctx context.Context, c tool.Call, in NewCommit) (tool
 		verdict, reason, err := cannotAsk(err, "client", thing)
 		return verdict, Committed{}, reason, err
 	}
-	log, _, err := api.Repositories.ListCommits(ctx, in.Owner, in.Repo, &githubapi.CommitsListOptions{SHA: in.Branch,
-		ListOptions: githubapi.ListOptions{PerPage: 100}})
-	has := func(sha string) bool {
-		return slices.ContainsFunc(log, func(c *githubapi.RepositoryCommit) bool { return c.GetSHA() == sha })
-	}
+	log, err := newest(ctx, api, in)
 	switch {
 	case err != nil && b.New && read(err).Proof == provider.Missing:
-		return tool.NotDone, Committed{}, "", nil
+		return tool.Unknown, Committed{}, "The branch is not there, and it is not clear whether it was made and is " +
+			"deleted by now. Please look at GitHub.", nil
 	case err != nil:
 		verdict, reason, err := cannotAsk(err, "repos.listCommits", thing)
 		return verdict, Committed{}, reason, err
-	case has(b.SHA):
+	case has(log, b.SHA):
 		return tool.Done, Committed{SHA: b.SHA, Branch: in.Branch, URL: b.URL}, "", nil
-	case has(b.Parent):
+	case !b.New && len(log) > 0 && log[0].GetSHA() == b.Parent:
 		return tool.NotDone, Committed{}, "", nil
 	}
 	return tool.Unknown, Committed{}, "The branch is not what it was, and it is not clear whether it had the commit. " +

@@ -97,21 +97,23 @@ func refusal(f provider.Failure, call, what string) error {
 	return f.Fault(call, what)
 }
 
-// failed returns the error of a request that would have had the effect, of which thing is in words: the issue.
+// failed returns the error of a request that would have had the effect, of which thing is in words: the issue. After an
+// answer that leaves it open, such as a 5xx, a look that does not find the thing proves nothing either: what GitHub has
+// taken may show late, or not to this account.
 func failed(err error, call, thing string) error {
 	switch f := read(err); f.Proof {
 	case provider.Refused, provider.Missing, provider.Conflict, provider.NoAccess:
-		return refusal(f, call, "GitHub refused "+thing+", and nothing was changed.")
+		return refusal(f, call, "GitHub refused "+thing+", and this try changed nothing.")
 	case provider.NotSent, provider.Limited:
-		return tool.Transient(f.Fault(call, "GitHub could not take "+thing+" now, and nothing was changed."))
+		return tool.Transient(f.Fault(call, "GitHub could not take "+thing+" now, and this try changed nothing."))
 	default:
-		return f.Unclear(call, "GitHub did not say whether it took "+thing+".")
+		return tool.Unanswered(f.Fault(call, "GitHub did not say whether it took "+thing+"."))
 	}
 }
 
-// unread returns the error of an effect whose answer cannot be used.
+// unread returns the error of an effect whose answer cannot be used. A look that does not find it proves nothing.
 func unread(thing string) error {
-	return tool.Ambiguous(fault.New(fault.Tool, "provider_failed",
+	return tool.Unanswered(fault.New(fault.Tool, "provider_failed",
 		"GitHub's answer could not be read, so that it is not clear whether it took %s.", thing))
 }
 

@@ -3,8 +3,9 @@
 //
 // An effect takes place once, though its answer may be lost. What is created (an issue, a comment, a pull request)
 // carries a mark, an HTML comment with the action's id that nobody sees, and is looked for by it in GitHub's lists,
-// never by its search, whose index lags. A list may lag too: what is not found is a person's to look at, unless GitHub
-// itself refuses it a second time, as it does with pull requests, repositories and the commits of a branch. What is
+// never by its search, whose index lags. A list may lag too: what is not found is tried again only where GitHub itself
+// refuses it a second time, as it does with pull requests, repositories and the commits of a branch; and once a try was
+// not answered clearly, no refusal and no look prove that nothing was changed: that is a person's to look at. What is
 // changed is read before and after.
 package github
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,10 +47,14 @@ func in(more map[string]any) map[string]any {
 	return all
 }
 
+// long is more reads than a call makes.
+const long = 1000
+
 // What becomes of a call.
 var (
 	done   = toolstest.Settled{Want: toolstest.Completed, Effects: 1}
 	review = toolstest.Settled{Want: toolstest.Review}
+	unseen = toolstest.Settled{Want: toolstest.Review, Effects: 1}
 )
 
 var effects = []effect{
@@ -81,7 +86,7 @@ var effects = []effect{
 	{name: github.CommitFiles, args: in(map[string]any{"branch": "main", "message": "Mend it",
 		"files": []any{map[string]any{"path": "README.md", "content": "# Mended\n"},
 			map[string]any{"path": "docs/a.md", "delete": true}}}),
-		acts:  []string{"git/get-ref", "git/create-commit", "git/update-ref"},
+		acts:  []string{"git/get-ref", "git/get-tree", "git/create-commit", "git/update-ref"},
 		looks: []string{"repos/list-commits"}, lost: done, undone: done, with: `"branch":"main"`},
 }
 
@@ -193,6 +198,12 @@ func (e effect) cases() map[string]toolstest.Settled {
 		"moved":             refused.After(op, kind(fakegoogle.Redirect)),
 		"no account any more": toolstest.Settled{Want: toolstest.Failed, Class: fault.Auth,
 			Code: fault.CodeReauth}.After(op, status(401, "")),
+		"accepted, then 500, seen later": done.After(op,
+			fakegoogle.Fault{Kind: fakegoogle.StatusAfter, Status: 500, Hidden: 1}),
+		"accepted, then 500, unseen": unseen.After(op, slices.Repeat([]fakegoogle.Fault{
+			{Kind: fakegoogle.StatusAfter, Status: 500, Hidden: long}}, 3)...),
+		"accepted, then odd, unseen": unseen.After(op, slices.Repeat([]fakegoogle.Fault{
+			{Kind: fakegoogle.OddAfter, Hidden: long}}, 3)...),
 		"slow but well": done.After(op, fakegoogle.Fault{Delay: 20 * time.Millisecond}),
 	}
 }

@@ -1,0 +1,106 @@
+package github
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	githubapi "github.com/google/go-github/v92/github"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// The modes of what lies in a tree (gitformat-index: object type and permissions).
+const (
+	modeFile    = "100644"
+	modeProgram = "100755"
+	modeFolder  = "040000"
+	modeLink    = "120000"
+	modeModule  = "160000"
+)
+
+// modes returns the modes of those of the files that the tree has. A commit writes ordinary files in the place of
+// ordinary files: it refuses links, submodules and folders, which it would replace without a word on its card. The
+// result is nil where an answer cannot be used.
+func modes(ctx context.Context, api *githubapi.Client, in NewCommit, root string) (map[string]string, error) {
+	w := walker{api: api, in: in, seen: map[string][]*githubapi.TreeEntry{}}
+	is := map[string]string{}
+	for _, f := range in.Files {
+		mode, err := w.mode(ctx, root, f.Path)
+		if err != nil {
+			return nil, err
+		}
+		if mode != "" {
+			is[f.Path] = mode
+		}
+	}
+	if w.odd {
+		return nil, nil
+	}
+	return is, nil
+}
+
+// walker goes down trees folder by folder: a list of all files of a repository can be longer than any answer.
+type walker struct {
+	api  *githubapi.Client
+	in   NewCommit
+	seen map[string][]*githubapi.TreeEntry // by the SHA of their tree
+	odd  bool                              // whether an answer could not be used
+}
+
+// mode returns the mode of the file, or "" if there is none.
+func (w *walker) mode(ctx context.Context, tree, path string) (string, error) {
+	for rest := path; ; {
+		all, err := w.list(ctx, tree)
+		if err != nil {
+			return "", err
+		}
+		name, below, deeper := strings.Cut(rest, "/")
+		i := slices.IndexFunc(all, func(e *githubapi.TreeEntry) bool { return e.GetPath() == name })
+		if i < 0 {
+			return "", nil
+		}
+		if !deeper {
+			return all[i].GetMode(), ordinary(all[i].GetMode(), path)
+		}
+		if all[i].GetMode() != modeFolder {
+			return "", fault.Invalid("files", "%s lies in what is no folder there", path)
+		}
+		tree, rest = all[i].GetSHA(), below
+	}
+}
+
+func (w *walker) list(ctx context.Context, sha string) ([]*githubapi.TreeEntry, error) {
+	if all, ok := w.seen[sha]; ok {
+		return all, nil
+	}
+	t, _, err := w.api.Git.GetTree(ctx, w.in.Owner, w.in.Repo, sha, false)
+	if err != nil {
+		return nil, err
+	}
+	if t.GetSHA() != sha {
+		w.odd = true
+		return nil, nil
+	}
+	if t.GetTruncated() {
+		return nil, fault.New(fault.Tool, "provider_refused", "A folder has more files than GitHub lists, so that it "+
+			"is not clear what the commit would replace, and nothing was changed.")
+	}
+	w.seen[sha] = t.Entries
+	return t.Entries, nil
+}
+
+// ordinary refuses what is no ordinary file.
+func ordinary(mode, path string) error {
+	switch mode {
+	case modeFile, modeProgram:
+		return nil
+	case modeLink:
+		return fault.Invalid("files", "%s is a symbolic link there", path)
+	case modeModule:
+		return fault.Invalid("files", "%s is a submodule there", path)
+	case modeFolder:
+		return fault.Invalid("files", "%s is a folder there", path)
+	}
+	return fault.Invalid("files", "%s is no ordinary file there", path)
+}
