@@ -18,12 +18,24 @@ type environment struct {
 }
 
 func newEnvironment(outer func(string) string) *environment {
-	e := &environment{outer: outer, local: map[string]string{}}
+	e := &environment{outer: withoutGitHubs(outer), local: map[string]string{}}
 	e.fill("DATA_DIR", ".data")
 	e.fill("STORE", "embedded")
 	e.fill("TERMINAL", "on")
 	e.fill("WEB_TOOLS", "on")
 	return e
+}
+
+// withoutGitHubs returns the environment without the address of GitHub's API as GitHub's own machines set it, where a
+// codespace or a job runs: nobody has chosen it.
+func withoutGitHubs(outer func(string) string) func(string) string {
+	return func(name string) string {
+		v := outer(name)
+		if name == "GITHUB_API_URL" && v == "https://api.github.com" {
+			return ""
+		}
+		return v
+	}
 }
 
 func (e *environment) get(name string) string {
@@ -85,7 +97,8 @@ func (e *environment) localGoogle() bool { return e.own("GOOGLE_OAUTH_CLIENT_ID"
 
 // localGitHub reports whether accounts of the local GitHub are linked: not where somebody has said where theirs is.
 func (e *environment) localGitHub() bool {
-	return e.own("GITHUB_CLIENT_ID") && e.own("GITHUB_URL") && e.own("GITHUB_API_URL") && e.own("GITHUB_TOKEN")
+	return e.own("GITHUB_CLIENT_ID") && e.own("GITHUB_URL") && e.own("GITHUB_API_URL") &&
+		e.own("GITHUB_TOKEN_USER")
 }
 
 // parts describes each part, for the person who starts the server.

@@ -219,8 +219,8 @@ func configurations(t *testing.T, s state) (byName map[string]config.Config) {
 		}
 		given := maps.Clone(service[0].Environment)
 		given["K_SERVICE"] = "agent-" + f.Name
-		for variable := range secretsOf(list, f) {
-			given[variable] = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=" // any valid key
+		for _, secret := range service[0].Secrets {
+			given[secret.Key] = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=" // any valid key
 		}
 		if byName[f.Name], err =
 			config.Load(func(name string) string { return given[name] }, partsOf(f)...); err != nil {
@@ -340,16 +340,6 @@ func canPlan(t *testing.T, s state) {
 			t.Errorf("infra/plan-permissions.json names %s, which no environment has", kind)
 		}
 	}
-}
-
-func secretsOf(list infra.List, f infra.Function) map[string]string {
-	out := map[string]string{}
-	for _, p := range f.Parts {
-		for variable, secret := range list.Parts[p].Secrets {
-			out[variable] = secret
-		}
-	}
-	return out
 }
 
 func hasKey(t *testing.T, s state) {

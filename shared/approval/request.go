@@ -135,8 +135,8 @@ var (
 )
 
 // kindOf returns what a call waits for that its user has to decide about before it is carried out.
-func kindOf(a *run.Action) run.Kind {
-	if a.Tool == plan.ProposeTool {
+func kindOf(s *run.State, a *run.Action) run.Kind {
+	if s.Plan != nil && a.Tool == plan.ProposeTool {
 		return run.KindPlan
 	}
 	return run.KindApproval

@@ -159,7 +159,7 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 	}
 	if asks {
 		a := tx.State.Action(id)
-		return Request(tx, a, kindOf(a), call.Reason)
+		return Request(tx, a, kindOf(tx.State, a), call.Reason)
 	}
 	return nil
 }

@@ -21,7 +21,6 @@ func (l *loader) github(c *Config) {
 	l.require(l.deployed && l.get("GITHUB_CLIENT_ID") != "" && l.get("TOKEN_KMS_KEY") == "", "TOKEN_KEY",
 		"a Tink keyset that encrypts users' tokens, or TOKEN_KMS_KEY in its place")
 	l.require(!l.deployed && l.get("GITHUB_TOKEN_USER") != "", "GITHUB_TOKEN", token)
-	l.require(!l.deployed && l.get("GITHUB_TOKEN") != "", "GITHUB_TOKEN_USER", user)
 	const local = "to be unset where K_SERVICE is set: one token must not serve a deployment"
 	l.refuse(l.deployed, "GITHUB_TOKEN", local)
 	l.refuse(l.deployed, "GITHUB_TOKEN_USER", local)

@@ -28,7 +28,7 @@ const day = 24 * time.Hour
 // the parts needs must be set. The error is [Problems], a ValidationError.
 func Load(getenv func(string) string, parts ...Part) (Config, error) {
 	file, wrong := ReadFile(getenv)
-	l := &loader{reader{getenv: file.under(getenv)}, parts, file, wrong != nil}
+	l := &loader{reader{getenv: file.under(ours(getenv))}, parts, file, wrong != nil}
 	errors.As(wrong, &l.problems)
 	c := l.load()
 	if len(l.problems) > 0 {

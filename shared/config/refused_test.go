@@ -169,8 +169,7 @@ func TestPairs(t *testing.T) {
 			"GITHUB_CLIENT_SECRET"},
 		"a GitHub App's secret alone": {nil, map[string]string{"GITHUB_CLIENT_SECRET": "0123456789abcdef"},
 			"GITHUB_CLIENT_ID"},
-		"a token of nobody's": {nil, map[string]string{"GITHUB_TOKEN": "ghp_0123456789abcdef"}, "GITHUB_TOKEN_USER"},
-		"nobody's user":       {nil, map[string]string{"GITHUB_TOKEN_USER": "ana"}, "GITHUB_TOKEN"},
+		"nobody's token": {nil, map[string]string{"GITHUB_TOKEN_USER": "ana"}, "GITHUB_TOKEN"},
 		"a Vertex project without place": {nil, map[string]string{"VERTEX_AI_PROJECT_ID": "proj-123"},
 			"VERTEX_AI_LOCATION"},
 		"platform outside Cloud Run": {nil, map[string]string{"PUSH_VERIFIED_BY": "platform"},
@@ -192,6 +191,16 @@ func TestPairs(t *testing.T) {
 				t.Errorf("%v are reported, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestWhatIsMeantForOthers has a shell with settings of other programs, such as GitHub's and Docker's own: they are
+// neither used nor judged.
+func TestWhatIsMeantForOthers(t *testing.T) {
+	c, err := load(nil, map[string]string{"GITHUB_TOKEN": "ghp_0123456789abcdef", "DOCKER_HOST": "ssh://ana@host",
+		"DOCKER_CERT_PATH": "a\x00"})
+	if err != nil || c.GitHubToken.IsSet() || c.DockerHost != "" || c.DockerCertPath != "" {
+		t.Errorf("a token %v, engine %q, %v", c.GitHubToken.IsSet(), c.DockerHost, err)
 	}
 }
 

@@ -513,3 +513,18 @@ func (q *atOnce) Resume(ctx context.Context, m queue.Message) error {
 }
 
 func (q *atOnce) Close() error { return nil }
+
+// TestAToolOfAnyName has the name of a tool that the planner's model has: it waits as any other does.
+func TestAToolOfAnyName(t *testing.T) {
+	p, m := &post{}, newScript(call("propose_plan", map[string]any{"to": "a@x.com", "text": "hello"}), say("So."))
+	c := p.config()
+	c.Name = "propose_plan"
+	a := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{p.tool(c)}, Store: openStore(t),
+		Approve: func(context.Context, countersign.Approval) (countersign.Decision, error) {
+			return countersign.Yes(), nil
+		}})
+	res, err := a.NewSession().Send(t.Context(), "go")
+	if err != nil || res.Status != countersign.Completed || len(p.sent) != 1 {
+		t.Fatalf("%v %+v, sent %q", err, res, p.sent)
+	}
+}

@@ -3,6 +3,7 @@ package plan
 import (
 	"embed"
 	"strings"
+	"sync"
 	"text/template"
 	"time"
 
@@ -14,12 +15,14 @@ import (
 //go:embed prompts/*.tmpl
 var files embed.FS
 
-// prompts are the three templates of the seed's section 3.2, which it does not spell out (004-23). They are text for a
-// model and no HTML.
-var prompts = template.Must(template.New("").Funcs(template.FuncMap{
-	"json": func(s string) string { return string(strictjson.Text(s)) },
-	"join": func(names []string) string { return strings.Join(names, ", ") },
-}).ParseFS(files, "prompts/*.tmpl"))
+// prompts returns the three templates of the seed's section 3.2, which it does not spell out (004-23). They are text
+// for a model and no HTML. They are parsed when one is used, and not at the start of each function.
+var prompts = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"json": func(s string) string { return string(strictjson.Text(s)) },
+		"join": func(names []string) string { return strings.Join(names, ", ") },
+	}).ParseFS(files, "prompts/*.tmpl"))
+})
 
 // A Situation is what the model is told beside what the session knows.
 type Situation struct {
@@ -94,7 +97,7 @@ func fill(s *Session, name string, at Situation) (string, error) {
 		}
 	}
 	var b strings.Builder
-	if err := prompts.ExecuteTemplate(&b, name, f); err != nil {
+	if err := prompts().ExecuteTemplate(&b, name, f); err != nil {
 		return "", err
 	}
 	return strings.TrimSpace(b.String()), nil
