@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"context"
 	"net/url"
 
 	"github.com/countersign-run/countersign/shared/tools/web"
@@ -12,5 +13,5 @@ func PageOf(address, contentType string, body []byte) (web.Page, error) {
 	if err != nil {
 		return web.Page{}, err
 	}
-	return pageOf(u, contentType, body)
+	return pageOf(context.Background(), u, contentType, body)
 }

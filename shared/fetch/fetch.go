@@ -103,7 +103,7 @@ func (c *Client) get(ctx context.Context, u *url.URL) (page web.Page, next *url.
 	if err != nil {
 		return page, nil, err
 	}
-	page, err = pageOf(u, res.Header.Get("Content-Type"), body)
+	page, err = pageOf(ctx, u, res.Header.Get("Content-Type"), body)
 	return page, nil, err
 }
 

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"context"
 	"net/url"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
 	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/lazyregexp"
@@ -20,33 +22,50 @@ import (
 // What is read of a page: looking for its main text and converting it takes time that grows faster than the page.
 const (
 	maxElements = 20_000          // beyond these, the main text is not looked for
-	maxKept     = 4 * web.MaxText // bytes of text that are converted
+	maxSearched = 512 << 10       // bytes of text in which the main text is looked for, again for each element
+	maxKept     = 4 * web.MaxText // bytes of text that are converted, and as many of attributes
+	maxDepth    = 100             // elements in one another; deeper ones leave their text alone
+	maxIndents  = 8               // lists and quotations in one another: each indents all lines within
+	maxCells    = 50              // of a table's row: each row is filled up to the longest
 )
+
+// reading holds the pages that are being read in this process: each may take some 64 MiB.
+var reading = make(chan struct{}, 2)
 
 // converting makes Markdown. It is made when the first page is read. Characters that have a meaning in Markdown are not
 // escaped: its reader is a model, and to find them takes time that grows with the square of a text.
 var converting = sync.OnceValue(func() *converter.Converter {
 	return converter.NewConverter(converter.WithEscapeMode(converter.EscapeModeDisabled),
-		converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
+		converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(),
+			table.NewTablePlugin(table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal))))
 })
 
 // markdown reads an HTML page into p: its title, and its main text as Markdown; of a page that is no article, all of
-// it.
-func markdown(u *url.URL, source string, p *web.Page) error {
+// it. It waits until few other pages are being read, or the context ends.
+func markdown(ctx context.Context, u *url.URL, source string, p *web.Page) error {
+	select {
+	case reading <- struct{}{}:
+		defer func() { <-reading }()
+	case <-ctx.Done():
+		return failure(ctx, ctx.Err())
+	}
+	source, cut := tame(source)
 	doc, err := html.Parse(strings.NewReader(source))
 	if err != nil {
 		return unusable("The page is nested too deeply to be read.")
 	}
 	p.Title = titleOf(doc)
 	elements := seen(doc)
+	searched := budget{elements: maxElements, text: maxSearched, attributes: MaxBody}
+	searched.keep(doc, 0, 0)
 	if reader := readability.NewParser(); elements <= maxElements && reader.CheckDocument(doc) {
 		if article, err := reader.ParseDocument(doc, u); err == nil && article.Node != nil {
 			doc = article.Node
 		}
 	}
-	left := budget{maxElements, maxKept}
-	left.keep(doc)
-	p.Truncated = left.spent()
+	left := budget{elements: maxElements, text: maxKept, attributes: maxKept}
+	left.keep(doc, 0, 0)
+	p.Truncated = cut || searched.cut || searched.spent() || left.cut || left.spent()
 	b, err := converting().ConvertNode(doc, converter.WithDomain(u.Scheme+"://"+u.Host))
 	if err != nil {
 		return unusable("The page cannot be read.").Because(err)
@@ -55,14 +74,19 @@ func markdown(u *url.URL, source string, p *web.Page) error {
 	return nil
 }
 
-// budget is what may still be kept of a page.
-type budget struct{ elements, text int }
+// budget is what may still be kept of a page: elements, and bytes of text and of attributes.
+type budget struct {
+	elements, text, attributes int
+	cut                        bool // cells of a row were removed
+}
 
-func (b *budget) spent() bool { return b.elements < 0 || b.text < 0 }
+func (b *budget) spent() bool { return b.elements < 0 || b.text < 0 || b.attributes < 0 }
 
-// keep removes from the node what lies behind the first elements and bytes of text.
-func (b *budget) keep(n *html.Node) {
+// keep removes from the node what lies behind the budget, and whatever would make its text grow beyond it. The node
+// lies in so many elements, of which so many indent.
+func (b *budget) keep(n *html.Node, depth, indents int) {
 	var next *html.Node
+	cells := 0
 	for c := n.FirstChild; c != nil; c = next {
 		next = c.NextSibling
 		switch c.Type {
@@ -72,14 +96,52 @@ func (b *budget) keep(n *html.Node) {
 			b.text -= size
 		case html.ElementNode:
 			b.elements--
-			b.text -= sizeOf(c.Attr)
+			b.attributes -= sizeOf(c.Attr)
+		}
+		if c.DataAtom == atom.Td || c.DataAtom == atom.Th {
+			cells++
 		}
 		switch {
+		case cells > maxCells:
+			b.cut = true
+			n.RemoveChild(c)
 		case !b.spent():
-			b.keep(c)
+			b.keep(c, depth+1, indents+flatten(c, depth, indents))
 		case c.Type != html.TextNode || c.Data == "":
 			n.RemoveChild(c)
 		}
+	}
+}
+
+// flatten takes from an element what indents too deeply, and leaves of one that lies too deep its text alone. It
+// returns how many indents the element adds.
+func flatten(n *html.Node, depth, indents int) int {
+	if depth >= maxDepth {
+		onlyText(n)
+	}
+	switch n.DataAtom {
+	case atom.Ul, atom.Ol, atom.Blockquote:
+		if indents < maxIndents {
+			return 1
+		}
+		n.Data, n.DataAtom = "div", atom.Div
+	}
+	return 0
+}
+
+// onlyText replaces what an element holds by its text.
+func onlyText(n *html.Node) {
+	var text strings.Builder
+	for c := range n.Descendants() {
+		if c.Type == html.TextNode {
+			text.WriteString(c.Data + " ")
+		}
+	}
+	for n.FirstChild != nil {
+		n.RemoveChild(n.FirstChild)
+	}
+	if text.Len() > 0 {
+		n.AppendChild(&html.Node{Type: html.TextNode, Data: text.String()})
 	}
 }
 
@@ -94,7 +156,7 @@ func sizeOf(attributes []html.Attribute) (n int) {
 // titleOf returns the text of the page's title.
 func titleOf(doc *html.Node) string {
 	for n := range doc.Descendants() {
-		if n.Type == html.ElementNode && n.Data == "title" && n.Namespace == "" && n.FirstChild != nil {
+		if n.Type == html.ElementNode && n.Data == "title" && n.FirstChild != nil {
 			return n.FirstChild.Data
 		}
 	}
@@ -102,7 +164,7 @@ func titleOf(doc *html.Node) string {
 }
 
 // unseen are elements that show nothing of their own, or nothing that is text.
-var unseen = map[string]bool{"script": true, "style": true, "template": true, "noscript": true, "svg": true,
+var unseen = map[string]bool{"script": true, "style": true, "template": true, "noscript": true, "wbr": true,
 	"iframe": true, "object": true, "embed": true, "canvas": true, "audio": true, "video": true, "head": true}
 
 // hiding matches a style that leaves nothing of an element to be seen.
@@ -119,11 +181,29 @@ func seen(doc *html.Node) (elements int) {
 		case n.Type == html.CommentNode || n.Type == html.ElementNode && hidden(n):
 			doc.RemoveChild(n)
 		case n.Type == html.ElementNode:
+			rename(n)
 			dropEmbedded(n)
 			elements += 1 + seen(n)
 		}
 	}
+	joinTexts(doc)
 	return elements
+}
+
+// joinTexts makes one text of texts that stand side by side, as the converter would pair by pair.
+func joinTexts(doc *html.Node) {
+	for n := doc.FirstChild; n != nil; n = n.NextSibling {
+		if n.Type != html.TextNode || n.NextSibling == nil || n.NextSibling.Type != html.TextNode {
+			continue
+		}
+		var text strings.Builder
+		text.WriteString(n.Data)
+		for next := n.NextSibling; next != nil && next.Type == html.TextNode; next = n.NextSibling {
+			text.WriteString(next.Data)
+			doc.RemoveChild(next)
+		}
+		n.Data = text.String()
+	}
 }
 
 func hidden(n *html.Node) bool {
@@ -141,10 +221,21 @@ func hidden(n *html.Node) bool {
 	return false
 }
 
-// dropEmbedded removes addresses that hold data or a program.
+// rename gives an element back the name that [tame] took from it.
+func rename(n *html.Node) {
+	if name, ok := strings.CutPrefix(n.Data, renamed); ok && copied[name] {
+		n.Data, n.DataAtom = name, atom.Lookup([]byte(name))
+	}
+}
+
+// dropEmbedded removes addresses that hold data or a program, and numbers that make lists and tables as large as they
+// say.
 func dropEmbedded(n *html.Node) {
 	kept := n.Attr[:0]
 	for _, a := range n.Attr {
+		if a.Key == "start" || a.Key == "colspan" || a.Key == "rowspan" {
+			continue
+		}
 		scheme, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(a.Val)), ":")
 		if (a.Key == "href" || a.Key == "src") && (scheme == "data" || scheme == "javascript" || scheme == "vbscript") {
 			continue

@@ -2,7 +2,9 @@ package fetch_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -121,6 +123,82 @@ func TestHostilePages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBombs reads pages whose tree or text would be far larger than they are, and counts what is allocated.
+func TestBombs(t *testing.T) {
+	numbered := func(n int, open string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, open, i)
+		}
+		return b.String()
+	}
+	rep := strings.Repeat
+	for name, html := range map[string]string{
+		"copied formatting": "<p>" + numbered(400, "<b id=%d>") + rep("<p>x", 2000),
+		"misnested formatting": rep(numbered(40, "<b id=%d>")+rep("<div>", 9)+rep("</b>", 40)+rep("</div>", 9), 30) +
+			rep("<p>x", 2000),
+		"formatting in drawings": "<svg><style></svg><p>" + numbered(400, "<b id=%d>") + rep("<p>x", 2000),
+		"attributes":             "<p" + rep(" a", 60_000),
+		"ignored tags":           rep("a</i>", 30_000),
+		"ignored in a table":     "<table>" + rep("a</i>", 30_000),
+		"numbers":                rep("<ol start=9000000000000000000><li>", 100) + "<pre>" + rep("\n", 30_000),
+		"lists":                  rep("<ul><li>", 200) + "<pre>" + rep("\n", 30_000),
+		"quotations":             rep("<blockquote>", 400) + rep("a<br>", 5000),
+		"spans":                  "<table><tr><td colspan=300000>a<td>b<tr><td rowspan=300000>c",
+		"wide tables":            "<table><tr>" + rep("<td>a", 1500) + rep("<tr><td>a", 1500),
+		"wide cells":             "<table><tr><td>" + rep("a", 30_000) + rep("<tr><td>a", 1500),
+		"nested divisions":       rep("<div>", 400) + "<p>" + rep("word, and word. ", 30_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			p, err := fetch.PageOf("https://ok.test/", "text/html; charset=utf-8", []byte(html))
+			runtime.ReadMemStats(&after)
+			if err != nil && !fault.Is(err, fault.Tool, "unusable_page") {
+				t.Error(err)
+			}
+			if n := after.TotalAlloc - before.TotalAlloc; n > mostAllocated || len(p.Text) > fetch.MaxBody {
+				t.Errorf("%d MB were allocated for %d bytes, and %d came of them", n>>20, len(html), len(p.Text))
+			}
+		})
+	}
+}
+
+// mostAllocated bounds the bytes that a page of TestBombs has allocated, which is more than are in use at a time.
+const mostAllocated = 64 << 20
+
+// TestFormatting keeps links and formatting that end as they should, that end elsewhere, and that end never.
+func TestFormatting(t *testing.T) {
+	for html, want := range map[string]string{
+		`<p>a <b>b</b> <i>c</i> <a href=/d>d</a>`: "a **b** *c* [d](https://ok.test/d)",
+		`<p><a href=/a>a<a href=/b>b</a>`:         "[a](https://ok.test/a)[b](https://ok.test/b)",
+		`<p><b>a</p><p>b</p>`:                     "**a**\n\nb",
+		`<p>a<svg><path/><title>t</title></svg>b`: "ab",
+		`<p>1 < 2 <code>x<y</code>`:               "1 &lt; 2 `x`",
+		`<pre>a
+ b</pre>`: "```\na\n b\n```",
+		`<title>T</title><p>a<math><mi>x</mi></math>`:         "ax",
+		`<script>if (a<b) "<p>"</script><STYLE>b</STYLE><p>a`: "a",
+	} {
+		if p := read(t, html); p.Text != want {
+			t.Errorf("%s: %q", html, p.Text)
+		}
+	}
+}
+
+// TestManyPages reads more pages at a time than are converted at a time.
+func TestManyPages(t *testing.T) {
+	var pages sync.WaitGroup
+	for range 8 {
+		pages.Go(func() {
+			if p, err := fetch.PageOf("https://ok.test/", "text/html", []byte("<p>a")); err != nil || p.Text != "a" {
+				t.Errorf("%q, %v", p.Text, err)
+			}
+		})
+	}
+	pages.Wait()
 }
 
 func FuzzPage(f *testing.F) {

@@ -33,7 +33,7 @@ func read(ctx context.Context, res *http.Response) ([]byte, error) {
 func unusable(why string) *fault.Error { return fault.New(fault.Tool, "unusable_page", "%s", why) }
 
 // pageOf returns the page that a site answered with.
-func pageOf(u *url.URL, contentType string, body []byte) (web.Page, error) {
+func pageOf(ctx context.Context, u *url.URL, contentType string, body []byte) (web.Page, error) {
 	p := web.Page{URL: u.String()}
 	if contentType == "" {
 		contentType = http.DetectContentType(body)
@@ -49,7 +49,7 @@ func pageOf(u *url.URL, contentType string, body []byte) (web.Page, error) {
 	}
 	switch {
 	case kind == "text/html" || kind == "application/xhtml+xml":
-		err = markdown(u, text, &p)
+		err = markdown(ctx, u, text, &p)
 		return p, err
 	case plain(kind):
 		p.Text = text
