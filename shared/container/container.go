@@ -19,7 +19,7 @@ const (
 	MaxMemory  = 2 << 30     // with Work, which takes half of it at most
 	CPUs       = 1
 	Pids       = 256
-	PerRun     = 3 // containers of one run
+	PerUser    = 3 // containers of one user, of all runs
 	NamePrefix = "countersign-"
 )
 

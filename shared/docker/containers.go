@@ -11,6 +11,8 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/countersign-run/countersign/shared/container"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // The labels by which containers are known.
@@ -25,11 +27,14 @@ const (
 var waiting = []string{"/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 86400 & wait $!; done"}
 
 // Create creates a container that is not started. Errors: ErrTaken where there is one with its name, ErrMissing where
-// the engine does not have the image.
+// the engine does not have the image, and one of the class PolicyError where the image keeps volumes.
 func (e *Engine) Create(ctx context.Context, o container.Owner, s container.Spec) (id string, err error) {
 	command := s.Command
 	if len(command) == 0 {
 		command = waiting
+	}
+	if err := e.refuseVolumes(ctx, s.Image); err != nil {
+		return "", err
 	}
 	err = e.ask(ctx, func(ctx context.Context) error {
 		made, err := e.client.ContainerCreate(ctx, client.ContainerCreateOptions{
@@ -45,6 +50,30 @@ func (e *Engine) Create(ctx context.Context, o container.Owner, s container.Spec
 	return id, err
 }
 
+// refuseVolumes refuses an image that declares volumes: the engine makes each a directory of its host, which can be
+// written to without bound, though the container's root cannot.
+func (e *Engine) refuseVolumes(ctx context.Context, image string) error {
+	var volumes int
+	err := e.ask(ctx, func(ctx context.Context) error {
+		got, err := e.client.ImageInspect(ctx, image)
+		if err == nil && got.Config == nil {
+			return errOdd
+		}
+		if err == nil {
+			volumes = len(got.Config.Volumes)
+		}
+		return err
+	})
+	switch {
+	case tool.IsAmbiguous(err):
+		return tool.Transient(fault.As(err)) // nothing was asked for but to look
+	case err == nil && volumes > 0:
+		return fault.New(fault.Policy, fault.CodeForbidden, "No container is made of %s: the image declares volumes, "+
+			"which the engine would keep on its host.", image)
+	}
+	return err
+}
+
 func (e *Engine) config(o container.Owner, s container.Spec, command []string) *moby.Config {
 	return &moby.Config{
 		Image:      s.Image,
@@ -52,7 +81,9 @@ func (e *Engine) config(o container.Owner, s container.Spec, command []string) *
 		Cmd:        command[1:],
 		User:       container.User,
 		WorkingDir: container.Work,
-		Env:        append([]string{"HOME=" + container.Work, "TMPDIR=" + container.Work}, s.Env...),
+		// The image's own would run on and on beside what is asked for.
+		Healthcheck: &moby.HealthConfig{Test: []string{"NONE"}},
+		Env:         append([]string{"HOME=" + container.Work, "TMPDIR=" + container.Work}, s.Env...),
 		Labels: map[string]string{labelUser: o.Key(), labelRun: o.RunID, labelAction: s.ActionID,
 			labelGroup: s.Group},
 	}
@@ -123,6 +154,15 @@ func (e *Engine) List(ctx context.Context, o container.Owner, group string, all 
 	if group != "" {
 		wanted[labelGroup] = group
 	}
+	return e.those(ctx, wanted, all)
+}
+
+// All returns the containers that the owner's user has, of all runs, be it that they do not run; newest first.
+func (e *Engine) All(ctx context.Context, o container.Owner) ([]container.Container, error) {
+	return e.those(ctx, map[string]string{labelUser: o.Key()}, true)
+}
+
+func (e *Engine) those(ctx context.Context, wanted map[string]string, all bool) ([]container.Container, error) {
 	found, err := e.list(ctx, wanted, all)
 	out := make([]container.Container, 0, len(found))
 	for _, c := range found {

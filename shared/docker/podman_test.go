@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/container"
 	"github.com/countersign-run/countersign/shared/docker"
+	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/testkit/podman"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/wait"
@@ -154,6 +155,20 @@ func TestANameIsTakenOnce(t *testing.T) {
 	}
 	if err := e.Remove(t.Context(), id); !errors.Is(err, container.ErrMissing) {
 		t.Errorf("removed twice: %v", err)
+	}
+}
+
+// TestAnImageWithVolumesIsRefused has the engine make no directory on its host.
+func TestAnImageWithVolumesIsRefused(t *testing.T) {
+	e, real := open(t)
+	real.Keep()
+	_, err := e.Create(t.Context(), ana, container.Spec{Name: container.NamePrefix + "a1", Image: podman.Keeping,
+		Memory: 64 << 20})
+	if !fault.Is(err, fault.Policy, fault.CodeForbidden) || !strings.Contains(err.Error(), podman.Keeping) {
+		t.Errorf("it is made: %v", err)
+	}
+	if n := real.Containers(); n != 0 {
+		t.Errorf("there are %d containers", n)
 	}
 }
 

@@ -31,6 +31,7 @@ const (
 	ExecCreate  = "exec.create"
 	ExecStart   = "exec.start"
 	ExecInspect = "exec.inspect"
+	Image       = "images.inspect"
 	Version     = "version"
 )
 
@@ -38,6 +39,8 @@ const (
 type Options struct {
 	Podman bool
 	Images []string // that it has
+	// Volumes are the directories that each of them declares as volumes.
+	Volumes []string
 	// Exec says what a process prints and exits with; nil: nothing and 0.
 	Exec func(command []string) (stdout, stderr string, exit int)
 }
@@ -168,6 +171,7 @@ func (e *Engine) routes() http.Handler {
 		do func(*http.Request) reply
 	}{
 		"GET /v1.41/version":                {Version, e.version},
+		"GET /v1.41/images/{path...}":       {Image, e.image},
 		"GET /v1.41/containers/json":        {List, e.list},
 		"GET /v1.41/containers/{id}/json":   {Inspect, e.inspect},
 		"POST /v1.41/containers/create":     {Create, e.create},
@@ -286,6 +290,19 @@ func (e *Engine) inspect(r *http.Request) reply {
 	return reply{status: 200, body: map[string]any{"Id": c.ID, "Created": "2026-03-02T10:00:00Z", "Name": "/" + c.Name,
 		"State":  map[string]any{"Status": c.State, "Running": c.State == "running"},
 		"Config": map[string]any{"Image": c.Image, "Labels": c.Labels}}}
+}
+
+func (e *Engine) image(r *http.Request) reply {
+	name, _ := strings.CutSuffix(r.PathValue("path"), "/json")
+	if !slices.Contains(e.o.Images, name) {
+		return refusal(404, "No such image: %s", name)
+	}
+	volumes := map[string]struct{}{}
+	for _, path := range e.o.Volumes {
+		volumes[path] = struct{}{}
+	}
+	return reply{status: 200, body: map[string]any{"Id": "sha256:" + strings.Repeat("0", 64),
+		"Config": map[string]any{"Volumes": volumes}}}
 }
 
 func (e *Engine) create(r *http.Request) reply {

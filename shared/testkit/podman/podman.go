@@ -20,12 +20,16 @@ import (
 // Image is the image that the engine has: busybox's programs, and no /work.
 const Image = "localhost/busybox:1"
 
+// Keeping is the same with a volume, once [Engine.Keep] has made it.
+const Keeping = "localhost/keeping:1"
+
 // An Engine is a service that ends with its test, and all that ran in it.
 type Engine struct {
 	Host   string // DOCKER_HOST
 	t      testing.TB
 	dir    string
 	podman string
+	root   []byte // the files of the image, as an archive
 }
 
 // Start starts a service. A test on a machine that lacks it is skipped, or fails where REQUIRE_ALL is 1.
@@ -159,8 +163,25 @@ func (e *Engine) load(busybox string) {
 		}
 	}
 	check(e.t, w.Close())
-	cmd := e.command("import", "--change", "ENV PATH=/bin", "-", Image)
-	cmd.Stdin = &b
+	e.root = b.Bytes()
+	e.make(Image, "ENV PATH=/bin")
+}
+
+// Keep makes the image that keeps a volume.
+func (e *Engine) Keep() {
+	e.t.Helper()
+	e.make(Keeping, "ENV PATH=/bin", "VOLUME /kept")
+}
+
+// make makes an image of the files, changed by instructions as those of a Dockerfile.
+func (e *Engine) make(image string, changes ...string) {
+	e.t.Helper()
+	args := []string{"import"}
+	for _, change := range changes {
+		args = append(args, "--change", change)
+	}
+	cmd := e.command(append(args, "-", image)...)
+	cmd.Stdin = bytes.NewReader(e.root)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		e.t.Fatalf("podman import: %v\n%s", err, out)
 	}

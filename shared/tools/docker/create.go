@@ -70,8 +70,8 @@ func (t *tools) create() *tool.Tool {
 	return tool.Define(tool.Def[CreateArgs, Created]{
 		Name: Create,
 		Description: "Creates a container for this task and starts it: as an ordinary user, with /work as its only " +
-			"directory that can be written to, and " + t.reach() + ". At most three at a time; they go when the task " +
-			"ends. Images: " + strings.Join(t.Images, ", "),
+			"directory that can be written to, and " + t.reach() + ". A user has at most three, of all tasks; they " +
+			"stay until they are destroyed. Images: " + strings.Join(t.Images, ", "),
 		SideEffect: true,
 		Refine:     t.refineCreate,
 		Normalize:  t.normalizeCreate,
@@ -165,6 +165,7 @@ func (t *tools) previewCreate(a CreateArgs) tool.Preview {
 		p.AddText("Environment", strings.Join(o.Env, "\n"))
 	}
 	p.AddField("Memory", fmt.Sprintf("%d MiB", o.Memory))
+	p.AddField("Stays", "until it is destroyed")
 	if o.Group != "" {
 		p.AddLine("Group", o.Group)
 	}
@@ -208,12 +209,12 @@ func (t *tools) createOnce(ctx context.Context, c tool.Call, a CreateArgs) (Crea
 }
 
 func (t *tools) createNew(ctx context.Context, e Engine, c tool.Call, o CreateOptions) (string, error) {
-	has, err := e.List(ctx, owner(c), "", true)
+	has, err := e.All(ctx, owner(c))
 	if err != nil {
 		return "", nothingDone(err)
 	}
-	if len(has) >= container.PerRun {
-		return "", fault.New(fault.Policy, CodeTooMany, "There are %d containers already; destroy one first.", len(has))
+	if len(has) >= container.PerUser {
+		return "", tooMany(has)
 	}
 	id, err := e.Create(ctx, owner(c), container.Spec{Name: nameOf(c), ActionID: c.ActionID, Image: o.Image,
 		Command: o.Command, Env: o.Env, Memory: int64(o.Memory) << 20, Group: o.Group})
@@ -224,6 +225,16 @@ func (t *tools) createNew(ctx context.Context, e Engine, c tool.Call, o CreateOp
 		return "", tool.Ambiguous(fault.New(fault.Tool, fault.CodeBusy, "There is a container with this name."))
 	}
 	return id, err
+}
+
+// tooMany names the containers that the user has, of which those of other tasks are listed nowhere else.
+func tooMany(has []container.Container) error {
+	var ids []string
+	for _, one := range has[:min(len(has), container.PerUser)] {
+		ids = append(ids, one.ID)
+	}
+	return fault.New(fault.Policy, CodeTooMany, "The user has %d containers already, of this task or others, which "+
+		"stay until they are destroyed. Destroy one of these first: %s.", len(has), strings.Join(ids, ", "))
 }
 
 func nameOf(c tool.Call) string { return container.NamePrefix + c.ActionID }

@@ -2,10 +2,11 @@
 // in them, read their files and remove them. Whatever is asked for, a container gets no more than package container
 // says.
 //
-// Containers belong to the run that created them, and any other is missing. What runs in one is an exec of the engine,
+// Containers belong to the run that created them, and any other is missing, but that a user can remove their own of any
+// run: they stay until they are removed. What runs in one is an exec of the engine,
 // which is prepared before the intent and which the engine starts once, so a script is run at most once, however many
 // processes die; what became of it the engine is asked. No credential enters a container: there is no argument for one.
-// Removing one is a change like another, and no destruction: nothing in it outlives its run.
+// Removing one is a change like another, and no destruction: nothing in it is made to last.
 package docker
 
 import (
@@ -38,6 +39,7 @@ var Names = []string{Create, Script, Destroy, Cleanup, List, ReadFile, SourceFil
 // Engine runs containers (package docker of shared). Its errors are those of that package.
 type Engine interface {
 	List(ctx context.Context, o container.Owner, group string, all bool) ([]container.Container, error)
+	All(ctx context.Context, o container.Owner) ([]container.Container, error)
 	Find(ctx context.Context, o container.Owner, ref string) (container.Container, error)
 	Create(ctx context.Context, o container.Owner, s container.Spec) (id string, err error)
 	Start(ctx context.Context, id string) error

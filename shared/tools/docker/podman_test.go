@@ -170,6 +170,15 @@ func TestAScriptEndsAtItsLimit(t *testing.T) {
 	}
 }
 
+// TestAnExitIsNoTimeout has a script exit with the code by which a limit is known.
+func TestAnExitIsNoTimeout(t *testing.T) {
+	r := onPodman(t)
+	got := must[docker.Result](t, r, docker.Script, script(r.create(t, "g"), "exit 241"))
+	if got.TimedOut || got.ExitCode != 240 || !strings.Contains(got.Stderr, "it exited with 241") {
+		t.Errorf("it is %+v", got)
+	}
+}
+
 // TestAStopEndsAScript interrupts one that runs, and one that was never begun.
 func TestAStopEndsAScript(t *testing.T) {
 	for name, begin := range map[string]bool{"running": true, "not begun": false} {

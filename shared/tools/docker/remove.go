@@ -30,11 +30,11 @@ type Removed struct {
 
 func (t *tools) destroy() *tool.Tool {
 	return tool.Define(tool.Def[DestroyArgs, Removed]{
-		Name:        Destroy,
-		Description: "Ends a container of this task and removes it with all that it has written.",
-		SideEffect:  true,
-		Refine:      func(s *jsonschema.Schema) { s.Properties["containerId"].Pattern = idPattern },
-		Bound:       func(DestroyArgs) any { return struct{}{} }, // of the run's own, and there are no others
+		Name: Destroy,
+		Description: "Ends a container of this task, or of another task of its user, and removes it with all that it " +
+			"has written.",
+		SideEffect: true,
+		Refine:     func(s *jsonschema.Schema) { s.Properties["containerId"].Pattern = idPattern },
 		Preview: func(a DestroyArgs) tool.Preview {
 			p := tool.Preview{Title: "Remove a container"}
 			p.AddLine("Container", a.ContainerID)
@@ -54,26 +54,35 @@ func (t *tools) destroy() *tool.Tool {
 			if err != nil {
 				return "", Removed{}, "", err
 			}
-			_, err = e.Find(ctx, owner(c), c.Handle)
-			return absent(errors.Is(err, container.ErrMissing), err)
+			if c.Handle == "" {
+				return tool.NotDone, Removed{}, "", nil
+			}
+			there, err := theirs(ctx, e, c, c.Handle)
+			return absent(err == nil && !there, err)
 		},
 	})
 }
 
-// whole makes sure that the container is the run's. Its id, which is never another's, is the handle.
+// whole makes sure that the container is the user's. Its id, which is never another's, is the handle.
 func (t *tools) whole(ctx context.Context, c tool.Call, a DestroyArgs) (string, error) {
 	e, err := t.engine()
 	if err != nil {
 		return "", err
 	}
-	has, err := e.List(ctx, owner(c), "", true)
-	if err != nil {
+	there, err := theirs(ctx, e, c, a.ContainerID)
+	switch {
+	case err != nil:
 		return "", nothingDone(err)
-	}
-	if !slices.ContainsFunc(has, func(one container.Container) bool { return one.ID == a.ContainerID }) {
+	case !there:
 		return "", fault.NotFound()
 	}
 	return a.ContainerID, nil
+}
+
+// theirs reports whether the call's user has the container, of whichever run.
+func theirs(ctx context.Context, e Engine, c tool.Call, id string) (bool, error) {
+	has, err := e.All(ctx, owner(c))
+	return slices.ContainsFunc(has, func(one container.Container) bool { return one.ID == id }), err
 }
 
 // removed says what came of a removal. Whether a container that the engine does not find is gone, as was asked for, a

@@ -47,7 +47,8 @@ type script struct {
 
 // around runs the script $2 in a container and ends it after $1 seconds, with all else that runs there but the
 // container's own command: to kill -1 means every process of the user except the one that says so. So a script cannot
-// outlive its limit by leaving something behind.
+// outlive its limit by leaving something behind. A script that exits with the code of the limit itself is told to have
+// exited with the one before, and says so: the code is all that is known of one whose reader has died.
 const around = `trap 'kill -9 -1; exit ` + exitAtLimit + `' ALRM
 (trap 'kill $s; exit' TERM; sleep "$1" & s=$!; wait $s; kill -ALRM $$) </dev/null >/dev/null 2>&1 &
 w=$!
@@ -55,10 +56,18 @@ w=$!
 wait $!
 c=$?
 kill $w 2>/dev/null
+if [ $c = ` + exitAtLimit + ` ]; then
+	c=` + exitInstead + `
+	echo "countersign: it exited with ` + exitAtLimit + `, which is told as ` + exitInstead + `" >&2
+fi
 exit $c`
 
-// exitAtLimit is the exit code of a script that was ended at its limit.
-const exitAtLimit = "241"
+// exitAtLimit is the exit code of a script that was ended at its limit, and of no other; exitInstead is that of one
+// that exits with it.
+const (
+	exitAtLimit = "241"
+	exitInstead = "240"
+)
 
 func (s script) command() []string {
 	return []string{"/bin/sh", "-c", around, "countersign", strconv.Itoa(int(s.limit.Seconds())), s.text}

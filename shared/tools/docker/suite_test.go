@@ -43,7 +43,7 @@ func TestCreateSuite(t *testing.T) {
 		Tool:   judging[docker.Create],
 		Args:   options(nil),
 		Other:  map[string]map[string]any{"options": options(map[string]any{"image": "localhost/go:1"})},
-		Labels: []string{"Image", "Command", "Environment", "Memory", "Group", "Network"},
+		Labels: []string{"Image", "Command", "Environment", "Memory", "Group", "Stays", "Network"},
 		Previews: map[string]toolstest.Shown{
 			"all": {Want: []string{"Create a container", "Image: " + image, "Command: /bin/sh", "Environment: CI=1",
 				"Memory: 64 MiB", "Group: build", "Network: none"}},
@@ -131,7 +131,6 @@ func TestRemovalSuites(t *testing.T) {
 		Tool:   judging[docker.Destroy],
 		Args:   map[string]any{"containerId": anID},
 		Other:  map[string]map[string]any{"containerId": {"containerId": strings.Repeat("0b", 32)}},
-		Free:   []string{"containerId"},
 		Labels: []string{"Container"},
 		Refused: map[string]toolstest.Refused{
 			"a name": {Change: map[string]any{"containerId": "web"}, Field: "containerId"}},
