@@ -54,13 +54,6 @@ type Container struct {
 	order           int
 }
 
-type process struct {
-	id, container string
-	command       []string
-	starts        int
-	exit          int
-}
-
 // Engine is one.
 type Engine struct {
 	Host string // DOCKER_HOST
@@ -353,73 +346,4 @@ func (e *Engine) remove(r *http.Request) reply {
 	e.processes = slices.DeleteFunc(e.processes, func(p *process) bool { return p.container == c.ID })
 	e.removed++
 	return reply{status: 204}
-}
-
-// Forget drops what the engine knows of processes, as engines do some minutes after they have ended.
-func (e *Engine) Forget() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.processes = nil
-}
-
-func (e *Engine) execCreate(r *http.Request) reply {
-	c := e.find(r)
-	var body struct{ Cmd []string }
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		return refusal(400, "%v", err)
-	}
-	switch {
-	case c == nil:
-		return refusal(404, "No such container")
-	case c.State != "running":
-		return refusal(409, "Container %s is not running", c.ID)
-	}
-	p := &process{id: e.id(), container: c.ID, command: body.Cmd}
-	e.processes = append(e.processes, p)
-	return reply{status: 201, body: map[string]any{"Id": p.id}}
-}
-
-func (e *Engine) process(r *http.Request) *process {
-	i := slices.IndexFunc(e.processes, func(p *process) bool { return p.id == r.PathValue("id") })
-	if i < 0 {
-		return nil
-	}
-	return e.processes[i]
-}
-
-func (e *Engine) execStart(r *http.Request) reply {
-	_, err := io.Copy(io.Discard, r.Body) // what is not read of a connection cuts it when it is closed
-	p := e.process(r)
-	switch {
-	case err != nil:
-		return refusal(400, "%v", err)
-	case p == nil:
-		return refusal(404, "No such exec instance")
-	case p.starts > 0 && e.o.Podman:
-		return refusal(500, "can only start created exec sessions")
-	case p.starts > 0:
-		return refusal(409, "exec command has already run")
-	}
-	p.starts++
-	a := reply{status: http.StatusSwitchingProtocols}
-	if e.o.Exec != nil {
-		a.stdout, a.stderr, p.exit = e.o.Exec(p.command)
-	}
-	return a
-}
-
-func (e *Engine) execInspect(r *http.Request) reply {
-	p := e.process(r)
-	if p == nil {
-		return refusal(404, "No such exec instance")
-	}
-	body := map[string]any{"ID": p.id, "ContainerID": p.container, "Running": false, "Pid": 0, "CanRemove": false,
-		"ExitCode": nil}
-	switch {
-	case p.starts > 0:
-		body["ExitCode"], body["CanRemove"] = p.exit, e.o.Podman
-	case e.o.Podman:
-		body["ExitCode"] = 0
-	}
-	return reply{status: 200, body: body}
 }
