@@ -76,7 +76,7 @@ func TestEachFunctionAlone(t *testing.T) {
 			for _, r := range f.Routes {
 				path := strings.NewReplacer("{runId}", "abcdefghijklmnop", "{threadId}", "abcdefghijklmnop",
 					"{entryId}", "abcdefghijklmnop", "{hostId}", "abcdefghijklmnop", "{terminalId}", "abcdefghijklmnop",
-					"{name}", "search").Replace(r.Path)
+					"{name}", "search", "{sessionId}", "abcdefghijklmnop", "{grantId}", "g1").Replace(r.Path)
 				status, body := call(t, r.Method, base+path)
 				want := http.StatusUnauthorized
 				switch {
@@ -296,6 +296,7 @@ func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 		"chat": "actions agents gemini pubsub", "chat-results": "actions agents gemini pubsub",
 		"gemini-agent": "actions agents gemini pubsub tools",
 		"actions":      "actions pubsub", "terminals": "keys ssh", "terminal-attach": "keys ssh", "web": "",
+		"plans": "actions agents pubsub tools", "resume-plan": acting,
 		"resume-terminal": "actions agents fetch gemini keys pubsub ssh tools"}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...").Output()
 	if err != nil {

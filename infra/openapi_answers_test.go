@@ -29,7 +29,7 @@ func TestDescribedAnswers(t *testing.T) {
 		{"runs", runs}, {"clients", clients}, {"approvals", approvals}, {"chat", chats}, {"turns", turns},
 		{"actions", actions},
 		{"records", ownRecords},
-		{"connections", connections}, {"connections of GitHub", onGitHub}, {"hosts", onHosts},
+		{"connections", connections}, {"connections of GitHub", onGitHub}, {"hosts", onHosts}, {"plans", plans},
 		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll},
 		{"bodies", refusedBodies}, {"parameters", parameters}, {"limits", atLimits}, {"slow", slowBodies},
 	} {
@@ -62,10 +62,12 @@ func TestDescribedAnswers(t *testing.T) {
 
 // unprovoked lists the statuses that this test does not provoke.
 var unprovoked = map[string]string{
+	"refinePlan 200":     "it is answered 202, unless the client waits (shared/api)",
 	"sweep 500":          "what fails in a sweep is answered with 503; a fault of ours would do it",
 	"sweep 400":          "the connection breaks before the body is there, so that nobody hears it",
 	"resume 400":         "the connection breaks before the body is there, so that nobody hears it",
 	"resumeTerminal 400": "as with resume",
+	"resumePlan 400":     "as with resume",
 	"health 500":         "it asks nothing; a fault of ours alone would do it",
 	"attachTerminal 101": "shared/attach and shared/app open the sockets",
 	"attachTerminal 404": "that is where the operator has switched terminals off",
@@ -318,6 +320,7 @@ func internal(t *testing.T, d *described) {
 		body: inJSON(t, map[string]any{"message": map[string]any{"data": []byte(`{"runId":"` + r.RunID + `"}`)}})})
 	s.want(t, 204, ask{op: "resume", body: "{}"})
 	s.want(t, 204, ask{op: "resumeTerminal", body: "{}"})
+	s.want(t, 204, ask{op: "resumePlan", body: "{}"})
 	s.want(t, 413, ask{op: "resume", body: `{"message":{"data":""},"more":"` + strings.Repeat("x", 64<<10) + `"}`})
 	s.want(t, 200, ask{op: "sweep"})
 	s.want(t, 200, ask{op: "sweep",

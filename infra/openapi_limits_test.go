@@ -9,7 +9,9 @@ import (
 )
 
 // limits maps every limited field to the constant of its limit.
-var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/comment": "api.maxComment",
+var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/comment": "planner.MaxPrompt",
+	"Wish/prompt": "planner.MaxPrompt", "Refinement/refinementPrompt": "planner.MaxPrompt",
+	"Wish/timeZone": "timezone.MaxName", "Wish/locale": "api.maxLocale",
 	"Connect/returnTo": "linking.maxReturnTo", "ConnectGitHub/returnTo": "linking.maxReturnTo",
 	"ChatMessage/message": "chat.MaxMessage", "ChatMessage/history": "chat.maxContents",
 	"ChatMessage/toolDefinitions": "chat.MaxTools", "ChatMessage/pageState": "chat.MaxPageState",
@@ -62,6 +64,8 @@ func TestDescribedLimits(t *testing.T) {
 		fmt.Sprintf("headers have at most %d KiB", constant(t, "api.maxHeaders")>>10): doc.Info.Description,
 		fmt.Sprintf("N is brought within 0 and %d",
 			constant(t, "api.maxWait")): doc.Components.Parameters["Prefer"].Value.Description,
+		fmt.Sprintf("N is brought within 0 and %d",
+			constant(t, "api.maxPlanWait")): doc.Components.Parameters["PreferPlan"].Value.Description,
 		fmt.Sprintf("At most %d KiB are read",
 			constant(t, "queue.MaxPush")>>10): doc.Components.Schemas["Push"].Value.Description,
 		fmt.Sprintf("more than %d MiB",
@@ -105,7 +109,7 @@ func atLimits(t *testing.T, d *described) {
 		{"connectGoogle", "returnTo", "Connect/returnTo",
 			func(n int) map[string]any { return map[string]any{"returnTo": "/" + x(n-1)} }},
 		{"resolveApproval", "comment", "Resolution/comment", func(n int) map[string]any {
-			return map[string]any{"approvalId": nobody + "-1", "decision": "reject", "comment": x(n)}
+			return map[string]any{"approvalId": nobody + "-1", "decision": "refine", "comment": x(n)}
 		}},
 		{"answerCalls", "results/0/result", "ChatResult/result", func(n int) map[string]any {
 			return map[string]any{"results": []any{map[string]string{"callId": nobody, "result": x(n)}}}

@@ -71,8 +71,12 @@ var (
 		"ChatStatusLine": "api.chatStatusLine", "HostKey": "terminal.HostKey", "HostAuth": "api.authView",
 		"Host": "api.hostView", "AddedHost": "api.hostAnswer", "Hosts": "api.getHosts", "Scanned": "api.postScan",
 		"Checked": "api.postCheck", "Terminal": "api.terminalView", "OpenedTerminal": "api.terminalAnswer",
-		"Terminals": "api.getTerminals", "Connections": "api.connectionsAnswer"}
-	namesOf = map[string]string{"Ask": "api.ask/in", "Resolution": "api.postResolve/in",
+		"Session": "planner.Session", "SessionTask": "planner.Task", "LogEntry": "plan.LogEntry",
+		"LogAction": "plan.Action", "SessionHead": "planner.Listed", "Sessions": "api.getPlans",
+		"ContinueLine": "api.continueLine",
+		"Terminals":    "api.getTerminals", "Connections": "api.connectionsAnswer"}
+	namesOf = map[string]string{"Wish": "api.postPlan/in", "Refinement": "api.postRefine/in",
+		"Confirmation": "api.postExecute/in", "Ask": "api.ask/in", "Resolution": "api.postResolve/in",
 		"CallAnswers": "api.postAnswers/in", "TurnRequest": "api.postGeminiAgent/in",
 		"Connect": "api.googleRequest", "ConnectGitHub": "api.githubRequest", "ChatMessage": "api.postChat/in",
 		"ChatResults": "api.postChatResults/in",
@@ -82,7 +86,8 @@ var (
 	// apart lists the schemas without a single struct.
 	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply",
 		"ChatCalls": "the other half", "TaskReflected": "it embeds a struct",
-		"SignIn": "it embeds a pointer, whose fields may all be absent"}
+		"SessionGrant": "it embeds a struct of another package",
+		"SignIn":       "it embeds a pointer, whose fields may all be absent"}
 )
 
 // TestDescribedFields checks the schemas against the structs: the same names, required exactly if never omitted.
@@ -117,7 +122,8 @@ func TestDescribedWords(t *testing.T) {
 		"RunStatus": "run.Status", "ActionStatus": "run.ActionStatus", "Execution": "run.Execution",
 		"Kind": "run.Kind", "Decision": "run.Decision", "EventType": "run.EventType", "Role": "run.Role",
 		"Category": "chat.Category", "StepKind": "tool.StepKind", "AuditKind": "audit.Requested",
-		"AuthKind": "terminal.AuthKind", "AutoRun": "terminal.AutoRun"} {
+		"SessionStatus": "plan.Status", "TaskStatus": "plan.TaskStatus", "AuthKind": "terminal.AuthKind",
+		"AutoRun": "terminal.AutoRun"} {
 		dir, kind, _ := strings.Cut(of, ".")
 		var got []string
 		for _, word := range append(schemas[name].Value.Enum, schemas[name].Value.Examples...) {

@@ -39,8 +39,8 @@ var may = map[string]string{
 	"shared/api": "shared/agents shared/approval shared/auth shared/chat shared/clip shared/document shared/effect " +
 		"shared/fault " +
 		"shared/journal shared/linking shared/loop shared/model shared/run " +
-		"shared/obs shared/output shared/queue shared/records shared/strictjson shared/terminal shared/timezone " +
-		"shared/tool shared/visible shared/wait",
+		"shared/obs shared/output shared/planner shared/queue shared/records shared/strictjson shared/terminal " +
+		"shared/timezone shared/tool shared/visible shared/wait",
 	"shared/attach": "shared/document shared/fault shared/keeper shared/run shared/store shared/strictjson " +
 		"shared/terminal shared/tool shared/wait",
 	"shared/audit": "shared/clip shared/document shared/obs shared/store shared/strictjson",

@@ -16,7 +16,7 @@ import (
 )
 
 // reserved are the names of the built-in agents.
-var reserved = []string{run.Assistant, run.Page, run.Terminal, run.TerminalChat}
+var reserved = []string{run.Assistant, run.Page, run.Terminal, run.TerminalChat, run.Planner}
 
 var (
 	validHome  = lazyregexp.New(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`) // as a function of infra/functions.json
@@ -84,7 +84,7 @@ func (c *checker) check(a Agent) {
 		c.needs(a.Has(name), "ask", "%q is none of the agent's tools", name)
 	}
 	c.model(a)
-	c.limits(a.Limits)
+	c.limits(a)
 	c.budget(a)
 	c.needs(slices.Contains([]History{HistoryWords, HistoryNone, HistoryVerbatim}, a.History), "history",
 		"words, none or verbatim, and not %q", string(a.History))
@@ -123,7 +123,11 @@ func (c *checker) model(a Agent) {
 	c.needs(m.Forced == "" || callable(m.Forced), "model.forced", "%q is none of the agent's tools", m.Forced)
 }
 
-func (c *checker) limits(l Limits) {
+func (c *checker) limits(a Agent) {
+	l, calls := a.Limits, 50
+	if a.Plans { // a session has many tasks
+		calls = 10_000
+	}
 	number := func(field string, n, least, most int) {
 		c.needs(n >= least && n <= most, "limits."+field, "%d to %d, and not %d", least, most, n)
 	}
@@ -131,10 +135,11 @@ func (c *checker) limits(l Limits) {
 		c.needs(d >= least && d <= most, "limits."+field, "%s to %s, and not %s", least, most, d)
 	}
 	const day = 24 * time.Hour
-	number("modelCalls", l.ModelCalls, 1, 50)
+	number("modelCalls", l.ModelCalls, 1, calls)
 	number("contents", l.Contents, 0, 8<<20)
 	number("maxOpen", l.MaxOpen, 0, 10_000)
 	number("maxPerDay", l.MaxPerDay, 0, 10_000)
+	number("maxAsks", l.MaxAsks, 0, 10_000)
 	span("deadline", l.Deadline, time.Second, 90*day)
 	span("approvalTTL", l.ApprovalTTL, time.Second, 30*day)
 	span("answerTTL", l.AnswerTTL, 0, 90*day)

@@ -12,6 +12,7 @@ type agentView struct {
 	Tools       []string `json:"tools"`
 	Page        bool     `json:"page,omitempty"`     // it answers web pages, which bring more tools, and takes no run
 	Terminal    bool     `json:"terminal,omitempty"` // it works on a terminal, which each request for one names
+	Plans       bool     `json:"plans,omitempty"`    // it works in sessions, which begin at /plans, and takes no run
 }
 
 func getAgents(r *request) (any, error) {
@@ -22,7 +23,8 @@ func getAgents(r *request) (any, error) {
 	l := r.api.Loop
 	for _, name := range l.Agents.Names() {
 		a := l.Agents[name]
-		v := agentView{Name: name, Description: a.Description, Tools: []string{}, Page: a.Page, Terminal: a.OnTerminal}
+		v := agentView{Name: name, Description: a.Description, Tools: []string{}, Page: a.Page, Terminal: a.OnTerminal,
+			Plans: a.Plans}
 		for _, spec := range a.Specs(l.Tools) {
 			v.Tools = append(v.Tools, spec.Name)
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/planner"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -50,6 +51,7 @@ type API struct {
 	Expiry   *records.Expiry   // nil where the store deletes by itself what has expired, or nothing does
 	Accounts *linking.Accounts // nil where no Google OAuth client is configured
 	GitHub   *linking.Accounts // nil where no GitHub App is configured
+	Plans    *planner.Planner  // nil in a program without plans
 	Hosts    Hosts             // nil in a program without them
 	Sockets  Sockets           // nil in a program without them, and where terminals are off
 	Users    *auth.Verifier

@@ -6,6 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/planner"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/run"
 )
@@ -30,7 +31,7 @@ func getPending(r *request) (any, error) {
 }
 
 func postResolve(r *request) (any, error) {
-	p := r.patience()
+	p := r.patience(maxWait)
 	var in struct {
 		ApprovalID string          `json:"approvalId"`
 		Decision   string          `json:"decision"`
@@ -49,8 +50,8 @@ func postResolve(r *request) (any, error) {
 		return nil, err
 	case in.ArgsHash != nil && *in.ArgsHash == "": // treated as absent, it would check nothing
 		return nil, fault.Invalid("argsHash", "this is not a hash")
-	case len(in.Comment) > maxComment:
-		return nil, fault.Invalid("comment", "the comment is longer than %d bytes", maxComment)
+	case len(in.Comment) > longestComment(d):
+		return nil, fault.Invalid("comment", "the comment is longer than %d bytes", longestComment(d))
 	case d == run.ApproveEdited && len(in.EditedArgs) == 0:
 		return nil, fault.Invalid("editedArgs", "approve_with_edits needs the edited arguments")
 	case d != run.ApproveEdited && len(in.EditedArgs) > 0:
@@ -79,15 +80,23 @@ func postResolve(r *request) (any, error) {
 	}{answer, in.ApprovalID, d}, nil
 }
 
+// longestComment returns how long the comment may be, in bytes: with refine it is the words for another plan.
+func longestComment(d run.Decision) int {
+	if d == run.Refine {
+		return planner.MaxPrompt
+	}
+	return maxComment
+}
+
 // decision accepts exactly the contract's values.
 func decision(s string) (run.Decision, error) {
 	switch d := run.Decision(s); d {
 	case run.Reject, run.ApproveOnce, run.ApproveAlways, run.ApproveAlwaysCommand, run.ApproveEdited, run.ConfirmDone,
-		run.StartNew:
+		run.StartNew, run.Refine:
 		return d, nil
 	}
 	return "", fault.Invalid("decision", "one of reject, approve_once, approve_and_always_allow_recipient, "+
-		"approve_and_always_allow_command, approve_with_edits, confirm_done, start_new is needed")
+		"approve_and_always_allow_command, approve_with_edits, confirm_done, start_new, refine is needed")
 }
 
 // push reads a Pub/Sub push request.

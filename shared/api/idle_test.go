@@ -164,7 +164,7 @@ func TestWaitForRun(t *testing.T) {
 				v := w.awaits("hi")
 				w.model.Then(script.Turn{Text: "It is sent."})
 				r, rec := w.request(t.Context(), "POST", v.RunID, "Prefer", c.prefer)
-				p := r.patience()
+				p := r.patience(maxWait)
 				v = w.approve(v, 0)
 				if c.resumed > 0 {
 					w.resumeAfter(c.resumed, v.RunID)
@@ -207,7 +207,7 @@ func TestWaitsAgain(t *testing.T) {
 		w := newIdle(t)
 		v := w.awaits("one", "two")
 		r, _ := w.request(t.Context(), "POST", v.RunID, "Prefer", "wait=40")
-		p := r.patience()
+		p := r.patience(maxWait)
 		v = w.approve(v, 0)
 		w.resumeAfter(5*time.Second, v.RunID)
 		began := time.Now()
@@ -259,7 +259,7 @@ func TestWaitEndsWithItsClient(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		r, _ := w.request(ctx, "POST", v.RunID, "Prefer", "wait=40")
-		p := r.patience()
+		p := r.patience(maxWait)
 		v = w.approve(v, 0)
 		began := time.Now()
 		working, done := r.working()
@@ -306,7 +306,7 @@ func FuzzPrefer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		r, _ := (&idle{API: &API{Budget: time.Minute}}).request(t.Context(), "POST", "x", "Prefer", s)
-		wait, ok := preferredWait(r.Header)
+		wait, ok := preferredWait(r.Header, maxWait)
 		if wait < 0 || wait > maxWait*time.Second || wait%time.Second != 0 || !ok && wait != 0 {
 			t.Fatalf("%q is a wait of %v, %v", s, wait, ok)
 		}

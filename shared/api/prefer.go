@@ -14,21 +14,22 @@ import (
 // The bounds of a wait.
 const (
 	maxWait     = 50               // seconds, the longest that a client may ask for
+	maxPlanWait = 300              // seconds, likewise, for a plan
 	answerSpare = 2 * time.Second  // of the request's time, left for the answer after a wait
 	keyedWait   = 20 * time.Second // for the run of a repeated Idempotency-Key, where the client asks for no other wait
 )
 
 // preferredWait returns how long the client asks the answer to wait for the run (RFC 7240, Prefer: wait=N, in seconds),
-// brought within 0 and maxWait. A preference that cannot be read is ignored, as the RFC has it, and of several the
+// brought within 0 and most seconds. A preference that cannot be read is ignored, as the RFC has it, and of several the
 // first one counts.
-func preferredWait(h http.Header) (wait time.Duration, ok bool) {
+func preferredWait(h http.Header, most int) (wait time.Duration, ok bool) {
 	for _, p := range preferences(strings.Join(h.Values("Prefer"), ",")) {
 		p, _, _ = strings.Cut(p, ";") // wait has no parameters
 		name, value, _ := strings.Cut(p, "=")
 		if !strings.EqualFold(strings.TrimSpace(name), "wait") {
 			continue
 		}
-		return seconds(strings.TrimSpace(value))
+		return seconds(strings.TrimSpace(value), most)
 	}
 	return 0, false
 }
@@ -49,7 +50,7 @@ func preferences(header string) []string {
 	})
 }
 
-func seconds(s string) (time.Duration, bool) {
+func seconds(s string, most int) (time.Duration, bool) {
 	if n := len(s); n >= 2 && s[0] == '"' && s[n-1] == '"' {
 		s = s[1 : n-1]
 	}
@@ -62,9 +63,9 @@ func seconds(s string) (time.Duration, bool) {
 	case digits != s:
 		n = 0
 	case err != nil: // more digits than an int has
-		n = maxWait
+		n = most
 	}
-	return time.Duration(min(n, maxWait)) * time.Second, true
+	return time.Duration(min(n, most)) * time.Second, true
 }
 
 // A patience is how long a request may wait for its run.
@@ -74,10 +75,10 @@ type patience struct {
 	seconds   int  // of the preference, as it is applied
 }
 
-// patience returns how long this request, which has just begun, may wait. Whatever the client asks for, an answer is
-// sent within the time of the function.
-func (r *request) patience() patience {
-	wait, ok := preferredWait(r.Header)
+// patience returns how long this request, which has just begun, may wait: at most so many seconds. Whatever the client
+// asks for, an answer is sent within the time of the function.
+func (r *request) patience(most int) patience {
+	wait, ok := preferredWait(r.Header, most)
 	wait = max(0, min(wait, r.api.Budget-answerSpare)).Truncate(time.Second)
 	return patience{until: time.Now().Add(wait), preferred: ok, seconds: int(wait / time.Second)}
 }

@@ -38,9 +38,18 @@ var (
 
 	Resume         = ResumeFunction("resume")
 	ResumeTerminal = ResumeFunction("resume-terminal")
+	ResumePlan     = ResumeFunction("resume-plan")
 
 	Sweep = Function{"sweep", []Route{{"POST", "/api/agent/sweep", private(postSweep)}}}
 
+	Plans = Function{"plans", []Route{
+		{"POST", "/api/agent/plans", onPlans(postPlan)},
+		{"GET", "/api/agent/plans", onPlans(getPlans)},
+		{"GET", "/api/agent/plans/{sessionId}", onPlans(getPlan)},
+		{"POST", "/api/agent/plans/{sessionId}/refine", onPlans(postRefine)},
+		{"POST", "/api/agent/plans/{sessionId}/execute", onPlans(postExecute)},
+		{"DELETE", "/api/agent/plans/{sessionId}/grants/{grantId}", onPlans(deleteGrant)},
+	}}
 	Runs = Function{"runs", []Route{
 		{"GET", "/api/agent/agents", reading(getAgents)},
 		{"GET", "/api/agent/runs/{runId}", public(getRun)},
@@ -86,8 +95,8 @@ var (
 
 // Functions lists all functions.
 var Functions = []Function{Run, Stream, Chat, ChatResults, GeminiAgent, Actions, ApprovalsPending, ApprovalsResolve,
-	Resume, ResumeTerminal, Sweep,
-	Runs, Threads, Audit, Allowlist, Connections, Terminals, TerminalAttach}
+	Resume, ResumeTerminal, ResumePlan, Sweep,
+	Plans, Runs, Threads, Audit, Allowlist, Connections, Terminals, TerminalAttach}
 
 // ResumeFunction returns a function that moves the runs of the agents that live in it (agents.Agent.Home).
 func ResumeFunction(name string) Function {

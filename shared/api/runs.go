@@ -88,7 +88,7 @@ func printable(s string) bool {
 }
 
 func postRun(r *request) (any, error) {
-	p := r.patience()
+	p := r.patience(maxWait)
 	q, err := r.ask()
 	if err != nil {
 		return nil, err

@@ -210,16 +210,24 @@ func getEvents(r *request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), r.api.Budget)
 	defer cancel()
-	out := &ndjson{w: r.w, lost: cancel}
+	_, _, err = r.sendEvents(ctx, &ndjson{w: r.w, lost: cancel}, id, after)
+	return nil, err
+}
+
+// sendEvents sends a run's numbered events after the number, with what its actions print between them, until the run
+// has ended or ctx ends. It returns the last number that was sent and whether the run has ended. The error is one
+// before the first line; what cuts the stream off later is logged.
+func (r *request) sendEvents(ctx context.Context, out *ndjson, id string, after int64) (last int64, ended bool,
+	err error) {
 	printed, err := r.outputs(out, id)
 	if err != nil {
-		return nil, err
+		return after, false, err
 	}
 	defer printed.stop()
 	defer out.pings()()
 	defer time.AfterFunc(firstLine, func() {
 		if !out.started() {
-			cancel()
+			out.lost()
 		}
 	}).Stop()
 	for w, err := range r.api.Loop.Watch(ctx, r.uid, id) {
@@ -229,15 +237,15 @@ func getEvents(r *request) (any, error) {
 		}
 		switch {
 		case err != nil && !out.started():
-			return nil, err
+			return after, false, err
 		case err != nil: // the stream ends; the client reconnects with the last number it saw
 			r.api.Log.WarnContext(ctx, "a stream of events was cut off", "runId", id, "error", err)
-			return nil, nil
+			return after, false, nil
 		}
 		for _, e := range views {
 			if err := printed.before(ctx, w, e); err != nil {
 				r.api.Log.WarnContext(ctx, "a stream of events was cut off", "runId", id, "error", err)
-				return nil, nil
+				return after, false, nil
 			}
 			out.write(e)
 			after = e.Seq
@@ -247,11 +255,11 @@ func getEvents(r *request) (any, error) {
 		}
 		printed.follow(ctx, w)
 		if w.Ended() {
-			break
+			return after, true, nil
 		}
 	}
 	if !out.started() {
-		return nil, fault.Unavailable("The run could not be read in time. Please try again.", ctx.Err())
+		return after, false, fault.Unavailable("The run could not be read in time. Please try again.", ctx.Err())
 	}
-	return nil, nil
+	return after, false, nil
 }

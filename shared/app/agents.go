@@ -45,7 +45,7 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 		Page:         true,
 	}
 	page.Limits.ModelCalls, page.Limits.Contents = cfg.ChatMaxModelCalls, chat.MaxHistory
-	builtIn := []agents.Agent{assistant, page}
+	builtIn := []agents.Agent{assistant, page, plannerAgent(cfg, limits)}
 	if cfg.Terminal {
 		builtIn = append(builtIn, terminalAgents(limits, cfg.MaxCommandsPerDay)...)
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/countersign-run/countersign/shared/agents"
 )
 
-// TestAgentsAreConfigured has the two built-in agents be what the configuration says of them.
+// TestAgentsAreConfigured has the built-in agents be what the configuration says of them.
 func TestAgentsAreConfigured(t *testing.T) {
 	w := deploy(t, "PERSONA=You are Max.", "MAX_MODEL_CALLS=7", "CHAT_MAX_MODEL_CALLS=9", "RUN_DEADLINE=48h",
 		"APPROVAL_TTL=2h", "REJECT_OUTCOME=failed", "MAX_OPEN_APPROVALS=4", "MAX_APPROVALS_PER_DAY=5",
-		"FUNCTION_TIMEOUT=60s")
+		"PLAN_MAX_ASKS=6", "PLAN_MAX_MODEL_CALLS=70", "PLAN_MAX_DEADLINE=8h", "FUNCTION_TIMEOUT=60s")
 	all := w.App.API.Loop.Agents
-	if !slices.Equal(all.Names(), []string{"assistant", "page"}) {
+	if !slices.Equal(all.Names(), []string{"assistant", "page", "planner"}) {
 		t.Fatalf("%v", all.Names())
 	}
 	want := agents.Limits{ModelCalls: 7, Deadline: 48 * time.Hour, ApprovalTTL: 2 * time.Hour, MaxOpen: 4,
@@ -33,6 +33,12 @@ func TestAgentsAreConfigured(t *testing.T) {
 			t.Errorf("%s is told %v %s", name, err, text)
 		}
 	}
+	its, door := all["planner"], w.App.API.Plans
+	want.ModelCalls, want.MaxAsks, want.Deadline = 70, 6, 8*time.Hour
+	if !reflect.DeepEqual(its.Limits, want) || !its.Plans || door.MaxDeadline != want.Deadline ||
+		all.LivesIn("resume", "planner") || !all.LivesIn("resume-plan", "planner") || door.Loop.Serves("planner") {
+		t.Errorf("the planner is %+v", its)
+	}
 	var listed struct {
 		Agents []struct {
 			Name  string
@@ -42,8 +48,8 @@ func TestAgentsAreConfigured(t *testing.T) {
 	if err := json.Unmarshal([]byte(w.call("GET", "/api/agent/agents", "").Body), &listed); err != nil {
 		t.Fatal(err)
 	}
-	if len(listed.Agents) != 2 || !slices.Contains(listed.Agents[0].Tools, "gmail_send") ||
-		slices.Contains(listed.Agents[1].Tools, "gmail_send") {
+	if len(listed.Agents) != 3 || !slices.Contains(listed.Agents[0].Tools, "gmail_send") ||
+		slices.Contains(listed.Agents[1].Tools, "gmail_send") || slices.Contains(listed.Agents[2].Tools, "gmail_send") {
 		t.Errorf("%+v", listed)
 	}
 }

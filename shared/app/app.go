@@ -198,8 +198,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		expiry = &records.Expiry{Records: rec}
 	}
 	a.API = &api.API{Loop: l, Expiry: expiry, Chat: talk, Actions: actions, Records: rec, Accounts: linked,
-		GitHub: onGitHub, Hosts: kept,
-		Users: users, Push: push,
+		GitHub: onGitHub, Hosts: kept, Plans: openPlanner(cfg, l), Users: users, Push: push,
 		Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Concurrency: cfg.Concurrency,
 		Health: health(cfg, mdl, executableTools(l.Tools, actions))}

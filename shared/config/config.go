@@ -213,6 +213,10 @@ type Config struct {
 	// MAX_TOKENS_PER_DAY: how many of the model's tokens one user may use in a day (UTC); 0: any
 	MaxTokensPerDay   int
 	ChatMaxModelCalls int // CHAT_MAX_MODEL_CALLS: how often one message to a page's agent may ask the model
+	// PLAN_MAX_ASKS: how many approvals one session of the planner may ask for, its plans among them; 0: any
+	PlanMaxAsks       int
+	PlanMaxDeadline   time.Duration // PLAN_MAX_DEADLINE: how far ahead the deadline of a session may be
+	PlanMaxModelCalls int           // PLAN_MAX_MODEL_CALLS: how often one session may ask the model
 	// POLICY_DENIED: who is never written to
 	//
 	// POLICY_PERMITTED: the only ones who are written to; by default everyone whom POLICY_DENIED does not name

@@ -148,6 +148,9 @@ func (l *loader) limits(c *Config) {
 			"at least APPROVAL_TTL, "+span(c.ApprovalTTL))
 	}
 	c.ChatMaxModelCalls = l.number("CHAT_MAX_MODEL_CALLS", 12, 1, 50)
+	c.PlanMaxAsks = l.number("PLAN_MAX_ASKS", 100, 0, 10_000)
+	c.PlanMaxDeadline = l.duration("PLAN_MAX_DEADLINE", 7*day, time.Minute, 90*day)
+	c.PlanMaxModelCalls = l.number("PLAN_MAX_MODEL_CALLS", 200, 1, 10_000)
 	c.RejectOutcome = l.oneOf("REJECT_OUTCOME", "completed", "completed", "failed", "continue")
 	c.MaxOpenApprovals = l.number("MAX_OPEN_APPROVALS", 20, 0, 10_000)
 	c.MaxApprovalsPerDay = l.number("MAX_APPROVALS_PER_DAY", 60, 0, 10_000)

@@ -7,6 +7,7 @@ package planner
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/approval"
@@ -171,7 +172,18 @@ func (p *Planner) Confirm(ctx context.Context, o ExecuteOptions) (*run.View, err
 	if o.EditedPlan != nil {
 		r.Decision, r.EditedArgs = run.ApproveEdited, o.EditedPlan
 	}
-	return p.Loop.Resolve(ctx, r)
+	v, err := p.Loop.Resolve(ctx, r)
+	return v, ofPlan(err)
+}
+
+// ofPlan returns the error of a decision with its field named as in ExecuteOptions.
+func ofPlan(err error) error {
+	if err == nil || !strings.HasPrefix(fault.As(err).Field, "editedArgs") {
+		return err
+	}
+	f := *fault.As(err)
+	f.Field = "editedPlan" + strings.TrimPrefix(f.Field, "editedArgs")
+	return &f
 }
 
 // ExecutePlan confirms the plan and returns the session when it is over, or waits for its user again, or as it stands

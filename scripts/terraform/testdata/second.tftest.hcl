@@ -19,7 +19,7 @@ variables {
 
 run "a_second_resume_function" {
   assert {
-    condition     = { for name, s in google_pubsub_subscription.resume : name => s.filter } == { resume = "NOT (attributes.agent = \"terminal\" OR attributes.agent = \"terminal-chat\" OR attributes.agent = \"clerk\")", resume-clerk = "attributes.agent = \"clerk\"", resume-terminal = "attributes.agent = \"terminal\" OR attributes.agent = \"terminal-chat\"" }
+    condition     = { for name, s in google_pubsub_subscription.resume : name => s.filter } == { resume = "NOT (attributes.agent = \"terminal\" OR attributes.agent = \"terminal-chat\" OR attributes.agent = \"planner\" OR attributes.agent = \"clerk\")", resume-clerk = "attributes.agent = \"clerk\"", resume-plan = "attributes.agent = \"planner\"", resume-terminal = "attributes.agent = \"terminal\" OR attributes.agent = \"terminal-chat\"" }
     error_message = "Each message goes to the function that moves its agent's runs, and to no other."
   }
   assert {
@@ -43,7 +43,7 @@ run "a_second_resume_function" {
     error_message = "Each function takes the messages of its own subscription."
   }
   assert {
-    condition     = strcontains(google_monitoring_alert_policy.this["resume-lag"].conditions[0].condition_threshold[0].filter, "subscription_id=one_of(\"agent-resume-push\",\"agent-resume-clerk-push\",\"agent-resume-terminal-push\")")
+    condition     = strcontains(google_monitoring_alert_policy.this["resume-lag"].conditions[0].condition_threshold[0].filter, "subscription_id=one_of(\"agent-resume-push\",\"agent-resume-clerk-push\",\"agent-resume-plan-push\",\"agent-resume-terminal-push\")")
     error_message = "It is told that runs wait for any of them."
   }
 }

@@ -73,7 +73,7 @@ class Conversation {
     try {
       const { agents } = await call('GET', '/api/agent/agents', { signal: this.signal });
       if (this.threadId || this.#talk.sending()) return; // it has begun meanwhile
-      const all = agents.filter((a) => !a.page && !a.terminal);
+      const all = agents.filter((a) => !a.page && !a.terminal && !a.plans);
       if (!all.some((a) => a.name === this.agent)) {
         trouble(this.#error, new Error(`There is no agent called ${this.agent} here.`));
         this.#choose(assistant);

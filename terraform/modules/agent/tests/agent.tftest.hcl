@@ -50,7 +50,7 @@ run "prod" {
     error_message = "Every function is its own identity."
   }
   assert {
-    condition     = toset([for name, f in module.function : name if f.ingress == "ALLOW_INTERNAL_ONLY"]) == toset(["resume", "resume-terminal", "sweep"])
+    condition     = toset([for name, f in module.function : name if f.ingress == "ALLOW_INTERNAL_ONLY"]) == toset(["resume", "resume-plan", "resume-terminal", "sweep"])
     error_message = "What moves runs is reached from inside only; behind a load balancer the others are reached through it."
   }
   assert {
@@ -74,8 +74,8 @@ run "prod" {
     error_message = "Pub/Sub pushes as the push identity."
   }
   assert {
-    condition     = { for name, s in google_pubsub_subscription.resume : name => s.filter } == { resume = "NOT (attributes.agent = \"terminal\" OR attributes.agent = \"terminal-chat\")", resume-terminal = "attributes.agent = \"terminal\" OR attributes.agent = \"terminal-chat\"" }
-    error_message = "Messages about runs on terminals are resume-terminal's, and all others are resume's."
+    condition     = { for name, s in google_pubsub_subscription.resume : name => s.filter } == { resume = "NOT (attributes.agent = \"terminal\" OR attributes.agent = \"terminal-chat\" OR attributes.agent = \"planner\")", resume-plan = "attributes.agent = \"planner\"", resume-terminal = "attributes.agent = \"terminal\" OR attributes.agent = \"terminal-chat\"" }
+    error_message = "Messages about runs on terminals are resume-terminal's, those about plans resume-plan's, and all others are resume's."
   }
   assert {
     condition     = google_pubsub_subscription.resume["resume"].ack_deadline_seconds > local.functions["resume"].timeoutSeconds
@@ -150,7 +150,7 @@ run "prod" {
     error_message = "Archives are versioned and never public."
   }
   assert {
-    condition     = { for path in ["/api/agent/agents", "/api/agent/runs/x", "/api/agent/runs/x/events", "/api/agent/terminals/x", "/api/agent/terminals/x/socket"] : path => one([for t in google_compute_url_map.edge["this"].test : t.service if t.path == path]) } == { for path, name in { "/api/agent/agents" = "runs", "/api/agent/runs/x" = "runs", "/api/agent/runs/x/events" = "runs", "/api/agent/terminals/x" = "terminals", "/api/agent/terminals/x/socket" = "terminal-attach" } : path => google_compute_backend_service.function[name].id }
+    condition     = { for path in ["/api/agent/agents", "/api/agent/runs/x", "/api/agent/runs/x/events", "/api/agent/terminals/x", "/api/agent/terminals/x/socket", "/api/agent/plans", "/api/agent/plans/x", "/api/agent/plans/x/grants/x"] : path => one([for t in google_compute_url_map.edge["this"].test : t.service if t.path == path]) } == { for path, name in { "/api/agent/agents" = "runs", "/api/agent/runs/x" = "runs", "/api/agent/runs/x/events" = "runs", "/api/agent/terminals/x" = "terminals", "/api/agent/terminals/x/socket" = "terminal-attach", "/api/agent/plans" = "plans", "/api/agent/plans/x" = "plans", "/api/agent/plans/x/grants/x" = "plans" } : path => google_compute_backend_service.function[name].id }
     error_message = "A path with a variable part leads to its function."
   }
   assert {
@@ -201,7 +201,7 @@ run "prod" {
     condition = google_monitoring_alert_policy.this["resume-lag"].conditions[0].condition_threshold[0].filter == join(" AND ", [
       "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\"",
       "resource.type=\"pubsub_subscription\"",
-      "resource.labels.subscription_id=one_of(\"${google_pubsub_subscription.resume["resume"].name}\",\"${google_pubsub_subscription.resume["resume-terminal"].name}\")",
+      "resource.labels.subscription_id=one_of(\"${google_pubsub_subscription.resume["resume"].name}\",\"${google_pubsub_subscription.resume["resume-plan"].name}\",\"${google_pubsub_subscription.resume["resume-terminal"].name}\")",
     ])
     error_message = "It is told that approved runs wait."
   }

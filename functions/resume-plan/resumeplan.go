@@ -1,0 +1,23 @@
+// Package resumeplan is the function that advances the sessions of the planner, and no other run: the target of a push
+// subscription of its own.
+package resumeplan
+
+import (
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/accounts"
+	"github.com/countersign-run/countersign/shared/app/actions"
+	"github.com/countersign-run/countersign/shared/app/agents"
+	"github.com/countersign-run/countersign/shared/app/fetch"
+	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/tools"
+)
+
+func init() {
+	functions.HTTP("resume-plan",
+		app.Serve(api.ResumePlan, app.Push, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
+			accounts.Part, fetch.Part))
+}

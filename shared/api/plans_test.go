@@ -1,0 +1,226 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/planner"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/testkit/script"
+)
+
+const plansPath = "/api/agent/plans"
+
+// newPlans is an env with the agent that plans, whose runs another request than the user's moves.
+func newPlans(t *testing.T) *env {
+	w := newEnv(t)
+	its := *w.loop.Agents[run.Assistant]
+	its.Name, its.Plans, its.Order, its.OnReject = run.Planner, true, agents.Strict, agents.RejectContinues
+	its.Limits.ModelCalls, its.Limits.MaxAsks = 200, 100
+	its.Home = api.ResumePlan.Name
+	w.loop.Agents[run.Planner] = &its
+	door := *w.loop
+	door.Function = api.Plans.Name
+	w.api.Plans = &planner.Planner{Loop: &door, GitHubURL: "https://github.com", MaxDeadline: 7 * 24 * time.Hour}
+	return w
+}
+
+func calls(name, args string) script.Turn {
+	return script.Turn{Calls: []script.Call{{Name: name, Args: json.RawMessage(args)}}}
+}
+
+// proposes returns a plan of one task, whose effect its user is asked about.
+func proposes(title string) script.Turn {
+	return calls("propose_plan", fmt.Sprintf(
+		`{"tasks":[{"title":%q,"goal":"Bob knows.","tools":["mail"],"effects":["mail"]}],"questions":["Why?"]}`, title))
+}
+
+var (
+	acts = calls("mail", `{"to":["bob@x.org"],"text":"It is broken.","reasoning":"Bob is to know."}`)
+	ends = calls("reflect", `{"is_task_complete":true,"reflection":"He knows.","result":"Mail m1."}`)
+)
+
+// wish is the body of a request to plan.
+func wish(more string) string {
+	return fmt.Sprintf(`{"prompt":"tell bob","repoUrl":"https://github.com/acme/web.git","deadline":%q%s}`,
+		time.Now().Add(time.Hour).Format(time.RFC3339), more)
+}
+
+func (a answer) is(t testing.TB, status int, values ...string) {
+	t.Helper()
+	if a.StatusCode != status {
+		t.Fatalf("%s instead of %d: %s", a.Status, status, a.body)
+	}
+	for i := 0; i < len(values); i += 2 {
+		if got := a.at(strings.Split(values[i], ".")...); got != values[i+1] {
+			t.Fatalf("%s is %q and not %q: %s", values[i], got, values[i+1], a.body)
+		}
+	}
+}
+
+// planned starts a session, and has it planned.
+func (w *env) planned() (id string) {
+	w.t.Helper()
+	w.model.Then(proposes("Tell him"))
+	a := w.send("POST", plansPath, "ana", wish(""))
+	a.is(w.t, http.StatusAccepted, "status", "PLANNING")
+	w.push()
+	return a.at("sessionId")
+}
+
+// TestPlan makes a plan over HTTP, refines it, confirms exactly it, and has it carried out.
+func TestPlan(t *testing.T) {
+	w := newPlans(t)
+	id := w.planned()
+	path := plansPath + "/" + id
+	first := w.send("GET", path, "ana", "")
+	first.is(t, 200, "status", "AWAITING_CONFIRMATION", "revision", "1", "tasks.0.title", "Tell him",
+		"tasks.0.status", "PENDING", "questions.0", "Why?", "approvals.0.kind", "plan", "repoUrl",
+		"https://github.com/acme/web")
+	if first.at("planHash") != first.at("approvals", "0", "argsHash") || first.at("planHash") == "" ||
+		!strings.Contains(first.at("rawPlan"), `"title":"Tell him"`) {
+		t.Errorf("the plan that waits is %s", first.body)
+	}
+	w.model.Then(proposes("Write to him"))
+	w.send("POST", path+"/refine", "ana", `{"refinementPrompt":"in writing","planHash":"`+first.at("planHash")+`"}`).
+		is(t, 202, "status", "PLANNING")
+	w.push()
+	second := w.send("GET", path, "ana", "")
+	second.is(t, 200, "status", "AWAITING_CONFIRMATION", "revision", "2", "tasks.0.title", "Write to him")
+	for hash, want := range map[string]string{"": "400 planHash", first.at("planHash"): "409 "} {
+		a := w.send("POST", path+"/execute", "ana", `{"planHash":"`+hash+`"}`)
+		if got := fmt.Sprint(a.StatusCode, " ", a.at("error", "field")); got != want {
+			t.Errorf("the hash %q is answered %s: %s", hash, got, a.body)
+		}
+	}
+	w.model.Then(acts, ends)
+	yes := `{"planHash":"` + second.at("planHash") + `"}`
+	w.send("POST", path+"/execute", "ana", yes).is(t, 202, "status", "EXECUTING")
+	w.send("POST", path+"/execute", "ana", yes).is(t, 202, "status", "EXECUTING") // the same again is the same
+	w.push()
+	asks := w.send("GET", path, "ana", "")
+	asks.is(t, 200, "status", "EXECUTING", "approvals.0.tool", "mail", "log.0.reason", "Bob is to know.")
+	w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+asks.at("approvals", "0", "approvalId")+
+		`","decision":"approve_once"}`).is(t, 200)
+	w.push()
+	over := w.send("GET", path, "ana", "")
+	over.is(t, 200, "status", "COMPLETED", "tasks.0.status", "COMPLETED", "tasks.0.result", "Mail m1.",
+		"log.0.executionStatus", "succeeded")
+	if len(w.sent) != 1 || !strings.Contains(over.at("tasks", "0", "rawReactHistory"), "Bob is to know.") {
+		t.Errorf("%v was sent, and it ended as %s", w.sent, over.body)
+	}
+	w.send("GET", plansPath, "ana", "").is(t, 200, "sessions.0.sessionId", id, "sessions.0.status", "COMPLETED")
+	w.send("POST", path+"/refine", "ana", `{"refinementPrompt":"again"}`).is(t, 409, "error.code", "already_resolved")
+}
+
+// TestPlanOfAnother answers a stranger as if the session were not there, and a disabled user not at all.
+func TestPlanOfAnother(t *testing.T) {
+	w := newPlans(t)
+	id := w.planned()
+	missing := w.send("GET", plansPath+"/abcdefghijklmnop", "eve", "")
+	hash := w.send("GET", plansPath+"/"+id, "ana", "").at("planHash")
+	for _, r := range [][3]string{{"GET", "", ""}, {"POST", "/refine", `{"refinementPrompt":"x"}`},
+		{"POST", "/execute", `{"planHash":"` + hash + `"}`}, {"DELETE", "/grants/g1", ""}} {
+		a := w.send(r[0], plansPath+"/"+id+r[1], "eve", r[2])
+		a.is(t, 404, "error.code", missing.at("error", "code"), "error.message", missing.at("error", "message"))
+	}
+	w.send("GET", plansPath, "eve", "").is(t, 200, "sessions.0", "")
+	w.disable("ana")
+	for _, path := range []string{"", "/" + id} {
+		w.send("GET", plansPath+path, "ana", "").is(t, 401)
+	}
+	w.send("POST", plansPath, "ana", wish("")).is(t, 401)
+}
+
+// TestPlanRefused names the wrong field of each request.
+func TestPlanRefused(t *testing.T) {
+	w := newPlans(t)
+	id := w.planned()
+	for _, r := range [][3]string{
+		{"", wish(`,"threadId":"x"`), "threadId"},
+		{"", wish(`,"continueFrom":"x"`), "continueFrom"},
+		{"", wish(`,"continueFrom":"` + id + `"`), "continueFrom"},
+		{"", wish(`,"timeZone":"Mars/Olympus"`), "timeZone"},
+		{"", wish(`,"more":1`), "more"},
+		{"", `{"prompt":"x","repoUrl":"https://github.com/acme/web?x","deadline":"2030-01-01T00:00:00Z"}`, "repoUrl"},
+		{"", strings.Replace(wish(""), "T", " ", 1), "deadline"},
+		{"/" + id + "/refine", `{"refinementPrompt":" "}`, "refinementPrompt"},
+		{"/" + id + "/refine", `{"refinementPrompt":"x","planHash":""}`, "planHash"},
+		{"/" + id + "/execute", `{}`, "planHash"},
+		{"/x/execute", `{"planHash":"x"}`, "sessionId"},
+	} {
+		w.send("POST", plansPath+r[0], "ana", r[1]).is(t, 400, "error.field", r[2])
+	}
+	hash := w.send("GET", plansPath+"/"+id, "ana", "").at("planHash")
+	w.send("POST", plansPath+"/"+id+"/execute", "ana", `{"planHash":"`+hash+`","editedPlan":{"tasks":[]}}`).
+		is(t, 400, "error.field", "editedPlan/tasks")
+	a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"x","agent":"planner"}`)
+	if a.is(t, 400, "error.field", "agent"); !strings.Contains(a.at("error", "message"), "/plans") {
+		t.Errorf("a run of the planner is answered %s", a.body)
+	}
+	w.api.Plans = nil
+	w.send("GET", plansPath, "ana", "").is(t, 404)
+}
+
+// TestPlanKeyAndWait starts one session for a key, and answers when the plan is there, where the client waits for it.
+func TestPlanKeyAndWait(t *testing.T) {
+	w := newPlans(t)
+	w.model.Then(proposes("Tell him"))
+	body, key := wish(""), header("Idempotency-Key", "one")
+	asked := make(chan struct{})
+	w.onResume = func(queue.Message) { close(asked) }
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	moved := make(chan struct{})
+	go func() {
+		defer close(moved)
+		select {
+		case <-asked:
+			w.push()
+		case <-ctx.Done():
+			t.Error("nobody was asked to move the session")
+		}
+	}()
+	a := w.send("POST", plansPath, "ana", body, key, header("Prefer", "wait=200"))
+	<-moved
+	a.is(t, 200, "status", "AWAITING_CONFIRMATION")
+	if got := a.Header.Get("Preference-Applied"); got != "wait=58" { // the function has a minute
+		t.Errorf("the preference was applied as %q", got)
+	}
+	w.send("POST", plansPath, "ana", body, key).is(t, 200, "sessionId", a.at("sessionId"))
+	w.send("POST", plansPath, "ana", wish(`,"locale":"de"`), key).is(t, 409, "error.code", "idempotency_key_reused")
+}
+
+// TestPlanAtTheInbox decides about a plan at the door of all approvals.
+func TestPlanAtTheInbox(t *testing.T) {
+	w := newPlans(t)
+	id := w.planned()
+	card := w.send("GET", "/api/agent/approvals/pending", "ana", "")
+	card.is(t, 200, "approvals.0.kind", "plan")
+	decide := func(rest string) answer {
+		return w.send("POST", "/api/agent/approvals/resolve", "ana",
+			`{"approvalId":"`+card.at("approvals", "0", "approvalId")+`",`+rest+`}`)
+	}
+	hash := `,"argsHash":"` + card.at("approvals", "0", "argsHash") + `"`
+	decide(`"decision":"approve_once"`).is(t, 400, "error.field", "argsHash")
+	decide(`"decision":"refine"`).is(t, 400, "error.field", "comment")
+	decide(`"decision":"refine","comment":"`+strings.Repeat("x", planner.MaxPrompt+1)+`"`).
+		is(t, 400, "error.field", "comment")
+	w.model.Then(proposes("Write to him"))
+	decide(`"decision":"refine","comment":"`+strings.Repeat("x", planner.MaxPrompt)+`"`+hash).is(t, 200)
+	w.push()
+	decide(`"decision":"approve_once"`+hash).is(t, 409, "error.code", "stale_view")
+	card = w.send("GET", "/api/agent/approvals/pending", "ana", "")
+	hash = `,"argsHash":"` + card.at("approvals", "0", "argsHash") + `"`
+	decide(`"decision":"approve_with_edits","editedArgs":{"tasks":[{"title":"Tell bob","goal":"x","tools":["mail"],`+
+		`"effects":["mail"]}]}`+hash).is(t, 200)
+	w.send("GET", plansPath+"/"+id, "ana", "").is(t, 200, "status", "EXECUTING", "tasks.0.title", "Tell bob")
+}
