@@ -26,9 +26,10 @@ var may = map[string]string{
 	"shared/run": "shared/audit shared/clip shared/document shared/fault shared/model shared/plan shared/policy " +
 		"shared/strictjson shared/timezone shared/tool shared/visible",
 	"shared/journal": "shared/agents shared/audit shared/document shared/fault shared/model shared/output " +
-		"shared/plan shared/policy shared/queue shared/run shared/store shared/strictjson shared/tool shared/wait",
+		"shared/plan shared/policy shared/queue shared/run shared/store shared/strictjson shared/taint shared/tool " +
+		"shared/wait",
 	"shared/approval": "shared/audit shared/clip shared/document shared/fault shared/journal shared/model " +
-		"shared/plan shared/policy shared/run shared/strictjson shared/tool shared/visible",
+		"shared/plan shared/policy shared/run shared/strictjson shared/taint shared/tool shared/visible",
 	"shared/effect": "shared/approval shared/audit shared/clip shared/document shared/fault shared/journal " +
 		"shared/output shared/policy shared/run shared/store shared/strictjson shared/tool",
 	"shared/conversation": "shared/approval shared/clip shared/effect shared/fault shared/journal shared/model " +

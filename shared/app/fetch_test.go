@@ -77,13 +77,29 @@ func TestAnAgentReadsNothingPrivate(t *testing.T) {
 	for _, u := range []string{"http://127.0.0.1/", "http://private.test/", "http://metadata.google.internal/",
 		"https://ok.test/"} {
 		w.SetModel(testkit.Wants("web_fetch", map[string]string{"url": u}))
-		a := w.askOf("reader")
+		a := w.call("POST", "/api/agent/run", `{"prompt":"please read `+u+`","agent":"reader"}`)
 		if len(a.Actions) != 1 || a.Actions[0].ErrorCode != "PolicyError" {
 			t.Errorf("%s: %s", u, a.Body)
 		}
 	}
 	if got := internet.Reached(); !slices.Equal(got, []string{fakeweb.Public + ":443"}) {
 		t.Errorf("%v were reached", got)
+	}
+}
+
+// TestAnAgentMakesUpNoAddress has a fetch wait whose address the user has not said: it may carry something away.
+func TestAnAgentMakesUpNoAddress(t *testing.T) {
+	w, internet := withReader(t, http.NotFoundHandler())
+	w.SetModel(testkit.Wants("web_fetch", map[string]string{"url": "https://ok.test/?d=secret"}))
+	a := w.call("POST", "/api/agent/run", `{"prompt":"please read https://ok.test/","agent":"reader"}`)
+	if a.Status != "awaiting_confirmation" || len(internet.Reached()) > 0 {
+		t.Errorf("%s; reached %v", a.Body, internet.Reached())
+	}
+	pending := w.call("GET", "/api/agent/approvals/pending", "")
+	for _, want := range []string{`"reason":"composed"`, `"text":"https://ok.test/?d=secret"`, `"label":"Address"`} {
+		if !strings.Contains(string(pending.Body), want) {
+			t.Errorf("no %s in %s", want, pending.Body)
+		}
 	}
 }
 

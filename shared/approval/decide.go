@@ -70,6 +70,9 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 		return nil, fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
 	case a == nil || !a.Waiting() || a.ApprovalID != ap.ID:
 		return nil, fault.New(fault.Policy, fault.CodeAlreadyResolved, "This is no longer waiting for a decision.")
+	case ap.Rule == policy.RuleTainted && storesEntries(r.Decision):
+		return nil, fault.New(fault.Policy, fault.CodeNotApplicable,
+			"This has what strangers wrote, and that needs your approval each time. Approve it once instead.")
 	case !decisionFits(ap.Kind, r.Decision):
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "This decision does not apply here.")
 	}
@@ -173,6 +176,11 @@ func checkPolicy(tx *journal.Tx, t *tool.Tool, args json.RawMessage, decision ru
 	}
 	_, err = alwaysAllowEntries(tx, t, args, decision)
 	return err
+}
+
+// storesEntries reports whether the decision also allows calls in advance.
+func storesEntries(d run.Decision) bool {
+	return d == run.ApproveAlways || d == run.ApproveAlwaysCommand
 }
 
 // alwaysAllowEntries returns the entries that the decision stores: the exact addresses, or the exact call, for this

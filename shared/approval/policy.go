@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/taint"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -22,7 +23,8 @@ func NeedsApproval(v Judgement, userInitiated bool) bool {
 // Judgement is the policy's decision about a call, and what its tool said of it, if that rules on each call.
 type Judgement struct {
 	policy.Decision
-	Ruling *tool.Ruling
+	Ruling  *tool.Ruling
+	Tainted []taint.Finding // why a call asks that rests on what its user has allowed in advance
 }
 
 // readsOnly reports whether nothing may be done in the run but to look: its plan is not confirmed.
@@ -77,5 +79,10 @@ func Verdict(tx *journal.Tx, t *tool.Tool, actionID string, args json.RawMessage
 			ruling.Mode = tool.RuleAsk
 		}
 	}
-	return Judgement{tx.Ex.Rules.Decide(in), ruling}, nil
+	d := tx.Ex.Rules.Decide(in)
+	found, err := tainted(tx, t, in, d)
+	if in.Tainted = len(found) > 0; in.Tainted {
+		d = tx.Ex.Rules.Decide(in)
+	}
+	return Judgement{d, ruling, found}, err
 }

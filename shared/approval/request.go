@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/plan"
+	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
@@ -22,6 +23,13 @@ func Request(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) error 
 	ap, err := snapshot(tx, a, kind, reason)
 	if err != nil {
 		return err
+	}
+	if ap.Findings == nil && kind != run.KindReview {
+		found, err := marked(tx, a)
+		if err != nil {
+			return err
+		}
+		ap.Findings = findings(found)
 	}
 	tx.Run.Approvals++
 	ap.ID = run.ApprovalID(tx.Run.ID, tx.Run.Approvals)
@@ -81,10 +89,11 @@ func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run
 	if err != nil {
 		return nil, err
 	}
-	if ap.Decisions, err = decisions(tx, t, a, kind, verdict.Ruling); err != nil {
+	if ap.Decisions, err = decisions(tx, t, a, kind, verdict); err != nil {
 		return nil, err
 	}
 	ap.ToolVersion, ap.Rule, ap.Ruled = t.Version(), verdict.Rule, run.RuledBy(verdict.Ruling)
+	ap.Findings = findings(verdict.Tainted)
 	if ap.Preview, err = previewAt(t, a.Place, a.Args, verdict.Ruling); err != nil {
 		return nil, err
 	}
@@ -144,7 +153,7 @@ func kindOf(s *run.State, a *run.Action) run.Kind {
 
 // decisions returns the decisions that are offered. "Always allow" is left out where the policy would not store the
 // recipients.
-func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, ruling *tool.Ruling) ([]run.Decision,
+func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, verdict Judgement) ([]run.Decision,
 	error) {
 	switch kind {
 	case run.KindReview:
@@ -152,7 +161,10 @@ func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, rulin
 	case run.KindPlan:
 		return planDecisions, nil
 	}
-	if _, err := tx.Ex.Rules.CallEntry(tx.Run.UID, a.Tool, ruling, tx.Now); err == nil {
+	if verdict.Rule == policy.RuleTainted { // what would be allowed always does not count for it
+		return []run.Decision{run.ApproveOnce, run.ApproveEdited, run.Reject}, nil
+	}
+	if _, err := tx.Ex.Rules.CallEntry(tx.Run.UID, a.Tool, verdict.Ruling, tx.Now); err == nil {
 		return []run.Decision{run.ApproveOnce, run.ApproveAlwaysCommand, run.ApproveEdited, run.Reject}, nil
 	}
 	targets, err := t.Targets(a.Args)

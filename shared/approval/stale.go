@@ -116,6 +116,9 @@ func staleReason(ap, current *run.Approval, v policy.Decision) *fault.Error {
 	case !ap.Ruled.Same(current.Ruled):
 		return staleError(fault.CodeStaleView,
 			"What this would do is judged otherwise than when you were asked. Please review this again.")
+	case current.Rule == policy.RuleTainted && !slices.Equal(ap.Findings, current.Findings):
+		return staleError(fault.CodeStaleView,
+			"What in this comes from strangers is judged otherwise than when you were asked. Please review this again.")
 	case v.Mode == policy.RequireApproval && ap.Rule != current.Rule:
 		return staleError(fault.CodeStaleView,
 			"The rules have changed since you were asked. Please review this again.")

@@ -30,6 +30,11 @@ func ToldContents(ctx context.Context, ex *Execution, told run.Told) ([]run.Cont
 	if err != nil {
 		return nil, err
 	}
+	return toldOf(t, told, chunks)
+}
+
+// toldOf returns the entries of the thread's contents that are told, of which the chunks have the older ones.
+func toldOf(t run.Thread, told run.Told, chunks []json.RawMessage) ([]run.Content, error) {
 	var all []run.Content
 	for _, c := range chunks {
 		var part []run.Content

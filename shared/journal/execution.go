@@ -34,6 +34,7 @@ type Execution struct {
 	Events []run.Event
 	State  *run.State
 	answer *tool.Tool // see Offered
+	heard  *heard     // see Heard; nil: nobody has asked
 
 	storeTime, localTime time.Time // the same moment by both clocks, or the store's is earlier
 	sentTime             time.Time // by the local clock, and not later than storeTime

@@ -185,6 +185,7 @@ func (tx *Tx) AppendLastMessage(end *run.End, words int) error {
 	}
 	last := &tx.messages[len(tx.messages)-1]
 	last.Words, last.Outcome = words, run.OutcomeLine(tx.Ex.Tools, tx.State, end)
+	last.Read = firstReading(tx)
 	return nil
 }
 

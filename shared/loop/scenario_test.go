@@ -356,6 +356,7 @@ func (s *scenario) do(line string) {
 			for _, warning := range a.Preview.Warnings {
 				s.say("   careful: %s", warning)
 			}
+			s.findings(a)
 			for _, f := range a.Preview.Fields {
 				if a.Kind == run.KindReview {
 					s.say("   %s: %s", f.Label, f.Value)

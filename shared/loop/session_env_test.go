@@ -24,7 +24,7 @@ const architect = "architect"
 func addArchitect(w *env) {
 	its := testAgent(architect, "You are an architect.")
 	its.Plans, its.Order, its.OnReject = true, agents.Strict, agents.RejectContinues
-	its.Tools = []string{"lookup", "send", "issue"}
+	its.Tools = []string{"lookup", "page", "fetch", "send", "scratch", "issue"}
 	its.Limits.ModelCalls, its.Limits.MaxAsks = 200, 100
 	w.loop.Agents[architect] = its
 	w.loop.Tools["issue"] = w.issue()
@@ -37,9 +37,14 @@ type issueArgs struct {
 }
 
 // issue is an effect of which only the title is free text.
-func (w *env) issue() *tool.Tool {
-	return tool.Define(tool.Def[issueArgs, sendResult]{
-		Name: "issue", Description: "Opens an issue.", SideEffect: true,
+func (w *env) issue() *tool.Tool { return tool.Define(w.issueDef("issue")) }
+
+func (w *env) issueDef(name string) tool.Def[issueArgs, sendResult] {
+	return tool.Def[issueArgs, sendResult]{
+		Name: name, Description: "Opens an issue.", SideEffect: true,
+		Targets: func(in issueArgs) []tool.Target {
+			return []tool.Target{{Kind: tool.TargetRepository, Value: in.Owner + "/" + in.Repo}}
+		},
 		Bound: func(in issueArgs) any {
 			return struct {
 				Owner string `json:"owner"`
@@ -63,7 +68,7 @@ func (w *env) issue() *tool.Tool {
 			w.settle = w.settle[1:]
 			return v, sendResult{}, "", nil
 		},
-	})
+	}
 }
 
 // wish starts a session for the scenario's user.
@@ -159,7 +164,15 @@ func (s *scenario) card() {
 		for _, warning := range a.Preview.Warnings {
 			s.say("  careful: %s", warning)
 		}
+		s.findings(a)
 		s.say("  %v", a.Decisions)
+	}
+}
+
+// findings prints what a card marks.
+func (s *scenario) findings(a run.ApprovalView) {
+	for _, f := range a.Findings {
+		s.say("   %s from %q: %s", f.Reason, f.Origin, f.Text)
 	}
 }
 

@@ -52,6 +52,9 @@ const (
 	RuleNonInteractive = "non_interactive"
 	// RulePlanGrant: a grant of the confirmed plan covers the call (Input.Grant).
 	RulePlanGrant = "plan_grant"
+	// RuleTainted: the call has what strangers wrote, and rests on no more than what its user has allowed in advance
+	// (Input.Tainted).
+	RuleTainted = "tainted"
 	// RuleNarrowed is checked before the policy: an earlier call of the run lets only other tools be called.
 	RuleNarrowed = "narrowed"
 )
@@ -78,7 +81,12 @@ type Input struct {
 	Effects   Effects         // what becomes of the agent's calls that would ask
 	Grant     string          // id of the grant of the confirmed plan that covers the call; empty: none does
 	ReadsOnly bool            // the run plans, and what has an effect is denied
-	Now       time.Time       // by the store's clock
+	// Tainted says that the call has what strangers wrote, or asks for an address that the model has made up: no grant,
+	// no allowlist and no lack of an effect allows it then. What the operator has declared to need no approval still
+	// does: a tool's approval, a rule for single calls and AutoApprove are the operator's word about what strangers may
+	// bring about, and not the user's.
+	Tainted bool
+	Now     time.Time // by the store's clock
 }
 
 // Decide decides about one call. The order of targets and entries, and duplicates among them, make no difference.
@@ -98,11 +106,14 @@ func (r Rules) Decide(in Input) Decision {
 		return Decision{Mode: Deny, Rule: RulePlanning,
 			Reason: "Until the user has confirmed a plan only what looks something up may be called."}
 	}
-	if !in.Tool.SideEffect && (in.Tool.Approval == tool.NotRequired || in.Tool.Approval == "") {
+	if !in.Tainted && !in.Tool.SideEffect && (in.Tool.Approval == tool.NotRequired || in.Tool.Approval == "") {
 		return Decision{Mode: Allow, Rule: RuleReadOnly, Reason: "It only looks something up and changes nothing."}
 	}
 	d := r.ask(in, people, others)
-	if d.Mode == RequireApproval && in.Grant != "" && !r.asksEachTime(in.Tool, people) {
+	if in.Tainted && (d.OfUser() || in.Grant != "" || !in.Tool.SideEffect) && !r.asksEachTime(in.Tool, people) {
+		d = Decision{Mode: RequireApproval, Rule: RuleTainted, Reason: tainted}
+	}
+	if d.Mode == RequireApproval && in.Grant != "" && !in.Tainted && !r.asksEachTime(in.Tool, people) {
 		return Decision{Mode: Allow, Rule: RulePlanGrant, Grant: in.Grant,
 			Reason: "A grant of the plan that you confirmed covers this."}
 	}
@@ -111,6 +122,15 @@ func (r Rules) Decide(in Input) Decision {
 			Reason: "This agent was set up to go on without asking for approval."}
 	}
 	return d
+}
+
+const tainted = "It has text, or reaches somebody or something, that is not in your own words, and may come from " +
+	"what a stranger wrote. So what you have allowed in advance does not count for it."
+
+// OfUser reports whether the call is allowed by no more than what its user has allowed in advance: an allowlist or a
+// grant. Such a call is not allowed where it is tainted.
+func (d Decision) OfUser() bool {
+	return d.Mode == Allow && (d.Rule == RuleAllowlisted || d.Rule == RuleCommandAllowed || d.Rule == RulePlanGrant)
 }
 
 // asksEachTime reports whether the operator requires approval of the call, which no agent's mode overrides.

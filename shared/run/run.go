@@ -135,8 +135,19 @@ type Approval struct {
 	DecidedAt   time.Time       `json:"decidedAt,omitzero"`
 	EditHash    string          `json:"editHash,omitempty"` // of the user's edits as they were sent
 	Rule        string          `json:"rule,omitempty"`     // the policy rule that requires the approval
+	Findings    []Finding       `json:"findings,omitempty"` // what in it comes from strangers; at most MaxFindings
 	Refusals    int             `json:"refusals,omitempty"` // refused decisions about it, which are in the audit
 }
+
+// A Finding says what in a call comes from strangers, or is not in its user's own words (shared/taint).
+type Finding struct {
+	Reason string `json:"reason"`           // target, mention, copied, leaking, too_much or composed
+	Origin string `json:"origin,omitempty"` // where it was read; empty: nothing that was read has it
+	Text   string `json:"text,omitempty"`   // at most 500 bytes of it
+}
+
+// MaxFindings is how many findings a card has.
+const MaxFindings = 10
 
 // ApprovalStatus is the state of an Approval.
 type ApprovalStatus string

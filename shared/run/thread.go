@@ -29,7 +29,14 @@ type Message struct {
 	ApprovalID string    `json:"approvalId,omitempty"` // set on a request for approval
 	Outcome    string    `json:"outcome,omitempty"`    // one line on what the run did, in its last message
 	Words      int       `json:"words,omitempty"`      // bytes of the model's own words in Text, with Outcome
+	Read       *Reading  `json:"read,omitempty"`       // of strangers, by a run before its last message
 	At         time.Time `json:"at"`
+}
+
+// A Reading says that what strangers wrote was read, and may stand in words that followed.
+type Reading struct {
+	Origin  string `json:"origin"` // of the first that was read
+	Private bool   `json:"private,omitempty"`
 }
 
 // A Thread is a conversation of one user.

@@ -163,6 +163,7 @@ type ApprovalView struct {
 	Preview     tool.Preview    `json:"preview"`
 	TimeZone    string          `json:"timeZone"` // of the times in the preview
 	Reason      string          `json:"reason"`
+	Findings    []Finding       `json:"findings,omitempty"`
 	Decisions   []Decision      `json:"decisions"`
 	RequestedAt time.Time       `json:"requestedAt"`
 	ExpiresAt   time.Time       `json:"expiresAt"`
@@ -172,7 +173,7 @@ type ApprovalView struct {
 func (a Approval) View() ApprovalView {
 	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Ruled.Of(),
 		a.Preview,
-		cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Decisions, a.RequestedAt, a.ExpiresAt}
+		cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Findings, a.Decisions, a.RequestedAt, a.ExpiresAt}
 }
 
 // An EventView is a numbered event as a watching client sees it: no arguments, no model contents.

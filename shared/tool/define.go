@@ -26,6 +26,7 @@ type Def[In, Out any] struct {
 	Timeout     time.Duration // see Spec
 	Final       bool          // see Spec
 	Untrusted   bool          // see Spec
+	Contained   bool          // see Spec
 
 	Interruptible bool // see Spec
 	KeepsOutput   bool // see Spec
@@ -69,6 +70,11 @@ type Def[In, Out any] struct {
 	Rule func(context.Context, Call, In) (Ruling, error)
 	// Note returns what the audit says of the result, also of a partial one. Optional.
 	Note func(In, Out) Facts
+	// Reading says what a result is that is text from strangers: where it was read, and who can read it. Optional.
+	Reading func(In, Out) Reading
+	// Fetches returns the address that a call asks for. A user is asked before one that the model has made up, since it
+	// can carry data out. Only for a tool without a side effect. Optional.
+	Fetches func(In) string
 	// Prepare creates a handle that Execute uses once and by which Reconcile can find out what happened (a draft). It
 	// may be called again for the same call: what it leaves behind must be harmless. Optional.
 	Prepare func(context.Context, Call, In) (handle string, err error)
@@ -132,8 +138,8 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 	spec, err := Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Class: d.Class,
 		Approval: d.Approval, UserOnly: d.UserOnly, Scopes: d.Scopes, Timeout: d.Timeout, Final: d.Final,
 		Untrusted: d.Untrusted, Interruptible: d.Interruptible || d.Interrupt != nil, KeepsOutput: d.KeepsOutput,
-		Moves: d.Moves,
-		Wait:  d.Wait}.complete()
+		Moves: d.Moves, Contained: d.Contained,
+		Wait: d.Wait}.complete()
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", d.Name, err)
 	}
@@ -249,6 +255,26 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 				return nil
 			}
 			return d.Note(v, out)
+		}
+	}
+	if d.Reading != nil {
+		t.reading = func(args, result json.RawMessage) Reading {
+			v, err := decode(args)
+			if err != nil {
+				return Reading{}
+			}
+			var out Out
+			_ = json.Unmarshal(result, &out) // what was cut, or was no result, has its origin all the same
+			return d.Reading(v, out)
+		}
+	}
+	if d.Fetches != nil {
+		t.fetches = func(args json.RawMessage) (string, error) {
+			v, err := decode(args)
+			if err != nil {
+				return "", err
+			}
+			return d.Fetches(v), nil
 		}
 	}
 	if d.Limit != nil {

@@ -24,6 +24,8 @@ type Tool struct {
 	reads     func(Scope) []string
 	rule      func(context.Context, Call) (Ruling, error)
 	note      func(args, result json.RawMessage) Facts
+	reading   func(args, result json.RawMessage) Reading
+	fetches   func(json.RawMessage) (string, error)
 	limit     func(json.RawMessage) time.Duration
 	interrupt func(context.Context, Call) error
 	prepare   func(context.Context, Call) (string, error)

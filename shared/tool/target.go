@@ -9,6 +9,9 @@ type TargetKind string
 // user can always allow and that an operator's lists name.
 const TargetAddress TargetKind = "address"
 
+// TargetRepository is the kind of a repository on GitHub: owner/name.
+const TargetRepository TargetKind = "repository"
+
 // Target is a person or a thing that a call reaches: who gets a mail, the host that a command runs on.
 type Target struct {
 	Kind  TargetKind

@@ -68,6 +68,9 @@ type Spec struct {
 	// of the same turn that nobody has decided about acts where it has led to.
 	Moves     bool
 	Untrusted bool // its results are text from strangers, and the model is told so with each
+	// Contained promises that an effect of the tool reaches nothing but the run's own container: what strangers wrote
+	// may stand in it.
+	Contained bool
 	// Source says where a tool comes from that strangers define, such as a server of MCP; empty for one of this
 	// program. What such a tool is said to do may change at any time, so it is part of the version.
 	Source string

@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/testkit/fakeweb"
+	webtools "github.com/countersign-run/countersign/shared/tools/web"
 )
 
 // webFetch is the tool that reads pages.
@@ -55,7 +57,7 @@ func fetching(s *env) got {
 	}
 	absent, _ := s.take("expect_request_headers_absent")
 	s.w.SetModel(once(webFetch, args))
-	asked := s.call(s.as, "POST", "/api/agent/run", `{"prompt":"Please do it.","agent":"reader"}`)
+	asked := s.call(s.as, "POST", "/api/agent/run", string(s.readingOf(textOf(args.(map[string]any)["url"]))))
 	g := gotOf(asked)
 	if g.decision = "allow"; g.class != "none" {
 		g.decision = "deny"
@@ -67,6 +69,17 @@ func fetching(s *env) got {
 	}
 	s.noneOf(on.header, absent)
 	return g
+}
+
+// readingOf returns a request to read the address, which its user names: one that the model makes up asks.
+func (s *env) readingOf(url string) []byte {
+	prompt := "Please read " + url
+	if u, err := webtools.Address(url); err == nil {
+		prompt += " " + u.String()
+	}
+	b, err := json.Marshal(map[string]string{"prompt": prompt, "agent": "reader"})
+	s.must(err)
+	return b
 }
 
 // noneOf notes the headers that were sent and begin as one of the list.

@@ -24,8 +24,9 @@ import (
 
 // The kinds of targets.
 const (
-	TargetRepository tool.TargetKind = "repository" // owner/name, or the name alone of one that is to be the user's
-	TargetAccount    tool.TargetKind = "account"    // somebody's login
+	// TargetRepository is owner/name, or the name alone of one that is to be the user's.
+	TargetRepository                 = tool.TargetRepository
+	TargetAccount    tool.TargetKind = "account" // somebody's login
 )
 
 // Accounts are the GitHub accounts that users have linked.

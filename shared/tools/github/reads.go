@@ -32,6 +32,7 @@ func reader[In, Out any](h *hub, name, description string, refine func(*jsonsche
 	look func(context.Context, *githubapi.Client, In) (*Out, error)) *tool.Tool {
 	return define(h, tool.Def[In, any]{Name: name, Description: description, Untrusted: true, Refine: refine,
 		Normalize: func(in In) (In, error) { return in, check(in) },
+		Reading:   func(in In, out any) tool.Reading { return readingOf(in, out) },
 		Execute: func(ctx context.Context, c tool.Call, in In) (any, error) {
 			api, err := h.client(ctx, c)
 			if err != nil {

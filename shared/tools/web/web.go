@@ -1,6 +1,6 @@
 // Package web has the tools that read the web: web_fetch, which reads one page, and google_web_search, which has Gemini
-// search. Both only read, ask nobody, and return text from strangers. A page is fetched by package fetch, which
-// functions that judge and show calls do not link.
+// search. Both only read and return text from strangers. Only an address that the model made up is asked about. A page
+// is fetched by package fetch, which functions that judge and show calls do not link.
 //
 // A search is one request to the model beside those of the run. It is not counted where they are (MAX_MODEL_CALLS, a
 // run's budget, a user's day), since only the model's answers in a run's events are: what bounds searches is that each
@@ -8,6 +8,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -92,6 +93,17 @@ func fetchTool(f Fetcher) *tool.Tool {
 			}
 			return address{u.String()}, nil
 		},
+		Fetches: func(in address) string { return in.URL },
+		Reading: func(in address, out Page) tool.Reading {
+			return tool.Reading{Origin: cmp.Or(out.URL, in.URL), Public: true}
+		},
+		Preview: func(in address) tool.Preview {
+			p := tool.Preview{Title: "Fetch a page of the web"}
+			p.AddLine("Address", in.URL)
+			p.Warn("Whoever has the page sees this whole address: look for what should not go there.")
+			return p
+		},
+		Summary: func(address) string { return "Fetched a page." },
 		Execute: func(ctx context.Context, _ tool.Call, in address) (Page, error) {
 			if f == nil {
 				return Page{}, notHere()
@@ -119,6 +131,9 @@ func searchTool(m model.Model) *tool.Tool {
 				return in, fault.Invalid("query", "what to search for is needed")
 			}
 			return query{strings.TrimSpace(in.Query)}, nil
+		},
+		Reading: func(in query, _ Result) tool.Reading {
+			return tool.Reading{Origin: "the search for " + clip.Text(in.Query, 100), Public: true}
 		},
 		Execute: func(ctx context.Context, _ tool.Call, in query) (Result, error) {
 			if m == nil {

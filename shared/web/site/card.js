@@ -33,7 +33,7 @@ export function card(a, done, wait = 0) {
     el('header', { class: 'card-head' }, icon(toolIcon(a.tool)), el('h2', {}, review ? `Was this done? ${title}` : title),
       a.class && el('span', { class: `class ${a.class}` }, a.class), el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
     review && el('p', {}, 'The service was asked, and its answer was lost: it is not known whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found.'),
-    warnings(preview.warnings),
+    warnings(preview.warnings), findings(a.findings),
     el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label), el('dd', {}, f.long ? long(f, f.value === a.args?.command) : f.value, own(f, a.timeZone))])),
     a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
     sure && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure), form, buttons, error,
@@ -127,3 +127,17 @@ function own(f, timeZone) {
 }
 
 const warnings = (list) => list?.length > 0 && el('ul', { class: 'warnings', 'aria-label': 'Look at this twice' }, ...list.map((w) => el('li', {}, icon('alert'), el('span', {}, w))));
+
+/** @type {Record<string, (origin?: string) => string>} */
+const found = {
+  target: (origin) => `This is not in your own words${origin ? `; it stands in ${origin}` : ''}:`,
+  mention: (origin) => `This is not in your own words${origin ? `; it stands in ${origin}` : ''}:`,
+  copied: (origin) => `These words stand in ${origin}, and not in yours:`,
+  leaking: (origin) => `Everybody can read this, and the assistant has read what may be private: ${origin}.`,
+  too_much: () => 'The assistant has read more than can be compared with this.',
+  composed: () => 'The assistant made up this address, and what it has read may be in it:',
+};
+
+// findings tells what comes from strangers, and where they wrote it.
+const findings = (list) => list?.length > 0 && el('ul', { class: 'warnings findings', 'aria-label': 'What is not in your own words' },
+  ...list.map((f) => el('li', {}, icon('alert'), el('span', {}, `${(found[f.reason] ?? found.target)(f.origin)} `, f.text && el('mark', {}, f.text)))));

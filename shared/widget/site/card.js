@@ -12,6 +12,9 @@ const states = {
   sending: 'Your decision is being sent and carried out…', following: 'Your decision is being carried out…', expired: 'This has expired. Nothing was done.', completed: 'Done.', failed: 'Not done.',
 };
 
+/** What comes from strangers, and where they wrote it. @param {{ reason: string, origin?: string }} finding */
+const found = ({ reason, origin }) => reason === 'too_much' ? 'More was read than can be compared.' : reason === 'leaking' ? `Public, after something private: ${origin}` : `Not in your words${origin ? `; see ${origin}` : ''}: `;
+
 /** @param {Card} card @param {(decision: string) => void} decide @returns {HTMLElement} */
 export function cardOf({ approval, state, error }, decide) {
   const { title, fields, warnings } = approval.preview;
@@ -22,6 +25,7 @@ export function cardOf({ approval, state, error }, decide) {
     make('p', { className: 'small' }, approval.kind === 'review' ? 'Was this done?' : 'Needs your approval'),
     make('h3', { tabIndex: -1 }, title),
     ...(warnings ?? []).map((text) => make('p', { className: 'warning', part: 'approval-warning' }, `Careful: ${text}`)),
+    ...(approval.findings ?? []).map((f) => make('p', { className: 'warning', part: 'approval-warning' }, found(f), make('mark', {}, f.text ?? ''))),
     make('dl', {}, ...(fields ?? []).map((field) => make('div', {}, make('dt', {}, field.label), make('dd', {}, ...shown(field, approval.timeZone))))),
     ...(approval.reason ? [make('p', { className: 'small' }, approval.reason)] : []),
     ...(error ? [make('p', { className: 'error inside', role: 'alert' }, error)] : []),

@@ -98,6 +98,7 @@ interface Approval {
   preview: { title: string; fields?: { label: string; value: string; long?: boolean; at?: string }[]; warnings?: string[] };
   timeZone?: string;
   reason?: string;
+  findings?: { reason: string; origin?: string; text?: string }[];
   decisions: string[];
   expiresAt: string;
 }

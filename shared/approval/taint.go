@@ -1,0 +1,113 @@
+package approval
+
+import (
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/plan"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/taint"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// composed is the reason of a finding beside those of [taint]: an address that the model has made up.
+const composed taint.Reason = "composed"
+
+// tainted returns why the call, which the policy would allow by d, is tainted. It looks only where the answer matters:
+// at a call that rests on what its user has allowed in advance, and at one that asks for an address.
+func tainted(tx *journal.Tx, t *tool.Tool, in policy.Input, d policy.Decision) ([]taint.Finding, error) {
+	url, err := t.Fetches(in.Args)
+	switch {
+	case err != nil:
+		return nil, err
+	case url != "" && d.Mode == policy.Allow && !t.SideEffect:
+		return fetched(tx, url)
+	case !d.OfUser() || t.Contained:
+		return nil, nil
+	}
+	r, err := journal.Heard(tx)
+	if err != nil {
+		return nil, err
+	}
+	if d.Rule == policy.RuleCommandAllowed {
+		// Its user has said yes to these very bytes, so they are own words.
+		return r.Judge(taint.Call{}), nil
+	}
+	c, err := callOf(tx, t, in)
+	if err != nil {
+		return nil, err
+	}
+	found := r.Judge(c)
+	if d.Rule == policy.RuleAllowlisted {
+		// Whom a user always allows they have named, unless it was a stranger who named them now.
+		found = slices.DeleteFunc(found, func(f taint.Finding) bool {
+			return f.Reason == taint.Target && f.Origin == ""
+		})
+	}
+	return found, nil
+}
+
+// fetched returns what is found where the address is the model's own.
+func fetched(tx *journal.Tx, url string) ([]taint.Finding, error) {
+	r, err := journal.Heard(tx)
+	if err != nil {
+		return nil, err
+	}
+	found := r.Judge(taint.Call{}) // nothing but whether too much was read
+	if r.Composed(url) {
+		found = append(found, taint.Finding{Reason: composed, Text: url})
+	}
+	return found, nil
+}
+
+// callOf returns what is judged of a call. Where it acts in a repository that is not known to be private, everybody can
+// read what it makes.
+func callOf(tx *journal.Tx, t *tool.Tool, in policy.Input) (c taint.Call, err error) {
+	c.Text, err = t.FreeText(in.Args)
+	for _, to := range in.Targets {
+		c.Targets = append(c.Targets, to.Value)
+		if to.Kind == tool.TargetRepository {
+			c.Repository = journal.RepositoryURL(tx.State, to.Value)
+			s := tx.State.Input.Session
+			c.Public = s == nil || string(s.Repo) != c.Repository || !s.Private
+		}
+	}
+	return c, err
+}
+
+// marked returns what a card marks that its user is asked for anyway: what strangers wrote, by its origin.
+func marked(tx *journal.Tx, a *run.Action) ([]taint.Finding, error) {
+	t := journal.ToolFor(tx.Ex, tx.Run, tx.State, a.Tool)
+	if t == nil || t.Contained || a.UserInitiated {
+		return nil, nil
+	}
+	r, err := journal.Heard(tx)
+	if err != nil {
+		return nil, err
+	}
+	c := taint.Call{Text: tool.Strings(a.Args)}
+	if a.Tool == plan.ProposeTool && tx.State.Plan != nil {
+		c.Repository = string(tx.State.Input.Session.Repo)
+	} else {
+		targets, err := t.Targets(a.Args)
+		if err == nil {
+			c, err = callOf(tx, t, policy.Input{Args: a.Args, Targets: targets})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(r.Judge(c), func(f taint.Finding) bool { return f.Origin == "" }), nil
+}
+
+// findings returns them as a card shows them: the first of them, with nothing in them hidden.
+func findings(found []taint.Finding) (shown []run.Finding) {
+	for _, f := range found[:min(len(found), run.MaxFindings)] {
+		origin, _ := visible.Line(f.Origin)
+		text, _ := visible.Line(f.Text)
+		shown = append(shown, run.Finding{Reason: string(f.Reason), Origin: origin, Text: text})
+	}
+	return shown
+}

@@ -1,0 +1,71 @@
+package journal
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// stateOrigin names what was read of a session's repository when it began.
+func stateOrigin(s *run.Session) string {
+	return s.Repo.String() + " itself: its files and what is open in it"
+}
+
+// readingOf returns what the result of an untrusted call is, and whether not everybody can read it: what the session's
+// repository has is as private as that, what another one has is taken for private unless it is known not to be, and so
+// is what was read by an account of the user's.
+func readingOf(ex *Execution, s *run.State, c *run.ProposedCall, result json.RawMessage) (is tool.Reading,
+	private bool) {
+	t := ex.Tools[c.Tool]
+	if t == nil {
+		return tool.Reading{Origin: "a result of " + c.Tool}, c.Place != tool.Place{}
+	}
+	is = t.Reading(c.Args, result)
+	switch {
+	case is.Public:
+		return is, false
+	case is.Repository == "":
+		return is, t.Placed()
+	case s.Input.Session != nil && RepositoryURL(s, is.Repository) == string(s.Input.Session.Repo):
+		return is, s.Input.Session.Private
+	}
+	return is, true
+}
+
+// RepositoryURL returns the address of a repository that a tool names as owner/name: the session's own as the session
+// has it, and any other on GitHub.
+func RepositoryURL(s *run.State, name string) string {
+	if in := s.Input.Session; in != nil && strings.EqualFold(in.Repo.String(), name) {
+		return string(in.Repo)
+	}
+	return "https://github.com/" + name
+}
+
+// firstReading returns what the run was told of strangers, by the first of it, or nil: what it answers may have it.
+func firstReading(tx *Tx) *run.Reading {
+	in := tx.State.Input
+	if in.Session != nil && in.Session.State != "" {
+		return &run.Reading{Origin: stateOrigin(in.Session), Private: in.Session.Private}
+	}
+	var first *run.Reading
+	note := func(r run.Reading) {
+		if first == nil {
+			first = &r
+		}
+		first.Private = first.Private || r.Private
+	}
+	for _, m := range in.History {
+		if m.Read != nil {
+			note(*m.Read)
+		}
+	}
+	for _, a := range tx.State.Actions {
+		if a.Untrusted && (a.Result != nil || a.Error != nil) {
+			is, private := readingOf(tx.Ex, tx.State, &a.ProposedCall, a.Result)
+			note(run.Reading{Origin: is.Origin, Private: private})
+		}
+	}
+	return first
+}

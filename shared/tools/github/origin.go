@@ -1,0 +1,57 @@
+package github
+
+import (
+	"fmt"
+
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// readingOf says what the result of a call that looks is. What GitHub says of a repository tells whether all can read
+// it; whether they can read what is in one is not known from an issue or a file.
+func readingOf(in, out any) tool.Reading {
+	of := func(owner, repo, what string) tool.Reading {
+		name := owner + "/" + repo
+		return tool.Reading{Origin: what + " of " + name, Repository: name}
+	}
+	switch in := in.(type) {
+	case OneIssue:
+		return of(in.Owner, in.Repo, fmt.Sprintf("issue %d", in.IssueNumber))
+	case OnePullRequest:
+		return of(in.Owner, in.Repo, fmt.Sprintf("pull request %d", in.PRNumber))
+	case SomeIssues:
+		return of(in.Owner, in.Repo, "the list of issues")
+	case SomeFiles:
+		r := of(in.Owner, in.Repo, "the list of files")
+		r.File = in.Ref == "" // a commit of a fork can be named too, and is a stranger's
+		return r
+	case OneFile:
+		r := of(in.Owner, in.Repo, "the file "+in.Path)
+		r.File = in.Ref == ""
+		return r
+	case Where:
+		r := of(in.Owner, in.Repo, "the description")
+		r.Public = isPublic(out)
+		return r
+	case Page:
+		return tool.Reading{Origin: "the list of your repositories", Public: allPublic(out)}
+	}
+	return tool.Reading{}
+}
+
+// isPublic reports whether a result about a repository says that it is not private.
+func isPublic(out any) bool {
+	fields, _ := out.(map[string]any)
+	private, known := fields["private"].(bool)
+	return known && !private
+}
+
+func allPublic(out any) bool {
+	fields, _ := out.(map[string]any)
+	all, _ := fields["repositories"].([]any)
+	for _, r := range all {
+		if !isPublic(r) {
+			return false
+		}
+	}
+	return len(all) > 0
+}
