@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,14 +171,19 @@ func TestPlanRefused(t *testing.T) {
 	w.send("GET", plansPath, "ana", "").is(t, 404)
 }
 
-// TestPlanKeyAndWait starts one session for a key, and answers when the plan is there, where the client waits for it.
-func TestPlanKeyAndWait(t *testing.T) {
-	w := newPlans(t)
-	w.model.Then(proposes("Tell him"))
-	body, key := wish(""), header("Idempotency-Key", "one")
-	asked := make(chan struct{})
-	w.onResume = func(queue.Message) { close(asked) }
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+// moving sends a request while another one moves the session that the first has asked to be moved.
+func (w *env) moving(send func() answer) answer {
+	w.t.Helper()
+	asked := make(chan struct{}, 1)
+	w.mu.Lock()
+	w.onResume = func(queue.Message) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+	}
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	moved := make(chan struct{})
 	go func() {
@@ -186,17 +192,99 @@ func TestPlanKeyAndWait(t *testing.T) {
 		case <-asked:
 			w.push()
 		case <-ctx.Done():
-			t.Error("nobody was asked to move the session")
+			w.t.Error("nobody was asked to move the session")
 		}
 	}()
-	a := w.send("POST", plansPath, "ana", body, key, header("Prefer", "wait=200"))
+	a := send()
 	<-moved
+	return a
+}
+
+// TestPlanKeyAndWait starts one session for a key, and answers each request when the session rests, where the client
+// waits for it: for at most 300 s.
+func TestPlanKeyAndWait(t *testing.T) {
+	w := newPlans(t)
+	w.api.Budget = time.Hour
+	body, key, prefer := wish(""), header("Idempotency-Key", "one"), header("Prefer", "wait=400")
+	w.model.Then(proposes("Tell him"))
+	a := w.moving(func() answer { return w.send("POST", plansPath, "ana", body, key, prefer) })
 	a.is(t, 200, "status", "AWAITING_CONFIRMATION")
-	if got := a.Header.Get("Preference-Applied"); got != "wait=58" { // the function has a minute
+	if got := a.Header.Get("Preference-Applied"); got != "wait=300" {
 		t.Errorf("the preference was applied as %q", got)
 	}
 	w.send("POST", plansPath, "ana", body, key).is(t, 200, "sessionId", a.at("sessionId"))
 	w.send("POST", plansPath, "ana", wish(`,"locale":"de"`), key).is(t, 409, "error.code", "idempotency_key_reused")
+	path := plansPath + "/" + a.at("sessionId")
+	w.model.Then(proposes("Write to him"))
+	a = w.moving(func() answer {
+		return w.send("POST", path+"/refine", "ana", `{"refinementPrompt":"in writing"}`, prefer)
+	})
+	a.is(t, 200, "status", "AWAITING_CONFIRMATION", "revision", "2")
+	w.model.Then(acts)
+	w.moving(func() answer {
+		return w.send("POST", path+"/execute", "ana", `{"planHash":"`+a.at("planHash")+`"}`, prefer)
+	}).is(t, 200, "status", "EXECUTING", "approvals.0.tool", "mail")
+}
+
+// TestPlanInLines follows a plan from its confirmation on, and goes on where the function's time was up: no event is
+// missing and none comes twice.
+func TestPlanInLines(t *testing.T) {
+	w := newPlans(t)
+	id := w.planned()
+	path := plansPath + "/" + id + "/execute"
+	yes := `{"planHash":"` + w.send("GET", plansPath+"/"+id, "ana", "").at("planHash") + `","strict":true}`
+	lines := header("Accept", "application/x-ndjson")
+	w.send("POST", path, "ana", `{"planHash":"0"}`, lines).is(t, 409, "error.code", "stale_view")
+	w.api.Budget = 11 * time.Second // of which ten are kept for the end
+	w.model.Then(acts)
+	began := time.Now()
+	cut := w.moving(func() answer { return w.send("POST", path, "ana", yes, lines) })
+	if took := time.Since(began); took > 6*time.Second {
+		t.Errorf("the stream ended after %s", took)
+	}
+	events := numbered(t, cut)
+	last := events[len(events)-1]
+	if events[0].Type != "plan.confirmed" || last.Type != "continue" || last.After != events[len(events)-2].Seq {
+		t.Fatalf("the stream was %s", cut.body)
+	}
+	if !strings.Contains(string(cut.body), `"strict":true`) {
+		t.Errorf("the plan was confirmed as %s", cut.body)
+	}
+	card := w.send("GET", plansPath+"/"+id, "ana", "").at("approvals", "0", "approvalId")
+	w.model.Then(ends)
+	w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+card+`","decision":"approve_once"}`)
+	w.push()
+	rest := numbered(t, w.send("GET", fmt.Sprintf("/api/agent/runs/%s/events?after=%d", id, last.After), "ana", ""))
+	whole := w.send("POST", path, "ana", yes, lines)
+	seq := events[0].Seq
+	for i, e := range slices.Concat(events[:len(events)-1], rest) {
+		if e.Seq != seq+int64(i) {
+			t.Fatalf("event %d stands where %d should be", e.Seq, seq+int64(i))
+		}
+	}
+	if all := numbered(t, whole); len(all) != len(events)-1+len(rest) || all[len(all)-1].Type != "run.ended" {
+		t.Errorf("the whole stream was %s", whole.body)
+	}
+}
+
+type planLine struct {
+	Seq, After int64
+	Type       string
+}
+
+// numbered returns the lines of a stream, but for its pings.
+func numbered(t *testing.T, a answer) (lines []planLine) {
+	t.Helper()
+	for line := range strings.Lines(string(a.body)) {
+		var l planLine
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Type != "ping" {
+			lines = append(lines, l)
+		}
+	}
+	return lines
 }
 
 // TestPlanAtTheInbox decides about a plan at the door of all approvals.
