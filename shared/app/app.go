@@ -152,6 +152,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		return err
 	}
 	if !o.checked {
+		warnUnused(cfg, a.Log)
 		WarnUnbound(a.Log, actions)
 	}
 	hosts, err := o.clients.Hosts(ctx, cfg)
@@ -230,6 +231,13 @@ func with(tools, more tool.Set) tool.Set {
 	maps.Copy(all, tools)
 	maps.Copy(all, more)
 	return all
+}
+
+// warnUnused logs the settings that people expect to count and that do not. It tells nothing of their values.
+func warnUnused(cfg config.Config, log *slog.Logger) {
+	if cfg.DatabaseURL {
+		log.Warn("DATABASE_URL is set and not used: STORE says where everything is kept", "STORE", cfg.Store)
+	}
 }
 
 // WarnUnbound logs the declared actions that nothing carries out. actions may be nil.

@@ -137,6 +137,7 @@ func With(parts ...Part) Option {
 // check returns the error of the first part that cannot work with the configuration, or of the agents that are declared
 // over all parts.
 func check(parts []Part, cfg config.Config, log *slog.Logger) error {
+	warnUnused(cfg, log)
 	for _, p := range parts {
 		if p.Check == nil {
 			continue

@@ -75,8 +75,10 @@ type Config struct {
 	// Store and queue.
 
 	// STORE: where runs are stored: one SQLite file, or Firestore
-	Store   string
-	DataDir string // DATA_DIR: the directory of the embedded store, and of keys that are made on one machine
+	Store string
+	// DATABASE_URL: nothing: STORE is used instead, which the log says at the start where it is set
+	DatabaseURL bool   // whether it is set
+	DataDir     string // DATA_DIR: the directory of the embedded store, and of keys that are made on one machine
 	// GOOGLE_CLOUD_PROJECT: the project of Firestore, Pub/Sub and traces
 	Project           string
 	FirestoreDatabase string // FIRESTORE_DATABASE: the database in that project

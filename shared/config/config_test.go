@@ -241,7 +241,7 @@ func TestEverythingWrongIsReportedAtOnce(t *testing.T) {
 
 func TestNothingPrintsASecret(t *testing.T) {
 	c := mustLoad(t, deployed, map[string]string{"POLICY_DENIED": "CANARY@example.com",
-		"TOKEN_KEY": strings.Replace(keyset, "1}", `1,"x":"CANARY"}`, 1)}, all...)
+		"TOKEN_KEY": strings.Replace(keyset, "1}", `1,"x":"CANARY"}`, 1), "DATABASE_URL": "x://CANARY@db"}, all...)
 	var log strings.Builder
 	obs.New(&log, c.Log()).Info("starting", "config", c, "key", c.GeminiAPIKey)
 	hidden := struct{ key config.Secret }{c.GeminiAPIKey}

@@ -42,6 +42,8 @@ func (l *loader) store(c *Config) {
 		kind = "firestore"
 	}
 	c.Store = l.oneOf("STORE", kind, "embedded", "firestore")
+	l.declare(variable{name: "DATABASE_URL", needs: "anything; it is not read"})
+	c.DatabaseURL = l.get("DATABASE_URL") != ""
 	c.DataDir = l.text("DATA_DIR", ".data", "a directory", func(v string) bool { return !strings.ContainsRune(v, 0) })
 	c.Project = l.text("GOOGLE_CLOUD_PROJECT", "", "the id of a Google Cloud project", isProject)
 	c.FirestoreDatabase = l.text("FIRESTORE_DATABASE", "(default)", "the id of a Firestore database, such as (default)",
