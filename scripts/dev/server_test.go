@@ -56,8 +56,8 @@ func TestAKeyInTheFileIsGeminis(t *testing.T) {
 // TestExampleAgents has the examples be agents of the server, the shop's only beside the shop's actions.
 func TestExampleAgents(t *testing.T) {
 	for actions, want := range map[string]string{
-		"":                    "assistant concierge page reader shop-support terminal terminal-chat",
-		"../cookbook/actions": "assistant concierge page reader terminal terminal-chat"} {
+		"":                    "assistant concierge page planner reader shop-support terminal terminal-chat",
+		"../cookbook/actions": "assistant concierge page planner reader terminal terminal-chat"} {
 		t.Setenv("ACTIONS", actions)
 		t.Setenv("ACTION_KEY", strings.Repeat("0123456789abcdef", 2))
 		s := startTestServer(t)
