@@ -220,6 +220,8 @@ func describe(e run.Event) string {
 		return fmt.Sprintf("attempt %d", e.Started.Attempt)
 	case e.Finished != nil:
 		return fmt.Sprintf("%s, execution %s%s", e.Finished.Status, e.Finished.Execution, errorText(e.Finished.Error))
+	case e.Cleaned != nil:
+		return fmt.Sprintf("%d removed%s", e.Cleaned.Removed, errorText(e.Cleaned.Error))
 	case e.End != nil:
 		return string(e.End.Status) + errorText(e.End.Error)
 	}

@@ -90,6 +90,7 @@ func Validate(tx *journal.Tx, call run.ProposedCall, wanted json.RawMessage, at 
 		return Reject(tx, id, call, fault.New(fault.Model, "unknown_tool", "There is no such tool."))
 	}
 	call.SideEffect, call.Final, call.Untrusted = t.SideEffect, t.Final, t.Untrusted
+	call.Leaves = t.Leaves
 	if len(wanted) == 0 || wanted[0] != '{' {
 		return Reject(tx, id, call,
 			fault.New(fault.Model, "unreadable_arguments", "The arguments are not a JSON object."))

@@ -29,15 +29,16 @@ import (
 
 // The kinds of entries.
 const (
-	Requested = "requested" // a call waits for a decision
-	Decided   = "decided"   // its user decided about it
-	Intent    = "intent"    // the call is about to be carried out
-	Outcome   = "outcome"   // it was carried out, failed, or its outcome is unknown
-	Denied    = "denied"    // policy or validation refused it
-	Expired   = "expired"   // it was not decided in time
-	Cancelled = "cancelled" // its run ended before it
-	Reviewed  = "reviewed"  // a person settled an unknown outcome
-	Refused   = "refused"   // a decision was not accepted: too late, or about what had changed
+	Requested = "requested"  // a call waits for a decision
+	Decided   = "decided"    // its user decided about it
+	Intent    = "intent"     // the call is about to be carried out
+	Outcome   = "outcome"    // it was carried out, failed, or its outcome is unknown
+	Denied    = "denied"     // policy or validation refused it
+	Expired   = "expired"    // it was not decided in time
+	Cancelled = "cancelled"  // its run ended before it
+	Reviewed  = "reviewed"   // a person settled an unknown outcome
+	CleanedUp = "cleaned_up" // what the run's calls had left was removed, or that was given up
+	Refused   = "refused"    // a decision was not accepted: too late, or about what had changed
 
 	// In a user's own chain:
 

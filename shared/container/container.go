@@ -19,7 +19,8 @@ const (
 	MaxMemory  = 2 << 30     // with Work, which takes half of it at most
 	CPUs       = 1
 	Pids       = 256
-	PerUser    = 3 // containers of one user, of all runs
+	PerRun     = 3 // containers
+	PerUser    = 9 // containers, in all runs that have not ended
 	NamePrefix = "countersign-"
 )
 
@@ -62,6 +63,7 @@ const (
 // Container is one of the owner's.
 type Container struct {
 	ID        string // of 64 hexadecimal digits
+	RunID     string
 	ActionID  string // of the action that created it
 	Image     string
 	Group     string

@@ -195,8 +195,8 @@ func (e *Engine) list(ctx context.Context, wanted map[string]string, all bool) (
 }
 
 func of(id, image, state string, labels map[string]string, created time.Time) container.Container {
-	return container.Container{ID: id, Image: image, State: container.State(state), ActionID: labels[labelAction],
-		Group: labels[labelGroup], CreatedAt: created}
+	return container.Container{ID: id, Image: image, State: container.State(state), RunID: labels[labelRun],
+		ActionID: labels[labelAction], Group: labels[labelGroup], CreatedAt: created}
 }
 
 // Remove ends what runs in a container, at once, and removes it with all that it has written. The error is ErrMissing

@@ -14,7 +14,7 @@ func (ex *Execution) HandOver(ctx context.Context) (*run.View, error) {
 	ctx, cancel := Detached(ctx)
 	defer cancel()
 	err := ex.Transition(ctx, func(tx *Tx) error {
-		if tx.State.End == nil && tx.Run.Lease.Owner == ex.Owner {
+		if (tx.State.End == nil || run.Unclean(tx.State)) && tx.Run.Lease.Owner == ex.Owner {
 			tx.Changed, tx.DueNow = true, true
 		}
 		return nil
@@ -55,7 +55,7 @@ func (ex *Execution) Claim(ctx context.Context, need time.Duration) error {
 		if tx.Run.Lease.Held(ex.Owner, tx.Now) {
 			return ErrHeld
 		}
-		tx.Changed = !mine(tx.Run) && tx.State.End == nil
+		tx.Changed = !mine(tx.Run) && (tx.State.End == nil || run.Unclean(tx.State))
 		return nil
 	})
 }

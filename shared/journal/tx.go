@@ -269,7 +269,7 @@ func (tx *Tx) notifyUpdates() {
 	for _, n := range tx.Updates {
 		tx.Ex.Notify(n)
 	}
-	if tx.State.End != nil {
+	if slices.ContainsFunc(tx.events, func(e run.Event) bool { return e.End != nil }) {
 		tx.Ex.Notify(Update{Status: tx.State.Status})
 	}
 }

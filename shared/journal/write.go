@@ -22,7 +22,7 @@ func (tx *Tx) prepareWrites() error {
 	if err := tx.SetStatus(tx.State.Derived()); err != nil {
 		return err
 	}
-	if !tx.KeepLease && !tx.renewed || tx.State.End != nil {
+	if !tx.KeepLease && !tx.renewed || tx.State.End != nil && (len(tx.events) > 0 || !run.Unclean(tx.State)) {
 		tx.setLease()
 	}
 	if err := tx.countUsage(); err != nil {
@@ -48,7 +48,7 @@ func (tx *Tx) setLease() {
 	}
 	tx.Run.Lease = run.Lease{Lapsed: lost}
 	st, a := tx.Next()
-	if need := tx.Ex.timeOf(st, a, tx.Run); need > 0 && !tx.DueNow && tx.DueIn == 0 {
+	if need := tx.Ex.timeOf(st, a, tx.Run); need > 0 && !tx.DueNow && !tx.KeepLease && tx.DueIn == 0 {
 		tx.Run.Lease.Owner, tx.Run.Lease.Until = tx.Ex.Owner, tx.Ex.leaseUntil(tx.Now, need, lost)
 	}
 }
@@ -66,7 +66,7 @@ func earlier(a, b time.Time) time.Time {
 // due returns when the run must be looked at again, or zero where it need not be.
 func due(tx *Tx) time.Time {
 	switch {
-	case tx.State.End != nil:
+	case tx.State.End != nil && !run.Unclean(tx.State):
 		return time.Time{}
 	case tx.Run.Lease.Owner != "":
 		return tx.Run.Lease.Until

@@ -70,6 +70,8 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 			err = giveUpStep(ctx, ex, st, a)
 		case st == run.StepEnd || st == run.StepExpire || st == run.StepSkip:
 			err = closeWhatIsOver(ctx, ex)
+		case st == run.StepCleanUp:
+			return ex.View(), cleanUp(ctx, ex)
 		case st == run.StepGiveUpTask:
 			err = giveUpTask(ctx, ex)
 		case st == run.StepSettle:
@@ -108,6 +110,9 @@ func leave(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 	}
 	ex.Log.WarnContext(ctx, "a run's agent is not known here, and nobody else has moved the run in time", "counter",
 		"agent_unknown", "runId", ex.ID, "agent", ex.Run.AgentName())
+	if run.Unclean(ex.State) {
+		return ex.View(), putOff(ctx, ex, errNoEngine)
+	}
 	err := ex.Transition(ctx, func(tx *journal.Tx) error {
 		st, _ := tx.Next()
 		tx.Left = st == run.StepElsewhere && !tx.Run.Lease.Held(ex.Owner, tx.Now)

@@ -38,8 +38,8 @@ func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*run.View, error)
 		}
 		return nil
 	})
-	if err == nil && asked && ex.State.End == nil {
-		ex.Publish(ctx) // the process that moves it may die before it sees this
+	if err == nil && (asked && ex.State.End == nil || run.Unclean(ex.State)) {
+		ex.Publish(ctx) // the process that moves it may die before it sees this, and what it has left is removed
 	}
 	if err != nil {
 		return nil, err

@@ -49,12 +49,13 @@ func currentView(ctx context.Context, ex *journal.Execution) (*run.View, error) 
 		}
 	}
 	v := ex.View()
-	v.Moving = moving(st)
+	v.Moving = moving(st, ex.State)
 	return v, nil
 }
 
-// moving reports whether a run that needs the step goes on by itself.
-func moving(st run.Step) bool { return st != run.StepDone && st != run.StepWait }
+// moving reports whether a run that needs the step goes on by itself. One that has ended does not, though what it has
+// left may still be removed.
+func moving(st run.Step, s *run.State) bool { return s.End == nil && st != run.StepWait }
 
 // Usage returns what the user's run has used of the model so far.
 func (l *Loop) Usage(ctx context.Context, uid, runID string) (run.RunUsage, error) {

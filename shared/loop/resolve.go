@@ -84,7 +84,7 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 	if err != nil {
 		return nil, err
 	}
-	if decided && ex.State.End == nil {
+	if decided && (ex.State.End == nil || run.Unclean(ex.State)) {
 		ex.Publish(ctx)
 	}
 	return currentView(ctx, ex)

@@ -211,7 +211,8 @@ func (l *Loop) reclaim(ctx context.Context, runID string) (int, error) {
 		return 0, nil
 	}
 	err := ex.Transition(ctx, func(tx *journal.Tx) error {
-		tx.Changed, tx.DueNow = tx.Run.Lease.Owner != "" && tx.State.End == nil, true
+		tx.Changed, tx.DueNow = tx.Run.Lease.Owner != "" &&
+			(tx.State.End == nil || run.Unclean(tx.State)), true
 		return nil
 	})
 	if err != nil {

@@ -49,7 +49,7 @@ func (l *Loop) AwaitRest(ctx context.Context, uid, runID string) (last *Watched,
 		if err := last.load(ctx); err != nil {
 			return nil, err
 		}
-		if st, _ := last.ex.Next(); !moving(st) {
+		if st, _ := last.ex.Next(); !moving(st, last.ex.State) {
 			break
 		}
 	}
@@ -97,7 +97,7 @@ func (w *Watched) View(ctx context.Context) (*run.View, error) {
 // Rests reports whether the server does not go on with the run by itself, here or elsewhere.
 func (w *Watched) Rests() bool {
 	st, _ := w.ex.Next()
-	return !moving(st)
+	return !moving(st, w.ex.State)
 }
 
 // OutputState says what there is, or will be, of the output of an action.

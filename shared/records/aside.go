@@ -36,6 +36,8 @@ func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err e
 		return r.remainsFound(ctx, d)
 	case !ended(d):
 		return left, errBusy()
+	case unclean(d):
+		return left, errUnclean()
 	}
 	var got run.Run
 	if err := document.Decode(d, &got); err != nil {

@@ -85,12 +85,17 @@ func (r *Records) markThread(ctx context.Context, uid, id string) error {
 // before put aside has no time by which it would be found.
 func (r *Records) atRest(ctx context.Context, uid, id string) error {
 	return r.eachPage(ctx, document.RunsOfThread(uid, id, runPage), func(d store.Doc) error {
-		if ended(d) {
+		if ended(d) && !unclean(d) {
 			return nil
 		}
 		_, err := r.remains(ctx, d)
 		return err
 	})
+}
+
+func errUnclean() error {
+	return fault.New(fault.Policy, fault.CodeBusy,
+		"What a run of this conversation has made is still being removed. Please try again in some minutes.")
 }
 
 func errBusy() error {
@@ -177,6 +182,9 @@ func ended(d store.Doc) bool {
 	s := run.Status(document.RunFieldsOf(d).Status)
 	return s == run.Completed || s == run.Failed
 }
+
+// unclean reports whether what the run's calls have left is still being removed, which takes the run's document.
+func unclean(d store.Doc) bool { return ended(d) && !document.RunFieldsOf(d).Due.IsZero() && !aside(d) }
 
 // deleteRun deletes a run with its events and approvals, all in one commit unless they are more than one takes, after
 // what its actions have printed. The end

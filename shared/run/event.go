@@ -66,7 +66,8 @@ const (
 	ContextCompressed EventType = "context.compressed"
 	CancelRequested   EventType = "run.cancel_requested"
 
-	RunEnded EventType = "run.ended"
+	RunEnded   EventType = "run.ended"
+	RunCleaned EventType = "run.cleaned" // after its end, of a run whose calls have left something
 )
 
 // The types of the events of a run that plans (plan.Event.Type).
@@ -99,6 +100,7 @@ type Event struct {
 
 	Compressed *Compressed `json:"compressed,omitempty"`
 	Planned    *plan.Event `json:"planned,omitempty"`
+	Cleaned    *Cleaned    `json:"cleaned,omitempty"`
 }
 
 // Input is the input that a run was started with: the user's words and the bounded conversation before them, which
@@ -158,6 +160,7 @@ type ProposedCall struct {
 	SideEffect       bool            `json:"sideEffect,omitempty"`
 	Final            bool            `json:"final,omitempty"`     // its success ends the run
 	Untrusted        bool            `json:"untrusted,omitempty"` // its result is text from strangers
+	Leaves           bool            `json:"leaves,omitempty"`    // what it makes is removed after the run (tool.Spec)
 	RequiresApproval bool            `json:"requiresApproval,omitempty"`
 	UserInitiated    bool            `json:"own,omitempty"` // the user's call, not the model's: no approval
 	PolicyDecision   string          `json:"policyDecision,omitempty"`
@@ -250,6 +253,12 @@ type End struct {
 	Summary string     `json:"summary"`
 	Words   int        `json:"words,omitempty"` // bytes of the model's own words at the beginning of Summary
 	Error   *ErrorInfo `json:"error,omitempty"`
+}
+
+// Cleaned is what became of what a run's calls had left when it ended.
+type Cleaned struct {
+	Removed int        `json:"removed"`         // things, such as containers, in the last try
+	Error   *ErrorInfo `json:"error,omitempty"` // why it was given up: something may be left
 }
 
 // A Problem is an error in the form that is stored and shown.

@@ -28,7 +28,11 @@ var legalAction = map[ActionStatus][]ActionStatus{
 
 // Apply adds one event. If the state machine does not permit the event, Apply returns an error and changes nothing.
 func (s *State) Apply(e Event) error {
-	if s.End != nil {
+	switch {
+	case e.Type == RunCleaned && e.Cleaned != nil && Unclean(s):
+		s.Cleaned = e.Cleaned
+		return nil
+	case s.End != nil:
 		return illegal(e, "the run has ended")
 	}
 	if s.Status == "" && e.Type != RunQueued {

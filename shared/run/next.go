@@ -20,6 +20,7 @@ const (
 	StepExecute                // a call may be carried out
 	StepCallModel              // the model must be called
 	StepGiveUpTask             // a run that plans has to give its task up (plan.Session.Stuck)
+	StepCleanUp                // it has ended, and what its calls have left must be removed
 	StepElsewhere              // it must be moved by a process that knows its agent, or by the function that serves it
 )
 
@@ -40,7 +41,8 @@ type Terms struct {
 // run, the time and the terms. What moves a run needs its agent; expiring a call and ending the run do not.
 func (t Terms) Next(s *State, r Run, now time.Time) (Step, *Action) {
 	st, a := t.needs(s, r, now)
-	moves := st == StepSettle || st == StepRequest || st == StepExecute || st == StepCallModel || st == StepGiveUpTask
+	moves := st == StepSettle || st == StepRequest || st == StepExecute || st == StepCallModel ||
+		st == StepGiveUpTask || st == StepCleanUp
 	switch {
 	case !moves || t.Here:
 		return st, a
@@ -54,7 +56,10 @@ func (t Terms) Next(s *State, r Run, now time.Time) (Step, *Action) {
 
 // needs returns what the run needs next, whoever does it.
 func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
-	if s.End != nil {
+	switch {
+	case Unclean(s):
+		return StepCleanUp, nil
+	case s.End != nil:
 		return StepDone, nil
 	}
 	for _, a := range s.Actions {

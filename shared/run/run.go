@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/audit"
@@ -86,8 +87,9 @@ type Run struct {
 	Approvals int                 `json:"approvals,omitempty"` // number of approvals requested so far
 	Outputs   []string            `json:"outputs,omitempty"`   // ids of the actions whose output is kept
 	Counted   RunUsage            `json:"settled,omitzero"`
-	Plan      *PlanHead           `json:"plan,omitempty"`  // of a run that plans
-	Trace     string              `json:"trace,omitempty"` // traceparent of the run's first span, if it was traced
+	CleanUps  int                 `json:"cleanUps,omitempty"` // that have failed, once it has ended
+	Plan      *PlanHead           `json:"plan,omitempty"`     // of a run that plans
+	Trace     string              `json:"trace,omitempty"`    // traceparent of the run's first span, if it was traced
 	Log       document.Log[Event] `json:"log"`
 }
 
@@ -224,6 +226,7 @@ type State struct {
 	Actions    []*Action
 	Cancelled  bool
 	End        *End
+	Cleaned    *Cleaned
 	Usage      model.Usage
 	ModelCalls int   // calls to the model that were answered in this run
 	Tokens     int   // used by those calls; estimated where the service did not count them
@@ -273,6 +276,20 @@ func (s *State) Open() []*Action {
 	}
 	return out
 }
+
+// Left returns the tools whose calls may have left something, each once, in the order of their calls. What was never
+// begun has left nothing; what has failed may have.
+func Left(s *State) (tools []string) {
+	for _, a := range s.Actions {
+		if a.Leaves && a.Started.Owner != "" && !slices.Contains(tools, a.Tool) {
+			tools = append(tools, a.Tool)
+		}
+	}
+	return tools
+}
+
+// Unclean reports whether the run has ended and what its calls have left is still to be removed.
+func Unclean(s *State) bool { return s.End != nil && s.Cleaned == nil && len(Left(s)) > 0 }
 
 // Derived returns the status that follows from the rest of the state: awaiting while an action waits, executing while a
 // call is to be carried out, planning while the model is to be called.

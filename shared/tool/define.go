@@ -93,6 +93,10 @@ type Def[In, Out any] struct {
 	// that was started, at any time, more than once, by another process than the one that carries the call out, and
 	// while that does so; Reconcile then tells what became of the call. A tool with it is interruptible. Optional.
 	Interrupt func(context.Context, Call, In) error
+	// CleanUp removes what the calls of this tool have made in the run of the call, which has ended, and returns how
+	// many things these were. The call has neither an action nor arguments. It may be called again, whatever became of
+	// the call before: what is gone is none. It asks nobody, so it may remove nothing else. Optional.
+	CleanUp func(context.Context, Call) (removed int, err error)
 	// Reconcile settles a call that was started and has no recorded outcome. Nil means Unknown. With Done it may return
 	// the error with which the call, which was carried out, failed ([Partial]). Of a tool with a Limit it may take as
 	// long as Execute.
@@ -138,7 +142,7 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 	spec, err := Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Class: d.Class,
 		Approval: d.Approval, UserOnly: d.UserOnly, Scopes: d.Scopes, Timeout: d.Timeout, Final: d.Final,
 		Untrusted: d.Untrusted, Interruptible: d.Interruptible || d.Interrupt != nil, KeepsOutput: d.KeepsOutput,
-		Moves: d.Moves, Contained: d.Contained,
+		Moves: d.Moves, Contained: d.Contained, Leaves: d.CleanUp != nil,
 		Wait: d.Wait}.complete()
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", d.Name, err)
@@ -237,7 +241,7 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 		}
 		return d.Narrow(v), nil
 	}
-	t.place, t.reads = d.Place, d.Reads
+	t.place, t.reads, t.cleanUp = d.Place, d.Reads, d.CleanUp
 	if d.Rule != nil {
 		t.rule = func(ctx context.Context, c Call) (Ruling, error) {
 			v, err := decode(c.Args)

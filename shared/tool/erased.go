@@ -31,6 +31,7 @@ type Tool struct {
 	prepare   func(context.Context, Call) (string, error)
 	execute   func(context.Context, Call) (json.RawMessage, error)
 	reconcile func(context.Context, Call) (Outcome, error)
+	cleanUp   func(context.Context, Call) (int, error)
 }
 
 // Normalize strictly decodes the model's arguments (or those that a user edited), validates them and returns their
@@ -123,6 +124,14 @@ func (t *Tool) Reads(s Scope) []string {
 		return nil
 	}
 	return t.reads(s)
+}
+
+// CleanUp removes what the tool's calls have left of the run that the call names, and returns how many things these
+// were. It is only called of a tool that [Spec.Leaves] something.
+func (t *Tool) CleanUp(ctx context.Context, c Call) (removed int, err error) {
+	defer t.recoverPanic(&err, false)
+	c.Output = io.Discard
+	return t.cleanUp(ctx, c)
 }
 
 // Waits reports whether the call is answered from outside, by a page or a person.

@@ -71,6 +71,8 @@ type Spec struct {
 	// Contained promises that an effect of the tool reaches nothing but the run's own container: what strangers wrote
 	// may stand in it.
 	Contained bool
+	// Leaves reports that what its calls make lasts no longer than their run, and that [Tool.CleanUp] removes it.
+	Leaves bool
 	// Source says where a tool comes from that strangers define, such as a server of MCP; empty for one of this
 	// program. What such a tool is said to do may change at any time, so it is part of the version.
 	Source string
@@ -115,6 +117,8 @@ func (s Spec) complete() (Spec, error) {
 		return s, errors.New("a tool of the class read has no side effect")
 	case !s.SideEffect && s.Class != ClassRead:
 		return s, fmt.Errorf("a tool of the class %s has a side effect", s.Class)
+	case s.Leaves && !s.SideEffect:
+		return s, errors.New("a tool without a side effect leaves nothing behind")
 	case s.KeepsOutput && !s.SideEffect:
 		return s, errors.New("a tool without a side effect keeps no output")
 	case s.Timeout < 0:

@@ -70,8 +70,8 @@ func (t *tools) create() *tool.Tool {
 	return tool.Define(tool.Def[CreateArgs, Created]{
 		Name: Create,
 		Description: "Creates a container for this task and starts it: as an ordinary user, with /work as its only " +
-			"directory that can be written to, and " + t.reach() + ". A user has at most three, of all tasks; they " +
-			"stay until they are destroyed. Images: " + strings.Join(t.Images, ", "),
+			"directory that can be written to, and " + t.reach() + ". A task has at most three; they are removed " +
+			"when it ends. Images: " + strings.Join(t.Images, ", "),
 		SideEffect: true,
 		Refine:     t.refineCreate,
 		Normalize:  t.normalizeCreate,
@@ -82,6 +82,7 @@ func (t *tools) create() *tool.Tool {
 		Summary:   func(a CreateArgs) string { return fmt.Sprintf("Created a container of %s.", a.Options.Image) },
 		Execute:   t.createOnce,
 		Reconcile: t.findCreated,
+		CleanUp:   t.removeAll,
 	})
 }
 
@@ -165,7 +166,7 @@ func (t *tools) previewCreate(a CreateArgs) tool.Preview {
 		p.AddText("Environment", strings.Join(o.Env, "\n"))
 	}
 	p.AddField("Memory", fmt.Sprintf("%d MiB", o.Memory))
-	p.AddField("Stays", "until it is destroyed")
+	p.AddField("Stays", "until it is destroyed, or the task has ended")
 	if o.Group != "" {
 		p.AddLine("Group", o.Group)
 	}
@@ -213,8 +214,8 @@ func (t *tools) createNew(ctx context.Context, e Engine, c tool.Call, o CreateOp
 	if err != nil {
 		return "", nothingDone(err)
 	}
-	if len(has) >= container.PerUser {
-		return "", tooMany(has)
+	if err := checkRoom(has, c.RunID); err != nil {
+		return "", err
 	}
 	id, err := e.Create(ctx, owner(c), container.Spec{Name: nameOf(c), ActionID: c.ActionID, Image: o.Image,
 		Command: o.Command, Env: o.Env, Memory: int64(o.Memory) << 20, Group: o.Group})
@@ -227,14 +228,28 @@ func (t *tools) createNew(ctx context.Context, e Engine, c tool.Call, o CreateOp
 	return id, err
 }
 
-// tooMany names the containers that the user has, of which those of other tasks are listed nowhere else.
-func tooMany(has []container.Container) error {
-	var ids []string
-	for _, one := range has[:min(len(has), container.PerUser)] {
-		ids = append(ids, one.ID)
+// checkRoom refuses one container more than a run, or its user in all runs, may have. Those of other runs are named,
+// because they are listed nowhere else.
+func checkRoom(has []container.Container, runID string) error {
+	mine := 0
+	var others []string
+	for _, one := range has {
+		if one.RunID == runID {
+			mine++
+		} else {
+			others = append(others, one.ID)
+		}
 	}
-	return fault.New(fault.Policy, CodeTooMany, "The user has %d containers already, of this task or others, which "+
-		"stay until they are destroyed. Destroy one of these first: %s.", len(has), strings.Join(ids, ", "))
+	switch {
+	case mine >= container.PerRun:
+		return fault.New(fault.Policy, CodeTooMany, "This task has %d containers already. Destroy one of them first.",
+			mine)
+	case len(has) >= container.PerUser:
+		return fault.New(fault.Policy, CodeTooMany, "The user has %d containers in all their tasks, which go when "+
+			"these end. Destroy one first; those of other tasks are: %s.", len(has),
+			strings.Join(others[:min(len(others), container.PerUser)], ", "))
+	}
+	return nil
 }
 
 func nameOf(c tool.Call) string { return container.NamePrefix + c.ActionID }

@@ -2,11 +2,11 @@
 // in them, read their files and remove them. Whatever is asked for, a container gets no more than package container
 // says.
 //
-// Containers belong to the run that created them, and any other is missing, but that a user can remove their own of any
-// run: they stay until they are removed. What runs in one is an exec of the engine,
-// which is prepared before the intent and which the engine starts once, so a script is run at most once, however many
-// processes die; what became of it the engine is asked. No credential enters a container: there is no argument for one.
-// Removing one is a change like another, and no destruction: nothing in it is made to last.
+// Containers belong to the run that created them, and any other is missing, but that a user can remove their own of
+// any run. They are removed when their run has ended, however it has, and nobody is asked. What runs in one is an exec
+// of the engine, which is prepared before the intent and which the engine starts once, so a script is run at most
+// once, however many processes die; what became of it the engine is asked. No credential enters a container: there is
+// no argument for one. Removing one is a change like another, and no destruction: nothing in it is made to last.
 package docker
 
 import (

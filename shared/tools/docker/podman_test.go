@@ -290,3 +290,25 @@ func TestAScriptOutlivesItsProcess(t *testing.T) {
 		t.Errorf("it ran: %q", n)
 	}
 }
+
+// TestAnEndedRunsContainersAreRemoved has one wait, one work and one that was never started.
+func TestAnEndedRunsContainersAreRemoved(t *testing.T) {
+	r := onPodman(t)
+	id := r.create(t, "build")
+	must[docker.Result](t, r, docker.Script, script(id, "sleep 100 &"))
+	r.create(t, "test")
+	if _, err := r.do(t, docker.Create, map[string]any{"options": map[string]any{"image": image, "memory": 64,
+		"command": []string{"/none"}}}); err == nil {
+		t.Error("a container without its command was started")
+	}
+	ended := tool.Call{UID: "ana", RunID: "run_1"}
+	for _, want := range []int{3, 0} {
+		if n, err := r.tools[docker.Create].CleanUp(t.Context(), ended); n != want || err != nil {
+			t.Errorf("removed %d, and not %d; %v", n, want, err)
+		}
+	}
+	left := must[docker.Listed](t, r, docker.List, map[string]any{"all": true})
+	if len(left.Containers) != 0 {
+		t.Errorf("left are %+v", left)
+	}
+}

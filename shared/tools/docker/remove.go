@@ -153,3 +153,28 @@ func (t *tools) removeGroup(ctx context.Context, c tool.Call, a GroupArgs) (all 
 	}
 	return all, nil
 }
+
+// removeAll removes what is left of a run that has ended: nothing runs in it that anybody waits for. What another
+// process removes at the same time is as good as removed; one that is still being removed is looked for again.
+func (t *tools) removeAll(ctx context.Context, c tool.Call) (n int, err error) {
+	e, err := t.engine()
+	if err != nil {
+		return 0, err
+	}
+	has, err := e.List(ctx, owner(c), "", true)
+	if err != nil {
+		return 0, nothingDone(err)
+	}
+	for _, one := range has {
+		switch err := e.Remove(ctx, one.ID); {
+		case errors.Is(err, container.ErrMissing):
+		case errors.Is(err, container.ErrTaken):
+			return n, fault.New(fault.Tool, fault.CodeBusy, "A container is still being removed.")
+		case err != nil:
+			return n, err
+		default:
+			n++
+		}
+	}
+	return n, nil
+}

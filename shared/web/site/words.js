@@ -69,6 +69,7 @@ export function eventWords(e) {
     case 'action.started': return `${what}: about to be carried out`;
     case 'action.finished': return `${what}: ${actionState(e.action ?? {}).words.toLowerCase()}`;
     case 'context.compressed': return e.compressed?.code ? 'The conversation could not be made shorter' : 'The conversation was made shorter for the model';
+    case 'run.cleaned': return 'What the run had left was cleaned up';
     case 'run.cancel_requested': return 'Somebody asked to cancel';
     case 'run.ended': return `The run ${e.status === 'failed' ? 'failed' : 'is completed'}`;
     default: return String(e.type);

@@ -1,0 +1,236 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/testkit/script"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// engine is what a tool makes things on, such as containers, that are removed after their run.
+type engine struct {
+	made  []string // run ids
+	tries int      // clean-ups
+	down  int      // how many of the next ones fail
+}
+
+// withMaker gives the env's assistant a tool that leaves things behind.
+func withMaker(w *env) *engine {
+	e := &engine{}
+	d := w.sendDef("make")
+	d.Execute = func(_ context.Context, c tool.Call, _ sendArgs) (sendResult, error) {
+		e.made = append(e.made, c.RunID)
+		return sendResult{ID: "made"}, nil
+	}
+	d.Reconcile = func(_ context.Context, c tool.Call, _ sendArgs) (tool.Verdict, sendResult, string, error) {
+		if slices.Contains(e.made, c.RunID) {
+			return tool.Done, sendResult{ID: "made"}, "", nil
+		}
+		return tool.NotDone, sendResult{}, "", nil
+	}
+	d.CleanUp = func(_ context.Context, c tool.Call) (removed int, err error) {
+		if e.tries++; e.down > 0 {
+			e.down--
+			return 0, errors.New("the engine is down")
+		}
+		before := len(e.made)
+		e.made = slices.DeleteFunc(e.made, func(id string) bool { return id == c.RunID })
+		return before - len(e.made), nil
+	}
+	w.loop.Tools["make"] = tool.Define(d)
+	return e
+}
+
+var tellBob = map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}
+
+var toMake = script.Turn{Calls: []script.Call{{Name: "make", Args: tellBob}}}
+
+// makes starts a run that makes something, to the end of what it does by itself then.
+func makes(t *testing.T, w *env, then ...script.Turn) (runID string) {
+	t.Helper()
+	w.model.Then(append([]script.Turn{toMake}, then...)...)
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "go"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	approve(t, w, v, 1)
+	moveOn(t, w)
+	return v.RunID
+}
+
+func moveOn(t *testing.T, w *env) {
+	t.Helper()
+	if err := w.deliver(t.Context()); err != nil && !journal.Held(err) {
+		t.Fatal(err)
+	}
+}
+
+func sweep(t *testing.T, w *env, after time.Duration) {
+	t.Helper()
+	w.tick(after)
+	if _, err := w.loop.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	moveOn(t, w)
+}
+
+// cleaned returns how often a run's clean-up is on record in its events and its audit, and when it is due.
+func cleaned(t *testing.T, w *env, runID string) (events, audited int, due time.Time) {
+	t.Helper()
+	_, all, err := w.loop.Get(t.Context(), "ana", runID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		if e.Type == run.RunCleaned {
+			events++
+		}
+	}
+	chain, _, err := w.rec.Chain(t.Context(), runID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range chain {
+		if e.Kind == "cleaned_up" {
+			audited++
+		}
+	}
+	return events, audited, document.RunFieldsOf(w.document(runID)).Due
+}
+
+func isClean(t *testing.T, w *env, e *engine, runID string) {
+	t.Helper()
+	events, audited, due := cleaned(t, w, runID)
+	if len(e.made) != 0 || events != 1 || audited != 1 || !due.IsZero() {
+		t.Errorf("left %v, in the events %d times, in the audit %d times, due %v", e.made, events, audited, due)
+	}
+}
+
+// TestWhatARunHasLeftIsRemovedHoweverItEnds ends runs in each way.
+func TestWhatARunHasLeftIsRemovedHoweverItEnds(t *testing.T) {
+	asks := script.Turn{Calls: []script.Call{{Name: "send", Args: tellBob}}}
+	for name, c := range map[string]struct {
+		then []script.Turn
+		end  func(t *testing.T, w *env, runID string)
+	}{
+		"done":   {[]script.Turn{{Text: "Done."}}, func(*testing.T, *env, string) {}},
+		"failed": {[]script.Turn{{Err: errors.New("no")}}, func(*testing.T, *env, string) {}},
+		"cancelled": {[]script.Turn{asks}, func(t *testing.T, w *env, runID string) {
+			if _, err := w.loop.Cancel(t.Context(), "ana", runID); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		"rejected": {[]script.Turn{asks}, func(t *testing.T, w *env, runID string) {
+			if _, err := w.loop.Resolve(t.Context(), approval.Resolution{UID: "ana",
+				ApprovalID: run.ApprovalID(runID, 2), Decision: run.Reject}); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		"deadline": {[]script.Turn{asks}, func(t *testing.T, w *env, _ string) { sweep(t, w, 73*time.Hour) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newEnv(t)
+			e := withMaker(w)
+			id := makes(t, w, c.then...)
+			c.end(t, w, id)
+			moveOn(t, w)
+			isClean(t, w, e, id)
+			sweep(t, w, time.Hour)
+			if e.tries != 1 {
+				t.Errorf("cleaned up %d times", e.tries)
+			}
+		})
+	}
+}
+
+// TestACleanUpIsTriedAgainAndGivenUp has the engine fail, for a time and for good.
+func TestACleanUpIsTriedAgainAndGivenUp(t *testing.T) {
+	w := newEnv(t)
+	e := withMaker(w)
+	e.down = 2
+	id := makes(t, w, script.Turn{Text: "Done."})
+	thread := document.RunFieldsOf(w.document(id)).ThreadID
+	if _, err := w.rec.DeleteThread(t.Context(), "ana", thread); !fault.Is(err, fault.Policy, fault.CodeBusy) {
+		t.Errorf("it is deleted before what it has left: %v", err)
+	}
+	for i, pause := range []time.Duration{time.Minute, 2 * time.Minute} {
+		sweep(t, w, pause-2*time.Second)
+		if e.tries != i+1 {
+			t.Errorf("tried %d times within the pause", e.tries)
+		}
+		sweep(t, w, 4*time.Second)
+	}
+	isClean(t, w, e, id)
+
+	e.down, e.tries = 1000, 0
+	id = makes(t, w, script.Turn{Text: "Done."})
+	for range 30 {
+		sweep(t, w, time.Hour)
+	}
+	events, audited, due := cleaned(t, w, id)
+	if e.tries != 12 || events != 1 || audited != 1 || !due.IsZero() {
+		t.Errorf("tried %d times, in the events %d times, in the audit %d times, due %v", e.tries, events, audited, due)
+	}
+}
+
+// TestAProcessWithoutTheToolLeavesItToAnother has a process without the tool come first.
+func TestAProcessWithoutTheToolLeavesItToAnother(t *testing.T) {
+	w := newEnv(t)
+	e := withMaker(w)
+	has := w.loop.Tools
+	id := makes(t, w, script.Turn{Calls: []script.Call{{Name: "send", Args: tellBob}}})
+	w.loop.Tools = w.process().Tools
+	if _, err := w.loop.Cancel(t.Context(), "ana", id); err != nil {
+		t.Fatal(err)
+	}
+	moveOn(t, w)
+	if len(e.made) != 1 {
+		t.Fatal("nothing is left to remove")
+	}
+	w.loop.Tools = has
+	sweep(t, w, time.Minute+time.Second)
+	isClean(t, w, e, id)
+}
+
+// TestKilledInACleanUp kills the process before and after each commit of a run that leaves something.
+func TestKilledInACleanUp(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		for n := 1; n <= 8; n++ {
+			t.Run(fmt.Sprintf("after=%v/%d", after, n), func(t *testing.T) {
+				w := newEnv(t)
+				e := withMaker(w)
+				w.loop.Store, w.loop.Model = mortal(w.store, n, after), &asked{tool: "make"}
+				life := func() error {
+					_, err := w.loop.Start(t.Context(),
+						loop.StartRequest{UID: "ana", Prompt: "go", Key: "k1", BodyHash: "h"}, nil)
+					if open := w.open("ana"); err == nil && len(open) > 0 {
+						approve(t, w, &run.View{RunID: run.KeyedRunID("ana", "k1")}, 1)
+					}
+					return errors.Join(err, w.deliver(t.Context()))
+				}
+				died, err := mortally(life)
+				if err != nil || !died && n <= 6 {
+					t.Fatalf("died %v, %v", died, err)
+				}
+				for range 4 {
+					sweep(t, w, 3*time.Minute)
+					if err := life(); err != nil && !journal.Held(err) && !fault.Is(err, fault.Policy, fault.CodeBusy) {
+						t.Fatal(err)
+					}
+				}
+				isClean(t, w, e, run.KeyedRunID("ana", "k1"))
+			})
+		}
+	}
+}
