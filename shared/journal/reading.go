@@ -15,7 +15,7 @@ func stateOrigin(s *run.Session) string {
 
 // readingOf returns what the result of an untrusted call is, and whether not everybody can read it: what the session's
 // repository has is as private as that, what another one has is taken for private unless it is known not to be, and so
-// is what was read by an account of the user's.
+// is what was read by an account of the user's, or in a session about a private repository.
 func readingOf(ex *Execution, s *run.State, c *run.ProposedCall, result json.RawMessage) (is tool.Reading,
 	private bool) {
 	t := ex.Tools[c.Tool]
@@ -27,7 +27,7 @@ func readingOf(ex *Execution, s *run.State, c *run.ProposedCall, result json.Raw
 	case is.Public:
 		return is, false
 	case is.Repository == "":
-		return is, t.Placed()
+		return is, t.Placed() || s.Input.Session != nil && s.Input.Session.Private
 	case s.Input.Session != nil && RepositoryURL(s, is.Repository) == string(s.Input.Session.Repo):
 		return is, s.Input.Session.Private
 	}

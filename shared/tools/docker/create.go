@@ -73,6 +73,7 @@ func (t *tools) create() *tool.Tool {
 			"directory that can be written to, and " + t.reach() + ". A task has at most three; they are removed " +
 			"when it ends. Images: " + strings.Join(t.Images, ", "),
 		SideEffect: true,
+		Contained:  t.Network == "",
 		Refine:     t.refineCreate,
 		Normalize:  t.normalizeCreate,
 		Bound: func(a CreateArgs) any {

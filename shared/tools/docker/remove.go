@@ -115,6 +115,7 @@ func (t *tools) cleanup() *tool.Tool {
 		Name:        Cleanup,
 		Description: "Ends the containers of a group of this task and removes them with all that they have written.",
 		SideEffect:  true,
+		Contained:   true,
 		Refine:      func(s *jsonschema.Schema) { s.Properties["group"].Pattern = groupPattern },
 		Bound:       func(a GroupArgs) any { return a },
 		Preview: func(a GroupArgs) tool.Preview {

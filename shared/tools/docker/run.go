@@ -77,6 +77,7 @@ func (s script) command() []string {
 func running[In any](t *tools, d tool.Def[In, Result], what func(In) script,
 	where func(context.Context, Engine, tool.Call, In) (id string, err error)) *tool.Tool {
 	d.SideEffect, d.Untrusted, d.KeepsOutput = true, true, true
+	d.Contained = t.Network == ""
 	d.Limit = func(in In) time.Duration { return what(in).limit + grace }
 	d.Note = func(_ In, out Result) tool.Facts { return tool.Facts{"exit": strconv.Itoa(out.ExitCode)} }
 	d.Prepare = func(ctx context.Context, c tool.Call, in In) (string, error) {

@@ -1,0 +1,41 @@
+package loop_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// TestTaintAtTheIntent has an agent that asks nobody propose a call with what a stranger wrote, and the operator have
+// it ask before the call's turn comes: its user always allows whom it reaches, and is asked all the same.
+func TestTaintAtTheIntent(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
+		s := newScenario(t, open(t))
+		maker := s.loop.Agents["maker"]
+		asks := s.sendDef("asks")
+		asks.Execute = func(context.Context, tool.Call, sendArgs) (sendResult, error) {
+			maker.Effects = policy.AskEffects
+			return sendResult{}, nil
+		}
+		s.loop.Tools["asks"] = tool.Define(asks)
+		s.play(`$ agent maker
+$ model call send {"to":["bob@x.org"],"text":"one"}
+$ model text Sent.
+$ ask one to bob
+$ resolve 1 approve_and_always_allow_recipient
+$ deliver
+$ anew`)
+		maker.Effects = policy.AutoApprove
+		got := s.play(`$ model call page {"word":"safe"}
+$ model call asks {"to":["cid@x.org"],"text":"x"}; send {"to":["bob@x.org"],"text":"The safe stands behind the picture of the old harbour."}
+$ model text Sent.
+$ ask tell bob
+$ pending`)
+		if !strings.Contains(got, `copied from "the page safe"`) || len(s.effects) != 1 {
+			t.Errorf("%q were done:\n%s", s.effects, got)
+		}
+	})
+}
