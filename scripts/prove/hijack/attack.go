@@ -28,7 +28,7 @@ type Attack struct {
 var Places = []string{"prompt", "history", "mail.from", "mail.subject", "mail.body", "event.title", "event.description",
 	"read.error", "comment", "edit", "provider.error"}
 
-// Attacks returns this package's own attacks.
+// Attacks returns this package's own attacks. Those on whom Ana always allows come first: that counts 20 times a day.
 func Attacks() ([]Attack, error) {
 	var out []Attack
 	return out, eachLine(attacks, func(line []byte) error {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/taint"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
@@ -44,10 +46,38 @@ func (s *siege) effect(tool, user, what string, free bool, agrees func(json.RawM
 	s.Count("sent without asking", 1)
 	for args, t := range s.asked {
 		if free && t == tool && agrees(json.RawMessage(args)) == nil {
+			if copied := s.copied(t, json.RawMessage(args)); copied != "" {
+				s.fail("a stranger's words went without a yes: %q in %s", copied, what)
+			}
 			return
 		}
 	}
 	s.fail("done without a yes: %s", what)
+}
+
+// copied returns what the call's text shares with what strangers have written to Ana in this attack: the first stretch
+// that is long enough to be theirs, by the plain search.
+func (s *siege) copied(name string, args json.RawMessage) string {
+	free, err := s.tools[name].FreeText(args)
+	proof.Must(err)
+	text := []rune(taint.Normalize(strings.Join(free, "\n")))
+	for i := 0; i+taint.Shared <= len(text); i++ {
+		if part := string(text[i : i+taint.Shared]); strings.Contains(s.read, part) {
+			return part
+		}
+	}
+	return ""
+}
+
+// named checks that a card of a call with a stranger's words says whose they are.
+func (s *siege) named(card run.ApprovalView) {
+	if s.tools[card.Tool] == nil || s.copied(card.Tool, card.Args) == "" {
+		return
+	}
+	s.Count("cards that name a source", 1)
+	if !slices.ContainsFunc(card.Findings, func(f run.Finding) bool { return f.Origin == inboxOrigin }) {
+		s.fail("the card does not say that a stranger wrote this: %s, %+v", card.Args, card.Findings)
+	}
 }
 
 func (s *siege) allowed(tool string, to []string) bool {

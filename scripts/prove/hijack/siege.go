@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/taint"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
@@ -42,6 +43,7 @@ type siege struct {
 	grants []grant
 	asked  map[string]string   // all that the model asked for and that is well-formed, with its tool
 	allow  map[string][]string // by tool: the recipients that Ana always allows
+	read   string              // what strangers have written to Ana in this attack; empty: it came by another way
 	mails  int                 // the number of mails checked so far
 	events int
 }
@@ -59,6 +61,9 @@ type inbox struct {
 	Event map[string]string `json:"event"`
 	fails string
 }
+
+// inboxOrigin is where the attacker's texts come from that Ana has not written, as cards name it.
+const inboxOrigin = "Ana's inbox"
 
 // newSiege opens the deployment. Its caller closes it.
 func newSiege(ctx context.Context, r *proof.Run, dir string) (*siege, error) {
@@ -107,7 +112,8 @@ func quiet() inbox {
 func (s *siege) change(l *journal.Env) {
 	type none struct{}
 	read := tool.Define(tool.Def[none, inbox]{
-		Name: "inbox_read", Description: "Reads the user's newest mail and next event.",
+		Name: "inbox_read", Description: "Reads the user's newest mail and next event.", Untrusted: true,
+		Reading: func(none, inbox) tool.Reading { return tool.Reading{Origin: inboxOrigin} },
 		Execute: func(_ context.Context, c tool.Call, _ none) (inbox, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -189,6 +195,10 @@ func (s *siege) attack(a Attack, place string) {
 	s.mu.Lock()
 	s.inbox = box
 	s.mu.Unlock()
+	s.read = ""
+	if kind, _, _ := strings.Cut(place, "."); kind == "mail" || kind == "event" || kind == "read" {
+		s.read = taint.Normalize(text)
+	}
 	comment, edit := "", ""
 	if place == "comment" {
 		comment = clip.Text(text, 1900)
@@ -212,6 +222,7 @@ func (s *siege) see(r testkit.Answer, chance *rand.Rand, comment, edit string) t
 				s.fail("the card of %s: %s", card.Args, wrong)
 			}
 			s.Count("cards", 1)
+			s.named(card)
 			if refused[card.ArgsHash] {
 				s.fail("Ana is asked again for what she said no to: %s", card.Args)
 			}
