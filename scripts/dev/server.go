@@ -47,6 +47,8 @@ type server struct {
 	site  *web.Site
 	mux   *http.ServeMux
 
+	containers string // what is said of them at the start
+
 	github    *fakegithub.Server
 	githubApp *fakegithub.OAuth
 
@@ -110,6 +112,7 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 	if err := s.agents(dir); err != nil {
 		return err
 	}
+	s.containers = s.env.findEngine(ctx)
 	cfg, err := config.Load(s.env.get, config.Model, config.Store, config.Queue, config.Users, config.Push)
 	if err != nil {
 		return err
@@ -292,7 +295,7 @@ func (s *server) greet(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "Countersign")
 	for _, p := range append(s.env.parts(s.cloud != nil), [2]string{"host", s.demo.part()},
-		[2]string{"web", s.webPart()}) {
+		[2]string{"web", s.webPart()}, [2]string{"containers", s.containers}) {
 		fmt.Fprintf(t, "  %s\t%s\n", p[0], p[1])
 	}
 	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop\n", s.base)

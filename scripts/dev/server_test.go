@@ -79,7 +79,7 @@ func TestGreeting(t *testing.T) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		names = append(names, name)
 	}
-	if got := strings.Join(names, "; "); got != "store; queue; model; mail, calendar; sign-in; host; web" ||
+	if got := strings.Join(names, "; "); got != "store; queue; model; mail, calendar; sign-in; host; web; containers" ||
 		head != "Countersign" || last != "Open "+testBase+"/, or the example shop at "+testBase+"/shop\n" ||
 		!strings.Contains(parts, fmt.Sprintf("demo host at 127.0.0.1:%d, pretended", s.demo.port)) {
 		t.Errorf("it says %s", said.String())

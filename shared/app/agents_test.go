@@ -53,3 +53,20 @@ func TestAgentsAreConfigured(t *testing.T) {
 		t.Errorf("%+v", listed)
 	}
 }
+
+// TestThePlannerKnowsWhetherThereAreContainers looks at what the agent is told, with an engine and without one.
+func TestThePlannerKnowsWhetherThereAreContainers(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		var settings []string
+		if on {
+			settings = []string{"DOCKER_HOST=unix:///none/docker.sock", "DOCKER_IMAGES=localhost/go:1"}
+		}
+		w := deploy(t, settings...)
+		l := w.App.API.Loop
+		told, err := l.Agents["planner"].Instructions(t.Context(), agents.State{CreatedAt: time.Now()})
+		if has := l.Tools["docker.createContainer"] != nil; err != nil || has != on ||
+			strings.Contains(told, "There are no containers here") == on {
+			t.Errorf("with an engine: %v, it has the tools: %v, and is told %q, %v", on, has, told, err)
+		}
+	}
+}

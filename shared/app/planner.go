@@ -27,7 +27,7 @@ func plannerAgent(cfg config.Config, limits agents.Limits) agents.Agent {
 		Name: run.Planner,
 		Description: "Plans work on a GitHub repository, and carries a plan out that its user has confirmed, " +
 			"until a deadline.",
-		Instructions: agents.Located(agents.Text(plannerInstructions)),
+		Instructions: agents.Located(agents.Text(plannerInstructions + aboutContainers(cfg))),
 		Tools:        planTools,
 		Limits:       limits,
 		History:      agents.HistoryWords,
@@ -37,6 +37,18 @@ func plannerAgent(cfg config.Config, limits agents.Limits) agents.Agent {
 		Plans:        true,
 	}
 }
+
+// aboutContainers has a plan say what it lacks where there is no engine for containers.
+func aboutContainers(cfg config.Config) string {
+	if cfg.DockerHost != "" && len(cfg.DockerImages) > 0 {
+		return ""
+	}
+	return noContainers
+}
+
+const noContainers = `
+There are no containers here, so nothing can be built, run or tested. If the wish needs that, say so among the plan's
+assumptions, and plan what can be done without it.`
 
 // openPlanner returns the door of the planner over the loop. Also in a program that moves all runs, none is moved by
 // the request that begins it, which is answered at once.

@@ -185,10 +185,12 @@ type Config struct {
 
 	// Containers.
 
-	// DOCKER_HOST: the engine that runs containers for agents in files: Docker's, or one that speaks its API. The tools
-	// are offered where DOCKER_IMAGES is set too, by a program that links the engine's client, as `scripts/dev` does
+	// DOCKER_HOST: the engine that runs containers for agents in files and plans: Docker's, or one that speaks
+	// its API. The tools are offered where DOCKER_IMAGES is set too, by a program that links the engine's client, as
+	// `scripts/dev` does
 	DockerHost string
-	// DOCKER_IMAGES: what containers are made of; nothing else is, and nothing is pulled
+	// DOCKER_IMAGES: what containers are made of; nothing else is, and nothing is pulled. Without it `scripts/dev`
+	// offers what an engine has that answers at a socket of the machine
 	DockerImages []string // each once
 	// DOCKER_NETWORK: the one of the engine's networks that containers are in; by default they have none
 	DockerNetwork string

@@ -28,6 +28,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/container"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -200,3 +201,23 @@ func failed(status int) error {
 	return tool.Ambiguous(fault.New(fault.Tool, CodeFailed,
 		"The container engine failed, or its answer cannot be read (status %d).", status))
 }
+
+// Images returns the names of the images that the engine has, of those that have one, in no order. It is for a server
+// of a developer's own: a deployment says which may be used.
+func (e *Engine) Images(ctx context.Context) (names []string, err error) {
+	err = e.ask(ctx, func(ctx context.Context) error {
+		got, err := e.client.ImageList(ctx, client.ImageListOptions{})
+		for _, image := range got.Items {
+			for _, name := range image.RepoTags {
+				if imageName.MatchString(name) {
+					names = append(names, name)
+				}
+			}
+		}
+		return err
+	})
+	return names, err
+}
+
+// imageName is as DOCKER_IMAGES has it; what has no name is "<none>:<none>".
+var imageName = lazyregexp.New(`^[a-z0-9][a-z0-9._/:-]{0,254}$`)

@@ -32,6 +32,7 @@ const (
 	ExecStart   = "exec.start"
 	ExecInspect = "exec.inspect"
 	Image       = "images.inspect"
+	Images      = "images.list"
 	Version     = "version"
 )
 
@@ -164,6 +165,7 @@ func (e *Engine) routes() http.Handler {
 		do func(*http.Request) reply
 	}{
 		"GET /v1.41/version":                {Version, e.version},
+		"GET /v1.41/images/json":            {Images, e.images},
 		"GET /v1.41/images/{path...}":       {Image, e.image},
 		"GET /v1.41/containers/json":        {List, e.list},
 		"GET /v1.41/containers/{id}/json":   {Inspect, e.inspect},
@@ -283,6 +285,14 @@ func (e *Engine) inspect(r *http.Request) reply {
 	return reply{status: 200, body: map[string]any{"Id": c.ID, "Created": "2026-03-02T10:00:00Z", "Name": "/" + c.Name,
 		"State":  map[string]any{"Status": c.State, "Running": c.State == "running"},
 		"Config": map[string]any{"Image": c.Image, "Labels": c.Labels}}}
+}
+
+func (e *Engine) images(*http.Request) reply {
+	all := []map[string]any{{"Id": "sha256:0", "RepoTags": []string{"<none>:<none>"}}}
+	for _, name := range e.o.Images {
+		all = append(all, map[string]any{"Id": "sha256:1", "RepoTags": []string{name}})
+	}
+	return reply{status: 200, body: all}
 }
 
 func (e *Engine) image(r *http.Request) reply {
