@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/tools/docker"
 )
 
 // Result is what came of a case.
@@ -31,7 +33,7 @@ var targets = map[string]target{
 	"http:": web, "http:chat": chatState, "http:stream": stream, "http:resolve": resolve, "http:pending": pending,
 	"push:resume": push, "resume": replay,
 	"tool:": call, "tool:side_effect": provider, "tool:run_command": command,
-	"tool:web_fetch": fetching, "ssh:connect": connect,
+	"tool:web_fetch": fetching, "tool:docker.": building, "ssh:connect": connect,
 	"model:response": answer, "run:hijacked_model": hijack,
 	"audit": private, "config:boot": boot,
 }
@@ -56,7 +58,7 @@ func targetOf(c Case) target {
 
 // tools are the tools that exist; side_effect stands for each that has one.
 var tools = map[string]bool{"gmail_send": true, "calendar_event_create": true, "side_effect": true, runCommand: true,
-	webFetch: true}
+	webFetch: true, docker.Create: true, docker.Script: true}
 
 // missing returns the case's target where it is not built.
 func missing(c Case) string {

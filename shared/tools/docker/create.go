@@ -96,7 +96,7 @@ func (t *tools) reach() string {
 
 func (t *tools) refineCreate(s *jsonschema.Schema) {
 	o := s.Properties["options"]
-	o.AdditionalProperties = nil                          // Normalize says why they are refused
+	o.AdditionalProperties, o.Required = nil, nil         // Normalize says why they are refused
 	o.Properties["image"].MaxLength = jsonschema.Ptr(512) // Normalize refuses others as a matter of policy
 	for _, list := range []string{"command", "env"} {
 		p := o.Properties[list]
@@ -131,6 +131,9 @@ func (t *tools) normalizeCreate(a CreateArgs) (CreateArgs, error) {
 		if obs.RemoveSecrets(v) != v {
 			return a, forbidden(fmt.Sprintf("options/env/%d", i), "No credential enters a container.")
 		}
+	}
+	if o.Image == "" {
+		return a, fault.Invalid("options/image", "an image is needed")
 	}
 	if !slices.Contains(t.Images, o.Image) {
 		return a, forbidden("options/image", "Containers are made of these images alone: %s.",
