@@ -72,14 +72,23 @@ func (h *heard) begin(tx *Tx) error {
 	}
 	if s := in.Session; s != nil {
 		h.record.Say(string(s.Repo))
-		if s.State != "" {
-			h.record.Read(taint.Source{Origin: stateOrigin(s), Text: s.State, Private: s.Private})
-		}
+		h.repository(s)
 	}
 	if in.Told == nil {
 		return nil
 	}
 	return h.thread(tx, *in.Told)
+}
+
+// repository adds what a session's repository said of itself when the session began. AGENT.md, too, is information.
+func (h *heard) repository(s *run.Session) {
+	own, open := s.Parts()
+	if own != "" {
+		h.record.Read(taint.Source{Origin: stateOrigin(s), Text: own, Private: s.Private, Repository: string(s.Repo)})
+	}
+	if open != "" {
+		h.record.Read(taint.Source{Origin: "the issues of " + s.Repo.String(), Text: open, Private: s.Private})
+	}
 }
 
 // thread adds what the run is told of its thread's contents. Nobody knows whose words a summary has, so they are

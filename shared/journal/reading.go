@@ -10,7 +10,7 @@ import (
 
 // stateOrigin names what was read of a session's repository when it began.
 func stateOrigin(s *run.Session) string {
-	return s.Repo.String() + " itself: its files and what is open in it"
+	return s.Repo.String() + " itself: its files, README and AGENT.md"
 }
 
 // readingOf returns what the result of an untrusted call is, and whether not everybody can read it: what the session's

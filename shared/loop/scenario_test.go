@@ -121,6 +121,7 @@ type scenario struct {
 	uid    string
 	agent  string // whom ask asks
 	thread string
+	state  string // of a session's repository; empty: any
 	form   string // JSON Schema of the answers that are asked for; empty: words
 	run    string // the newest run
 	runs   []string
@@ -252,6 +253,9 @@ func (s *scenario) do(line string) {
 		if err == nil {
 			s.run, s.thread, s.runs = v.RunID, v.ThreadID, append(s.runs, v.RunID)
 		}
+	case "repository": // what the next session reads of its own
+		s.state = strings.ReplaceAll(rest, " / ", "\n")
+		return
 	case "confirm":
 		v, err = s.confirm(ctx, rest)
 	case "session":

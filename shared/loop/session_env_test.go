@@ -79,7 +79,11 @@ func (s *scenario) wish(ctx context.Context, prompt string) (*run.View, error) {
 			within, prompt = d, rest
 		}
 	}
-	return s.loop.Start(ctx, s.session(prompt, within), nil)
+	req := s.session(prompt, within)
+	if s.state != "" {
+		req.Session.State = s.state
+	}
+	return s.loop.Start(ctx, req, nil)
 }
 
 func (w *env) session(prompt string, within time.Duration) loop.StartRequest {

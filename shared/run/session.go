@@ -24,6 +24,21 @@ type Session struct {
 	Unfinished   *plan.Plan `json:"unfinished,omitempty"`
 }
 
+// OpenHeading begins, in a session's State, the list of what others have opened in the repository, each on a line of
+// its own; an empty line ends it. All else there is the repository's own.
+const OpenHeading = "\nOpen issues:\n"
+
+// Parts returns what the State says of the repository by who wrote it: its owners, and whoever opened an issue. A title
+// has no line break, so none can pass for what is not in the list.
+func (s Session) Parts() (own, open string) {
+	before, rest, listed := strings.Cut(s.State, OpenHeading)
+	if !listed {
+		return s.State, ""
+	}
+	open, after, _ := strings.Cut(rest, "\n\n")
+	return before + "\n\n" + after, open
+}
+
 // PlanHead is what a list of sessions shows of one, so that its events need not be read.
 type PlanHead struct {
 	Status   plan.Status `json:"status"`
