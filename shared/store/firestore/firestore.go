@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	apiv1 "cloud.google.com/go/firestore/apiv1"
@@ -37,6 +38,9 @@ type Store struct {
 	root    string      // projects/P/databases/D
 	headers metadata.MD // required by Google to find a named database; the hand-written client sends the same
 	timeout time.Duration
+
+	emulated bool // the server is the emulator
+	closed   atomic.Bool
 }
 
 var _ store.Store = (*Store)(nil)
@@ -51,7 +55,8 @@ func Open(ctx context.Context, projectID, database string, opts ...option.Client
 	if database == "" {
 		database = defaultDatabase
 	}
-	client, err := apiv1.NewClient(ctx, append(emulator(), opts...)...)
+	host := os.Getenv("FIRESTORE_EMULATOR_HOST")
+	client, err := apiv1.NewClient(ctx, append(emulator(host), opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("firestore store: open: %w", err)
 	}
@@ -61,14 +66,13 @@ func Open(ctx context.Context, projectID, database string, opts ...option.Client
 	//lint:ignore SA1019 of a pool of connections, which this is not, one would be made early
 	client.Connection().Connect() // it would wait for the first call
 	root := "projects/" + projectID + "/databases/" + database
-	return &Store{client: client, root: root, timeout: callTimeout, headers: metadata.Pairs(
+	return &Store{client: client, root: root, timeout: callTimeout, emulated: host != "", headers: metadata.Pairs(
 		"google-cloud-resource-prefix", root,
 		"x-goog-request-params", "project_id="+url.QueryEscape(projectID)+"&database_id="+url.QueryEscape(database),
 	)}, nil
 }
 
-func emulator() []option.ClientOption {
-	host := os.Getenv("FIRESTORE_EMULATOR_HOST")
+func emulator(host string) []option.ClientOption {
 	if host == "" {
 		return nil
 	}
@@ -90,6 +94,7 @@ func (owner) RequireTransportSecurity() bool { return false }
 
 // Close closes the connection. A second Close does nothing.
 func (s *Store) Close() error {
+	s.closed.Store(true)
 	if err := s.client.Close(); err != nil && !isClosing(err) {
 		return fmt.Errorf("firestore store: close: %w", err)
 	}

@@ -1,6 +1,7 @@
 package firestore_test
 
 import (
+	"context"
 	"crypto/rand"
 	"io"
 	"maps"
@@ -9,6 +10,12 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/firestore"
@@ -158,4 +165,71 @@ func TestWatchClosed(t *testing.T) {
 	if len(all) != 2 || all[1] == nil {
 		t.Fatalf("the watch of a store that was closed gave %v", all)
 	}
+}
+
+// streams makes the first stream of a store another one.
+func streams(change func(grpc.ClientStream) grpc.ClientStream) option.ClientOption {
+	var once sync.Once
+	return option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc,
+		cc *grpc.ClientConn, method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		stream, err := next(ctx, desc, cc, method, opts...)
+		if err == nil {
+			once.Do(func() { stream = change(stream) })
+		}
+		return stream, err
+	}))
+}
+
+// canceled is a stream that the server ends, as the emulator does when it is busy.
+type canceled struct{ grpc.ClientStream }
+
+func (canceled) RecvMsg(any) error { return status.Error(codes.Canceled, "the server has canceled it") }
+
+// A listener that the server has canceled, and not the caller, begins anew.
+func TestWatchCanceled(t *testing.T) {
+	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
+	st := open(t, streams(func(s grpc.ClientStream) grpc.ClientStream { return canceled{s} }))
+	for d, err := range st.Watch(t.Context(), "runs/a") {
+		if err != nil || d.Exists() {
+			t.Fatal(d, err)
+		}
+		return
+	}
+	t.Fatal("no state came")
+}
+
+// deaf is a stream that says nothing any more once the document's first state was told.
+type deaf struct {
+	grpc.ClientStream
+	told bool
+}
+
+func (d *deaf) RecvMsg(m any) error {
+	for {
+		if err := d.ClientStream.RecvMsg(m); err != nil || !d.told {
+			res := m.(*pb.ListenResponse).GetTargetChange()
+			d.told = len(res.GetTargetIds()) == 0 && res.GetReadTime() != nil
+			return err
+		}
+	}
+}
+
+// A change of which the emulator does not tell comes all the same.
+func TestWatchMissed(t *testing.T) {
+	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
+	st := open(t, streams(func(s grpc.ClientStream) grpc.ClientStream { return &deaf{ClientStream: s} }))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for d, err := range st.Watch(ctx, "runs/a") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Exists() {
+			return
+		}
+		if _, err := st.Commit(t.Context(), store.Create("runs/a", nil, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the document's change did not come")
 }
