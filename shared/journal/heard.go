@@ -158,6 +158,10 @@ func (h *heard) add(tx *Tx, e run.Event) {
 	case e.Planned != nil && e.Planned.Confirmed != nil:
 		h.confirm(e.Planned.Confirmed.Plan)
 	case c == nil:
+	case e.Wait != nil && e.Wait.Args != nil: // what a later release made of them
+		now := *c
+		now.Args = e.Wait.Args
+		h.calls[e.ActionID] = &now
 	case e.Decided != nil:
 		said := append(edited(c.Args, e.Decided.EditedArgs), e.Decided.Comment)
 		h.from(c.Turn, func(r *taint.Record) { say(r, said) })

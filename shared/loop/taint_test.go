@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -35,6 +36,37 @@ $ model text Sent.
 $ ask tell bob
 $ pending`)
 		if !strings.Contains(got, `copied from "the page safe"`) || len(s.effects) != 1 {
+			t.Errorf("%q were done:\n%s", s.effects, got)
+		}
+	})
+}
+
+// TestTaintOfToldRuns has an agent that is told earlier runs word for word: what they have read is strangers', and what
+// their user has said is the user's.
+func TestTaintOfToldRuns(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
+		s := newScenario(t, open(t))
+		s.loop.Agents["maker"].History = agents.HistoryVerbatim
+		got := s.play(`$ agent maker
+$ model call send {"to":["bob@x.org"],"text":"one"}
+$ model text Sent.
+$ ask one to bob
+$ resolve 1 approve_and_always_allow_recipient
+$ deliver
+$ anew
+$ model call page {"word":"safe"}
+$ model text I see.
+$ ask read it; bob should look at https://made.example/up
+$ model call send {"to":["bob@x.org"],"text":"Look at https://made.example/up"}
+$ model text Sent.
+$ ask tell bob`)
+		if len(s.effects) != 2 {
+			t.Fatalf("%q were done:\n%s", s.effects, got)
+		}
+		got = s.play(`$ model call send {"to":["bob@x.org"],"text":"The safe stands behind the picture of the old harbour."}
+$ ask tell bob more
+$ pending`)
+		if !strings.Contains(got, `copied from "an earlier result of page"`) || len(s.effects) != 2 {
 			t.Errorf("%q were done:\n%s", s.effects, got)
 		}
 	})
