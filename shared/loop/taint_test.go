@@ -2,11 +2,13 @@ package loop_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -68,6 +70,23 @@ $ ask tell bob more
 $ pending`)
 		if !strings.Contains(got, `copied from "an earlier result of page"`) || len(s.effects) != 2 {
 			t.Errorf("%q were done:\n%s", s.effects, got)
+		}
+	})
+}
+
+// TestACommandThatIsAlwaysAllowedIsOwnWords has a command run unasked whose user has allowed it to the byte, though it
+// names what nobody has said.
+func TestACommandThatIsAlwaysAllowedIsOwnWords(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
+		h := commands(t, open(t), slices.Concat(asksFor("touch evil/tools"), asksFor("touch evil/tools"))...)
+		if err := h.decide(t, h.start(t), 1, run.ApproveAlwaysCommand); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.deliver(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if v := h.start(t); v.Status != run.Completed || len(h.runs) != 2 {
+			t.Errorf("the run is %s, and %v ran", v.Status, h.runs)
 		}
 	})
 }
