@@ -9,13 +9,17 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/approval"
+	engines "github.com/countersign-run/countersign/shared/docker"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/testkit/fakedocker"
+	"github.com/countersign-run/countersign/shared/testkit/podman"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/docker"
 )
 
 // engine is what a tool makes things on, such as containers, that are removed after their run.
@@ -210,27 +214,72 @@ func TestKilledInACleanUp(t *testing.T) {
 			t.Run(fmt.Sprintf("after=%v/%d", after, n), func(t *testing.T) {
 				w := newEnv(t)
 				e := withMaker(w)
-				w.loop.Store, w.loop.Model = mortal(w.store, n, after), &asked{tool: "make"}
-				life := func() error {
-					_, err := w.loop.Start(t.Context(),
-						loop.StartRequest{UID: "ana", Prompt: "go", Key: "k1", BodyHash: "h"}, nil)
-					if open := w.open("ana"); err == nil && len(open) > 0 {
-						approve(t, w, &run.View{RunID: run.KeyedRunID("ana", "k1")}, 1)
-					}
-					return errors.Join(err, w.deliver(t.Context()))
-				}
-				died, err := mortally(life)
-				if err != nil || !died && n <= 6 {
-					t.Fatalf("died %v, %v", died, err)
-				}
-				for range 4 {
-					sweep(t, w, 3*time.Minute)
-					if err := life(); err != nil && !journal.Held(err) && !fault.Is(err, fault.Policy, fault.CodeBusy) {
-						t.Fatal(err)
-					}
-				}
+				killedAt(t, w, &asked{tool: "make"}, n, after)
 				isClean(t, w, e, run.KeyedRunID("ana", "k1"))
 			})
+		}
+	}
+}
+
+// killedAt has the process die at a commit of a run that makes something, and others take the run up.
+func killedAt(t *testing.T, w *env, m *asked, n int, after bool) {
+	t.Helper()
+	w.loop.Store, w.loop.Model = mortal(w.store, n, after), m
+	life := func() error {
+		_, err := w.loop.Start(t.Context(),
+			loop.StartRequest{UID: "ana", Prompt: "go", Key: "k1", BodyHash: "h"}, nil)
+		if open := w.open("ana"); err == nil && len(open) > 0 {
+			approve(t, w, &run.View{RunID: run.KeyedRunID("ana", "k1")}, 1)
+		}
+		return errors.Join(err, w.deliver(t.Context()))
+	}
+	died, err := mortally(life)
+	if err != nil || !died && n <= 6 {
+		t.Fatalf("died %v, %v", died, err)
+	}
+	for range 4 {
+		sweep(t, w, 3*time.Minute)
+		if err := life(); err != nil && !journal.Held(err) && !fault.Is(err, fault.Policy, fault.CodeBusy) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestNoContainerIsLeft kills the process as above, in runs that create containers on an engine that pretends, and on
+// one that does not.
+func TestNoContainerIsLeft(t *testing.T) {
+	const image = "localhost/busybox:1"
+	pretends := fakedocker.Open(t, fakedocker.Options{Images: []string{image}})
+	t.Run("fakedocker", func(t *testing.T) {
+		leaveNoContainer(t, pretends.Host, image, func() int { return len(pretends.Containers()) })
+		if pretends.Started() < 16 || pretends.Removed() != pretends.Started() {
+			t.Errorf("%d containers were started, and %d removed", pretends.Started(), pretends.Removed())
+		}
+	})
+	t.Run("podman", func(t *testing.T) {
+		host := podman.Start(t)
+		leaveNoContainer(t, host.Host, image, host.Containers)
+	})
+}
+
+func leaveNoContainer(t *testing.T, host, image string, left func() int) {
+	e, err := engines.Open(engines.Config{Host: host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() }) // it never fails
+	create := docker.New(docker.Options{Engine: e, Images: []string{image}})[docker.Create]
+	for _, after := range []bool{false, true} {
+		for n := 1; n <= 8; n++ {
+			w := newEnv(t)
+			w.loop.Tools[docker.Create] = create
+			killedAt(t, w, &asked{tool: docker.Create,
+				args: fmt.Sprintf(`{"options":{"image":%q,"memory":64}}`, image)}, n, after)
+			events, audited, due := cleaned(t, w, run.KeyedRunID("ana", "k1"))
+			if there := left(); there != 0 || events != 1 || audited != 1 || !due.IsZero() {
+				t.Errorf("killed at commit %d (after it: %v): %d are left, in the events %d times, in the audit %d "+
+					"times, due %v", n, after, there, events, audited, due)
+			}
 		}
 	}
 }

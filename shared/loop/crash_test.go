@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,7 @@ func mortal(st store.Store, n int, after bool) *faulty.Store {
 // asked answers from its request alone, as a model does: it calls the tool until it sees its response.
 type asked struct {
 	tool string
+	args string // empty: those of the env's tools
 	mu   sync.Mutex
 	n    int
 }
@@ -47,6 +49,7 @@ func (a *asked) Generate(_ context.Context, req model.Request, _ func(string)) (
 	if a.tool == "lookup" {
 		args = `{"word":"ten"}`
 	}
+	args = cmp.Or(a.args, args)
 	content := fmt.Sprintf(`{"role":"model","parts":[{"functionCall":{"id":"c1","name":%q,"args":%s},"thoughtSignature":"c2ln"}]}`, a.tool, args)
 	return &model.Reply{Content: json.RawMessage(content),
 		Calls: []model.Call{{ID: "c1", Name: a.tool, Args: json.RawMessage(args)}}, Finish: "STOP", Model: "asked"}, nil
