@@ -286,17 +286,19 @@ func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 		"cloud.google.com/go/kms/apiv1":                              "keys",
 		"golang.org/x/crypto/ssh":                                    "ssh",
 		"codeberg.org/readeck/go-readability/v2":                     "fetch",
+		"github.com/google/go-github/v92/github":                     "repositories",
 		"modernc.org/sqlite":                                         "embedded store",
 		"github.com/countersign-run/countersign/shared/action":       "actions",
 		"github.com/countersign-run/countersign/shared/agents/files": "agents"}
 	acting := "actions agents fetch gemini keys pubsub tools"
 	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "agents pubsub",
-		"approvals-resolve": "actions agents pubsub tools", "runs": "actions agents pubsub tools",
+		"approvals-resolve": "actions agents pubsub repositories tools", "runs": "actions agents pubsub tools",
 		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "keys tools",
 		"chat": "actions agents gemini pubsub", "chat-results": "actions agents gemini pubsub",
 		"gemini-agent": "actions agents gemini pubsub tools",
 		"actions":      "actions pubsub", "terminals": "keys ssh", "terminal-attach": "keys ssh", "web": "",
-		"plans": "actions agents pubsub tools", "resume-plan": acting,
+		"plans":           "actions agents keys pubsub repositories tools",
+		"resume-plan":     "actions agents fetch gemini keys pubsub repositories tools",
 		"resume-terminal": "actions agents fetch gemini keys pubsub ssh tools"}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...").Output()
 	if err != nil {

@@ -30,7 +30,8 @@ var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app
 	"pubsub.Sweeping": "sweeping",
 	"gemini.Part":     "model", "tools.Part": "tools", "actions.Part": "actions",
 	"agents.Part": "agents", "agents.Pages": "agents", "agents.Ending": "agents",
-	"accounts.Part": "accounts", "github.Part": "github", "accounts.Consent": "consent", "terminals.Hosts": "hosts",
+	"accounts.Part": "accounts", "github.Part": "github",
+	"repositories.Part": "repositories", "accounts.Consent": "consent", "terminals.Hosts": "hosts",
 	"terminals.Commands": "hosts", "terminals.Attach": "hosts", "fetch.Part": "fetch"}
 
 var registers = regexp.MustCompile(`functions\.HTTP\("[a-z-]+",\s+app\.Serve\(api\.[A-Za-z]+, ([A-Za-z.,\s]+)\)\)`)

@@ -179,7 +179,8 @@ func runs(t *testing.T, d *described) {
 
 // clients carries out calls of a stored run, with a tool that no release has of its own.
 func clients(t *testing.T, d *described) {
-	s := d.open(t, nil, "TERMINAL=off") // where it is on, an agent has the tools that it names
+	s := d.open(t, nil)
+	s.App.API.Loop.Agents["assistant"].Tools = nil // all that there are
 	scan, err := tool.Remote("scan", "Scans a page.", json.RawMessage(`{"type":"object"}`))
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/planner"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -78,6 +79,13 @@ func plans(t *testing.T, d *described) {
 	s := d.open(t, nil, "MAX_RUNS_PER_MINUTE=1", "FUNCTION_CONCURRENCY=4")
 	s.addIssue()
 	s.SetModel(planning())
+	s.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Files: map[string]string{"README.md": "A site."}})
+	for _, uid := range []string{"ada", "eve"} {
+		s.want(t, 403, ask{op: "startPlanning", uid: uid, body: s.wish(t, nil)})
+		if err := s.LinkGitHub(t.Context(), uid, uid); err != nil {
+			t.Fatal(err)
+		}
+	}
 	start := ask{op: "startPlanning", body: s.wish(t, nil), header: []string{"Idempotency-Key", "one"}}
 	var made planner.Session
 	s.want(t, 202, start).into(t, &made)

@@ -9,10 +9,13 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
+	"github.com/countersign-run/countersign/shared/app/github"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
-	functions.HTTP("plans", app.Serve(api.Plans, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part))
+	functions.HTTP("plans", app.Serve(api.Plans, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part,
+		github.Part, repositories.Part))
 }

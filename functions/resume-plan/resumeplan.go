@@ -12,12 +12,14 @@ import (
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/app/github"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
 	functions.HTTP("resume-plan",
 		app.Serve(api.ResumePlan, app.Push, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
-			accounts.Part, fetch.Part))
+			accounts.Part, fetch.Part, github.Part, repositories.Part))
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,7 +31,8 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 		History:  agents.HistoryWords,
 		OnReject: agents.OnReject(cfg.RejectOutcome),
 	}
-	if named := slices.Concat(commandTools, docker.Names, web.Names); slices.ContainsFunc(named, knows(tools)) {
+	if named := slices.Concat(commandTools, docker.Names, web.Names,
+		repositoryTools); slices.ContainsFunc(named, knows(tools)) {
 		assistant.Tools = without(tools, named)
 	}
 	actions := pageActions(tools)
@@ -49,7 +51,9 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 	if cfg.Terminal {
 		builtIn = append(builtIn, terminalAgents(limits, cfg.MaxCommandsPerDay)...)
 	}
-	declared, err := declare(cfg, tools, assistant, page)
+	others := maps.Clone(tools) // the functions that move operators' agents do not link these tools
+	maps.DeleteFunc(others, func(name string, _ *tool.Tool) bool { return slices.Contains(repositoryTools, name) })
+	declared, err := declare(cfg, others, assistant, page)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/github"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/linking"
@@ -55,17 +56,20 @@ type Accounts interface {
 
 // readOnlyAccounts knows the accounts that are linked and acts in none: the functions that never act need no OAuth
 // client.
-type readOnlyAccounts struct{ store store.Store }
-
-func (o readOnlyAccounts) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
-	return google.Provider.Place(ctx, o.store, uid, scopes)
+type readOnlyAccounts struct {
+	store    store.Store
+	provider linking.Provider
 }
 
-func (readOnlyAccounts) Reads(uid string) []string { return google.Provider.Reads(uid) }
+func (o readOnlyAccounts) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
+	return o.provider.Place(ctx, o.store, uid, scopes)
+}
 
-func (readOnlyAccounts) Client(context.Context, string, tool.Place) (*http.Client, error) {
+func (o readOnlyAccounts) Reads(uid string) []string { return o.provider.Reads(uid) }
+
+func (o readOnlyAccounts) Client(context.Context, string, tool.Place) (*http.Client, error) {
 	return nil, fault.New(fault.Auth, fault.CodeReauth,
-		"Google accounts cannot be linked here: no OAuth client is configured.")
+		"%s accounts cannot be linked here: no OAuth client is configured.", o.provider.Name)
 }
 
 // Option changes what New opens.
@@ -146,7 +150,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	acting := chooseAccounts(linked, a.Store)
+	acting := chooseAccounts(linked, a.Store, google.Provider)
 	actions, err := o.clients.Actions(cfg, o.now)
 	if err != nil {
 		return err
@@ -177,6 +181,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	}
 	tools = with(tools, o.clients.Containers(cfg, engine))
 	tools = with(tools, o.clients.Web(cfg, o.clients.Pages(cfg), mdl))
+	tools = with(tools, o.clients.Repositories(cfg, chooseAccounts(onGitHub, a.Store, github.Provider), o.now))
 	registry, err := openAgents(cfg, tools, o.clients.Agents)
 	if err != nil {
 		return err
@@ -199,7 +204,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		expiry = &records.Expiry{Records: rec}
 	}
 	a.API = &api.API{Loop: l, Expiry: expiry, Chat: talk, Actions: actions, Records: rec, Accounts: linked,
-		GitHub: onGitHub, Hosts: kept, Plans: openPlanner(cfg, l), Users: users, Push: push,
+		GitHub: onGitHub, Hosts: kept, Plans: openPlanner(cfg, l, onGitHub != nil), Users: users, Push: push,
 		Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Concurrency: cfg.Concurrency,
 		Health: health(cfg, mdl, executableTools(l.Tools, actions))}
@@ -210,9 +215,9 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 }
 
 // chooseAccounts returns the accounts that the tools act in: those of an OAuth client, or readOnlyAccounts without one.
-func chooseAccounts(linked *linking.Accounts, st store.Store) Accounts {
+func chooseAccounts(linked *linking.Accounts, st store.Store, at linking.Provider) Accounts {
 	if linked == nil {
-		return readOnlyAccounts{st}
+		return readOnlyAccounts{st, at}
 	}
 	return linked
 }

@@ -17,7 +17,7 @@ import (
 const plannerHome = "resume-plan"
 
 // planTools are the tools that a plan may use, of those that the program has.
-var planTools = slices.Concat(web.Names, docker.Names)
+var planTools = slices.Concat(repositoryTools, web.Names, docker.Names)
 
 // plannerAgent returns the agent that plans. Its limits are those of a session; how many steps a task may have is said
 // by package plan.
@@ -51,11 +51,16 @@ There are no containers here, so nothing can be built, run or tested. If the wis
 assumptions, and plan what can be done without it.`
 
 // openPlanner returns the door of the planner over the loop. Also in a program that moves all runs, none is moved by
-// the request that begins it, which is answered at once.
-func openPlanner(cfg config.Config, l *loop.Loop) *planner.Planner {
+// the request that begins it, which is answered at once. Where users can link GitHub accounts, a session begins with
+// what its user's account sees of the repository.
+func openPlanner(cfg config.Config, l *loop.Loop, linked bool) *planner.Planner {
 	door := *l
 	door.Function = api.Plans.Name
-	return &planner.Planner{Loop: &door, GitHubURL: cfg.GitHubURL, MaxDeadline: cfg.PlanMaxDeadline}
+	p := &planner.Planner{Loop: &door, GitHubURL: cfg.GitHubURL, MaxDeadline: cfg.PlanMaxDeadline}
+	if linked && l.Tools["github.retrieveRepository"] != nil {
+		p.Repository = repositoryState(l.Tools)
+	}
+	return p
 }
 
 // plannerInstructions are what the agent is told of itself. How it works in each phase, the plan's own templates say

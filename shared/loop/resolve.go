@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/document"
@@ -11,6 +12,18 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
+
+// commonTools returns the tools without those that only agents with a home of their own have. What is linked for these
+// is read when a decision needs it, so that no other decision pays for it: whose run it is about is not known before.
+func commonTools(l *Loop) tool.Set {
+	common := tool.Set{}
+	for _, a := range l.Agents {
+		if a.Home == "" {
+			maps.Copy(common, a.Of(l.Tools))
+		}
+	}
+	return common
+}
 
 // Resolve records the decision about a waiting call, and runs nothing: whichever process gets the resume moves the run.
 // The same decision again gets the same answer. Errors: AuthError not_found; PolicyError already_resolved, expired,
@@ -25,7 +38,7 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 	path := document.ApprovalPath(r.ApprovalID)
 	soon, cancel := journal.WithAnswerTimeout(ctx)
 	defer cancel()
-	also := append(l.Tools.Reads(tool.Scope{UID: r.UID}), path, document.UserPath(r.UID))
+	also := append(commonTools(l).Reads(tool.Scope{UID: r.UID}), path, document.UserPath(r.UID))
 	if err := ex.LoadOwned(soon, r.UID, also...); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/config"
 )
 
@@ -14,7 +15,8 @@ func TestBuiltInToolsAreNamed(t *testing.T) {
 	names := slices.Concat(set(config.Config{}, nil, time.Now).Names(),
 		commands(config.Config{Terminal: true}, nil, nil).Names(),
 		reading(config.Config{WebTools: true}, nil, nil).Names(),
-		containers(config.Config{DockerHost: "unix:///x", DockerImages: []string{"x"}}, nil).Names())
+		containers(config.Config{DockerHost: "unix:///x", DockerImages: []string{"x"}}, nil).Names(),
+		repositories.Tools(config.Config{}, nil, time.Now).Names())
 	slices.Sort(names)
 	if !slices.Equal(names, slices.Sorted(slices.Values(app.BuiltIn))) {
 		t.Errorf("app.BuiltIn is %v, and the tools are %v", app.BuiltIn, names)

@@ -76,7 +76,7 @@ run "with_a_github_app" {
     error_message = "Whoever has a GitHub App pins its client secret, and is told its callback address."
   }
   assert {
-    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "GITHUB_CLIENT_SECRET")]) == toset(["connections"])
+    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "GITHUB_CLIENT_SECRET")]) == toset(["connections", "plans", "resume-plan"])
     error_message = "The functions that link or use GitHub accounts have the App's secret, and no other."
   }
 }
