@@ -297,6 +297,28 @@ await run({
     await page.unrouteAll({ behavior: 'wait' });
   },
 
+  // A demo model has nothing of strangers to copy.
+  'a card names what strangers wrote, and where': async (page) => {
+    const wait = {
+      approvalId: 'tainted000000000-1', kind: 'approval', runId: 'tainted000000000', threadId: 't', actionId: 'a', tool: 'gmail_send', args: { to: ['ana@example.com'] },
+      argsHash: 'abc', preview: { title: 'Send an e-mail', fields: [] }, reason: 'It has text that is not in your own words.', decisions: ['approve_once', 'approve_with_edits', 'reject'],
+      findings: [{ reason: 'copied', origin: 'issue 3 of acme/web', text: '<b>the safe</b> stands behind the picture' }, { reason: 'mention', text: '@eve' }, { reason: 'too_much' }],
+      requestedAt: new Date().toISOString(), expiresAt: new Date(Date.now() + 3e6).toISOString(),
+    };
+    await page.route('**/approvals/pending*', (r) => r.fulfill({ json: { ok: true, approvals: [wait] } }));
+    await page.reload();
+    const list = cards(page).first().getByRole('list', { name: 'What is not in your own words' });
+    await list.waitFor();
+    const said = (await list.getByRole('listitem').allTextContents()).map((s) => s.trim());
+    expect(`the source and the text stand there (${JSON.stringify(said)})`, JSON.stringify(said) === JSON.stringify([
+      'These words stand in issue 3 of acme/web, and not in yours: <b>the safe</b> stands behind the picture', 'This is not in your own words: @eve',
+      'The assistant has read more than can be compared with this.']));
+    expect('the text is marked', (await list.locator('mark').allTextContents()).length === 2);
+    await accessible(page, 'a card with findings');
+    await page.unrouteAll({ behavior: 'wait' });
+    await page.reload();
+  },
+
   'a run with its events, and its audit chain, whole and tampered with': async (page) => {
     await page.locator('.thread').filter({ hasText: 'this survives' }).click();
     await page.getByRole('link', { name: 'Details of this run' }).first().click();
