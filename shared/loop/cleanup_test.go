@@ -168,6 +168,9 @@ func TestACleanUpIsTriedAgainAndGivenUp(t *testing.T) {
 	if _, err := w.rec.DeleteThread(t.Context(), "ana", thread); !fault.Is(err, fault.Policy, fault.CodeBusy) {
 		t.Errorf("it is deleted before what it has left: %v", err)
 	}
+	if all, err := w.rec.Unended(t.Context(), "ana"); err != nil || len(all) != 1 || all[0].RunID != id {
+		t.Errorf("whoever deletes the user waits for %+v, %v", all, err)
+	}
 	for i, pause := range []time.Duration{time.Minute, 2 * time.Minute} {
 		sweep(t, w, pause-2*time.Second)
 		if e.tries != i+1 {
@@ -176,6 +179,9 @@ func TestACleanUpIsTriedAgainAndGivenUp(t *testing.T) {
 		sweep(t, w, 4*time.Second)
 	}
 	isClean(t, w, e, id)
+	if all, err := w.rec.Unended(t.Context(), "ana"); err != nil || len(all) != 0 {
+		t.Errorf("it is clean, and whoever deletes the user waits for %+v, %v", all, err)
+	}
 
 	e.down, e.tries = 1000, 0
 	id = makes(t, w, script.Turn{Text: "Done."})

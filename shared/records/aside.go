@@ -178,7 +178,7 @@ func (r *Records) partsOf(ctx context.Context, runPath string) (paths []string, 
 	}
 }
 
-// Unended is a run that has not ended.
+// Unended is a run that has not ended, or of which something is still to be removed.
 type Unended struct {
 	RunID     string     `json:"runId"`
 	Status    run.Status `json:"status"`
@@ -187,10 +187,11 @@ type Unended struct {
 	Aside     bool       `json:"aside"`     // no process could move it, and it is no longer delivered
 }
 
-// Unended returns the user's runs that have not ended, oldest first, also those that cannot be read.
+// Unended returns the user's runs that have not ended, or are not cleaned up, oldest first, also those that cannot be
+// read.
 func (r *Records) Unended(ctx context.Context, uid string) (all []Unended, err error) {
 	err = r.eachPage(ctx, document.RunsOf(uid, userPage), func(d store.Doc) error {
-		if ended(d) {
+		if ended(d) && !unclean(d) {
 			return nil
 		}
 		u := Unended{RunID: document.ID(d), Status: run.Status(document.RunFieldsOf(d).Status), Aside: aside(d)}

@@ -114,13 +114,13 @@ func (r *Records) markUnused(ctx context.Context, d store.Doc) error {
 		store.Update(d.Path, d.Version, fields.Map(t.ID), data))
 }
 
-// allEnded reports whether all runs of the thread have ended.
+// allEnded reports whether all runs of the thread have ended, and nothing of them is still to be removed.
 func (r *Records) allEnded(ctx context.Context, uid, threadID string) (bool, error) {
 	for d, err := range document.All(ctx, r.Store, document.RunsOfThread(uid, threadID, runPage)) {
 		if err != nil {
 			return false, storeError(err)
 		}
-		if !ended(d) {
+		if !ended(d) || unclean(d) {
 			return false, nil
 		}
 	}
