@@ -57,7 +57,9 @@ func (t *Tool) FreeText(args json.RawMessage) ([]string, error) {
 	var free []string
 	each(args, fieldOrder(t.Schema), func(path, s string) {
 		is, known := fixed[path]
-		reached := slices.ContainsFunc(targets, func(to Target) bool { return to.Value == s })
+		reached := slices.ContainsFunc(targets, func(to Target) bool {
+			return to == Target{to.Kind, s}.Normal()
+		})
 		if s != "" && !reached && (!known || is != s) {
 			free = append(free, s)
 		}

@@ -3,6 +3,7 @@ package tool_test
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/tool"
@@ -24,9 +25,9 @@ type part struct {
 // TestFreeText has all text free that a tool does not bind, in the order of the schema, and where it binds nothing all
 // but the targets.
 func TestFreeText(t *testing.T) {
-	args := json.RawMessage(`{"body":"b","parts":[{"path":"a.go","text":"p"}],"subject":"s","to":["x@x.org"],"zone":"z"}`)
+	args := json.RawMessage(`{"body":"b","parts":[{"path":"a.go","text":"p"}],"subject":"s","to":["x@X.org"],"zone":"z"}`)
 	d := tool.Def[letter, struct{}]{Name: "letter", Description: "Writes."}
-	d.Targets = func(in letter) []tool.Target { return tool.Addresses(in.To) }
+	d.Targets = func(in letter) []tool.Target { return tool.Addresses([]string{strings.ToLower(in.To[0])}) }
 	for name, want := range map[string][]string{"unbound": {"s", "z", "b", "a.go", "p"}, "bound": {"s", "b", "p"}} {
 		if name == "bound" {
 			d.Bound = func(in letter) any {
