@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/plan"
+	"github.com/countersign-run/countersign/shared/planner"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
@@ -71,4 +74,72 @@ func TestAPlanKnowsItsRepository(t *testing.T) {
 	if a := w.call("GET", "/api/agent/plans", ""); strings.Count(string(a.Body), "AWAITING_CONFIRMATION") != 2 {
 		t.Errorf("the sessions are %s", a.Body)
 	}
+}
+
+// TestAPlanIsCarriedOutAtGitHub confirms a plan over HTTP: its grant lets one issue be opened, exactly once and by its
+// user's account, and the second is asked about. What was confirmed is done; a grant that is taken back allows nothing.
+func TestAPlanIsCarriedOutAtGitHub(t *testing.T) {
+	for _, revoked := range []bool{false, true} {
+		w := deploy(t)
+		w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
+			Files: map[string]string{"README.md": "A site."}})
+		if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
+			t.Fatal(err)
+		}
+		w.SetModel(opensIssues)
+		var s planner.Session
+		w.plans(&s, "", fmt.Sprintf(`{"prompt":"open two issues","repoUrl":"%s/acme/web","deadline":%q}`,
+			w.App.Config.GitHubURL, time.Now().Add(time.Hour).Format(time.RFC3339)))
+		path := "/" + s.SessionID
+		w.plans(&s, path, "")
+		if s.Status != plan.StatusAwaiting || len(s.Grants) != 1 {
+			t.Fatalf("it was planned as %+v", s)
+		}
+		w.plans(&s, path+"/execute", `{"planHash":"`+s.PlanHash+`"}`)
+		want := 1
+		if revoked {
+			want = 0
+			if a := w.call("DELETE", "/api/agent/plans"+path+"/grants/"+s.Grants[0].ID, ""); a.HTTP != 200 {
+				t.Fatalf("%d %s", a.HTTP, a.Body)
+			}
+		}
+		w.deliver()
+		w.plans(&s, path, "")
+		if n := len(w.GitHub.View()[0].Issues); n != want || s.Status != plan.StatusExecuting ||
+			len(s.Approvals) != 1 || s.Approvals[0].Tool != "github.createIssue" {
+			t.Errorf("revoked %t: %d issues were opened, and it stands as %+v", revoked, n, s)
+		}
+		for _, i := range w.GitHub.View()[0].Issues {
+			if i.Author != "ana" {
+				t.Errorf("%s has opened the issue", i.Author)
+			}
+		}
+	}
+}
+
+// plans makes a request of plans and decodes its answer; what it asks for is moved as far as it goes.
+func (w *proved) plans(s *planner.Session, path, body string) {
+	w.t.Helper()
+	method := "POST"
+	if body == "" {
+		w.deliver()
+		method = "GET"
+	}
+	a := w.call(method, "/api/agent/plans"+path, body)
+	if err := json.Unmarshal(a.Body, s); err != nil || a.HTTP >= 300 {
+		w.t.Fatalf("%v %d %s", err, a.HTTP, a.Body)
+	}
+}
+
+// opensIssues is a model that plans to open an issue, and opens one after the other.
+func opensIssues(r fakegemini.Request) fakegemini.Turn {
+	repo := map[string]any{"owner": "acme", "repo": "web"}
+	if r.Has("propose_plan") {
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "propose_plan", Args: map[string]any{
+			"tasks": []any{map[string]any{"title": "Open them", "goal": "They are open.",
+				"tools": []string{"github.createIssue"}, "effects": []string{"github.createIssue"}}},
+			"grants": []any{map[string]any{"tool": "github.createIssue", "target": repo, "maxCalls": 1}}}}}}
+	}
+	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "github.createIssue", Args: map[string]any{"owner": "acme",
+		"repo": "web", "title": fmt.Sprint("Broken ", len(r.Contents)), "reasoning": "It is wanted."}}}}
 }
