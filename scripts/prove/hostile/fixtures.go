@@ -3,6 +3,7 @@ package hostile
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -137,6 +138,9 @@ func clientTool(l *journal.Env) {
 		panic(err) // unreachable: it is fine
 	}
 	l.Tools["scan"] = t
+	if its := l.Agents[run.Assistant]; its.Tools != nil { // it has all but the tools that others name
+		its.Tools = append(slices.Clip(its.Tools), "scan")
+	}
 }
 
 // clientRun makes a run of the user that waits for the user's client.
