@@ -33,31 +33,48 @@ func openOAuth(dir, base string, iss *issuer.Issuer) (*fakegoogle.OAuth, error) 
 		Scopes: func(string) []string { return localScopes }}), err
 }
 
-// link links the local account of a user who signs in, through the same consent as any account. A user who has linked
+// link links the local accounts of a user who signs in, through the same consent as any account; all of them are one
+// account at the local GitHub. A user who has linked
 // another one meanwhile keeps it, until they sign in with another address. If linking fails the sign-in still succeeds:
 // the user is asked to link an account when one is needed.
 func (s *server) link(ctx context.Context, uid, email string, changed bool) {
-	accounts := s.app.API.Accounts
-	if !s.env.localGoogle() || accounts == nil {
+	if s.env.localGoogle() {
+		s.linkTo(ctx, s.app.API.Accounts, uid, changed, func(u string) (string, string, error) {
+			return s.oauth.Consent(u, email)
+		})
+	}
+	if s.env.localGitHub() {
+		s.linkTo(ctx, s.app.API.GitHub, uid, false, func(u string) (string, string, error) {
+			return s.githubApp.Consent(u, demoLogin)
+		})
+	}
+}
+
+// consent is what a user does who is sent to an address to agree, and what they come back with.
+type consent func(address string) (state, code string, err error)
+
+func (s *server) linkTo(ctx context.Context, accounts *linking.Accounts, uid string, changed bool,
+	agree consent) {
+	if accounts == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	linked, err := accounts.List(ctx, uid)
 	if err == nil && (changed || len(linked) == 0) {
-		err = s.consent(ctx, accounts, uid, email)
+		err = agreed(ctx, accounts, uid, agree)
 	}
 	if err != nil {
 		s.app.Log.WarnContext(ctx, "the local account could not be linked at the sign-in", "error", err)
 	}
 }
 
-func (s *server) consent(ctx context.Context, accounts *linking.Accounts, uid, email string) error {
+func agreed(ctx context.Context, accounts *linking.Accounts, uid string, agree consent) error {
 	begun, err := accounts.Start(ctx, uid, nil, "/")
 	if err != nil {
 		return err
 	}
-	state, code, err := s.oauth.Consent(begun.URL, email)
+	state, code, err := agree(begun.URL)
 	if err != nil {
 		return err
 	}

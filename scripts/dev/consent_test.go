@@ -9,17 +9,19 @@ import (
 )
 
 type connections struct {
-	Connections []struct{ Email, Status string }
+	Connections []struct{ Provider, Email, Status string }
 }
 
 func (u *served) linked() string {
 	u.t.Helper()
 	var c connections
 	u.call(http.MethodGet, "/api/agent/connections", nil, &c)
-	if len(c.Connections) == 0 {
-		return ""
+	for _, l := range c.Connections {
+		if l.Provider == "google" {
+			return l.Email + " " + l.Status
+		}
 	}
-	return c.Connections[0].Email + " " + c.Connections[0].Status
+	return ""
 }
 
 // A user who signs in has a linked account: it is shown on the card, it can be unlinked like any other, and is then not

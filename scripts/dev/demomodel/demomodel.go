@@ -1,7 +1,8 @@
 // Package demomodel implements the offline demo model of the local server. It speaks the Gemini protocol, so that the
 // real client and the whole runtime work without a key. It is not a language model but a list of rules, a file for each
 // domain (mail.go, calendar.go, page.go, terminal.go, talk.go): which phrases a rule takes, which tool it calls for
-// them, and what it says of the result. What no rule knows, anytool.go calls by its name and schema alone.
+// them, and what it says of the result. What no rule knows, anytool.go calls by its name and schema alone. A session of
+// the planner is answered by plan.go.
 //
 // [Model] is the whole of it; rule.go has what a rule is, dialogue.go how one is found for a request.
 package demomodel
@@ -39,7 +40,10 @@ func New(now func() time.Time) http.Handler { return fakegemini.New(Model(now)) 
 func Model(now func() time.Time) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		d := newDialogue(r, everything, forUser(r.System, now()))
-		turn := d.permitted(d.answer())
+		turn, ok := d.planned()
+		if !ok {
+			turn = d.permitted(d.answer())
+		}
 		turn.Delay = pace
 		return turn
 	}

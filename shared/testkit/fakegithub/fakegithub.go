@@ -86,6 +86,31 @@ func (s *Server) Effects(op string) int {
 	return s.effects[op]
 }
 
+// OpenIssue is what is shown of an issue that is open, or of a pull request.
+type OpenIssue struct {
+	Number int    `json:"number"`
+	Author string `json:"author"`
+	Title  string `json:"title"`
+	Body   string `json:"body"`
+}
+
+// Open returns the open issues and pull requests of the repository, oldest first; nil where there is none.
+func (s *Server) Open(owner, name string) []OpenIssue {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.find(owner, name)
+	if r == nil {
+		return nil
+	}
+	out := []OpenIssue{}
+	for _, i := range r.issues {
+		if i.state == "open" {
+			out = append(out, OpenIssue{i.number, i.author, i.title, i.body})
+		}
+	}
+	return out
+}
+
 // request is one authorized request.
 type request struct {
 	*http.Request

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
+)
+
+type planReply struct {
+	SessionID, Status, PlanHash, Summary string
+	Revision                             int
+	Tasks                                []struct{ Title, Goal, Status, Result, Error string }
+	Grants                               []struct {
+		Tool     string
+		Used     int
+		MaxCalls int
+	}
+	Artifacts []string
+}
+
+// plans sends a request of plans, and returns the session when it rests.
+func (u *served) plans(path string, body any) (p planReply) {
+	u.t.Helper()
+	a, err := testkit.Connect(nil, u.base, u.token)(u.t.Context(), http.MethodPost, "/api/agent/plans"+path, body,
+		"Prefer", "wait=60")
+	if err != nil || a.HTTP != http.StatusOK || json.Unmarshal(a.Body, &p) != nil {
+		u.t.Fatalf("%s: %d %s, %v", path, a.HTTP, a.Body, err)
+	}
+	return p
+}
+
+func (u *served) issues() (titles []string) {
+	u.t.Helper()
+	var at struct{ Issues []fakegithub.OpenIssue }
+	u.call(http.MethodGet, githubPath, nil, &at)
+	for _, i := range at.Issues {
+		titles = append(titles, i.Title+": "+i.Body)
+	}
+	return titles
+}
+
+// A newcomer's sentence becomes a plan, which is refined once and confirmed: its issue is then there, by a grant and
+// without another yes, and nothing of the kind before.
+func TestANewcomersPlan(t *testing.T) {
+	u := serve(t)
+	before := u.issues()
+	p := u.plans("", map[string]any{
+		"prompt":  "plan: fix the broken link of demo/site and open an issue about it, by tonight",
+		"repoUrl": u.base + githubPath + "/demo/site", "deadline": time.Now().Add(6 * time.Hour).Format(time.RFC3339)})
+	if p.Status != "AWAITING_CONFIRMATION" || len(p.Tasks) != 2 || len(p.Grants) != 1 ||
+		p.Grants[0].Tool != "github.createIssue" || p.Grants[0].MaxCalls != 1 {
+		t.Fatalf("it plans %+v", p)
+	}
+	whole := p.Tasks[1].Goal
+	p = u.plans("/"+p.SessionID+"/refine", map[string]any{"refinementPrompt": "make step 2 smaller"})
+	if p.Status != "AWAITING_CONFIRMATION" || p.Revision != 2 || len(p.Tasks) != 2 ||
+		len(p.Tasks[1].Goal) >= len(whole) {
+		t.Fatalf("refined, it plans %+v", p)
+	}
+	if now := u.issues(); !slices.Equal(now, before) {
+		t.Fatalf("before the yes there are %q", now)
+	}
+	p = u.plans("/"+p.SessionID+"/execute", map[string]any{"planHash": p.PlanHash})
+	if p.Status != "COMPLETED" || len(p.Artifacts) != 1 || p.Grants[0].Used != 1 {
+		t.Fatalf("confirmed, it ends as %+v", p)
+	}
+	now := u.issues()
+	if len(now) != len(before)+1 ||
+		!strings.HasPrefix(now[len(before)], "Broken link: The README links to docs/start.md, which is not there.") {
+		t.Errorf("there are %q", now)
+	}
+}
