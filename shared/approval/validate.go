@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/lazyregexp"
+	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -166,9 +167,10 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 }
 
 // narrowedBy returns the narrowing by an earlier call of the run that leaves the tool out, or nil. A call narrows what
-// comes after it, in its own turn too. A tool that only ends the run is left out by none.
+// comes after it, in its own turn too. A tool that only ends the run is left out by none, and neither
+// are those by which a session goes on.
 func narrowedBy(s *run.State, t *tool.Tool) *tool.Narrowing {
-	if t.Final && !t.SideEffect {
+	if t.Final && !t.SideEffect || t.Name == plan.ProposeTool || t.Name == plan.ReflectTool {
 		return nil
 	}
 	for _, a := range s.Actions {

@@ -169,7 +169,7 @@ func leaveToClient(ctx context.Context, ex *journal.Execution, id string, t *too
 // audit says what it rests on.
 func LeaveToClient(tx *journal.Tx, id string, t *tool.Tool) error {
 	a := tx.State.Action(id)
-	if stop, err := recheckPolicy(tx, a, t); stop || err != nil {
+	if _, stop, err := recheckPolicy(tx, a, t); stop || err != nil {
 		return err
 	}
 	if a.SideEffect {

@@ -22,7 +22,7 @@ func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id s
 	err = ex.Transition(ctx, func(tx *journal.Tx) error {
 		ok = false
 		a := tx.State.Action(id)
-		if a.Status == run.ActionExecuting && a.Started == started {
+		if a.Status == run.ActionExecuting && a.Started.Same(started) {
 			ok = true // the commit's answer was lost; the intent is there
 			return nil
 		}
@@ -43,10 +43,11 @@ func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id s
 		if err := checkPlace(ctx, tx, call, t); err != nil {
 			return err
 		}
-		if stop, err := recheckPolicy(tx, call, t); stop || err != nil {
+		grant, stop, err := recheckPolicy(tx, call, t)
+		if stop || err != nil {
 			return err
 		}
-		ok = true
+		started.Grant, ok = grant, true
 		return recordIntent(tx, a, t, started)
 	})
 	return ok, err
@@ -105,16 +106,18 @@ func StartInSameCommit(ctx context.Context, tx *journal.Tx, intent run.Started) 
 	if t.Prepares() || !journal.HasTimeFor(ctx, tx.Limits().OfCall(t, a.Args)) {
 		return "", nil
 	}
-	if stop, err := recheckPolicy(tx, a, t); stop || err != nil {
+	grant, stop, err := recheckPolicy(tx, a, t)
+	if stop || err != nil {
 		return "", err
 	}
+	intent.Grant = grant
 	return a.ID, recordIntent(tx, a, t, intent)
 }
 
 // ActionOf returns the id of the action that has this intent and no outcome yet, or "".
 func ActionOf(tx *journal.Tx, intent run.Started) string {
 	for _, a := range tx.State.Actions {
-		if a.Status == run.ActionExecuting && a.Started == intent {
+		if a.Status == run.ActionExecuting && a.Started.Same(intent) {
 			return a.ID
 		}
 	}
@@ -133,22 +136,32 @@ func decidedBy(a *run.Action) string {
 }
 
 // recheckPolicy evaluates the policy again for a call that is about to be carried out. A call that the allowlist
-// permits also rewrites the user's document, so that the commit fails where the entry was withdrawn meanwhile.
-func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (stop bool, err error) {
+// permits also rewrites the user's document, so that the commit fails where the entry was withdrawn meanwhile. grant is
+// the id of that on which the call rests now, or empty.
+func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (grant string, stop bool, err error) {
 	if !a.SideEffect && !a.Unasked() {
-		return false, nil
+		return "", false, nil
 	}
 	u, err := tx.User()
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
 	if err := u.CheckEnabled(); err != nil {
-		return true, block(tx, a, "disabled_user", err)
+		return "", true, block(tx, a, "disabled_user", err)
 	}
 	v, err := approval.Verdict(tx, t, a.ID, a.Args)
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
+	if a.Decision == "" && !a.UserInitiated && v.Rule == policy.RulePlanGrant {
+		grant = v.Grant
+	}
+	stop, err = permit(tx, a, u, v)
+	return grant, stop, err
+}
+
+// permit does what follows from the verdict on a call that is about to be carried out, and reports whether it is not.
+func permit(tx *journal.Tx, a *run.Action, u *run.User, v approval.Judgement) (stop bool, err error) {
 	asks := a.Unasked() || a.Decision == "" && approval.NeedsApproval(v, a.UserInitiated)
 	switch {
 	case v.Mode == policy.Deny:

@@ -39,7 +39,7 @@ func RequestApproval(ctx context.Context, ex *journal.Execution, id string) erro
 		}
 		call := *next
 		call.Place, call.ArgsHash = in, run.ArgsHash(tx.Run.UID, t.Spec, in, call.Args)
-		_, err := recheckPolicy(tx, &call, t)
+		_, _, err := recheckPolicy(tx, &call, t)
 		return err
 	})
 }

@@ -64,14 +64,14 @@ func offeredInSession(ex *Execution) []tool.Spec {
 	return append(specs, planTool(ex, ex.Run, ex.State, own).Spec)
 }
 
-// GrantFacts returns what the audit says of the grant on which the call rests: its id, and the plan and the approval by
-// which its user has given it. They are nil for a call that rests on none.
+// GrantFacts returns what the audit says of the grant on which the call's intent rests: its id, and the plan and the
+// approval by which its user has given it. They are nil for a call that rests on none.
 func GrantFacts(tx *Tx, a *run.Action) tool.Facts {
-	if a.Grant == "" || a.Decision != "" || tx.State.Plan == nil || tx.State.Plan.Confirmed == nil {
+	if a.Started.Grant == "" || tx.State.Plan == nil || tx.State.Plan.Confirmed == nil {
 		return nil
 	}
 	by := tx.State.Plan.Confirmed
-	return tool.Facts{"grant": a.Grant, "plan": audit.InputHash(tx.nonce(), by.Hash), "approval": by.ApprovalID}
+	return tool.Facts{"grant": a.Started.Grant, "plan": audit.InputHash(tx.nonce(), by.Hash), "approval": by.ApprovalID}
 }
 
 // LastCall reports whether the session's model is asked for the last time (run.Terms.LastCall).

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -71,5 +73,19 @@ func TestNarrowing(t *testing.T) {
 	v, err = w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "again", ThreadID: v.ThreadID}, nil)
 	if err != nil || v.Status != run.Awaiting || len(w.open("ana")) != 1 {
 		t.Errorf("%v %+v: a call before the narrowing, in another run", err, v)
+	}
+}
+
+// TestNarrowingLeavesPlanning has a session propose its plan though what it has read leaves few tools.
+func TestNarrowingLeavesPlanning(t *testing.T) {
+	w := newEnv(t)
+	addArchitect(w)
+	w.loop.Tools["narrow"] = focusing("narrow", "lookup")
+	its := w.loop.Agents.Get(architect)
+	its.Tools = append(its.Tools, "narrow")
+	w.model.Then(turn(t, `call narrow {"on":"a","reasoning":"It says how."}`), turn(t, granted))
+	v, err := w.loop.Start(context.Background(), w.session("open issues", 48*time.Hour), nil)
+	if err != nil || v.PlanState().Plan.Status() != plan.StatusAwaiting {
+		t.Fatalf("%v %+v", err, v)
 	}
 }

@@ -47,11 +47,17 @@ const (
 	sameErrors       = 3
 )
 
+// A sighting is how often something was seen in the steps of a task, and in which of them last.
+type sighting struct{ times, step int }
+
 // see notices when a call of the current task shows what was seen too often.
 func see(s *Session, a Act) {
 	sight := a.sight()
-	s.seen[sight]++
-	switch n := s.seen[sight]; {
+	if seen := s.seen[sight]; seen.times > 0 && seen.step == a.step {
+		return // what one answer asks for twice is no second step
+	}
+	s.seen[sight] = sighting{s.seen[sight].times + 1, a.step}
+	switch n := s.seen[sight].times; {
 	case a.Error == nil && n >= sameObservations:
 		s.stuck = fmt.Sprintf("The same call was made %d times, and showed the same each time.", n)
 	case a.Error != nil && n >= sameErrors:

@@ -181,6 +181,8 @@ func TestStuck(t *testing.T) {
 		"whatever the arguments":    {[]plan.Act{erred(`1`, fault.Tool, "No."), erred(`2`, fault.Tool, "No."), erred(`3`, fault.Tool, "No.")}, "No."},
 		"of other arguments":        {[]plan.Act{erred(`1`, fault.Validation, "No."), erred(`2`, fault.Validation, "No."), erred(`3`, fault.Validation, "No.")}, ""},
 		"the same wrong arguments":  {times(3, erred(`1`, fault.Validation, "No.")), "No."},
+		"in one answer":             {times(6, saw(`{"path":"a"}`, `1`)), ""},
+		"errors in one answer":      {times(6, erred(`1`, fault.Tool, "No.")), ""},
 		"other errors":              {[]plan.Act{erred(`1`, fault.Tool, "No."), erred(`1`, fault.Tool, "Not."), erred(`1`, fault.Tool, "Nor.")}, ""},
 		"calls that are under way":  {times(4, plan.Act{Tool: "github.readFile"}), ""},
 		"reflecting time and again": {times(4, plan.Act{Tool: plan.ReflectTool, Over: true}), ""},
@@ -189,6 +191,9 @@ func TestStuck(t *testing.T) {
 			s := executing(t, plan.Plan{Tasks: []plan.Task{task("One"), task("Two")}})
 			for i, a := range c.acts {
 				a.ID = fmt.Sprint("a", i)
+				if !strings.Contains(name, "one answer") || i == 0 {
+					s.Answered()
+				}
 				before := a
 				before.Over = false
 				s.Record(before)

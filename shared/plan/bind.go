@@ -79,15 +79,20 @@ func (b Bind) Normalize(p Plan) (Plan, error) {
 func (b Bind) tasks(given []Task) ([]Task, error) {
 	var open []Task
 	for i, t := range given {
-		if b.kept(t) {
+		field := "tasks/" + strconv.Itoa(i)
+		kept, err := b.kept(field, t)
+		if err != nil {
+			return nil, err
+		}
+		if kept {
 			continue
 		}
-		t, err := b.task("tasks/"+strconv.Itoa(i), t)
+		t, err := b.task(field, t)
 		if err != nil {
 			return nil, err
 		}
 		if t.ID != "" && byID(open, t.ID).ID != "" {
-			return nil, fault.Invalid(fmt.Sprintf("tasks/%d/id", i), "another task has this id")
+			return nil, fault.Invalid(field+"/id", "another task has this id")
 		}
 		open = append(open, t)
 	}
@@ -100,12 +105,19 @@ func (b Bind) tasks(given []Task) ([]Task, error) {
 	return b.named(open), nil
 }
 
-// kept reports whether the task is one that is done: by its id, or without one by what it is.
-func (b Bind) kept(t Task) bool {
-	return slices.ContainsFunc(b.Kept, func(done Task) bool {
-		return done.ID == t.ID || t.ID == "" && done.Title == strings.TrimSpace(t.Title) &&
-			done.Goal == strings.TrimSpace(t.Goal)
-	})
+// kept reports whether the task is one that is done, by what it is. Another task under its id is refused: left out, it
+// would count as done.
+func (b Bind) kept(field string, t Task) (bool, error) {
+	for _, done := range b.Kept {
+		same := done.Title == strings.TrimSpace(t.Title) && done.Goal == strings.TrimSpace(t.Goal)
+		switch {
+		case same && (t.ID == "" || t.ID == done.ID):
+			return true, nil
+		case t.ID == done.ID:
+			return false, fault.Invalid(field+"/id", "the task with this id is done; another task has no id yet")
+		}
+	}
+	return false, nil
 }
 
 // task returns one task in its form, with its id if that can be one.

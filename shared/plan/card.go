@@ -64,7 +64,7 @@ func (b Bind) addChanges(card *tool.Preview, p Plan, zone *time.Location) {
 }
 
 func (b Bind) addTask(card *tool.Preview, label string, t Task) {
-	if b.kept(t) {
+	if kept, err := b.kept("", t); kept && err == nil {
 		card.AddLine(label+" (done)", t.Title)
 		return
 	}

@@ -112,7 +112,7 @@ type Session struct {
 	uses     map[string]int        // of grants, by Grant.key
 	keys     map[string]string     // of the grants that acts rest on, by the act's id
 	revoked  map[string]bool       // ids of grants of the confirmed plan
-	seen     map[string]int        // observations of the current task, by what is the same
+	seen     map[string]sighting   // observations of the current task, by what is the same
 	stuck    string                // why the current task leads nowhere
 }
 
@@ -130,7 +130,7 @@ func (t *TaskState) done() bool { return t.Status == TaskCompleted }
 // NewSession returns a session in which nothing has happened yet.
 func NewSession() *Session {
 	return &Session{nextID: 1, acts: map[string]*Act{}, taskOf: map[string]*TaskState{}, uses: map[string]int{},
-		keys: map[string]string{}, revoked: map[string]bool{}, seen: map[string]int{}}
+		keys: map[string]string{}, revoked: map[string]bool{}, seen: map[string]sighting{}}
 }
 
 // Phase says what the session needs next.
@@ -229,6 +229,9 @@ func (s *Session) Bind(b Bind) Bind {
 	}
 	return b
 }
+
+// Proposed returns the plan that was proposed last, also once it waits no longer, or nil.
+func (s *Session) Proposed() *Plan { return s.last }
 
 // RawPlan returns the plan as it stands, or waits: JSON in a string (FR-203). It is empty while there is none.
 func (s *Session) RawPlan() (string, error) {

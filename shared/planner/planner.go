@@ -97,6 +97,9 @@ func (p *Planner) unfinished(ctx context.Context, o StartOptions, repo plan.Repo
 		return nil, fault.Invalid("continueFrom", "this session was about another repository")
 	}
 	var left plan.Plan
+	if proposed := state.Plan.Proposed(); state.Plan.Confirmed == nil && proposed != nil {
+		return &plan.Plan{Tasks: proposed.Tasks, Assumptions: proposed.Assumptions}, nil
+	}
 	for _, t := range state.Plan.Tasks {
 		if t.Status != plan.TaskCompleted && t.Status != plan.TaskObsolete {
 			left.Tasks = append(left.Tasks, t.Task)
@@ -219,8 +222,11 @@ func (p *Planner) card(ctx context.Context, uid, sessionID string) (string, erro
 			id = a.ApprovalID
 		}
 	}
-	planning := v.PlanState().Plan.Phase() == plan.Planning
-	if id == "" || planning {
+	of := v.PlanState().Plan
+	switch {
+	case of.Phase() == plan.Ended && of.Confirmed == nil:
+		return "", fault.New(fault.Policy, fault.CodeAlreadyResolved, "The session has ended, and no plan was confirmed.")
+	case id == "" || of.Phase() == plan.Planning:
 		return "", fault.New(fault.Policy, fault.CodeNotWaiting, "No plan waits; it is being made.").After(time.Second)
 	}
 	return id, nil

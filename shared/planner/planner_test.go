@@ -137,6 +137,14 @@ func TestSeedInterface(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, err = p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID, PlanHash: s.PlanHash})
+	if !fault.Is(err, fault.Policy, fault.CodeStaleView) {
+		t.Errorf("an older revision was confirmed after the yes to another: %v", err)
+	}
+	if _, err = p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID,
+		PlanHash: revised.PlanHash}); err != nil {
+		t.Errorf("the same yes again: %v", err)
+	}
 	move()
 	if v, err = p.Wait(ctx, "ana", v); err != nil {
 		t.Fatal(err)
@@ -187,6 +195,43 @@ func TestContinue(t *testing.T) {
 	o.UID = "eve"
 	if _, err := p.StartPlanning(ctx, o); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Errorf("another user's session was continued: %v", err)
+	}
+}
+
+// TestContinueUnconfirmed proposes again what nobody had confirmed when the session ended.
+func TestContinueUnconfirmed(t *testing.T) {
+	p, _ := newPlanner(t, call("propose_plan", proposal))
+	first := start(t, p, planner.StartOptions{})
+	if _, err := p.Loop.Cancel(context.Background(), "ana", first.RunID); err != nil {
+		t.Fatal(err)
+	}
+	again := view(t, start(t, p, planner.StartOptions{Prompt: "go on", ContinueFrom: first.RunID}))
+	if again.Status != plan.StatusAwaiting || len(again.Tasks) != 1 || again.Tasks[0].Title != "Open it" ||
+		len(again.Grants) != 0 || again.ModelCalls != 0 {
+		t.Errorf("it went on as %+v", again)
+	}
+}
+
+// TestOverWithoutPlan tells a session that has ended without a plan from one whose plan is still being made.
+func TestOverWithoutPlan(t *testing.T) {
+	p, move := newPlanner(t, call("propose_plan", proposal))
+	ctx := context.Background()
+	s := view(t, start(t, p, planner.StartOptions{}))
+	if _, err := p.RefinePlan(ctx, planner.RefineOptions{UID: "ana", SessionID: s.SessionID,
+		RefinementPrompt: "smaller"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID, PlanHash: s.PlanHash})
+	if !fault.Is(err, fault.Policy, fault.CodeNotWaiting) {
+		t.Errorf("while another plan is made: %v", err)
+	}
+	if _, err := p.Loop.Cancel(ctx, "ana", s.SessionID); err != nil {
+		t.Fatal(err)
+	}
+	move()
+	_, err = p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID, PlanHash: s.PlanHash})
+	if !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+		t.Errorf("after its end: %v", err)
 	}
 }
 

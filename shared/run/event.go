@@ -235,6 +235,14 @@ type Started struct {
 	// in its turn has led there (tool.Spec.Moves).
 	ArgsHash string     `json:"argsHash,omitempty"`
 	Place    tool.Place `json:"place,omitzero"`
+
+	Grant string `json:"grant,omitempty"` // id of that of the confirmed plan on which the intent rests, and no other yes
+}
+
+// Same reports whether both are the same process's beginning of the same call, whatever it rests on.
+func (s Started) Same(other Started) bool {
+	s.Grant = other.Grant
+	return s == other
 }
 
 // Finished is the outcome of a call.

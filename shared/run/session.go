@@ -112,7 +112,7 @@ func (s *State) recordAct(a *Action) {
 		return
 	}
 	act := plan.Act{ID: a.ID, Seq: a.seq, At: a.PlannedAt, Reason: a.Reasoning, Tool: a.Tool, Args: a.Args,
-		Effect: a.SideEffect, Grant: a.grantUsed(), ApprovalID: a.ApprovalID, Execution: plan.Execution(a.Execution),
+		Effect: a.SideEffect, Grant: a.Started.Grant, ApprovalID: a.ApprovalID, Execution: plan.Execution(a.Execution),
 		Over: a.Terminal(), Observation: a.Result}
 	if a.Untrusted {
 		act.Source = a.Tool
@@ -124,15 +124,6 @@ func (s *State) recordAct(a *Action) {
 		act.Error = &plan.Trouble{Class: string(a.Error.Class), Code: string(a.Error.Code), Message: a.Error.Message}
 	}
 	s.Plan.Record(act)
-}
-
-// grantUsed returns the id of the grant on which the call's intent rests, or "": a call that its user was asked about
-// rests on their decision.
-func (a *Action) grantUsed() string {
-	if a.Started.Attempt == 0 || a.Decision != "" {
-		return ""
-	}
-	return a.Grant
 }
 
 // TaskSummary tells what became of the tasks, by the record.
