@@ -135,8 +135,7 @@ func closedError(ap *run.Approval, a *run.Action, r Resolution, hash string) err
 			"Another plan was asked for already, in other words. Please wait for it, and refine that.")
 	case ap.Status == run.ApprovalExpired:
 		return fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
-	case ap.Decision != "" && ap.Decision == r.Decision && r.Decision != run.ApproveEdited && r.ArgsHash != "" &&
-		r.ArgsHash != ap.ArgsHash:
+	case ap.Decision != "" && ap.Decision == r.Decision && sawOther(ap, r):
 		return fault.New(fault.Policy, fault.CodeStaleView, "Something else was decided than what you saw. Please reload.")
 	case ap.Decision != "" && ap.Decision == r.Decision &&
 		(r.Decision != run.ApproveEdited || hash == cmp.Or(ap.EditHash, ap.ArgsHash)):
@@ -150,6 +149,11 @@ func closedError(ap *run.Approval, a *run.Action, r Resolution, hash string) err
 	}
 	return fault.New(fault.Policy, fault.CodeAlreadyResolved, "Already decided: %s, at %s.", ap.Decision,
 		ap.DecidedAt.Format(time.RFC3339))
+}
+
+// sawOther reports whether the user saw something else than what was decided. An edit is compared by what it makes.
+func sawOther(ap *run.Approval, r Resolution) bool {
+	return r.Decision != run.ApproveEdited && r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash
 }
 
 func decisionFits(k run.Kind, d run.Decision) bool {
