@@ -136,7 +136,8 @@ func closedError(ap *run.Approval, a *run.Action, r Resolution, hash string) err
 	case ap.Status == run.ApprovalExpired:
 		return fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
 	case ap.Decision != "" && ap.Decision == r.Decision && sawOther(ap, r):
-		return fault.New(fault.Policy, fault.CodeStaleView, "Something else was decided than what you saw. Please reload.")
+		return fault.New(fault.Policy, fault.CodeStaleView,
+			"Something else was decided than what you saw. Please reload.")
 	case ap.Decision != "" && ap.Decision == r.Decision &&
 		(r.Decision != run.ApproveEdited || hash == cmp.Or(ap.EditHash, ap.ArgsHash)):
 		return ErrSameDecision

@@ -230,8 +230,8 @@ func (s *Session) Bind(b Bind) Bind {
 	return b
 }
 
-// Proposed returns the plan that was proposed last, also once it waits no longer, or nil.
-func (s *Session) Proposed() *Plan { return s.last }
+// Newest returns the plan of the session that was proposed last, also once it waits no longer, or nil.
+func Newest(s *Session) *Plan { return s.last }
 
 // RawPlan returns the plan as it stands, or waits: JSON in a string (FR-203). It is empty while there is none.
 func (s *Session) RawPlan() (string, error) {

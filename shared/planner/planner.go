@@ -97,7 +97,7 @@ func (p *Planner) unfinished(ctx context.Context, o StartOptions, repo plan.Repo
 		return nil, fault.Invalid("continueFrom", "this session was about another repository")
 	}
 	var left plan.Plan
-	if proposed := state.Plan.Proposed(); state.Plan.Confirmed == nil && proposed != nil {
+	if proposed := plan.Newest(state.Plan); state.Plan.Confirmed == nil && proposed != nil {
 		return &plan.Plan{Tasks: proposed.Tasks, Assumptions: proposed.Assumptions}, nil
 	}
 	for _, t := range state.Plan.Tasks {
@@ -225,7 +225,8 @@ func (p *Planner) card(ctx context.Context, uid, sessionID string) (string, erro
 	of := v.PlanState().Plan
 	switch {
 	case of.Phase() == plan.Ended && of.Confirmed == nil:
-		return "", fault.New(fault.Policy, fault.CodeAlreadyResolved, "The session has ended, and no plan was confirmed.")
+		return "", fault.New(fault.Policy, fault.CodeAlreadyResolved,
+			"The session has ended, and no plan was confirmed.")
 	case id == "" || of.Phase() == plan.Planning:
 		return "", fault.New(fault.Policy, fault.CodeNotWaiting, "No plan waits; it is being made.").After(time.Second)
 	}
