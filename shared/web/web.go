@@ -142,8 +142,8 @@ func foreign(h http.Header) {
 const attach = "terminal-attach"
 
 // functions lists the functions that the console calls.
-var functions = []string{"stream", "approvals-pending", "approvals-resolve", "runs", "threads", "audit", "allowlist",
-	"connections", "terminals", attach}
+var functions = []string{"stream", "plans", "approvals-pending", "approvals-resolve", "runs", "threads", "audit",
+	"allowlist", "connections", "terminals", attach}
 
 // apiOrigins returns the origins of the API. That of the terminals' WebSockets has their scheme: https: does not stand
 // for wss: in a policy.

@@ -10,6 +10,8 @@ import { icon, mark } from './icons.js';
 import { inbox } from './inbox.js';
 import { accounts, allowed, mailbox } from './lists.js';
 import * as pending from './pending.js';
+import { planView } from './plan.js';
+import { plans } from './plans.js';
 import { hurry } from './run.js';
 import { runView } from './runview.js';
 import { begun, forget, user } from './session.js';
@@ -25,6 +27,8 @@ const routes = [
   [/^#\/new(?:\?agent=([a-z][a-z0-9-]{0,31}))?$/, 'Conversation', (main, agent, signal) => chat(main, '', signal, agent)],
   [new RegExp(`^#/t/${id}$`), 'Conversation', (main, threadId, signal) => chat(main, threadId, signal)],
   [/^#\/terminal(?:\/([A-Za-z0-9_-]{16,64}))?$/, 'Terminal', terminals],
+  [new RegExp(`^#/plans(?:\\?from=${id})?$`), 'Plans', (main, from) => plans(main, from)],
+  [new RegExp(`^#/plans/${id}$`), 'Plan', planView],
   [/^#\/inbox$/, 'Inbox', (main, _, signal) => inbox(main, signal)],
   [new RegExp(`^#/run/${id}$`), 'Run', runView],
   [new RegExp(`^#/audit(?:/${id})?$`), 'Audit', audit],
@@ -34,7 +38,7 @@ const routes = [
 ];
 
 /** @type {[string, Parameters<typeof icon>[0], string][]} */
-const views = [['#/inbox', 'inbox', 'Inbox'], ['#/terminal', 'prompt', 'Terminal'], ['#/audit', 'record', 'Audit'], ['#/accounts', 'link', 'Linked accounts'], ['#/allowed', 'star', 'Always allowed']];
+const views = [['#/inbox', 'inbox', 'Inbox'], ['#/plans', 'plan', 'Plans'], ['#/terminal', 'prompt', 'Terminal'], ['#/audit', 'record', 'Audit'], ['#/accounts', 'link', 'Linked accounts'], ['#/allowed', 'star', 'Always allowed']];
 
 const fresh = () => /^#?\/?$|^#\/new\b/.test(location.hash); // a conversation that has not begun
 
@@ -97,10 +101,11 @@ function enter() {
   show(true);
 }
 
-// offer shows the view of terminals where the server has an agent for them.
+// offer shows the views of terminals and of plans where the server has an agent for them.
 async function offer() {
   const { agents } = await call('GET', '/api/agent/agents').catch(() => ({ agents: [] }));
   for (const a of document.querySelectorAll('[href="#/terminal"]')) a.toggleAttribute('hidden', !agents.some((g) => g.terminal));
+  for (const a of document.querySelectorAll('[href="#/plans"]')) a.toggleAttribute('hidden', !agents.some((g) => g.plans));
 }
 
 function signOut() {
@@ -120,7 +125,7 @@ function dress() {
   for (const b of document.querySelectorAll('.shell .brand')) b.prepend(mark());
   const all = config().local ? [...views, /** @type {const} */ (['#/mailbox', 'box', 'Local mailbox'])] : views;
   byId('views').replaceChildren(...all.map(([href, drawing, words]) => el('li', {},
-    el('a', { href, hidden: href === '#/terminal' }, icon(drawing), words, href === '#/inbox' && el('span', { class: 'count', 'data-count': 'pending' })))));
+    el('a', { href, hidden: href === '#/terminal' || href === '#/plans' }, icon(drawing), words, href === '#/inbox' && el('span', { class: 'count', 'data-count': 'pending' })))));
   byId('release').textContent = config().release ? `release ${config().release}` : '';
   pending.onPending((known) => {
     waiting = known.approvals.length ? `${known.approvals.length}${known.more ? '+' : ''}` : '';

@@ -5,6 +5,7 @@ import { button, busy, el, say, trouble } from './dom.js';
 import { editor } from './edit.js';
 import { icon } from './icons.js';
 import { changed } from './pending.js';
+import { PlanParts } from './plancard.js';
 import { ownClock } from './region.js';
 import { edits } from './session.js';
 import { moved, still } from './still.js';
@@ -23,6 +24,7 @@ export const version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)
 export function card(a, done, wait = 0) {
   const review = a.kind === 'review';
   const preview = a.preview ?? {};
+  const plan = a.kind === 'plan' ? new PlanParts(a, (words, used) => void (still() && decide('refine', used, undefined, words))) : null;
   const title = preview.title || toolName(a.tool);
   const error = el('p', { class: 'error', role: 'alert' });
   const comment = /** @type {HTMLInputElement} */ (el('input', { type: 'text', maxlength: 2000, autocomplete: 'off' }));
@@ -34,9 +36,9 @@ export function card(a, done, wait = 0) {
       a.class && el('span', { class: `class ${a.class}` }, a.class), el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
     review && el('p', {}, 'The service was asked, and its answer was lost: it is not known whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found.'),
     warnings(preview.warnings), findings(a.findings),
-    el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label), el('dd', {}, f.long ? long(f, f.value === a.args?.command) : f.value, own(f, a.timeZone))])),
+    el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label), el('dd', {}, plan?.box(f) ?? (f.long ? long(f, f.value === a.args?.command) : f.value), own(f, a.timeZone))])),
     a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
-    sure && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure), form, buttons, error,
+    sure && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure), plan?.node, form, buttons, error,
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }), el('span', {}, 'asked ', when(a.requestedAt)),
       el('a', { href: `#/run/${a.runId}` }, 'Run'), el('details', { class: 'comment' }, el('summary', {}, 'Add a comment'), el('label', {}, 'Comment', comment))));
 
@@ -47,18 +49,18 @@ export function card(a, done, wait = 0) {
   }
 
   /** decide sends the decision, bound to exactly what was shown. */
-  async function decide(decision, used, editedArgs) {
+  async function decide(decision, used, editedArgs, comments = comment.value.trim()) {
     trouble(error);
     if (sure && decision.startsWith('approve') && sure.value.trim() !== preview.confirm) {
       trouble(error, new Error(`This may destroy something. Type ${preview.confirm} to approve it.`));
       sure.focus();
       return;
     }
-    const words = comment.value.trim();
-    const body = { approvalId: a.approvalId, decision, argsHash: a.argsHash, editedArgs, comment: words || undefined };
+    const body = { approvalId: a.approvalId, decision, argsHash: a.argsHash, editedArgs, comment: comments || undefined };
     try {
       const run = await busy(node.querySelectorAll('button, input, textarea'), used, () => patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w })));
       edits.set(version(a), undefined);
+      if (decision === 'refine') plan?.forget();
       say(decided[decision]);
       done(run);
       changed();
@@ -76,7 +78,7 @@ export function card(a, done, wait = 0) {
       moved();
       /** @type {HTMLElement|null} */ (buttons.querySelector('[data-decision=approve_with_edits]'))?.focus();
     };
-    form.replaceChildren(editor(edits.get(version(a)) ?? a.args, {
+    form.replaceChildren(editor(edits.get(version(a)) ?? plan?.args ?? a.args, {
       send: (args, used) => void (still() && decide('approve_with_edits', used, args)), close, keep: (args) => edits.set(version(a), args),
     }));
     form.hidden = false;
@@ -84,8 +86,10 @@ export function card(a, done, wait = 0) {
     moved();
   }
 
-  buttons.append(...choices(a).map((d, i) => button(decisions[d], (e) => {
+  buttons.append(...choices(a).map((d, i) => button(plan && d === 'approve_once' ? 'Confirm plan' : decisions[d], (e) => {
     if (!still()) return;
+    const less = d === 'approve_once' ? plan?.edited() : undefined;
+    if (less) return void decide('approve_with_edits', /** @type {Element} */ (e.currentTarget), less);
     if (d !== 'approve_with_edits') return void decide(d, /** @type {Element} */ (e.currentTarget));
     edit();
     const field = /** @type {HTMLElement|null} */ (form.querySelector('input, textarea'));

@@ -15,6 +15,7 @@ const paths = {
   box: 'M4 8l8-4 8 4v9l-8 4-8-4zM4 8l8 4 8-4M12 12v9',
   menu: 'M4 7h16M4 12h16M4 17h16',
   bin: 'M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13',
+  plan: 'M4 6l1.5 1.5L8 5M4 12l1.5 1.5L8 11M4 18l1.5 1.5L8 17M11 6h9M11 12h9M11 18h9',
   prompt: 'M5 6l6 6-6 6M12 18h7',
   spin: 'M12 3a9 9 0 109 9',
 };

@@ -1,6 +1,6 @@
 // The display names of tools, states and decisions.
 
-const tools = { gmail_send: 'Send an e-mail', calendar_event_create: 'Create a calendar event', run_command: 'Run a command', task_complete: 'End the task', ask_user: 'Ask you' };
+const tools = { gmail_send: 'Send an e-mail', calendar_event_create: 'Create a calendar event', run_command: 'Run a command', task_complete: 'End the task', ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Look at what was done' };
 
 /** toolName returns the display name of a tool. @param {string} tool */
 export const toolName = (tool) => tools[tool] ?? sentence(tool.replace(/^action_/, '').replace(/[_.-]+/g, ' '));
@@ -13,6 +13,12 @@ export const sentence = (s) => (s ? s[0].toUpperCase() + s.slice(1) : s);
 
 /** label makes a label of a name: "timeZone" is "Time zone". @param {string} name */
 export const label = (name) => sentence(name.replace(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`));
+
+export const sessionWords = {
+  PLANNING: 'Planning', AWAITING_CONFIRMATION: 'Waits for you', EXECUTING: 'Being carried out', COMPLETED: 'Completed', FAILED: 'Failed', DEADLINE_EXCEEDED: 'Out of time',
+};
+
+export const taskWords = { PENDING: 'To do', EXECUTING: 'Under way', COMPLETED: 'Done', FAILED: 'Failed', OBSOLETE: 'Dropped' };
 
 export const runWords = {
   sent: 'Sending', queued: 'Waiting its turn', planning: 'Thinking', awaiting_confirmation: 'Waiting for you', executing: 'Carrying it out', completed: 'Completed', failed: 'Failed',
@@ -52,6 +58,7 @@ export const decided = {
   approve_and_always_allow_command: 'Approved. You will not be asked again for this command on this host.',
   approve_with_edits: 'Approved with your changes.',
   reject: 'Rejected. Nothing was done.',
+  refine: 'Sent. Another plan is being made; nothing is confirmed.',
   confirm_done: 'Noted as done.',
   start_new: 'It will be asked for anew.',
 };

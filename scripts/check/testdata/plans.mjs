@@ -1,0 +1,144 @@
+// Uses the view of plans in Chromium. Run by TestPlansView, on an API that says what this script tells it to. The steps
+// follow one another on one page.
+
+import { accessible, cards, expect, run, settled, shot, view } from './driver.mjs';
+import { asked, doc, Run } from './fakeapi.mjs';
+import { signIn } from './terminal/stage.mjs';
+
+const evil = '<img src=x onerror="document.title=1"> **bold**'; // what strangers write is never markup
+const soon = new Date(Date.now() + 2 * 36e5).toISOString();
+const it = new Run('', 'thread0000000001', 'Fix the link', 'planner');
+const grant = (id, used = 0, revoked = false) => ({ id, tool: 'github.createIssue', version: '1', maxCalls: 2, until: soon,
+  target: { owner: 'demo', repo: 'site' }, used, revoked });
+const plan = { repo: 'https://github.com/demo/site', deadline: soon, tasks: [{ id: 't1', title: evil, goal: 'The link works.' }],
+  grants: ['g1', 'g2'].map((id) => ({ id, tool: 'github.createIssue', target: { owner: 'demo', repo: 'site' }, maxCalls: 2, until: soon })) };
+const approval = (hash) => ({
+  approvalId: 'call00000000001-ap1', kind: 'plan', runId: it.id, threadId: it.threadId, actionId: 'call00000000001', tool: 'propose_plan',
+  args: plan, argsHash: hash, reason: '', requestedAt: new Date().toISOString(), expiresAt: soon, timeZone: 'UTC',
+  decisions: ['approve_once', 'approve_with_edits', 'refine', 'reject'],
+  preview: { title: 'Plan for demo/site: 1 task', fields: [{ label: 'Task 1', value: evil },
+    ...['g1', 'g2'].map((id) => ({ label: `Allowed by this yes, ${id}`, value: `May create at most 2 issues (${id}).` }))] },
+});
+const task = (status) => ({ sessionId: it.id, id: 't1', title: evil, goal: 'The link works.', status, tools: [], effects: [], doneWhen: '' });
+const session = (status, more = {}) => ({ ok: true, sessionId: it.id, runId: it.id, threadId: it.threadId, status, prompt: 'Fix the link',
+  repoUrl: 'https://github.com/demo/site', deadline: soon, revision: 1, tasks: [], questions: [], grants: [], changes: [], approvals: [],
+  artifacts: [], log: [], summary: '', modelCalls: 1, lastEvent: it.seq, createdAt: new Date().toISOString(), ...more });
+const put = (status, more) => doc(`GET /api/agent/plans/${it.id}`, session(status, more));
+const resolve = '/api/agent/approvals/resolve';
+const sent = async (path) => (await asked('POST', path)).map((s) => s.body);
+const done = { seq: 5, at: soon, taskId: 't1', step: 1, reason: 'I look.', action: { tool: 'github.readIssue', args: { number: 3 } },
+  observation: { body: evil }, source: 'github.com/demo/site', executionStatus: 'succeeded' };
+
+await doc('GET /api/agent/agents', { ok: true, agents: [{ name: 'planner', description: '', tools: [], plans: true }] });
+await doc('GET /api/agent/plans', { ok: true, sessions: [] });
+
+const begin = async (page) => {
+  await page.getByLabel('Your wish').fill('Fix the link');
+  await page.getByLabel('Repository').fill('https://github.com/demo/site');
+  await page.getByRole('button', { name: 'Propose a plan' }).click();
+};
+
+await run({
+  'a wish without a linked account names the way to link one, and is kept over a reload': async (page) => {
+    await signIn(page);
+    await view(page, 'Plans');
+    await doc('POST /api/agent/plans', { ok: false, error: { code: 'reauth_required', message: 'link GitHub first' } }, 403);
+    await begin(page);
+    await page.getByRole('button', { name: 'Link a GitHub account' }).waitFor();
+    await page.reload();
+    await settled('the wish is kept', async () => (await page.getByLabel('Your wish').inputValue()) === 'Fix the link');
+    expect('the zone is shown', await page.getByLabel(/^Deadline \(your clock, .+\)$/).isVisible());
+    await accessible(page, 'the form');
+  },
+  'sent again after the answer was lost, it has the same key; then the limit is told': async (page) => {
+    await doc('POST /api/agent/plans', { ok: false, error: { code: 'rate_limited', message: 'too many runs' } }, 429);
+    await begin(page);
+    await page.getByText('Too many runs').waitFor();
+    const keys = [];
+    await page.route('**/api/agent/plans', (r) => {
+      if (r.request().method() !== 'POST') return r.continue();
+      keys.push(r.request().headers()['idempotency-key']);
+      return r.abort();
+    });
+    for (const n of [1, 2]) {
+      await page.getByRole('button', { name: 'Propose a plan' }).click();
+      await settled('it is sent', async () => keys.length === n);
+      await page.getByText('The server cannot be reached.').waitFor();
+    }
+    expect('the keys are the same', keys[0] && keys[0] === keys[1]);
+    await page.unroute('**/api/agent/plans');
+  },
+  'the plan is a card with its grants; words confirm nothing': async (page) => {
+    await it.put();
+    await put('AWAITING_CONFIRMATION', { approvals: [approval('a'.repeat(64))] });
+    await doc('POST /api/agent/plans', session('PLANNING'));
+    await page.getByRole('button', { name: 'Propose a plan' }).click();
+    await cards(page).getByRole('heading', { name: 'Plan for demo/site' }).waitFor();
+    expect('a stranger\'s words are text', (await page.locator('main img').count()) === 0);
+    await accessible(page, 'the card of a plan');
+    await shot(page, 'plan-card');
+    await doc(`POST ${resolve}`, it.view());
+    await page.waitForTimeout(600); // a card that has just come decides nothing
+    await page.getByLabel('What should be different?').fill('Looks good, go');
+    await page.getByRole('button', { name: 'Ask for another plan' }).click();
+    await settled('it is refined', async () => (await sent(resolve)).length === 1);
+    const [body] = await sent(resolve);
+    expect('it refines and does not confirm', body.decision === 'refine' && body.comment === 'Looks good, go' && !body.editedArgs);
+  },
+  'an unticked grant is left out of what is confirmed': async (page) => {
+    await put('AWAITING_CONFIRMATION', { approvals: [approval('b'.repeat(64))] });
+    await page.reload();
+    await page.getByLabel('May create at most 2 issues (g2).').uncheck();
+    await page.waitForTimeout(600);
+    await page.getByRole('button', { name: 'Confirm plan' }).focus();
+    await page.keyboard.press('Enter');
+    await settled('it is confirmed', async () => (await sent(resolve)).length === 2);
+    const body = (await sent(resolve))[1];
+    expect('exactly the shown plan is confirmed, without that grant', body.decision === 'approve_with_edits' && body.argsHash === 'b'.repeat(64)
+      && body.editedArgs.grants.map((g) => g.id).join() === 'g1' && !('repo' in body.editedArgs) && !('deadline' in body.editedArgs));
+  },
+  'while it runs, its steps come in, and what was unfolded stays so': async (page) => {
+    await put('EXECUTING', { tasks: [task('EXECUTING')], grants: [grant('g1', 1)], log: [done] });
+    await it.event('plan.confirmed', { status: 'planning' });
+    await page.getByText('Step 1: Github readIssue').click();
+    await page.getByText('What came back, from github.com/demo/site').waitFor();
+    await page.getByText('1 of 2 used').waitFor();
+    await put('EXECUTING', { tasks: [task('EXECUTING')], grants: [grant('g1', 1)], log: [done, { ...done, seq: 7, step: 2 }] });
+    await it.event('task.reflected');
+    await page.getByText('Step 2: Github readIssue').waitFor();
+    expect('the first step is still unfolded', await page.locator('[data-part=step-5]').evaluate((d) => d.open));
+    expect('a stranger\'s words are text', (await page.locator('main img').count()) === 0);
+    await page.setViewportSize({ width: 320, height: 700 });
+    expect('nothing sticks out at 320 pixels', await page.evaluate(() => {
+      const main = document.getElementById('main');
+      return main.scrollWidth <= main.clientWidth && document.documentElement.scrollWidth <= 320;
+    }));
+    await accessible(page, 'a running plan');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await accessible(page, 'a running plan in the dark');
+    await shot(page, 'plan-dark');
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await doc(`DELETE /api/agent/plans/${it.id}/grants/g1`, session('EXECUTING'));
+    await put('EXECUTING', { tasks: [task('EXECUTING')], grants: [grant('g1', 1, true)], log: [done] });
+    await page.getByRole('button', { name: 'Take back g1' }).click();
+    await page.getByText('· taken back').waitFor();
+    await shot(page, 'plan-running');
+  },
+  'in the end: links, what is unknown, and a way to go on': async (page) => {
+    const artifacts = ['https://github.com/demo/site/issues/9', 'javascript:alert(1)'];
+    await put('DEADLINE_EXCEEDED', { tasks: [task('FAILED')], artifacts, log: [{ ...done, executionStatus: 'unknown' }] });
+    await it.over('failed');
+    await page.getByRole('link', { name: artifacts[0] }).waitFor();
+    expect('only web addresses are links', (await page.locator('main a[href^=javascript]').count()) === 0);
+    await page.getByText('It is not known whether this was done').waitFor();
+    await page.getByRole('link', { name: 'Continue' }).click();
+    await page.getByRole('heading', { name: 'Go on with what was unfinished' }).waitFor();
+    await begin(page);
+    await settled('it goes on from it', async () => (await sent('/api/agent/plans')).at(-1).continueFrom === it.id);
+  },
+  'another user\'s session is not there': async (page) => {
+    await page.evaluate(() => { location.hash = '#/plans/notmine000000000'; });
+    await page.getByText('Not found').waitFor();
+  },
+});

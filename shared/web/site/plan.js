@@ -1,0 +1,178 @@
+// One session of the planner: what waits, its tasks and their steps, what was allowed, and what came of it. All of it is
+// what the server has on record; the run's events only say when to read it again.
+
+import { call } from './api.js';
+import { card, version } from './card.js';
+import { arrange, button, busy, el, heading, say, trouble } from './dom.js';
+import { hurry, watch } from './run.js';
+import { left, when } from './time.js';
+import { sessionWords, taskWords, toolName } from './words.js';
+
+const over = (s) => ['COMPLETED', 'FAILED', 'DEADLINE_EXCEEDED'].includes(s.status);
+
+/** @param {HTMLElement} main @param {string} id @param {AbortSignal} signal */
+export async function planView(main, id, signal) {
+  const path = `/api/agent/plans/${encodeURIComponent(id)}`;
+  const error = el('p', { class: 'error', role: 'alert' });
+  const lost = el('p', { class: 'quiet', role: 'status' });
+  const body = el('div', { class: 'stack', 'aria-busy': 'true' });
+  main.replaceChildren(heading('Plan'), error, lost, body);
+  const kept = keeper();
+  let status = '';
+  const show = (s) => {
+    if (status && s.status !== status) say(sessionWords[s.status] ?? s.status);
+    status = s.status;
+    body.removeAttribute('aria-busy');
+    const again = () => read();
+    arrange(body, [
+      kept('about', [s.prompt, s.repoUrl, s.deadline, s.status, s.summary, s.errorReason], () => about(s)),
+      ...s.approvals.map((a) => kept(version(a), '', () => card(a, () => {
+        hurry();
+        again();
+      }))),
+      kept('tasks', [s.tasks, s.log], () => tasks(s)),
+      kept('grants', [s.status, s.grants], () => grants(s, path, again, error)),
+      kept('after', [s.status, s.artifacts, s.log], () => after(s)),
+      kept('foot', [s.status], () => foot(s, again, error)),
+    ]);
+  };
+  const read = latest(async () => {
+    const s = await call('GET', path, { signal });
+    if (!signal.aborted) show(s);
+  }, (err) => signal.aborted || trouble(error, err, follow));
+  /** @type {import('./run.js').Note} */
+  const note = {
+    status: () => {}, delta: () => {}, action: () => {}, state: () => void read(), event: () => void read(),
+    lost: (err) => { lost.textContent = err ? `${err.message} Nothing is lost; trying again` : ''; },
+  };
+  async function follow() {
+    trouble(error);
+    try {
+      show(await call('GET', path, { signal }));
+      await watch(id, note, signal);
+      await read();
+    } catch (err) {
+      if (!signal.aborted) trouble(error, err, err.status === 404 ? undefined : follow);
+    }
+  }
+  await follow();
+}
+
+/** latest runs one at a time, and once more where it was asked for meanwhile. */
+function latest(work, failed) {
+  let running = false;
+  let wanted = false;
+  return async () => {
+    wanted = true;
+    if (running) return;
+    running = true;
+    try {
+      while (wanted) {
+        wanted = false;
+        await work();
+      }
+    } catch (err) {
+      failed(err);
+    } finally {
+      running = false;
+    }
+  };
+}
+
+/** keeper makes a node anew only if what it shows has changed; what was unfolded or had the focus then has it again. */
+function keeper() {
+  const known = new Map();
+  return (name, shown, make) => {
+    const key = JSON.stringify(shown);
+    const old = known.get(name);
+    if (old?.key === key) return old.node;
+    const node = make();
+    known.set(name, { key, node });
+    if (old) {
+      const parts = new Map([...old.node.querySelectorAll('[data-part]')].map((p) => [p.dataset.part, p]));
+      for (const p of node.querySelectorAll('details[data-part]')) p.open = parts.get(p.dataset.part)?.open ?? false;
+      const focused = old.node.contains(document.activeElement) && document.activeElement?.closest('[data-part]');
+      old.node.replaceWith(node);
+      const same = focused && [...node.querySelectorAll('[data-part]')].find((p) => p.dataset.part === focused.dataset.part);
+      if (same) (same.querySelector('summary') ?? same).focus();
+    }
+    return node;
+  };
+}
+
+const about = (s) => el('section', { class: 'stack', 'aria-label': 'About this plan' },
+  el('p', { class: 'long' }, s.prompt),
+  el('dl', { class: 'facts' }, el('dt', {}, 'State'), el('dd', {}, el('span', { class: 'chip' }, sessionWords[s.status] ?? s.status)),
+    el('dt', {}, 'Repository'), el('dd', {}, s.repoUrl),
+    el('dt', {}, 'Deadline'), el('dd', {}, when(s.deadline), !over(s) && left(s.deadline) ? ` (${left(s.deadline)} left)` : '')),
+  s.summary && el('p', { class: 'done-words' }, s.summary),
+  s.errorReason && el('p', { class: 'quiet' }, `It ended before it was done: ${s.errorReason}`));
+
+const tasks = (s) => el('section', { class: 'stack', 'aria-label': 'Tasks', hidden: !s.tasks.length && !s.log.length },
+  el('h2', {}, 'Tasks'),
+  el('ol', { class: 'stack plan-tasks' }, ...s.tasks.map((t) => el('li', { class: 'item' }, el('div', {},
+    el('strong', {}, t.title), el('span', { class: 'chip', 'data-status': t.status }, taskWords[t.status] ?? t.status),
+    el('p', {}, t.goal), t.result && el('p', {}, `Result: ${t.result}`), t.error && el('p', { class: 'error' }, t.error),
+    ...s.log.filter((l) => l.taskId === t.id).map(step))))),
+  s.log.some((l) => !l.taskId) && el('details', { 'data-part': 'planning' }, el('summary', {}, 'What it read for the plan'),
+    ...s.log.filter((l) => !l.taskId).map(step)));
+
+const json = (v) => (typeof v === 'string' ? v : JSON.stringify(v, null, 2));
+
+const step = (l) => el('details', { class: 'plan-step', 'data-part': `step-${l.seq}` },
+  el('summary', {}, l.step ? `Step ${l.step}: ${toolName(l.action.tool)}` : toolName(l.action.tool),
+    l.executionStatus === 'unknown' ? ' (not known whether it was done)' : ''),
+  l.reason && el('p', {}, `Why: ${l.reason}`),
+  part('Arguments', l.action.args),
+  l.observation !== null && l.observation !== undefined && part(l.source ? `What came back, from ${l.source}` : 'What came back', l.observation));
+
+const part = (words, value) => el('div', {}, el('p', { class: 'quiet' }, words),
+  el('pre', { class: 'long code', tabindex: 0, role: 'group', 'aria-label': words }, json(value)));
+
+// grants are those of the confirmed plan: those of a plan that waits stand on its card.
+function grants(s, path, again, error) {
+  const take = (g) => button('Take back', async (e) => {
+    const used = /** @type {Element} */ (e.currentTarget);
+    trouble(error);
+    try {
+      await busy([used], used, () => call('DELETE', `${path}/grants/${encodeURIComponent(g.id)}`));
+      say('Taken back. Such calls ask you again.');
+      await again();
+    } catch (err) {
+      trouble(error, err);
+    }
+  }, 'small', { 'aria-label': `Take back ${g.id}`, 'data-part': `take-${g.id}` });
+  const hidden = !s.grants.length || s.status === 'AWAITING_CONFIRMATION' || s.status === 'PLANNING';
+  return el('section', { class: 'stack', 'aria-label': 'What you have allowed', hidden }, el('h2', {}, 'What you have allowed'),
+    ...s.grants.map((g) => el('div', { class: 'item' },
+      el('div', {}, el('strong', {}, toolName(g.tool)), el('code', {}, json(g.target)),
+        el('p', { class: 'quiet' }, `${g.used} of ${g.maxCalls} used · until `, when(g.until), g.revoked ? ' · taken back' : '')),
+      !g.revoked && !over(s) && take(g))));
+}
+
+function after(s) {
+  const unknown = s.log.filter((l) => l.executionStatus === 'unknown');
+  return el('section', { class: 'stack', 'aria-label': 'What came of it', hidden: !s.artifacts.length && !unknown.length },
+    el('h2', {}, 'What came of it'),
+    el('ul', { class: 'plain' }, ...s.artifacts.map((a) => el('li', {},
+      /^https?:\/\//.test(a) ? el('a', { href: a, rel: 'noopener noreferrer', target: '_blank' }, a) : a)),
+    ...unknown.map((l) => el('li', { class: 'error' }, `It is not known whether this was done: ${toolName(l.action.tool)}`))));
+}
+
+function foot(s, again, error) {
+  const stop = button('Stop', async (e) => {
+    const used = /** @type {Element} */ (e.currentTarget);
+    trouble(error);
+    try {
+      await busy([used], used, () => call('POST', `/api/agent/runs/${encodeURIComponent(s.runId)}/cancel`, { body: {} }));
+      say('It is being stopped.');
+      hurry();
+      await again();
+    } catch (err) {
+      trouble(error, err);
+    }
+  }, 'danger', { 'data-part': 'stop' });
+  return el('div', { class: 'buttons' }, !over(s) && stop,
+    over(s) && s.status !== 'COMPLETED' && el('a', { class: 'button primary', href: `#/plans?from=${s.sessionId}` }, 'Continue'),
+    el('a', { class: 'button', href: `#/run/${s.runId}` }, 'Run'));
+}

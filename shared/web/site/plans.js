@@ -1,0 +1,101 @@
+// The view of plans: the form that begins a session, and the sessions that there are.
+
+import { call } from './api.js';
+import { button, busy, el, heading, say, trouble } from './dom.js';
+import { region } from './region.js';
+import { drafts } from './session.js';
+import { when } from './time.js';
+import { sessionWords } from './words.js';
+
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const slot = 'plan'; // of the draft; no id of a conversation is that short
+
+/** @param {HTMLElement} main @param {string} from a session whose unfinished tasks are to be continued; or '' */
+export async function plans(main, from) {
+  const list = el('ul', { class: 'stack plain', 'aria-busy': 'true' });
+  const error = el('p', { class: 'error', role: 'alert' });
+  main.replaceChildren(heading('Plans'), el('p', { class: 'quiet' },
+    'The planner reads the repository and proposes a plan. It changes nothing before you confirm exactly that plan.'),
+  form(from ?? ''), el('h2', {}, 'Your plans'), error, list);
+  const load = async () => {
+    trouble(error);
+    try {
+      const { sessions = [] } = await call('GET', '/api/agent/plans');
+      list.replaceChildren(...(sessions.length ? sessions.map(row) : [el('li', { class: 'empty-view' }, 'None yet.')]));
+    } catch (err) {
+      trouble(error, err, load);
+    }
+    list.removeAttribute('aria-busy');
+  };
+  await load();
+}
+
+const row = (s) => el('li', { class: 'item' },
+  el('div', {}, el('a', { href: `#/plans/${s.sessionId}` }, s.prompt || '(no words)'),
+    el('p', { class: 'quiet' }, `${s.repoUrl} · until `, when(s.deadline), ' · begun ', when(s.createdAt))),
+  el('span', { class: 'chip' }, sessionWords[s.status] ?? s.status));
+
+// local is a moment as a field for dates and times has it: by the reader's clock, to the minute.
+const local = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 60000).toISOString().slice(0, 16);
+
+function form(from) {
+  const known = drafts.get(slot) ?? {};
+  const prompt = /** @type {HTMLTextAreaElement} */ (
+    el('textarea', { id: 'plan-prompt', rows: 3, required: true, maxlength: 32768 }));
+  const repo = /** @type {HTMLInputElement} */ (el('input', { id: 'plan-repo', type: 'url', required: true,
+    maxlength: 300, autocomplete: 'off', placeholder: 'https://github.com/owner/repository' }));
+  const until = /** @type {HTMLInputElement} */ (
+    el('input', { id: 'plan-until', type: 'datetime-local', required: true }));
+  const submit = el('button', { class: 'primary' }, 'Propose a plan');
+  const error = el('p', { class: 'error', role: 'alert' });
+  [prompt.value, repo.value] = [known.prompt ?? '', known.repo ?? ''];
+  until.value = new Date(known.until) > new Date() ? known.until : local(Date.now() + 4 * 3600 * 1000);
+  // The key stays the same for the same words: sent again after an answer was lost, they begin no second session.
+  const keep = (key) => drafts.set(slot, { prompt: prompt.value, repo: repo.value, until: until.value, from, key });
+  const send = async (e) => {
+    e.preventDefault();
+    trouble(error);
+    const before = drafts.get(slot);
+    const key = before?.key && before.from === from ? before.key : crypto.randomUUID();
+    keep(key);
+    try {
+      const s = await busy([prompt, repo, until, submit], submit, () => begin(prompt.value, repo.value, until.value, from, key));
+      drafts.set(slot, undefined);
+      say('The session has begun.');
+      if (submit.isConnected) location.hash = `#/plans/${s.sessionId}`;
+    } catch (err) {
+      if (err.status && err.status < 500) keep(undefined); // answered, and nothing was begun
+      trouble(error, err);
+      if (err.status === 403) error.append(link(error));
+    }
+  };
+  return el('form', { class: 'card form', onsubmit: send, oninput: () => keep(undefined) },
+    el('h2', {}, from ? 'Go on with what was unfinished' : 'What should be done?'),
+    el('label', { for: prompt.id }, 'Your wish'), prompt, el('label', { for: repo.id }, 'Repository'), repo,
+    el('label', { for: until.id }, `Deadline (your clock, ${zone})`), until, submit, error);
+}
+
+async function begin(prompt, repoUrl, until, from, key) {
+  const where = region();
+  for (;;) {
+    const body = { prompt, repoUrl: repoUrl.trim(), deadline: new Date(until).toISOString(), continueFrom: from || undefined, ...where };
+    try {
+      return await call('POST', '/api/agent/plans', { body, key });
+    } catch (err) {
+      if (err.status !== 400 || !where[err.field]) throw err;
+      delete where[err.field]; // a browser may know of a time zone before the server does
+    }
+  }
+}
+
+// link leads to GitHub; what was typed is kept.
+const link = (error) => button('Link a GitHub account', async (e) => {
+  const used = /** @type {Element} */ (e.currentTarget);
+  try {
+    const { url } = await busy([used], used,
+      () => call('POST', '/api/agent/connections/github', { body: { returnTo: '/' }, credentials: 'include' }));
+    location.assign(url);
+  } catch (err) {
+    trouble(error, err);
+  }
+}, 'small');
