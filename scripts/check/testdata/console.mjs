@@ -351,6 +351,9 @@ await run({
 
   'linked accounts and the local mailbox': async (page) => {
     await view(page, 'Linked accounts');
+    await page.getByRole('button', { name: 'Unlink demo-user' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click();
+    await page.getByRole('button', { name: 'Link a GitHub account' }).waitFor();
     await page.getByRole('button', { name: 'Unlink nova@example.com' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click();
     await page.getByText('No account is linked.').waitFor();
