@@ -16,3 +16,17 @@ func TestPlansView(t *testing.T) {
 	defer cancel()
 	browser.Run(ctx, "testdata/plans.mjs", newFakeAPI(t).URL, func() { t.Error("nobody asks for a restart here") })
 }
+
+// TestPlans has the local server's planner plan and carry it out in Chromium (testdata/plansdev.mjs), and kills the
+// server with -9 while the plan waits.
+func TestPlans(t *testing.T) {
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	browser.Run(ctx, "testdata/plansdev.mjs", server.url, func() {
+		server.kill()
+		server.start()
+	})
+}

@@ -1,0 +1,38 @@
+// Plans in Chromium on the local server: a wish, a refinement, a kill while the plan waits, and a yes. Run by TestPlans.
+
+import { accessible, cards, expect, restart, run, settled, shot, signIn, view } from './driver.mjs';
+
+const decide = async (page, name) => {
+  await page.waitForTimeout(600); // a card that has just come decides nothing
+  await page.getByRole('button', { name, exact: true }).click();
+};
+
+await run({
+  'a wish becomes a plan that waits, also over a kill and a reload': async (page) => {
+    await signIn(page, 'demo-user');
+    await view(page, 'Plans');
+    await page.getByLabel('Your wish').fill('fix the broken link of demo/site and open an issue about it');
+    await page.getByLabel('Repository').fill(`${process.env.BASE_URL}/dev/github/demo/site`);
+    await page.getByRole('button', { name: 'Propose a plan' }).click();
+    await cards(page).getByRole('heading', { name: /^Plan for/ }).waitFor();
+    await restart();
+    await page.reload();
+    await cards(page).getByRole('heading', { name: /^Plan for/ }).waitFor();
+    await accessible(page, 'a plan that waits');
+    await shot(page, 'plans-real-card');
+  },
+  'a refinement makes another plan, and confirms nothing': async (page) => {
+    const before = await cards(page).getAttribute('data-version');
+    await page.getByLabel('What should be different?').fill('make step 2 smaller');
+    await decide(page, 'Ask for another plan');
+    await settled('another plan waits', async () => (await cards(page).count()) === 1
+      && (await cards(page).getAttribute('data-version')) !== before);
+    expect('it shows what is different', (await cards(page).locator('dt', { hasText: 'Change' }).count()) > 0);
+  },
+  'confirmed, it is carried out, and its page links what came of it': async (page) => {
+    await decide(page, 'Confirm plan');
+    await page.getByRole('region', { name: 'What came of it' }).getByRole('link').first().waitFor();
+    await page.locator('main dd .chip', { hasText: 'Completed' }).waitFor();
+    await shot(page, 'plans-real-done');
+  },
+});
