@@ -1,0 +1,152 @@
+// Command plan makes, refines and confirms plans of the planner.
+//
+//	go run ./scripts/plan start -repo URL [-by 6h] WISH    begin a session, and print the plan
+//	go run ./scripts/plan refine SESSION WORDS             say what should be otherwise
+//	go run ./scripts/plan confirm [-hash HASH] SESSION     print the plan, and carry out that plan after a typed yes
+//	go run ./scripts/plan show SESSION                     the session as it stands
+//	go run ./scripts/plan log SESSION                      each step with its reason
+//	go run ./scripts/plan cancel SESSION                   stop it
+//
+// It speaks with the local server (go run ./scripts/dev), as its user -user, or with -base and COUNTERSIGN_TOKEN, an ID
+// token, with a deployment. What the environment does not set is read from .env. It exits with 0 on success, with 1 if
+// the session has failed or the user said no, and with 2 otherwise.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+// errNo means that the answer is no, which has been printed.
+var errNo = errors.New("no")
+
+const usage = "usage: plan start|refine|confirm|show|log|cancel [flags] …; -h after a command tells of its flags"
+
+// command is what a command line asks for.
+type command struct {
+	name                       string
+	base, user, repo, by, hash string
+	json                       bool
+	wait                       time.Duration
+	args                       []string
+	in                         *bufio.Reader
+	out                        io.Writer
+	getenv                     func(string) string
+	now                        func() time.Time
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	getenv, err := environment(".env", os.Getenv)
+	if err == nil {
+		err = execute(ctx, os.Args[1:], getenv, os.Stdin, os.Stdout, os.Stderr)
+	}
+	stop()
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errNo):
+		os.Exit(1)
+	default:
+		fmt.Fprintln(os.Stderr, "plan:", err)
+		os.Exit(2)
+	}
+}
+
+func execute(ctx context.Context, args []string, getenv func(string) string, in io.Reader, out, errs io.Writer) error {
+	if len(args) == 0 {
+		return errors.New(usage)
+	}
+	c := &command{name: args[0], in: bufio.NewReader(io.LimitReader(in, 4096)), out: out, getenv: getenv, now: time.Now}
+	do, least, most := c.do()
+	if do == nil {
+		return errors.New(usage)
+	}
+	f := flag.NewFlagSet("plan "+c.name, flag.ContinueOnError)
+	f.SetOutput(errs)
+	f.StringVar(&c.base, "base", "",
+		"the URL of a deployment; its ID token is in COUNTERSIGN_TOKEN (default: the local server)")
+	f.StringVar(&c.user, "user", "ana", "the user of the local server")
+	f.BoolVar(&c.json, "json", false, "print the session as JSON")
+	f.DurationVar(&c.wait, "wait", time.Minute, "how long to wait until the session rests, at most 5m")
+	switch c.name {
+	case "start":
+		f.StringVar(&c.repo, "repo", "", "the repository's URL (default: demo/site of the local server)")
+		f.StringVar(&c.by, "by", "6h", "the deadline: how long from now, or a time of RFC 3339")
+	case "confirm":
+		f.StringVar(&c.hash, "hash", "", "the hash of the plan that is confirmed, in place of a typed yes")
+	}
+	if err := f.Parse(args[1:]); err != nil {
+		return err
+	}
+	if c.args = f.Args(); len(c.args) < least || len(c.args) > most {
+		return errors.New(usage)
+	}
+	return do(ctx)
+}
+
+func (c *command) do() (do func(context.Context) error, least, most int) {
+	const words = 1 << 10
+	switch c.name {
+	case "start":
+		return c.start, 1, words
+	case "refine":
+		return c.refine, 2, words
+	case "confirm":
+		return c.confirm, 1, 1
+	case "show", "log":
+		return c.show, 1, 1
+	case "cancel":
+		return c.cancel, 1, 1
+	}
+	return nil, 0, 0
+}
+
+// deadline returns the deadline as the API takes it.
+func (c *command) deadline() (string, error) {
+	if d, err := time.ParseDuration(c.by); err == nil {
+		return c.now().Add(d).UTC().Format(time.RFC3339), nil
+	}
+	if _, err := time.Parse(time.RFC3339, c.by); err != nil {
+		return "", fmt.Errorf("-by %q: a time from now is needed, such as 6h, or one of RFC 3339", c.by)
+	}
+	return c.by, nil
+}
+
+// environment returns the environment, with what stands in the file where that has no value. A file that is not there
+// is none; its lines are NAME=value, or comments that begin with #.
+func environment(file string, getenv func(string) string) (func(string) string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	values := map[string]string{}
+	for i, line := range strings.Split(string(b), "\n") {
+		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "export "))
+		name, value, ok := strings.Cut(line, "=")
+		switch {
+		case line == "" || line[0] == '#':
+		case !ok:
+			return nil, fmt.Errorf("%s:%d: NAME=value is needed", file, i+1)
+		default:
+			value = strings.TrimSpace(value)
+			if n := len(value); n > 1 && value[0] == value[n-1] && (value[0] == '"' || value[0] == '\'') {
+				value = value[1 : n-1]
+			}
+			values[strings.TrimSpace(name)] = value
+		}
+	}
+	return func(name string) string {
+		if v := getenv(name); v != "" {
+			return v
+		}
+		return values[name]
+	}, nil
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/planner"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+const plans = "/api/agent/plans"
+
+func (c *command) start(ctx context.Context) error {
+	by, err := c.deadline()
+	if err != nil {
+		return err
+	}
+	if c.repo == "" && c.base != "" {
+		return errors.New("-repo is needed with -base")
+	}
+	return c.tell(ctx, http.MethodPost, plans, map[string]string{"prompt": strings.Join(c.args, " "), "deadline": by,
+		"repoUrl": cmp.Or(c.repo, c.server()+"/dev/github/demo/site")})
+}
+
+func (c *command) refine(ctx context.Context) error {
+	return c.tell(ctx, http.MethodPost, c.path("/refine"),
+		map[string]string{"refinementPrompt": strings.Join(c.args[1:], " ")})
+}
+
+func (c *command) show(ctx context.Context) error {
+	return c.tell(ctx, http.MethodGet, c.path(""), nil)
+}
+
+func (c *command) cancel(ctx context.Context) error {
+	if _, _, err := c.send(ctx, http.MethodPost, "/api/agent/runs/"+c.args[0]+"/cancel", nil); err != nil {
+		return err
+	}
+	return c.show(ctx)
+}
+
+// confirm prints the plan, and confirms that plan and no other: of the hash that was given, or of what was printed.
+func (c *command) confirm(ctx context.Context) error {
+	hash := c.hash
+	if hash == "" {
+		s, body, err := c.send(ctx, http.MethodGet, c.path(""), nil)
+		if err == nil {
+			err = c.print(s, body)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprint(c.out, "Confirm this plan? Type yes: ")
+		line, err := c.in.ReadString('\n')
+		if strings.TrimSpace(line) != "yes" {
+			fmt.Fprintln(c.out, "It is not confirmed.")
+			return errNo
+		}
+		hash = s.PlanHash
+	}
+	return c.tell(ctx, http.MethodPost, c.path("/execute"), map[string]string{"planHash": hash})
+}
+
+func (c *command) path(more string) string { return plans + "/" + c.args[0] + more }
+
+func (c *command) server() string {
+	return strings.TrimSuffix(cmp.Or(c.base, "http://127.0.0.1:"+cmp.Or(c.getenv("PORT"), "8080")), "/")
+}
+
+// token returns the ID token of the user: a local one, unless a deployment is named.
+func (c *command) token(ctx context.Context) (string, error) {
+	if c.base != "" {
+		if t := c.getenv("COUNTERSIGN_TOKEN"); t != "" {
+			return t, nil
+		}
+		return "", errors.New("COUNTERSIGN_TOKEN is not set, and needs an ID token for the deployment of -base")
+	}
+	a, err := testkit.Connect(nil, c.server(), "")(ctx, http.MethodPost, "/dev/token", map[string]string{"uid": c.user})
+	if err != nil {
+		return "", fmt.Errorf("the local server does not answer (go run ./scripts/dev): %w", err)
+	}
+	var in struct{ Token string }
+	if err := json.Unmarshal(a.Body, &in); err != nil || in.Token == "" {
+		return "", fmt.Errorf("the local server signs nobody in as %q: %d", c.user, a.HTTP)
+	}
+	return in.Token, nil
+}
+
+// send sends a request, and returns the session that it is answered with.
+func (c *command) send(ctx context.Context, method, path string, in any) (*planner.Session, []byte, error) {
+	token, err := c.token(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.wait+time.Minute)
+	defer cancel()
+	a, err := testkit.Connect(nil, c.server(), token)(ctx, method, path, in,
+		"Prefer", fmt.Sprintf("wait=%d", int(c.wait.Seconds())))
+	if err != nil {
+		return nil, nil, err
+	}
+	if a.HTTP != http.StatusOK && a.HTTP != http.StatusAccepted {
+		return nil, nil, fmt.Errorf("%s: %s", cmp.Or(a.Error.Code, a.Error.Class, http.StatusText(a.HTTP)),
+			a.Error.Message)
+	}
+	s := new(planner.Session)
+	return s, a.Body, json.Unmarshal(a.Body, s)
+}
+
+func (c *command) tell(ctx context.Context, method, path string, in any) error {
+	s, body, err := c.send(ctx, method, path, in)
+	if err == nil {
+		err = c.print(s, body)
+	}
+	if err == nil && (s.Status == "FAILED" || s.Status == "DEADLINE_EXCEEDED") {
+		return errNo
+	}
+	return err
+}
+
+func (c *command) print(s *planner.Session, body []byte) error {
+	if c.json {
+		_, err := fmt.Fprintf(c.out, "%s\n", strings.TrimSpace(string(body)))
+		return err
+	}
+	var b strings.Builder
+	say := func(format string, args ...any) {
+		shown, _ := visible.Text(fmt.Sprintf(format, args...)) // no text of others moves the cursor
+		b.WriteString(shown + "\n")
+	}
+	say("session %s: %s, revision %d, until %s", s.SessionID, s.Status, s.Revision, s.Deadline.Format(time.RFC3339))
+	for i, t := range s.Tasks {
+		say("%d. [%s] %s", i+1, t.Status, t.Title)
+		say("   %s", cmp.Or(t.Error, t.Result, t.Goal))
+	}
+	for _, g := range s.Grants {
+		say("allowed: %s %s, %d of %d used", g.Tool, g.Target, g.Used, g.MaxCalls)
+	}
+	for _, q := range s.Questions {
+		say("question: %s", q)
+	}
+	for _, a := range s.Approvals {
+		say("waits: %s (%s)", a.Tool, a.ApprovalID)
+		for _, f := range a.Preview.Fields {
+			say("  %s: %s", f.Label, f.Value)
+		}
+		for _, w := range a.Preview.Warnings {
+			say("  Warning: %s", w)
+		}
+	}
+	for _, a := range s.Artifacts {
+		say("made: %s", a)
+	}
+	if c.name == "log" {
+		for _, e := range s.Log {
+			say("%s step %d: %s %s: %s", e.TaskID, e.Step, e.Action.Tool, e.ExecutionStatus, e.Reason)
+		}
+	}
+	say("%s\nhash %s", s.Summary, s.PlanHash)
+	_, err := fmt.Fprint(c.out, b.String())
+	return err
+}
