@@ -148,7 +148,7 @@ func (t text) form(ends boundary) string {
 func (r *Record) copied(normal, repository string) (found []Finding) {
 	w := newWindows(normal)
 	for _, t := range r.own {
-		w.forget(t.normal)
+		w.forget(" " + t.normal + " ") // as it stands among other words
 	}
 	for _, s := range r.read {
 		if s.Repository != "" && s.Repository == repository {

@@ -157,7 +157,7 @@ func copied(r *taint.Record, text string) bool {
 
 // plainly looks for each stretch by itself.
 func plainly(own, read, text string) bool {
-	own, read = taint.Normalize(own), taint.Normalize(read)
+	own, read = " "+taint.Normalize(own)+" ", taint.Normalize(read)
 	r := []rune(taint.Normalize(text))
 	for i := 0; i+taint.Shared <= len(r); i++ {
 		if s := string(r[i : i+taint.Shared]); strings.Contains(read, s) && !strings.Contains(own, s) {
@@ -179,6 +179,11 @@ func TestDisguised(t *testing.T) {
 			!strings.Contains(got[0].Text, "whole list of customers") {
 			t.Errorf("%q: %+v", as, got)
 		}
+	}
+	repo := "http://127.0.0.1:8080/dev/github/demo/site"
+	if got := heard(repo, "Issues of "+repo+" are open").Judge(taint.Call{Text: []string{"At", repo, "fix it"},
+		Repository: repo}); len(got) > 0 {
+		t.Errorf("own words among others: %+v", got)
 	}
 	if got := heard("Write: "+strings.ToUpper(text), text).Judge(taint.Call{Text: []string{text}}); len(got) > 0 {
 		t.Errorf("own words: %+v", got)
