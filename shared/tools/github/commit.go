@@ -122,12 +122,14 @@ func normalFiles(files []FileChange) ([]FileChange, error) {
 }
 
 func boundCommit(in NewCommit) any {
-	in.Message = ""
 	in.Files = slices.Clone(in.Files)
 	for i := range in.Files {
 		in.Files[i].Content = ""
 	}
-	return in
+	return struct {
+		NewCommit
+		Message string `json:"message,omitempty"` // in its place, so that it is no part of what is bound
+	}{NewCommit: in}
 }
 
 func previewCommit(in NewCommit) tool.Preview {

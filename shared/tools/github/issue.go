@@ -39,8 +39,11 @@ func (h *hub) createIssue() *tool.Tool {
 		Normalize:  normalIssue,
 		Targets:    func(in NewIssue) []tool.Target { return reached(in.Owner, in.Repo, in.Assignees) },
 		Bound: func(in NewIssue) any {
-			in.Title, in.Body = "", ""
-			return in
+			in.Body = ""
+			return struct {
+				NewIssue
+				Title string `json:"title,omitempty"` // in its place, so that it is no part of what is bound
+			}{NewIssue: in}
 		},
 		Preview: func(in NewIssue) tool.Preview {
 			c := newCard("Create an issue on GitHub", in.Owner, in.Repo)
@@ -148,8 +151,10 @@ func (h *hub) createComment() *tool.Tool {
 		Normalize: normalComment,
 		Targets:   func(in NewComment) []tool.Target { return reached(in.Owner, in.Repo, nil) },
 		Bound: func(in NewComment) any {
-			in.Body = ""
-			return in
+			return struct {
+				NewComment
+				Body string `json:"body,omitempty"` // in its place, so that it is no part of what is bound
+			}{NewComment: in}
 		},
 		Preview: func(in NewComment) tool.Preview {
 			c := newCard("Write a comment on GitHub", in.Owner, in.Repo)

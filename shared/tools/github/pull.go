@@ -38,8 +38,11 @@ func (h *hub) createPullRequest() *tool.Tool {
 		Normalize: normalPull,
 		Targets:   func(in NewPullRequest) []tool.Target { return reached(in.Owner, in.Repo, nil) },
 		Bound: func(in NewPullRequest) any {
-			in.Title, in.Body = "", ""
-			return in
+			in.Body = ""
+			return struct {
+				NewPullRequest
+				Title string `json:"title,omitempty"` // in its place, so that it is no part of what is bound
+			}{NewPullRequest: in}
 		},
 		Preview: func(in NewPullRequest) tool.Preview {
 			c := newCard("Open a pull request on GitHub", in.Owner, in.Repo)

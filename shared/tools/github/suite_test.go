@@ -270,6 +270,28 @@ func TestSetsHaveOneForm(t *testing.T) {
 	}
 }
 
+// TestBoundHasNoFreeText has a grant of each tool name nothing that is written only when the call is made.
+func TestBoundHasNoFreeText(t *testing.T) {
+	tools := github.New(accounts{}, github.Options{Endpoint: "http://github.test/"})
+	for name, args := range map[string]string{
+		github.CreateIssue:       `{"owner":"acme","repo":"web","title":"One"}`,
+		github.CreateComment:     `{"owner":"acme","repo":"web","issueNumber":1,"body":"One"}`,
+		github.CreatePullRequest: `{"owner":"acme","repo":"web","title":"One","head":"a","base":"b"}`,
+	} {
+		bound, err := tools[name].Bound(json.RawMessage(args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var has map[string]any
+		if err := json.Unmarshal(bound, &has); err != nil {
+			t.Fatal(err)
+		}
+		if has["title"] != nil || has["body"] != nil || has["owner"] != "acme" || has["repo"] != "web" {
+			t.Errorf("%s is bound to %s", name, bound)
+		}
+	}
+}
+
 // FuzzArguments holds what is taken of any arguments to what the policy and an approval rely on.
 func FuzzArguments(f *testing.F) {
 	names := slices.Sorted(maps.Keys(suites))
