@@ -76,3 +76,15 @@ func TestANewcomersPlan(t *testing.T) {
 		t.Errorf("there are %q", now)
 	}
 }
+
+// A wish to search becomes a task that searches, and its result is what was found.
+func TestAPlanThatSearches(t *testing.T) {
+	u := serve(t)
+	p := u.plans("", map[string]any{"prompt": "plan: search the web for the harbour",
+		"repoUrl": u.base + githubPath + "/demo/site", "deadline": time.Now().Add(6 * time.Hour).Format(time.RFC3339)})
+	p = u.plans("/"+p.SessionID+"/execute", map[string]any{"planHash": p.PlanHash})
+	if p.Status != "COMPLETED" || len(p.Tasks) != 1 || p.Tasks[0].Result == "" ||
+		!strings.HasPrefix(p.Tasks[0].Result, "The web says: ") || strings.Contains(p.Tasks[0].Result, "Nothing") {
+		t.Errorf("it ends as %+v", p)
+	}
+}

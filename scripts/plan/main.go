@@ -89,6 +89,9 @@ func execute(ctx context.Context, args []string, getenv func(string) string, in 
 	if c.args = f.Args(); len(c.args) < least || len(c.args) > most {
 		return errors.New(usage)
 	}
+	if c.wait < 0 || c.wait > 5*time.Minute {
+		return fmt.Errorf("-wait %s: 0 to 5m are possible", c.wait)
+	}
 	return do(ctx)
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -47,8 +48,11 @@ func (c *command) cancel(ctx context.Context) error {
 
 // confirm prints the plan, and confirms that plan and no other: of the hash that was given, or of what was printed.
 func (c *command) confirm(ctx context.Context) error {
+	if c.json && c.hash == "" {
+		return errors.New("-json needs -hash: nobody is asked")
+	}
 	hash := c.hash
-	if hash == "" {
+	if !c.json {
 		s, body, err := c.send(ctx, http.MethodGet, c.path(""), nil)
 		if err == nil {
 			err = c.print(s, body)
@@ -56,15 +60,28 @@ func (c *command) confirm(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprint(c.out, "Confirm this plan? Type yes: ")
-		line, err := c.in.ReadString('\n')
-		if strings.TrimSpace(line) != "yes" {
-			fmt.Fprintln(c.out, "It is not confirmed.")
-			return errNo
+		if hash == "" {
+			hash = s.PlanHash
+			if err := c.agreed(); err != nil {
+				return err
+			}
 		}
-		hash = s.PlanHash
 	}
 	return c.tell(ctx, http.MethodPost, c.path("/execute"), map[string]string{"planHash": hash})
+}
+
+// agreed asks for a typed yes. The end of what is typed is none.
+func (c *command) agreed() error {
+	fmt.Fprint(c.out, "Confirm this plan? Type yes: ")
+	line, err := c.in.ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if strings.TrimSpace(line) == "yes" {
+		return nil
+	}
+	fmt.Fprintln(c.out, "It is not confirmed.")
+	return errNo
 }
 
 func (c *command) path(more string) string { return plans + "/" + c.args[0] + more }

@@ -70,12 +70,20 @@ func TestTour(t *testing.T) {
 		!strings.Contains(out, "May create 1 issue in demo/site") {
 		t.Errorf("it asks %s", out)
 	}
+	say("", nil, "show", s.SessionID)
 	if out := say("yes\n", nil, "confirm", s.SessionID); !strings.Contains(out, "COMPLETED") ||
 		!strings.Contains(out, "/dev/github/demo/site/issues/3") {
 		t.Errorf("confirmed it is %s", out)
 	}
 	if out := say("", nil, "log", s.SessionID); !strings.Contains(out, "github.createIssue succeeded") {
 		t.Errorf("its log is %s", out)
+	}
+	begun = say("", nil, "start", "-json", "plan: open an issue about the link of demo/site")
+	if err := json.Unmarshal([]byte(begun), &s); err != nil {
+		t.Fatal(err)
+	}
+	if out := say("", errNo, "cancel", s.SessionID); !strings.Contains(out, "FAILED") {
+		t.Errorf("canceled it is %s", out)
 	}
 }
 

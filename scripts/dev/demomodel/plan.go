@@ -242,7 +242,8 @@ func (p session) found() string {
 		case createIssue:
 			return fmt.Sprintf("Issue %v is open.", body["number"])
 		case searchWeb:
-			return excerpt(string(s.raw), 400)
+			text, _ := body["text"].(string)
+			return "The web says: " + excerpt(text, 400)
 		}
 	}
 	return "It is done."
