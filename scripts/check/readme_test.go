@@ -193,7 +193,7 @@ func (n *newcomer) withTool() string {
 	}
 	lay("shared/app/tools/note.go", code)
 	change("shared/app/tools/tools.go", "tool.NewSet(", parts[1])
-	change("shared/app/chat.go", "BuiltIn = []string{", parts[2])
+	change("shared/app/chat.go", "BuiltIn = append([]string{", parts[2])
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		n.t.Fatal(err)

@@ -1,9 +1,13 @@
 package testkit
 
 import (
+	"slices"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // Says returns a model that answers everything with one text.
@@ -30,4 +34,13 @@ func Mail(to, subject, body string) map[string]any {
 func Event(summary string, start time.Time) map[string]any {
 	return map[string]any{"summary": summary, "start": start.UTC().Format(time.RFC3339),
 		"end": start.UTC().Add(time.Hour).Format(time.RFC3339)}
+}
+
+// Offer adds a tool of a test's or a proof's own, and has the assistant offer it to its model also where its tools are
+// listed because other agents have some for themselves.
+func Offer(l *journal.Env, t *tool.Tool) {
+	l.Tools[t.Name] = t
+	if its := l.Agents.Get(run.Assistant); its.Tools != nil {
+		its.Tools = append(slices.Clip(its.Tools), t.Name)
+	}
 }

@@ -82,13 +82,14 @@ func work(ctx context.Context, first proof.Order) error {
 		}
 		l.Now = func() time.Time { return time.Now().Add(o.Skew) }
 		l.Sleep = shortened
-		used := []*tool.Tool{l.Tools["gmail_send"], l.Tools["calendar_event_create"], note(providers, o.Notes)}
+		used := []*tool.Tool{l.Tools["gmail_send"], l.Tools["calendar_event_create"]}
 		for _, name := range []string{command.Run, command.Complete, command.Ask} {
 			if t := l.Tools[name]; t != nil {
 				used = append(used, t)
 			}
 		}
 		l.Tools = tool.NewSet(used...)
+		testkit.Offer(l, note(providers, o.Notes))
 	}), app.With(app.Part{Link: func(c *app.Clients) {
 		connect := c.Hosts
 		c.Hosts = func(ctx context.Context, cfg config.Config) (app.Hosts, error) {

@@ -123,7 +123,7 @@ func (s *siege) change(l *journal.Env) {
 			return s.inbox, nil
 		},
 	})
-	l.Tools[read.Name] = read
+	testkit.Offer(l, read)
 	s.tools = l.Tools
 }
 

@@ -34,21 +34,22 @@ func (s *env) ownTools(name string) func(*journal.Env) {
 		if name == "" || l.Tools[name] != nil {
 			return
 		}
-		l.Tools[name] = tool.Define(tool.Def[words, words]{Name: name, Description: "A tool of the runner.",
+		testkit.Offer(l, tool.Define(tool.Def[words, words]{Name: name, Description: "A tool of the runner.",
 			SideEffect: true,
 			Preview: func(in words) tool.Preview {
 				return tool.Preview{Title: name, Fields: []tool.Field{{Label: "Text", Value: in.Text}}}
 			},
 			Execute: func(_ context.Context, _ tool.Call, in words) (words, error) { s.ran.Add(1); return in, nil },
-		})
+		}))
 	}
 }
 
 // reading adds a tool that reads and returns the text, as it is then.
 func (s *env) reading(name string, text *string) func(*journal.Env) {
 	return func(l *journal.Env) {
-		l.Tools[name] = tool.Define(tool.Def[words, words]{Name: name, Description: "Reads something for the runner.",
-			Execute: func(context.Context, tool.Call, words) (words, error) { return words{*text}, nil }})
+		testkit.Offer(l, tool.Define(tool.Def[words, words]{Name: name,
+			Description: "Reads something for the runner.",
+			Execute:     func(context.Context, tool.Call, words) (words, error) { return words{*text}, nil }}))
 	}
 }
 

@@ -3,7 +3,6 @@ package hostile
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 
@@ -137,10 +136,7 @@ func clientTool(l *journal.Env) {
 	if err != nil {
 		panic(err) // unreachable: it is fine
 	}
-	l.Tools["scan"] = t
-	if its := l.Agents[run.Assistant]; its.Tools != nil { // it has all but the tools that others name
-		its.Tools = append(slices.Clip(its.Tools), "scan")
-	}
+	testkit.Offer(l, t)
 }
 
 // clientRun makes a run of the user that waits for the user's client.
