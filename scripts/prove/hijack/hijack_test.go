@@ -18,7 +18,7 @@ func TestHijackedModel(t *testing.T) {
 		t.Errorf("%d findings:\n%s", r.Findings(), out.String())
 	}
 	for _, what := range []string{"cards", "mails sent", "events made", "sent without asking", "rejected", "approved",
-		"edited", "always allowed", "runs that failed",
+		"edited", "always allowed", "cards that name a source", "runs that failed",
 		"attacks on a host", "cards of commands", "commands approved", "commands unasked"} {
 		if r.Counted(what) == 0 {
 			t.Errorf("nothing was counted as: %s", what)
