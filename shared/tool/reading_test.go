@@ -28,15 +28,18 @@ func TestFreeText(t *testing.T) {
 	args := json.RawMessage(`{"body":"b","parts":[{"path":"a.go","text":"p"}],"subject":"s","to":["x@X.org"],"zone":"z"}`)
 	d := tool.Def[letter, struct{}]{Name: "letter", Description: "Writes."}
 	d.Targets = func(in letter) []tool.Target { return tool.Addresses([]string{strings.ToLower(in.To[0])}) }
-	for name, want := range map[string][]string{"unbound": {"s", "z", "b", "a.go", "p"}, "bound": {"s", "b", "p"}} {
-		if name == "bound" {
-			d.Bound = func(in letter) any {
-				in.Subject, in.Body, in.Parts = "", "", []part{{Path: in.Parts[0].Path}}
-				return in
-			}
-		}
-		if got, err := tool.Define(d).FreeText(args); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+	unbound := tool.Define(d)
+	d.Bound = func(in letter) any {
+		in.Subject, in.Body, in.Parts = "", "", []part{{Path: in.Parts[0].Path}}
+		return in
+	}
+	for _, c := range []struct {
+		name string
+		tool *tool.Tool
+		want []string
+	}{{"unbound", unbound, []string{"s", "z", "b", "a.go", "p"}}, {"bound", tool.Define(d), []string{"s", "b", "p"}}} {
+		if got, err := c.tool.FreeText(args); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, %v, want %q", c.name, got, err, c.want)
 		}
 	}
 }
