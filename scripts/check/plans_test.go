@@ -12,7 +12,7 @@ import (
 // to.
 func TestPlansView(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	browser.Run(ctx, "testdata/plans.mjs", newFakeAPI(t).URL, func() { t.Error("nobody asks for a restart here") })
 }
@@ -23,7 +23,7 @@ func TestPlans(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	browser.Run(ctx, "testdata/plansdev.mjs", server.url, func() {
 		server.kill()

@@ -13,7 +13,7 @@ import (
 
 // The bounds of the look for an engine: how long one may take to answer, and how many of its images are offered.
 const (
-	engineTime = 2 * time.Second
+	engineTime = 10 * time.Second
 	mostImages = 20
 )
 

@@ -235,11 +235,11 @@ func TestPlanInLines(t *testing.T) {
 	yes := `{"planHash":"` + w.send("GET", plansPath+"/"+id, "ana", "").at("planHash") + `","strict":true}`
 	lines := header("Accept", "application/x-ndjson")
 	w.send("POST", path, "ana", `{"planHash":"0"}`, lines).is(t, 409, "error.code", "stale_view")
-	w.api.Budget = 11 * time.Second // of which ten are kept for the end
+	w.api.Budget = 15 * time.Second // of which ten are kept for the end
 	w.model.Then(acts)
 	began := time.Now()
 	cut := w.moving(func() answer { return w.send("POST", path, "ana", yes, lines) })
-	if took := time.Since(began); took > 6*time.Second {
+	if took := time.Since(began); took > 13*time.Second {
 		t.Errorf("the stream ended after %s", took)
 	}
 	events := numbered(t, cut)

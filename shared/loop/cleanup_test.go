@@ -279,6 +279,7 @@ func leaveNoContainer(t *testing.T, host, image string, left func() int) {
 		for n := 1; n <= 8; n++ {
 			w := newEnv(t)
 			w.loop.Tools[docker.Create] = create
+			w.assistant().Limits.ToolTimeout = time.Minute
 			killedAt(t, w, &asked{tool: docker.Create,
 				args: fmt.Sprintf(`{"options":{"image":%q,"memory":64}}`, image)}, n, after)
 			events, audited, due := cleaned(t, w, run.KeyedRunID("ana", "k1"))

@@ -1,7 +1,7 @@
 // Uses terminals in Chromium as a newcomer would, on the demo host. Run by TestTerminal. A line "restart" asks the test to
 // kill the server with -9 and to start it again.
 
-import { accessible, cards, expect, restart, run, settled, shot, signIn, view, visit } from './driver.mjs';
+import { accessible, cards, expect, lain, restart, run, settled, shot, signIn, view, visit } from './driver.mjs';
 import { panes } from './panes.mjs';
 
 const witness = '/srv/witness'; // a file that the agent's commands write to
@@ -60,7 +60,7 @@ await run({
     const card = talk(page).locator('.card').first();
     await card.getByRole('button', { name: 'Edit first' }).click();
     await card.getByLabel('Command', { exact: true }).last().fill(`echo edited >> ${witness}`);
-    await page.waitForTimeout(600);
+    await lain(page);
     await card.getByRole('button', { name: 'Approve with these changes' }).click();
     await step(page, 'demo', `echo edited >> ${witness}`).getByText('Exit code 0').waitFor();
     expect('the other command is not shown as one that ran', (await step(page, 'demo', `echo asked >> ${witness}`).count()) === 0);
@@ -134,7 +134,7 @@ await run({
     const card = cards(phone).first();
     await card.getByText('nginx').first().waitFor();
     await accessible(phone, 'a command on a phone');
-    await phone.waitForTimeout(600);
+    await lain(phone);
     await card.getByRole('button', { name: 'Reject' }).tap();
     await settled('nothing waits here', async () => (await cards(page).count()) === 0);
     await settled('it goes on here', async () => !(await stop(page, 'demo 2').isVisible()));

@@ -65,6 +65,13 @@ export async function newThread(page) {
 
 export const view = (page, name) => page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name }).click();
 export const cards = (page) => page.locator('.card');
+
+/** lain waits until the cards have lain where they are for long enough to be decided. */
+export const lain = (page) => page.waitForFunction(() => {
+  const all = [...document.querySelectorAll('.card [data-decision]')];
+  return all.length > 0 && all.every((b) => b.ariaDisabled !== 'true');
+});
+
 export const shot = (page, name) => (SCREENSHOT_DIR ? page.screenshot({ path: join(SCREENSHOT_DIR, `${name}.png`) }) : null);
 
 export function expect(what, ok) {

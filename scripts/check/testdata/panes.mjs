@@ -1,6 +1,6 @@
 // What the scripts that use terminals have in common: the parts of the view, and what people do there.
 
-import { settled } from './driver.mjs';
+import { lain, settled } from './driver.mjs';
 
 /** panes returns the words for terminals. @param {string} standard a host, whose first terminal is meant where none is named */
 export function panes(standard) {
@@ -28,7 +28,7 @@ export function panes(standard) {
   async function decide(page, decision, name) {
     const card = talk(page, name).locator('.card').first();
     await card.waitFor();
-    await page.waitForTimeout(600); // a card that has just come decides nothing
+    await lain(page);
     const sure = card.getByLabel('To approve, type');
     if (await sure.count()) await sure.fill(standard);
     await card.getByRole('button', { name: decision }).click();

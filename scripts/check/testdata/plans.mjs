@@ -1,7 +1,7 @@
 // Uses the view of plans in Chromium. Run by TestPlansView, on an API that says what this script tells it to. The steps
 // follow one another on one page.
 
-import { accessible, cards, expect, run, settled, shot, view } from './driver.mjs';
+import { accessible, cards, expect, lain, run, settled, shot, view } from './driver.mjs';
 import { asked, doc, Run } from './fakeapi.mjs';
 import { signIn } from './terminal/stage.mjs';
 
@@ -78,7 +78,7 @@ await run({
     await accessible(page, 'the card of a plan');
     await shot(page, 'plan-card');
     await doc(`POST ${resolve}`, it.view());
-    await page.waitForTimeout(600); // a card that has just come decides nothing
+    await lain(page);
     await page.getByLabel('What should be different?').fill('Looks good, go');
     await page.getByRole('button', { name: 'Ask for another plan' }).click();
     await settled('it is refined', async () => (await sent(resolve)).length === 1);
@@ -89,7 +89,7 @@ await run({
     await put('AWAITING_CONFIRMATION', { approvals: [approval('b'.repeat(64))] });
     await page.reload();
     await page.getByLabel('May create at most 2 issues (g2).').uncheck();
-    await page.waitForTimeout(600);
+    await lain(page);
     await page.getByRole('button', { name: 'Confirm plan' }).focus();
     await page.keyboard.press('Enter');
     await settled('it is confirmed', async () => (await sent(resolve)).length === 2);

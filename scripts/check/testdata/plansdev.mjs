@@ -1,9 +1,9 @@
 // Plans in Chromium on the local server: a wish, a refinement, a kill while the plan waits, and a yes. Run by TestPlans.
 
-import { accessible, cards, expect, restart, run, settled, shot, signIn, view } from './driver.mjs';
+import { accessible, cards, expect, lain, restart, run, settled, shot, signIn, view } from './driver.mjs';
 
 const decide = async (page, name) => {
-  await page.waitForTimeout(600); // a card that has just come decides nothing
+  await lain(page);
   await page.getByRole('button', { name, exact: true }).click();
 };
 

@@ -115,15 +115,16 @@ func (s *Store) listen(ctx context.Context, path string, state func(store.Doc) b
 const silence = 5 * time.Second
 
 // askEmulator has the listener end, so that it begins anew, where the emulator has another version of the document than
-// it told of last, and does not tell of it. The emulator loses a change now and then that is committed while a listener
-// begins; the service does not. It is asked once for each state, and not if stop is called before.
+// it told of last, or does not answer, and does not tell of it. The emulator loses a change now and then that is
+// committed while a listener begins; the service does not. It is asked once for each state, and not if stop is called
+// before.
 func (s *Store) askEmulator(ctx context.Context, told store.Doc, end context.CancelFunc) (stop func() bool) {
 	if !s.emulated {
 		return func() bool { return true }
 	}
 	return time.AfterFunc(silence, func() {
 		docs, err := s.Get(ctx, told.Path)
-		if err == nil && !docs[0].Version.Equal(told.Version) {
+		if err != nil || !docs[0].Version.Equal(told.Version) {
 			end()
 		}
 	}).Stop

@@ -126,6 +126,7 @@ func TestWatchRoundTrips(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
 	wire := &rpcs{calls: map[string]int{}}
 	st := open(t, wire.options()...)
+	st.Trust()
 	version := time.Time{}
 	states := 0
 	for d, err := range st.Watch(t.Context(), "runs/a") {

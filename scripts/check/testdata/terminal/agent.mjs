@@ -1,6 +1,6 @@
 // The agent: its steps, the cards that wait, questions, and how it is stopped.
 
-import { accessible, cards, expect, settled, shot } from '../driver.mjs';
+import { accessible, cards, expect, lain, settled, shot } from '../driver.mjs';
 import { asked, doc, frame, posed, Run } from '../fakeapi.mjs';
 import { ask, df, disk, one, pane, rm, style, talk } from './stage.mjs';
 
@@ -55,7 +55,7 @@ export const agent = {
 
   'the host\'s name is typed for what destroys': async (page) => {
     const card = cards(page).first();
-    await page.waitForTimeout(600); // a card that has just come decides nothing
+    await lain(page);
     await card.getByRole('button', { name: 'Approve once' }).click();
     await card.getByText('Type web-1 to approve it').waitFor();
     expect('nothing was sent', (await asked('POST', '/api/agent/approvals/resolve')).length === 0);

@@ -1,6 +1,6 @@
 // The view by the keyboard alone, in other colours, and on a phone.
 
-import { accessible, cards, expect, settled, shot, visit } from '../driver.mjs';
+import { accessible, cards, expect, lain, settled, shot, visit } from '../driver.mjs';
 import { asked, doc, keys, Run } from '../fakeapi.mjs';
 import { df, disk, one, pane, rm, shows, signIn, style, talk } from './stage.mjs';
 
@@ -64,7 +64,7 @@ export const reach = {
     await shot(page, 'terminal-phone-inbox');
     await doc('POST /api/agent/approvals/resolve', { ...late.view(), status: 'executing', approvals: [] });
     await card.getByLabel('To approve, type web-1').fill('web-1');
-    await page.waitForTimeout(600);
+    await lain(page);
     await card.getByRole('button', { name: 'Approve once' }).tap();
     await settled('the yes is sent', async () => (await asked('POST', '/api/agent/approvals/resolve')).length === 2);
     await late.runs('afar000000000001');
@@ -84,7 +84,7 @@ export const reach = {
     await page.reload();
     const edit = talk(page).getByRole('button', { name: 'Edit first' });
     await edit.waitFor();
-    await page.waitForTimeout(600);
+    await lain(page);
     await talk(page).locator('.scroll').evaluate((e) => { e.scrollTop = e.scrollHeight; });
     await edit.evaluate((e) => /** @type {HTMLElement} */ (e).click()); // a tap of this script would scroll up first
     await page.waitForTimeout(200); // what follows the end of the conversation would have moved it by then
