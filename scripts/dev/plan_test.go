@@ -3,11 +3,13 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
@@ -86,5 +88,32 @@ func TestAPlanThatSearches(t *testing.T) {
 	if p.Status != "COMPLETED" || len(p.Tasks) != 1 || p.Tasks[0].Result == "" ||
 		!strings.HasPrefix(p.Tasks[0].Result, "The web says: ") || strings.Contains(p.Tasks[0].Result, "Nothing") {
 		t.Errorf("it ends as %+v", p)
+	}
+}
+
+// TestATokenOfOnesOwn has the server's user act at another GitHub with GITHUB_TOKEN, and without a link.
+func TestATokenOfOnesOwn(t *testing.T) {
+	oauth := fakegithub.NewOAuth(fakegithub.OAuthOptions{Key: []byte("of this test")})
+	theirs := fakegithub.New(fakegithub.Options{User: oauth.User})
+	theirs.Add(fakegithub.Seed{Owner: "acme", Name: "web", Private: true, Writers: []string{"octo-cat"},
+		Files: map[string]string{"README.md": "# A site\n"}})
+	srv := httptest.NewServer(theirs)
+	t.Cleanup(srv.Close)
+	for name, value := range map[string]string{"GITHUB_URL": srv.URL, "GITHUB_API_URL": srv.URL,
+		"GITHUB_TOKEN": oauth.Token("octo-cat"), "GITHUB_TOKEN_USER": "ana"} {
+		t.Setenv(name, value)
+	}
+	u := serve(t)
+	p := u.plans("", map[string]any{"prompt": "plan: search the web for the harbour",
+		"repoUrl": srv.URL + "/acme/web", "deadline": time.Now().Add(6 * time.Hour).Format(time.RFC3339)})
+	if p.Status != "AWAITING_CONFIRMATION" {
+		t.Errorf("it stands as %+v", p)
+	}
+	var has struct{ Connections []linking.Connection }
+	u.call(http.MethodGet, "/api/agent/connections", nil, &has)
+	if !slices.ContainsFunc(has.Connections, func(c linking.Connection) bool {
+		return c.Source == "GITHUB_TOKEN" && c.Login == "octo-cat" && c.Status == "linked"
+	}) {
+		t.Errorf("ana has %+v", has.Connections)
 	}
 }

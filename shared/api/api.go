@@ -51,6 +51,7 @@ type API struct {
 	Expiry   *records.Expiry   // nil where the store deletes by itself what has expired, or nothing does
 	Accounts *linking.Accounts // nil where no Google OAuth client is configured
 	GitHub   *linking.Accounts // nil where no GitHub App is configured
+	Token    Token             // nil where no user acts with a token
 	Plans    *planner.Planner  // nil in a program without plans
 	Hosts    Hosts             // nil in a program without them
 	Sockets  Sockets           // nil in a program without them, and where terminals are off

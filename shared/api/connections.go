@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"strings"
 
@@ -77,6 +78,12 @@ type (
 	}
 )
 
+// Token tells of the account in which one user acts with a token, without a link.
+type Token interface {
+	// Connection describes it to that user; nil to all others.
+	Connection(ctx context.Context, uid string) *linking.Connection
+}
+
 // accounts returns the provider's linked accounts, or an error if they are not configured.
 func (p provider) accounts(r *request) (*linking.Accounts, error) {
 	if a := p.of(r.api); a != nil {
@@ -98,6 +105,11 @@ func getConnections(r *request) (any, error) {
 		}
 		answer.Connections = append(answer.Connections, list...)
 		answer.Providers = append(answer.Providers, p.id)
+	}
+	if r.api.Token != nil {
+		if c := r.api.Token.Connection(r.Context(), r.uid); c != nil {
+			answer.Connections = append(answer.Connections, *c)
+		}
 	}
 	return answer, nil
 }

@@ -145,6 +145,14 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
+	repositories := chooseAccounts(onGitHub, a.Store, github.Provider)
+	token, err := o.clients.Token(cfg, repositories)
+	if err != nil {
+		return err
+	}
+	if token != nil {
+		repositories = token
+	}
 	rec := &records.Records{Store: a.Store, Now: o.now, Retention: cfg.Retention, AuditDays: cfg.AuditDays}
 	users, push, err := openAuth(cfg, o.now)
 	if err != nil {
@@ -181,7 +189,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	}
 	tools = with(tools, o.clients.Containers(cfg, engine))
 	tools = with(tools, o.clients.Web(cfg, o.clients.Pages(cfg), mdl))
-	tools = with(tools, o.clients.Repositories(cfg, chooseAccounts(onGitHub, a.Store, github.Provider), o.now))
+	tools = with(tools, o.clients.Repositories(cfg, repositories, o.now))
 	registry, err := openAgents(cfg, tools, o.clients.Agents)
 	if err != nil {
 		return err
@@ -204,7 +212,8 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		expiry = &records.Expiry{Records: rec}
 	}
 	a.API = &api.API{Loop: l, Expiry: expiry, Chat: talk, Actions: actions, Records: rec, Accounts: linked,
-		GitHub: onGitHub, Hosts: kept, Plans: openPlanner(cfg, l, onGitHub != nil), Users: users, Push: push,
+		GitHub: onGitHub, Token: token, Hosts: kept, Users: users, Push: push,
+		Plans:   openPlanner(cfg, l, onGitHub != nil || token != nil),
 		Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Concurrency: cfg.Concurrency,
 		Health: health(cfg, mdl, executableTools(l.Tools, actions))}

@@ -74,6 +74,8 @@ type Clients struct {
 	Repositories func(cfg config.Config, as Accounts, now func() time.Time) tool.Set
 	// GitHub opens the GitHub accounts that users have linked; nil where no GitHub App is configured.
 	GitHub func(ctx context.Context, cfg config.Config, st store.Store, now func() time.Time) (*linking.Accounts, error)
+	// Token returns the linked GitHub accounts, and for one user the account of a token; nil where none is configured.
+	Token func(cfg config.Config, linked Accounts) (TokenAccounts, error)
 	// nil where no OAuth client is configured
 	Accounts func(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set,
 		now func() time.Time) (*linking.Accounts, error)
@@ -93,6 +95,12 @@ type Hosts interface {
 type Engine interface {
 	docker.Engine
 	io.Closer
+}
+
+// TokenAccounts are linked accounts, but for one user the account of a token (github.Accounts).
+type TokenAccounts interface {
+	Accounts
+	api.Token
 }
 
 // DeclaredAgents returns the agents that the operator declares over the tools. What they do not say is the assistant's,
@@ -119,6 +127,7 @@ var none = Clients{
 		return nil, nil
 	},
 	Repositories: func(config.Config, Accounts, func() time.Time) tool.Set { return nil },
+	Token:        func(config.Config, Accounts) (TokenAccounts, error) { return nil, nil },
 	Containers:   func(config.Config, Engine) tool.Set { return nil },
 	Engine:       func(config.Config) (Engine, error) { return nil, nil },
 	Accounts: func(context.Context, config.Config, store.Store, tool.Set, func() time.Time) (*linking.Accounts, error) {

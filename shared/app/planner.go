@@ -51,7 +51,7 @@ There are no containers here, so nothing can be built, run or tested. If the wis
 assumptions, and plan what can be done without it.`
 
 // openPlanner returns the door of the planner over the loop. Also in a program that moves all runs, none is moved by
-// the request that begins it, which is answered at once. Where users can link GitHub accounts, a session begins with
+// the request that begins it, which is answered at once. Where users act at GitHub, a session begins with
 // what its user's account sees of the repository.
 func openPlanner(cfg config.Config, l *loop.Loop, linked bool) *planner.Planner {
 	door := *l

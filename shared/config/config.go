@@ -159,8 +159,8 @@ type Config struct {
 	GitHubClientSecret Secret // GITHUB_CLIENT_SECRET: its client secret
 	GitHubURL          string // GITHUB_URL: another GitHub's pages, and the host of repositories' addresses
 	GitHubAPIURL       string // GITHUB_API_URL: its API
-	// GITHUB_TOKEN: a token of GitHub's with which the one user of GITHUB_TOKEN_USER acts, without a link, in programs
-	// on one machine; not read without GITHUB_TOKEN_USER, and no tool of this release uses it
+	// GITHUB_TOKEN: a token of GitHub's with which the one user of GITHUB_TOKEN_USER acts at GITHUB_API_URL, without a
+	// link, in `scripts/dev`; not read without GITHUB_TOKEN_USER
 	GitHubToken     Secret
 	GitHubTokenUser string // GITHUB_TOKEN_USER: the subject of that user's ID tokens
 

@@ -14,6 +14,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
+// Setting is the name of the setting that holds the token.
+const Setting = "GITHUB_TOKEN"
+
 // Linked are the accounts that users have linked.
 type Linked interface {
 	Place(ctx context.Context, uid string, scopes []string) (tool.Place, error)
@@ -103,6 +106,29 @@ func (a *Accounts) Client(ctx context.Context, uid string, in tool.Place) (*http
 		return nil, err
 	}
 	return &a.client, nil
+}
+
+// askTimeout is how long GitHub may take to say whose the token is when its user looks.
+const askTimeout = 10 * time.Second
+
+// Connection describes the token's account to the token's user, and is nil for all others. GitHub is asked each time:
+// its status is "broken" if GitHub does not accept the token, and "unknown" if it could not be asked.
+func (a *Accounts) Connection(ctx context.Context, uid string) *linking.Connection {
+	if uid != a.cfg.UID {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c := &linking.Connection{Provider: Provider.ID, Status: "linked", Scopes: []string{}, Source: Setting}
+	switch who, err := whose(ctx, &a.plain, a.cfg.APIURL, a.cfg.Token); {
+	case errors.Is(err, linking.ErrRefused):
+		c.Status = "broken"
+	case err != nil:
+		c.Status = "unknown"
+	default:
+		c.Login = who.Login
+	}
+	return c
 }
 
 // Reads returns the paths of the documents by which the user's account is known: none for the token's.

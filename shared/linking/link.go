@@ -178,11 +178,12 @@ func (l link) renews(before link) bool {
 // Connection describes a linked account to its user.
 type Connection struct {
 	Provider string    `json:"provider"` // [Provider.ID]
-	Status   string    `json:"status"`   // "linked", or "broken" when it must be linked again
+	Status   string    `json:"status"`   // "linked", or "broken" when it must be linked again; Source may have others
 	Email    string    `json:"email,omitempty"`
 	Login    string    `json:"login,omitempty"`
 	Scopes   []string  `json:"scopes"`
-	LinkedAt time.Time `json:"linkedAt"`
+	LinkedAt time.Time `json:"linkedAt,omitzero"`
+	Source   string    `json:"source,omitempty"` // the setting that an account comes from which nobody has linked
 }
 
 // List returns the user's linked accounts: none or one.

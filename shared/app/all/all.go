@@ -19,5 +19,5 @@ import (
 
 // Parts are all of them.
 var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part, accounts.Part,
-	containers.Part, github.Part, repositories.Part, fetch.Part, terminals.Hosts, terminals.Commands,
+	containers.Part, github.Part, github.Token, repositories.Part, fetch.Part, terminals.Hosts, terminals.Commands,
 	terminals.Attach)

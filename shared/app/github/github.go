@@ -14,8 +14,21 @@ import (
 	"github.com/countersign-run/countersign/shared/tokenkey"
 )
 
-// Part links GitHub accounts where a GitHub App is configured.
-var Part = app.Part{Link: func(c *app.Clients) { c.GitHub = open }}
+// Part links GitHub accounts where a GitHub App is configured. Token has one user act with the token of GITHUB_TOKEN,
+// which only programs on one machine do.
+var (
+	Part  = app.Part{Link: func(c *app.Clients) { c.GitHub = open }}
+	Token = app.Part{Link: func(c *app.Clients) { c.Token = withToken }}
+)
+
+// withToken returns nil where no token is configured.
+func withToken(cfg config.Config, linked app.Accounts) (app.TokenAccounts, error) {
+	if cfg.GitHubTokenUser == "" {
+		return nil, nil
+	}
+	return github.WithToken(linked, github.TokenConfig{UID: cfg.GitHubTokenUser, Token: cfg.GitHubToken.Reveal(),
+		APIURL: cfg.GitHubAPIURL})
+}
 
 // open opens the users' linked accounts, or returns nil where no GitHub App is configured.
 func open(ctx context.Context, cfg config.Config, st store.Store, now func() time.Time) (*linking.Accounts, error) {

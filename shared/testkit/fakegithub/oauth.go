@@ -226,6 +226,9 @@ func (o *OAuth) User(bearer string) (login string, ok bool) {
 	return t.Login, ok
 }
 
+// Token returns an access token of the account's, as a person makes one for themselves.
+func (o *OAuth) Token(login string) string { return o.begin(login).Get("access_token") }
+
 // RevokeAll takes back what the user has granted to the App, as they can in GitHub's settings.
 func (o *OAuth) RevokeAll(login string) {
 	o.mu.Lock()

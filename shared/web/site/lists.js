@@ -57,6 +57,13 @@ const PROVIDERS = {
   github: { name: 'GitHub', gone: 'Nothing can be read or changed at GitHub until one is linked again.' },
 };
 
+// What is said of an account that GITHUB_TOKEN of the server gives to its user.
+const GIVEN = {
+  linked: 'Given by GITHUB_TOKEN of this server; nothing has to be linked.',
+  broken: 'GitHub does not accept GITHUB_TOKEN of this server.',
+  unknown: 'Given by GITHUB_TOKEN of this server; GitHub could not be asked whose it is.',
+};
+
 /** @param {HTMLElement} main */
 export const accounts = (main) => list(main, 'Linked accounts', 'The accounts that are acted in for you: Google for mail and events, GitHub for repositories. What is linked can be unlinked here at any time.', async (again, error) => {
   const { connections = [], providers = [], local: isLocal } = await call('GET', '/api/agent/connections');
@@ -75,11 +82,12 @@ export const accounts = (main) => list(main, 'Linked accounts', 'The accounts th
         return call('DELETE', `/api/agent/connections/${c.provider}`);
       }, 'The account is unlinked.', error, again, 'danger small', `Unlink ${who}`)));
   };
+  const given = (c) => el('div', { class: 'item' }, el('div', {}, el('strong', {}, c.login || 'GitHub account'), el('p', { class: 'quiet' }, `GitHub · ${GIVEN[c.status]}`)));
   const missing = providers.filter((id) => !connections.some((c) => c.provider === id));
   const words = isLocal ? 'This server uses its local mailbox and calendar. For them nothing has to be linked, and nothing leaves this machine.' : 'No account is linked.';
   return [
     ...(isLocal || !connections.length ? [el('p', { class: 'empty-view' }, words)] : []),
-    ...connections.map(linked),
+    ...connections.map((c) => (c.source ? given(c) : linked(c))),
     ...missing.map((id) => link(id, `Link a ${PROVIDERS[id].name} account`)),
   ];
 });
