@@ -194,7 +194,7 @@ func (t *socket) followRun(ctx context.Context, runID string, ended bool) {
 // replay shows a command that has ended.
 func (t *socket) replay(ctx context.Context, runID, actionID string) {
 	t.tell(runID, actionID, commandRuns)
-	_, _ = t.agent.keeper.Attach(ctx, actionID, 0, t.screen) // the host may have forgotten it
+	_, _ = t.agent.keeper.Attach(ctx, actionID, 0, printer{screen: t.screen}) // the host may have forgotten it
 	t.tell(runID, actionID, commandEnded)
 }
 
@@ -225,7 +225,7 @@ func (t *socket) show(ctx context.Context, runID, actionID string, typed *keys) 
 		}
 	})
 	for {
-		_, err := t.agent.keeper.Attach(ctx, actionID, 0, t.screen, keeper.Hold(), asks)
+		_, err := t.agent.keeper.Attach(ctx, actionID, 0, printer{screen: t.screen}, keeper.Hold(), asks)
 		if !errors.Is(err, keeper.ErrOther) || wait.For(ctx, again) != nil {
 			return
 		}

@@ -404,7 +404,7 @@ func (t *socket) shell(ctx context.Context, conn keeper.Conn, k *keeper.Keeper, 
 func (t *socket) oneShell(ctx context.Context, k *keeper.Keeper, size keeper.Size) error {
 	typing, over := context.WithCancel(ctx)
 	defer over()
-	return k.Shell(ctx, t.id, size, reader{t.typed, typing}, t.screen, t.resize)
+	return k.Shell(ctx, t.id, size, reader{t.typed, typing}, printer{t.screen, true}, t.resize)
 }
 
 // reasonOf returns the reason that an error is: its code.

@@ -559,6 +559,52 @@ func TestTheKeeperIsGone(t *testing.T) {
 	c.sees("again")
 }
 
+// TestTheShellPrintsBesideACommand has the person's shell print while a line of the agent's command has no end yet. It
+// may clear the line that it is on, as it does when its size changes, so that is not the command's.
+func TestTheShellPrintsBesideACommand(t *testing.T) {
+	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
+	c := w.attach("ana", terminalID)
+	c.hears("ready")
+	c.types("until [ -e go ]; do sleep 0.05; done; echo sh''ell\r")
+	c.sees("sh''ell\r\n")
+	w.runs.set("run-1", action)
+	ended := w.begins("printf ha''lf; read x; echo got $x", time.Minute, nil)
+	c.sees("half")
+	if err := os.WriteFile(filepath.Join(w.host.Home, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.sees("shell\r\n")
+	c.sees("half\r\n")
+	c.types("yes\r")
+	c.sees("\r\nyes\r\ngot yes")
+	if r := <-ended; r.Exit != 0 {
+		t.Errorf("%+v", r)
+	}
+	w.runs.set("run-1", "")
+	c.hears(`"state":"ended"`)
+}
+
+// TestLinesApart prints in turns.
+func TestLinesApart(t *testing.T) {
+	for want, parts := range map[string][]string{
+		"$ it has 6\r\n\r\x1b[K$ \r\n": {"$ ", "!it has 6", "\r\x1b[K$ ", "!\r\n"},
+		"$ one\r\n$ \r\ntwo\n$ ls":     {"$ ", "!one", "$ ", "!two\n", "$ ", "ls"},
+		"one two\r\n":                  {"!one", "! two", "!\r\n"},
+		"half\r\na\nb$ \r\nend\r\n$ ":  {"!half", "a\n", "b", "$ ", "!end", "$ "},
+	} {
+		s := newScreen()
+		for _, part := range parts {
+			text, command := strings.CutPrefix(part, "!")
+			if _, err := (printer{s, !command}).Write([]byte(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m, _ := s.next(); string(m.data) != want {
+			t.Errorf("%q is shown as %q, want %q", parts, m.data, want)
+		}
+	}
+}
+
 // TestKeysAfterACommand types as soon as the run says that its command has ended, while its last output may still come.
 func TestKeysAfterACommand(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
@@ -586,7 +632,7 @@ func TestASlowReader(t *testing.T) {
 	go func() {
 		defer close(stuck)
 		for {
-			if _, err := s.Write(make([]byte, 10_000)); err != nil {
+			if _, err := (printer{s, true}).Write(make([]byte, 10_000)); err != nil {
 				return
 			}
 		}

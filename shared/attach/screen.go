@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -38,6 +39,8 @@ type screen struct {
 	queue   []message
 	unsent  int // bytes of output in the queue
 	over    bool
+	half    bool          // the agent's command has printed a line without its end
+	cut     bool          // the shell has printed in the midst of it
 	changed chan struct{} // is closed when anything of this changes
 }
 
@@ -49,10 +52,16 @@ func (s *screen) change() {
 	s.changed = make(chan struct{})
 }
 
+// printer is one of those who print on the screen: the person's shell, or the agent's command.
+type printer struct {
+	*screen
+	shell bool
+}
+
 // Write sends output. It waits while the reader is slow.
-func (s *screen) Write(b []byte) (int, error) {
+func (s printer) Write(b []byte) (int, error) {
 	for rest := b; len(rest) > 0; {
-		piece := rest[:min(len(rest), maxFrame)]
+		piece := rest[:min(len(rest), maxFrame-len(lineEnds))]
 		if err := s.add(piece); err != nil {
 			return len(b) - len(rest), err
 		}
@@ -61,7 +70,7 @@ func (s *screen) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (s *screen) add(piece []byte) error {
+func (s printer) add(piece []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !s.over && s.unsent > 0 && s.unsent+len(piece) > maxUnsent {
@@ -73,6 +82,7 @@ func (s *screen) add(piece []byte) error {
 	if s.over {
 		return errEnded
 	}
+	piece = s.apart(piece)
 	s.unsent += len(piece)
 	if n := len(s.queue); n > 0 && s.queue[n-1].kind == websocket.MessageBinary &&
 		len(s.queue[n-1].data)+len(piece) <= maxFrame {
@@ -82,6 +92,18 @@ func (s *screen) add(piece []byte) error {
 	}
 	s.change()
 	return nil
+}
+
+// apart has what the shell prints in the midst of a line of the command, and what follows of that line, begin on lines
+// of their own: a shell whose size has changed clears the line of its prompt and draws it again, wherever that is. The
+// caller holds the lock.
+func (s printer) apart(piece []byte) []byte {
+	between := s.half && s.shell || s.cut && !s.shell && !bytes.HasPrefix(bytes.TrimLeft(piece, "\r"), []byte{'\n'})
+	s.half, s.cut = !s.shell && piece[len(piece)-1] != '\n', s.shell && (s.half || s.cut)
+	if between {
+		return append([]byte(lineEnds), piece...)
+	}
+	return piece
 }
 
 // tell sends a message in text, behind the output that came before it.
