@@ -38,7 +38,7 @@ await run({
     await ask(page, 'schedule lunch with ana@example.com tomorrow at noon');
     await cards(page).first().waitFor();
     await shot(page, 'console');
-    await page.getByRole('button', { name: 'Cancel this run' }).click();
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
     await ended(page);
     expect('nothing waits', (await cards(page).count()) === 0);
   },
@@ -49,26 +49,26 @@ await run({
     await settled('two cards wait', async () => (await cards(page).count()) === 2);
     await shot(page, 'both');
     const mail = cards(page).filter({ hasText: 'ana@example.com' });
-    await mail.getByRole('button', { name: 'Edit first' }).click();
+    await mail.getByRole('button', { name: 'Edit before approving' }).click();
     await mail.getByLabel('Subject').fill('Demo, moved');
     await mail.getByLabel('To (one a line)').fill('no address');
-    await mail.getByRole('button', { name: 'Approve with these changes' }).click();
+    await mail.getByRole('button', { name: 'Approve changes' }).click();
     await mail.getByText('editedArgs/to/0').waitFor();
     await accessible(page, 'editing');
     await shot(page, 'edit');
     await page.reload();
-    await mail.getByRole('button', { name: 'Approve with these changes' }).waitFor();
+    await mail.getByRole('button', { name: 'Approve changes' }).waitFor();
     expect('what was typed is still there', (await mail.getByLabel('Subject').inputValue()) === 'Demo, moved');
     await mail.getByLabel('To (one a line)').fill('bob@example.com');
     await mail.getByRole('button', { name: 'Edit as JSON' }).click();
     expect('the JSON has the changes', (await mail.getByLabel('All arguments as JSON').inputValue()).includes('"Demo, moved"'));
     await mail.getByLabel('All arguments as JSON').fill('{');
-    await mail.getByRole('button', { name: 'Approve with these changes' }).click();
+    await mail.getByRole('button', { name: 'Approve changes' }).click();
     await mail.getByText('is not valid JSON').waitFor();
     await mail.getByLabel('All arguments as JSON').fill('{"to":["bob@example.com"],"subject":"Demo, moved","body":"At noon."}');
     await mail.getByRole('button', { name: 'Edit as fields' }).click();
     expect('the fields have the JSON', (await mail.getByLabel('Body').inputValue()) === 'At noon.');
-    await mail.getByRole('button', { name: 'Approve with these changes' }).click();
+    await mail.getByRole('button', { name: 'Approve changes' }).click();
     await settled('one card waits', async () => (await cards(page).count()) === 1);
     await cards(page).getByRole('button', { name: 'Reject' }).click();
     await ended(page);
@@ -202,6 +202,55 @@ await run({
     await newThread(page);
   },
 
+  'what is cancelled, or has expired, is no failure, and can be asked again': async (page) => {
+    await newThread(page);
+    await ask(page, 'tell zed@example.org that this was asked again');
+    await cards(page).getByText(/Expires in 2[34] h/).waitFor();
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await ended(page);
+    const said = async () => (await page.locator('.scroll').innerText());
+    await settled('it says so once', async () => (await said()).split('Cancelled, nothing was done').length === 2);
+    expect(`and never that it failed: ${await said()}`, !/fail|the run/i.test(await said()) && (await page.locator('.scroll .fail, .scroll .error:not(:empty)').count()) === 0);
+    await accessible(page, 'a request that was cancelled');
+    await shot(page, 'cancelled');
+    await page.route(/\/api\/agent\/runs\/[^/]+$/, async (r) => {
+      const body = await (await r.fetch()).text();
+      await r.fulfill({ body: body.replaceAll('"errorReason":"cancelled"', '"errorReason":"expired"'), contentType: 'application/json' });
+    });
+    await page.reload();
+    await settled('it says once that it has expired', async () => (await said()).split('Expired, nothing was done').length === 2);
+    expect(`and never that it failed: ${await said()}`, !/fail|cancel/i.test(await said()) && (await page.locator('.scroll .fail, .scroll .error:not(:empty)').count()) === 0);
+    await page.unrouteAll({ behavior: 'wait' });
+    await page.getByRole('button', { name: 'Ask again' }).click();
+    await settled('it was asked again', async () => (await page.locator('.message.user').count()) === 2);
+    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await ended(page);
+  },
+
+  'an always-allow says what it allows, and is undone at once': async (page) => {
+    await newThread(page);
+    const before = (await mails(page)).length;
+    await ask(page, 'tell ken@example.org that lunch is ready');
+    await cards(page).getByRole('button', { name: 'Always allow mails to ken@example.org (90 days)', exact: true }).click();
+    await settled('the mail is there', async () => (await mails(page)).length === before + 1);
+    await ended(page);
+    const line = page.getByRole('group', { name: 'Always allowed' });
+    await line.getByText('Mails to ken@example.org: always allowed for 90 days.').waitFor();
+    await accessible(page, 'a line that tells what is always allowed');
+    await shot(page, 'always-undo');
+    await line.getByRole('button', { name: 'Undo' }).click();
+    await line.getByText('not always allowed any more').waitFor();
+    await ask(page, 'tell ken@example.org that dinner is ready');
+    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await ended(page);
+    expect('nothing more was sent', (await mails(page)).length === before + 1);
+    await ask(page, 'schedule lunch with ana@example.com tomorrow at noon');
+    await cards(page).getByRole('heading', { name: 'Create a calendar event with 1 guest' }).waitFor();
+    await cards(page).getByRole('button', { name: 'Always allow invitations to ana@example.com (90 days)', exact: true }).waitFor();
+    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await ended(page);
+  },
+
   'always allowed, until it is taken back': async (page) => {
     await newThread(page);
     const before = (await mails(page)).length;
@@ -321,14 +370,14 @@ await run({
 
   'a run with its events, and its audit chain, whole and tampered with': async (page) => {
     await page.locator('.thread').filter({ hasText: 'this survives' }).click();
-    await page.getByRole('link', { name: 'Details of this run' }).first().click();
+    await page.getByRole('link', { name: 'Details' }).first().click();
     await page.getByRole('heading', { name: 'What happened' }).waitFor();
-    await page.getByRole('cell', { name: 'The run is completed' }).waitFor();
+    await page.getByRole('cell', { name: 'Done', exact: true }).waitFor();
     const numbers = await page.locator('tbody td:first-child').allInnerTexts();
     expect(`the events are numbered (${numbers})`, numbers.length > 6 && numbers.every((n, i) => Number(n) === i + 1));
     await accessible(page, 'a run');
     await shot(page, 'run');
-    await page.getByRole('link', { name: 'Audit of this run' }).click();
+    await page.getByRole('link', { name: 'Audit of this' }).click();
     await page.getByText('The chain is whole.').waitFor();
     await accessible(page, 'the audit of a run');
     await shot(page, 'audit');
@@ -478,7 +527,7 @@ await run({
     const wide = await here.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     expect(`it is no wider than the screen (by ${wide} pixels)`, wide <= 0);
     await shot(here, 'noon-here');
-    await same.getByRole('link', { name: 'Run' }).click();
+    await same.getByRole('link', { name: 'Details' }).click();
     await here.getByText(/^Asia\/(Kolkata|Calcutta)$/).waitFor();
     await here.context().close();
     await card.getByRole('button', { name: 'Reject' }).click();

@@ -58,10 +58,10 @@ await run({
   'a command is changed before it runs, and what runs is what was approved': async (page) => {
     await ask(page, `run \`echo asked >> ${witness}\``);
     const card = talk(page).locator('.card').first();
-    await card.getByRole('button', { name: 'Edit first' }).click();
+    await card.getByRole('button', { name: 'Edit before approving' }).click();
     await card.getByLabel('Command', { exact: true }).last().fill(`echo edited >> ${witness}`);
     await lain(page);
-    await card.getByRole('button', { name: 'Approve with these changes' }).click();
+    await card.getByRole('button', { name: 'Approve changes' }).click();
     await step(page, 'demo', `echo edited >> ${witness}`).getByText('Exit code 0').waitFor();
     expect('the other command is not shown as one that ran', (await step(page, 'demo', `echo asked >> ${witness}`).count()) === 0);
     await idle(page);
@@ -108,7 +108,7 @@ await run({
     await talk(page, 'demo 2').getByRole('button', { name: '⚡ Agent' }).click();
     await ask(page, 'run `sleep 25; echo never`', 'demo 2');
     await decide(page, 'Approve once', 'demo 2');
-    await step(page, 'demo 2', 'Being carried out').waitFor();
+    await step(page, 'demo 2', 'Running…').waitFor();
     await page.getByRole('tab', { name: 'demo', exact: true }).click();
     await ask(page, 'what is running?');
     await talk(page).getByText('processes run').first().waitFor();

@@ -217,7 +217,7 @@ var previews = map[string]toolstest.Shown{
 	"first day not in rule": {Change: rule("RRULE:FREQ=MONTHLY;BYDAY=-1FR;COUNT=2"),
 		Want: []string{"on the last Friday; 2 in all", "! The first day is not one that the rule names"}},
 	"invitations": {Change: map[string]any{"attendees": []string{"a@example.com", "b@example.com"}},
-		Want: []string{"with 2 invited", "Invited: a@example.com\nb@example.com",
+		Want: []string{"with 2 guests", "Invited: a@example.com\nb@example.com",
 			"Invitations: Google mails an invitation to everyone invited"}},
 	"punycode": {Change: map[string]any{"attendees": []string{"u@xn--exmple-4nf.com"}},
 		Want: []string{"u@xn--exmple-4nf.com (shown as u@",

@@ -15,8 +15,11 @@ const longDay = "Monday, 2 January 2006"
 // preview shows the event as the calendar will show it, and who will be mailed.
 func preview(a Args, now time.Time) tool.Preview {
 	v := view{Preview: tool.Preview{Title: "Create a calendar event"}}
-	if n := len(a.Attendees); n > 0 {
-		v.Title = fmt.Sprintf("Create a calendar event with %d invited", n)
+	switch n := len(a.Attendees); {
+	case n == 1:
+		v.Title = "Create a calendar event with 1 guest"
+	case n > 1:
+		v.Title = fmt.Sprintf("Create a calendar event with %d guests", n)
 	}
 	v.AddLine("Title", a.Summary)
 	v.times(a, now)

@@ -15,7 +15,7 @@ export class Actions {
   /** @type {Map<string, HTMLElement>} */ #cards = new Map();
   /** @type {Map<string, Printer>} by action */ #outputs = new Map();
 
-  /** @param {(run: any) => void} decided is given the run after a decision or an answer */
+  /** @param {(run: any, line?: HTMLElement) => void} decided is given the run after a decision or an answer */
   constructor(decided) {
     this.decided = decided;
   }

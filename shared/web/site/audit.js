@@ -8,7 +8,7 @@ import { instant, when } from './time.js';
 import { sentence, toolName } from './words.js';
 
 const kinds = {
-  requested: 'A yes was asked for', decided: 'Decided', intent: 'About to be carried out', outcome: 'Outcome', denied: 'Refused by a rule', expired: 'Lapsed',
+  requested: 'Approval requested', decided: 'Decided', intent: 'Started', outcome: 'Outcome', denied: 'Refused by a rule', expired: 'Expired',
   cancelled: 'Cancelled', cleaned_up: 'Cleaned up', reviewed: 'Reviewed', refused: 'A decision was not taken',
   linked: 'An account was linked', unlinked: 'An account was unlinked', withdrew: 'An always-allow was taken back', shut_out: 'Shut out', let_in: 'Let in again',
   deletion: 'A deletion was begun', deleted: 'A deletion is complete', exported: 'Everything kept was handed out',

@@ -1,5 +1,6 @@
 // The card of a call that waits for its user: what exactly will be done, why approval is needed, and the decisions.
 
+import { alwaysLine } from './always.js';
 import { call } from './api.js';
 import { button, busy, el, say, trouble } from './dom.js';
 import { editor } from './edit.js';
@@ -10,7 +11,7 @@ import { ownClock } from './region.js';
 import { edits } from './session.js';
 import { moved, still } from './still.js';
 import { when } from './time.js';
-import { decided, decisions, toolIcon, toolName } from './words.js';
+import { always, alwaysDays, decided, decisions, reached, toolIcon, toolName } from './words.js';
 
 /** version names exactly what a card shows. @param {any} a an approval as the API returns it */
 export const version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
@@ -18,7 +19,7 @@ export const version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)
 /**
  * card makes the card.
  * @param {any} a an approval as the API returns it
- * @param {(run: any) => void} done is given the run after a decision
+ * @param {(run: any, line?: HTMLElement) => void} done is given the run after a decision, and a line to show with it
  * @param {number} [wait] seconds that it may take until the run has ended or waits again; 0 where the run is followed anyway
  */
 export function card(a, done, wait = 0) {
@@ -39,12 +40,12 @@ export function card(a, done, wait = 0) {
     el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label), el('dd', {}, plan?.box(f) ?? (f.long ? long(f, f.value === a.args?.command) : f.value), own(f, a.timeZone))])),
     a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
     sure && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure), plan?.node, form, buttons, error,
-    el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }), el('span', {}, 'asked ', when(a.requestedAt)),
-      el('a', { href: `#/run/${a.runId}` }, 'Run'), el('details', { class: 'comment' }, el('summary', {}, 'Add a comment'), el('label', {}, 'Comment', comment))));
+    el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }), el('span', {}, 'Requested ', when(a.requestedAt)),
+      el('a', { href: `#/run/${a.runId}` }, 'Details'), el('details', { class: 'comment' }, el('summary', {}, 'Add a comment'), el('label', {}, 'Comment', comment))));
 
   function lapsed() {
     for (const b of node.querySelectorAll('button')) b.disabled = true;
-    trouble(error, new Error('This has lapsed. Nothing was done.'));
+    trouble(error, new Error('This has expired. Nothing was done.'));
     changed();
   }
 
@@ -62,7 +63,7 @@ export function card(a, done, wait = 0) {
       edits.set(version(a), undefined);
       if (decision === 'refine') plan?.forget();
       say(decided[decision]);
-      done(run);
+      done(run, /always_allow/.test(decision) ? alwaysLine(a) : undefined);
       changed();
     } catch (err) {
       trouble(error, err);
@@ -86,7 +87,7 @@ export function card(a, done, wait = 0) {
     moved();
   }
 
-  buttons.append(...choices(a).map((d, i) => button(plan && d === 'approve_once' ? 'Confirm plan' : decisions[d], (e) => {
+  buttons.append(...choices(a).map((d, i) => button(plan && d === 'approve_once' ? 'Confirm plan' : choice(a, d), (e) => {
     if (!still()) return;
     const less = d === 'approve_once' ? plan?.edited() : undefined;
     if (less) return void decide('approve_with_edits', /** @type {Element} */ (e.currentTarget), less);
@@ -117,9 +118,11 @@ const shown = ['approve_once', 'approve_with_edits', 'approve_and_always_allow_r
 
 // choices returns the possible decisions, the plain yes first. "Always allow" needs a recipient.
 function choices(a) {
-  const reaches = ['to', 'cc', 'bcc', 'attendees'].some((name) => a.args?.[name]?.length > 0);
-  return shown.filter((d) => a.decisions?.includes(d) && (d !== 'approve_and_always_allow_recipient' || reaches));
+  return shown.filter((d) => a.decisions?.includes(d) && (d !== 'approve_and_always_allow_recipient' || reached(a.args).length));
 }
+
+// choice says what a decision is, and an always-allow what it allows.
+const choice = (a, d) => (/always_allow/.test(d) ? `Always allow ${always(a)} (${alwaysDays} days)` : decisions[d]);
 
 // long returns a text in a box that scrolls, also by keyboard.
 const long = (f, code) => el('div', { class: `long${code ? ' code' : ''}`, tabindex: 0, role: 'group', 'aria-label': f.label }, f.value);

@@ -51,6 +51,7 @@ class Conversation {
     });
     this.#talk = new Transcript(threadId, signal, {
       known: (live) => this.#known(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(), empty: () => this.#empty(),
+      again: (prompt, safe) => this.#again(prompt, safe),
       followed: (run) => this.#followed(run),
       failed: (err, again) => { if (err || !this.#refusal) trouble(this.#error, err, again); }, // the end of an earlier run says nothing about a request that was refused
     });
@@ -143,15 +144,29 @@ class Conversation {
     location.hash = '#/';
   }
 
+  // again asks once more. Where a part was done already, the words wait in the input, to be changed first.
+  #again(prompt, safe) {
+    if (!prompt || this.#talk.sending()) return;
+    if (safe) return this.#ask(prompt);
+    if (!this.#prompt.value.trim()) this.#prompt.value = prompt;
+    drafts.set(this.threadId, this.#prompt.value);
+    this.#prompt.focus();
+  }
+
   #submit(submit) {
     submit.preventDefault();
     const prompt = this.#prompt.value;
     if (!prompt.trim() || this.#talk.sending()) return;
-    this.#refusal = false;
-    trouble(this.#error);
     this.#prompt.value = '';
     drafts.set(this.threadId, undefined);
-    const question = { prompt, threadId: this.threadId, agent: this.agent === assistant ? undefined : this.agent, key: crypto.randomUUID(), region: region() };
+    this.#ask(prompt);
+  }
+
+  #ask(prompt) {
+    this.#refusal = false;
+    trouble(this.#error);
+    const agent = this.agent === assistant ? undefined : this.agent;
+    const question = { prompt, threadId: this.threadId, agent, key: crypto.randomUUID(), region: region() };
     asked.set(this.threadId, question);
     this.#pose(question);
   }

@@ -56,7 +56,7 @@ export function editor(args, on) {
     }
   };
   return el('form', { class: 'edit', onsubmit: submit, oninput: keep }, el('h3', {}, 'Change what is done'), asFields, asJSON, error,
-    el('div', { class: 'buttons' }, el('button', { class: 'primary small', 'data-decision': 'approve_with_edits' }, 'Approve with these changes'), flip, button('Back', on.close, 'small')));
+    el('div', { class: 'buttons' }, el('button', { class: 'primary small', 'data-decision': 'approve_with_edits' }, 'Approve changes'), flip, button('Back', on.close, 'small')));
 }
 
 function parse(text) {

@@ -23,13 +23,14 @@ export async function inbox(main, signal) {
   const lives = new Map();
   signal.addEventListener('abort', () => lives.forEach((l) => l.stop()));
 
-  const decided = (a, run) => {
+  const decided = (a, run, line) => {
     cards.get(version(a))?.remove();
     moved();
     main.querySelector('h1')?.focus();
-    if (lives.has(run.runId)) return;
+    if (lives.has(run.runId)) return void (line && lives.get(run.runId)?.node.append(line));
     const live = new Live({ run });
     lives.set(run.runId, live);
+    if (line) live.node.append(line);
     follow.prepend(live.node);
     since.hidden = false;
     if (!live.over) live.start();
@@ -37,7 +38,7 @@ export async function inbox(main, signal) {
   onPending((known) => {
     trouble(error, known.error, () => changed());
     const shown = known.approvals.filter((a) => !lives.has(a.runId)); // decided runs show their cards
-    for (const a of shown) if (!cards.has(version(a))) cards.set(version(a), card(a, (run) => decided(a, run), 5));
+    for (const a of shown) if (!cards.has(version(a))) cards.set(version(a), card(a, (run, line) => decided(a, run, line), 5));
     arrange(list, shown.map((a) => /** @type {HTMLElement} */ (cards.get(version(a)))));
     none.hidden = !known.loaded || shown.length > 0;
     more.hidden = !known.more;

@@ -8,7 +8,7 @@ import { changed } from './pending.js';
 import { ask, hurry, over, watch } from './run.js';
 import { asked } from './session.js';
 import { end } from './step.js';
-import { runWords } from './words.js';
+import { given, runWords } from './words.js';
 
 export class Live {
   runId = '';
@@ -19,7 +19,7 @@ export class Live {
   #lost = '';
   /** @type {Map<string, any>} */ #actions = new Map();
   /** @type {Map<string, any>} by action */ #approvals = new Map();
-  #shown = new Actions((run) => this.#decided(run));
+  #shown = new Actions((run, line) => this.#decided(run, line));
   /** @type {Map<string, any>} calls that their user answers */ #questions = new Map();
   #last = 0; // number of the last event applied
   #message = '';
@@ -37,7 +37,7 @@ export class Live {
    * @param {any} [from.run]
    * @param {boolean} [from.alone] it is on the page of its run, which needs no link to itself
    * @param {boolean} [from.bare] what is around it has its own way to stop it
-   * @param {{known?: (l: Live) => void, changed?: (l: Live) => void, moved?: (l: Live) => void, ended?: (l: Live, err: any) => void}} [on]
+   * @param {{again?: (l: Live, safe: boolean) => void, known?: (l: Live) => void, changed?: (l: Live) => void, moved?: (l: Live) => void, ended?: (l: Live, err: any) => void}} [on]
    */
   constructor({ question, run, alone = false, bare = false }, on = {}) {
     this.alone = alone;
@@ -66,12 +66,22 @@ export class Live {
 
   /** concluded tells whether a card has the last words already. */
   get concluded() {
-    return this.#ended || this.actions.some((a) => a.step?.kind === 'complete');
+    return this.#ended || Boolean(this.unmet && !this.#did) || this.actions.some((a) => a.step?.kind === 'complete');
+  }
+
+  // did tells whether something was done, or may have been.
+  get #did() {
+    return this.actions.some((a) => a.executionStatus === 'succeeded' || a.executionStatus === 'unknown');
   }
 
   // ended tells whether a card says why the run did not come to its end.
   get #ended() {
     return this.status === 'failed' && Boolean(this.terminalId);
+  }
+
+  /** unmet says that the run was cancelled or not decided in time, which is no failure; empty: it was neither. */
+  get unmet() {
+    return this.status === 'failed' ? given[this.#reason] ?? '' : '';
   }
 
   get stopped() {
@@ -88,7 +98,7 @@ export class Live {
       await (this.runId ? watch(this.runId, this.#note(), this.#stop.signal) : ask(/** @type {any} */ (this.question), this.#note(), this.#stop.signal));
       this.#lost = '';
       this.#render();
-      say(this.status === 'failed' ? `The run failed. ${this.#message}` : 'The run is completed.');
+      say(this.unmet || (this.status === 'failed' ? `This failed. ${this.#message}` : 'Done.'));
       this.on.ended?.(this, null);
     } catch (err) {
       if (this.#stop.signal.aborted) return;
@@ -174,7 +184,8 @@ export class Live {
   }
 
   /** decided sets the run to its state after a decision here. */
-  #decided(run) {
+  #decided(run, line) {
+    if (line) this.#foot.before(line);
     this.#show(() => this.#state(run));
     hurry();
   }
@@ -192,16 +203,21 @@ export class Live {
     const key = [this.status, this.#lost, this.runId, this.#message].join('|');
     if (this.#foot.dataset.key === key) return;
     this.#foot.dataset.key = key;
-    const link = this.runId && !this.alone && el('a', { href: `#/run/${this.runId}` }, 'Details of this run');
+    const link = this.runId && !this.alone && el('a', { href: `#/run/${this.runId}` }, 'Details');
     if (this.#ended) {
       this.#fill(end(this.stopped, this.#message), link);
       return;
     }
-    if (this.over) {
-      this.#fill(this.status === 'failed' && this.#message && el('span', { class: 'error' }, `The run failed: ${this.#message}`), link);
+    if (this.unmet) {
+      const said = this.actions.some((a) => a.errorReason === this.#reason); // by its own line
+      this.#fill(!said && el('span', {}, this.unmet), this.on.again && button('Ask again', () => this.on.again?.(this, !this.#did), 'small'), link);
       return;
     }
-    const cancel = this.runId && !this.bare && button('Cancel this run', (e) => this.cancel(e.currentTarget), 'quiet-button');
+    if (this.over) {
+      this.#fill(this.status === 'failed' && this.#message && el('span', { class: 'error' }, `This failed: ${this.#message}`), link);
+      return;
+    }
+    const cancel = this.runId && !this.bare && button('Cancel', (e) => this.cancel(e.currentTarget), 'quiet-button');
     this.#fill(el('span', { class: 'dot', 'aria-hidden': 'true' }),
       el('span', {}, this.#lost ? `${this.#lost} Nothing is lost; trying again` : runWords[this.status] ?? this.status), ' ',
       this.status === 'awaiting_confirmation' ? '' : el('time-spent'), this.#lost && button('Try now', hurry, 'small'), cancel, link);
@@ -216,7 +232,7 @@ export class Live {
     trouble(this.#error);
     try {
       const run = await busy([used], used, () => call('POST', `/api/agent/runs/${encodeURIComponent(this.runId)}/cancel`, { body: {} }));
-      say('The run is being cancelled.');
+      say('Cancelling…');
       this.#decided(run);
       return true;
     } catch (err) {

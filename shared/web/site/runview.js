@@ -4,7 +4,7 @@ import { el, heading, trouble } from './dom.js';
 import { Live } from './live.js';
 import { watch } from './run.js';
 import { instant, took, when } from './time.js';
-import { eventWords, runWords } from './words.js';
+import { eventWords, given, runWords } from './words.js';
 
 /** @param {HTMLElement} main @param {string} runId @param {AbortSignal} signal */
 export async function runView(main, runId, signal) {
@@ -13,7 +13,7 @@ export async function runView(main, runId, signal) {
   const error = el('p', { class: 'error', role: 'alert' });
   const live = el('ul', { class: 'plain' });
   main.replaceChildren(
-    heading('Run', el('a', { href: `#/audit/${runId}`, class: 'button small' }, 'Audit of this run')), error, facts, live,
+    heading('Details', el('a', { href: `#/audit/${runId}`, class: 'button small' }, 'Audit of this')), error, facts, live,
     el('h2', {}, 'What happened'),
     el('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Events' }, el('table', {}, el('thead', {}, el('tr', {},
       ...['#', 'Time', 'After', 'Event'].map((h) => el('th', { scope: 'col' }, h)))), rows)));
@@ -54,8 +54,8 @@ function describe(run) {
   const ms = new Date(run.updatedAt).getTime() - new Date(run.createdAt).getTime();
   const models = [...new Set(run.actions.map((a) => a.modelName).filter(Boolean))].join(', ');
   const facts = [
-    ['State', el('span', { class: `chip ${run.status}` }, runWords[run.status] ?? run.status)], ['Asked', when(run.createdAt)], ['Until the last step', took(ms)],
-    ['Model calls', String(run.modelCalls)], ['Model', models], ['Why', run.status === 'failed' ? run.message : ''], ['Answer', run.summary],
+    ['State', el('span', { class: `chip ${given[run.errorReason] ? 'off' : run.status}` }, given[run.errorReason] ?? runWords[run.status] ?? run.status)], ['Asked', when(run.createdAt)], ['Until the last step', took(ms)],
+    ['Model calls', String(run.modelCalls)], ['Model', models], ['Why', run.status === 'failed' && !given[run.errorReason] ? run.message : ''], ['Answer', run.summary],
     ['Time zone', run.timeZone], ['Conversation', el('a', { href: `#/t/${run.threadId}` }, 'Open it')], ['Id', el('code', {}, run.runId)],
   ];
   return facts.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]);

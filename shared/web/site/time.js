@@ -55,7 +55,7 @@ class TimeLeft extends HTMLElement {
   #tick() {
     const until = this.getAttribute('until') ?? '';
     const rest = left(until);
-    this.textContent = rest ? `Lapses in ${rest}` : 'Lapsed';
+    this.textContent = rest ? `Expires in ${rest}` : 'Expired';
     if (!rest) {
       this.dispatchEvent(new Event('lapsed'));
       return;

@@ -12,6 +12,7 @@ const recent = 5; // runs of a conversation whose actions are shown with it
  * @property {(live: Live) => void} [known] which run answers a question
  * @property {(live: Live, err: any) => void} [ended]
  * @property {(live: Live) => void} [moved] something of the run has changed
+ * @property {(prompt: string, safe: boolean) => void} [again] to ask what was cancelled, or has expired, once more; safe: nothing of it was done
  * @property {() => void} [rendered]
  * @property {(run: any) => void} [followed] the newest run of what was loaded
  * @property {(err: Error|null, again?: () => void) => void} failed loading failed, or begins anew
@@ -106,6 +107,7 @@ export class Transcript {
       this.render();
     },
     changed: () => this.render(),
+    again: (l, safe) => this.on.again?.(this.#promptOf(l), safe),
     moved: (l) => this.on.moved?.(l),
     ended: async (l, err) => {
       if (this.signal.aborted) return;
@@ -114,6 +116,11 @@ export class Transcript {
       this.render();
     },
   };
+
+  // promptOf returns the user's words that a run answers.
+  #promptOf(live) {
+    return live.question?.prompt ?? this.#messages.find((m) => m.runId === live.runId && m.role === 'user')?.text ?? '';
+  }
 
   #take(live) {
     this.#lives.add(live);

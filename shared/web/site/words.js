@@ -5,6 +5,10 @@ const tools = { gmail_send: 'Send an e-mail', calendar_event_create: 'Create a c
 /** toolName returns the display name of a tool. @param {string} tool */
 export const toolName = (tool) => tools[tool] ?? sentence(tool.replace(/^action_/, '').replace(/[_.-]+/g, ' '));
 
+const under = {
+  gmail_send: 'Sending…', calendar_event_create: 'Adding it to the calendar…', run_command: 'Running…', ask_user: 'Asking…',
+};
+
 /** toolIcon is the drawing of a tool. @param {string} tool */
 export const toolIcon = (tool) => (/mail/.test(tool) ? 'mail' : /calendar|event/.test(tool) ? 'calendar' : tool === 'run_command' ? 'prompt' : 'tool');
 
@@ -21,8 +25,17 @@ export const sessionWords = {
 export const taskWords = { PENDING: 'To do', EXECUTING: 'Under way', COMPLETED: 'Done', FAILED: 'Failed', OBSOLETE: 'Dropped' };
 
 export const runWords = {
-  sent: 'Sending', queued: 'Waiting its turn', planning: 'Thinking', awaiting_confirmation: 'Waiting for you', executing: 'Carrying it out', completed: 'Completed', failed: 'Failed',
+  sent: 'Sending your request', queued: 'Waiting its turn', planning: 'Thinking', awaiting_confirmation: 'Waiting for you',
+  executing: 'Working on it', completed: 'Done', failed: 'Failed',
 };
+
+/** unmet are the reasons for which a call was not carried out although nothing went wrong. @type {Record<string, string>} */
+const unmet = {
+  cancelled: 'Cancelled, nothing was done', expired: 'Expired, nothing was done', not_run: 'Not started, since an earlier step was not done',
+};
+
+/** given says what an end is that is no failure: its user, or nobody, decided so. @type {Record<string, string>} */
+export const given = { cancelled: 'Cancelled.', expired: 'Expired: it was not approved in time.' };
 
 /**
  * actionState returns the state of an action: a kind for its colour, and words.
@@ -33,34 +46,51 @@ export function actionState(a) {
   if (a.executionStatus === 'unknown' && a.kind === 'review' && !a.decision) return { kind: 'review', words: 'Was it done? Please check' };
   switch (a.status) {
     case 'planned': return { kind: 'plan', words: 'Planned' };
-    case 'awaiting_confirmation': return a.decision ? { kind: 'work', words: 'Approved, about to be carried out' } : { kind: 'wait', words: 'Waits for you' };
-    case 'executing': return { kind: 'work', words: 'Being carried out' };
+    case 'awaiting_confirmation': return a.decision ? { kind: 'work', words: 'Approved, about to start' } : { kind: 'wait', words: 'Waits for you' };
+    case 'executing': return { kind: 'work', words: under[a.tool] ?? 'Working…' };
     case 'completed': return { kind: 'done', words: a.edited ? 'Done, with your changes' : 'Done' };
     case 'rejected': return { kind: 'off', words: 'Rejected, nothing was done' };
-    case 'failed': return { kind: 'fail', words: a.executionStatus === 'unknown' ? 'Not known whether it was done' : 'Failed, nothing was done' };
+    case 'failed': if (a.executionStatus !== 'unknown' && unmet[a.errorReason]) return { kind: 'off', words: unmet[a.errorReason] };
+      return { kind: 'fail', words: a.executionStatus === 'unknown' ? 'Not known whether it was done' : 'Failed, nothing was done' };
     default: return { kind: 'plan', words: sentence(String(a.status)) };
   }
 }
 
 export const decisions = {
   approve_once: 'Approve once',
-  approve_with_edits: 'Edit first',
-  approve_and_always_allow_recipient: 'Approve and always allow',
+  approve_with_edits: 'Edit before approving',
+  approve_and_always_allow_recipient: 'Always allow these addresses',
   approve_and_always_allow_command: 'Always allow this command',
   reject: 'Reject',
   confirm_done: 'It was done',
-  start_new: 'It was not done: ask me anew',
+  start_new: 'It was not done: ask me again',
 };
+
+/** reached returns the addresses that a call reaches. @param {any} args @returns {string[]} */
+export const reached = (args) => [...new Set(['to', 'cc', 'bcc', 'attendees'].flatMap((name) => args?.[name] ?? []))]
+  .filter((address) => typeof address === 'string');
+
+const kindsOf = { gmail_send: 'mails to', calendar_event_create: 'invitations to' };
+
+/** always says what would be always allowed: "mails to ana@example.com". @param {any} a an approval as the API returns it */
+export function always(a) {
+  if (a.decisions?.includes('approve_and_always_allow_command')) return 'this command on this host';
+  const all = reached(a.args);
+  const some = all.length > 3 ? [all[0], all[1], `${all.length - 2} others`] : all;
+  return `${kindsOf[a.tool] ?? 'this for'} ${new Intl.ListFormat('en').format(some)}`;
+}
+
+export const alwaysDays = 90; // how long an always-allow lasts
 
 export const decided = {
   approve_once: 'Approved.',
-  approve_and_always_allow_recipient: 'Approved. You will not be asked again for these recipients.',
-  approve_and_always_allow_command: 'Approved. You will not be asked again for this command on this host.',
+  approve_and_always_allow_recipient: 'Approved.',
+  approve_and_always_allow_command: 'Approved.',
   approve_with_edits: 'Approved with your changes.',
   reject: 'Rejected. Nothing was done.',
   refine: 'Sent. Another plan is being made; nothing is confirmed.',
   confirm_done: 'Noted as done.',
-  start_new: 'It will be asked for anew.',
+  start_new: 'You will be asked again.',
 };
 
 /** eventWords describes an event of a run. @param {any} e */
@@ -68,17 +98,17 @@ export function eventWords(e) {
   const what = e.action ? toolName(e.action.tool) : '';
   switch (e.type) {
     case 'run.queued': return 'The request was stored';
-    case 'run.status': return `The run is ${String(runWords[e.status] ?? e.status).toLowerCase()}`;
+    case 'run.status': return runWords[e.status] ?? String(e.status);
     case 'model.answered': return e.text ? 'The model answered in words' : 'The model asked for actions';
     case 'action.planned': return `${what}: planned${e.action?.requiresApproval ? ', needs a yes' : ''}`;
-    case 'action.waiting': return `${what}: waits for you`;
+    case 'action.waiting': return `${what}: approval requested`;
     case 'action.decided': return `${what}: you decided “${decisionWords(e.decision)}”`;
-    case 'action.started': return `${what}: about to be carried out`;
+    case 'action.started': return `${what}: started`;
     case 'action.finished': return `${what}: ${actionState(e.action ?? {}).words.toLowerCase()}`;
     case 'context.compressed': return e.compressed?.code ? 'The conversation could not be made shorter' : 'The conversation was made shorter for the model';
-    case 'run.cleaned': return 'What the run had left was cleaned up';
+    case 'run.cleaned': return 'What was left over was cleaned up';
     case 'run.cancel_requested': return 'Somebody asked to cancel';
-    case 'run.ended': return `The run ${e.status === 'failed' ? 'failed' : 'is completed'}`;
+    case 'run.ended': return e.status === 'failed' ? 'Ended' : 'Done';
     default: return String(e.type);
   }
 }

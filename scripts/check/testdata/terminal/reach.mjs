@@ -68,7 +68,7 @@ export const reach = {
     await card.getByRole('button', { name: 'Approve once' }).tap();
     await settled('the yes is sent', async () => (await asked('POST', '/api/agent/approvals/resolve')).length === 2);
     await late.runs('afar000000000001');
-    await page.getByText('Being carried out').first().waitFor();
+    await page.getByText('Running…').first().waitFor();
     await late.ends('afar000000000001', { output: 'gone', exitCode: 0 });
     await page.getByText('Exit code 0').waitFor();
     await page.goto(page.url().replace(/#.*/, `#/terminal/${one}`));
@@ -82,7 +82,7 @@ export const reach = {
     await last.begin();
     await last.waits('last000000000001', df);
     await page.reload();
-    const edit = talk(page).getByRole('button', { name: 'Edit first' });
+    const edit = talk(page).getByRole('button', { name: 'Edit before approving' });
     await edit.waitFor();
     await lain(page);
     await talk(page).locator('.scroll').evaluate((e) => { e.scrollTop = e.scrollHeight; });

@@ -1,0 +1,43 @@
+// The line that tells what is always allowed from now on, with a way to take that back at once.
+
+import { call } from './api.js';
+import { button, busy, el, say, trouble } from './dom.js';
+import { icon } from './icons.js';
+import { always, alwaysDays, reached, sentence } from './words.js';
+
+/** alwaysLine makes it. @param {any} a the approval that was decided so, as the API returns it */
+export function alwaysLine(a) {
+  const what = sentence(always(a));
+  const error = el('p', { class: 'error', role: 'alert' });
+  const words = el('span', {}, `${what}: always allowed for ${alwaysDays} days.`);
+  const undo = button('Undo', async () => {
+    trouble(error);
+    try {
+      await busy([undo], undo, () => withdraw(a));
+    } catch (err) {
+      trouble(error, err);
+      return;
+    }
+    words.textContent = `${what}: not always allowed any more. What was approved stays approved.`;
+    words.tabIndex = -1;
+    words.focus();
+    undo.remove();
+    say(words.textContent);
+  }, 'quiet-button');
+  return el('div', { class: 'always', role: 'group', 'aria-label': 'Always allowed' }, icon('star'), words, undo, error);
+}
+
+// withdraw takes back what the decision has stored.
+async function withdraw(a) {
+  const { entries = [] } = await call('GET', '/api/agent/allowlist');
+  for (const e of stored(a, entries)) await call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}`);
+}
+
+function stored(a, entries) {
+  const its = entries.filter((e) => e.tool === a.tool);
+  if (a.decisions?.includes('approve_and_always_allow_command')) {
+    return its.filter((e) => e.command).sort((x, y) => (x.createdAt < y.createdAt ? 1 : -1)).slice(0, 1);
+  }
+  const all = reached(a.args).map((address) => address.toLowerCase());
+  return its.filter((e) => all.includes(e.recipient.toLowerCase()));
+}
