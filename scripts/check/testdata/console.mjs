@@ -48,26 +48,33 @@ await run({
     await ask(page, 'email ana@example.com that the demo is at ten and put it in my calendar tomorrow at ten');
     await settled('two cards wait', async () => (await cards(page).count()) === 2);
     await shot(page, 'both');
-    const mail = cards(page).filter({ hasText: 'ana@example.com' });
+    const mail = cards(page).filter({ hasText: 'Send an e-mail' });
     await mail.getByRole('button', { name: 'Edit before approving' }).click();
+    const to = mail.getByLabel('To', { exact: true });
+    expect('the card is changed where it stands', (await mail.getByLabel('Message').inputValue()) === 'The demo is at ten.');
     await mail.getByLabel('Subject').fill('Demo, moved');
-    await mail.getByLabel('To (one a line)').fill('no address');
+    await to.fill('no-address,');
+    await mail.getByRole('button', { name: 'Remove ana@example.com' }).click();
     await mail.getByRole('button', { name: 'Approve changes' }).click();
-    await mail.getByText('editedArgs/to/0').waitFor();
+    const wrong = mail.locator('dd', { has: page.getByLabel('To', { exact: true }) }).getByRole('alert');
+    await wrong.filter({ hasText: /[a-z]/ }).waitFor();
+    expect(`it stands at its field, without a path: ${await wrong.innerText()}`, !/editedArgs|\/|to\b.*0/.test(await wrong.innerText()));
+    expect('its field is marked', (await to.getAttribute('aria-invalid')) === 'true' && (await mail.locator('.address.wrong').innerText()).includes('no-address'));
     await accessible(page, 'editing');
     await shot(page, 'edit');
     await page.reload();
     await mail.getByRole('button', { name: 'Approve changes' }).waitFor();
     expect('what was typed is still there', (await mail.getByLabel('Subject').inputValue()) === 'Demo, moved');
-    await mail.getByLabel('To (one a line)').fill('bob@example.com');
+    await to.press('Backspace');
+    await to.fill('bob@example.com');
     await mail.getByRole('button', { name: 'Edit as JSON' }).click();
-    expect('the JSON has the changes', (await mail.getByLabel('All arguments as JSON').inputValue()).includes('"Demo, moved"'));
-    await mail.getByLabel('All arguments as JSON').fill('{');
+    expect('the JSON has the changes', (await mail.getByLabel('All of it as JSON').inputValue()).includes('"Demo, moved"'));
+    await mail.getByLabel('All of it as JSON').fill('{');
     await mail.getByRole('button', { name: 'Approve changes' }).click();
     await mail.getByText('is not valid JSON').waitFor();
-    await mail.getByLabel('All arguments as JSON').fill('{"to":["bob@example.com"],"subject":"Demo, moved","body":"At noon."}');
+    await mail.getByLabel('All of it as JSON').fill('{"to":["bob@example.com"],"subject":"Demo, moved","body":"At noon."}');
     await mail.getByRole('button', { name: 'Edit as fields' }).click();
-    expect('the fields have the JSON', (await mail.getByLabel('Body').inputValue()) === 'At noon.');
+    expect('the fields have the JSON', (await mail.getByLabel('Message').inputValue()) === 'At noon.');
     await mail.getByRole('button', { name: 'Approve changes' }).click();
     await settled('one card waits', async () => (await cards(page).count()) === 1);
     await cards(page).getByRole('button', { name: 'Reject' }).click();
@@ -76,6 +83,34 @@ await run({
     expect('the changed mail was sent', last.subject === 'Demo, moved' && last.to.join() === 'bob@example.com');
     await rows(page, 'rejected').getByText('Rejected, nothing was done').waitFor();
     await rows(page, 'completed').getByText('Done, with your changes').waitFor();
+  },
+
+  'an event is changed by its pickers, and its end goes along': async (page) => {
+    const there = await visit({ timezoneId: 'Europe/Berlin' });
+    await signIn(there, 'nils');
+    await ask(there, 'schedule lunch with ana@example.com tomorrow at noon');
+    const card = cards(there).first();
+    await card.getByRole('button', { name: 'Edit before approving' }).click();
+    const [starts, ends] = [card.getByLabel('Starts'), card.getByLabel('Ends')];
+    const before = await starts.inputValue();
+    expect(`noon stands there by the clocks of Berlin: ${before}`, before.endsWith('T12:00') && (await ends.inputValue()).endsWith('T13:00'));
+    await card.getByLabel('Title').fill('Late lunch');
+    await starts.fill(before.replace('T12:00', 'T15:30'));
+    await starts.press('Tab');
+    await settled('the end has gone along', async () => (await ends.inputValue()).endsWith('T16:30'));
+    await ends.fill(before.replace('T12:00', 'T15:00'));
+    await card.getByRole('button', { name: 'Approve changes' }).click();
+    await card.locator('dd', { has: there.getByLabel('Ends') }).getByRole('alert').getByText('The end has to be later than the start').waitFor();
+    await accessible(there, 'an event that is changed');
+    await shot(there, 'edit-event');
+    await ends.fill(before.replace('T12:00', 'T16:00'));
+    await settled('what was mended is not told as wrong', async () => (await card.locator('dd .error:not(:empty)').count()) === 0);
+    await card.getByRole('button', { name: 'Approve changes' }).click();
+    await ended(there);
+    const { events } = await there.evaluate(() => fetch('/dev/calendar').then((r) => r.json()));
+    const own = events.filter((e) => e.summary === 'Late lunch');
+    expect(`it is in the calendar as it was changed: ${JSON.stringify(own)}`, own.length === 1 && own[0].start.dateTime.includes('T15:30') && own[0].end.dateTime.includes('T16:00'));
+    await there.context().close();
   },
 
   'a reload in the middle, and a killed server': async (page) => {

@@ -27,11 +27,11 @@ export class Lost extends Error {
 /** passing tells whether trying again may help. @param {any} err */
 export const passing = (err) => err instanceof Lost || (err instanceof ApiError && err.status >= 500);
 
-/** @param {number} status @param {{code?: string, message?: string, field?: string, requestId?: string}} error */
-function words(status, { code, message, field, requestId }) {
+/** @param {number} status @param {{code?: string, message?: string, requestId?: string}} error */
+function words(status, { code, message, requestId }) {
   if (code === 'unauthenticated') return 'Your sign-in is not accepted any more. Please sign in again; nothing is lost.';
   const what = message ? message[0].toUpperCase() + message.slice(1) : `The server answered ${status}.`;
-  return [what, field && `(${field})`, status >= 500 && requestId && `Request ${requestId}.`].filter(Boolean).join(' ');
+  return [what, status >= 500 && requestId && `Request ${requestId}.`].filter(Boolean).join(' ');
 }
 
 /**

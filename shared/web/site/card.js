@@ -3,7 +3,7 @@
 import { alwaysLine } from './always.js';
 import { call } from './api.js';
 import { button, busy, el, say, trouble } from './dom.js';
-import { editor } from './edit.js';
+import { Editor } from './edit.js';
 import { icon } from './icons.js';
 import { changed } from './pending.js';
 import { PlanParts } from './plancard.js';
@@ -30,16 +30,18 @@ export function card(a, done, wait = 0) {
   const error = el('p', { class: 'error', role: 'alert' });
   const comment = /** @type {HTMLInputElement} */ (el('input', { type: 'text', maxlength: 2000, autocomplete: 'off' }));
   const buttons = el('div', { class: 'buttons' });
-  const form = el('div', { hidden: true });
+  const form = el('div', { class: 'edits' });
   const sure = !review && preview.confirm && /** @type {HTMLInputElement} */ (el('input', { type: 'text', class: 'code', autocomplete: 'off', spellcheck: 'false' }));
+  const lines = el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label),
+    el('dd', {}, plan?.box(f) ?? (f.long ? long(f, f.value === a.args?.command) : f.value), own(f, a.timeZone))]));
   const node = el('article', { class: `card ${review ? 'review' : 'wait'}`, 'data-version': version(a), 'aria-label': `${review ? 'Was this done? ' : ''}${title}` },
     el('header', { class: 'card-head' }, icon(toolIcon(a.tool)), el('h2', {}, review ? `Was this done? ${title}` : title),
       a.class && el('span', { class: `class ${a.class}` }, a.class), el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
     review && el('p', {}, 'The service was asked, and its answer was lost: it is not known whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found.'),
     warnings(preview.warnings), findings(a.findings),
-    el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label), el('dd', {}, plan?.box(f) ?? (f.long ? long(f, f.value === a.args?.command) : f.value), own(f, a.timeZone))])),
+    lines,
     a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
-    sure && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure), plan?.node, form, buttons, error,
+    sure && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure), plan?.node, buttons, error,
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }), el('span', {}, 'Requested ', when(a.requestedAt)),
       el('a', { href: `#/run/${a.runId}` }, 'Details'), el('details', { class: 'comment' }, el('summary', {}, 'Add a comment'), el('label', {}, 'Comment', comment))));
 
@@ -66,25 +68,32 @@ export function card(a, done, wait = 0) {
       done(run, /always_allow/.test(decision) ? alwaysLine(a) : undefined);
       changed();
     } catch (err) {
-      trouble(error, err);
+      if (editedArgs && editing && err.status === 400) editing.wrong(err);
+      else trouble(error, err);
       if ([404, 409, 410].includes(err.status)) changed();
     }
   }
 
+  /** @type {Editor|undefined} */ let editing;
+
   function edit() {
+    const as = (changing) => {
+      if (changing) lines.replaceWith(form);
+      else form.replaceWith(lines);
+      buttons.hidden = changing;
+      moved();
+    };
     const close = () => {
       edits.set(version(a), undefined);
-      form.hidden = true;
-      buttons.hidden = false;
-      moved();
+      editing = undefined;
+      as(false);
       /** @type {HTMLElement|null} */ (buttons.querySelector('[data-decision=approve_with_edits]'))?.focus();
     };
-    form.replaceChildren(editor(edits.get(version(a)) ?? plan?.args ?? a.args, {
+    editing = new Editor(a, edits.get(version(a)) ?? plan?.args ?? a.args, {
       send: (args, used) => void (still() && decide('approve_with_edits', used, args)), close, keep: (args) => edits.set(version(a), args),
-    }));
-    form.hidden = false;
-    buttons.hidden = true;
-    moved();
+    });
+    form.replaceChildren(editing.node);
+    as(true);
   }
 
   buttons.append(...choices(a).map((d, i) => button(plan && d === 'approve_once' ? 'Confirm plan' : choice(a, d), (e) => {
@@ -93,9 +102,7 @@ export function card(a, done, wait = 0) {
     if (less) return void decide('approve_with_edits', /** @type {Element} */ (e.currentTarget), less);
     if (d !== 'approve_with_edits') return void decide(d, /** @type {Element} */ (e.currentTarget));
     edit();
-    const field = /** @type {HTMLElement|null} */ (form.querySelector('input, textarea'));
-    field?.focus();
-    field?.scrollIntoView({ block: 'nearest' }); // focus alone is content with a part of it
+    editing?.focus();
   }, i === 0 ? 'primary small' : d === 'reject' ? 'danger small' : 'small', { 'data-decision': d })));
   if (edits.get(version(a))) edit();
   return node;

@@ -1,96 +1,170 @@
-// The form for changing the arguments of an action: a field for each argument, or all of them as JSON.
+// The card while it is changed: the lines of its preview become fields under the same labels, and what is wrong stands
+// at its field.
 
 import { button, el, trouble } from './dom.js';
-import { label as words } from './words.js';
+import { field, parseAny, Unread } from './fields.js';
+import { label as words, sentence } from './words.js';
 
-// order is the order of well-known arguments; others follow.
-const order = ['to', 'cc', 'bcc', 'subject', 'body', 'summary', 'start', 'end', 'timeZone', 'attendees', 'command', 'reasoning'];
-/** @param {[string, any]} entry */
-const place = ([name]) => (order.includes(name) ? order.indexOf(name) : order.length);
+// shownAs are the labels under which previews show arguments.
+const shownAs = {
+  gmail_send: { to: 'To', cc: 'Cc', bcc: 'Bcc', subject: 'Subject', body: 'Message' },
+  calendar_event_create: {
+    summary: 'Title', start: 'Starts', end: 'Ends', timeZone: 'Time zone', attendees: 'Invited', sendUpdates: 'Invitations',
+    location: 'Location', description: 'Description', meet: 'Video call',
+  },
+  run_command: { command: 'Command', reasoning: 'The assistant says' },
+};
+const always = ['Always allow covers', 'Day', 'Days', 'Time']; // lines that say nothing while it is changed
 
 let forms = 0; // for ids that are unique in the page
 
 /**
- * editor makes the form.
- * @param {Record<string, any>} args what is in the fields at first
- * @param {{send: (args: any, used: Element|null) => void, close: () => void, keep: (args: any) => void}} on keep is called with each change that is valid
+ * Editor is the form.
+ * @typedef {{send: (args: any, used: Element|null) => void, close: () => void, keep: (args: any) => void}} On
+ * keep is called with each change that can be read
  */
-export function editor(args, on) {
-  const id = `edit-${++forms}`;
-  const json = /** @type {HTMLTextAreaElement} */ (el('textarea', { id: `${id}-json`, rows: 10, spellcheck: 'false', class: 'code' }));
-  const asFields = el('div', { class: 'form' });
-  const asJSON = el('div', { class: 'form', hidden: true }, el('label', { for: json.id }, 'All arguments as JSON'), json);
-  const error = el('p', { class: 'error', role: 'alert' });
+export class Editor {
+  /** @type {import('./fields.js').Field[]} */ #fields = [];
+  /** @type {Map<string, HTMLElement>} */ #wrongs = new Map();
+  #id = `edit-${++forms}`;
+  #rows = el('dl', { class: 'fields' });
+  #error = el('p', { class: 'error', role: 'alert' });
+  #json = /** @type {HTMLTextAreaElement} */ (el('textarea',
+    { id: `${this.#id}-json`, rows: 10, spellcheck: 'false', class: 'code' }));
+  #asJSON = el('div', { class: 'form', hidden: true }, el('label', { for: `${this.#id}-json` }, 'All of it as JSON'), this.#json);
+  #flip = button('Edit as JSON', () => this.#turn(), 'quiet-button');
+  node;
 
-  /** @type {ReturnType<typeof field>[]} */
-  let fields = [];
-  const fill = (values) => {
-    fields = Object.entries(values).sort((a, b) => place(a) - place(b)).map(([name, value]) => field(`${id}-${name}`, name, value));
-    asFields.replaceChildren(...fields.map((f) => f.node));
-  };
-  fill(args);
-  const current = () => (asFields.hidden ? parse(json.value) : Object.fromEntries(fields.map((f) => [f.name, f.value()])));
-  const attempt = (f) => {
+  /** @param {any} a the approval @param {Record<string, any>} args what is in the fields at first @param {On} on */
+  constructor(a, args, on) {
+    this.a = a;
+    this.on = on;
+    this.labels = shownAs[a.tool] ?? {};
+    this.#fill(args);
+    this.node = el('form', { class: 'edit', novalidate: true, onsubmit: (e) => this.#submit(e), oninput: () => this.#keep() },
+      this.#rows, this.#asJSON, this.#error,
+      el('div', { class: 'buttons' },
+        el('button', { class: 'primary small', 'data-decision': 'approve_with_edits' }, 'Approve changes'),
+        button('Back', on.close, 'small'), this.#flip));
+  }
+
+  /** focus goes to the first field. */
+  focus() {
+    const box = this.#fields[0]?.box;
+    box?.focus();
+    box?.scrollIntoView({ block: 'nearest' }); // focus alone is content with a part of it
+  }
+
+  // fill makes the lines: those of the preview in their order, then what it does not show.
+  #fill(args) {
+    this.args = args;
+    this.#fields = [];
+    this.#wrongs.clear();
+    const left = new Map(Object.entries(args));
+    const rows = [];
+    const add = (name) => {
+      rows.push(...this.#row(name, left.get(name)));
+      left.delete(name);
+    };
+    for (const f of this.a.preview?.fields ?? []) {
+      const name = Object.keys(args).find((n) => this.#label(n) === f.label);
+      if (name && left.has(name)) add(name);
+      else if (!name && !always.includes(f.label)) rows.push(el('dt', {}, f.label), el('dd', {}, f.value));
+      if (/^(Day|Days)$/.test(f.label)) for (const n of ['start', 'end']) if (left.has(n)) add(n);
+      if (f.label === 'Ends' && left.has('timeZone')) add('timeZone');
+    }
+    for (const name of left.keys()) add(name);
+    this.#rows.replaceChildren(...rows);
+  }
+
+  #label(name) {
+    if (this.args.allDay && (name === 'start' || name === 'end')) return name === 'start' ? 'First day' : 'Last day';
+    return this.labels[name] ?? words(name);
+  }
+
+  #row(name, value) {
+    const id = `${this.#id}-${name}`;
+    const label = this.#label(name);
+    const one = field(id, name, value, label, {
+      args: this.args, first: this.args.timeZone ?? this.a.timeZone ?? 'UTC', zone: () => this.#zone(), moved: (n, ms) => this.#moved(n, ms),
+    });
+    const wrong = el('p', { class: 'error', role: 'alert', id: `${id}-wrong` });
+    one.box.setAttribute('aria-describedby', wrong.id);
+    one.node.addEventListener('input', () => this.#right(one));
+    this.#fields.push(one);
+    this.#wrongs.set(name, wrong);
+    return [el('dt', {}, el('label', { for: id }, label)), el('dd', {}, one.node, wrong)];
+  }
+
+  #zone() {
+    const own = this.#fields.find((f) => f.name === 'timeZone');
+    return own ? own.value() : this.args.timeZone ?? this.a.timeZone ?? 'UTC';
+  }
+
+  // moved has the end go along with the start.
+  #moved(name, ms) {
+    if (name !== 'start') return;
+    this.#fields.find((f) => f.name === 'end')?.box.dispatchEvent(new CustomEvent('countersign:shift', { detail: ms }));
+  }
+
+  #current() {
+    if (this.#rows.hidden) return parse(this.#json.value);
+    const args = Object.fromEntries(this.#fields.map((f) => [f.name, f.value()]));
+    const bare = ['start', 'end'].some((n) => typeof args[n] === 'string' && args[n] !== this.args[n]);
+    if (bare && this.args.summary !== undefined && !args.allDay) args.timeZone ??= this.#zone(); // by whose clocks they are
+    return args;
+  }
+
+  #turn() {
+    this.#attempt(() => {
+      if (this.#asJSON.hidden) this.#json.value = JSON.stringify(this.#current(), null, 2);
+      else this.#fill(this.#current());
+      [this.#rows.hidden, this.#asJSON.hidden] = [this.#asJSON.hidden, this.#rows.hidden];
+      this.#flip.textContent = this.#asJSON.hidden ? 'Edit as JSON' : 'Edit as fields';
+    });
+  }
+
+  #submit(e) {
+    e.preventDefault();
+    this.#attempt(() => this.on.send(this.#current(), e.submitter));
+  }
+
+  #attempt(f) {
     try {
-      trouble(error);
+      trouble(this.#error);
       f();
     } catch (err) {
-      trouble(error, err);
+      this.wrong(err);
     }
-  };
-  const flip = button('Edit as JSON', () => attempt(() => {
-    if (asJSON.hidden) json.value = JSON.stringify(current(), null, 2);
-    else fill(current());
-    [asFields.hidden, asJSON.hidden] = [asJSON.hidden, asFields.hidden];
-    flip.textContent = asJSON.hidden ? 'Edit as JSON' : 'Edit as fields';
-  }), 'small');
-  const submit = (e) => {
-    e.preventDefault();
-    attempt(() => on.send(current(), e.submitter));
-  };
-  const keep = () => {
+  }
+
+  #keep() {
     try {
-      on.keep(current());
+      this.on.keep(this.#current());
     } catch {
-      // incomplete JSON is not kept
+      // what cannot be read yet is not kept
     }
-  };
-  return el('form', { class: 'edit', onsubmit: submit, oninput: keep }, el('h3', {}, 'Change what is done'), asFields, asJSON, error,
-    el('div', { class: 'buttons' }, el('button', { class: 'primary small', 'data-decision': 'approve_with_edits' }, 'Approve changes'), flip, button('Back', on.close, 'small')));
+  }
+
+  #right(one) {
+    trouble(/** @type {HTMLElement} */ (this.#wrongs.get(one.name)));
+    one.box.removeAttribute('aria-invalid');
+  }
+
+  /** wrong shows an error where it belongs: at its field, if it has one here. @param {any} err */
+  wrong(err) {
+    const [name, part] = String(err.field ?? '').replace(/^editedArgs\/?/, '').split('/');
+    const one = this.#rows.hidden ? undefined : this.#fields.find((f) => f.name === name);
+    if (!one) return trouble(this.#error, err);
+    trouble(/** @type {HTMLElement} */ (this.#wrongs.get(name)), new Error(sentence(err.message)));
+    one.box.setAttribute('aria-invalid', 'true');
+    if (part) one.mark?.(Number(part));
+    one.box.focus();
+  }
 }
 
 function parse(text) {
-  const value = parseAny(text, 'The text');
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new Error('The arguments have to be one JSON object.');
+  const value = parseAny(text);
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new Unread('This has to be one JSON object.');
   return value;
-}
-
-function parseAny(text, what) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new Error(`${what} is not valid JSON.`);
-  }
-}
-
-// field returns the input for one argument, by its type.
-function field(id, name, value) {
-  const label = el('label', { for: id }, words(name));
-  if (typeof value === 'boolean') {
-    const box = /** @type {HTMLInputElement} */ (el('input', { id, type: 'checkbox' }));
-    box.checked = value;
-    return { name, node: el('p', { class: 'check' }, box, label), value: () => box.checked };
-  }
-  if (typeof value === 'string') {
-    const long = value.length > 80 || value.includes('\n') || /body|description|command/i.test(name);
-    const box = /** @type {HTMLInputElement} */ (long ? el('textarea', { id, rows: 5, class: name === 'command' ? 'code' : undefined }) : el('input', { id, type: 'text', autocomplete: 'off' }));
-    box.value = value;
-    return { name, node: el('div', {}, label, box), value: () => box.value };
-  }
-  const list = Array.isArray(value) && value.every((v) => typeof v === 'string');
-  const box = /** @type {HTMLTextAreaElement} */ (el('textarea', { id, rows: list ? Math.min(6, value.length + 1) : 4, class: list ? undefined : 'code', spellcheck: 'false' }));
-  box.value = list ? value.join('\n') : JSON.stringify(value);
-  label.append(list ? ' (one a line)' : ' (JSON)');
-  const read = () => (list ? box.value.split('\n').map((s) => s.trim()).filter(Boolean) : parseAny(box.value, name));
-  return { name, node: el('div', {}, label, box), value: read };
 }
