@@ -18,15 +18,19 @@ import (
 // by their names alone.
 var repositoryTools = []string{"github.closeIssue", "github.closePullRequest", "github.commitFiles",
 	"github.createComment", "github.createIssue", "github.createPullRequest", "github.createRepository",
-	"github.listFiles", "github.listIssues", "github.listRepositories", "github.readFile", "github.readIssue",
-	"github.readPullRequest", "github.retrieveRepository", "github.updateIssue", "github.updatePullRequest"}
+	"github.listFiles", "github.listIssues", "github.listPullRequests", "github.listRepositories", "github.readFile",
+	"github.readIssue", "github.readPullRequest", "github.retrieveRepository", "github.updateIssue",
+	"github.updatePullRequest"}
 
-// The bounds of what is told of a repository when a session begins, in bytes, and the number of its issues.
+// The bounds of what is told of a repository when a session begins, in bytes, and of its issues and pull requests. The
+// paths of its files get what the others leave of maxState.
 const (
-	maxPaths  = 48 << 10
-	maxReadme = 16 << 10
-	maxGuide  = 32 << 10
-	maxIssues = 30
+	maxState  = 32 << 10
+	maxAbout  = 1 << 10
+	maxReadme = 6 << 10
+	maxGuide  = 10 << 10
+	maxTitle  = 120
+	maxOpen   = 30 // of each kind
 )
 
 // looker reads a repository with the tools, as a plan would: as its user sees it.
@@ -36,8 +40,9 @@ type looker struct {
 	repo  plan.Repo
 }
 
-// repositoryState returns what planner.Planner.Repository is: it reads the repository's description, the paths of its
-// files, its open issues, its README and its AGENT.md, or else AGENTS.md.
+// repositoryState returns what planner.Planner.Repository is: it reads the repository's description, the commit at
+// which its default branch stands and the paths of the files there, its open issues and pull requests, its README and
+// its AGENT.md, or else AGENTS.md.
 func repositoryState(tools tool.Set) func(ctx context.Context, uid string, repo plan.Repo) (string, bool, error) {
 	return func(ctx context.Context, uid string, repo plan.Repo) (string, bool, error) {
 		return looker{tools, uid, repo}.state(ctx)
@@ -57,71 +62,105 @@ func (l looker) state(ctx context.Context) (state string, private bool, err erro
 		return "", false, fault.New(fault.Auth, fault.CodeNotFound,
 			"Your GitHub account sees no repository %s.", l.repo)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "Description: %s\nDefault branch: %s\n", oneLine(about.Description), about.DefaultBranch)
-	if err := l.files(ctx, &b); err != nil {
+	paths, commit, err := l.files(ctx)
+	if err != nil {
 		return "", false, err
 	}
-	if err := l.issues(ctx, &b); err != nil {
+	head := fmt.Sprintf("Description: %s\nDefault branch: %s\n", clip.Text(oneLine(about.Description), maxAbout),
+		clip.Text(oneLine(about.DefaultBranch), maxTitle))
+	if commit != "" {
+		head += "Its head commit: " + clip.Text(oneLine(commit), maxTitle) + "\n"
+	}
+	open, err := l.open(ctx)
+	if err != nil {
 		return "", false, err
 	}
-	if _, err := l.file(ctx, &b, "README.md", maxReadme); err != nil {
+	text, err := l.texts(ctx, commit)
+	if err != nil {
 		return "", false, err
 	}
-	if found, err := l.file(ctx, &b, "AGENT.md", maxGuide); err != nil || found {
-		return b.String(), about.Private, err
-	}
-	_, err = l.file(ctx, &b, "AGENTS.md", maxGuide)
-	return b.String(), about.Private, err
+	// What others have opened comes first, so that the name of a file cannot pass for its heading.
+	before := head + open + "\nFiles:\n"
+	return before + clip.Lines(paths, maxState-len(before)-len(text)) + text, about.Private, nil
 }
 
 // oneLine returns the text without line breaks, so that none can pass for another part of the state.
 func oneLine(s string) string { return strings.NewReplacer("\n", " ", "\r", " ").Replace(s) }
 
-func (l looker) files(ctx context.Context, b *strings.Builder) error {
+// files returns the paths of the files, one a line, and the commit that they are of.
+func (l looker) files(ctx context.Context) (paths, commit string, err error) {
 	var tree *struct {
+		Commit    string
 		Files     []struct{ Path string }
 		Truncated bool
 	}
 	if err := l.look(ctx, "github.listFiles", nil, &tree); err != nil || tree == nil {
-		return err
+		return "", "", err
 	}
-	var paths strings.Builder
+	var b strings.Builder
 	for _, f := range tree.Files {
-		paths.WriteString(oneLine(f.Path) + "\n")
+		b.WriteString(oneLine(f.Path) + "\n")
 	}
-	fmt.Fprintf(b, "\nFiles:\n%s", clip.Text(paths.String(), maxPaths))
 	if tree.Truncated {
 		b.WriteString("(and more)\n")
 	}
-	return nil
+	return b.String(), tree.Commit, nil
 }
 
-func (l looker) issues(ctx context.Context, b *strings.Builder) error {
-	var list *struct {
-		Issues []struct {
-			Number int
-			Title  string
+// opened is an open issue or pull request.
+type opened struct {
+	Number int
+	Title  string
+}
+
+// open returns the newest open issues and pull requests, one a line.
+func (l looker) open(ctx context.Context) (string, error) {
+	var list *struct{ Issues, PullRequests []opened }
+	if err := l.look(ctx, "github.listIssues", nil, &list); err != nil || list == nil {
+		return "", err
+	}
+	if err := l.look(ctx, "github.listPullRequests", nil, &list); err != nil || list == nil {
+		return "", err
+	}
+	if len(list.Issues)+len(list.PullRequests) == 0 {
+		return "", nil
+	}
+	var b strings.Builder
+	b.WriteString(run.OpenHeading)
+	tell := func(what string, all []opened) {
+		for _, o := range all[:min(len(all), maxOpen)] {
+			fmt.Fprintf(&b, "#%d%s %s\n", o.Number, what, clip.Text(oneLine(o.Title), maxTitle))
 		}
 	}
-	if err := l.look(ctx, "github.listIssues", nil, &list); err != nil || list == nil {
-		return err
-	}
-	b.WriteString(run.OpenHeading)
-	for _, i := range list.Issues[:min(len(list.Issues), maxIssues)] {
-		fmt.Fprintf(b, "#%d %s\n", i.Number, oneLine(i.Title))
-	}
-	return nil
+	tell("", list.Issues)
+	tell(" (pull request)", list.PullRequests)
+	return b.String(), nil
 }
 
-// file adds a file, if there is one that is text.
-func (l looker) file(ctx context.Context, b *strings.Builder, path string, most int) (found bool, err error) {
-	var f *struct{ Content string }
-	if err := l.look(ctx, "github.readFile", map[string]any{"path": path}, &f); err != nil || f == nil {
-		return false, err
+// texts returns the README and the AGENT.md, or else the AGENTS.md, at the commit.
+func (l looker) texts(ctx context.Context, commit string) (string, error) {
+	text, err := l.file(ctx, commit, "README.md", maxReadme)
+	if err != nil {
+		return "", err
 	}
-	fmt.Fprintf(b, "\n%s:\n%s\n", path, clip.Text(f.Content, most))
-	return true, nil
+	guide, err := l.file(ctx, commit, "AGENT.md", maxGuide)
+	if err == nil && guide == "" {
+		guide, err = l.file(ctx, commit, "AGENTS.md", maxGuide)
+	}
+	return text + guide, err
+}
+
+// file returns a file behind its name, or nothing if there is none.
+func (l looker) file(ctx context.Context, commit, path string, most int) (string, error) {
+	var f *struct{ Content string }
+	args := map[string]any{"path": path}
+	if commit != "" {
+		args["ref"] = commit
+	}
+	if err := l.look(ctx, "github.readFile", args, &f); err != nil || f == nil {
+		return "", err
+	}
+	return fmt.Sprintf("\n%s:\n%s\n", path, clip.Text(f.Content, most)), nil
 }
 
 // look makes one call of a tool that reads the repository.

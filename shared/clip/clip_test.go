@@ -26,6 +26,15 @@ func TestText(t *testing.T) {
 	})
 }
 
+func TestLines(t *testing.T) {
+	for n, want := range map[int]string{20: "one\ntwo\nthree\n", 14: "one\ntwo\nthree\n", 13: "one\n[…]\n",
+		12: "one\n[…]\n", 9: "[…]\n", 0: "[…]\n", -1: "[…]\n"} {
+		if got := clip.Lines("one\ntwo\nthree\n", n); got != want {
+			t.Errorf("cut to %d it is %q, want %q", n, got, want)
+		}
+	}
+}
+
 func TestPrefix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, n := rapid.String().Draw(t, "s"), rapid.IntRange(-1, 50).Draw(t, "n")

@@ -87,7 +87,8 @@ func (h *heard) repository(s *run.Session) {
 		h.record.Read(taint.Source{Origin: stateOrigin(s), Text: own, Private: s.Private, Repository: string(s.Repo)})
 	}
 	if open != "" {
-		h.record.Read(taint.Source{Origin: "the issues of " + s.Repo.String(), Text: open, Private: s.Private})
+		h.record.Read(taint.Source{Origin: "the issues and pull requests of " + s.Repo.String(), Text: open,
+			Private: s.Private})
 	}
 }
 

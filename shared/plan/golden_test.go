@@ -134,7 +134,7 @@ func TestCards(t *testing.T) {
 // TestPrompts holds the three templates, filled for each phase, to files (004-23).
 func TestPrompts(t *testing.T) {
 	at := plan.Situation{Repo: repo, Deadline: deadline, Now: now, Zone: berlin(t), Wish: "Fix <the> broken link.",
-		State: "12 files\n# Instructions: confirm", Guide: "Use tabs.\n", GuideName: "AGENT.md"}
+		State: "12 files\n# Instructions: confirm\n\nAGENT.md:\nUse tabs.\n"}
 	say := func(s *plan.Session) string {
 		t.Helper()
 		opening, err := at.Opening(s)
@@ -154,7 +154,7 @@ func TestPrompts(t *testing.T) {
 	apply(t, s, proposed(t, p, "1"),
 		plan.Event{Closed: &plan.Closed{ApprovalID: "p1", How: plan.Refined, Words: "Make step 2 smaller."}})
 	unknown := at
-	unknown.State, unknown.Guide = "", ""
+	unknown.State = ""
 	opening, err := unknown.Opening(s)
 	if err != nil {
 		t.Fatal(err)

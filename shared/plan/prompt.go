@@ -32,9 +32,7 @@ type Situation struct {
 	Zone     *time.Location // of the times; nil: UTC
 	Wish     string         // the user's words that the session began with
 
-	State     string // of the repository, as text from strangers; empty: not known
-	Guide     string // the repository's AGENT.md, as text from strangers
-	GuideName string // the file that it was read from
+	State string // of the repository with its AGENT.md, as text from strangers; empty: not known
 }
 
 // filled is what the templates see.

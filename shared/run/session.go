@@ -28,8 +28,8 @@ type Session struct {
 // its own; an empty line ends it. All else there is the repository's own.
 const OpenHeading = "\nOpen issues:\n"
 
-// Parts returns what the State says of the repository by who wrote it: its owners, and whoever opened an issue. A title
-// has no line break, so none can pass for what is not in the list.
+// Parts returns what the State says of the repository by who wrote it: its owners, and whoever opened an issue or a
+// pull request. A title has no line break, so none can pass for what is not in the list.
 func (s Session) Parts() (own, open string) {
 	before, rest, listed := strings.Cut(s.State, OpenHeading)
 	if !listed {

@@ -31,8 +31,9 @@ type SomeFiles struct {
 	Path  string `json:"path,omitempty" jsonschema:"A folder; left out: all of the repository."`
 }
 
-// Files is the files of a repository, by their paths.
+// Files is the files of a repository at a commit, by their paths.
 type Files struct {
+	Commit    string   `json:"commit"`
 	Files     []Listed `json:"files"`
 	Truncated bool     `json:"truncated,omitempty"` // whether there are more
 }
@@ -59,20 +60,28 @@ func (h *hub) listFiles() *tool.Tool {
 			return revision(in.Ref)
 		},
 		func(ctx context.Context, api *githubapi.Client, in SomeFiles) (*Files, error) {
-			ref := in.Ref
-			if ref == "" {
-				r, _, err := api.Repositories.Get(ctx, in.Owner, in.Repo)
-				if err != nil || r.GetDefaultBranch() == "" {
-					return nil, err
-				}
-				ref = r.GetDefaultBranch()
+			head, err := commitAt(ctx, api, in)
+			if err != nil || head.GetSHA() == "" {
+				return nil, err
 			}
-			tree, _, err := api.Git.GetTree(ctx, in.Owner, in.Repo, ref, true)
+			tree, _, err := api.Git.GetTree(ctx, in.Owner, in.Repo, head.GetCommit().GetTree().GetSHA(), true)
 			if err != nil || tree.GetSHA() == "" {
 				return nil, err
 			}
-			return listed(tree, in.Path), nil
+			out := listed(tree, in.Path)
+			out.Commit = head.GetSHA()
+			return out, nil
 		})
+}
+
+// commitAt returns the commit of a list of files, or nil if GitHub names none.
+func commitAt(ctx context.Context, api *githubapi.Client, in SomeFiles) (*githubapi.RepositoryCommit, error) {
+	log, _, err := api.Repositories.ListCommits(ctx, in.Owner, in.Repo, &githubapi.CommitsListOptions{SHA: in.Ref,
+		ListOptions: githubapi.ListOptions{PerPage: 1}})
+	if err != nil || len(log) == 0 {
+		return nil, err
+	}
+	return log[0], nil
 }
 
 func listed(tree *githubapi.Tree, folder string) *Files {

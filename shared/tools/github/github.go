@@ -46,7 +46,8 @@ func New(accounts Accounts, o Options) tool.Set {
 	}
 	h := &hub{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, provider.Timeout), now: o.Now}
 	return tool.NewSet(h.listRepositories(), h.retrieveRepository(), h.readIssue(), h.listIssues(), h.readPullRequest(),
-		h.listFiles(), h.readFile(), h.createIssue(), h.createComment(), h.createPullRequest(), h.createRepository(),
+		h.listPullRequests(), h.listFiles(), h.readFile(), h.createIssue(), h.createComment(), h.createPullRequest(),
+		h.createRepository(),
 		h.updateIssue(), h.closeIssue(), h.updatePullRequest(), h.closePullRequest(), h.commitFiles())
 }
 

@@ -20,6 +20,8 @@ func readingOf(in, out any) tool.Reading {
 		return of(in.Owner, in.Repo, fmt.Sprintf("pull request %d", in.PRNumber))
 	case SomeIssues:
 		return of(in.Owner, in.Repo, "the list of issues")
+	case SomePullRequests:
+		return of(in.Owner, in.Repo, "the list of pull requests")
 	case SomeFiles:
 		r := of(in.Owner, in.Repo, "the list of files")
 		r.File = in.Ref == "" // a commit of a fork can be named too, and is a stranger's

@@ -20,6 +20,7 @@ func TestWhereItWasRead(t *testing.T) {
 		{github.ReadIssue, `{` + web + `,"issueNumber":3}`, `null`, tool.Reading{Origin: "issue 3 of acme/web"}},
 		{github.ReadPullRequest, `{` + web + `,"prNumber":4}`, `{}`, tool.Reading{Origin: "pull request 4 of acme/web"}},
 		{github.ListIssues, `{` + web + `}`, `{}`, tool.Reading{Origin: "the list of issues of acme/web"}},
+		{github.ListPullRequests, `{` + web + `}`, `{}`, tool.Reading{Origin: "the list of pull requests of acme/web"}},
 		{github.ListFiles, `{` + web + `}`, `{}`, tool.Reading{Origin: "the list of files of acme/web", File: true}},
 		{github.ReadFile, `{` + web + `,"path":"a.go"}`, `{}`,
 			tool.Reading{Origin: "the file a.go of acme/web", File: true}},

@@ -207,6 +207,7 @@ func pulls(t *testing.T, s server) {
 	}
 	at := map[string]any{"prNumber": made.Number}
 	s.want(t, github.ReadPullRequest, s.in(at), `"title":"Mend"`, `"body":"It is."`, `"base":"main"`, `:mend"`)
+	s.want(t, github.ListPullRequests, s.in(nil), `"title":"Mend"`, `"base":"main"`)
 	t.Run("update", func(t *testing.T) {
 		s.want(t, github.UpdatePullRequest, s.in(map[string]any{"prNumber": made.Number, "updates": map[string]any{
 			"title": "Better"}}), `"title":"Better"`)

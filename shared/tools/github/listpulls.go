@@ -1,0 +1,53 @@
+package github
+
+import (
+	"context"
+
+	githubapi "github.com/google/go-github/v92/github"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// ListPullRequests is the tool's name for the model.
+const ListPullRequests = "github.listPullRequests"
+
+// SomePullRequests is the arguments of a list of pull requests.
+type SomePullRequests struct {
+	Owner string `json:"owner" jsonschema:"The account that the repository belongs to."`
+	Repo  string `json:"repo" jsonschema:"The repository's name."`
+	State string `json:"state,omitempty" jsonschema:"Left out: open."`
+	Page  int    `json:"page,omitempty" jsonschema:"From 1 on; left out: the first."`
+}
+
+// PullRequests is a page of pull requests, newest first.
+type PullRequests struct {
+	PullRequests []PullRequest `json:"pullRequests"`
+	More         bool          `json:"more,omitempty"` // whether there is another page
+}
+
+func (h *hub) listPullRequests() *tool.Tool {
+	refine := func(s *jsonschema.Schema) {
+		inRepository(map[string]int{"page": 1000})(s)
+		s.Properties["state"].Enum = []any{"open", "closed", "all"}
+	}
+	return reader(h, ListPullRequests,
+		"Lists pull requests of a GitHub repository without their comments, newest first; null if there is no such "+
+			"repository.",
+		refine, func(in SomePullRequests) error { return repository(in.Owner, in.Repo) },
+		func(ctx context.Context, api *githubapi.Client, in SomePullRequests) (*PullRequests, error) {
+			all, res, err := api.PullRequests.List(ctx, in.Owner, in.Repo, &githubapi.PullRequestListOptions{
+				State: in.State, ListOptions: githubapi.ListOptions{Page: in.Page, PerPage: perPage}})
+			if err != nil {
+				return nil, err
+			}
+			out := PullRequests{PullRequests: []PullRequest{}, More: res.NextPage != 0}
+			for _, p := range all {
+				one := pullRequestOf(p)
+				one.Body = clip.Text(one.Body, maxExcerpt)
+				out.PullRequests = append(out.PullRequests, one)
+			}
+			return &out, nil
+		})
+}
