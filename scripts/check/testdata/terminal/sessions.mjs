@@ -65,7 +65,7 @@ export const sessions = {
     await say(one, ' again');
     await shows(page, 'missed again');
     const text = await screen(page);
-    expect(`nothing is there twice (${text})`, text.split('ana@web-1').length === 2);
+    expect(`nothing is there twice (${text})`, text.split('still here').length === 2);
     await frame(one, { type: 'closed', reason: 'exited' });
     await cut(one);
     await page.getByText('The shell has ended.').waitFor();

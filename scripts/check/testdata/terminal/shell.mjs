@@ -2,7 +2,7 @@
 
 import { accessible, expect, settled } from '../driver.mjs';
 import { doc, frame, frames, keys, say } from '../fakeapi.mjs';
-import { disk, one, rows, screen, shows, style, term } from './stage.mjs';
+import { disk, one, pane, rows, screen, shows, style, term } from './stage.mjs';
 
 export const shell = {
   'a terminal shows its shell, and takes keys': async (page) => {
@@ -27,6 +27,33 @@ export const shell = {
     await accessible(page, 'a terminal');
   },
 
+  'a shell draws its prompt over no line of a command': async (page) => {
+    const sizes = async () => (await frames(one)).filter((f) => f.type === 'resize');
+    const drawn = () => rows(page).locator('> div').count();
+    const state = (state) => frame(one, { type: 'agent', runId: disk.id, actionId: 'size000000000001', state });
+    await say(one, '\r\nana@web-1:~$ ');
+    const [before, lines] = [await sizes(), await drawn()];
+    await state('running');
+    await pane(page).getByText('The agent runs').waitFor();
+    await settled('the bar takes its room', async () => (await drawn()) < lines);
+    await page.setViewportSize({ width: 1280, height: 700 });
+    await settled('the screen is smaller', async () => (await drawn()) < lines - 5);
+    await page.getByLabel('Keys for the terminal on web-1;').focus();
+    await page.keyboard.type('k');
+    await settled('a key arrives', async () => (await keys(one)).endsWith('k'));
+    expect('the shell is told of no size meanwhile', (await sizes()).length === before.length);
+    await say(one, 'it has 6'); // its line's end comes with the last words of the keeper
+    await state('ended');
+    await settled('the shell is told', async () => (await sizes()).length === before.length + 1);
+    expect(`the last size (${JSON.stringify(await sizes())})`, (await sizes()).at(-1).rows === (await drawn()));
+    await settled('its prompt stands below', async () => /^it has 6\s+ana@web-1:~\$\s*$/m.test(await screen(page)));
+    await say(one, '\r\u001b[Kana@web-1:~$ drawn'); // as bash does
+    await shows(page, 'ana@web-1:~$ drawn');
+    expect('no line is gone', /^it has 6\s+ana@web-1:~\$ drawn\s*$/m.test(await screen(page)));
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await settled('it has its room again', async () => (await sizes()).at(-1).rows === lines);
+  },
+
   'what a host prints is only text': async (page) => {
     const title = await page.title();
     await say(one, '\u001b]0;owned\u0007\u001b]52;c;b3duZWQ=\u0007\u001b[c\u001b[>c\u001b[=c\u001b[6n\u001b[?6n\u001b[5n\u001b[?25$p\u001b[18t\u001b[21t\u001b[>q\u001b[?u\u001bP$qm\u001b\\\u001bP+q544e\u001b\\\u001b]10;?\u0007\u001b]11;?\u0007\u001b]4;1;?\u0007\u001b[?1004h\u001b[?25;1004h\u001bZ');
@@ -36,7 +63,7 @@ export const shell = {
     await page.getByLabel('Keys for the terminal on web-1;').focus();
     await page.keyboard.type('x');
     await settled('the keys arrive', async () => (await keys(one)).endsWith('x'));
-    expect(`no answer was sent as if it was typed (${JSON.stringify(await keys(one))})`, (await keys(one)) === 'ls\rx');
+    expect(`no answer was sent as if it was typed (${JSON.stringify(await keys(one))})`, (await keys(one)) === 'ls\rkx');
     expect('the title is the page\'s', (await page.title()) === title);
     const at = await rows(page).getByText('link').boundingBox();
     await page.mouse.move(at.x + 4, at.y + 4, { steps: 4 });

@@ -150,8 +150,9 @@ export class Socket {
     this.#held = [];
   }
 
-  /** resize tells the terminal its size. @param {{cols: number, rows: number}} size */
+  /** resize tells the terminal its size, if that is another one. @param {{cols: number, rows: number}} size */
   resize(size) {
+    if (size.cols === this.size?.cols && size.rows === this.size?.rows) return;
     this.size = size;
     this.#tell({ type: 'resize', ...size });
   }

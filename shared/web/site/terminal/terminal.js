@@ -2,7 +2,7 @@
 
 import { button, el, say } from '../dom.js';
 import { Socket } from './socket.js';
-import { fit, reports, screen, theme } from './xterm.js';
+import { beforeCursor, fit, reports, screen, theme } from './xterm.js';
 
 const states = { connecting: 'Connecting', open: 'Connected', lost: 'The connection was lost. What runs goes on; trying again', closed: 'This terminal has ended' };
 const reasons = {
@@ -13,6 +13,7 @@ const reasons = {
 };
 const most = 8 << 20; // bytes that wait to be shown
 const leftOut = '\u0018\r\n[… some output was left out …]\r\n';
+const newLine = (term) => ' '.repeat(term.cols - 1) + '\r'; // it wraps unless one has just begun
 const anew = Uint8Array.of(0x1b, 0x63); // resets the screen
 const retries = { exited: 'New shell', no_home: 'Try again', host_login: 'Try again', host_key_changed: 'Try again', unloaded: 'Try again' }; // by the reason; where nobody has to do anything it is tried again anyway
 
@@ -65,12 +66,14 @@ export class Terminal {
     this.#socket.open({ cols: term.cols, rows: term.rows });
   }
 
+  // fit gives the screen the size of its box. A shell that is told of another size draws its prompt over the line that the
+  // cursor is on. While a command runs that line is the command's, so that the host is told when it has ended.
   #fit() {
     const term = this.#term;
     const size = term && fit(term, this.#box);
-    if (!size || (size.cols === term.cols && size.rows === term.rows)) return;
-    term.resize(size.cols, size.rows);
-    this.#socket?.resize(size);
+    if (!size) return;
+    if (size.cols !== term.cols || size.rows !== term.rows) term.resize(size.cols, size.rows);
+    if (!this.#printing && this.#agent.hidden) this.#socket?.resize(size);
   }
 
   // ready has the screen begin anew, in its place among what is printed. Of a command that still runs the server tells
@@ -80,6 +83,7 @@ export class Terminal {
     this.#keeps = keeps;
     if (this.#told.size) this.#socket?.drop();
     this.#told.clear();
+    this.#printing = '';
     this.#render();
   }
   #keeps = true;
@@ -124,13 +128,34 @@ export class Terminal {
 
   #hear({ runId, actionId, state }) {
     this.onrun(runId);
-    if (state === 'ended' || state === 'done') this.#told.delete(actionId);
-    else {
-      if (!this.#told.has(actionId)) this.#term?.write(' '.repeat(this.#term.cols - 1) + '\r'); // a line of its own: it wraps unless one has just begun
+    if (state === 'ended' || state === 'done') {
+      this.#told.delete(actionId);
+      this.#ended(actionId);
+    } else {
       this.#told.set(actionId, state);
+      this.#begun(actionId);
     }
     if (state === 'input') say('The command asks for input. Type it in the terminal.');
     this.#render();
+  }
+
+  // begun gives a command a line of its own. What stood there, the shell's prompt as a rule, stands below its output again
+  // when it has ended: the shell takes its cursor to be behind it.
+  #begun(actionId) {
+    const term = this.#term;
+    if (!term || this.#printing === actionId) return;
+    if (!this.#printing) term.write('', () => { this.#line = beforeCursor(term); });
+    term.write(newLine(term));
+    this.#printing = actionId;
+  }
+  #printing = ''; // the command whose output comes: the host tells its end behind all of it
+  #line = '';
+
+  #ended(actionId) {
+    const term = this.#term;
+    if (!term || this.#printing !== actionId) return;
+    term.write(newLine(term), () => term.write(this.#line));
+    this.#printing = '';
   }
 
   #render() {
@@ -138,6 +163,7 @@ export class Terminal {
     this.#agent.hidden = !id;
     this.#words.textContent = this.#commands.get(id ?? '')?.text ?? 'a command';
     this.#asks.textContent = id && this.#told.get(id) === 'input' ? 'It asks for input: type it here. It is neither kept nor told to the model.' : '';
+    this.#fit(); // at once: the bar has come or gone
   }
 
   focus() {

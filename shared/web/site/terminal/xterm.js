@@ -83,3 +83,10 @@ export function fit(term, box) {
   const bar = 14; // the scrollbar's width
   return { cols: whole((box.clientWidth - bar) / (shown.width / term.cols), 20, 500), rows: whole(box.clientHeight / (shown.height / term.rows), 4, 200) };
 }
+
+/** beforeCursor returns what stands before the cursor on its line. @param {Xterm} term */
+export function beforeCursor(term) {
+  const { active } = term.buffer;
+  if (active.type === 'alternate') return ''; // a program has the whole screen
+  return active.getLine(active.baseY + active.cursorY)?.translateToString(false, 0, active.cursorX) ?? '';
+}
