@@ -198,7 +198,11 @@ func (t *socket) replay(ctx context.Context, runID, actionID string) {
 	t.tell(runID, actionID, commandEnded)
 }
 
+// tell tells the pane of a command. What is printed after its end begins on a line of its own there.
 func (t *socket) tell(runID, actionID, state string) {
+	if state == commandEnded {
+		t.screen.ended()
+	}
 	t.screen.tell(agentState{"agent", runID, actionID, state})
 }
 

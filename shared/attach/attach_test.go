@@ -584,16 +584,21 @@ func TestTheShellPrintsBesideACommand(t *testing.T) {
 	c.hears(`"state":"ended"`)
 }
 
-// TestLinesApart prints in turns.
+// TestLinesApart prints in turns; "." is the end of the command.
 func TestLinesApart(t *testing.T) {
 	for want, parts := range map[string][]string{
 		"$ it has 6\r\n\r\x1b[K$ \r\n": {"$ ", "!it has 6", "\r\x1b[K$ ", "!\r\n"},
 		"$ one\r\n$ \r\ntwo\n$ ls":     {"$ ", "!one", "$ ", "!two\n", "$ ", "ls"},
 		"one two\r\n":                  {"!one", "! two", "!\r\n"},
+		"halfls":                       {"!half", ".", "l", "s"},
 		"half\r\na\nb$ \r\nend\r\n$ ":  {"!half", "a\n", "b", "$ ", "!end", "$ "},
 	} {
 		s := newScreen()
 		for _, part := range parts {
+			if part == "." {
+				s.ended()
+				continue
+			}
 			text, command := strings.CutPrefix(part, "!")
 			if _, err := (printer{s, !command}).Write([]byte(text)); err != nil {
 				t.Fatal(err)

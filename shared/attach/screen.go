@@ -106,6 +106,13 @@ func (s printer) apart(piece []byte) []byte {
 	return piece
 }
 
+// ended has what the shell prints from now on stay as it is.
+func (s *screen) ended() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.half, s.cut = false, false
+}
+
 // tell sends a message in text, behind the output that came before it.
 func (s *screen) tell(v any) {
 	b, err := strictjson.Marshal(v)
