@@ -47,8 +47,8 @@ await run({
     await page.waitForTimeout(2500);
     await page.context().setOffline(false);
     await shows(page, 'kept while away');
-    await restart();
-    await page.getByText('The connection was lost').waitFor();
+    const lost = page.getByText('The connection was lost').waitFor(); // which is over once the server is there again
+    await Promise.all([restart(), lost]);
     await page.getByText('Connected').waitFor();
     await shows(page, 'from-the-42');
     await type(page, 'echo "again $x"');
