@@ -111,11 +111,12 @@ func TestWhatIsToldOfARepositoryIsBounded(t *testing.T) {
 }
 
 // TestAPlanIsCarriedOutAtGitHub confirms a plan over HTTP: its grant lets one issue be opened, exactly once and by its
-// user's account, and the second is asked about. What was confirmed is done; a grant that is taken back allows nothing.
+// user's account, and the second is asked about. What was confirmed is done; a grant that is taken back allows nothing,
+// and neither does one that was given to another account.
 func TestAPlanIsCarriedOutAtGitHub(t *testing.T) {
-	for _, revoked := range []bool{false, true} {
+	for _, since := range []string{"", "revoked", "linked"} {
 		w := deploy(t)
-		w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
+		w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana", "bea"},
 			Files: map[string]string{"README.md": "A site."}})
 		if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
 			t.Fatal(err)
@@ -126,12 +127,18 @@ func TestAPlanIsCarriedOutAtGitHub(t *testing.T) {
 			w.App.Config.GitHubURL, time.Now().Add(time.Hour).Format(time.RFC3339)))
 		path := "/" + s.SessionID
 		w.plans(&s, path, "")
-		if s.Status != plan.StatusAwaiting || len(s.Grants) != 1 {
+		if s.Status != plan.StatusAwaiting || len(s.Grants) != 1 || s.Approvals[0].Preview.Fields[0].Value != "ana" {
 			t.Fatalf("it was planned as %+v", s)
 		}
 		w.plans(&s, path+"/execute", `{"planHash":"`+s.PlanHash+`"}`)
 		want := 1
-		if revoked {
+		switch since {
+		case "linked":
+			want = 0
+			if err := w.LinkGitHub(t.Context(), "ana", "bea"); err != nil {
+				t.Fatal(err)
+			}
+		case "revoked":
 			want = 0
 			if a := w.call("DELETE", "/api/agent/plans"+path+"/grants/"+s.Grants[0].ID, ""); a.HTTP != 200 {
 				t.Fatalf("%d %s", a.HTTP, a.Body)
@@ -141,7 +148,7 @@ func TestAPlanIsCarriedOutAtGitHub(t *testing.T) {
 		w.plans(&s, path, "")
 		if n := len(w.GitHub.View()[0].Issues); n != want || s.Status != plan.StatusExecuting ||
 			len(s.Approvals) != 1 || s.Approvals[0].Tool != "github.createIssue" {
-			t.Errorf("revoked %t: %d issues were opened, and it stands as %+v", revoked, n, s)
+			t.Errorf("%s: %d issues were opened, and it stands as %+v", since, n, s)
 		}
 		for _, i := range w.GitHub.View()[0].Issues {
 			if i.Author != "ana" {

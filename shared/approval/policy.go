@@ -39,9 +39,29 @@ func grantFor(tx *journal.Tx, t *tool.Tool, actionID string, args json.RawMessag
 	if err != nil {
 		return "", err
 	}
-	g, _ := tx.State.Plan.GrantFor(plan.GrantCall{ActionID: actionID, Tool: t.Name, Version: t.Version(),
+	g, ok := tx.State.Plan.GrantFor(plan.GrantCall{ActionID: actionID, Tool: t.Name, Version: t.Version(),
 		Bound: bound}, tx.Now)
+	if !ok {
+		return "", nil
+	}
+	there, err := inPlanned(tx, t)
+	if err != nil || !there {
+		return "", err
+	}
 	return g.ID, nil
+}
+
+// inPlanned reports whether the tool would act where the card of the confirmed plan said. A user who has linked another
+// account since is asked.
+func inPlanned(tx *journal.Tx, t *tool.Tool) (bool, error) {
+	if !t.Placed() {
+		return true, nil
+	}
+	if t.Reads(tx.Run.Scope()) == nil { // nobody can say where, as no document does
+		return false, nil
+	}
+	in, err, missing := journal.PlaceIn(context.Background(), tx, t)
+	return err == nil && in == tx.State.Plan.Confirmed.Place, missing
 }
 
 // ruleUnknown is the rule that denies a call of which its tool cannot say what it does.

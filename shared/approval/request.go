@@ -46,7 +46,7 @@ func Request(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) error 
 	}
 	if kind == run.KindPlan {
 		if err := Planned(tx, plan.Event{Proposed: &plan.Proposed{Plan: ap.Args, Hash: ap.ArgsHash, ActionID: a.ID,
-			ApprovalID: ap.ID}}); err != nil {
+			ApprovalID: ap.ID, Place: ap.Place}}); err != nil {
 			return err
 		}
 	}

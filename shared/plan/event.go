@@ -3,6 +3,8 @@ package plan
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // An Event is one step of a session that its run records. Exactly one payload is set.
@@ -56,6 +58,7 @@ type Proposed struct {
 	Hash       string          `json:"hash"` // that its approval is bound to
 	ActionID   string          `json:"actionId"`
 	ApprovalID string          `json:"approvalId"`
+	Place      tool.Place      `json:"place,omitzero"` // the account that its grants are for, as its card shows it
 }
 
 // Confirmed is the user's yes to the plan that waits, or to what they have made of it.

@@ -114,7 +114,7 @@ func (s *Session) confirm(e Event) error {
 		}
 	}
 	s.Confirmed = &Confirmation{Revision: s.Revision, ActionID: p.ActionID, ApprovalID: c.ApprovalID, Hash: c.Hash,
-		Plan: plan, Edited: c.Plan != nil, Strict: c.Strict}
+		Plan: plan, Edited: c.Plan != nil, Strict: c.Strict, Place: p.Place}
 	s.Proposal, s.cause, s.calls, s.added = nil, first, 0, 0
 	s.last, s.lastHash = &plan, c.Hash
 	clear(s.revoked)

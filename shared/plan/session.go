@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // The limits of a session (issue 14 §2, §3).
@@ -68,7 +69,8 @@ type Confirmation struct {
 	Hash       string
 	Plan       Plan // as it was confirmed; Session.Plan has the changes since
 	Edited     bool
-	Strict     bool // every change waits for another yes
+	Strict     bool       // every change waits for another yes
+	Place      tool.Place // see Proposed
 }
 
 // A TaskState is a task and what became of it.

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -17,8 +19,9 @@ const (
 
 // Proposing returns the tool whose call proposes a plan. It has no body: the call waits for its user, and its canonical
 // arguments are the plan.
+// Where it has a place, that is where its grants may be used.
 func Proposing(b Bind) *tool.Tool {
-	return tool.Define(tool.Def[Plan, struct{}]{
+	d := tool.Def[Plan, struct{}]{
 		Name: ProposeTool,
 		Description: "Proposes the whole plan to the user, who confirms it, refines it or rejects it. " +
 			"Nothing is done before that.",
@@ -26,7 +29,22 @@ func Proposing(b Bind) *tool.Tool {
 		Refine:    refineTarget,
 		Normalize: b.Normalize,
 		Preview:   b.Card,
-	})
+	}
+	if t := placed(b.Tools); t != nil {
+		d.Place, d.Reads = t.Place, t.Reads
+	}
+	return tool.Define(d)
+}
+
+// placed returns a tool that can be granted and acts in a place, or nil. All that can be granted act in the same
+// repository, or in the session's own containers.
+func placed(tools tool.Set) *tool.Tool {
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		if t := tools[name]; t.SideEffect && t.Bounded() && t.Placed() && t.Reads(tool.Scope{}) != nil {
+			return t
+		}
+	}
+	return nil
 }
 
 // refineTarget says what a target is, which its Go type does not: any object.
