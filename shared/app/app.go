@@ -189,7 +189,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	}
 	tools = with(tools, o.clients.Containers(cfg, engine))
 	tools = with(tools, o.clients.Web(cfg, o.clients.Pages(cfg), mdl))
-	tools = with(tools, o.clients.Repositories(cfg, repositories, o.now))
+	tools = with(tools, o.clients.Repositories(cfg, repositories, engine, o.now))
 	registry, err := openAgents(cfg, tools, o.clients.Agents)
 	if err != nil {
 		return err

@@ -70,8 +70,8 @@ type Clients struct {
 	Engine func(cfg config.Config) (Engine, error)
 	// Sockets carries terminals on these hosts over WebSockets; nil in a program without them.
 	Sockets func(st store.Store, l *loop.Loop, hosts Hosts, log *slog.Logger) api.Sockets
-	// Repositories returns the tools of GitHub, which the planner alone has.
-	Repositories func(cfg config.Config, as Accounts, now func() time.Time) tool.Set
+	// Repositories returns the tools of GitHub, which the planner alone has. engine is as in Containers.
+	Repositories func(cfg config.Config, as Accounts, engine Engine, now func() time.Time) tool.Set
 	// GitHub opens the GitHub accounts that users have linked; nil where no GitHub App is configured.
 	GitHub func(ctx context.Context, cfg config.Config, st store.Store, now func() time.Time) (*linking.Accounts, error)
 	// Token returns the linked GitHub accounts, and for one user the account of a token; nil where none is configured.
@@ -126,7 +126,7 @@ var none = Clients{
 	GitHub: func(context.Context, config.Config, store.Store, func() time.Time) (*linking.Accounts, error) {
 		return nil, nil
 	},
-	Repositories: func(config.Config, Accounts, func() time.Time) tool.Set { return nil },
+	Repositories: func(config.Config, Accounts, Engine, func() time.Time) tool.Set { return nil },
 	Token:        func(config.Config, Accounts) (TokenAccounts, error) { return nil, nil },
 	Containers:   func(config.Config, Engine) tool.Set { return nil },
 	Engine:       func(config.Config) (Engine, error) { return nil, nil },
@@ -175,7 +175,7 @@ func checkAgents(parts []Part, cfg config.Config) error {
 	tools := withActions(o.clients.Tools(cfg, readOnlyAccounts{}, time.Now), declared)
 	tools = with(with(tools, o.clients.Commands(cfg, nil, nil)), o.clients.Web(cfg, nil, nil))
 	tools = with(tools, o.clients.Containers(cfg, nil))
-	tools = with(tools, o.clients.Repositories(cfg, readOnlyAccounts{}, time.Now))
+	tools = with(tools, o.clients.Repositories(cfg, readOnlyAccounts{}, nil, time.Now))
 	_, err = openAgents(cfg, tools, o.clients.Agents)
 	return err
 }

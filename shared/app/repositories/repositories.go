@@ -9,13 +9,27 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
 // Part has the tools of GitHub.
 var Part = app.Part{Link: func(c *app.Clients) { c.Repositories = Tools }}
 
-// Tools returns them.
-func Tools(cfg config.Config, as app.Accounts, now func() time.Time) tool.Set {
-	return github.New(as, github.Options{Endpoint: cfg.GitHubAPIURL + "/", Now: now})
+// Tools returns them. Where there are containers, files can be committed from them; engine is nil in functions that
+// carry no call out.
+func Tools(cfg config.Config, as app.Accounts, engine app.Engine, now func() time.Time) tool.Set {
+	o := github.Options{Endpoint: cfg.GitHubAPIURL + "/", Now: now}
+	if cfg.DockerHost != "" && len(cfg.DockerImages) > 0 {
+		o.Containers = reader(engine)
+	}
+	return github.New(as, o)
+}
+
+// reader returns what reads containers' files.
+func reader(engine app.Engine) docker.Reader {
+	if engine == nil {
+		return docker.Reader{}
+	}
+	return docker.Reader{Engine: engine}
 }

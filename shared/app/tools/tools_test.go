@@ -16,7 +16,7 @@ func TestBuiltInToolsAreNamed(t *testing.T) {
 		commands(config.Config{Terminal: true}, nil, nil).Names(),
 		reading(config.Config{WebTools: true}, nil, nil).Names(),
 		containers(config.Config{DockerHost: "unix:///x", DockerImages: []string{"x"}}, nil).Names(),
-		repositories.Tools(config.Config{}, nil, time.Now).Names())
+		repositories.Tools(config.Config{}, nil, nil, time.Now).Names())
 	slices.Sort(names)
 	if !slices.Equal(names, slices.Sorted(slices.Values(app.BuiltIn))) {
 		t.Errorf("app.BuiltIn is %v, and the tools are %v", app.BuiltIn, names)

@@ -2,6 +2,8 @@ package docker
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"path"
 	"strings"
@@ -68,6 +70,7 @@ type FileArgs struct {
 type FileText struct {
 	Content   *string `json:"content,omitempty"` // nil where there is no such file
 	Truncated bool    `json:"truncated,omitempty"`
+	SHA256    string  `json:"sha256,omitempty"` // of the whole file, by which it can be committed
 }
 
 // Bounds of what is read, in bytes. What the model is told is shortened further.
@@ -81,8 +84,8 @@ const (
 func (t *tools) readFile() *tool.Tool {
 	return tool.Define(tool.Def[FileArgs, FileText]{
 		Name: ReadFile,
-		Description: "Reads a text file in a container of this task, to 48 KiB. Where there is none, it has no " +
-			"content.",
+		Description: "Reads a text file in a container of this task, to 48 KiB, with the SHA-256 of all of it. Where " +
+			"there is none, it has no content.",
 		Untrusted: true,
 		Refine: func(s *jsonschema.Schema) {
 			s.Properties["containerId"].Pattern = idPattern
@@ -112,7 +115,8 @@ func (t *tools) readFile() *tool.Tool {
 				return FileText{}, fault.New(fault.Tool, "no_text_file", "This is no text file of at most 1 MiB.")
 			}
 			text, cut := keeper.Clip(obs.RemoveSecrets(tree.Files[0].Content), maxTold)
-			return FileText{&text, cut}, nil
+			sum := sha256.Sum256([]byte(tree.Files[0].Content))
+			return FileText{&text, cut, hex.EncodeToString(sum[:])}, nil
 		},
 	})
 }

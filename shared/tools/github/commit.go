@@ -29,6 +29,8 @@ type NewCommit struct {
 	From    string       `json:"from,omitempty" jsonschema:"The branch from which a new branch is made. Left out: branch is there already."`
 	Message string       `json:"message" jsonschema:"What the commit does."`
 	Files   []FileChange `json:"files"`
+
+	ContainerID string `json:"containerId,omitempty" jsonschema:"The container of this task that the files with a sha256 are in."`
 }
 
 // FileChange is a file of a commit.
@@ -36,6 +38,8 @@ type FileChange struct {
 	Path    string `json:"path"`
 	Content string `json:"content,omitempty" jsonschema:"The whole of the file, as text."`
 	Delete  bool   `json:"delete,omitempty" jsonschema:"Whether the file goes."`
+	SHA256  string `json:"sha256,omitempty" jsonschema:"In place of content: what docker.readFileInContainer says of the file in the container. Only a file with this sum is committed."`
+	Source  string `json:"source,omitempty" jsonschema:"That file, absolute or in /work; left out: the path in /work."`
 }
 
 // Committed is the result of commitFiles.
@@ -56,6 +60,7 @@ func (h *hub) commitFiles() *tool.Tool {
 			files := s.Properties["files"]
 			files.MinItems, files.MaxItems = jsonschema.Ptr(1), jsonschema.Ptr(MaxFiles)
 			bounded(files.Items, map[string]int{"path": maxPath, "content": MaxCommit})
+			h.refineContained(s)
 		},
 		Normalize: normalCommit,
 		Targets:   func(in NewCommit) []tool.Target { return reached(in.Owner, in.Repo, nil) },
@@ -91,11 +96,13 @@ func normalCommit(in NewCommit) (NewCommit, error) {
 	if in.Message, err = text("message", in.Message, MaxMessage); err != nil {
 		return in, err
 	}
-	in.Files, err = normalFiles(in.Files)
-	return in, err
+	if in.Files, err = normalFiles(in.Files, in.ContainerID); err != nil {
+		return in, err
+	}
+	return in, checkContainer(in)
 }
 
-func normalFiles(files []FileChange) ([]FileChange, error) {
+func normalFiles(files []FileChange, container string) ([]FileChange, error) {
 	files, size := slices.Clone(files), 0
 	for i, f := range files {
 		field := func(name string) string { return fmt.Sprintf("files/%d/%s", i, name) }
@@ -104,6 +111,10 @@ func normalFiles(files []FileChange) ([]FileChange, error) {
 		}
 		if f.Delete && f.Content != "" {
 			return nil, fault.Invalid(field("content"), "a file that goes has no content")
+		}
+		var err error
+		if files[i], err = normalSource(f, field, container); err != nil {
+			return nil, err
 		}
 		if strings.ContainsRune(f.Content, 0) {
 			return nil, fault.Invalid(field("content"), "this is no text")
@@ -139,10 +150,17 @@ func previewCommit(in NewCommit) tool.Preview {
 		c.AddField("New, from the branch", in.From)
 	}
 	c.AddText("Message", in.Message)
+	if in.ContainerID != "" {
+		c.AddField("Container", in.ContainerID)
+		c.Warn("What comes from the container is not shown here: exactly the files with these sums are committed.")
+	}
 	for _, f := range in.Files {
-		if f.Delete {
+		switch {
+		case f.Delete:
 			c.AddField("Delete "+f.Path, "The file goes")
-		} else {
+		case f.SHA256 != "":
+			addSource(&c.Preview, f)
+		default:
 			c.AddText("Write "+f.Path, f.Content)
 		}
 		if runs(f.Path) {
@@ -169,6 +187,9 @@ type built struct {
 func (h *hub) prepareCommit(ctx context.Context, c tool.Call, in NewCommit) (string, error) {
 	api, err := h.client(ctx, c)
 	if err != nil {
+		return "", err
+	}
+	if in.Files, err = h.fill(ctx, c, in); err != nil {
 		return "", err
 	}
 	b, err := build(ctx, api, in)

@@ -37,6 +37,8 @@ type Options struct {
 	Endpoint string           // URL of another GitHub's API, with its trailing slash; empty means GitHub's
 	Timeout  time.Duration    // of one call; 0 means 20 s
 	Now      func() time.Time // the clock; nil means time.Now
+	// Containers are those from which files can be committed; nil where a run has none.
+	Containers Containers
 }
 
 // New returns the tools.
@@ -44,7 +46,8 @@ func New(accounts Accounts, o Options) tool.Set {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	h := &hub{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, provider.Timeout), now: o.Now}
+	h := &hub{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, provider.Timeout), now: o.Now,
+		containers: o.Containers}
 	return tool.NewSet(h.listRepositories(), h.retrieveRepository(), h.readIssue(), h.listIssues(), h.readPullRequest(),
 		h.listPullRequests(), h.listFiles(), h.readFile(), h.createIssue(), h.createComment(), h.createPullRequest(),
 		h.createRepository(),
@@ -57,6 +60,8 @@ type hub struct {
 	endpoint string
 	timeout  time.Duration
 	now      func() time.Time
+
+	containers Containers // nil: none
 }
 
 // define returns a tool that acts in the user's linked account. GitHub grants an app what it may do, so there are no

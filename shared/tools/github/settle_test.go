@@ -100,7 +100,8 @@ type env struct {
 
 // local are the tools, with the local GitHub of each test. They are made once: that takes longer than most tests do.
 var local = sync.OnceValue(func() tool.Set {
-	return github.New(accounts{}, github.Options{Endpoint: "http://github.test/", Timeout: timeout})
+	return github.New(accounts{}, github.Options{Endpoint: "http://github.test/", Timeout: timeout,
+		Containers: box{}})
 })
 
 // timeout is long enough for a busy machine, and what hangs is waited for as long.

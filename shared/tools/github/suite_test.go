@@ -199,10 +199,11 @@ var suites = map[string]toolstest.Suite{
 	github.CommitFiles: {
 		Args: in(map[string]any{"branch": "main", "message": "Mend it", "files": files("README.md", "# Mended\n")}),
 		Other: with(changes{"branch": {"branch": "fix"}, "from": {"from": "next"}, "message": {"message": "Other"},
-			"files": {"files": files("docs/a.md", "a")}}),
+			"files":       {"files": files("docs/a.md", "a")},
+			"containerId": {"containerId": boxID, "files": []any{taken("README.md", "", "x")}}}),
 		Free: []string{"message"},
 		Labels: []string{"Repository", "Branch", "New, from the branch", "Message", "Write README.md",
-			"Write docs/a.md",
+			"Write docs/a.md", "Container",
 			"Delete docs/a.md", "Write .github/workflows/a.yml"},
 		Texts: map[string]string{"message": "Message"},
 		Previews: map[string]toolstest.Shown{
@@ -210,6 +211,10 @@ var suites = map[string]toolstest.Suite{
 			"one that goes, on a new branch": {Change: map[string]any{"from": "next", "files": []any{
 				map[string]any{"path": "docs/a.md", "delete": true}}}, Want: []string{"Delete docs/a.md",
 				"New, from the branch: next"}},
+			"from a container": {Change: map[string]any{"containerId": boxID, "files": []any{
+				taken("README.md", "out/a", "x")}}, Want: []string{"Container: " + boxID,
+				"Write README.md: /work/out/a in the container, with the SHA-256 " + sumOf("x"),
+				"! What comes from the container is not shown here"}},
 			"one that is run": {Change: map[string]any{"files": files(".github/workflows/a.yml", "on: push")},
 				Want: []string{"! .github/workflows/a.yml is run"}},
 		},
@@ -221,7 +226,16 @@ var suites = map[string]toolstest.Suite{
 			"a root":          {Change: map[string]any{"files": files("/a", "x")}, Field: "files/0/path"},
 			"git's own": {Change: map[string]any{"files": files("a/.GIT/config", "x")},
 				Field: "files/0/path"},
-			"no text":             {Change: map[string]any{"files": files("a", "\x00")}, Field: "files/0/content"},
+			"no text": {Change: map[string]any{"files": files("a", "\x00")}, Field: "files/0/content"},
+			"a sum without a container": {Change: map[string]any{"files": []any{taken("a", "", "x")}},
+				Field: "containerId"},
+			"a container without a sum": refused("containerId", boxID),
+			"a path without a sum": {Change: map[string]any{"containerId": boxID, "files": []any{map[string]any{
+				"path": "a", "source": "b"}}}, Field: "files/0/sha256"},
+			"both": {Change: map[string]any{"containerId": boxID, "files": []any{map[string]any{"path": "a",
+				"content": "x", "sha256": sumOf("x")}}}, Field: "files/0/sha256"},
+			"a source of two lines": {Change: map[string]any{"containerId": boxID, "files": []any{taken("a", "b\nc",
+				"x")}}, Field: "files/0/source"},
 			"a file twice":        refused("files", append(files("a", "x"), files("a", "y")...)),
 			"a folder of another": refused("files", append(files("a", "x"), files("a/b", "y")...)),
 			"too much": refused("files", append(files("a", strings.Repeat("x", 1<<17+1)), files("b",

@@ -1,0 +1,37 @@
+package docker
+
+import (
+	"context"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/container"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Reader reads the files of a run's containers for tools that carry them elsewhere.
+type Reader struct {
+	Engine Engine // nil in a process that judges and shows calls, and carries none out
+}
+
+// Files returns the texts at the paths in a container of the call's run. The paths are absolute and clean. What is
+// missing, no text, or does not fit into most bytes together is left out. What the paths lead to is read in the
+// container, as its user.
+func (r Reader) Files(ctx context.Context, c tool.Call, id string, paths []string, most int) (map[string]string,
+	error) {
+	command := []string{"tar", "-chf", "-", "-C", "/", "--"}
+	size := most
+	for _, p := range paths {
+		command = append(command, strings.TrimPrefix(p, "/"))
+		size += len(p)
+	}
+	tree, err := (&tools{Options{Engine: r.Engine}}).archive(ctx, c, id,
+		container.Bounds{Files: len(paths), File: most, All: size}, command...)
+	if err != nil {
+		return nil, err
+	}
+	texts := map[string]string{}
+	for _, f := range tree.Files {
+		texts["/"+f.Path] = f.Content
+	}
+	return texts, nil
+}

@@ -1,0 +1,125 @@
+package github
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	gopath "path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Containers reads files of a run's containers (docker.Reader): the texts at absolute paths, without what is missing,
+// no text, or more than most octets together.
+type Containers interface {
+	Files(ctx context.Context, c tool.Call, id string, paths []string, most int) (map[string]string, error)
+}
+
+const (
+	work        = "/work" // of a container: where the files of a repository are
+	containerID = `^[0-9a-f]{64}$`
+	sum         = `^[0-9a-f]{64}$`
+)
+
+// refineContained describes what is said of files in containers, or takes it away where there are none.
+func (h *hub) refineContained(s *jsonschema.Schema) {
+	file := s.Properties["files"].Items.Properties
+	if h.containers == nil {
+		delete(s.Properties, "containerId")
+		delete(file, "source")
+		delete(file, "sha256")
+		return
+	}
+	s.Properties["containerId"].Pattern, file["sha256"].Pattern = containerID, sum
+	file["source"].MaxLength = jsonschema.Ptr(maxSource)
+}
+
+const maxSource = 1024 // octets of a path in a container
+
+// normalSource checks what is said of a file in a container, and brings its path into its one form.
+func normalSource(f FileChange, at func(name string) string, container string) (FileChange, error) {
+	switch {
+	case f.SHA256 == "" && f.Source != "":
+		return f, fault.Invalid(at("sha256"), "the sum of a file in a container is needed")
+	case f.SHA256 == "":
+		return f, nil
+	case container == "":
+		return f, fault.Invalid("containerId", "the container of the files with a sum is needed")
+	case f.Content != "" || f.Delete:
+		return f, fault.Invalid(at("sha256"), "a file is taken from the container, or written here, or goes")
+	case len(f.Source) > maxSource || strings.ContainsFunc(f.Source, unicode.IsControl):
+		return f, fault.Invalid(at("source"), "this is not the path of a file in a container")
+	case f.Source == "":
+		f.Source = f.Path
+	}
+	if !gopath.IsAbs(f.Source) {
+		f.Source = work + "/" + f.Source
+	}
+	f.Source = gopath.Clean(f.Source)
+	return f, nil
+}
+
+// checkContainer refuses a container from which nothing is taken.
+func checkContainer(in NewCommit) error {
+	if in.ContainerID == "" || slices.ContainsFunc(in.Files, func(f FileChange) bool { return f.SHA256 != "" }) {
+		return nil
+	}
+	return fault.Invalid("containerId", "no file is taken from it: say the sum of each that is")
+}
+
+// fill returns the files with the contents of those that are in a container. They must be the ones whose sums were
+// shown: others are a PolicyError stale_view.
+func (h *hub) fill(ctx context.Context, c tool.Call, in NewCommit) ([]FileChange, error) {
+	var paths []string
+	for _, f := range in.Files {
+		if f.SHA256 != "" && !slices.Contains(paths, f.Source) {
+			paths = append(paths, f.Source)
+		}
+	}
+	if len(paths) == 0 {
+		return in.Files, nil
+	}
+	if h.containers == nil {
+		return nil, fault.New(fault.Tool, fault.CodeInternal, "This process uses no container engine.")
+	}
+	texts, err := h.containers.Files(ctx, c, in.ContainerID, paths, MaxCommit)
+	if err != nil {
+		return nil, err
+	}
+	files, size := slices.Clone(in.Files), 0
+	for i, f := range files {
+		if f.SHA256 != "" {
+			text, ok := texts[f.Source]
+			if !ok {
+				return nil, changed(f, "is not there any more, is no text, or is too long")
+			}
+			if got := sha256.Sum256([]byte(text)); hex.EncodeToString(got[:]) != f.SHA256 {
+				return nil, changed(f, "is another one by now")
+			}
+			files[i].Content = text
+		}
+		if size += len(files[i].Content); size > MaxCommit {
+			return nil, fault.Invalid("files", "all files together have at most %d octets", MaxCommit)
+		}
+	}
+	return files, nil
+}
+
+func changed(f FileChange, how string) error {
+	err := fault.New(fault.Policy, fault.CodeStaleView, "The file for %s in the container %s. Nothing was committed: "+
+		"read it, and propose the commit again.", f.Path, how)
+	err.Field = "files"
+	return err
+}
+
+// addSource shows a file that is taken from a container.
+func addSource(p *tool.Preview, f FileChange) {
+	p.AddLine("Write "+f.Path, fmt.Sprintf("%s in the container, with the SHA-256 %s", f.Source, f.SHA256))
+}
