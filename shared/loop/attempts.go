@@ -28,6 +28,9 @@ func giveUpStep(ctx context.Context, ex *journal.Execution, st run.Step, a *run.
 				tx.Run.Lease.Held(ex.Owner, tx.Now) {
 				return nil
 			}
+			if s := tx.State.Plan; s != nil && len(s.GiveUp("")) > 0 {
+				return giveUp(tx, run.ErrAttempts.Message)
+			}
 			return endRun(tx, run.FailedEnd(run.ErrAttempts))
 		})
 	}

@@ -110,18 +110,26 @@ func (in *inSession) proposeRevision() error {
 	return goOn(in.tx)
 }
 
-// giveUpTask ends the present task as failed, because it leads nowhere.
+// giveUpTask gives the present task up, or the planning of changes, because it leads nowhere.
 func giveUpTask(ctx context.Context, ex *journal.Execution) error {
 	return ex.Transition(ctx, func(tx *journal.Tx) error {
 		if st, _ := tx.Next(); st != run.StepGiveUpTask || tx.Run.Lease.Held(ex.Owner, tx.Now) {
 			return nil
 		}
-		if err := approval.Planned(tx, tx.State.Plan.FailTask(tx.State.Plan.Stuck())...); err != nil {
-			return err
-		}
-		if end := tx.Ending(); end != nil {
-			return endRun(tx, end)
-		}
-		return nil
+		return giveUp(tx, tx.State.Plan.Stuck())
 	})
+}
+
+// giveUp gives up what a session is at, and ends the run where nothing is left.
+func giveUp(tx *journal.Tx, why string) error {
+	if err := approval.Planned(tx, tx.State.Plan.GiveUp(why)...); err != nil {
+		return err
+	}
+	if err := goOn(tx); err != nil {
+		return err
+	}
+	if end := tx.Ending(); end != nil {
+		return endRun(tx, end)
+	}
+	return nil
 }

@@ -65,9 +65,11 @@ func see(s *Session, a Act) {
 	}
 }
 
-// Stuck returns why the current task must be given up, for its user, or "" if it may go on.
+// Stuck returns why the current task, or the planning of changes, must be given up, for its user, or "" if it may go on.
 func (s *Session) Stuck() string {
 	switch {
+	case s.Current == nil && s.cause == changes && s.Phase() == Planning && s.CallsLeft() == 0:
+		return fmt.Sprintf("No usable plan came in %d answers.", MaxPlanningCalls)
 	case s.Current == nil || s.stuck != "":
 		return s.stuck
 	case s.Current.Steps >= MaxSteps:

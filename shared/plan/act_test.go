@@ -75,7 +75,7 @@ func TestGrantFor(t *testing.T) {
 			}
 		}, false},
 		"while it is planned anew": {func(t *testing.T, s *plan.Session, _ *plan.GrantCall, _ *time.Time) {
-			apply(t, s, s.FailTask("no")...)
+			apply(t, s, s.GiveUp("no")...)
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestUsesAreCountedFromIntents(t *testing.T) {
 	expect(2)
 
 	// A new plan with the same grant goes on where the old one was, and one with a larger number has what it adds.
-	apply(t, s, s.FailTask("no")...)
+	apply(t, s, s.GiveUp("no")...)
 	again := normal(t, s.Bind(bind()), plan.Plan{Tasks: []plan.Task{task("Again")}, Grants: []plan.Grant{grant(2)}})
 	apply(t, s, proposed(t, again, "2"), confirmed("2"))
 	apply(t, s, s.Begin()...)
@@ -138,7 +138,7 @@ func TestUsesAreCountedFromIntents(t *testing.T) {
 func TestAGrantThatIsConfirmedAnewHolds(t *testing.T) {
 	s := executing(t, plan.Plan{Tasks: []plan.Task{task("One")}, Grants: []plan.Grant{grant(2)}})
 	apply(t, s, plan.Event{Revoked: &plan.Revoked{GrantID: "g1"}})
-	apply(t, s, s.FailTask("no")...)
+	apply(t, s, s.GiveUp("no")...)
 	b := s.Bind(bind())
 	again := normal(t, b, plan.Plan{Tasks: []plan.Task{task("Again")}, Grants: []plan.Grant{grant(2)}})
 	if d := plan.Diff(*b.Before, again); len(d.Grants) != 1 || d.Grants[0].Op != plan.Add {
@@ -244,7 +244,7 @@ func TestStepsAreBounded(t *testing.T) {
 func TestRevisionsAreBounded(t *testing.T) {
 	s := executing(t, threeTasks())
 	for n := range plan.MaxReplans {
-		apply(t, s, s.FailTask("no")...)
+		apply(t, s, s.GiveUp("no")...)
 		if s.Status() != plan.StatusPlanning {
 			t.Fatal(s.Status())
 		}
@@ -252,7 +252,7 @@ func TestRevisionsAreBounded(t *testing.T) {
 		apply(t, s, proposed(t, normal(t, s.Bind(bind()), threeTasks()), name), confirmed(name))
 		apply(t, s, s.Begin()...)
 	}
-	apply(t, s, s.FailTask("no")...)
+	apply(t, s, s.GiveUp("no")...)
 	if s.Phase() != plan.Broken || s.Status() != plan.StatusFailed || s.Why == "" || s.Begin() != nil {
 		t.Errorf("%s, %q", s.Phase(), s.Why)
 	}

@@ -69,7 +69,7 @@ type Confirmed struct {
 	Strict     bool            `json:"strict,omitempty"`
 }
 
-// How says why a plan waits no longer without having been confirmed.
+// How says why a plan waits no longer, or is not made, without having been confirmed.
 type How string
 
 // The values of How.
@@ -78,6 +78,7 @@ const (
 	Rejected How = "rejected" // its user wants none
 	Expired  How = "expired"  // nobody answered
 	Replaced How = "replaced" // its card was out of date; it is proposed anew
+	GivenUp  How = "given_up" // no plan was made of the changes that its user has asked for; the confirmed one goes on
 )
 
 // Closed says that the plan waits no longer.

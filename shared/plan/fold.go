@@ -149,6 +149,9 @@ func stand(s *Session, plan Plan) {
 
 func (s *Session) closed(e Event) error {
 	c := e.Closed
+	if c.How == GivenUp {
+		return s.giveUpChanges(e)
+	}
 	if s.Proposal == nil || c.ApprovalID != s.Proposal.ApprovalID {
 		return illegal(e, "no such plan waits")
 	}
@@ -167,6 +170,14 @@ func (s *Session) closed(e Event) error {
 		return illegal(e, "a plan is refined, rejected, expired or replaced")
 	}
 	s.Proposal, s.calls = nil, 0
+	return nil
+}
+
+func (s *Session) giveUpChanges(e Event) error {
+	if s.Phase() != Planning || s.cause != changes {
+		return illegal(e, "no changes are planned now")
+	}
+	s.cause, s.calls = first, 0
 	return nil
 }
 

@@ -175,7 +175,7 @@ func TestAnEditCannotUndoWhatIsDone(t *testing.T) {
 	s := executing(t, threeTasks())
 	judge(t, s, complete())
 	apply(t, s, s.Begin()...)
-	apply(t, s, s.FailTask("no")...)
+	apply(t, s, s.GiveUp("no")...)
 	p := normal(t, s.Bind(bind()), threeTasks())
 	apply(t, s, proposed(t, p, "2"))
 	changed := p

@@ -168,6 +168,6 @@ func TestPrompts(t *testing.T) {
 	s.Answered()
 	golden(t, "prompt_task.txt", say(s))
 
-	apply(t, s, s.FailTask("The same error came 3 times: GitHub did not answer.")...)
+	apply(t, s, s.GiveUp("The same error came 3 times: GitHub did not answer.")...)
 	golden(t, "prompt_again.txt", say(s))
 }

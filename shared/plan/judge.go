@@ -187,10 +187,14 @@ func (s *Session) Begin() []Event {
 	return []Event{{Started: &Started{s.NextPending().ID}}}
 }
 
-// FailTask returns the event that gives the current task up, or nothing where none is under way.
-func (s *Session) FailTask(why string) []Event {
-	if s.Current == nil {
-		return nil
+// GiveUp returns the event that gives up the current task, or the planning of changes, or nothing where neither is
+// under way: a session without a confirmed plan to go on with has nothing else.
+func (s *Session) GiveUp(why string) []Event {
+	switch {
+	case s.Current != nil:
+		return []Event{{Finished: &Finished{TaskID: s.Current.ID, Status: TaskFailed, Error: why}}}
+	case s.Phase() == Planning && s.cause == changes:
+		return []Event{{Closed: &Closed{How: GivenUp}}}
 	}
-	return []Event{{Finished: &Finished{TaskID: s.Current.ID, Status: TaskFailed, Error: why}}}
+	return nil
 }

@@ -101,6 +101,11 @@ func (m *model) take(e plan.Event, name string) bool {
 		}
 		m.stand(m.waitsPlan)
 		m.waits, m.confirmed, m.why, m.grant = "", true, "", true
+	case e.Closed != nil && e.Closed.How == plan.GivenUp:
+		if m.waits != "" || m.why != "changes" {
+			return false
+		}
+		m.why = ""
 	case e.Closed != nil:
 		if m.waits == "" || e.Closed.ApprovalID != m.waits {
 			return false
@@ -234,8 +239,8 @@ func anyEvent(t *rapid.T, m *model, n int) (e plan.Event, name string) {
 		hash := rapid.SampledFrom([]string{m.hash, m.hash, m.hash, "hA"}).Draw(t, "hash")
 		e.Confirmed = &plan.Confirmed{ApprovalID: approval, Hash: hash}
 	case 5:
-		how := rapid.SampledFrom([]plan.How{plan.Refined, plan.Replaced, plan.Refined, plan.Rejected,
-			plan.Expired}).Draw(t, "how")
+		how := rapid.SampledFrom([]plan.How{plan.Refined, plan.Replaced, plan.Rejected,
+			plan.Expired, plan.GivenUp, plan.GivenUp}).Draw(t, "how")
 		e.Closed = &plan.Closed{ApprovalID: approval, How: how}
 	case 6:
 		added := task(id)
@@ -301,7 +306,7 @@ func TestNothingFollowsTheEnd(t *testing.T) {
 		if err := s.End(false, code); err != nil || s.Status() != want || s.Phase() != plan.Ended {
 			t.Errorf("%s: %v, %s", code, err, s.Status())
 		}
-		if err := s.Apply(s.FailTask("late")[0]); err == nil {
+		if err := s.Apply(s.GiveUp("late")[0]); err == nil {
 			t.Error("an event after the end")
 		}
 	}

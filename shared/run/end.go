@@ -38,7 +38,7 @@ func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 		return nil
 	case failedWith(s, fault.CodeExpired) && s.Plan == nil: // where the model is told
 		return FailedEnd(ErrExpired)
-	case failedWith(s, codeAttempts):
+	case s.Plan == nil && failedWith(s, codeAttempts): // a session observes it, and goes on
 		return FailedEnd(ErrAttempts)
 	case failedWith(s, CodeRunBudget):
 		return OverrunEnd(t.effectsOverrun(s))
@@ -68,7 +68,7 @@ func (t Terms) planEnding(s *State) *End {
 	case s.Plan.ModelCalls >= t.ModelCalls:
 		return FailedEnd(fault.New(fault.Model, "too_many_calls",
 			"The model was asked %d times, which is as often as a session may.", t.ModelCalls))
-	case phase == plan.Planning && s.Plan.CallsLeft() == 0:
+	case phase == plan.Planning && s.Plan.CallsLeft() == 0 && s.Plan.Stuck() == "":
 		return FailedEnd(fault.New(fault.Model, "no_plan", "The model proposed no usable plan in %d answers.",
 			plan.MaxPlanningCalls))
 	}

@@ -19,7 +19,7 @@ const (
 	StepRequest                // its user must be asked about a call whose turn has come
 	StepExecute                // a call may be carried out
 	StepCallModel              // the model must be called
-	StepGiveUpTask             // a run that plans has to give its task up (plan.Session.Stuck)
+	StepGiveUpTask             // a run that plans has to give something up (plan.Session.Stuck)
 	StepCleanUp                // it has ended, and what its calls have left must be removed
 	StepElsewhere              // it must be moved by a process that knows its agent, or by the function that serves it
 )
@@ -91,7 +91,7 @@ func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 	if len(s.Open()) > 0 {
 		return StepWait, nil
 	}
-	if s.Plan != nil && s.Plan.Current != nil && s.Plan.Stuck() != "" {
+	if s.Plan != nil && s.Plan.Stuck() != "" {
 		return StepGiveUpTask, nil
 	}
 	return StepCallModel, nil
