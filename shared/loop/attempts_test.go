@@ -3,6 +3,7 @@ package loop_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -143,9 +145,9 @@ type deadly struct {
 	do func()
 }
 
-func (d deadly) Generate(context.Context, model.Request, func(string)) (*model.Reply, error) {
+func (d deadly) Generate(ctx context.Context, r model.Request, stream func(string)) (*model.Reply, error) {
 	d.do()
-	return nil, nil
+	return d.Model.Generate(ctx, r, stream)
 }
 
 // dying runs f in a process that may end in the middle of it.
@@ -234,6 +236,50 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *env) {
 				if starts[i].Sub(starts[i-1]) < starts[i-1].Sub(starts[i-2]) {
 					t.Errorf("started at %v", starts)
 				}
+			}
+		})
+	}
+}
+
+// TestATaskThatKillsEveryProcess has what a task of a plan begins kill each process: the task fails, or observes it, and
+// the session goes on.
+func TestATaskThatKillsEveryProcess(t *testing.T) {
+	ctx := context.Background()
+	for name, want := range map[string]plan.Status{"the model": plan.StatusAwaiting, "a tool": plan.StatusCompleted} {
+		t.Run(name, func(t *testing.T) {
+			w := newEnv(t)
+			v, ap := proposed(t, w)
+			if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: ap.ID,
+				Decision: run.ApproveEdited, ArgsHash: ap.ArgsHash, EditedArgs: json.RawMessage(
+					`{"tasks":[{"title":"Look","goal":"It is seen.","tools":["lookup"]}]}`)}); err != nil {
+				t.Fatal(err)
+			}
+			starts := 0
+			dies := func() {
+				if starts++; starts <= run.MaxAttempts {
+					runtime.Goexit()
+				}
+			}
+			if name == "the model" {
+				w.loop.Model = deadly{w.model, dies}
+				w.model.Then(turn(t, granted))
+			} else {
+				d := breaking(w, dies)
+				w.loop.Tools["lookup"] = d
+				w.model.Then(turn(t, `call lookup {"reasoning":"To see.","word":"ten"}`),
+					turn(t, `call reflect {"is_task_complete":true,"reflection":"Seen."}`))
+			}
+			for range 6 * 60 {
+				dying(func() { _ = w.deliver(ctx) })
+				w.queue = nil
+				w.tick(time.Minute)
+				if _, err := w.loop.Sweep(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			v, _, err := w.loop.Get(ctx, "ana", v.RunID)
+			if err != nil || v.PlanState().Plan.Status() != want || starts < run.MaxAttempts {
+				t.Errorf("%v, started %d times: %s, %+v", err, starts, v.PlanState().Plan.Status(), v)
 			}
 		})
 	}
