@@ -241,8 +241,8 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestATaskThatKillsEveryProcess has what a task of a plan begins kill each process: the task fails, or observes it, and
-// the session goes on.
+// TestATaskThatKillsEveryProcess has what a task of a plan begins kill each process: the task fails, or observes it,
+// and the session goes on.
 func TestATaskThatKillsEveryProcess(t *testing.T) {
 	ctx := context.Background()
 	for name, want := range map[string]plan.Status{"the model": plan.StatusAwaiting, "a tool": plan.StatusCompleted} {

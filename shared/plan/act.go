@@ -65,7 +65,8 @@ func see(s *Session, a Act) {
 	}
 }
 
-// Stuck returns why the current task, or the planning of changes, must be given up, for its user, or "" if it may go on.
+// Stuck returns why the current task, or the planning of changes, must be given up, for its user, or "" if it may go
+// on.
 func (s *Session) Stuck() string {
 	switch {
 	case s.Current == nil && s.cause == changes && s.Phase() == Planning && s.CallsLeft() == 0:

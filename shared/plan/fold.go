@@ -150,7 +150,7 @@ func stand(s *Session, plan Plan) {
 func (s *Session) closed(e Event) error {
 	c := e.Closed
 	if c.How == GivenUp {
-		return s.giveUpChanges(e)
+		return giveUpChanges(s, e)
 	}
 	if s.Proposal == nil || c.ApprovalID != s.Proposal.ApprovalID {
 		return illegal(e, "no such plan waits")
@@ -173,7 +173,7 @@ func (s *Session) closed(e Event) error {
 	return nil
 }
 
-func (s *Session) giveUpChanges(e Event) error {
+func giveUpChanges(s *Session, e Event) error {
 	if s.Phase() != Planning || s.cause != changes {
 		return illegal(e, "no changes are planned now")
 	}
