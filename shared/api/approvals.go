@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -38,6 +39,7 @@ func postResolve(r *request) (any, error) {
 		ArgsHash   *string         `json:"argsHash"`
 		EditedArgs json.RawMessage `json:"editedArgs"`
 		Comment    string          `json:"comment"`
+		Hold       int             `json:"holdSeconds"`
 	}
 	if _, err := r.decode(&in); err != nil {
 		return nil, err
@@ -50,6 +52,8 @@ func postResolve(r *request) (any, error) {
 		return nil, err
 	case in.ArgsHash != nil && *in.ArgsHash == "": // treated as absent, it would check nothing
 		return nil, fault.Invalid("argsHash", "this is not a hash")
+	case in.Hold < 0 || in.Hold > int(approval.MaxHold.Seconds()):
+		return nil, fault.Invalid("holdSeconds", "a hold has 0 to %d seconds", int(approval.MaxHold.Seconds()))
 	case len(in.Comment) > longestComment(d):
 		return nil, fault.Invalid("comment", "the comment is longer than %d bytes", longestComment(d))
 	case d == run.ApproveEdited && len(in.EditedArgs) == 0:
@@ -60,7 +64,7 @@ func postResolve(r *request) (any, error) {
 	ctx, cancel := r.working()
 	defer cancel()
 	res := approval.Resolution{UID: r.uid, ApprovalID: in.ApprovalID, Decision: d, EditedArgs: in.EditedArgs,
-		Comment: in.Comment}
+		Comment: in.Comment, Hold: time.Duration(in.Hold) * time.Second}
 	if in.ArgsHash != nil {
 		res.ArgsHash = *in.ArgsHash
 	}
@@ -92,11 +96,11 @@ func longestComment(d run.Decision) int {
 func decision(s string) (run.Decision, error) {
 	switch d := run.Decision(s); d {
 	case run.Reject, run.ApproveOnce, run.ApproveAlways, run.ApproveAlwaysCommand, run.ApproveEdited, run.ConfirmDone,
-		run.StartNew, run.Refine:
+		run.StartNew, run.Refine, run.Undo:
 		return d, nil
 	}
 	return "", fault.Invalid("decision", "one of reject, approve_once, approve_and_always_allow_recipient, "+
-		"approve_and_always_allow_command, approve_with_edits, confirm_done, start_new, refine is needed")
+		"approve_and_always_allow_command, approve_with_edits, confirm_done, start_new, refine, undo is needed")
 }
 
 // push reads a Pub/Sub push request.

@@ -195,7 +195,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		return err
 	}
 	env := journal.Env{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools, Rules: cfg.Rules, Agents: registry,
-		Function: o.function, Sweeper: sweeper, AuditDays: cfg.AuditDays,
+		Function: o.function, Sweeper: sweeper, Hold: cfg.Hold, AuditDays: cfg.AuditDays,
 		UserLimits: run.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
 			TokensPerDay: cfg.MaxTokensPerDay},
 		Log: a.Log, Now: o.now}

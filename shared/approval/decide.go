@@ -28,6 +28,7 @@ type Resolution struct {
 	EditedArgs json.RawMessage // with approve_with_edits
 	Comment    string          // given to the model with a rejection; optional, but for another plan (run.Refine)
 	Strict     bool            // with the confirmation of a plan: every change of it is asked about
+	Hold       time.Duration   // how long a yes can be taken back, up to MaxHold; the operator may have set more
 }
 
 // ErrSameDecision means that the same decision was recorded before.
@@ -44,7 +45,9 @@ func ToolToPlace(ex *journal.Execution, r Resolution) *tool.Tool {
 }
 
 // executes reports whether the decision causes the call to be carried out.
-func executes(d run.Decision) bool { return d != run.Reject && d != run.ConfirmDone && d != run.Refine }
+func executes(d run.Decision) bool {
+	return d != run.Reject && d != run.Undo && d != run.ConfirmDone && d != run.Refine
+}
 
 // Check checks a decision against the approval's present state, and returns the arguments that it approves.
 func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution, at Placement) (json.RawMessage,
@@ -58,6 +61,9 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 	}
 	if err != nil {
 		return nil, err
+	}
+	if r.Decision == run.Undo {
+		return ap.Args, checkUndo(tx, ap)
 	}
 	t := journal.ToolFor(ex, tx.Run, tx.State, ap.Tool)
 	args, hash, err := decidedArgs(t, ap, r)
@@ -245,6 +251,9 @@ var statusAfter = map[run.Decision]run.ApprovalStatus{
 // Record adds the decision, what follows from it, and the audit entry.
 func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
 	a := tx.State.Action(ap.ActionID)
+	if r.Decision == run.Undo {
+		return undo(tx, ap, a, r)
+	}
 	t := journal.ToolFor(tx.Ex, tx.Run, tx.State, ap.Tool)
 	if r.Decision == run.ApproveEdited {
 		ap.Args, ap.ArgsHash = args, run.ArgsHash(ap.UID, t.Spec, ap.Place, args)
@@ -259,7 +268,8 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 	if r.Decision != run.Refine {
 		comment = clip.Text(comment, maxKeptComment)
 	}
-	decided := &run.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: comment, ArgsHash: ap.ArgsHash}
+	decided := &run.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: comment, ArgsHash: ap.ArgsHash,
+		HeldUntil: heldUntil(tx, ap, t, r)}
 	if r.Decision == run.ApproveEdited {
 		verdict, err := Verdict(tx, t, a.ID, args)
 		if err != nil {

@@ -142,6 +142,7 @@ func (l *loader) timeout() time.Duration {
 func (l *loader) limits(c *Config) {
 	c.MaxModelCalls = l.number("MAX_MODEL_CALLS", 3, 1, 50)
 	c.ApprovalTTL = l.duration("APPROVAL_TTL", day, time.Minute, 30*day)
+	c.Hold = l.duration("HOLD", 0, 0, time.Minute)
 	c.RunDeadline = l.duration("RUN_DEADLINE", max(7*day, c.ApprovalTTL+time.Hour), time.Second, 90*day)
 	if l.get("RUN_DEADLINE") != "" && c.RunDeadline < c.ApprovalTTL { // the loop would cut every approval short
 		l.fail("RUN_DEADLINE", show(l.get("RUN_DEADLINE"), false),

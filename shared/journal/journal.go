@@ -44,6 +44,7 @@ type Env struct {
 
 	AuditDays   int           // for how many days the audit of a run is kept; 0: for good
 	UserLimits  run.Limits    // what a user may use, whichever agents they ask
+	Hold        time.Duration // the least time between an approval and what it has carried out (approval.MaxHold)
 	LeaseMargin time.Duration // a lease outlives the step that it covers by this; 0: 15 seconds
 	LeasePeriod time.Duration // a longer step is covered by leases of this length, one after the other; 0: a minute
 

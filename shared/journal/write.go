@@ -71,14 +71,17 @@ func due(tx *Tx) time.Time {
 	case tx.Run.Lease.Owner != "":
 		return tx.Run.Lease.Until
 	}
-	at := tx.Run.Deadline
+	at, held := tx.Run.Deadline, run.HeldUntil(tx.State, tx.Now)
 	switch st, _ := tx.Next(); {
 	case tx.DueIn > 0:
 		return tx.Now.Add(tx.DueIn)
 	case tx.Left:
 		return earlier(at, tx.Now.Add(elsewhereGrace))
-	case tx.DueNow || len(tx.State.Open()) == 0 || st != run.StepWait:
+	case tx.DueNow || len(tx.State.Open()) == 0 && held.IsZero() || st != run.StepWait:
 		return tx.Now.Add(publishGrace)
+	}
+	if !held.IsZero() { // whoever got the resume sleeps until then
+		at = earlier(at, held.Add(publishGrace))
 	}
 	for _, a := range tx.State.Open() {
 		if a.Kind != run.KindReview && a.ExpiresAt.Before(at) { // a review ends with the run

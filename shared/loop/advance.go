@@ -32,13 +32,29 @@ func (l *Loop) Resume(ctx context.Context, m queue.Message, emit journal.Sink) (
 }
 
 func resume(ctx context.Context, ex *journal.Execution, hints queue.Message) (*run.View, error) {
-	if err := ex.LoadCounted(ctx, hints); err != nil {
-		return nil, err
+	for {
+		if err := ex.LoadCounted(ctx, hints); err != nil {
+			return nil, err
+		}
+		if ex.Run.ID == "" {
+			return nil, fault.NotFound()
+		}
+		v, err := advance(ctx, ex)
+		if err != nil || !sleptHold(ctx, ex) {
+			return v, err
+		}
 	}
-	if ex.Run.ID == "" {
-		return nil, fault.NotFound()
+}
+
+// sleptHold sleeps until the hold of a yes is over, without a lease: its user may take it back meanwhile. It reports
+// false where none is held, or where this call has no time for it: the sweep finds the run then.
+func sleptHold(ctx context.Context, ex *journal.Execution) bool {
+	until := run.HeldUntil(ex.State, ex.Now())
+	if until.IsZero() {
+		return false
 	}
-	return advance(ctx, ex)
+	rest := until.Sub(ex.Now())
+	return !journal.Left(ex) && journal.HasTimeFor(ctx, rest) && ex.Sleep(ctx, rest) == nil
 }
 
 // advance makes steps until none is left for this process, or until ctx is cancelled.

@@ -207,6 +207,10 @@ func (l *Loop) reclaim(ctx context.Context, runID string) (int, error) {
 	if err := ex.LoadCounted(ctx, queue.Message{}); err != nil || ex.Run.ID == "" {
 		return 0, err
 	}
+	if !run.HeldUntil(ex.State, ex.Now()).IsZero() {
+		ex.Publish(ctx) // who has slept until then is gone
+		return 1, nil
+	}
 	if ex.StepTime() == 0 {
 		return 0, nil
 	}

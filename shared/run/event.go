@@ -223,6 +223,7 @@ type Decided struct {
 	EditedArgs json.RawMessage `json:"editedArgs,omitempty"` // canonical; they replace the plan's
 	ArgsHash   string          `json:"argsHash"`             // of what was approved
 	Ruled      *Ruled          `json:"ruled,omitempty"`      // of the edited arguments
+	HeldUntil  time.Time       `json:"heldUntil,omitzero"`   // until when a yes may be taken back, and nothing is begun
 }
 
 // Started is the intent, durable before the effect: only the process that wrote the last one may act.

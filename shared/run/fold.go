@@ -197,6 +197,12 @@ func (a *Action) next(e Event) (ActionStatus, error) {
 
 func (a *Action) decided(e Event) (ActionStatus, error) {
 	d := e.Decided
+	if d.Decision == Undo {
+		if d.ApprovalID != a.ApprovalID || !a.Held(e.At) {
+			return "", illegal(e, "no yes is held that could be taken back")
+		}
+		return ActionRejected, nil
+	}
 	if !a.Waiting() || d.ApprovalID != a.ApprovalID {
 		return "", illegal(e, "nothing waits for this decision")
 	}
@@ -236,7 +242,7 @@ func (a *Action) start(s *Started) {
 }
 
 func (a *Action) decide(d *Decided) {
-	a.Decision, a.DecidedBy, a.Comment = d.Decision, d.By, d.Comment
+	a.Decision, a.DecidedBy, a.Comment, a.HeldUntil = d.Decision, d.By, d.Comment, d.HeldUntil
 	if d.EditedArgs != nil {
 		a.Args, a.Edited = d.EditedArgs, true
 	}

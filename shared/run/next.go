@@ -11,7 +11,7 @@ type Step int
 
 const (
 	StepDone       Step = iota // it has ended
-	StepWait                   // a user or a client must answer
+	StepWait                   // a user or a client must answer, or a yes is held
 	StepEnd                    // it must be ended, and nothing else is carried out
 	StepSettle                 // an effect was started and has no outcome
 	StepExpire                 // an approval or an answer came too late, and others are left
@@ -81,14 +81,14 @@ func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 		case !t.InTurn(s, a.Index):
 		case a.Unasked():
 			return StepRequest, a
-		case a.Runnable() && t.MayBegin(s, a.Index):
+		case a.Runnable() && t.MayBegin(s, a.Index) && !a.Held(now):
 			return StepExecute, a
 		}
 	}
 	if len(Expired(s, now)) > 0 {
 		return StepExpire, nil
 	}
-	if len(s.Open()) > 0 {
+	if len(s.Open()) > 0 || !HeldUntil(s, now).IsZero() {
 		return StepWait, nil
 	}
 	if s.Plan != nil && s.Plan.Stuck() != "" {

@@ -48,6 +48,8 @@ const (
 
 	// ApproveAlwaysCommand approves, and always allows exactly this call in this place (tool.Ruling.Always).
 	ApproveAlwaysCommand Decision = "approve_and_always_allow_command"
+	// Undo takes an approval back while its hold lasts (Action.Held).
+	Undo Decision = "undo"
 
 	// Refine asks for another plan, in the words of the comment.
 	Refine Decision = "refine"
@@ -176,6 +178,7 @@ type Action struct {
 	Decision   Decision
 	DecidedBy  string
 	Comment    string
+	HeldUntil  time.Time // with a yes: the call is not begun before; zero: it is not held
 	Started    Started
 	Result     json.RawMessage
 	Truncated  bool // Result is the beginning of what the call returned
@@ -190,6 +193,22 @@ type Action struct {
 // it has not been started.
 func (a *Action) Runnable() bool {
 	return a.Status == ActionPlanned && !a.RequiresApproval || a.Status == ActionAwaiting && a.Decision != ""
+}
+
+// Held reports whether the approved call waits for the end of its hold, until which its user may take the yes back.
+func (a *Action) Held(now time.Time) bool { return a.Runnable() && now.Before(a.HeldUntil) }
+
+// HeldUntil returns when the first hold of the newest turn's calls ends, or zero where none is held now.
+func HeldUntil(s *State, now time.Time) (first time.Time) {
+	if s.End != nil {
+		return first
+	}
+	for _, a := range s.Current() {
+		if a.Held(now) && (first.IsZero() || a.HeldUntil.Before(first)) {
+			first = a.HeldUntil
+		}
+	}
+	return first
 }
 
 // Unasked reports whether the action needs an approval that was not requested yet, because its turn has not come.

@@ -93,6 +93,8 @@ func outcomeLines(tools tool.Set, s *State) (lines []string, wanted int) {
 // outcome is unknown.
 func notDoneLine(tools tool.Set, a *Action) string {
 	switch {
+	case a.Status == ActionRejected && a.Decision == Undo:
+		return "Not done, because you took your approval back: " + describeCall(tools, a) + "."
 	case a.Status == ActionRejected:
 		return "Not done, because you rejected it: " + describeCall(tools, a) + "."
 	case a.Status != ActionFailed || a.Execution == UnknownState || a.Error == nil:

@@ -95,7 +95,8 @@ type ActionView struct {
 	PolicyDecision   string       `json:"policyDecision,omitempty"`
 	InputHash        string       `json:"inputHash,omitempty"`
 	ModelName        string       `json:"modelName,omitempty"`
-	Step             *tool.Step   `json:"step,omitempty"` // where the tool's calls are shown as steps
+	Step             *tool.Step   `json:"step,omitempty"`     // where the tool's calls are shown as steps
+	HeldUntil        time.Time    `json:"heldUntil,omitzero"` // of a call that is approved and not begun
 	PlannedAt        time.Time    `json:"plannedAt"`
 	UpdatedAt        time.Time    `json:"updatedAt"`
 }
@@ -142,6 +143,9 @@ func NewActionView(nonce []byte, s *State, a *Action) *ActionView {
 		PlannedAt:      a.PlannedAt, UpdatedAt: a.UpdatedAt}
 	if a.Turn >= 1 && a.Turn <= len(s.Turns) {
 		v.ModelName = s.Turns[a.Turn-1].Model
+	}
+	if a.Runnable() {
+		v.HeldUntil = a.HeldUntil
 	}
 	if info := a.Error; info != nil {
 		v.ErrorCode, v.ErrorReason, v.Message, v.Field = info.Class, info.Code, info.Message, info.Field

@@ -161,6 +161,15 @@ func (c Client) Decide(ctx context.Context, a Approval, decision string, edited 
 	return c(ctx, http.MethodPost, "/api/agent/approvals/resolve", body, header...)
 }
 
+// Hold is Resolve with a yes that can be undone for so many seconds.
+func (c Client) Hold(ctx context.Context, a Approval, decision string, seconds int) (Answer, error) {
+	body := map[string]any{"approvalId": a.ApprovalID, "decision": decision, "holdSeconds": seconds}
+	if a.ArgsHash != "" {
+		body["argsHash"] = a.ArgsHash
+	}
+	return c(ctx, http.MethodPost, "/api/agent/approvals/resolve", body)
+}
+
 // Sweep calls the sweep function, with the token of the scheduler.
 func (c Client) Sweep(ctx context.Context) (Answer, error) {
 	return c(ctx, http.MethodPost, "/api/agent/sweep", nil)

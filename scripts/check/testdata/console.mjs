@@ -113,6 +113,31 @@ await run({
     await there.context().close();
   },
 
+  'what is approved is held for ten seconds, and can be undone': async () => {
+    const there = await visit({ held: true });
+    await signIn(there, 'hanna');
+    await ask(there, 'tell joe@example.org that this is undone');
+    const asked = there.waitForRequest('**/approvals/resolve');
+    await cards(there).getByRole('button', { name: 'Approve once' }).click();
+    expect('the console asks for ten seconds', (await asked).postDataJSON().holdSeconds === 10);
+    await there.getByText(/Approved, begins in ([1-9]|10) s/).waitFor();
+    const joes = async () => (await mails(there)).filter((m) => m.to.join() === 'joe@example.org').map((m) => m.subject);
+    expect('nothing was sent', (await joes()).length === 0);
+    await accessible(there, 'what is held');
+    await shot(there, 'held');
+    await there.reload(); // another window, too, can undo it
+    await there.getByRole('button', { name: 'Undo' }).click();
+    await rows(there, 'rejected').getByText('Undone, nothing was done').waitFor();
+    await ended(there);
+    await ask(there, 'tell joe@example.org that this is sent');
+    await cards(there).getByRole('button', { name: 'Approve once' }).click();
+    await there.getByText(/Approved, begins in ([1-9]|10) s/).waitFor();
+    await rows(there, 'completed').getByText('Done').waitFor({ timeout: 60000 });
+    expect(`what was undone was not sent (${await joes()})`, (await joes()).join() === 'This is sent');
+    expect('nothing is left to undo', (await there.getByRole('button', { name: 'Undo' }).count()) === 0);
+    await there.context().close();
+  },
+
   'a reload in the middle, and a killed server': async (page) => {
     await newThread(page);
     const before = (await mails(page)).length;

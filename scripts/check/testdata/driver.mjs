@@ -20,8 +20,13 @@ const browser = await chromium.launch({
 /** problems are script errors, violations of the page's policy, and requests to anybody else. */
 export const problems = [];
 
-export async function visit(options) {
+/**
+ * visit opens the console in a browser of its own. What is approved begins at once, unless it is to be held: most steps
+ * are about something else than its ten seconds.
+ */
+export async function visit({ held, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  if (!held) await context.route('**/approvals/resolve', atOnce);
   context.setDefaultTimeout(20000);
   await context.addInitScript(() => document.addEventListener('securitypolicyviolation', (e) => console.error(`policy violation: ${e.violatedDirective} ${e.blockedURI}`)));
   const page = await context.newPage();
@@ -35,6 +40,11 @@ export async function visit(options) {
   await page.goto(BASE_URL);
   return page;
 }
+
+const atOnce = (route) => {
+  const { holdSeconds, ...body } = route.request().postDataJSON() ?? {};
+  return route.fallback({ postData: JSON.stringify(body) });
+};
 
 /** accessible holds the page to axe-core: no serious and no critical finding. */
 export async function accessible(page, what) {

@@ -144,6 +144,8 @@ var walks = []walk{
 		shortly},
 	{"cancel in the middle", longTTL, []step{start(0), decide("approve_once"), cancelAmid, deliver}, onHost, either,
 		true, longer},
+	{"hold", longTTL, []step{start(0), hold(1), deliver}, anyOf, once, false, shortly},
+	{"undo", longTTL, []step{start(0), hold(60), undo, deliver}, anyOf, never, false, shortly},
 	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never, false, shortly},
 }
 
@@ -184,6 +186,26 @@ func decide(decision string) step {
 		want(decision, a, err, http.StatusOK)
 	}}
 }
+
+// hold approves what can then be undone for so many seconds.
+func hold(seconds int) step {
+	return step{fmt.Sprintf("hold for %d s", seconds), (*trial).asked, func(t *trial, to *process) {
+		if t.slow {
+			return
+		}
+		a, err := t.at(to).Hold(t.ctx, t.approval, "approve_once", seconds)
+		want("hold", a, err, http.StatusOK)
+	}}
+}
+
+// undo takes the yes back while it is held.
+var undo = step{"undo", nil, func(t *trial, to *process) {
+	if t.slow {
+		return
+	}
+	a, err := t.at(to).Resolve(t.ctx, t.approval, "undo")
+	want("undo", a, err, http.StatusOK)
+}}
 
 // tooLate approves an expired approval. A run that was cut off at its start may have none.
 var tooLate = step{"a late yes", func(t *trial) bool { return t.over(0) }, func(t *trial, to *process) {

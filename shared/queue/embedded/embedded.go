@@ -28,7 +28,7 @@ const (
 	MinBackoff     = time.Second
 	MaxBackoff     = time.Minute
 	PollEvery      = time.Second // how soon Run sees what another process has written
-	Concurrency    = 4           // concurrent pushes of one Run
+	Concurrency    = 16          // concurrent pushes of one Run, some of which sleep while a yes is held
 	PoisonAttempts = 20          // failures after which Pub/Sub would move a message to the dead-letter topic
 )
 

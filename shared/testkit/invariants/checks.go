@@ -96,7 +96,7 @@ func approves(d run.Decision) bool {
 
 // decisions compares the approvals' documents with the events, and each approval's decision with its time.
 func (c *checked) decisions() {
-	decided := map[string]int{}
+	decided, held := map[string]int{}, map[string]bool{}
 	asked := map[string]time.Time{}
 	for _, e := range c.events {
 		if e.Wait != nil && e.Wait.Kind != run.KindCall {
@@ -109,9 +109,15 @@ func (c *checked) decisions() {
 			continue
 		}
 		id := e.Decided.ApprovalID
-		decided[id]++
 		a := c.approvals[id]
-		if decided[id] > 1 || a.Decision != e.Decided.Decision {
+		undone := a.Decision == run.Undo
+		if held[id] && e.Decided.Decision == run.Undo && undone { // the yes is taken back, once
+			held[id] = false
+			continue
+		}
+		decided[id]++
+		held[id] = !e.Decided.HeldUntil.IsZero()
+		if decided[id] > 1 || a.Decision != e.Decided.Decision && !(undone && held[id]) {
 			c.violates(OneDecision, "approval %s is decided %d times, now as %q, and its document says %q", id,
 				decided[id], e.Decided.Decision, a.Decision)
 		}
@@ -134,11 +140,15 @@ func (c *checked) decisions() {
 
 // rejects looks for what was started after a rejection.
 func (c *checked) rejects() {
-	said := map[string]bool{}
+	said, held := map[string]bool{}, map[string]time.Time{}
 	for _, e := range c.events {
 		switch {
-		case e.Decided != nil && e.Decided.Decision == run.Reject:
+		case e.Decided != nil && (e.Decided.Decision == run.Reject || e.Decided.Decision == run.Undo):
 			said[e.ActionID] = true
+		case e.Decided != nil:
+			held[e.ActionID] = e.Decided.HeldUntil
+		case e.Started != nil && e.At.Before(held[e.ActionID]):
+			c.violates(RejectStops, "action %s was begun at %s, while its user could undo it", e.ActionID, e.At)
 		case e.Started != nil && said[e.ActionID]:
 			c.violates(RejectStops, "action %s was begun after a no", e.ActionID)
 		}

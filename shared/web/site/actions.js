@@ -3,11 +3,12 @@
 
 import { card, version } from './card.js';
 import { el } from './dom.js';
+import { heldRow } from './held.js';
 import { icon } from './icons.js';
 import { plain, Printed } from './printed.js';
 import { question } from './question.js';
 import { Step } from './step.js';
-import { actionState, toolIcon, toolName } from './words.js';
+import { actionState, lasts, toolIcon, toolName } from './words.js';
 
 /** @typedef {{node: HTMLElement, known: number, print: (offset: number, bytes: Uint8Array) => void}} Printer shows what an action prints */
 
@@ -31,6 +32,9 @@ export class Actions {
     if (waits) return [this.#kept(version(approval), () => card(approval, this.decided))];
     if (asks) return [this.#kept(`${a.actionId} asks`, () => question(runId, asks, this.decided))];
     if (a.step) return [this.#step(runId, a).node];
+    if (a.status === 'awaiting_confirmation' && a.decision && lasts(a.heldUntil)) {
+      return [this.#kept(`${a.actionId} held ${a.heldUntil}`, () => heldRow(a, approval, this.decided))];
+    }
     const row = this.#kept(`${a.actionId} ${state.words} ${a.message ?? ''}`, () => line(a, state, approval));
     const output = this.#outputs.get(a.actionId)?.node;
     return output ? [row, output] : [row];

@@ -59,7 +59,7 @@ export function card(a, done, wait = 0) {
       sure.focus();
       return;
     }
-    const body = { approvalId: a.approvalId, decision, argsHash: a.argsHash, editedArgs, comment: comments || undefined };
+    const body = { approvalId: a.approvalId, decision, argsHash: a.argsHash, editedArgs, comment: comments || undefined, holdSeconds: holds(a, decision) };
     try {
       const run = await busy(node.querySelectorAll('button, input, textarea'), used, () => patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w })));
       edits.set(version(a), undefined);
@@ -107,6 +107,9 @@ export function card(a, done, wait = 0) {
   if (edits.get(version(a))) edit();
   return node;
 }
+
+// holds is for how many seconds a yes can be undone. A command on a host can be stopped, and is not held.
+const holds = (a, decision) => (a.kind !== 'plan' && a.tool !== 'run_command' && /^approve_(once|with_edits)$/.test(decision) ? 10 : undefined);
 
 let waiting = false;
 

@@ -67,6 +67,30 @@ class TimeLeft extends HTMLElement {
 customElements.define('time-left', TimeLeft);
 
 /**
+ * <hold-left until="…"> counts the seconds down before something begins, and fires "lapsed" then.
+ */
+class HoldLeft extends HTMLElement {
+  /** @type {number|undefined} */ #timer;
+
+  connectedCallback() {
+    this.#tick();
+  }
+
+  disconnectedCallback() {
+    clearTimeout(this.#timer);
+  }
+
+  #tick() {
+    const ms = new Date(this.getAttribute('until') ?? '').getTime() - Date.now();
+    const rest = Math.ceil(ms / 1000);
+    this.textContent = rest > 0 ? `Approved, begins in ${rest} s` : 'Approved, about to start';
+    if (rest > 0) this.#timer = window.setTimeout(() => this.#tick(), ms - (rest - 1) * 1000);
+    else this.dispatchEvent(new Event('lapsed'));
+  }
+}
+customElements.define('hold-left', HoldLeft);
+
+/**
  * <time-spent since="…"> counts the seconds of work in progress; it is hidden from screen readers.
  */
 class TimeSpent extends HTMLElement {

@@ -29,6 +29,9 @@ export const runWords = {
   executing: 'Working on it', completed: 'Done', failed: 'Failed',
 };
 
+/** lasts tells whether a moment is still to come. @param {string|undefined} at */
+export const lasts = (at) => Boolean(at) && new Date(String(at)).getTime() > Date.now();
+
 /** unmet are the reasons for which a call was not carried out although nothing went wrong. @type {Record<string, string>} */
 const unmet = {
   cancelled: 'Cancelled, nothing was done', expired: 'Expired, nothing was done', not_run: 'Not started, since an earlier step was not done',
@@ -46,10 +49,11 @@ export function actionState(a) {
   if (a.executionStatus === 'unknown' && a.kind === 'review' && !a.decision) return { kind: 'review', words: 'Was it done? Please check' };
   switch (a.status) {
     case 'planned': return { kind: 'plan', words: 'Planned' };
-    case 'awaiting_confirmation': return a.decision ? { kind: 'work', words: 'Approved, about to start' } : { kind: 'wait', words: 'Waits for you' };
+    case 'awaiting_confirmation': if (a.decision && lasts(a.heldUntil)) return { kind: 'work', words: 'Approved' };
+      return a.decision ? { kind: 'work', words: 'Approved, about to start' } : { kind: 'wait', words: 'Waits for you' };
     case 'executing': return { kind: 'work', words: under[a.tool] ?? 'Working…' };
     case 'completed': return { kind: 'done', words: a.edited ? 'Done, with your changes' : 'Done' };
-    case 'rejected': return { kind: 'off', words: 'Rejected, nothing was done' };
+    case 'rejected': return { kind: 'off', words: a.decision === 'undo' ? 'Undone, nothing was done' : 'Rejected, nothing was done' };
     case 'failed': if (a.executionStatus !== 'unknown' && unmet[a.errorReason]) return { kind: 'off', words: unmet[a.errorReason] };
       return { kind: 'fail', words: a.executionStatus === 'unknown' ? 'Not known whether it was done' : 'Failed, nothing was done' };
     default: return { kind: 'plan', words: sentence(String(a.status)) };
@@ -88,6 +92,7 @@ export const decided = {
   approve_and_always_allow_command: 'Approved.',
   approve_with_edits: 'Approved with your changes.',
   reject: 'Rejected. Nothing was done.',
+  undo: 'Undone. Nothing was done.',
   refine: 'Sent. Another plan is being made; nothing is confirmed.',
   confirm_done: 'Noted as done.',
   start_new: 'You will be asked again.',
@@ -113,4 +118,4 @@ export function eventWords(e) {
   }
 }
 
-const decisionWords = (d) => ({ approve_with_edits: 'approve with edits', approve_and_always_allow_recipient: 'approve and always allow', approve_and_always_allow_command: 'always allow this command' }[d] ?? String(d).replace(/_/g, ' '));
+const decisionWords = (d) => ({ undo: 'undo', approve_with_edits: 'approve with edits', approve_and_always_allow_recipient: 'approve and always allow', approve_and_always_allow_command: 'always allow this command' }[d] ?? String(d).replace(/_/g, ' '));

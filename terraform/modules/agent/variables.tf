@@ -215,7 +215,7 @@ variable "settings" {
   description = "More variables of shared/config/README.md for all functions, such as { MAX_MODEL_CALLS = \"5\" }."
   validation {
     condition = alltrue([for name in keys(var.settings) : contains([
-      "APPROVAL_TTL", "CHAT_MAX_MODEL_CALLS", "LOG_LEVEL", "MAX_APPROVALS_PER_DAY", "MAX_COMMANDS_PER_DAY", "MAX_MODEL_CALLS",
+      "APPROVAL_TTL", "CHAT_MAX_MODEL_CALLS", "HOLD", "LOG_LEVEL", "MAX_APPROVALS_PER_DAY", "MAX_COMMANDS_PER_DAY", "MAX_MODEL_CALLS",
       "MAX_MODEL_CALLS_PER_DAY", "MAX_OPEN_APPROVALS", "MAX_RUNS_PER_MINUTE", "MAX_TOKENS_PER_DAY", "PERSONA", "PLAN_MAX_ASKS", "PLAN_MAX_DEADLINE", "PLAN_MAX_MODEL_CALLS", "POLICY_ALWAYS_ASK", "POLICY_DENIED", "POLICY_PERMITTED", "REJECT_OUTCOME", "RUN_DEADLINE",
       "TERMINAL", "TERMINAL_DENY", "TERMINAL_HOSTS", "WEB_TOOLS",
     ], name)])

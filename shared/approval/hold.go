@@ -1,0 +1,49 @@
+package approval
+
+import (
+	"time"
+
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// MaxHold is the longest time for which a yes can be taken back.
+const MaxHold = time.Minute
+
+// heldUntil returns until when the decision can be taken back, or zero where it is carried out at once: it approves no
+// effect, or it is also one for what comes later. A held yes is for exactly one call.
+func heldUntil(tx *journal.Tx, ap *run.Approval, t *tool.Tool, r Resolution) time.Time {
+	once := r.Decision == run.ApproveOnce || r.Decision == run.ApproveEdited
+	held := min(max(r.Hold, tx.Ex.Hold), MaxHold)
+	if !once || held <= 0 || ap.Kind != run.KindApproval || t == nil || !t.SideEffect {
+		return time.Time{}
+	}
+	return tx.Now.Add(held)
+}
+
+// checkUndo checks that the approval is one that its user may take back now.
+func checkUndo(tx *journal.Tx, ap *run.Approval) error {
+	a := tx.State.Action(ap.ActionID)
+	switch {
+	case ap.Decision == run.Undo:
+		return ErrSameDecision
+	case ap.Status == run.ApprovalOpen:
+		return fault.New(fault.Policy, fault.CodeNotApplicable, "This was not approved, so there is nothing to undo.")
+	case a == nil || a.ApprovalID != ap.ID || !a.Held(tx.Now):
+		return fault.New(fault.Policy, fault.CodeAlreadyResolved, "It is too late to undo this.")
+	}
+	return nil
+}
+
+// undo takes a held yes back: the call is rejected. The approval was counted out when the yes was given.
+func undo(tx *journal.Tx, ap *run.Approval, a *run.Action, r Resolution) error {
+	ap.Status, ap.Decision, ap.DecidedAt = run.ApprovalRejected, run.Undo, tx.Now
+	err := tx.AddEvent(run.Event{Type: run.ActionDecided, ActionID: a.ID, Decided: &run.Decided{ApprovalID: ap.ID,
+		Decision: run.Undo, By: r.UID, Comment: clip.Text(r.Comment, maxKeptComment), ArgsHash: ap.ArgsHash}})
+	tx.AddAudit(audit.Decided, a, func(e *audit.Entry) { e.Decision = string(run.Undo) })
+	return err
+}

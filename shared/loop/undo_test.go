@@ -1,0 +1,210 @@
+package loop_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/testkit/script"
+)
+
+const hold = 30 * time.Second
+
+// held starts a run that asks, and answers with the decision, which is held.
+func (w *env) held(t *testing.T, decision run.Decision, hold time.Duration) (runID string) {
+	t.Helper()
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
+		Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Done."})
+	r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.decideOn(r.RunID, decision, hold); err != nil {
+		t.Fatal(err)
+	}
+	return r.RunID
+}
+
+func (w *env) decideOn(runID string, d run.Decision, hold time.Duration) (*run.View, error) {
+	return w.loop.Resolve(context.Background(), approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(runID, 1),
+		Decision: d, Hold: hold})
+}
+
+// delivering has the resumes be delivered beside the test.
+func (w *env) delivering(t *testing.T) (delivered func()) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- w.deliver(context.Background()) }()
+	return func() {
+		t.Helper()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("the resume does not end")
+		}
+	}
+}
+
+// see returns the run as its owner sees it, and the run's document.
+func (w *env) see(t *testing.T, runID string) (*run.View, run.Run) {
+	t.Helper()
+	v, _, err := w.loop.Get(t.Context(), "ana", runID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r run.Run
+	if err := document.Decode(w.document(runID), &r); err != nil {
+		t.Fatal(err)
+	}
+	return v, r
+}
+
+// at reports whether the time is so long after the beginning; the store's clock counts its commits in microseconds.
+func at(when time.Time, after time.Duration) bool {
+	return when.Sub(began.Add(after)).Abs() < time.Millisecond
+}
+
+// TestHold has the effect wait for the end of the hold, while nobody has a lease.
+func TestHold(t *testing.T) {
+	w := newEnv(t)
+	id := w.held(t, run.ApproveOnce, hold)
+	delivered := w.delivering(t)
+	w.asleep(t.Context())
+	w.tick(hold - time.Second)
+	v, r := w.see(t, id)
+	if a := v.Actions[0]; v.Moving || !at(a.HeldUntil, hold) || r.Lease.Owner != "" || len(w.effects) > 0 {
+		t.Errorf("moving %v, held until %v, the lease is %q's, and %v was done", v.Moving, a.HeldUntil, r.Lease.Owner,
+			w.effects)
+	}
+	w.tick(2 * time.Second)
+	delivered()
+	v, _ = w.see(t, id)
+	if v.Status != run.Completed || len(w.effects) != 1 || !v.Actions[0].HeldUntil.IsZero() {
+		t.Errorf("the run is %s, held until %v, and %v was done", v.Status, v.Actions[0].HeldUntil, w.effects)
+	}
+	if _, err := w.decideOn(id, run.Undo, 0); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+		t.Errorf("an undo that is late: %v", err)
+	}
+}
+
+// TestUndo takes a held yes back.
+func TestUndo(t *testing.T) {
+	w := newEnv(t)
+	id := w.held(t, run.ApproveOnce, hold)
+	delivered := w.delivering(t)
+	w.asleep(t.Context())
+	for range 2 { // the second time its answer was lost
+		v, err := w.decideOn(id, run.Undo, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := v.Actions[0]; a.Status != run.ActionRejected || a.Decision != run.Undo || v.Status != run.Completed {
+			t.Errorf("the action is %s (%s), and the run %s", a.Status, a.Decision, v.Status)
+		}
+	}
+	if _, err := w.decideOn(id, run.ApproveOnce, 0); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+		t.Errorf("a yes after it: %v", err)
+	}
+	w.tick(hold + time.Second)
+	delivered()
+	if len(w.effects) > 0 {
+		t.Errorf("%v was done", w.effects)
+	}
+	if u := w.user(); u.Open != 0 {
+		t.Errorf("counted as open: %d", u.Open)
+	}
+}
+
+// TestNotHeld has what is not held be carried out at once, and nothing there to undo.
+func TestNotHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		decision  run.Decision
+		asks, min time.Duration
+		held      time.Duration
+	}{
+		"no hold":                   {decision: run.ApproveOnce},
+		"always allowed":            {decision: run.ApproveAlways, asks: hold, min: hold},
+		"the operator's own":        {decision: run.ApproveOnce, min: hold, held: hold},
+		"less than the operator's":  {decision: run.ApproveOnce, asks: time.Second, min: hold, held: hold},
+		"more than is possible":     {decision: run.ApproveOnce, asks: time.Hour, held: approval.MaxHold},
+		"more than the operator's":  {decision: run.ApproveOnce, asks: 2 * hold, min: hold, held: 2 * hold},
+		"a no is never held at all": {decision: run.Reject, asks: hold, min: hold},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newEnv(t)
+			w.loop.Hold = c.min
+			id := w.held(t, c.decision, c.asks)
+			v, _ := w.see(t, id)
+			if until := v.Actions[0].HeldUntil; c.held == 0 && !until.IsZero() || c.held > 0 && !at(until, c.held) {
+				t.Errorf("it is held until %v, want %v", until, began.Add(c.held))
+			}
+			if c.held > 0 || c.decision == run.Reject {
+				return
+			}
+			if _, err := w.decideOn(id, run.Undo, 0); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+				t.Errorf("an undo: %v", err)
+			}
+			if w.deliver(t.Context()); len(w.effects) != 1 {
+				t.Errorf("%v was done", w.effects)
+			}
+		})
+	}
+	w := newEnv(t)
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
+		Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
+	r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.decideOn(r.RunID, run.Undo, 0); !fault.Is(err, fault.Policy, fault.CodeNotApplicable) {
+		t.Errorf("an undo of what was not approved: %v", err)
+	}
+}
+
+// TestHeldAndForgotten loses the resume of a held yes: the sweep finds the run once the hold is over, and not before.
+func TestHeldAndForgotten(t *testing.T) {
+	w := newEnv(t)
+	id := w.held(t, run.ApproveOnce, hold)
+	w.queue = nil
+	w.tick(hold)
+	if s, err := w.loop.Sweep(t.Context()); err != nil || s.Due != 0 {
+		t.Errorf("the sweep finds %d (%v) while somebody may be about to begin", s.Due, err)
+	}
+	w.tick(hold)
+	if s, err := w.loop.Sweep(t.Context()); err != nil || s.Due != 1 {
+		t.Fatalf("the sweep finds %d (%v)", s.Due, err)
+	}
+	if err := w.deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v, _ := w.see(t, id); v.Status != run.Completed || len(w.effects) != 1 {
+		t.Errorf("the run is %s, and %v was done", v.Status, w.effects)
+	}
+}
+
+// TestHeldAndTakenUp starts the only process anew while a yes is held: it sleeps what is left of the hold.
+func TestHeldAndTakenUp(t *testing.T) {
+	w := newEnv(t)
+	id := w.held(t, run.ApproveOnce, 2*hold)
+	w.queue = nil
+	w.tick(hold)
+	w.loop = w.process()
+	if n, err := w.loop.Reclaim(t.Context()); err != nil || n != 1 {
+		t.Fatalf("%d runs are taken up (%v)", n, err)
+	}
+	delivered := w.delivering(t)
+	w.asleep(t.Context())
+	w.tick(hold + time.Second)
+	delivered()
+	if v, _ := w.see(t, id); v.Status != run.Completed || len(w.effects) != 1 {
+		t.Errorf("the run is %s, and %v was done", v.Status, w.effects)
+	}
+}

@@ -1,0 +1,32 @@
+// What was approved a moment ago and has not begun: how long that can be undone, and the way to do so.
+
+import { call } from './api.js';
+import { button, busy, el, say, trouble } from './dom.js';
+import { icon } from './icons.js';
+import { changed } from './pending.js';
+import { decided, toolIcon, toolName } from './words.js';
+
+/**
+ * heldRow makes its row.
+ * @param {any} a an action as the API returns it @param {any} approval the newest of the action, if it is known
+ * @param {(run: any) => void} done is given the run once the yes was taken back
+ */
+export function heldRow(a, approval, done) {
+  const error = el('p', { class: 'error', role: 'alert' });
+  const undo = button('Undo', async () => {
+    trouble(error);
+    try {
+      const body = { approvalId: a.approvalId, decision: 'undo' };
+      const run = await busy([undo], undo, () => call('POST', '/api/agent/approvals/resolve', { body }));
+      say(decided.undo);
+      done(run);
+      changed();
+    } catch (err) {
+      trouble(error, err);
+    }
+  }, 'small', { 'data-undo': true });
+  const begun = () => undo.remove();
+  return el('div', { class: 'action work held', 'data-status': a.status }, icon(/** @type {any} */ (toolIcon(a.tool))),
+    el('span', { class: 'action-name' }, approval?.preview?.title ?? toolName(a.tool)),
+    el('span', { class: 'chip' }, el('hold-left', { until: a.heldUntil, onlapsed: begun })), undo, error);
+}
