@@ -201,7 +201,8 @@ type Config struct {
 
 	MaxModelCalls int           // MAX_MODEL_CALLS: how often a run of the assistant may ask the model
 	ApprovalTTL   time.Duration // APPROVAL_TTL: how long an approval may wait
-	Hold          time.Duration // HOLD: how long at least an approval can be undone, before anything is done; 0s: not at all
+	// HOLD: how long at least an approval can be undone before anything is done; 0s: not at all
+	Hold time.Duration
 	// RUN_DEADLINE: how long a run of the assistant may take in all, at least APPROVAL_TTL; by default 7 days, or an
 	// hour more than APPROVAL_TTL
 	RunDeadline time.Duration

@@ -68,7 +68,8 @@ func TestRunBoundsItsPushes(t *testing.T) {
 		}
 		time.Sleep(3*time.Minute + time.Second)
 		if most.Load() != embedded.Concurrency || done.Load() != all {
-			t.Errorf("%d pushes at a time, %d done; want %d and %d", most.Load(), done.Load(), embedded.Concurrency, all)
+			t.Errorf("%d pushes at a time, %d done; want %d and %d", most.Load(), done.Load(), embedded.Concurrency,
+				all)
 		}
 	})
 }
