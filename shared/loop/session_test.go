@@ -1,7 +1,9 @@
 package loop_test
 
 import (
+	"bytes"
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +32,43 @@ func proposed(t *testing.T, w *env) (*run.View, run.Approval) {
 		t.Fatal(err)
 	}
 	return v, w.approval(run.ApprovalID(v.RunID, 1))
+}
+
+// TestASwappedPlan has somebody put another plan in the place of the one that waits, with its hash or without: neither
+// is confirmed, and the plan that the model made waits anew.
+func TestASwappedPlan(t *testing.T) {
+	ctx := context.Background()
+	for name, hashed := range map[string]bool{"the plan": false, "the plan and its hash": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newEnv(t)
+			v, ap := proposed(t, w)
+			edit(t, w, document.ApprovalPath(ap.ID), func(other *run.Approval) {
+				other.Args = bytes.Replace(other.Args, []byte(`"maxCalls":2`), []byte(`"maxCalls":9`), 1)
+				if hashed {
+					other.ArgsHash = run.ArgsHash("ana", plan.Proposing(plan.Bind{}).Spec, other.Place, other.Args)
+				}
+				ap = *other
+			})
+			_, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: ap.ID,
+				Decision: run.ApproveOnce, ArgsHash: ap.ArgsHash})
+			if !fault.Is(err, fault.Policy, fault.CodeIntegrity) {
+				t.Fatal(err)
+			}
+			fresh := w.approval(run.ApprovalID(v.RunID, 2))
+			if fresh.Status != run.ApprovalOpen || !strings.Contains(string(fresh.Args), `"maxCalls":2`) {
+				t.Fatalf("what waits now is %+v", fresh)
+			}
+			if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: fresh.ID,
+				Decision: run.ApproveOnce, ArgsHash: fresh.ArgsHash}); err != nil {
+				t.Fatal(err)
+			}
+			now, _, err := w.loop.Get(ctx, "ana", v.RunID)
+			if s := now.PlanState().Plan; err != nil || s.Status() != plan.StatusExecuting ||
+				s.Grants()[0].MaxCalls != 2 {
+				t.Errorf("%v, %s with %+v", err, s.Status(), s.Grants())
+			}
+		})
+	}
 }
 
 // TestOneConfirmation has twenty processes confirm, reject and refine one plan at once: one of the decisions counts,

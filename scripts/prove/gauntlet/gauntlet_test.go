@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,12 +16,14 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
 // proved is a deployment whose failures end the test.
 type proved struct {
 	*testkit.Deployment
-	t *testing.T
+	t      *testing.T
+	linked *sync.Map // users who have linked an account of GitHub
 }
 
 func deploy(t *testing.T, o testkit.Options) *proved {
@@ -31,14 +34,26 @@ func deploy(t *testing.T, o testkit.Options) *proved {
 			t.Errorf("requests that Gemini would refuse: %q", refused)
 		}
 	})
-	return &proved{w, t}
+	owner, name, _ := strings.Cut(trial.DemoRepository, "/")
+	w.GitHub.Add(fakegithub.Seed{Owner: owner, Name: name, Writers: []string{"demo"},
+		Files: map[string]string{"README.md": "Read the [guide](docs/guide.md)."}})
+	return &proved{w, t, &sync.Map{}}
 }
 
 // URL implements Server.
 func (w *proved) URL() string { return w.Base }
 
-// Token implements Server.
-func (w *proved) Token(ctx context.Context, user string) (string, error) { return w.SignIn(ctx, user) }
+// Token implements Server. At its first sign-in a user links an account of GitHub too, as the local server has it.
+func (w *proved) Token(ctx context.Context, user string) (string, error) {
+	token, err := w.SignIn(ctx, user)
+	if _, linked := w.linked.LoadOrStore(user, true); linked || err != nil {
+		return token, err
+	}
+	return token, w.LinkGitHub(ctx, user, "demo")
+}
+
+// RepoURL implements Repository.
+func (w *proved) RepoURL() string { return w.App.Config.GitHubURL + "/" + trial.DemoRepository }
 
 // Mails implements Mailbox.
 func (w *proved) Mails(context.Context) (all []trial.Mail, err error) {
@@ -101,7 +116,7 @@ func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 	}
 	code, said := prove()
 	if code != proof.Proven || !strings.Contains(said, "0 findings, 5 held") ||
-		strings.Count(said, "needs the local server") != 6 {
+		strings.Count(said, "needs the local server") != 10 {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	if n := len(w.Google.Messages()); n != 0 {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
@@ -63,7 +64,7 @@ func withStock(t *testing.T, asked *int) *proved {
 			t.Errorf("requests that Gemini would refuse: %q", refused)
 		}
 	})
-	return &proved{w, t}
+	return &proved{w, t, &sync.Map{}}
 }
 
 // TestMixedBatchOfServerAndPageTools is case 19: of one turn, the server's action is done at once and the page's calls

@@ -27,6 +27,11 @@ type Mailbox interface {
 	Mails(ctx context.Context) ([]Mail, error)
 }
 
+// Repository is a Server whose users act at a local GitHub with the repository [DemoRepository].
+type Repository interface {
+	RepoURL() string // that plans name
+}
+
 // Mail is one that was sent.
 type Mail struct {
 	User    string // the account that it was sent from: the name, or the address
@@ -55,6 +60,9 @@ func (d devServer) Mails(ctx context.Context) ([]Mail, error) {
 	err := fetch(ctx, http.MethodGet, string(d)+"/dev/mailbox", "", &got)
 	return got.Messages, err
 }
+
+// RepoURL implements Repository.
+func (d devServer) RepoURL() string { return string(d) + "/dev/github/" + DemoRepository }
 
 // deployed is a Countersign anywhere, with tokens of two of its users. It signs in no user for the gauntlet and shows
 // no mailbox.

@@ -76,7 +76,7 @@ func Tour(ctx context.Context, base, token, token2 string, cases []Case, r *proo
 		case failed:
 			r.Finding(c.Number, "%s: %s; want %s", c.Name, row.Got, c.Want)
 		default:
-			r.Skipped(c.Number, "%s: it %s", c.Name, strings.TrimSuffix(row.Verdict+": "+row.Got, ": "))
+			r.Skipped(c.Number, "%s: it %s%s", c.Name, strings.TrimSuffix(row.Verdict+": "+row.Got, ": "), peers(c))
 		}
 	}
 	return nil
