@@ -78,10 +78,10 @@ func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 	}
 	for _, a := range s.Current() {
 		switch {
-		case !t.InTurn(s, a.Index):
+		case !t.InTurn(s, a.Index) || a.Held(now):
 		case a.Unasked():
 			return StepRequest, a
-		case a.Runnable() && t.MayBegin(s, a.Index) && !a.Held(now):
+		case a.Runnable() && t.MayBegin(s, a.Index):
 			return StepExecute, a
 		}
 	}
