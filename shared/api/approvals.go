@@ -40,6 +40,7 @@ func postResolve(r *request) (any, error) {
 		EditedArgs json.RawMessage `json:"editedArgs"`
 		Comment    string          `json:"comment"`
 		Hold       int             `json:"holdSeconds"`
+		Strict     bool            `json:"strict"`
 	}
 	if _, err := r.decode(&in); err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func postResolve(r *request) (any, error) {
 	ctx, cancel := r.working()
 	defer cancel()
 	res := approval.Resolution{UID: r.uid, ApprovalID: in.ApprovalID, Decision: d, EditedArgs: in.EditedArgs,
-		Comment: in.Comment, Hold: time.Duration(in.Hold) * time.Second}
+		Comment: in.Comment, Hold: time.Duration(in.Hold) * time.Second, Strict: in.Strict}
 	if in.ArgsHash != nil {
 		res.ArgsHash = *in.ArgsHash
 	}

@@ -300,6 +300,7 @@ func TestPlanAtTheInbox(t *testing.T) {
 	hash := `,"argsHash":"` + card.at("approvals", "0", "argsHash") + `"`
 	decide(`"decision":"approve_once"`).is(t, 400, "error.field", "argsHash")
 	decide(`"decision":"refine"`).is(t, 400, "error.field", "comment")
+	decide(`"decision":"reject","strict":true`).is(t, 400, "error.field", "strict")
 	decide(`"decision":"refine","comment":"`+strings.Repeat("x", planner.MaxPrompt+1)+`"`).
 		is(t, 400, "error.field", "comment")
 	w.model.Then(proposes("Write to him"))
@@ -309,6 +310,12 @@ func TestPlanAtTheInbox(t *testing.T) {
 	card = w.send("GET", "/api/agent/approvals/pending", "ana", "")
 	hash = `,"argsHash":"` + card.at("approvals", "0", "argsHash") + `"`
 	decide(`"decision":"approve_with_edits","editedArgs":{"tasks":[{"title":"Tell bob","goal":"x","tools":["mail"],`+
-		`"effects":["mail"]}]}`+hash).is(t, 200)
+		`"effects":["mail"]}]},"strict":true`+hash).is(t, 200)
 	w.send("GET", plansPath+"/"+id, "ana", "").is(t, 200, "status", "EXECUTING", "tasks.0.title", "Tell bob")
+	w.send("POST", "/api/agent/runs/"+id+"/cancel", "ana", "{}")
+	w.push()
+	events := w.send("GET", "/api/agent/runs/"+id+"/events?after=0", "ana", "")
+	if !strings.Contains(string(events.body), `"strict":true`) {
+		t.Errorf("the yes was not strict: %s", events.body)
+	}
 }

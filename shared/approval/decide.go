@@ -90,6 +90,8 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 	switch {
 	case r.ArgsHash == "" && ap.Kind == run.KindPlan && executes(r.Decision):
 		return nil, fault.Invalid("argsHash", "the hash of the plan that you saw is needed")
+	case r.Strict && (ap.Kind != run.KindPlan || !executes(r.Decision)):
+		return nil, fault.Invalid("strict", "this goes with the confirmation of a plan")
 	case r.Decision == run.Refine && strings.TrimSpace(r.Comment) == "":
 		return nil, fault.Invalid("comment", "say what should be otherwise")
 	case r.Decision == run.Refine && tx.State.Plan.Revision >= plan.MaxRevisions:

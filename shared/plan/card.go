@@ -50,7 +50,9 @@ func (b Bind) addChanges(card *tool.Preview, p Plan, zone *time.Location) {
 	}
 	d := Diff(*b.Before, p)
 	for _, c := range d.Tasks {
-		card.AddLine("Change", c.Sentence(byID(b.Before.Tasks, c.TaskID)))
+		was := byID(b.Before.Tasks, c.TaskID)
+		card.AddLine("Change", c.Sentence(was))
+		addBefore(card, c, was)
 	}
 	for _, c := range d.Grants {
 		card.AddLine("Change", c.Sentence(zone))
@@ -60,6 +62,22 @@ func (b Bind) addChanges(card *tool.Preview, p Plan, zone *time.Location) {
 	}
 	if d.Assumptions {
 		card.AddField("Change", "Other assumptions")
+	}
+}
+
+// addBefore shows what a changed task said before.
+func addBefore(card *tool.Preview, c Change, was Task) {
+	if c.Op != Modify {
+		return
+	}
+	if was.Title != c.Task.Title {
+		card.AddLine("Change, title before", was.Title)
+	}
+	if was.Goal != c.Task.Goal {
+		card.AddText("Change, goal before", was.Goal)
+	}
+	if was.DoneWhen != c.Task.DoneWhen && was.DoneWhen != "" {
+		card.AddText("Change, done when before", was.DoneWhen)
 	}
 }
 

@@ -17,8 +17,13 @@ const approval = (hash) => ({
   args: plan, argsHash: hash, reason: '', requestedAt: new Date().toISOString(), expiresAt: soon, timeZone: 'UTC',
   decisions: ['approve_once', 'approve_with_edits', 'refine', 'reject'],
   preview: { title: 'Plan for demo/site: 1 task', fields: [{ label: 'Task 1', value: evil },
+    { label: 'Task 1, must have done', value: 'github.createIssue' },
     ...['g1', 'g2'].map((id) => ({ label: `Allowed by this yes, ${id}`, value: `May create at most 2 issues (${id}).` }))] },
 });
+const held = { ok: false, error: { class: 'PolicyError', code: 'rate_limited', message: 'too many requests' } };
+const changes = [{ op: 'add', taskId: 't1', reason: 'It says more.',
+  task: { id: 't2', title: 'Look at the log', goal: 'It is known.' } },
+  { op: 'obsolete', taskId: 't1', reason: 'It is done.' }];
 const task = (status) => ({ sessionId: it.id, id: 't1', title: evil, goal: 'The link works.', status, tools: [], effects: [], doneWhen: '' });
 const session = (status, more = {}) => ({ ok: true, sessionId: it.id, runId: it.id, threadId: it.threadId, status, prompt: 'Fix the link',
   repoUrl: 'https://github.com/demo/site', deadline: soon, revision: 1, tasks: [], questions: [], grants: [], changes: [], approvals: [],
@@ -28,6 +33,20 @@ const resolve = '/api/agent/approvals/resolve';
 const sent = async (path) => (await asked('POST', path)).map((s) => s.body);
 const done = { seq: 5, at: soon, taskId: 't1', step: 1, reason: 'I look.', action: { tool: 'github.readIssue', args: { number: 3 } },
   observation: { body: evil }, source: 'github.com/demo/site', executionStatus: 'succeeded' };
+
+async function narrow(page, name) {
+  await page.setViewportSize({ width: 320, height: 1400 });
+  expect('nothing sticks out at 320 pixels', await page.evaluate(() => {
+    const main = document.getElementById('main');
+    return main.scrollWidth <= main.clientWidth && document.documentElement.scrollWidth <= 320;
+  }));
+  await accessible(page, `${name} on a phone`);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await accessible(page, `${name} in the dark`);
+  await shot(page, `plan-dark-${name.replaceAll(' ', '-')}`);
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize({ width: 1280, height: 900 });
+}
 
 await doc('GET /api/agent/agents', { ok: true, agents: [{ name: 'planner', description: '', tools: [], plans: true }] });
 await doc('GET /api/agent/plans', { ok: true, sessions: [] });
@@ -44,7 +63,13 @@ await run({
     await view(page, 'Plans');
     await doc('POST /api/agent/plans', { ok: false, error: { code: 'reauth_required', message: 'link GitHub first' } }, 403);
     await begin(page);
-    await page.getByRole('button', { name: 'Link a GitHub account' }).waitFor();
+    await doc('POST /api/agent/connections/github', { ok: true, url: `${process.env.BASE_URL}/?elsewhere` });
+    await page.getByRole('button', { name: 'Link a GitHub account' }).click();
+    await page.waitForURL('**/?elsewhere');
+    const [{ returnTo }] = await sent('/api/agent/connections/github');
+    expect(`it comes back to this form (${returnTo})`, returnTo === '/#/plans');
+    await page.goto(process.env.BASE_URL + returnTo);
+    await page.getByLabel('Your wish').waitFor();
     await page.reload();
     await settled('the wish is kept', async () => (await page.getByLabel('Your wish').inputValue()) === 'Fix the link');
     expect('the zone is shown', await page.getByLabel(/^Deadline \(your clock, .+\)$/).isVisible());
@@ -70,12 +95,17 @@ await run({
   },
   'the plan is a card with its grants; words confirm nothing': async (page) => {
     await it.put();
-    await put('AWAITING_CONFIRMATION', { approvals: [approval('a'.repeat(64))] });
+    const deadline = new Date(Date.now() + 115e3).toISOString();
+    await put('AWAITING_CONFIRMATION', { approvals: [approval('a'.repeat(64))], deadline });
     await doc('POST /api/agent/plans', session('PLANNING'));
     await page.getByRole('button', { name: 'Propose a plan' }).click();
     await cards(page).getByRole('heading', { name: 'Plan for demo/site' }).waitFor();
     expect('a stranger\'s words are text', (await page.locator('main img').count()) === 0);
     await accessible(page, 'the card of a plan');
+    const seconds = async () => parseInt(await page.locator('dd time-left').innerText(), 10);
+    const first = await seconds();
+    await settled('the time left counts down', async () => (await seconds()) < first);
+    expect('it is said in words what has to be done', (await cards(page).innerText()).includes('Create issue'));
     await shot(page, 'plan-card');
     await doc(`POST ${resolve}`, it.view());
     await lain(page);
@@ -86,44 +116,83 @@ await run({
     expect('it refines and does not confirm', body.decision === 'refine' && body.comment === 'Looks good, go' && !body.editedArgs);
   },
   'an unticked grant is left out of what is confirmed': async (page) => {
-    await put('AWAITING_CONFIRMATION', { approvals: [approval('b'.repeat(64))] });
+    const next = approval('b'.repeat(64));
+    next.preview.fields.splice(1, 0, { label: 'Change', value: `Changed (title): ${evil}` },
+      { label: 'Change, title before', value: 'Find the link' });
+    await put('AWAITING_CONFIRMATION', { approvals: [next] });
     await page.reload();
+    const diff = page.getByRole('region', { name: 'Different from the plan before' });
+    await diff.waitFor();
+    expect('the diff stands by itself', (await diff.getByRole('listitem').allInnerTexts()).join('|')
+      === `Changed (title): ${evil}|Title before: Find the link`);
+    expect('and nowhere else', (await cards(page).locator('dt', { hasText: 'Change' }).count()) === 0);
+    const yes = page.getByRole('button', { name: /^Confirm plan/ });
+    const allows = 'create at most 2 issues (g1)';
+    expect('the button says what it allows', (await yes.textContent())
+      === `Confirm plan: it may ${allows}; ${allows.replace('g1', 'g2')}`);
+    await accessible(page, 'another revision');
+    await shot(page, 'plan-revision');
+    await narrow(page, 'another revision');
     await page.getByLabel('May create at most 2 issues (g2).').uncheck();
     await lain(page);
-    await page.getByRole('button', { name: 'Confirm plan' }).focus();
+    expect('the button says so', (await yes.textContent()) === `Confirm plan: it may ${allows}`);
+    await page.getByRole('button', { name: 'Edit before approving' }).click();
+    const form = cards(page).locator('form');
+    const grants = await form.getByLabel('Grants', { exact: true }).inputValue();
+    expect('who edits has it left out too', grants.includes('"g1"') && !grants.includes('"g2"'));
+    const words = await form.innerText();
+    expect('and is shown what is left', words.includes('(g1)') && !words.includes('(g2)'));
+    await form.getByRole('button', { name: 'Back' }).click();
+    expect('it is still unticked', !(await page.getByLabel('May create at most 2 issues (g2).').isChecked()));
+    await page.getByLabel('Ask me about every change of this plan').check();
+    await lain(page);
+    await yes.focus();
     await page.keyboard.press('Enter');
     await settled('it is confirmed', async () => (await sent(resolve)).length === 2);
     const body = (await sent(resolve))[1];
+    expect('with every change asked about', body.strict === true && !('strict' in (await sent(resolve))[0]));
     expect('exactly the shown plan is confirmed, without that grant', body.decision === 'approve_with_edits' && body.argsHash === 'b'.repeat(64)
       && body.editedArgs.grants.map((g) => g.id).join() === 'g1' && !('repo' in body.editedArgs) && !('deadline' in body.editedArgs));
   },
   'while it runs, its steps come in, and what was unfolded stays so': async (page) => {
     await put('EXECUTING', { tasks: [task('EXECUTING')], grants: [grant('g1', 1)], log: [done] });
     await it.event('plan.confirmed', { status: 'planning' });
-    await page.getByText('Step 1: Github readIssue').click();
+    await page.getByText('Step 1: Read issue').click();
     await page.getByText('What came back, from github.com/demo/site').waitFor();
     await page.getByText('1 of 2 used').waitFor();
     await put('EXECUTING', { tasks: [task('EXECUTING')], grants: [grant('g1', 1)], log: [done, { ...done, seq: 7, step: 2 }] });
     await it.event('task.reflected');
-    await page.getByText('Step 2: Github readIssue').waitFor();
+    await page.getByText('Step 2: Read issue').waitFor();
     expect('the first step is still unfolded', await page.locator('[data-part=step-5]').evaluate((d) => d.open));
     expect('a stranger\'s words are text', (await page.locator('main img').count()) === 0);
-    await page.setViewportSize({ width: 320, height: 700 });
-    expect('nothing sticks out at 320 pixels', await page.evaluate(() => {
-      const main = document.getElementById('main');
-      return main.scrollWidth <= main.clientWidth && document.documentElement.scrollWidth <= 320;
-    }));
-    await accessible(page, 'a running plan');
-    await page.emulateMedia({ colorScheme: 'dark' });
-    await accessible(page, 'a running plan in the dark');
-    await shot(page, 'plan-dark');
-    await page.emulateMedia({ colorScheme: 'light' });
-    await page.setViewportSize({ width: 1280, height: 900 });
+    await narrow(page, 'a running plan');
     await doc(`DELETE /api/agent/plans/${it.id}/grants/g1`, session('EXECUTING'));
     await put('EXECUTING', { tasks: [task('EXECUTING')], grants: [grant('g1', 1, true)], log: [done] });
     await page.getByRole('button', { name: 'Take back g1' }).click();
     await page.getByText('· taken back').waitFor();
     await shot(page, 'plan-running');
+  },
+  'asked too often, it goes on by itself; what changed since the yes is told': async (page) => {
+    const now = { tasks: [task('OBSOLETE')], changes, log: [done] };
+    await doc(`GET /api/agent/plans/${it.id}`, held, 429);
+    await it.event('plan.changed');
+    await page.getByText('Nothing is lost; trying again').waitFor();
+    expect('nobody has to press anything', (await page.getByRole('button', { name: 'Try again' }).count()) === 0);
+    await doc(`GET /api/agent/runs/${it.id}`, held, 429);
+    await page.reload();
+    await page.getByText('Nothing is lost; trying again').waitFor();
+    await put('EXECUTING', now);
+    const list = page.getByRole('region', { name: 'Changed since your yes' });
+    await list.getByText('Added: Look at the log').waitFor();
+    expect('each with its reason', (await list.getByRole('listitem').allInnerTexts()).join('|').replaceAll('\n\n', '\n')
+      === `Added: Look at the log\nIt is known.\nWhy: It says more.|Dropped: ${evil}\nWhy: It is done.`);
+    await page.getByText('Nothing is lost; trying again').waitFor(); // the run's own page is refused yet
+    await it.event('task.started');
+    await settled('it is followed again', async () => !(await page.getByText('trying again').isVisible()));
+    await put('EXECUTING', { ...now, changes: [] });
+    await it.event('task.reflected');
+    await settled('it is read again', async () => !(await list.isVisible()));
+    await accessible(page, 'a plan that is followed again');
   },
   'in the end: links, what is unknown, and a way to go on': async (page) => {
     const artifacts = ['https://github.com/demo/site/issues/9', 'javascript:alert(1)'];

@@ -32,14 +32,15 @@ export function card(a, done, wait = 0) {
   const buttons = el('div', { class: 'buttons' });
   const form = el('div', { class: 'edits' });
   const sure = !review && preview.confirm && /** @type {HTMLInputElement} */ (el('input', { type: 'text', class: 'code', autocomplete: 'off', spellcheck: 'false' }));
-  const lines = el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label),
+  const fields = plan?.lines ?? preview.fields ?? [];
+  const lines = el('dl', { class: 'fields' }, ...fields.flatMap((f) => [el('dt', {}, f.label),
     el('dd', {}, plan?.box(f) ?? (f.long ? long(f, f.value === a.args?.command) : f.value), own(f, a.timeZone))]));
   const node = el('article', { class: `card ${review ? 'review' : 'wait'}`, 'data-version': version(a), 'aria-label': `${review ? 'Was this done? ' : ''}${title}` },
     el('header', { class: 'card-head' }, icon(toolIcon(a.tool)), el('h2', {}, review ? `Was this done? ${title}` : title),
       a.class && el('span', { class: `class ${a.class}` }, a.class), el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
     review && el('p', {}, 'The service was asked, and its answer was lost: it is not known whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found.'),
     warnings(preview.warnings), findings(a.findings),
-    lines,
+    plan?.changes, lines,
     a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
     sure && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure), plan?.node, buttons, error,
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }), el('span', {}, 'Requested ', when(a.requestedAt)),
@@ -59,7 +60,11 @@ export function card(a, done, wait = 0) {
       sure.focus();
       return;
     }
-    const body = { approvalId: a.approvalId, decision, argsHash: a.argsHash, editedArgs, comment: comments || undefined, holdSeconds: holds(a, decision) };
+    const strict = decision.startsWith('approve') && plan?.strict || undefined;
+    const { approvalId, argsHash } = a;
+    const body = {
+      approvalId, decision, argsHash, editedArgs, comment: comments || undefined, holdSeconds: holds(a, decision), strict,
+    };
     try {
       const run = await busy(node.querySelectorAll('button, input, textarea'), used, () => patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w })));
       edits.set(version(a), undefined);
@@ -89,7 +94,7 @@ export function card(a, done, wait = 0) {
       as(false);
       /** @type {HTMLElement|null} */ (buttons.querySelector('[data-decision=approve_with_edits]'))?.focus();
     };
-    editing = new Editor(a, edits.get(version(a)) ?? plan?.args ?? a.args, {
+    editing = new Editor(plan?.approval ?? a, edits.get(version(a)) ?? plan?.args ?? a.args, {
       send: (args, used) => void (still() && decide('approve_with_edits', used, args)), close, keep: (args) => edits.set(version(a), args),
     });
     form.replaceChildren(editing.node);
@@ -104,6 +109,7 @@ export function card(a, done, wait = 0) {
     edit();
     editing?.focus();
   }, i === 0 ? 'primary small' : d === 'reject' ? 'danger small' : 'small', { 'data-decision': d })));
+  plan?.tell(/** @type {HTMLElement} */ (buttons.firstElementChild));
   if (edits.get(version(a))) edit();
   return node;
 }

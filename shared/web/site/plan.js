@@ -4,9 +4,9 @@
 import { call } from './api.js';
 import { card, version } from './card.js';
 import { arrange, button, busy, el, heading, say, trouble } from './dom.js';
-import { hurry, watch } from './run.js';
-import { left, when } from './time.js';
-import { sessionWords, taskWords, toolName } from './words.js';
+import { hurry, later, pause, watch } from './run.js';
+import { when } from './time.js';
+import { changeWords, sessionWords, taskWords, toolName } from './words.js';
 
 const over = (s) => ['COMPLETED', 'FAILED', 'DEADLINE_EXCEEDED'].includes(s.status);
 
@@ -31,24 +31,41 @@ export async function planView(main, id, signal) {
         again();
       }))),
       kept('tasks', [s.tasks, s.log], () => tasks(s)),
+      kept('changes', [s.changes, s.tasks.length], () => changes(s)),
       kept('grants', [s.status, s.grants], () => grants(s, path, again, error)),
       kept('after', [s.status, s.artifacts, s.log], () => after(s)),
       kept('foot', [s.status], () => foot(s, again, error)),
     ]);
   };
   const read = latest(async () => {
-    const s = await call('GET', path, { signal });
-    if (!signal.aborted) show(s);
-  }, (err) => signal.aborted || trouble(error, err, follow));
+    const s = await session();
+    if (signal.aborted) return;
+    trouble(error);
+    show(s);
+  }, (err) => signal.aborted || trouble(error, err, read));
   /** @type {import('./run.js').Note} */
   const note = {
     status: () => {}, delta: () => {}, action: () => {}, state: () => void read(), event: () => void read(),
     lost: (err) => { lost.textContent = err ? `${err.message} Nothing is lost; trying again` : ''; },
   };
+  // session reads it, again where that may help: also where this user has asked too often.
+  async function session() {
+    for (let wait = 500; ; wait = Math.min(wait * 2, 5000)) {
+      try {
+        const s = await call('GET', path, { signal });
+        note.lost(null);
+        return s;
+      } catch (err) {
+        if (signal.aborted || !later(err)) throw err;
+        note.lost(err);
+      }
+      await pause(wait, signal);
+    }
+  }
   async function follow() {
     trouble(error);
     try {
-      show(await call('GET', path, { signal }));
+      show(await session());
       await watch(id, note, signal);
       await read();
     } catch (err) {
@@ -104,7 +121,8 @@ const about = (s) => el('section', { class: 'stack', 'aria-label': 'About this p
   el('p', { class: 'long' }, s.prompt),
   el('dl', { class: 'facts' }, el('dt', {}, 'State'), el('dd', {}, el('span', { class: 'chip' }, sessionWords[s.status] ?? s.status)),
     el('dt', {}, 'Repository'), el('dd', {}, s.repoUrl),
-    el('dt', {}, 'Deadline'), el('dd', {}, when(s.deadline), !over(s) && left(s.deadline) ? ` (${left(s.deadline)} left)` : '')),
+    el('dt', {}, 'Deadline'),
+    el('dd', {}, when(s.deadline), !over(s) && ' · ', !over(s) && el('time-left', { until: s.deadline, plain: true }))),
   s.summary && el('p', { class: 'done-words' }, s.summary),
   s.errorReason && el('p', { class: 'quiet' }, `It ended before it was done: ${s.errorReason}`));
 
@@ -116,6 +134,16 @@ const tasks = (s) => el('section', { class: 'stack', 'aria-label': 'Tasks', hidd
     ...s.log.filter((l) => l.taskId === t.id).map(step))))),
   s.log.some((l) => !l.taskId) && el('details', { 'data-part': 'planning' }, el('summary', {}, 'What it read for the plan'),
     ...s.log.filter((l) => !l.taskId).map(step)));
+
+// changes are those that needed no further yes, oldest first.
+function changes(s) {
+  const title = (c) => c.task?.title ?? s.tasks.find((t) => t.id === c.taskId)?.title ?? c.taskId;
+  return el('section', { class: 'stack', 'aria-label': 'Changed since your yes', hidden: !s.changes.length },
+    el('h2', {}, 'Changed since your yes'),
+    el('ul', { class: 'stack plain' }, ...s.changes.map((c) => el('li', { class: 'item' }, el('div', {},
+      el('strong', {}, `${changeWords[c.op] ?? c.op}: ${title(c)}`), c.task && el('p', {}, c.task.goal),
+      c.reason && el('p', { class: 'quiet' }, `Why: ${c.reason}`))))));
+}
 
 const json = (v) => (typeof v === 'string' ? v : JSON.stringify(v, null, 2));
 

@@ -2,13 +2,25 @@
 
 import { button, el } from './dom.js';
 import { drafts } from './session.js';
+import { sentence, toolName } from './words.js';
 
 const granted = /^Allowed by this yes, (.+)$/;
+const changed = /^Change(?:, (.+ before))?$/;
+const named = /, must have done$|^Asked about each time$/; // by the names of tools
+const names = (list) => list.split(', ').map(toolName).join(', ');
+
+// change is a line: what is otherwise, or how a task read before.
+function change(f) {
+  const before = f.label.match(changed)?.[1];
+  if (!before) return el('li', {}, f.value);
+  return el('li', { class: 'quiet before' }, `${sentence(before)}: `, el('del', {}, f.value));
+}
 
 /** PlanParts are those of one card. */
 export class PlanParts {
   /** @type {Map<string, HTMLInputElement>} by grant */ #boxes = new Map();
   #words;
+  #strict = /** @type {HTMLInputElement} */ (el('input', { type: 'checkbox' }));
   node;
 
   /** @param {any} a an approval of kind plan @param {(words: string, used: Element) => void} refine */
@@ -19,12 +31,57 @@ export class PlanParts {
     this.#words = words;
     words.value = drafts.get(slot) ?? '';
     words.addEventListener('input', () => drafts.set(slot, words.value));
-    this.node = el('div', { class: 'form', hidden: !a.decisions?.includes('refine') },
-      el('label', {}, 'What should be different? This confirms nothing.', words),
-      el('div', { class: 'buttons' }, button('Ask for another plan', (e) => {
-        if (words.value.trim()) refine(words.value.trim(), /** @type {Element} */ (e.currentTarget));
-        else words.focus();
-      }, 'small', { 'data-decision': 'refine' })));
+    this.node = el('div', { class: 'stack' },
+      el('div', { class: 'form', hidden: !a.decisions?.includes('refine') },
+        el('label', {}, 'What should be different? This confirms nothing.', words),
+        el('div', { class: 'buttons' }, button('Ask for another plan', (e) => {
+          if (words.value.trim()) refine(words.value.trim(), /** @type {Element} */ (e.currentTarget));
+          else words.focus();
+        }, 'small', { 'data-decision': 'refine' }))),
+      el('label', { class: 'check' }, this.#strict, el('span', {}, 'Ask me about every change of this plan')));
+  }
+
+  /** strict tells whether every change of the plan is to be asked about. */
+  get strict() {
+    return this.#strict.checked;
+  }
+
+  /** lines are the fields that stand below each other: all but the changes. */
+  get lines() {
+    return this.#fields.filter((f) => !changed.test(f.label))
+      .map((f) => (named.test(f.label) ? { ...f, value: names(f.value) } : f));
+  }
+
+  /** changes tells what is different from the plan before; undefined where there was none. */
+  get changes() {
+    const all = this.#fields.filter((f) => changed.test(f.label));
+    return all.length ? el('section', { class: 'plan-changes', 'aria-label': 'Different from the plan before' },
+      el('h3', {}, 'Different from the plan before'), el('ul', {}, ...all.map(change))) : undefined;
+  }
+
+  get #fields() {
+    return this.a.preview?.fields ?? [];
+  }
+
+  /** tell has the button that confirms say what that allows, as the boxes stand. @param {HTMLElement} yes */
+  tell(yes) {
+    const words = el('span', { class: 'allows' });
+    const now = () => { words.textContent = `: ${this.#allowed()}`; };
+    for (const box of this.#boxes.values()) box.addEventListener('change', now);
+    now();
+    yes.replaceChildren(el('span', {}, ...yes.childNodes, words));
+  }
+
+  #allowed() {
+    const all = this.#fields.filter((f) => this.#granted(f))
+      .map((f) => f.value.replace(/^May /, '').replace(/\.( (Its|Their) text is written later\.)?$/, ''));
+    const more = all.length > 2 ? `; and ${all.length - 2} more` : '';
+    return all.length ? `it may ${all.slice(0, 2).join('; ')}${more}` : 'it asks before each effect';
+  }
+
+  #granted(f) {
+    const id = f.label.match(granted)?.[1];
+    return id && !this.#off(id);
   }
 
   /** forget drops what was typed, once it was sent. */
@@ -43,18 +100,25 @@ export class PlanParts {
     return el('label', { class: 'check' }, box, el('span', {}, field.value));
   }
 
-  /** args returns the plan without what is not the user's to edit here. */
+  /** args returns the plan without what is not the user's to edit here, and without the grants that were unticked. */
   get args() {
-    const { repo, deadline, ...rest } = this.a.args;
-    return rest;
+    const { repo, deadline, grants = [], ...rest } = this.a.args;
+    const left = grants.filter((g) => !this.#off(g.id));
+    return left.length ? { ...rest, grants: left } : rest;
   }
 
-  /** edited returns the plan without the grants that were unticked; undefined if all are ticked. */
+  /** edited is the same where a grant was unticked, and else undefined. */
   edited() {
-    const off = (g) => this.#boxes.get(g.id)?.checked === false;
-    const { grants = [], ...rest } = this.args;
-    if (!grants.some(off)) return undefined;
-    const left = grants.filter((g) => !off(g));
-    return left.length ? { ...rest, grants: left } : rest;
+    return [...this.#boxes.keys()].some((id) => this.#off(id)) ? this.args : undefined;
+  }
+
+  /** approval is what its fields are made of: that without the grants that were unticked. */
+  get approval() {
+    const fields = this.lines.filter((f) => !granted.test(f.label) || this.#granted(f));
+    return { ...this.a, preview: { ...this.a.preview, fields } };
+  }
+
+  #off(id) {
+    return this.#boxes.get(id)?.checked === false;
   }
 }

@@ -88,12 +88,13 @@ async function begin(prompt, repoUrl, until, from, key) {
   }
 }
 
-// link leads to GitHub; what was typed is kept.
+// link leads to GitHub, and back to this form with what was typed.
 const link = (error) => button('Link a GitHub account', async (e) => {
   const used = /** @type {Element} */ (e.currentTarget);
   try {
     const { url } = await busy([used], used,
-      () => call('POST', '/api/agent/connections/github', { body: { returnTo: '/' }, credentials: 'include' }));
+      () => call('POST', '/api/agent/connections/github',
+        { body: { returnTo: `/${location.hash}` }, credentials: 'include' }));
     location.assign(url);
   } catch (err) {
     trouble(error, err);

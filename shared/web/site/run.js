@@ -109,12 +109,15 @@ export async function watch(runId, note, signal, after = -1) {
         if (over(run.status) && after >= run.lastEvent) return run;
       }
     } catch (err) {
-      if (!passing(err)) throw err;
+      if (!later(err)) throw err;
       note.lost(err);
     }
     await pause(wait, signal); // continue after a cut or the server's time limit
   }
 }
+
+/** later tells whether the same question may be answered later: nothing is begun by it. @param {any} err */
+export const later = (err) => passing(err) || err.status === 429;
 
 const known = (note) => (note.printed?.() ?? []).slice(-16).map(([id, bytes]) => `&output=${encodeURIComponent(id)}:${bytes}`).join('');
 
@@ -130,7 +133,11 @@ async function* events(path, signal) {
 /** hurry ends all pauses: the network is back, or the user wants to retry now. */
 export const hurry = () => window.dispatchEvent(new Event('countersign:hurry'));
 
-function pause(ms, signal) {
+/**
+ * pause waits, until there is a reason to hurry.
+ * @param {number} ms @param {AbortSignal} signal @returns {Promise<void>}
+ */
+export function pause(ms, signal) {
   signal.throwIfAborted();
   return new Promise((go, stop) => {
     const done = new AbortController();

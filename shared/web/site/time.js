@@ -39,7 +39,8 @@ export function left(iso) {
 }
 
 /**
- * <time-left until="…"> counts down while it is in the page, and fires "lapsed" once the time is over.
+ * <time-left until="…"> counts down while it is in the page, and fires "lapsed" once the time is over. With the
+ * attribute plain it says only how much is left.
  */
 class TimeLeft extends HTMLElement {
   /** @type {number|undefined} */ #timer;
@@ -55,7 +56,8 @@ class TimeLeft extends HTMLElement {
   #tick() {
     const until = this.getAttribute('until') ?? '';
     const rest = left(until);
-    this.textContent = rest ? `Expires in ${rest}` : 'Expired';
+    if (this.hasAttribute('plain')) this.textContent = rest ? `${rest} left` : 'no time left';
+    else this.textContent = rest ? `Expires in ${rest}` : 'Expired';
     if (!rest) {
       this.dispatchEvent(new Event('lapsed'));
       return;

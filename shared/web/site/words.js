@@ -1,9 +1,15 @@
 // The display names of tools, states and decisions.
 
-const tools = { gmail_send: 'Send an e-mail', calendar_event_create: 'Create a calendar event', run_command: 'Run a command', task_complete: 'End the task', ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Look at what was done' };
+const tools = { gmail_send: 'Send an e-mail', calendar_event_create: 'Create a calendar event', run_command: 'Run a command', task_complete: 'End the task', ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Look at what was done',
+  google_web_search: 'Search the web', web_fetch: 'Read a web page',
+};
 
 /** toolName returns the display name of a tool. @param {string} tool */
-export const toolName = (tool) => tools[tool] ?? sentence(tool.replace(/^action_/, '').replace(/[_.-]+/g, ' '));
+export const toolName = (tool) => tools[tool]
+  ?? sentence(apart(tool.replace(/^action_|^(github|docker)\./, '')).replace(/[_.-]+/g, ' '));
+
+// apart sets the words of a name apart: "createIssue" is "create issue".
+const apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
 
 const under = {
   gmail_send: 'Sending…', calendar_event_create: 'Adding it to the calendar…', run_command: 'Running…', ask_user: 'Asking…',
@@ -21,6 +27,8 @@ export const label = (name) => sentence(name.replace(/([a-z])([A-Z])/g, (_, a, b
 export const sessionWords = {
   PLANNING: 'Planning', AWAITING_CONFIRMATION: 'Waits for you', EXECUTING: 'Being carried out', COMPLETED: 'Completed', FAILED: 'Failed', DEADLINE_EXCEEDED: 'Out of time',
 };
+
+export const changeWords = { add: 'Added', modify: 'Changed', obsolete: 'Dropped' };
 
 export const taskWords = { PENDING: 'To do', EXECUTING: 'Under way', COMPLETED: 'Done', FAILED: 'Failed', OBSOLETE: 'Dropped' };
 
