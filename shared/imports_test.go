@@ -62,7 +62,7 @@ var may = map[string]string{
 	"shared/countersign/internal/bridge": "shared/model " +
 		"shared/tool",
 	"shared/countersign/mcp":   "shared/countersign shared/countersign/internal/bridge shared/mcpclient",
-	"shared/docker":            "shared/container shared/fault shared/lazyregexp shared/tool",
+	"shared/docker":            "shared/container shared/fault shared/lazyregexp shared/tool shared/wait",
 	"shared/document":          "shared/store shared/strictjson",
 	"shared/tokenkey":          "shared/keyfile",
 	"shared/fetch":             "shared/clip shared/fault shared/netguard shared/tools/web",
@@ -119,7 +119,7 @@ var may = map[string]string{
 	"shared/tools/command": "shared/clip shared/fault shared/keeper shared/obs shared/shell shared/store " +
 		"shared/terminal " +
 		"shared/tool shared/visible",
-	"shared/tools/github": "shared/clip shared/fault shared/tool shared/tools/internal/provider",
+	"shared/tools/github": "shared/clip shared/container shared/fault shared/tool shared/tools/internal/provider",
 	"shared/tools/docker": "shared/clip shared/container shared/fault shared/keeper shared/obs shared/shell " +
 		"shared/tool shared/visible shared/wait",
 	"shared/tools/gmail": "shared/address shared/clip shared/fault shared/tool shared/tools/internal/google " +

@@ -187,7 +187,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if engine != nil {
 		a.closers = append(a.closers, engine.Close)
 	}
-	tools = with(tools, o.clients.Containers(cfg, engine))
+	tools = with(tools, o.clients.Containers(cfg, engine, o.clients.Checkouts(cfg, repositories, o.now)))
 	tools = with(tools, o.clients.Web(cfg, o.clients.Pages(cfg), mdl))
 	tools = with(tools, o.clients.Repositories(cfg, repositories, engine, o.now))
 	registry, err := openAgents(cfg, tools, o.clients.Agents)

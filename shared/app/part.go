@@ -64,8 +64,10 @@ type Clients struct {
 	// Pages opens the client that fetches pages; nil where the web is off.
 	Pages func(cfg config.Config) web.Fetcher
 	// Containers returns the tools of agents that work in containers. engine is nil in functions that judge and show
-	// calls and carry none out.
-	Containers func(cfg config.Config, engine Engine) tool.Set
+	// calls and carry none out, and checkouts in those that know no repositories.
+	Containers func(cfg config.Config, engine Engine, checkouts docker.Source) tool.Set
+	// Checkouts returns what reads the files that a container begins with; nil in a program without repositories.
+	Checkouts func(cfg config.Config, as Accounts, now func() time.Time) docker.Source
 	// Engine opens the engine that runs containers; nil where none is configured.
 	Engine func(cfg config.Config) (Engine, error)
 	// Sockets carries terminals on these hosts over WebSockets; nil in a program without them.
@@ -128,7 +130,8 @@ var none = Clients{
 	},
 	Repositories: func(config.Config, Accounts, Engine, func() time.Time) tool.Set { return nil },
 	Token:        func(config.Config, Accounts) (TokenAccounts, error) { return nil, nil },
-	Containers:   func(config.Config, Engine) tool.Set { return nil },
+	Containers:   func(config.Config, Engine, docker.Source) tool.Set { return nil },
+	Checkouts:    func(config.Config, Accounts, func() time.Time) docker.Source { return nil },
 	Engine:       func(config.Config) (Engine, error) { return nil, nil },
 	Accounts: func(context.Context, config.Config, store.Store, tool.Set, func() time.Time) (*linking.Accounts, error) {
 		return nil, nil
@@ -174,7 +177,7 @@ func checkAgents(parts []Part, cfg config.Config) error {
 	}
 	tools := withActions(o.clients.Tools(cfg, readOnlyAccounts{}, time.Now), declared)
 	tools = with(with(tools, o.clients.Commands(cfg, nil, nil)), o.clients.Web(cfg, nil, nil))
-	tools = with(tools, o.clients.Containers(cfg, nil))
+	tools = with(tools, o.clients.Containers(cfg, nil, o.clients.Checkouts(cfg, readOnlyAccounts{}, time.Now)))
 	tools = with(tools, o.clients.Repositories(cfg, readOnlyAccounts{}, nil, time.Now))
 	_, err = openAgents(cfg, tools, o.clients.Agents)
 	return err

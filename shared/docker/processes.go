@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	moby "github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
@@ -15,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // errOdd is of an answer that is not what the API describes.
@@ -62,6 +65,56 @@ func (e *Engine) Run(ctx context.Context, process string, to container.Streams) 
 	}
 	return err
 }
+
+// Feed runs a program in a container that reads in as its standard input, and returns its exit code. What it prints is
+// left. The error leaves open whether it ran.
+func (e *Engine) Feed(ctx context.Context, id string, command []string, in []byte) (exit int, err error) {
+	var process string
+	err = e.ask(ctx, func(ctx context.Context) error {
+		made, err := e.client.ExecCreate(ctx, id, client.ExecCreateOptions{User: container.User,
+			WorkingDir: container.Work, Cmd: command, AttachStdin: true, AttachStdout: true, AttachStderr: true})
+		if process = made.ID; err == nil && !validID(process) {
+			return errOdd
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	begin, cancel := context.WithTimeout(ctx, e.timeout) // the connection outlives it
+	attached, err := e.streams.ExecAttach(begin, process, client.ExecAttachOptions{})
+	cancel()
+	if err != nil {
+		return 0, tool.Unanswered(fault.New(fault.Tool, CodeFailed, "The container engine did not start this."))
+	}
+	defer attached.Close()
+	stop := context.AfterFunc(ctx, attached.Close)
+	defer stop()
+	go func() { // a program that ends before it has read all leaves the rest: its exit code tells
+		_, _ = attached.Conn.Write(in)
+		_ = attached.CloseWrite()
+	}()
+	if err := container.Demux(container.Streams{Stdout: io.Discard, Stderr: io.Discard}, attached.Reader); err != nil {
+		return 0, tool.Unanswered(err)
+	}
+	return e.exitCode(ctx, process)
+}
+
+// exitCode waits until a process has ended.
+func (e *Engine) exitCode(ctx context.Context, process string) (int, error) {
+	for {
+		p, err := e.Look(ctx, process)
+		if err != nil || p.Started && !p.Running {
+			return p.ExitCode, err
+		}
+		if err := wait.For(ctx, lookEvery); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// lookEvery lies between two looks at what is about to end.
+const lookEvery = 100 * time.Millisecond
 
 // Look says what a process does. The error is ErrMissing where the engine does not know it: it forgets those that have
 // ended after some minutes.

@@ -44,11 +44,11 @@ func reading(cfg config.Config, pages web.Fetcher, mdl model.Model) tool.Set {
 	return web.New(pages, mdl)
 }
 
-func containers(cfg config.Config, engine app.Engine) tool.Set {
+func containers(cfg config.Config, engine app.Engine, checkouts docker.Source) tool.Set {
 	if cfg.DockerHost == "" || len(cfg.DockerImages) == 0 {
 		return nil
 	}
-	o := docker.Options{Images: cfg.DockerImages, Network: cfg.DockerNetwork}
+	o := docker.Options{Images: cfg.DockerImages, Network: cfg.DockerNetwork, Checkouts: checkouts}
 	if engine != nil {
 		o.Engine = engine
 	}

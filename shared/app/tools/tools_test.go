@@ -15,7 +15,7 @@ func TestBuiltInToolsAreNamed(t *testing.T) {
 	names := slices.Concat(set(config.Config{}, nil, time.Now).Names(),
 		commands(config.Config{Terminal: true}, nil, nil).Names(),
 		reading(config.Config{WebTools: true}, nil, nil).Names(),
-		containers(config.Config{DockerHost: "unix:///x", DockerImages: []string{"x"}}, nil).Names(),
+		containers(config.Config{DockerHost: "unix:///x", DockerImages: []string{"x"}}, nil, nil).Names(),
 		repositories.Tools(config.Config{}, nil, nil, time.Now).Names())
 	slices.Sort(names)
 	if !slices.Equal(names, slices.Sorted(slices.Values(app.BuiltIn))) {

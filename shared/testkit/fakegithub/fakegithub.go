@@ -161,6 +161,7 @@ func (s *Server) routes() map[string]route {
 		"git/create-commit":                   {"POST " + repo + "/git/commits", s.createCommit},
 		"git/get-tree":                        {"GET " + repo + "/git/trees/{tree_sha}", s.getTree},
 		"git/create-tree":                     {"POST " + repo + "/git/trees", s.createTree},
+		"git/get-blob":                        {"GET " + repo + "/git/blobs/{file_sha}", s.getBlob},
 		"git/create-blob":                     {"POST " + repo + "/git/blobs", s.createBlob},
 	}
 }

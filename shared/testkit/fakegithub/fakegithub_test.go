@@ -155,8 +155,12 @@ func commits(t *testing.T, c *githubapi.Client) {
 	ctx := t.Context()
 	main := must[*githubapi.Reference](t)(c.Git.GetRef(ctx, "demo", "site", "heads/main"))
 	parent := must[*githubapi.Commit](t)(c.Git.GetCommit(ctx, "demo", "site", main.GetObject().GetSHA()))
-	must[*githubapi.Blob](t)(c.Git.CreateBlob(ctx, "demo", "site", githubapi.Blob{Content: new("c"),
+	blob := must[*githubapi.Blob](t)(c.Git.CreateBlob(ctx, "demo", "site", githubapi.Blob{Content: new("c"),
 		Encoding: new("utf-8")}))
+	if got := must[*githubapi.Blob](t)(c.Git.GetBlob(ctx, "demo", "site", blob.GetSHA())); got.GetSize() != 1 ||
+		got.GetContent() != "Yw==\n" {
+		t.Errorf("the blob is %+v", got)
+	}
 	tree := must[*githubapi.Tree](t)(c.Git.CreateTree(ctx, "demo", "site", parent.GetTree().GetSHA(),
 		[]*githubapi.TreeEntry{
 			{Path: new("b.md"), Mode: new("100644"), Type: new("blob"), Content: new("b\n")},

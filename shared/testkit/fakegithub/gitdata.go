@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -166,6 +167,17 @@ func (s *Server) createTree(r request) (answer, *failure) {
 func has[V any](m map[string]V, key string) bool {
 	_, ok := m[key]
 	return ok
+}
+
+func (s *Server) getBlob(r request) (answer, *failure) {
+	sha := r.PathValue("file_sha")
+	content, ok := r.repo.blobs[sha]
+	if !ok {
+		return answer{}, missing()
+	}
+	return answer{body: object{"sha": sha, "node_id": node("B", sha), "size": len(content), "encoding": "base64",
+		"content": base64.StdEncoding.EncodeToString([]byte(content)) + "\n",
+		"url":     s.api(r.repo) + "/git/blobs/" + sha}}, nil
 }
 
 func (s *Server) createBlob(r request) (answer, *failure) {

@@ -33,6 +33,7 @@ type file struct{ blob, mode string }
 const (
 	modeFile   = "100644"
 	modeFolder = "040000"
+	modeModule = "160000" // a submodule
 )
 
 type commit struct {

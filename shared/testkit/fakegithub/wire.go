@@ -219,6 +219,10 @@ func (s *Server) tree(r *repository, sha string, files map[string]file, recursiv
 			folders[folder][rest] = f
 			continue
 		}
+		if f.mode == modeModule { // it names a commit of another repository
+			list = append(list, object{"path": path, "mode": f.mode, "type": "commit", "sha": f.blob})
+			continue
+		}
 		list = append(list, object{"path": path, "mode": f.mode, "type": "blob", "sha": f.blob,
 			"size": len(r.blobs[f.blob]), "url": s.api(r) + "/git/blobs/" + f.blob})
 	}

@@ -31,6 +31,8 @@ type CreateOptions struct {
 	Memory  int      `json:"memory,omitempty" jsonschema:"MiB that it may use: 512 if left out, at most 2048."`
 	Group   string   `json:"group,omitempty" jsonschema:"A name by which containers can be removed together."`
 
+	Checkout *Checkout `json:"checkout,omitempty" jsonschema:"A commit of a GitHub repository whose files are in /work from the beginning."`
+
 	others []string // names of what else was asked for
 }
 
@@ -51,7 +53,7 @@ func (o *CreateOptions) UnmarshalJSON(b []byte) error {
 }
 
 // options are the names of what can be said.
-var options = []string{"image", "command", "env", "memory", "group"}
+var options = []string{"image", "command", "env", "memory", "group", "checkout"}
 
 // Bounds of a container's options.
 const (
@@ -63,7 +65,8 @@ const (
 
 // Created is the result.
 type Created struct {
-	ID string `json:"id"`
+	ID       string      `json:"id"`
+	Checkout *CheckedOut `json:"checkout,omitempty"`
 }
 
 func (t *tools) create() *tool.Tool {
@@ -77,7 +80,8 @@ func (t *tools) create() *tool.Tool {
 		Refine:     t.refineCreate,
 		Normalize:  t.normalizeCreate,
 		Bound: func(a CreateArgs) any {
-			return CreateOptions{Image: a.Options.Image, Memory: a.Options.Memory, Group: a.Options.Group}
+			o := a.Options
+			return CreateArgs{CreateOptions{Image: o.Image, Memory: o.Memory, Group: o.Group, Checkout: o.Checkout}}
 		},
 		Preview:   t.previewCreate,
 		Summary:   func(a CreateArgs) string { return fmt.Sprintf("Created a container of %s.", a.Options.Image) },
@@ -106,6 +110,7 @@ func (t *tools) refineCreate(s *jsonschema.Schema) {
 	o.Properties["memory"].Minimum = jsonschema.Ptr(float64(container.MinMemory >> 20))
 	o.Properties["memory"].Maximum = jsonschema.Ptr(float64(container.MaxMemory >> 20))
 	o.Properties["group"].Pattern = groupPattern
+	t.refineCheckout(o)
 }
 
 const groupPattern = `^[a-z0-9][a-z0-9-]{0,39}$`
@@ -142,7 +147,7 @@ func (t *tools) normalizeCreate(a CreateArgs) (CreateArgs, error) {
 	if o.Memory == 0 {
 		o.Memory = defaultMemory
 	}
-	return a, nil
+	return a, t.checkCheckout(o)
 }
 
 func forbidden(field, format string, args ...any) error {
@@ -169,6 +174,7 @@ func (t *tools) previewCreate(a CreateArgs) tool.Preview {
 	if len(o.Env) > 0 {
 		p.AddText("Environment", strings.Join(o.Env, "\n"))
 	}
+	previewCheckout(&p, o.Checkout)
 	p.AddField("Memory", fmt.Sprintf("%d MiB", o.Memory))
 	p.AddField("Stays", "until it is destroyed, or the task has ended")
 	if o.Group != "" {
@@ -203,14 +209,20 @@ func (t *tools) createOnce(ctx context.Context, c tool.Call, a CreateArgs) (Crea
 	} else if err != nil {
 		err = nothingDone(err)
 	}
-	if err != nil || found.State == container.Running {
-		return Created{found.ID}, err
+	if err != nil {
+		return Created{}, err
 	}
-	err = e.Start(ctx, found.ID)
-	if errors.Is(err, container.ErrMissing) || errors.Is(err, container.ErrTaken) {
-		err = fault.New(fault.Tool, CodeNotReady, "The container could not be started: it has no such command.")
+	if found.State != container.Running {
+		err = e.Start(ctx, found.ID)
+		if errors.Is(err, container.ErrMissing) || errors.Is(err, container.ErrTaken) {
+			err = fault.New(fault.Tool, CodeNotReady, "The container could not be started: it has no such command.")
+		}
 	}
-	return Created{found.ID}, err
+	made := Created{ID: found.ID}
+	if err == nil && a.Options.Checkout != nil {
+		made.Checkout, err = t.checkOut(ctx, e, c, found.ID, *a.Options.Checkout)
+	}
+	return made, err
 }
 
 func (t *tools) createNew(ctx context.Context, e Engine, c tool.Call, o CreateOptions) (string, error) {
@@ -258,8 +270,9 @@ func checkRoom(has []container.Container, runID string) error {
 
 func nameOf(c tool.Call) string { return container.NamePrefix + c.ActionID }
 
-// findCreated looks for the container by its name. One that was not started yet is no more than a note.
-func (t *tools) findCreated(ctx context.Context, c tool.Call, _ CreateArgs) (tool.Verdict, Created, string, error) {
+// findCreated looks for the container by its name. One that was not started yet, or that runs without the files that it
+// is to begin with, is no more than a note.
+func (t *tools) findCreated(ctx context.Context, c tool.Call, a CreateArgs) (tool.Verdict, Created, string, error) {
 	e, err := t.engine()
 	if err != nil {
 		return "", Created{}, "", err
@@ -273,5 +286,15 @@ func (t *tools) findCreated(ctx context.Context, c tool.Call, _ CreateArgs) (too
 	case found.State == container.Created || found.State == "configured":
 		return tool.NotDone, Created{}, "", nil
 	}
-	return tool.Done, Created{found.ID}, "", nil
+	made := Created{ID: found.ID}
+	if a.Options.Checkout != nil && found.State == container.Running {
+		made.Checkout, err = t.checkedOut(ctx, c, found.ID)
+		switch {
+		case err != nil && fault.As(err).Code != codeNoTar:
+			return "", Created{}, "", fault.As(err)
+		case made.Checkout == nil:
+			return tool.NotDone, Created{}, "", nil
+		}
+	}
+	return tool.Done, made, "", nil
 }

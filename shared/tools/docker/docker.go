@@ -46,6 +46,7 @@ type Engine interface {
 	Remove(ctx context.Context, id string) error
 	NewProcess(ctx context.Context, id string, command []string) (process string, err error)
 	Run(ctx context.Context, process string, to container.Streams) error
+	Feed(ctx context.Context, id string, command []string, in []byte) (exit int, err error)
 	Look(ctx context.Context, process string) (container.Process, error)
 }
 
@@ -54,6 +55,8 @@ type Options struct {
 	Engine  Engine   // nil in a process that judges and shows calls, and carries none out
 	Images  []string // what containers are made of (DOCKER_IMAGES)
 	Network string   // what containers can reach (DOCKER_NETWORK); empty: nothing
+
+	Checkouts Source // of repositories' files; nil where none can be checked out
 }
 
 // tools carries calls out.
@@ -85,6 +88,7 @@ const (
 	CodeNotReady = fault.Code("container_stopped") // the container does not run
 	CodeNoImage  = fault.Code("no_image")          // the engine does not have it
 	CodeTooMany  = fault.Code("too_many_containers")
+	codeNoTar    = fault.Code("no_tar")
 	CodeWhich    = fault.Code("which_container") // the run has none, or more than one
 )
 

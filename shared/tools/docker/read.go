@@ -201,7 +201,7 @@ func whyNothing(ctx context.Context, e Engine, process string) error {
 		return nothingDone(err)
 	}
 	if p.ExitCode >= 126 {
-		return fault.New(fault.Tool, "no_tar", "The container's image has no tar, by which files are read.")
+		return fault.New(fault.Tool, codeNoTar, "The container's image has no tar, by which files are read.")
 	}
 	return nil
 }

@@ -114,6 +114,7 @@ func (panicking) Start(context.Context, string) error                          {
 func (panicking) Remove(context.Context, string) error                         { panic("CANARY") }
 func (panicking) NewProcess(context.Context, string, []string) (string, error) { panic("CANARY") }
 func (panicking) Run(context.Context, string, container.Streams) error         { panic("CANARY") }
+func (panicking) Feed(context.Context, string, []string, []byte) (int, error)  { panic("CANARY") }
 func (panicking) Look(context.Context, string) (container.Process, error)      { panic("CANARY") }
 
 var broken = docker.New(docker.Options{Engine: panicking{}, Images: []string{image}})

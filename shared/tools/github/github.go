@@ -43,11 +43,7 @@ type Options struct {
 
 // New returns the tools.
 func New(accounts Accounts, o Options) tool.Set {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	h := &hub{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, provider.Timeout), now: o.Now,
-		containers: o.Containers}
+	h := newHub(accounts, o)
 	return tool.NewSet(h.listRepositories(), h.retrieveRepository(), h.readIssue(), h.listIssues(), h.readPullRequest(),
 		h.listPullRequests(), h.listFiles(), h.readFile(), h.createIssue(), h.createComment(), h.createPullRequest(),
 		h.createRepository(),
@@ -62,6 +58,14 @@ type hub struct {
 	now      func() time.Time
 
 	containers Containers // nil: none
+}
+
+func newHub(accounts Accounts, o Options) *hub {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &hub{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, provider.Timeout), now: o.Now,
+		containers: o.Containers}
 }
 
 // define returns a tool that acts in the user's linked account. GitHub grants an app what it may do, so there are no

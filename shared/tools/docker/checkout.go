@@ -1,0 +1,124 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/container"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Checkout names a commit whose files a container begins with.
+type Checkout struct {
+	Owner  string `json:"owner" jsonschema:"The account that the repository belongs to."`
+	Repo   string `json:"repo" jsonschema:"The repository's name."`
+	Commit string `json:"commit" jsonschema:"The commit, in 40 digits, as github.listFiles says it."`
+}
+
+// Source reads the files of a commit with the account of the call's user, which the container never sees.
+type Source interface {
+	Snapshot(ctx context.Context, c tool.Call, owner, repo, commit string) (container.Snapshot, error)
+}
+
+// CheckedOut says what was put into a container.
+type CheckedOut struct {
+	Commit  string `json:"commit"`
+	Files   int    `json:"files"`
+	LeftOut int    `json:"leftOut"` // submodules, links that lead out, and odd names
+}
+
+// checkoutMark is the file in /work that is written when all others are: it holds a CheckedOut.
+const checkoutMark = ".countersign-checkout"
+
+func (t *tools) refineCheckout(o *jsonschema.Schema) {
+	if t.Checkouts == nil {
+		delete(o.Properties, "checkout")
+		return
+	}
+	p := o.Properties["checkout"].Properties
+	p["owner"].Pattern, p["repo"].Pattern = `^[A-Za-z0-9](-?[A-Za-z0-9]){0,38}$`, `^[A-Za-z0-9._-]{1,100}$`
+	p["commit"].Pattern = `^[0-9a-f]{40}$`
+}
+
+func (t *tools) checkCheckout(o *CreateOptions) error {
+	switch {
+	case o.Checkout == nil:
+		return nil
+	case t.Checkouts == nil:
+		return fault.Invalid("options/checkout", "no repository can be checked out here")
+	case strings.Trim(o.Checkout.Repo, ".") == "":
+		return fault.Invalid("options/checkout/repo", "this is not the name of a repository")
+	case len(o.Command) > 0:
+		return fault.Invalid("options/command", "a container with a checkout waits for scripts, and has no command "+
+			"of its own")
+	}
+	return nil
+}
+
+func previewCheckout(p *tool.Preview, at *Checkout) {
+	if at == nil {
+		return
+	}
+	p.AddField("Checkout", fmt.Sprintf("%s/%s at %s", at.Owner, at.Repo, at.Commit))
+	p.AddField("Read by", "your GitHub account, outside the container")
+}
+
+// checkOut puts the files into a container that runs, unless that was done.
+func (t *tools) checkOut(ctx context.Context, e Engine, c tool.Call, id string, at Checkout) (*CheckedOut, error) {
+	switch done, err := t.checkedOut(ctx, c, id); {
+	case err != nil:
+		return nil, t.without(ctx, e, id, err)
+	case done != nil:
+		return done, nil
+	}
+	files, err := t.Checkouts.Snapshot(ctx, c, at.Owner, at.Repo, at.Commit)
+	if err != nil {
+		return nil, t.without(ctx, e, id, err)
+	}
+	done := CheckedOut{at.Commit, len(files.Entries), files.LeftOut}
+	mark, err := json.Marshal(done)
+	if err != nil {
+		return nil, err
+	}
+	archive, err := files.Archive(container.Entry{Path: checkoutMark, Content: mark})
+	if err != nil {
+		return nil, err
+	}
+	exit, err := e.Feed(ctx, id, []string{"tar", "-xf", "-", "-C", container.Work}, archive)
+	switch {
+	case err != nil:
+		return nil, tool.Ambiguous(err)
+	case exit != 0:
+		return nil, t.without(ctx, e, id, fault.New(fault.Tool, "checkout_failed", "The repository could not be "+
+			"unpacked in the container, which was removed: its image has no tar, or it has too little memory."))
+	}
+	return &done, nil
+}
+
+// without removes a container whose checkout failed, so that nothing has happened. Nobody knows the container yet.
+func (t *tools) without(ctx context.Context, e Engine, id string, failed error) error {
+	if err := e.Remove(ctx, id); err != nil && !errors.Is(err, container.ErrMissing) {
+		return tool.Ambiguous(failed)
+	}
+	return failed
+}
+
+// checkedOut returns what was put into a container; nil if that is not done.
+func (t *tools) checkedOut(ctx context.Context, c tool.Call, id string) (*CheckedOut, error) {
+	tree, err := t.archive(ctx, c, id, container.Bounds{Files: 1, File: maxPath, All: 2 * maxPath},
+		"tar", "-cf", "-", "-C", container.Work, "--", checkoutMark)
+	if err != nil || len(tree.Files) == 0 {
+		return nil, err
+	}
+	var done CheckedOut
+	if json.Unmarshal([]byte(tree.Files[0].Content), &done) != nil {
+		return nil, nil
+	}
+	return &done, nil
+}
