@@ -54,3 +54,13 @@ func TestSignInByRedirect(t *testing.T) {
 		t.Errorf("the mailbox holds %v", got)
 	}
 }
+
+// TestPeople has cards fit small screens, and goes by keys, links and tabs (testdata/people.mjs).
+func TestPeople(t *testing.T) {
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	browser.Run(ctx, "testdata/people.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+}

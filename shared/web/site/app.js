@@ -4,7 +4,7 @@ import { call, Lost, reach, read } from './api.js';
 import { audit } from './audit.js';
 import { chat } from './chat.js';
 import { config, configure } from './config.js';
-import { button, byId, el, say } from './dom.js';
+import { button, byId, el, home, say } from './dom.js';
 import { away, gate } from './gate.js';
 import { icon, mark } from './icons.js';
 import { inbox } from './inbox.js';
@@ -15,8 +15,11 @@ import { plans } from './plans.js';
 import { hurry } from './run.js';
 import { runView } from './runview.js';
 import { begun, forget, user } from './session.js';
+import * as shortcuts from './shortcuts.js';
 import * as signin from './signin.js';
+import * as tabs from './tabs.js';
 import { terminals } from './terminal/view.js';
+import { themes } from './theme.js';
 import * as threads from './threads.js';
 
 const id = '([A-Za-z0-9_-]{16,64})';
@@ -25,7 +28,7 @@ const id = '([A-Za-z0-9_-]{16,64})';
 const routes = [
   [/^#?\/?$/, 'Conversation', (main, _, signal) => chat(main, '', signal)],
   [/^#\/new(?:\?agent=([a-z][a-z0-9-]{0,31}))?$/, 'Conversation', (main, agent, signal) => chat(main, '', signal, agent)],
-  [new RegExp(`^#/t/${id}$`), 'Conversation', (main, threadId, signal) => chat(main, threadId, signal)],
+  [new RegExp(`^#/t/${id}(?:\\?from=inbox)?$`), 'Conversation', (main, threadId, signal) => chat(main, threadId, signal)],
   [/^#\/terminal(?:\/([A-Za-z0-9_-]{16,64}))?$/, 'Terminal', terminals],
   [new RegExp(`^#/plans(?:\\?from=${id})?$`), 'Plans', (main, from) => plans(main, from)],
   [new RegExp(`^#/plans/${id}$`), 'Plan', planView],
@@ -55,10 +58,12 @@ function show(moved) {
   if (moved) begun.clear();
   const [pattern, name, view] = routes.find(([p]) => p.test(location.hash)) ?? [];
   for (const a of byId('views').querySelectorAll('a')) a.toggleAttribute('aria-current', location.hash.startsWith(a.getAttribute('href') ?? ''));
-  threads.current(location.hash.match(/^#\/t\/(.+)$/)?.[1] ?? '');
+  threads.current(location.hash.match(/^#\/t\/([^?]+)/)?.[1] ?? '');
   const main = byId('main');
   if (!view || !pattern) {
-    main.replaceChildren(el('h1', {}, 'There is nothing here'), el('p', {}, el('a', { href: '#/' }, 'Start a conversation')));
+    title = 'Not found';
+    entitle();
+    main.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'), el('p', {}, 'This link leads nowhere here.'), home());
     return;
   }
   title = name ?? '';
@@ -90,6 +95,7 @@ function enter() {
     gate(enter);
     return;
   }
+  tabs.tell();
   byId('gate').hidden = true;
   byId('gate').replaceChildren();
   byId('shell').hidden = false;
@@ -109,6 +115,12 @@ async function offer() {
 }
 
 function signOut() {
+  tabs.out(user.get()?.uid ?? '');
+  left();
+}
+
+// left shows the sign-in: the user has signed out, here or in another tab.
+function left() {
   leave.abort();
   forget();
   threads.reset();
@@ -126,6 +138,7 @@ function dress() {
   const all = config().local ? [...views, /** @type {const} */ (['#/mailbox', 'box', 'Local mailbox'])] : views;
   byId('views').replaceChildren(...all.map(([href, drawing, words]) => el('li', {},
     el('a', { href, hidden: href === '#/terminal' || href === '#/plans' }, icon(drawing), words, href === '#/inbox' && el('span', { class: 'count', 'data-count': 'pending' })))));
+  byId('ways').replaceChildren(themes(), button('Keys', shortcuts.show, 'quiet-button'));
   byId('release').textContent = config().release ? `release ${config().release}` : '';
   pending.onPending((known) => {
     waiting = known.approvals.length ? `${known.approvals.length}${known.more ? '+' : ''}` : '';
@@ -149,6 +162,8 @@ function listen() {
   });
   byId('new').addEventListener('click', () => fresh() && byId('prompt').focus());
   byId('sign-out').addEventListener('click', signOut);
+  byId('threads-search').addEventListener('input', (e) => threads.search(/** @type {HTMLInputElement} */ (e.target).value));
+  shortcuts.listen(() => Boolean(user.get()));
   byId('threads-more').addEventListener('click', () => threads.load(true));
   window.addEventListener('offline', () => notice('You are offline. What is under way goes on; this page catches up when you are back.'));
   window.addEventListener('online', () => {
@@ -170,8 +185,10 @@ async function begin() {
   }
   dress();
   listen();
+  tabs.join({ enter, leave: left });
   try {
     await signin.arrive();
+    await tabs.ask();
   } catch (err) {
     gate(enter, err);
     return;

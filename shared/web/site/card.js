@@ -29,13 +29,14 @@ export function card(a, done, wait = 0) {
   const title = preview.title || toolName(a.tool);
   const error = el('p', { class: 'error', role: 'alert' });
   const comment = /** @type {HTMLInputElement} */ (el('input', { type: 'text', maxlength: 2000, autocomplete: 'off' }));
-  const buttons = el('div', { class: 'buttons' });
+  const buttons = el('div', { class: 'decisions' });
   const form = el('div', { class: 'edits' });
   const sure = !review && preview.confirm && /** @type {HTMLInputElement} */ (el('input', { type: 'text', class: 'code', autocomplete: 'off', spellcheck: 'false' }));
-  const fields = plan?.lines ?? preview.fields ?? [];
+  const covers = (preview.fields ?? []).find((f) => f.label === 'Always allow covers');
+  const fields = (plan?.lines ?? preview.fields ?? []).filter((f) => f !== covers);
   const lines = el('dl', { class: 'fields' }, ...fields.flatMap((f) => [el('dt', {}, f.label),
     el('dd', {}, plan?.box(f) ?? (f.long ? long(f, f.value === a.args?.command) : f.value), own(f, a.timeZone))]));
-  const node = el('article', { class: `card ${review ? 'review' : 'wait'}`, 'data-version': version(a), 'aria-label': `${review ? 'Was this done? ' : ''}${title}` },
+  const node = el('article', { class: `card ${review ? 'review' : 'wait'}`, tabindex: -1, 'data-version': version(a), 'aria-label': `${review ? 'Was this done? ' : ''}${title}` },
     el('header', { class: 'card-head' }, icon(toolIcon(a.tool)), el('h2', {}, review ? `Was this done? ${title}` : title),
       a.class && el('span', { class: `class ${a.class}` }, a.class), el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
     review && el('p', {}, 'The service was asked, and its answer was lost: it is not known whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found.'),
@@ -44,7 +45,9 @@ export function card(a, done, wait = 0) {
     a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
     sure && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure), plan?.node, buttons, error,
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }), el('span', {}, 'Requested ', when(a.requestedAt)),
-      el('a', { href: `#/run/${a.runId}` }, 'Details'), el('details', { class: 'comment' }, el('summary', {}, 'Add a comment'), el('label', {}, 'Comment', comment))));
+      el('a', { href: `#/run/${a.runId}` }, 'Details'),
+      wait > 0 && el('a', { href: `#/t/${a.threadId}?from=inbox` }, 'Conversation'),
+      covers && el('details', { class: 'comment' }, el('summary', {}, 'What always allow covers'), el('p', {}, covers.value)), el('details', { class: 'comment' }, el('summary', {}, 'Add a comment'), el('label', {}, 'Comment', comment))));
 
   function lapsed() {
     for (const b of node.querySelectorAll('button')) b.disabled = true;
@@ -71,6 +74,7 @@ export function card(a, done, wait = 0) {
       if (decision === 'refine') plan?.forget();
       say(decided[decision]);
       done(run, /always_allow/.test(decision) ? alwaysLine(a) : undefined);
+      onward(node);
       changed();
     } catch (err) {
       if (editedArgs && editing && err.status === 400) editing.wrong(err);
@@ -101,15 +105,17 @@ export function card(a, done, wait = 0) {
     as(true);
   }
 
-  buttons.append(...choices(a).map((d, i) => button(plan && d === 'approve_once' ? 'Confirm plan' : choice(a, d), (e) => {
+  const made = choices(a).map((d, i) => button(plan && d === 'approve_once' ? 'Confirm plan' : choice(a, d), (e) => {
     if (!still()) return;
     const less = d === 'approve_once' ? plan?.edited() : undefined;
     if (less) return void decide('approve_with_edits', /** @type {Element} */ (e.currentTarget), less);
     if (d !== 'approve_with_edits') return void decide(d, /** @type {Element} */ (e.currentTarget));
     edit();
     editing?.focus();
-  }, i === 0 ? 'primary small' : d === 'reject' ? 'danger small' : 'small', { 'data-decision': d })));
-  plan?.tell(/** @type {HTMLElement} */ (buttons.firstElementChild));
+  }, i === 0 ? 'primary small' : d === 'reject' ? 'danger small' : 'small', { 'data-decision': d }));
+  const first = (b) => /^(approve_once|reject|confirm_done|start_new)$/.test(b.dataset.decision ?? '');
+  buttons.append(el('div', { class: 'buttons' }, ...made.filter(first)), el('div', { class: 'buttons others' }, ...made.filter((b) => !first(b))));
+  plan?.tell(/** @type {HTMLElement} */ (made[0]));
   if (edits.get(version(a))) edit();
   return node;
 }
@@ -135,6 +141,15 @@ const shown = ['approve_once', 'approve_with_edits', 'approve_and_always_allow_r
 // choices returns the possible decisions, the plain yes first. "Always allow" needs a recipient.
 function choices(a) {
   return shown.filter((d) => a.decisions?.includes(d) && (d !== 'approve_and_always_allow_recipient' || reached(a.args).length));
+}
+
+// onward gives the focus that was on a decided card to the next one, or to what came of it.
+function onward(node) {
+  if (document.activeElement && document.activeElement !== document.body && document.activeElement.isConnected) return;
+  const next = document.querySelector('#main .card') ?? [...document.querySelectorAll('#main .action')].at(-1);
+  if (!next || next === node) return;
+  if (!next.hasAttribute('tabindex')) next.setAttribute('tabindex', '-1');
+  /** @type {HTMLElement} */ (next).focus({ preventScroll: next.matches('.action') });
 }
 
 // choice says what a decision is, and an always-allow what it allows.

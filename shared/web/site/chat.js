@@ -2,7 +2,7 @@
 
 import { call, passing } from './api.js';
 import { config } from './config.js';
-import { button, busy, confirm, el, say, trouble } from './dom.js';
+import { button, busy, confirm, el, home, say, trouble } from './dom.js';
 import { icon } from './icons.js';
 import { asked, begun, chats, drafts } from './session.js';
 import { region } from './region.js';
@@ -26,6 +26,7 @@ export async function chat(main, threadId, signal, agent) {
 class Conversation {
   /** @type {Transcript} */ #talk;
   /** @type {HTMLElement} */ #form;
+  /** @type {HTMLElement|undefined} */ #place;
   #refusal = false; // the error is about a request that was refused
   #error = el('p', { class: 'error', role: 'alert' });
   #title = el('h1', {}, 'New conversation');
@@ -53,10 +54,21 @@ class Conversation {
       known: (live) => this.#known(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(), empty: () => this.#empty(),
       again: (prompt, safe) => this.#again(prompt, safe),
       followed: (run) => this.#followed(run),
-      failed: (err, again) => { if (err || !this.#refusal) trouble(this.#error, err, again); }, // the end of an earlier run says nothing about a request that was refused
+      failed: (/** @type {any} */ err, again) => {
+        if (err?.status === 404) return this.#unknown();
+        if (err || !this.#refusal) trouble(this.#error, err, again);
+      }, // the end of an earlier run says nothing about a request that was refused
     });
-    main.replaceChildren(el('div', { class: 'chat' }, el('header', { class: 'head' }, this.#title, this.#with, this.#remove), this.#talk.node, this.#error, form));
+    const back = /[?]from=inbox$/.test(location.hash) && el('a', { href: '#/inbox', class: 'back' }, '‹ Inbox');
+    this.#place = main;
+    main.replaceChildren(el('div', { class: 'chat' }, el('header', { class: 'head' }, back, this.#title, this.#with, this.#remove), this.#talk.node, this.#error, form));
     threads.onThreads((all) => this.#named(all), signal);
+  }
+
+  // unknown says that there is no such conversation, and offers the way home.
+  #unknown() {
+    const why = 'There is no such conversation, or it is not yours. It may have been deleted.';
+    this.#place?.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'), el('p', {}, why), home());
   }
 
   async enter() {

@@ -48,6 +48,9 @@ export function say(words) {
   byId('announce').textContent = words;
 }
 
+/** home is the way out of where nothing is. */
+export const home = () => el('p', {}, el('a', { href: '#/', class: 'button small' }, 'Start a conversation'));
+
 /** heading returns the title of a view. @param {string} words @param {...(Node|string|null|undefined|false)} beside */
 export function heading(words, ...beside) {
   return el('header', { class: 'head' }, el('h1', { tabindex: -1 }, words), ...beside);

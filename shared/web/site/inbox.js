@@ -26,7 +26,7 @@ export async function inbox(main, signal) {
   const decided = (a, run, line) => {
     cards.get(version(a))?.remove();
     moved();
-    main.querySelector('h1')?.focus();
+    if (!main.querySelector('.card')) main.querySelector('h1')?.focus();
     if (lives.has(run.runId)) return void (line && lives.get(run.runId)?.node.append(line));
     const live = new Live({ run });
     lives.set(run.runId, live);

@@ -1,6 +1,6 @@
 // One run: its actions, and its numbered events with when each happened and how long it took.
 
-import { el, heading, trouble } from './dom.js';
+import { el, heading, home, trouble } from './dom.js';
 import { Live } from './live.js';
 import { watch } from './run.js';
 import { instant, took, when } from './time.js';
@@ -44,7 +44,8 @@ export async function runView(main, runId, signal) {
     try {
       await watch(runId, note, signal, Number(rows.lastElementChild?.firstElementChild?.textContent ?? 0));
     } catch (err) {
-      if (!signal.aborted) trouble(error, err, err.status === 404 ? undefined : follow);
+      if (err.status === 404) main.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'), el('p', {}, 'There is no such thing, or it is not yours. It may have been deleted.'), home());
+      else if (!signal.aborted) trouble(error, err, follow);
     }
   };
   await follow();

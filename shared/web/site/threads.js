@@ -2,6 +2,7 @@
 
 import { call } from './api.js';
 import { byId, el, trouble } from './dom.js';
+import { day } from './time.js';
 
 /** @type {any[]} */
 let all = [];
@@ -40,6 +41,14 @@ export async function load(more = false) {
   for (const f of watchers) f(all);
 }
 
+let wanted = '';
+
+/** search shows the loaded conversations whose titles have the words. @param {string} words */
+export function search(words) {
+  wanted = words.trim().toLocaleLowerCase();
+  render();
+}
+
 /** reset forgets them: another user is here. */
 export function reset() {
   user++;
@@ -49,8 +58,12 @@ export function reset() {
 }
 
 function render() {
-  byId('threads').replaceChildren(...(all.length ? all.map(row) : [el('li', { class: 'quiet small-text' }, 'None yet.')]));
+  const found = all.filter((t) => t.title.toLocaleLowerCase().includes(wanted) || t.threadId === open && !wanted);
+  const none = wanted ? 'No title has this.' : 'None yet.';
+  byId('threads').replaceChildren(...(found.length ? found.map(row) : [el('li', { class: 'quiet small-text' }, none)]));
+  byId('threads-search').hidden = all.length < 2 && !wanted;
   byId('threads-more').hidden = !cursor;
 }
 
-const row = (t) => el('li', {}, el('a', { href: `#/t/${t.threadId}`, class: 'thread', title: t.title, 'aria-current': t.threadId === open && 'page' }, t.title || '(no title)'));
+const row = (t) => el('li', {}, el('a', { href: `#/t/${t.threadId}`, class: 'thread', title: t.title, 'aria-current': t.threadId === open && 'page' }, 
+  el('span', { class: 'thread-title' }, t.title || '(no title)'), el('span', { class: 'thread-day' }, day(t.updatedAt))));

@@ -15,6 +15,16 @@ function moment(iso, format) {
 /** when shows a moment: today's by its clock, others with their day. @param {string} iso */
 export const when = (iso) => moment(iso, new Date(iso).toDateString() === new Date().toDateString() ? clock : full);
 
+const short = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
+const long = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
+
+/** day shows when something was, in little room: today's by its clock. @param {string} iso */
+export function day(iso) {
+  const [at, now] = [new Date(iso), new Date()];
+  if (at.toDateString() === now.toDateString()) return moment(iso, clock);
+  return moment(iso, at.getFullYear() === now.getFullYear() ? short : long);
+}
+
 /** instant shows a moment to the millisecond. @param {string} iso */
 export const instant = (iso) => moment(iso, exact);
 

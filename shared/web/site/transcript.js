@@ -4,6 +4,7 @@ import { call, passing } from './api.js';
 import { arrange, button, el } from './dom.js';
 import { Live } from './live.js';
 import { when } from './time.js';
+import { copy } from './copy.js';
 
 const recent = 5; // runs of a conversation whose actions are shown with it
 
@@ -41,15 +42,28 @@ export class Transcript {
 
   #low = true; // the end is in sight, and stays so while it grows
 
+  #aimed = -1; // where the scroll was put for a card
+
+  // follows keeps the end in sight, and of a card that waits and is higher than there is room for, its beginning.
+  #follows() {
+    if (!this.#low) return;
+    const end = this.node.scrollHeight - this.node.clientHeight;
+    const card = [...this.#list.querySelectorAll('.live')].at(-1)?.querySelector('.card');
+    const top = card ? card.getBoundingClientRect().top - this.node.getBoundingClientRect().top + this.node.scrollTop - 8 : end;
+    this.node.scrollTop = Math.min(end, Math.floor(top));
+    this.#aimed = top < end ? this.node.scrollTop : -1;
+  }
+
   #stay(signal) {
-    const grown = new ResizeObserver(() => { if (this.#low) this.node.scrollTop = this.node.scrollHeight; });
+    const grown = new ResizeObserver(() => this.#follows());
     grown.observe(this.#list);
     grown.observe(this.node);
     let last = 0;
     this.node.addEventListener('scroll', () => {
       const { scrollTop } = this.node;
       const low = this.node.scrollHeight - scrollTop - this.node.clientHeight < 80;
-      if (low || scrollTop < last) this.#low = low; // who moves down, but not to the end, may only be slower than what comes
+      if (scrollTop === this.#aimed) this.#low = true;
+      else if (low || scrollTop < last) this.#low = low; // who moves down, but not to the end, may only be slower than what comes
       last = scrollTop;
     });
     signal.addEventListener('abort', () => grown.disconnect());
@@ -185,5 +199,5 @@ const isLast = (messages, i) => !messages.slice(i + 1).some((m) => m.runId === m
 function bubble(role, text, m) {
   const mine = role === 'user';
   return el('li', { class: `message ${mine ? 'user' : 'assistant'}` },
-    el('p', { class: 'by' }, mine ? 'You' : 'Countersign', m && ' · ', m && when(m.at)), el('p', { class: 'text' }, text));
+    el('p', { class: 'by' }, mine ? 'You' : 'Countersign', m && ' · ', m && when(m.at), !mine && copy(text)), el('p', { class: 'text' }, text));
 }

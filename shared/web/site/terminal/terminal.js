@@ -60,6 +60,7 @@ export class Terminal {
     term.onData((keys) => reports.includes(keys) || this.#socket?.send(keys));
     term.onBinary((keys) => this.#socket?.send(Uint8Array.from(keys, (c) => c.charCodeAt(0))));
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { term.options.theme = theme(); }, { signal: this.#leave.signal });
+    window.addEventListener('countersign:theme', () => { term.options.theme = theme(); }, { signal: this.#leave.signal });
     this.#watch.observe(this.#box);
     const size = fit(term, this.#box);
     if (size) term.resize(size.cols, size.rows);

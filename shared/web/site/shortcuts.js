@@ -1,0 +1,70 @@
+// Keys of one letter, for those who decide much: they act on cards, and never while something is typed.
+
+import { button, byId, el } from './dom.js';
+
+const key = 'countersign.shortcuts';
+const off = () => localStorage.getItem(key) === 'off';
+
+const help = [
+  ['j', 'The next card'], ['k', 'The card before'], ['a', 'Approve it once'], ['e', 'Edit it before approving'], ['r', 'Reject it'],
+  ['/', 'Search the conversations'], ['?', 'These keys'],
+];
+
+const typing = (at) => at instanceof Element && Boolean(at.closest('input, textarea, select, [contenteditable], .xterm, dialog'));
+const cards = () => /** @type {HTMLElement[]} */ ([...document.querySelectorAll('#main .card')]);
+const current = () => /** @type {HTMLElement|undefined} */ (document.activeElement?.closest('.card') ?? undefined);
+
+/** @param {number} by */
+function step(by) {
+  const all = cards();
+  const at = all.indexOf(/** @type {HTMLElement} */ (current()));
+  const to = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, at + by))];
+  to?.focus();
+  to?.scrollIntoView({ block: 'nearest' });
+}
+
+// decide uses a button of the card that has the focus, or of the only one. Of several none is guessed.
+function decide(decision) {
+  const all = cards();
+  const card = current() ?? (all.length === 1 ? all[0] : undefined);
+  if (!card) return step(1);
+  const used = /** @type {HTMLButtonElement|null} */ (card.querySelector(`[data-decision=${decision}]`));
+  if (used?.checkVisibility()) used.click();
+}
+
+const acts = {
+  j: () => step(1), k: () => step(-1), a: () => decide('approve_once'), e: () => decide('approve_with_edits'), r: () => decide('reject'),
+  '/': () => search(), '?': () => show(),
+};
+
+function search() {
+  const box = byId('threads-search');
+  if (box.checkVisibility()) box.focus();
+  else byId('menu').focus();
+}
+
+/** show lists the keys, and lets them be turned off. */
+export function show() {
+  if (document.querySelector('dialog[open]')) return;
+  const on = /** @type {HTMLInputElement} */ (el('input', { type: 'checkbox' }));
+  on.checked = !off();
+  on.addEventListener('change', () => (on.checked ? localStorage.removeItem(key) : localStorage.setItem(key, 'off')));
+  const box = /** @type {HTMLDialogElement} */ (el('dialog', { class: 'dialog', 'aria-labelledby': 'keys-title' },
+    el('h2', { id: 'keys-title' }, 'Keys'), el('dl', { class: 'keys' }, ...help.flatMap(([k, what]) => [el('dt', {}, el('kbd', {}, k)), el('dd', {}, what)])),
+    el('label', { class: 'check' }, on, 'Use these keys'), el('div', { class: 'buttons' }, button('Close', () => box.close(), 'small', { autofocus: true }))));
+  box.addEventListener('close', () => box.remove());
+  document.body.append(box);
+  box.showModal();
+}
+
+/** listen follows the keys while they are on. @param {() => boolean} ready whether somebody is signed in */
+export function listen(ready) {
+  document.addEventListener('keydown', (e) => {
+    if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.isComposing || typing(e.target) || !ready()) return;
+    if (off() && e.key !== '?') return;
+    const act = acts[e.key];
+    if (!act) return;
+    e.preventDefault();
+    act();
+  });
+}

@@ -1,0 +1,40 @@
+// Light or dark: as the system is, or as the reader has chosen in this browser.
+
+import { byId, el } from './dom.js';
+
+const key = 'countersign.theme';
+const media = { system: '(prefers-color-scheme: dark)', light: 'not all', dark: 'all' };
+const words = { system: 'System colours', light: 'Light', dark: 'Dark' };
+
+/** changed is fired on the window when the colours are others. */
+export const changed = 'countersign:theme';
+
+/** chosen returns the reader's choice. @returns {keyof typeof media} */
+function chosen() {
+  const known = localStorage.getItem(key) ?? '';
+  return known === 'light' || known === 'dark' ? known : 'system';
+}
+
+function apply() {
+  /** @type {HTMLLinkElement} */ (byId('dark')).media = media[chosen()];
+  window.dispatchEvent(new Event(changed));
+}
+
+/** themes makes the choice, and has it followed from now on. */
+export function themes() {
+  const choice = /** @type {HTMLSelectElement} */ (el('select', { 'aria-label': 'Colours' },
+    ...Object.entries(words).map(([value, name]) => el('option', { value }, name))));
+  choice.value = chosen();
+  choice.addEventListener('change', () => {
+    if (choice.value === 'system') localStorage.removeItem(key);
+    else localStorage.setItem(key, choice.value);
+    apply();
+  });
+  window.addEventListener('storage', (e) => {
+    if (e.key !== key) return;
+    choice.value = chosen();
+    apply();
+  });
+  apply();
+  return choice;
+}
