@@ -202,7 +202,14 @@ await run({
     await view(page, 'Audit');
     await page.getByText('The service is temporarily unavailable').waitFor();
     await page.getByRole('button', { name: 'Try again' }).click();
-    await page.getByRole('cell', { name: 'Outcome' }).first().waitFor();
+    const story = page.locator('.story', { hasText: 'Done' }).first();
+    expect('a story is closed', !(await story.getByRole('cell', { name: 'Outcome' }).isVisible()));
+    await accessible(page, 'the audit');
+    await shot(page, 'audit-all');
+    await story.locator('summary').click();
+    await story.getByRole('cell', { name: 'Outcome' }).first().waitFor();
+    const told = await story.locator('tbody tr').count();
+    expect(`it has the entries of one run (${told})`, told >= 4 && (await story.locator('a[href^="#/audit/"]').count()) === 1);
     await page.context().setOffline(true);
     await page.getByText('You are offline.').first().waitFor();
     await newThread(page);

@@ -4,7 +4,8 @@ import { call } from './api.js';
 import { verify } from './chain.js';
 import { button, el, heading, trouble } from './dom.js';
 import { icon } from './icons.js';
-import { instant, when } from './time.js';
+import { Story } from './story.js';
+import { instant } from './time.js';
 import { sentence, toolName } from './words.js';
 
 const kinds = {
@@ -19,45 +20,69 @@ const ofRun = (id) => !id.startsWith('user-');
 
 /** @param {HTMLElement} main @param {string} runId empty for all runs @param {AbortSignal} signal */
 export async function audit(main, runId, signal) {
-  const error = el('p', { class: 'error', role: 'alert' });
-  const verdict = el('div', { class: 'verdict', role: 'status', hidden: true });
-  const rows = el('tbody');
-  const more = button('Show older ones', () => newest(), 'small', { hidden: true });
-  const none = el('p', { class: 'empty-view', hidden: true }, 'Nothing is on record yet.');
-  const columns = runId ? ['#', 'Time', 'Event', 'Action', 'What', 'Hash'] : ['Time', 'Event', 'Action', 'What', 'Run'];
-  main.replaceChildren(heading('Audit', runId && ofRun(runId) && el('a', { href: `#/run/${runId}`, class: 'button small' }, 'The run'), runId && el('a', { href: '#/audit', class: 'button small' }, 'All runs')),
+  const place = el('div', { class: 'stack' });
+  const run = runId && ofRun(runId) && el('a', { href: `#/run/${runId}`, class: 'button small' }, 'Details');
+  main.replaceChildren(heading('Audit', run, runId && el('a', { href: '#/audit', class: 'button small' }, 'All of it')),
     el('p', { class: 'quiet' }, 'Every side effect leaves entries here, and so do links, always-allows taken back and deletions, sealed one behind the other. No text, argument or address is in them.'),
-    error, verdict, el('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Audit entries' },
-      el('table', {}, el('thead', {}, el('tr', {}, ...columns.map((h) => el('th', { scope: 'col' }, h)))), rows)), none, more);
+    place);
+  await (runId ? one(place, runId, signal) : all(place, signal));
+}
 
+// all tells what each run, and the user, has left, the newest first.
+async function all(place, signal) {
+  const error = el('p', { class: 'error', role: 'alert' });
+  const list = el('div', { class: 'stories', 'aria-busy': 'true' });
+  const none = el('p', { class: 'empty-view', hidden: true }, 'Nothing is on record yet. What you approve is told here, step by step.');
+  const more = button('Show older ones', () => older(), 'small', { hidden: true });
+  place.append(error, list, none, more);
+  /** @type {Map<string, Story>} */
+  const stories = new Map();
   let cursor = '';
-  const newest = async () => {
+  const older = async () => {
     trouble(error);
     try {
       const page = await call('GET', `/api/agent/audit?limit=50${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`, { signal });
-      rows.append(...page.entries.map((e) => el('tr', {}, el('td', {}, when(e.at)), ...cells(e), el('td', {}, el('a', { href: `#/audit/${e.runId}` }, 'Check its chain')))));
+      for (const e of page.entries) {
+        const story = stories.get(e.runId) ?? new Story(e.runId, cells);
+        story.add(e);
+        if (!stories.has(e.runId)) list.append(story.node);
+        stories.set(e.runId, story);
+      }
       cursor = page.nextCursor ?? '';
       more.hidden = !cursor;
-      none.hidden = rows.children.length > 0;
+      none.hidden = stories.size > 0;
     } catch (err) {
-      if (!signal.aborted) trouble(error, err, newest);
+      if (!signal.aborted) trouble(error, err, older);
     }
+    list.removeAttribute('aria-busy');
   };
-  const one = async () => {
+  await older();
+}
+
+// one shows a chain, entry by entry, and whether it is whole.
+async function one(place, runId, signal) {
+  const error = el('p', { class: 'error', role: 'alert' });
+  const verdict = el('div', { class: 'verdict', role: 'status', hidden: true });
+  const rows = el('tbody');
+  const columns = ['#', 'Time', 'Event', 'Action', 'What', 'Hash'];
+  place.append(error, verdict, el('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Audit entries' },
+    el('table', {}, el('thead', {}, el('tr', {}, ...columns.map((h) => el('th', { scope: 'col' }, h)))), rows)));
+  const check = async () => {
     trouble(error);
     try {
       const { entries, head } = await chain(runId, signal);
       const v = await verify(entries, head);
-      rows.replaceChildren(...entries.map((e) => el('tr', { class: v.bad.has(e.seq) ? 'bad' : undefined }, el('td', { class: 'number' }, String(e.seq)), el('td', {}, instant(e.at)), ...cells(e),
+      rows.replaceChildren(...entries.map((e) => el('tr', { class: v.bad.has(e.seq) ? 'bad' : undefined },
+        el('td', { class: 'number' }, String(e.seq)), el('td', {}, instant(e.at)), ...cells(e),
         el('td', {}, el('code', { title: e.hash }, String(e.hash).slice(0, 10))))));
       verdict.replaceChildren(icon(v.ok ? 'check' : 'alert'), el('strong', {}, v.ok ? 'The chain is whole.' : 'The chain is broken.'), el('span', {}, v.words));
       verdict.className = `verdict ${v.ok ? 'done' : 'fail'}`;
       verdict.hidden = false;
     } catch (err) {
-      if (!signal.aborted) trouble(error, err, err.status === 404 ? undefined : one);
+      if (!signal.aborted) trouble(error, err, err.status === 404 ? undefined : check);
     }
   };
-  await (runId ? one() : newest());
+  await check();
 }
 
 // chain reads all entries of a run. A live run may add more between two pages: the newest head counts, and is read

@@ -1,0 +1,69 @@
+// What a run has left in the audit as one story: what it was about and what came of it, which opens to its entries.
+
+import { el } from './dom.js';
+import { icon } from './icons.js';
+import { when } from './time.js';
+import { toolIcon, toolName } from './words.js';
+
+/** @typedef {'done'|'fail'|'off'|'wait'|'work'} Mood */
+
+// came says what an entry tells of its action, the newest of them. @param {any} e @returns {[Mood, string]}
+function came(e) {
+  switch (e.kind) {
+    case 'outcome':
+      return e.executionStatus === 'succeeded' ? ['done', 'Done'] : e.executionStatus === 'unknown' ? ['fail', 'Not known'] : ['fail', 'Failed'];
+    case 'requested': return ['wait', 'Waits'];
+    case 'decided': return e.decision === 'reject' ? ['off', 'Rejected'] : e.decision === 'undo' ? ['off', 'Undone'] : ['work', 'Approved'];
+    case 'reviewed': return e.decision === 'confirm_done' ? ['done', 'Done'] : ['off', 'Asked again'];
+    case 'intent': return ['work', 'Started'];
+    case 'denied': return ['off', 'Refused by a rule'];
+    case 'expired': return ['off', 'Expired'];
+    case 'cancelled': return ['off', 'Cancelled'];
+    default: return ['off', ''];
+  }
+}
+
+const drawn = { done: 'check', fail: 'alert', off: 'cross', wait: 'clock', work: 'clock' };
+const telling = (e) => came(e)[1] !== '';
+
+/** Story is that of one chain. */
+export class Story {
+  /** @type {any[]} */ #entries = []; // the newest first
+  #head = el('summary', { class: 'story-head' });
+  #rows = el('tbody');
+  node;
+
+  /** @param {string} runId @param {(e: any) => Node[]} row makes the cells of an entry */
+  constructor(runId, row) {
+    this.row = row;
+    this.own = runId.startsWith('user-');
+    this.node = el('details', { class: 'story' }, this.#head,
+      el('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Entries' },
+        el('table', {}, el('thead', {}, el('tr', {}, ...['Time', 'Event', 'Action', 'What'].map((h) => el('th', { scope: 'col' }, h)))), this.#rows)),
+      el('p', { class: 'story-foot' }, el('a', { href: `#/audit/${runId}` }, 'Check its chain'),
+        !this.own && el('a', { href: `#/run/${runId}` }, 'Details')));
+  }
+
+  /** add takes an entry that is older than those that are here. @param {any} e */
+  add(e) {
+    this.#entries.push(e);
+    this.#rows.append(el('tr', {}, el('td', {}, when(e.at)), ...this.row(e)));
+    this.#tell();
+  }
+
+  #tell() {
+    const newest = this.#entries[0];
+    const tools = [...new Set(this.#entries.map((e) => e.tool).filter(Boolean))];
+    const title = this.own ? 'Your account' : tools.map(toolName).reverse().join(', ') || 'A conversation';
+    this.#head.replaceChildren(icon(/** @type {any} */ (this.own ? 'link' : toolIcon(tools[0] ?? ''))), el('span', { class: 'story-title' }, title),
+      ...(this.own ? [] : this.#ends()), el('span', { class: 'story-time' }, when(newest.at)));
+  }
+
+  // ends says what came of each action, alike ones once.
+  #ends() {
+    const last = new Map();
+    for (const e of this.#entries) if (telling(e) && !last.has(e.actionId)) last.set(e.actionId, came(e));
+    const said = new Map([...last.values()].map(([mood, words]) => [words, mood]));
+    return [...said].map(([words, mood]) => el('span', { class: `story-end ${mood}` }, icon(/** @type {any} */ (drawn[mood])), words));
+  }
+}
