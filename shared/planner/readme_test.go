@@ -1,0 +1,24 @@
+package planner_test
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit/readme"
+)
+
+// TestReadme holds README.md to the items of seed 004, each of which has a row, and to tests that are there.
+func TestReadme(t *testing.T) {
+	text := readme.Check(t)
+	rows := []string{"action JSON", "dotenv"}
+	for item := 1; item <= 23; item++ {
+		rows = append(rows, fmt.Sprintf("004-%02d", item))
+	}
+	for _, name := range rows {
+		row := regexp.MustCompile(`(?m)^\| ` + name + ` \|.*$`).FindString(text)
+		if !readme.NamesTest(row) {
+			t.Errorf("%s has no test: %q", name, row)
+		}
+	}
+}
