@@ -23,8 +23,8 @@ await run({
     await ask(page, 'email ana@example.com that the demo is at ten');
     const card = cards(page).first();
     await card.waitFor();
-    expect('the recipient is shown', (await card.locator('dl').innerText()).includes('ana@example.com'));
-    expect('the words are shown', (await card.locator('dl').innerText()).includes('The demo is at ten.'));
+    expect('the recipient is shown', (await card.locator('dl').first().innerText()).includes('ana@example.com'));
+    expect('the words are shown', (await card.locator('dl').last().innerText()).includes('The demo is at ten.'));
     expect('no mail was sent before the yes', (await mails(page)).length === 0);
     await page.getByRole('link', { name: 'Inbox 1' }).waitFor();
     await accessible(page, 'a card that waits');

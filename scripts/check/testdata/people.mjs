@@ -117,6 +117,29 @@ await run({
     expect('nothing is kept of it', (await page.evaluate(() => localStorage.length)) === 0);
   },
 
+  'where only the beginning of a card is to be seen, no decision covers it': async () => {
+    const page = await visit({ viewport: { width: 900, height: 700 } });
+    await signIn(page, 'cleo');
+    for (let i = 0; i < 2; i++) {
+      if (i) await newThread(page);
+      await ask(page, `email ana@example.com that this is number ${i}`);
+      await cards(page).first().waitFor();
+    }
+    await view(page, 'Inbox');
+    await settled('both wait', async () => (await cards(page).count()) === 2);
+    const covered = await page.evaluate(() => { // each step of scrolling shows more of the second card
+      const [main, card] = [/** @type {HTMLElement} */ (document.querySelector('#main')), [...document.querySelectorAll('.card')][1]];
+      const [yes, facts] = ['[data-decision=approve_once]', 'dl'].map((s) => /** @type {Element} */ (card.querySelector(s)));
+      const bad = [];
+      for (main.scrollTop = 0; ; main.scrollTop += 10) {
+        if (yes.getBoundingClientRect().top < facts.getBoundingClientRect().bottom) bad.push(main.scrollTop);
+        if (main.scrollTop + main.clientHeight >= main.scrollHeight - 1) return bad;
+      }
+    });
+    expect(`Approve is below the recipient wherever the page is scrolled to (${covered})`, covered.length === 0);
+    await page.context().close();
+  },
+
   'from the inbox to its conversation, and back': async (page) => {
     await newThread(page);
     await ask(page, 'tell ida@example.org that this waits');

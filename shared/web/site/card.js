@@ -34,16 +34,20 @@ export function card(a, done, wait = 0) {
   const sure = !review && preview.confirm && /** @type {HTMLInputElement} */ (el('input', { type: 'text', class: 'code', autocomplete: 'off', spellcheck: 'false' }));
   const covers = (preview.fields ?? []).find((f) => f.label === 'Always allow covers');
   const fields = (plan?.lines ?? preview.fields ?? []).filter((f) => f !== covers);
-  const lines = el('dl', { class: 'fields' }, ...fields.flatMap((f) => [el('dt', {}, f.label),
-    el('dd', {}, plan?.box(f) ?? (f.long ? long(f, f.value === a.args?.command) : f.value), own(f, a.timeZone))]));
+  const from = fields.findIndex((f) => f.long && !plan);
+  const pairs = (some) => some.flatMap((f) => [el('dt', {}, f.label),
+    el('dd', {}, plan?.box(f) ?? (f.long ? long(f, f.value === a.args?.command) : f.value), own(f, a.timeZone))]);
+  const lines = el('dl', { class: 'fields' }, ...pairs(from < 0 ? fields : fields.slice(0, from)));
+  const rest = from < 0 ? undefined : el('dl', { class: 'fields' }, ...pairs(fields.slice(from)));
+  // The decisions stay in view from here on: they never cover whom it reaches and when.
+  const body = el('div', { class: 'card-body' }, rest, a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
+    sure && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure), plan?.node, buttons, error);
   const node = el('article', { class: `card ${review ? 'review' : 'wait'}`, tabindex: -1, 'data-version': version(a), 'aria-label': `${review ? 'Was this done? ' : ''}${title}` },
     el('header', { class: 'card-head' }, icon(toolIcon(a.tool)), el('h2', {}, review ? `Was this done? ${title}` : title),
       a.class && el('span', { class: `class ${a.class}` }, a.class), el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
     review && el('p', {}, 'The service was asked, and its answer was lost: it is not known whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found.'),
     warnings(preview.warnings), findings(a.findings),
-    plan?.changes, lines,
-    a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
-    sure && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure), plan?.node, buttons, error,
+    plan?.changes, lines, body,
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }), el('span', {}, 'Requested ', when(a.requestedAt)),
       el('a', { href: `#/run/${a.runId}` }, 'Details'),
       wait > 0 && el('a', { href: `#/t/${a.threadId}?from=inbox` }, 'Conversation'),
@@ -90,6 +94,8 @@ export function card(a, done, wait = 0) {
       if (changing) lines.replaceWith(form);
       else form.replaceWith(lines);
       buttons.hidden = changing;
+      if (changing) rest?.remove();
+      else if (rest) body.prepend(rest);
       moved();
     };
     const close = () => {
