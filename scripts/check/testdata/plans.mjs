@@ -9,7 +9,7 @@ const evil = '<img src=x onerror="document.title=1"> **bold**'; // what stranger
 const soon = new Date(Date.now() + 2 * 36e5).toISOString();
 const it = new Run('', 'thread0000000001', 'Fix the link', 'planner');
 const grant = (id, used = 0, revoked = false) => ({ id, tool: 'github.createIssue', version: '1', maxCalls: 2, until: soon,
-  target: { owner: 'demo', repo: 'site' }, used, revoked });
+  target: { base: 'main', owner: 'demo', repo: 'site' }, used, revoked });
 const plan = { repo: 'https://github.com/demo/site', deadline: soon, tasks: [{ id: 't1', title: evil, goal: 'The link works.' }],
   grants: ['g1', 'g2'].map((id) => ({ id, tool: 'github.createIssue', target: { owner: 'demo', repo: 'site' }, maxCalls: 2, until: soon })) };
 const approval = (hash) => ({
@@ -160,6 +160,7 @@ await run({
     await page.getByText('Step 1: Read issue').click();
     await page.getByText('What came back, from github.com/demo/site').waitFor();
     await page.getByText('1 of 2 used').waitFor();
+    await page.getByText('In demo/site · Base: "main"', { exact: true }).waitFor();
     await put('EXECUTING', { tasks: [task('EXECUTING')], grants: [grant('g1', 1)], log: [done, { ...done, seq: 7, step: 2 }] });
     await it.event('task.reflected');
     await page.getByText('Step 2: Read issue').waitFor();

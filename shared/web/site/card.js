@@ -121,7 +121,8 @@ export function card(a, done, wait = 0) {
   }, i === 0 ? 'primary small' : d === 'reject' ? 'danger small' : 'small', { 'data-decision': d }));
   const first = (b) => /^(approve_once|reject|confirm_done|start_new)$/.test(b.dataset.decision ?? '');
   buttons.append(el('div', { class: 'buttons' }, ...made.filter(first)), el('div', { class: 'buttons others' }, ...made.filter((b) => !first(b))));
-  plan?.tell(/** @type {HTMLElement} */ (made[0]));
+  const yes = made.find((b) => b.dataset.decision === 'approve_once');
+  if (yes) plan?.tell(yes);
   if (edits.get(version(a))) edit();
   return node;
 }

@@ -49,6 +49,7 @@ export class Transcript {
     if (!this.#low) return;
     const end = this.node.scrollHeight - this.node.clientHeight;
     const card = [...this.#list.querySelectorAll('.live')].at(-1)?.querySelector('.card');
+    if (card?.contains(document.activeElement)) return; // what has the focus stays where it is
     const top = card ? card.getBoundingClientRect().top - this.node.getBoundingClientRect().top + this.node.scrollTop - 8 : end;
     this.node.scrollTop = Math.min(end, Math.floor(top));
     this.#aimed = top < end ? this.node.scrollTop : -1;

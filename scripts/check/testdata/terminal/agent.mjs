@@ -136,8 +136,10 @@ export const agent = {
       const card = talk(page).getByRole('article', { name: 'Stopped' }).last();
       await settled('it says so', async () => (await talk(page).getByRole('article', { name: 'Stopped' }).count()) >= 1 && (await stop.count()) === 0);
       expect('its edge is red', (await style(card, 'borderLeftColor')) === 'rgb(156, 36, 29)');
+      const times = async () => (await talk(page).innerText()).split('The run was cancelled.').length - 1;
+      await settled('it says why', async () => (await times()) > stopped);
+      expect('it says once why', (await times()) === ++stopped);
       const said = await talk(page).innerText();
-      expect('it says once why', said.split('The run was cancelled.').length - 1 === ++stopped);
       expect('what had begun is not told as not done', !commands || said.includes('nothing was done') && said.includes('Ended before it was done') === (state === 'a command runs'));
     }
     await accessible(page, 'runs that were stopped');
