@@ -86,7 +86,8 @@ func (c *Cloud) open() error {
 	}
 	c.GitHubApp = fakegithub.NewOAuth(fakegithub.OAuthOptions{ClientID: appID, ClientSecret: appSecret,
 		Key: []byte("a key of the cloud")})
-	c.GitHub = fakegithub.New(fakegithub.Options{User: c.GitHubApp.User, Web: c.URL, API: c.URL + githubAPI})
+	c.GitHub = fakegithub.New(fakegithub.Options{User: c.GitHubApp.User, Web: c.URL, API: c.URL + githubAPI,
+		Fault: c.faultOf})
 	c.GitHubApp.Routes(c.mux, "", githubAPI)
 	c.mux.Handle(githubAPI+"/", http.StripPrefix(githubAPI, c.GitHub))
 	c.Gemini = fakegemini.New(c.generate)

@@ -8,11 +8,40 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
+
+// IssuesOf returns the issues that were opened in repositories of the account at GitHub, as effects of the user.
+func (c *Cloud) IssuesOf(uid, owner string) (all []invariants.Effect) {
+	for _, repo := range c.GitHub.View() {
+		if !strings.HasPrefix(repo.Repository, owner+"/") {
+			continue
+		}
+		for _, i := range repo.Issues {
+			_, marked, _ := strings.Cut(i.Body, "<!-- countersign:")
+			action, _, _ := strings.Cut(marked, " -->")
+			all = append(all, invariants.Effect{UID: uid, ActionID: action,
+				Agrees: func(args json.RawMessage) error { return opened(i, args) }})
+		}
+	}
+	return all
+}
+
+// opened returns how the issue differs from what was approved.
+func opened(i fakegithub.IssueView, args json.RawMessage) error {
+	var want struct{ Title, Body string }
+	if err := json.Unmarshal(args, &want); err != nil {
+		return err
+	}
+	if i.Title != want.Title || !strings.HasPrefix(i.Body, want.Body) {
+		return fmt.Errorf("the issue is %q: %q", i.Title, i.Body)
+	}
+	return nil
+}
 
 // Effects returns what Gmail and Calendar have carried out, each with the action that it bears.
 func (c *Cloud) Effects() []invariants.Effect {

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,7 +119,7 @@ type fault = fakegoogle.Kind
 // tear is the cloud's fault hook: it makes calls with an effect fail.
 func (e *env) tear(op string) fakegoogle.Fault {
 	switch op {
-	case "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert", "gmail.drafts.create":
+	case "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert", "gmail.drafts.create", "issues/create":
 		return fakegoogle.Fault{Kind: e.nextTear()}
 	}
 	return fakegoogle.Fault{}
@@ -185,7 +186,7 @@ func equal(body []byte) func(json.RawMessage) error {
 func (e *env) effectsOf(uid string) []invariants.Effect {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	mine := e.cloud.EffectsOf(uid)
+	mine := slices.Concat(e.cloud.EffectsOf(uid), e.cloud.IssuesOf(uid, uid))
 	for _, note := range e.notes {
 		if note.UID == uid {
 			mine = append(mine, note)

@@ -189,6 +189,8 @@ func (t *trial) subject(n int) string {
 		return "cat " + t.looked(n)
 	case t.kind.onHost:
 		return lineOf(t.name(n), t.walk.lasts)
+	case t.kind.plans:
+		return t.walk.name + " for " + t.name(n)
 	}
 	return t.name(n)
 }

@@ -97,7 +97,10 @@ func (t *trial) quiet() {
 
 // hold compares the stored documents with the providers' effects.
 func (t *trial) hold() {
-	rules := invariants.Rules{MaxTurns: 3, MaxOpen: 20, Resting: true, Strict: []string{run.Terminal}}
+	rules := invariants.Rules{MaxTurns: 3, MaxOpen: 20, Resting: true, Strict: []string{run.Terminal, run.Planner}}
+	if t.kind.plans {
+		rules.MaxTurns = 10
+	}
 	for _, id := range t.runs[:t.started()] {
 		found, err := invariants.Run(t.ctx, t.env.store, id, t.effects(), rules)
 		proof.Must(err)

@@ -165,7 +165,7 @@ func (c struckCalls) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-var provided = regexp.MustCompile(`^/(google|accounts|notes)\b`)
+var provided = regexp.MustCompile(`^/(google|accounts|notes|api|login)\b`)
 
 // shape returns a path without the parts that differ from call to call.
 func shape(path string) string {

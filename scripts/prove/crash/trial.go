@@ -76,6 +76,10 @@ func (t *trial) open() {
 		return
 	}
 	at := &testkit.Deployment{Cloud: t.env.cloud, Base: t.env.worker.url}
+	if t.kind.plans {
+		proof.Must(t.addRepository(at))
+		return
+	}
 	proof.Must(at.Link(t.ctx, t.uid, t.uid))
 }
 

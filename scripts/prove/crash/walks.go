@@ -21,6 +21,7 @@ type kind struct {
 	readable         bool // the mailbox may be read, so that a sent mail is found
 	onHost           bool // it is a command on a host
 	looks            bool // which only looks, and is not asked about
+	plans            bool // it is carried out by a plan
 }
 
 var kinds = []kind{
@@ -29,6 +30,7 @@ var kinds = []kind{
 	{name: "gmail, direct", tool: "gmail_send", mode: "direct"},
 	{name: "calendar", tool: "calendar_event_create", mode: "draft"},
 	{name: "no handle", tool: "note", mode: "draft"},
+	issue,
 }
 
 // commands are the kinds of -on host.
@@ -79,6 +81,9 @@ func (k kind) edited(name string) map[string]any {
 
 // answer calls the tool that the prompt names, once.
 func answer(r fakegemini.Request) fakegemini.Turn {
+	if turn, ok := plansAnswer(r); ok {
+		return turn
+	}
 	if len(r.Responses()) > 0 || r.NoTools {
 		return fakegemini.Turn{Text: "That is what came of it."}
 	}
@@ -120,8 +125,8 @@ var (
 	twice  = func(n int) bool { return n == 2 }
 	never  = func(n int) bool { return n == 0 }
 	either = func(n int) bool { return n <= 1 }
-	anyOf  = func(k kind) bool { return !k.looks }
-	people = func(k kind) bool { return k.tool != "note" && !k.onHost } // these have no recipient to always allow
+	anyOf  = func(k kind) bool { return !k.looks && !k.plans }
+	people = func(k kind) bool { return anyOf(k) && k.tool != "note" && !k.onHost } // others have no recipient
 	looks  = func(k kind) bool { return k.looks }
 	onHost = func(k kind) bool { return k.onHost && !k.looks }
 )
@@ -132,7 +137,7 @@ const (
 	longer  = 8 * time.Second
 )
 
-var walks = []walk{
+var walks = slices.Concat([]walk{
 	{"approve", longTTL, []step{start(0), decide("approve_once"), deliver}, anyOf, once, false, shortly},
 	{"edit", longTTL, []step{start(0), decide("approve_with_edits"), deliver}, anyOf, once, false, shortly},
 	{"always allow", longTTL, []step{start(0), decide("approve_and_always_allow_recipient"), deliver, start(1)}, people,
@@ -147,7 +152,7 @@ var walks = []walk{
 	{"hold", longTTL, []step{start(0), hold(1), deliver}, anyOf, once, false, shortly},
 	{"undo", longTTL, []step{start(0), hold(60), undo, deliver}, anyOf, never, false, shortly},
 	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never, false, shortly},
-}
+}, planWalks)
 
 // want ends the step unless it is answered with one of the statuses.
 func want(what string, a testkit.Answer, err error, statuses ...int) {
@@ -166,8 +171,11 @@ func start(n int) step {
 				return t.at(to).AskOn(ctx, t.terminal, "", prompt, header...)
 			}
 		}
+		if t.kind.plans {
+			ask = t.openSession(to)
+		}
 		a, err := ask(t.ctx, t.prompt(n), "Idempotency-Key", t.key(n))
-		if want(name, a, err, http.StatusOK); a.RunID != t.runs[n] {
+		if want(name, a, err, http.StatusOK, http.StatusAccepted); a.RunID != t.runs[n] {
 			proof.Must(fmt.Errorf("%s: it is run %s", name, a.RunID))
 		}
 	}}

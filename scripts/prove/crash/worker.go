@@ -88,6 +88,11 @@ func work(ctx context.Context, first proof.Order) error {
 				used = append(used, t)
 			}
 		}
+		for name, t := range l.Tools {
+			if strings.HasPrefix(name, "github.") {
+				used = append(used, t)
+			}
+		}
 		l.Tools = tool.NewSet(used...)
 		testkit.Offer(l, note(providers, o.Notes))
 	}), app.With(app.Part{Link: func(c *app.Clients) {

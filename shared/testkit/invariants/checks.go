@@ -78,6 +78,9 @@ func (c *checked) authority(a *run.Action, e Effect) {
 	if a.PolicyDecision == "allow" && len(a.Allowed) > 0 && a.ApprovalID == "" {
 		return
 	}
+	if granted(a) {
+		return
+	}
 	for _, ev := range c.events {
 		if d := ev.Decided; d != nil && ev.ActionID == a.ID && approves(d.Decision) && d.By == c.run.UID &&
 			d.ArgsHash == a.ArgsHash {

@@ -44,6 +44,7 @@ const (
 	Sequence     = 33 // in sequence a call is begun when those before it in its turn have their outcome
 	OneOpen      = 34 // a thread of an exclusive agent, and a terminal, has one open run, and names it
 	Sealed       = 35 // no secret of a host can be read where it is stored
+	Grants       = 36 // what rests on a plan's grant is within it, by the plan that was confirmed, and as often at most
 )
 
 // Effect is one thing that a provider has carried out.
@@ -171,6 +172,7 @@ func check(ctx context.Context, st store.Store, runID string, l *ledger, r Rules
 	}
 	c.decisions()
 	c.rejects()
+	c.grants()
 	c.chain()
 	c.messages()
 	c.allowlist()

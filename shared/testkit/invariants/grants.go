@@ -1,0 +1,73 @@
+package invariants
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/plan"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// grants holds what rests on the grants of a plan to the plan that was confirmed when it began: its tool, what is bound
+// of its arguments, its time and the number of its uses.
+func (c *checked) grants() {
+	var proposed, confirmed plan.Plan
+	used := map[string]int{} // effects, by what their grant allows
+	for _, e := range c.events {
+		switch p := e.Planned; {
+		case p != nil && p.Proposed != nil:
+			c.decode(p.Proposed.Plan, &proposed)
+		case p != nil && p.Confirmed != nil:
+			if confirmed = proposed; p.Confirmed.Plan != nil {
+				c.decode(p.Confirmed.Plan, &confirmed)
+			}
+		}
+		if e.Started == nil || e.Started.Grant == "" {
+			continue
+		}
+		a := c.state.Action(e.ActionID)
+		i := slices.IndexFunc(confirmed.Grants, func(g plan.Grant) bool { return g.ID == e.Started.Grant })
+		if a == nil || i < 0 {
+			c.violates(Grants, "action %s rests on grant %s, which nobody has given", e.ActionID, e.Started.Grant)
+			continue
+		}
+		g := confirmed.Grants[i]
+		if g.Tool != a.Tool || !within(a.Args, g.Target) || !e.At.Before(g.Until) {
+			c.violates(Grants, "action %s is outside grant %s", a.ID, g.ID)
+		}
+		if e.Started.Attempt > 1 {
+			continue // the same call once more
+		}
+		key := fmt.Sprintf("%s %s", g.Tool, g.Target)
+		if used[key] += len(c.ledger.effects[a.ID]); used[key] > g.MaxCalls {
+			c.violates(Grants, "grant %s is for %d calls, and %d took place", g.ID, g.MaxCalls, used[key])
+		}
+	}
+}
+
+func (c *checked) decode(canonical json.RawMessage, into *plan.Plan) {
+	p, err := plan.Decode(canonical)
+	if err != nil {
+		c.violates(Grants, "a plan cannot be read: %v", err)
+	}
+	*into = p
+}
+
+// within reports whether all that the target names is so in the arguments.
+func within(args, target json.RawMessage) bool {
+	var has, wants map[string]any
+	if json.Unmarshal(args, &has) != nil || json.Unmarshal(target, &wants) != nil {
+		return false
+	}
+	for name, want := range wants {
+		if want != nil && !reflect.DeepEqual(has[name], want) {
+			return false
+		}
+	}
+	return true
+}
+
+// granted reports whether the action rests on a grant of its plan, which grants looks at.
+func granted(a *run.Action) bool { return a.Started.Grant != "" }
