@@ -149,8 +149,8 @@ var walks = slices.Concat([]walk{
 		shortly},
 	{"cancel in the middle", longTTL, []step{start(0), decide("approve_once"), cancelAmid, deliver}, onHost, either,
 		true, longer},
-	{"hold", longTTL, []step{start(0), hold(1), deliver}, anyOf, once, false, shortly},
-	{"undo", longTTL, []step{start(0), hold(60), undo, deliver}, anyOf, never, false, shortly},
+	{"hold", longTTL, []step{start(0), hold(time.Second), deliver}, anyOf, once, false, shortly},
+	{"undo", longTTL, []step{start(0), hold(undoable), undo, deliver}, anyOf, never, false, shortly},
 	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never, false, shortly},
 }, planWalks)
 
@@ -195,13 +195,16 @@ func decide(decision string) step {
 	}}
 }
 
-// hold approves what can then be undone for so many seconds.
-func hold(seconds int) step {
-	return step{fmt.Sprintf("hold for %d s", seconds), (*trial).asked, func(t *trial, to *process) {
+// undoable is for how long a yes can be taken back that is taken back.
+const undoable = time.Minute
+
+// hold approves what can then be undone for so long.
+func hold(d time.Duration) step {
+	return step{fmt.Sprintf("hold for %s", d), (*trial).asked, func(t *trial, to *process) {
 		if t.slow {
 			return
 		}
-		a, err := t.at(to).Hold(t.ctx, t.approval, "approve_once", seconds)
+		a, err := t.at(to).Hold(t.ctx, t.approval, "approve_once", int(d.Seconds()))
 		want("hold", a, err, http.StatusOK)
 	}}
 }

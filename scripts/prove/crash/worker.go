@@ -112,8 +112,14 @@ func work(ctx context.Context, first proof.Order) error {
 	return errors.Join(obey(p, os.Stdin, answers), stop())
 }
 
+// errLong ends the sleep until a yes can no longer be taken back, where a walk takes it back: nobody waits that long.
+var errLong = errors.New("this is too long a sleep for a trial")
+
 // shortened waits a twentieth of the time between two tries, and all of it between two renewals of a lease.
 func shortened(ctx context.Context, d time.Duration) error {
+	if d > undoable/2 {
+		return errLong
+	}
 	if d != leasePeriod/3 {
 		d /= 20
 	}
