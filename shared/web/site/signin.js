@@ -1,4 +1,4 @@
-// Signing in: at the local server, or by redirect at an OpenID Connect issuer. The token is kept in this tab only.
+// Signing in: at the local server, or by redirect at an OpenID Connect issuer. The token lies in the storage of tabs only (tabs.js).
 
 import { ApiError, reach, read } from './api.js';
 import { config } from './config.js';
