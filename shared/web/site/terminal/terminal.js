@@ -80,6 +80,7 @@ export class Terminal {
   // ready has the screen begin anew, in its place among what is printed. Of a command that still runs the server tells
   // anew too. Where one ran, keys that waited were for it, and it may have ended: they may be a password.
   #ready(keeps) {
+    this.#prints++;
     this.#term?.write(anew);
     this.#keeps = keeps;
     if (this.#told.size) this.#socket?.drop();
@@ -94,6 +95,7 @@ export class Terminal {
   #print(term, bytes) {
     this.#leftOut ||= this.#unshown > most;
     if (this.#leftOut) return;
+    this.#prints++;
     this.#unshown += bytes.length;
     term.write(bytes, () => {
       this.#unshown -= bytes.length;
@@ -146,16 +148,20 @@ export class Terminal {
     const term = this.#term;
     if (!term || this.#printing === actionId) return;
     if (!this.#printing) term.write('', () => { this.#line = beforeCursor(term); });
+    this.#prints++;
     term.write(newLine(term));
     this.#printing = actionId;
   }
   #printing = ''; // the command whose output comes: the host tells its end behind all of it
   #line = '';
+  #prints = 0; // how often something was written
 
   #ended(actionId) {
     const term = this.#term;
     if (!term || this.#printing !== actionId) return;
-    term.write(newLine(term), () => term.write(this.#line));
+    const printed = ++this.#prints;
+    // Where more has come since, it would stand behind that.
+    term.write(newLine(term), () => printed === this.#prints && term.write(this.#line));
     this.#printing = '';
   }
 
