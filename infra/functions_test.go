@@ -31,7 +31,8 @@ var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app
 	"gemini.Part":     "model", "tools.Part": "tools", "actions.Part": "actions",
 	"agents.Part": "agents", "agents.Pages": "agents", "agents.Ending": "agents",
 	"accounts.Part": "accounts", "github.Part": "github",
-	"repositories.Part": "repositories", "accounts.Consent": "consent", "terminals.Hosts": "hosts",
+	"repositories.Part": "repositories", "tools.Containers": "containers", "containers.Part": "engine",
+	"accounts.Consent": "consent", "terminals.Hosts": "hosts",
 	"terminals.Commands": "hosts", "terminals.Attach": "hosts", "fetch.Part": "fetch"}
 
 var registers = regexp.MustCompile(`functions\.HTTP\("[a-z-]+",\s+app\.Serve\(api\.[A-Za-z]+, ([A-Za-z.,\s]+)\)\)`)
@@ -134,7 +135,7 @@ func TestRights(t *testing.T) {
 }
 
 // chosen lists the optional parts of a deployment.
-var chosen = []string{"model-key", "actions", "github"}
+var chosen = []string{"model-key", "actions", "github", "engine"}
 
 // TestTerraformKnows checks that Terraform has a value for every variable of a part, and each environment a version of
 // every secret.

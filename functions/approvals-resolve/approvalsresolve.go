@@ -17,5 +17,5 @@ import (
 func init() {
 	functions.HTTP("approvals-resolve",
 		app.Serve(api.ApprovalsResolve, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part,
-			repositories.Part))
+			repositories.Part, tools.Containers))
 }

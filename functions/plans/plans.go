@@ -17,5 +17,5 @@ import (
 
 func init() {
 	functions.HTTP("plans", app.Serve(api.Plans, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part,
-		github.Part, repositories.Part))
+		github.Part, repositories.Part, tools.Containers))
 }

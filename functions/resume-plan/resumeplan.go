@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/accounts"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
+	"github.com/countersign-run/countersign/shared/app/containers"
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/github"
@@ -21,5 +22,5 @@ import (
 func init() {
 	functions.HTTP("resume-plan",
 		app.Serve(api.ResumePlan, app.Push, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
-			accounts.Part, fetch.Part, github.Part, repositories.Part))
+			accounts.Part, fetch.Part, github.Part, repositories.Part, tools.Containers, containers.Part))
 }

@@ -29,6 +29,7 @@ const (
 	Accounts Part = "accounts" // uses, or links, users' Google accounts
 	Consent  Part = "consent"  // redirects browsers to Google's consent and back
 	Chat     Part = "chat"     // signs the histories that pages keep
+	Engine   Part = "engine"   // asks the engine of containers, if there is one
 	Hosts    Part = "hosts"    // keeps, or logs in to, the hosts that users have added
 )
 
@@ -186,8 +187,8 @@ type Config struct {
 	// Containers.
 
 	// DOCKER_HOST: the engine that runs containers for agents in files and plans: Docker's, or one that speaks
-	// its API. The tools are offered where DOCKER_IMAGES is set too, by a program that links the engine's client, as
-	// `scripts/dev` does
+	// its API. The tools are offered where DOCKER_IMAGES is set too: for plans, and by `scripts/dev` for agents in
+	// files
 	DockerHost string
 	// DOCKER_IMAGES: what containers are made of; nothing else is, and nothing is pulled. Without it `scripts/dev`
 	// offers what an engine has that answers at a socket of the machine
@@ -196,6 +197,8 @@ type Config struct {
 	DockerNetwork string
 	// DOCKER_CERT_PATH: the directory of ca.pem, cert.pem and key.pem, by which an engine at a tcp address is asked
 	DockerCertPath string
+	// DOCKER_CERTS: those three as one text, in the place of files: for a deployment, from a secret
+	DockerCerts Secret
 
 	// Limits of a run and its user.
 

@@ -200,7 +200,11 @@ func (l *loader) docker(c *Config) {
 	c.DockerNetwork = l.text("DOCKER_NETWORK", "", "the name of one of the engine's networks, but not its host's",
 		isNetwork)
 	c.DockerCertPath = l.text("DOCKER_CERT_PATH", "", certs, isPath)
-	l.require(strings.HasPrefix(c.DockerHost, "tcp:"), "DOCKER_CERT_PATH", certs+", because DOCKER_HOST is tcp")
+	const text = "in PEM: the certificates of a CA and of a client, and that one's private key"
+	c.DockerCerts = l.secret("DOCKER_CERTS", text, isCerts)
+	// A function that judges calls and asks no engine has no certificates.
+	l.require(strings.HasPrefix(c.DockerHost, "tcp:") && !c.DockerCerts.IsSet() && (!l.deployed || l.needs(Engine)),
+		"DOCKER_CERT_PATH", certs+", or DOCKER_CERTS, because DOCKER_HOST is tcp")
 }
 
 // list reads values with commas between them, each once.

@@ -98,6 +98,7 @@ func TestRefused(t *testing.T) {
 		"DOCKER_IMAGES":        {"Alpine", "a b", "a,,b", "-x", "a@sha256:1"},
 		"DOCKER_NETWORK":       {"host", "container:x", "a b", "default"},
 		"DOCKER_CERT_PATH":     {"a\x00"},
+		"DOCKER_CERTS":         {"-----BEGIN CERTIFICATE-----", "secret"},
 		"GOOGLE_CLOUD_PROJECT": {"Proj", "p", "your-project-id", "proj 1", "projects/proj-123"},
 		"FIRESTORE_DATABASE":   {"default)", "A", "x/y"},
 		"RESUME_TOPIC":         {"*", "projects/*/topics/x", "a/b", "1topic"},

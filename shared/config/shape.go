@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"net/url"
 	"slices"
 	"strconv"
@@ -166,6 +167,24 @@ func isEngine(v string) bool {
 	}
 	at, ok := strings.CutPrefix(v, "tcp://")
 	return ok && isHostPort(at)
+}
+
+// isCerts accepts PEM with two certificates at least and a private key, to 64 KiB. That they fit together the engine's
+// client says.
+func isCerts(v string) bool {
+	certs, keys := 0, 0
+	for rest := []byte(v); len(v) <= 64<<10; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type == "CERTIFICATE" {
+			certs++
+		} else if strings.HasSuffix(block.Type, "PRIVATE KEY") {
+			keys++
+		}
+	}
+	return certs >= 2 && keys == 1
 }
 
 var isImage = upTo(255, matches(`^[a-z0-9][a-z0-9._/:-]*(@sha256:[0-9a-f]{64})?$`))

@@ -11,19 +11,16 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/docker/go-connections/sockets"
-	"github.com/docker/go-connections/tlsconfig"
 	"github.com/moby/moby/client"
 
 	"github.com/countersign-run/countersign/shared/container"
@@ -35,7 +32,8 @@ import (
 // Config says which engine is used.
 type Config struct {
 	Host     string // unix:///path or tcp://host:port
-	CertPath string // the directory of ca.pem, cert.pem and key.pem; needed with tcp, and used only there
+	CertPath string // the directory of ca.pem, cert.pem and key.pem; used with tcp alone, where it or Certs is needed
+	Certs    string // what is in those files, in one text and any order; it wins over CertPath
 	Network  string // of the engine's networks, the one that containers are in; empty: none
 	Timeout  time.Duration
 }
@@ -62,10 +60,8 @@ func Open(c Config) (*Engine, error) {
 	scheme := "http"
 	switch {
 	case strings.HasPrefix(c.Host, "unix://"):
-	case strings.HasPrefix(c.Host, "tcp://") && c.CertPath != "":
-		file := func(name string) string { return filepath.Join(c.CertPath, name) }
-		own, err := tlsconfig.Client(tlsconfig.Options{CAFile: file("ca.pem"), CertFile: file("cert.pem"),
-			KeyFile: file("key.pem"), ExclusiveRootPools: true, MinVersion: tls.VersionTLS12})
+	case strings.HasPrefix(c.Host, "tcp://") && c.CertPath+c.Certs != "":
+		own, err := certificates(c)
 		if err != nil {
 			return nil, fmt.Errorf("docker: %w", err)
 		}

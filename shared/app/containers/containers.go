@@ -10,15 +10,16 @@ import (
 )
 
 // Part asks the engine of DOCKER_HOST, where DOCKER_IMAGES says of what containers are made.
-var Part = app.Part{Link: func(c *app.Clients) { c.Engine = open }}
+var Part = app.Part{Needs: config.Engine, Link: func(c *app.Clients) { c.Engine = open }}
 
 func open(cfg config.Config) (app.Engine, error) {
 	if cfg.DockerHost == "" || len(cfg.DockerImages) == 0 {
 		return nil, nil
 	}
-	e, err := docker.Open(docker.Config{Host: cfg.DockerHost, CertPath: cfg.DockerCertPath, Network: cfg.DockerNetwork})
+	e, err := docker.Open(docker.Config{Host: cfg.DockerHost, CertPath: cfg.DockerCertPath,
+		Certs: cfg.DockerCerts.Reveal(), Network: cfg.DockerNetwork})
 	if err != nil {
-		return nil, fmt.Errorf("DOCKER_HOST: %w", err)
+		return nil, fmt.Errorf("DOCKER_HOST, DOCKER_CERT_PATH or DOCKER_CERTS: %w", err)
 	}
 	return e, nil
 }

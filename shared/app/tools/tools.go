@@ -23,6 +23,10 @@ var Part = app.Part{Link: func(c *app.Clients) {
 	c.Tools, c.Commands, c.Web, c.Containers = set, commands, reading, containers
 }}
 
+// Containers says that calls in containers are judged and shown: it is told of what these are made. Which engine runs
+// them the part containers asks.
+var Containers = app.Part{}
+
 func set(cfg config.Config, acting app.Accounts, now func() time.Time) tool.Set {
 	return tool.NewSet(
 		gmail.New(acting, gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint}),

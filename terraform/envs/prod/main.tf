@@ -43,6 +43,12 @@ variable "github" {
   description = "The GitHub App with which users link their GitHub accounts. Null: none can be linked."
 }
 
+variable "containers" {
+  type        = object({ host = string, images = list(string), network = optional(string, "") })
+  default     = null
+  description = "The engine that runs containers for plans, such as { host = \"tcp://engine.example.com:2376\", images = [\"docker.io/library/golang:1.26\"] }."
+}
+
 variable "secret_versions" {
   type        = map(string)
   default     = {}
@@ -71,6 +77,7 @@ module "agent" {
   auth            = { issuer = "https://securetoken.google.com/${var.project_id}", audience = var.project_id }
   oauth_client_id = var.oauth_client_id
   github          = var.github
+  containers      = var.containers
   secret_versions = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)
   actions         = var.actions
   agents          = var.agents

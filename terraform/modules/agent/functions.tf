@@ -13,7 +13,7 @@ locals {
   services  = "${var.prefix}-(${join("|", keys(local.functions))})"
 
   # Where the model is reached with a key, its part needs the key and not the role; where nothing is declared, no key either.
-  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.github == null ? { github = "no-github" } : {})
+  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {})
   parts_of   = { for name, f in local.functions : name => [for part in f.parts : local.list.parts[lookup(local.instead, part, part)]] }
   secrets_of = { for name, parts in local.parts_of : name => merge([for p in parts : try(p.secrets, {})]...) }
   secrets    = toset(flatten([for s in values(local.secrets_of) : values(s)]))
@@ -47,6 +47,9 @@ locals {
     GITHUB_CLIENT_ID       = try(var.github.client_id, null)
     GITHUB_URL             = try(var.github.url, null)
     GITHUB_API_URL         = try(var.github.api_url, null)
+    DOCKER_HOST            = try(var.containers.host, null)
+    DOCKER_IMAGES          = try(join(",", var.containers.images), null)
+    DOCKER_NETWORK         = try(var.containers.network, null)
     TOKEN_KMS_KEY          = google_kms_crypto_key.tokens.id
   }
   settings = merge(

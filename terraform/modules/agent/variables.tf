@@ -145,6 +145,20 @@ variable "github" {
   }
 }
 
+variable "containers" {
+  type        = object({ host = string, images = list(string), network = optional(string, "") })
+  default     = null
+  description = "The engine that runs containers for plans, on a machine elsewhere, whose certificates are the secret docker-certs. Null: there are none."
+  validation {
+    condition     = var.containers == null ? true : can(regex("^tcp://[a-z0-9.-]+:[0-9]+$", var.containers.host))
+    error_message = "containers.host is the engine's address, such as tcp://engine.example.com:2376: functions have no socket."
+  }
+  validation {
+    condition     = var.containers == null ? true : length(var.containers.images) > 0 && length(var.containers.images) <= 20 && alltrue([for i in var.containers.images : can(regex("^[a-z0-9][a-z0-9._/:-]*(@sha256:[0-9a-f]{64})?$", i))])
+    error_message = "containers.images are 1 to 20 names of images that the engine has, such as docker.io/library/golang:1.26."
+  }
+}
+
 variable "gmail_send_mode" {
   type        = string
   default     = "draft"

@@ -217,6 +217,22 @@ run "a_github_without_tls_is_refused" {
   expect_failures = [var.github]
 }
 
+run "an_engine_at_a_socket_is_refused" {
+  command = plan
+  variables {
+    containers = { host = "unix:///var/run/docker.sock", images = ["alpine:3"] }
+  }
+  expect_failures = [var.containers]
+}
+
+run "containers_of_no_image_are_refused" {
+  command = plan
+  variables {
+    containers = { host = "tcp://engine.example.com:2376", images = [] }
+  }
+  expect_failures = [var.containers]
+}
+
 run "an_oauth_client_by_its_title_is_refused" {
   command = plan
   variables {

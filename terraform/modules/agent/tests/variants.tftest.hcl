@@ -81,6 +81,25 @@ run "with_a_github_app" {
   }
 }
 
+run "with_containers" {
+  variables {
+    containers      = { host = "tcp://engine.example.com:2376", images = ["docker.io/library/golang:1.26", "alpine:3"], network = "builds" }
+    secret_versions = { chat-key = "1", oauth-client-secret = "1", docker-certs = "4" }
+  }
+  assert {
+    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "DOCKER_CERTS")]) == toset(["resume-plan"])
+    error_message = "The function that moves plans has the engine's certificates, and no other."
+  }
+  assert {
+    condition     = toset([for name, parts in local.parts_of : name if contains(flatten([for p in parts : try(p.environment, [])]), "DOCKER_IMAGES")]) == toset(["approvals-resolve", "plans", "resume-plan"])
+    error_message = "The functions that judge what a plan does know what containers are made of."
+  }
+  assert {
+    condition     = local.environment.DOCKER_IMAGES == "docker.io/library/golang:1.26,alpine:3" && local.environment.DOCKER_HOST == "tcp://engine.example.com:2376" && local.environment.DOCKER_NETWORK == "builds"
+    error_message = "Images have commas between them."
+  }
+}
+
 run "with_declared_agents" {
   variables {
     agents = "serverless_function_source_code/agents"
