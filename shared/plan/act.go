@@ -71,7 +71,9 @@ func (s *Session) Stuck() string {
 	switch {
 	case s.Current == nil && s.cause == changes && s.Phase() == Planning && s.CallsLeft() == 0:
 		return fmt.Sprintf("No usable plan came in %d answers.", MaxPlanningCalls)
-	case s.Current == nil || s.stuck != "":
+	case s.Current == nil:
+		return ""
+	case s.stuck != "":
 		return s.stuck
 	case s.Current.Steps >= MaxSteps:
 		return fmt.Sprintf("The task was not done after %d steps.", MaxSteps)

@@ -212,6 +212,21 @@ func TestStuck(t *testing.T) {
 	}
 }
 
+// TestStuckOnce has a task that leads nowhere given up once: nothing is to be given up any more.
+func TestStuckOnce(t *testing.T) {
+	s := executing(t, threeTasks())
+	for n := range 4 {
+		s.Answered()
+		s.Record(plan.Act{ID: fmt.Sprint("a", n), Tool: "look", Over: true, Observation: json.RawMessage(`"same"`)})
+	}
+	if s.Stuck() == "" {
+		t.Fatal("it is not stuck")
+	}
+	if apply(t, s, s.GiveUp(s.Stuck())...); s.Stuck() != "" || len(s.GiveUp("again")) != 0 {
+		t.Errorf("it is given up, and leads nowhere still: %q", s.Stuck())
+	}
+}
+
 func TestStepsAreBounded(t *testing.T) {
 	s := plan.NewSession()
 	for range plan.MaxPlanningCalls - 1 {
