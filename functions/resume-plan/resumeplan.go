@@ -1,5 +1,4 @@
-// Package resumeplan is the function that advances the sessions of the planner, and no other run: the target of a push
-// subscription of its own.
+// Package resumeplan is the function that moves the sessions of the planner: the target of a push of its own.
 package resumeplan
 
 import (

@@ -183,7 +183,7 @@ const (
 
 // checkPolicy evaluates the policy for what the user is about to approve: a deny overrules the user's approval.
 func checkPolicy(tx *journal.Tx, t *tool.Tool, args json.RawMessage, decision run.Decision) error {
-	v, err := Verdict(tx, t, "", args)
+	v, err := Verdict(tx, t, "", tool.Place{}, args)
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func recipientEntries(tx *journal.Tx, t *tool.Tool, args json.RawMessage) ([]pol
 }
 
 func callEntry(tx *journal.Tx, t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
-	verdict, err := Verdict(tx, t, "", args)
+	verdict, err := Verdict(tx, t, "", tool.Place{}, args)
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +273,7 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 	decided := &run.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: comment, ArgsHash: ap.ArgsHash,
 		HeldUntil: heldUntil(tx, ap, t, r)}
 	if r.Decision == run.ApproveEdited {
-		verdict, err := Verdict(tx, t, a.ID, args)
+		verdict, err := Verdict(tx, t, a.ID, ap.Place, args)
 		if err != nil {
 			return err
 		}

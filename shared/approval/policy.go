@@ -31,7 +31,7 @@ type Judgement struct {
 func readsOnly(s *run.State) bool { return s.Plan != nil && s.Plan.Phase() != plan.Acting }
 
 // grantFor returns the id of the grant of the run's confirmed plan that covers the call, or "".
-func grantFor(tx *journal.Tx, t *tool.Tool, actionID string, args json.RawMessage) (string, error) {
+func grantFor(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage) (string, error) {
 	if tx.State.Plan == nil || !t.SideEffect || !t.Bounded() {
 		return "", nil
 	}
@@ -39,37 +39,17 @@ func grantFor(tx *journal.Tx, t *tool.Tool, actionID string, args json.RawMessag
 	if err != nil {
 		return "", err
 	}
-	g, ok := tx.State.Plan.GrantFor(plan.GrantCall{ActionID: actionID, Tool: t.Name, Version: t.Version(),
-		Bound: bound}, tx.Now)
-	if !ok {
-		return "", nil
-	}
-	there, err := inPlanned(tx, t)
-	if err != nil || !there {
-		return "", err
-	}
+	g, _ := tx.State.Plan.GrantFor(plan.GrantCall{ActionID: actionID, Tool: t.Name, Version: t.Version(),
+		Bound: bound, Place: at}, tx.Now)
 	return g.ID, nil
-}
-
-// inPlanned reports whether the tool would act where the card of the confirmed plan said. A user who has linked another
-// account since is asked.
-func inPlanned(tx *journal.Tx, t *tool.Tool) (bool, error) {
-	if !t.Placed() {
-		return true, nil
-	}
-	if t.Reads(tx.Run.Scope()) == nil { // nobody can say where, as no document does
-		return false, nil
-	}
-	in, err, missing := journal.PlaceIn(context.Background(), tx, t)
-	return err == nil && in == tx.State.Plan.Confirmed.Place, missing
 }
 
 // ruleUnknown is the rule that denies a call of which its tool cannot say what it does.
 const ruleUnknown = "unknown"
 
 // Verdict evaluates the policy, with the user's own allowlist and what the tool says of this one call.
-// actionID is that of a call which was proposed, or empty.
-func Verdict(tx *journal.Tx, t *tool.Tool, actionID string, args json.RawMessage) (Judgement, error) {
+// actionID is that of a call which was proposed, or empty; at is where it would act.
+func Verdict(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage) (Judgement, error) {
 	u, err := tx.User()
 	if err != nil {
 		return Judgement{}, err
@@ -87,7 +67,7 @@ func Verdict(tx *journal.Tx, t *tool.Tool, actionID string, args json.RawMessage
 		return Judgement{Decision: policy.Decision{Mode: policy.Deny, Rule: ruleUnknown,
 			Reason: fault.As(unruled).Message}}, nil
 	}
-	grant, err := grantFor(tx, t, actionID, args)
+	grant, err := grantFor(tx, t, actionID, at, args)
 	if err != nil {
 		return Judgement{}, err
 	}

@@ -85,7 +85,7 @@ func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run
 		ap.Decisions = reviewDecisions
 		return ap, nil
 	}
-	verdict, err := Verdict(tx, t, a.ID, a.Args)
+	verdict, err := Verdict(tx, t, a.ID, a.Place, a.Args)
 	if err != nil {
 		return nil, err
 	}

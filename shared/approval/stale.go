@@ -59,7 +59,7 @@ func checkStale(tx *journal.Tx, ap *run.Approval, a *run.Action, at Placement, d
 	if err != nil {
 		return err
 	}
-	verdict, err := Verdict(tx, t, a.ID, now.Args)
+	verdict, err := Verdict(tx, t, a.ID, now.Place, now.Args)
 	switch {
 	case err != nil:
 		return err

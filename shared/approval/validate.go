@@ -122,7 +122,7 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 	if call.Narrows, err = t.Narrow(call.Args); err != nil {
 		return Reject(tx, id, call, err)
 	}
-	verdict, err := Verdict(tx, t, id, call.Args)
+	verdict, err := Verdict(tx, t, id, call.Place, call.Args)
 	switch {
 	case tool.IsPanic(err):
 		return Reject(tx, id, call, err)

@@ -149,7 +149,7 @@ func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (grant string, s
 	if err := u.CheckEnabled(); err != nil {
 		return "", true, block(tx, a, "disabled_user", err)
 	}
-	v, err := approval.Verdict(tx, t, a.ID, a.Args)
+	v, err := approval.Verdict(tx, t, a.ID, a.Place, a.Args)
 	if err != nil {
 		return "", false, err
 	}

@@ -3,6 +3,8 @@ package plan
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // A GrantCall is a call that may rest on a grant.
@@ -11,13 +13,16 @@ type GrantCall struct {
 	Tool     string
 	Version  string          // of the tool's schema now
 	Bound    json.RawMessage // tool.Tool.Bound of its arguments
+	Place    tool.Place      // where it would act; zero: nowhere in particular
 }
 
 // GrantFor returns the grant of the newest confirmed plan that the call rests on: of its tool in this version, with
-// this target byte for byte, still lasting at now, not taken back, and with a use left. A call that has begun on a
+// this target byte for byte, in the account that the plan's card showed, still lasting at now, not taken back, and with
+// a use left. A call that has begun on a
 // grant needs no second use of it.
 func (s *Session) GrantFor(c GrantCall, now time.Time) (Grant, bool) {
-	if s.Phase() != Acting || s.Current == nil {
+	elsewhere := s.Confirmed != nil && c.Place != (tool.Place{}) && c.Place != s.Confirmed.Place
+	if s.Phase() != Acting || s.Current == nil || elsewhere {
 		return Grant{}, false
 	}
 	key := callKey(c.Tool, c.Version, c.Bound)
