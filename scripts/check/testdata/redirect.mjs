@@ -107,7 +107,9 @@ await run({
     for (const name of ['Audit', 'Linked accounts', 'Always allowed']) await view(page, name);
     await settled(`each is found (${[...names]})`, () => ['stream', 'approvals-pending', 'approvals-resolve', 'runs', 'threads', 'audit', 'allowlist', 'connections'].every((n) => names.has(n)));
     await page.unrouteAll({ behavior: 'wait' });
+    const asked = page.waitForResponse('**/config.json'); // which may come after the page is loaded
     await page.reload();
+    await asked;
   },
 
   'an issuer that is away is said plainly': async (page) => {
