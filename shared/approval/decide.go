@@ -65,6 +65,9 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 	if r.Decision == run.Undo {
 		return ap.Args, checkUndo(tx, ap)
 	}
+	if tx.State.Plan != nil && tx.State.Plan.Unreadable {
+		return nil, plan.ErrUnreadable
+	}
 	t := journal.ToolFor(ex, tx.Run, tx.State, ap.Tool)
 	args, hash, err := decidedArgs(t, ap, r)
 	if ap.Status != run.ApprovalOpen {

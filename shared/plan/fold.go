@@ -15,6 +15,9 @@ func illegal(e Event, why string) error {
 
 // Apply adds one event. An event that cannot follow is refused with an error, and changes nothing.
 func (s *Session) Apply(e Event) error {
+	if s.Unreadable {
+		return nil // what followed rests on what is not known
+	}
 	if s.end != "" || s.broken {
 		return illegal(e, "the session is over")
 	}
@@ -51,7 +54,11 @@ func (s *Session) propose(e Event) error {
 		return illegal(e, "there were "+strconv.Itoa(MaxRevisions)+" revisions")
 	}
 	plan, err := Decode(p.Plan)
-	s.Proposal = &Proposal{Proposed: *p, Plan: plan, Err: err}
+	if err != nil {
+		s.Unreadable, s.broken, s.Why = true, true, ErrUnreadable.Message
+		return nil
+	}
+	s.Proposal = &Proposal{Proposed: *p, Plan: plan}
 	if changing {
 		s.cause = changes
 	}
@@ -94,8 +101,6 @@ func (s *Session) confirm(e Event) error {
 		return illegal(e, "another plan waits")
 	case c.Hash == "":
 		return illegal(e, "a yes is to a hash")
-	case c.Plan == nil && p.Err != nil:
-		return illegal(e, "the plan cannot be read")
 	}
 	plan := p.Plan
 	if c.Plan != nil {

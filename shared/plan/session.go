@@ -58,7 +58,6 @@ const (
 type Proposal struct {
 	Proposed
 	Plan Plan
-	Err  error // the stored plan cannot be read: it cannot be confirmed
 }
 
 // A Confirmation is a user's yes.
@@ -98,6 +97,7 @@ type Session struct {
 	Changes    []Changed     // that applied at once, oldest first
 	Words      []string      // what the user said to plans that they had made anew, oldest first
 	Why        string        // with the phase Broken: why it cannot go on
+	Unreadable bool          // a plan that was stored cannot be read (ErrUnreadable)
 
 	before   *Plan  // what the plan that waits is compared with
 	last     *Plan  // the plan that was proposed last
@@ -117,6 +117,10 @@ type Session struct {
 	seen     map[string]sighting   // observations of the current task, by what is the same
 	stuck    string                // why the current task leads nowhere
 }
+
+// ErrUnreadable is the error of a session whose stored plan is none: somebody has written it who is not this program.
+var ErrUnreadable = fault.New(fault.Validation, fault.CodeIntegrity,
+	"The stored plan cannot be read, so this session has ended, and nothing more is done.")
 
 // cause says why a plan is made.
 type cause string

@@ -17,7 +17,7 @@ import (
 type model struct {
 	waits     string // the approval of the plan that waits
 	waitsPlan []string
-	readable  bool
+	lost      bool   // a plan cannot be read
 	hash      string // of the plan that was proposed last, as long as no change followed
 	confirmed bool
 	why       string // of the planning: "", "failed", "changes"
@@ -75,13 +75,20 @@ func planOf(t rapid.TB, name string) json.RawMessage {
 
 // take applies the event to the model, and reports whether it may follow.
 func (m *model) take(e plan.Event, name string) bool {
-	if m.ended != "" || m.broken {
+	switch {
+	case m.lost: // whatever follows
+		return true
+	case m.ended != "" || m.broken:
 		return false
 	}
 	switch {
 	case e.Proposed != nil:
 		if m.waits != "" || m.current != "" || m.revisions == plan.MaxRevisions && e.Proposed.Hash != m.hash {
 			return false
+		}
+		if name == "unreadable" {
+			m.lost, m.broken = true, true
+			return true
 		}
 		if m.runs() {
 			m.why = "changes"
@@ -90,13 +97,12 @@ func (m *model) take(e plan.Event, name string) bool {
 			m.revisions++
 		}
 		m.waits, m.waitsPlan, m.hash = e.Proposed.ApprovalID, thePlans[name], e.Proposed.Hash
-		m.readable = name != "unreadable"
 	case e.Confirmed != nil:
 		left := slices.ContainsFunc(m.waitsPlan, func(id string) bool { return m.task[id] != plan.TaskCompleted })
 		for id, status := range m.task {
 			left = left && (status != plan.TaskCompleted || slices.Contains(m.waitsPlan, id))
 		}
-		if m.waits == "" || e.Confirmed.ApprovalID != m.waits || e.Confirmed.Hash != m.hash || !m.readable || !left {
+		if m.waits == "" || e.Confirmed.ApprovalID != m.waits || e.Confirmed.Hash != m.hash || !left {
 			return false
 		}
 		m.stand(m.waitsPlan)

@@ -224,6 +224,8 @@ func (p *Planner) card(ctx context.Context, uid, sessionID string) (string, erro
 	}
 	of := v.PlanState().Plan
 	switch {
+	case of.Unreadable:
+		return "", plan.ErrUnreadable
 	case of.Phase() == plan.Ended && of.Confirmed == nil:
 		return "", fault.New(fault.Policy, fault.CodeAlreadyResolved,
 			"The session has ended, and no plan was confirmed.")

@@ -34,6 +34,8 @@ func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 			"The agent %q of this run is no longer available, so the run was ended at its deadline.", r.AgentName()))
 	case !now.Before(r.Deadline):
 		return FailedEnd(fault.New(fault.Policy, codeDeadline, "The run reached its deadline and was ended."))
+	case s.Plan != nil && s.Plan.Unreadable:
+		return FailedEnd(plan.ErrUnreadable)
 	case !AllTerminal(s):
 		return nil
 	case failedWith(s, fault.CodeExpired) && s.Plan == nil: // where the model is told

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
@@ -194,8 +195,17 @@ func (s *env) close() error {
 
 // effects counts the effects at the providers.
 func (s *env) effects() int {
-	return len(s.w.Google.Messages()) + len(s.w.Google.Events()) + int(s.ran.Load()) + len(s.begun())
+	n := len(s.w.Google.Messages()) + len(s.w.Google.Events()) + int(s.ran.Load()) + len(s.begun())
+	for _, op := range fakegithub.Operations() {
+		if !unseen[op] {
+			n += s.w.GitHub.Effects(op)
+		}
+	}
+	return n
 }
+
+// unseen are operations of GitHub whose effect nobody sees until a branch leads to it.
+var unseen = map[string]bool{"git/create-blob": true, "git/create-tree": true, "git/create-commit": true}
 
 // change rewrites a document directly in the store.
 func (s *env) change(path string, into any, edit func()) {

@@ -104,13 +104,13 @@ func TestWhatIsNotKnownFails(t *testing.T) {
 // runner does not understand. Of the committed cases these are all.
 func TestWhatIsNotBuilt(t *testing.T) {
 	for name, c := range map[string]Case{
-		"a target":  {Target: "http:plans"},
+		"a target":  {Target: "http:moon"},
 		"a tool":    {Target: "tool:fs.readFile"},
 		"a setting": {Target: "config:boot", Input: map[string]any{"env": map[string]any{"SSH_HOST_KEYS": "none"}}},
 		"a source": {Target: "run:hijacked_model",
-			Input: map[string]any{"untrusted": map[string]any{"source": "AGENT.md", "text": "x"}}},
+			Input: map[string]any{"untrusted": map[string]any{"source": "a skill", "text": "x"}}},
 		"an action": {Target: "run:hijacked_model",
-			Input: map[string]any{"untrusted": map[string]any{"source": "prompt"}, "model": "calls plan update"}},
+			Input: map[string]any{"untrusted": map[string]any{"source": "prompt"}, "model": "calls the moon"}},
 	} {
 		if r := runOne(t.Context(), theInternet(t), c); r.NotYet == "" || len(r.Wrong) > 0 {
 			t.Errorf("%s: %+v", name, r)
@@ -121,7 +121,7 @@ func TestWhatIsNotBuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := regexp.MustCompile(
-		`^(tool:(fs\.|docker\.|github\.)|http:plan\b|run:hijacked_model with AGENT.md|tool:gmail_send with attachments)`)
+		`^(tool:fs\.|tool:gmail_send with attachments)`)
 	for _, c := range cases {
 		if what := missing(c); what != "" && !later.MatchString(what) {
 			t.Errorf("%s is for %s, which is not known to come later", c.ID, what)

@@ -168,6 +168,9 @@ var addresses = regexp.MustCompile(`[\w.+-]+@[\w-]+(\.[\w-]+)+`)
 func hijack(s *env) got {
 	raw, _ := s.c.Input["untrusted"].(map[string]any)
 	source := textOf(raw["source"])
+	if contextFile[source] {
+		return s.misled(source)
+	}
 	name, fromTool := strings.CutPrefix(source, "tool_output:")
 	if name = strings.Trim(noName.ReplaceAllString(strings.ToLower(name), "_"), "_"); name == "" {
 		name = "look_up"

@@ -12,8 +12,10 @@ import (
 // unbuilt are sources of untrusted text that nothing here reads, and callsFor the calls of a model that nothing here
 // can do.
 var (
-	unbuilt  = regexp.MustCompile(`(?i)(\.md$|\bskill|\bplan|context file|sub.?agent|\bmcp\b|terminal)`)
+	unbuilt  = regexp.MustCompile(`(?i)(\bskill|sub.?agent|\bmcp\b|terminal)`)
 	callsFor = regexp.MustCompile(`^(?:calls|uses|updates|changes) (.+)$`)
+	// what such a model can do: it says that the plan is another one
+	updates = "calls plan update"
 )
 
 // missingPart returns what a case needs that is not built, though its target is.
@@ -23,7 +25,8 @@ func missingPart(c Case) string {
 			return c.Target + " with " + source
 		}
 	}
-	if model, _ := c.Input["model"].(string); strings.HasPrefix(c.Target, "run:") && callsFor.MatchString(model) {
+	if model, _ := c.Input["model"].(string); strings.HasPrefix(c.Target, "run:") && callsFor.MatchString(model) &&
+		model != updates {
 		return c.Target + " whose model " + model
 	}
 	if env, ok := c.Input["env"].(map[string]any); ok && c.Target == "config:boot" {

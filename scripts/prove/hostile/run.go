@@ -11,7 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/tools/docker"
+	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
 // Result is what came of a case.
@@ -30,10 +32,11 @@ type target func(*env) got
 
 // targets are by the beginning of their name; the longest one that fits is used.
 var targets = map[string]target{
-	"http:": web, "http:chat": chatState, "http:stream": stream, "http:resolve": resolve, "http:pending": pending,
-	"push:resume": push, "resume": replay,
+	"http:": web, "http:plan": planning, "http:chat": chatState, "http:stream": stream,
+	"http:resolve": resolve, "http:pending": pending, "push:resume": push, "resume": replay,
 	"tool:": call, "tool:side_effect": provider, "tool:run_command": command,
-	"tool:web_fetch": fetching, "tool:docker.": building, "ssh:connect": connect,
+	"tool:web_fetch": fetching, "tool:docker.": building, "tool:github.": inPlan,
+	"tool:" + plan.ProposeTool: proposing, "tool:" + plan.ReflectTool: reflecting, "ssh:connect": connect,
 	"model:response": answer, "run:hijacked_model": hijack,
 	"audit": private, "config:boot": boot,
 }
@@ -50,7 +53,7 @@ func targetOf(c Case) target {
 	if _, known := routes[name]; isWeb && !known {
 		return nil
 	}
-	if name, isTool := strings.CutPrefix(c.Target, "tool:"); isTool && !tools[name] {
+	if name, isTool := strings.CutPrefix(c.Target, "tool:"); isTool && !tools[name] && !ofGitHub[name] {
 		return nil
 	}
 	return targets[best]
@@ -58,7 +61,11 @@ func targetOf(c Case) target {
 
 // tools are the tools that exist; side_effect stands for each that has one.
 var tools = map[string]bool{"gmail_send": true, "calendar_event_create": true, "side_effect": true, runCommand: true,
-	webFetch: true, docker.Create: true, docker.Script: true}
+	webFetch: true, docker.Create: true, docker.Script: true, plan.ProposeTool: true, plan.ReflectTool: true}
+
+// ofGitHub are the tools that a task of a plan may use at GitHub, and cases are about.
+var ofGitHub = map[string]bool{github.CreateRepository: true, github.CreateIssue: true, github.CreateComment: true,
+	github.CreatePullRequest: true, github.UpdateIssue: true, github.CommitFiles: true, github.ReadFile: true}
 
 // missing returns the case's target where it is not built.
 func missing(c Case) string {

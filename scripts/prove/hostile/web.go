@@ -28,6 +28,7 @@ var routes = map[string]route{
 	"thread":   {"DELETE", "/api/agent/threads/{threadId}"},
 	"allowed":  {"DELETE", "/api/agent/allowlist/{entryId}"}, "consent": {"POST", "/api/agent/connections/google"},
 	"callback": {"GET", "/api/agent/connections/google/callback"},
+	"plan":     {"POST", "/api/agent/plans"},
 }
 
 // other names of the same routes

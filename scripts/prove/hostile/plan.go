@@ -1,0 +1,448 @@
+package hostile
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/plan"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/tools/github"
+)
+
+// The repository of every session, and its first issue, which a stranger opened.
+const (
+	repoOwner = "acme"
+	repoName  = "web"
+	stranger  = "mallory"
+)
+
+// session is a session of the planner, as far as cases look at it.
+type session struct {
+	testkit.Answer
+	SessionID, RunID, PlanHash, RawPlan string
+	Deadline                            time.Time
+	Tasks                               []struct{ Status string }
+	Grants                              []struct {
+		ID   string
+		Used int
+	}
+	Log []struct{ ExecutionStatus string }
+}
+
+// sessionPath is where the session is, or with "" where sessions begin.
+func sessionPath(id string) string { return strings.TrimSuffix(routes["plan"].path+"/"+id, "/") }
+
+// openPlans opens a deployment in which both users have an account at GitHub that may write to the repository, with
+// these files by name and content.
+func (s *env) openPlans(files ...string) {
+	s.open(nil)
+	has := map[string]string{"README.md": "A site."}
+	for i := 0; i < len(files); i += 2 {
+		has[files[i]] = files[i+1]
+	}
+	s.w.GitHub.Add(fakegithub.Seed{Owner: repoOwner, Name: repoName, Writers: []string{"userA", "userB"},
+		Files:  has,
+		Issues: []fakegithub.SeedIssue{{Author: stranger, Title: "A link is broken", Body: s.takeText("read")}}})
+	s.w.GitHub.Add(fakegithub.Seed{Owner: "o", Name: "r", Writers: []string{"userA", "userB"},
+		Files: map[string]string{"README.md": "Another site."}})
+	s.linkGitHub(s.as, s.as)
+}
+
+func (s *env) linkGitHub(uid, login string) {
+	token, err := s.token(uid)
+	s.must(err)
+	s.must(s.w.LinkGitHubBy(s.ctx, token, login))
+}
+
+// planCall sends a request about plans as the user.
+func (s *env) planCall(uid, method, path string, body any) (p session) {
+	a, err := s.client(uid)(s.ctx, method, path, body)
+	s.must(err)
+	s.must(json.Unmarshal(a.Body, &p))
+	p.Answer = a
+	return p
+}
+
+// moved has the session go on as far as it does without its user.
+func (s *env) moved(id string) session {
+	s.must(s.deliver())
+	return s.planCall(s.as, http.MethodGet, sessionPath(id), nil)
+}
+
+// wish returns the body of a request for a plan, with the parts of the case in it.
+func (s *env) wish() map[string]any {
+	wish := map[string]any{"prompt": "open an issue about the broken link",
+		"deadline": s.now().Add(time.Hour).Format(time.RFC3339),
+		"repoUrl":  fmt.Sprintf("%s/%s/%s", s.w.App.Config.GitHubURL, repoOwner, repoName)}
+	return wish
+}
+
+// planner is a model that proposes the plan, then makes the calls, one for each answer, and then says that the task is
+// done.
+func planner(proposal map[string]any, calls ...fakegemini.Call) fakegemini.ModelFunc {
+	return func(r fakegemini.Request) fakegemini.Turn {
+		call := fakegemini.Call{Name: plan.ProposeTool, Args: proposal}
+		switch n := len(r.Responses()); {
+		case r.Has(plan.ProposeTool):
+		case n < len(calls):
+			call = calls[n]
+		default:
+			call = fakegemini.Call{Name: plan.ReflectTool,
+				Args: map[string]any{"is_task_complete": true, "reflection": "Done."}}
+		}
+		return fakegemini.Turn{Calls: []fakegemini.Call{call}}
+	}
+}
+
+// oneTask returns a plan of one task with the tools, and the grants.
+func oneTask(grants []any, tools ...string) map[string]any {
+	task := map[string]any{"title": "Open it", "goal": "It is open.", "tools": tools}
+	proposal := map[string]any{"tasks": []any{task}}
+	if len(grants) > 0 {
+		proposal["grants"] = grants
+	}
+	return proposal
+}
+
+// issueTask returns a plan of one task that is done only when an issue was opened.
+func issueTask() map[string]any {
+	return map[string]any{"tasks": []any{map[string]any{"title": "Open it", "goal": "It is open.",
+		"tools": []string{github.CreateIssue}, "effects": []string{github.CreateIssue}}}}
+}
+
+// waiting begins a session and returns it with the plan that waits.
+func (s *env) waiting(model fakegemini.ModelFunc) session {
+	s.w.SetModel(model)
+	p := s.planCall(s.as, http.MethodPost, sessionPath(""), jsonOf(s.wish()))
+	if p = s.moved(p.SessionID); p.Status != "AWAITING_CONFIRMATION" {
+		s.stop("no plan waits: %s", p.Body)
+	}
+	return p
+}
+
+// confirm has the user confirm the plan that waits, and the session go on. What its grants allow may happen.
+func (s *env) confirm(p session, grants ...any) session {
+	for _, g := range grants {
+		fields, _ := g.(map[string]any)
+		most, _ := number(fields["maxCalls"]) // one that is no number allows nothing
+		s.allowed += most
+	}
+	p = s.planCall(s.as, http.MethodPost, sessionPath(p.SessionID)+"/execute", map[string]any{"planHash": p.PlanHash})
+	if p.HTTP != http.StatusAccepted && p.HTTP != http.StatusOK {
+		s.stop("the plan is not confirmed: %s", p.Body)
+	}
+	return p
+}
+
+// planning runs a case of http:plan: a request about a plan that must be refused, or a session in which something goes
+// wrong.
+func planning(s *env) got {
+	switch {
+	case s.c.Input["deadline"] == "passes in the middle of a tool call":
+		s.takeText("deadline")
+		return s.lateInTool()
+	case s.has("rawPlan"):
+		return s.brokenPlan(s.takeText("rawPlan"))
+	case s.has("refinePlan"), s.has("confirm"), s.has("editedPlan"), s.has("execute"), s.has("refine"),
+		s.has("revoke"):
+		return s.aboutPlan()
+	}
+	s.open(nil, "GITHUB_URL=https://github.com")
+	send := func(wish any) testkit.Answer {
+		return s.call(s.as, http.MethodPost, sessionPath(""), jsonOf(wish))
+	}
+	wish := s.wish()
+	if a := send(wish); a.Error.Class != "AuthError" { // it gets as far as the account, which is not linked
+		s.stop("a wish that is fine is answered %s", a.Body)
+	}
+	for name := range s.c.Input {
+		if v, ok := s.take(name); ok && name != "as" {
+			wish[name] = v
+		}
+	}
+	return gotOf(send(wish))
+}
+
+// aboutPlan sends a request about a plan that waits, or was confirmed.
+func (s *env) aboutPlan() got {
+	s.openPlans()
+	p := s.waiting(planner(oneTask(nil, github.CreateIssue)))
+	path, yes := sessionPath(p.SessionID), map[string]any{"planHash": p.PlanHash}
+	uid, method := s.as, http.MethodPost
+	var body any = yes
+	for _, name := range slices.Sorted(maps.Keys(s.left)) {
+		v, _ := s.take(name)
+		switch said := textOf(v); {
+		case name == "refinePlan" && said == "after confirm":
+			s.confirm(p)
+			path, body = path+"/refine", map[string]any{"refinementPrompt": "another one"}
+		case name == "confirm" && said == "by another user":
+			uid, path = "userB", path+"/execute"
+		case name == "editedPlan":
+			path, yes[name] = path+"/execute", v
+		case name == "execute":
+			path, body = path+"/execute", v
+		case name == "refine":
+			path, body = path+"/refine", v
+		case name == "revoke":
+			method, path, body = http.MethodDelete, path+"/grants/"+said, nil
+		default:
+			s.unknown("%s: %v", name, v)
+		}
+	}
+	if body != nil {
+		body = jsonOf(body)
+	}
+	a := s.planCall(uid, method, path, body)
+	if s.sameAsMissing(a.Answer); a.HTTP >= 400 {
+		if now := s.moved(p.SessionID); now.Status == "EXECUTING" && s.c.Input["refinePlan"] == nil {
+			s.wrong("a request that was refused has confirmed the plan")
+		}
+	}
+	return gotOf(a.Answer)
+}
+
+// brokenPlan has the stored plan be what is no plan, and its user confirm it.
+func (s *env) brokenPlan(raw string) got {
+	s.openPlans()
+	p := s.waiting(planner(oneTask(nil, github.CreateIssue)))
+	var doc map[string]any
+	s.change(document.RunPath(p.RunID), &doc, func() {
+		if !replacePlan(doc, raw) {
+			s.stop("the run's document has no plan")
+		}
+	})
+	a := s.planCall(s.as, http.MethodPost, sessionPath(p.SessionID)+"/execute", map[string]any{"planHash": p.PlanHash})
+	if now := s.moved(p.SessionID); now.Status != "FAILED" || strings.Contains(string(now.Body), raw) {
+		s.wrong("the session stands as %s", now.Body)
+	}
+	return gotOf(a.Answer)
+}
+
+// replacePlan replaces every proposed plan in a document.
+func replacePlan(v any, raw string) (found bool) {
+	switch v := v.(type) {
+	case []any:
+		for _, one := range v {
+			found = replacePlan(one, raw) || found
+		}
+	case map[string]any:
+		for name, one := range v {
+			if part, ok := one.(map[string]any); ok && name == "proposed" && part["plan"] != nil {
+				part["plan"], found = raw, true
+			} else {
+				found = replacePlan(one, raw) || found
+			}
+		}
+	}
+	return found
+}
+
+// lateInTool has the deadline pass while GitHub opens an issue that a grant allows.
+func (s *env) lateInTool() got {
+	s.openPlans()
+	grants := []any{map[string]any{"tool": github.CreateIssue, "maxCalls": json.Number("1"),
+		"target": map[string]any{"owner": repoOwner, "repo": repoName}}}
+	p := s.waiting(planner(oneTask(grants, github.CreateIssue),
+		inRepo(github.CreateIssue, map[string]any{"title": "Broken"})))
+	s.w.SetFault(func(op string) fakegoogle.Fault {
+		if op == "issues/create" {
+			s.pass(2 * time.Hour)
+		}
+		return fakegoogle.Fault{}
+	})
+	p = s.confirm(p, grants...)
+	s.must(s.deliver())
+	s.must(s.sweep())
+	p = s.moved(p.SessionID)
+	if p.Status != "DEADLINE_EXCEEDED" || len(p.Log) != 1 || p.Log[0].ExecutionStatus != "succeeded" ||
+		s.w.GitHub.Effects("issues/create") != 1 {
+		s.wrong("it ends as %s", p.Body)
+	}
+	return got{status: p.HTTP, class: "none", detail: p.Status}
+}
+
+// inRepo returns a call in the repository, as the agent that plans makes it.
+func inRepo(tool string, args map[string]any) fakegemini.Call {
+	all := map[string]any{"owner": repoOwner, "repo": repoName, "reasoning": "It is the task."}
+	if tool == github.CreateRepository {
+		delete(all, "owner")
+		delete(all, "repo")
+	}
+	maps.Copy(all, args)
+	return fakegemini.Call{Name: tool, Args: json.RawMessage(jsonOf(all))}
+}
+
+// proposing runs a case of tool:propose_plan: the model proposes what the case says, and what is fine when that is
+// refused.
+func proposing(s *env) got {
+	s.openPlans()
+	args, _ := s.take("args")
+	fine := oneTask(nil, github.CreateIssue)
+	s.w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		proposal := args
+		if len(r.Responses()) > 0 {
+			proposal = fine
+		}
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: plan.ProposeTool,
+			Args: json.RawMessage(jsonOf(proposal))}}}
+	})
+	p := s.planCall(s.as, http.MethodPost, sessionPath(""), jsonOf(s.wish()))
+	p = s.moved(p.SessionID)
+	a := s.run(s.as, testkit.Answer{RunID: p.RunID})
+	if len(a.Actions) == 0 || len(p.Approvals) != 1 || s.effects() > 0 {
+		s.stop("it stands as %s", p.Body)
+	}
+	g := gotOf(a)
+	switch first := a.Actions[0]; {
+	case first.ActionID == p.Approvals[0].ActionID:
+		g.decision = "require_approval"
+	case len(p.Grants) > 0:
+		s.wrong("what waits after a plan that was refused has grants")
+	default:
+		g.decision = "deny"
+	}
+	return g
+}
+
+// inPlan runs a case of a tool of GitHub: the call of a task, after what the case says was read, granted, and has
+// happened since.
+func inPlan(s *env) got {
+	name := strings.TrimPrefix(s.c.Target, "tool:")
+	reads := s.has("read")
+	s.openPlans()
+	v, _ := s.take("args")
+	args, _ := v.(map[string]any)
+	s.keep(args)
+	times := 1
+	if n, ok := s.take("times"); ok {
+		times = s.number(n)
+	}
+	var grants []any
+	if g, ok := s.take("grant"); ok {
+		grants = []any{g}
+	}
+	var calls []fakegemini.Call
+	if reads {
+		calls = append(calls, inRepo(github.ReadIssue, map[string]any{"issueNumber": json.Number("1")}))
+	}
+	calls = append(calls, slices.Repeat([]fakegemini.Call{inRepo(name, args)}, times)...)
+	p := s.confirm(s.waiting(planner(oneTask(grants, name, github.ReadIssue), calls...)), grants...)
+	s.since(&p)
+	before := s.effects()
+	p = s.moved(p.SessionID)
+	return s.inPlanJudged(p, name, times, before)
+}
+
+// contextFile are the files of a repository that its plans begin with.
+var contextFile = map[string]bool{"AGENT.md": true, "AGENTS.md": true, "README.md": true}
+
+// misled has such a file tell the model to change what its user has confirmed, and the model say that all is
+// done.
+func (s *env) misled(file string) got {
+	v, _ := s.take("untrusted")
+	spec, _ := v.(map[string]any)
+	text := textOf(spec["text"])
+	if how := s.takeText("model"); how != updates {
+		s.unknown("a model that %s", how)
+	}
+	s.private[text] = true
+	s.openPlans(file, text)
+	p := s.waiting(planner(issueTask(),
+		fakegemini.Call{Name: plan.ReflectTool, Args: map[string]any{"is_task_complete": true, "reflection": text}},
+		inRepo(github.CreateIssue, map[string]any{"title": "Broken"})))
+	hash, due := p.PlanHash, p.Deadline
+	p = s.confirm(p)
+	p = s.moved(p.SessionID)
+	a := s.run(s.as, testkit.Answer{RunID: p.RunID})
+	if p.Status != "EXECUTING" || p.PlanHash != hash || p.Deadline != due || len(p.Tasks) != 1 ||
+		p.Tasks[0].Status != "EXECUTING" || len(p.Approvals) != 1 || s.effects() > 0 {
+		s.wrong("it stands as %s", p.Body)
+	}
+	return gotOf(a)
+}
+
+// since does what the case says has happened between the yes to the plan and the call.
+func (s *env) since(p *session) {
+	switch since := s.takeText("since"); since {
+	case "":
+	case "revoked":
+		s.planCall(s.as, http.MethodDelete, sessionPath(p.SessionID)+"/grants/g1", nil)
+	case "another account":
+		s.linkGitHub(s.as, "userB")
+	case "until":
+		s.pass(30 * time.Minute)
+	default:
+		s.unknown("since %s", since)
+	}
+}
+
+// inPlanJudged returns what became of the last of the calls; those before it are allowed.
+func (s *env) inPlanJudged(p session, name string, times, before int) got {
+	a := s.run(s.as, testkit.Answer{RunID: p.RunID})
+	var acts []testkit.Action
+	for _, act := range a.Actions {
+		if act.Tool == name {
+			acts = append(acts, act)
+		}
+	}
+	if len(acts) < times {
+		s.stop("%d calls of %s were made, not %d: %s", len(acts), name, times, p.Body)
+	}
+	last, done := acts[times-1], s.effects()-before
+	g := got{status: a.HTTP, class: "none", detail: fmt.Sprintf("%d %.300s", p.HTTP, p.Body)}
+	switch {
+	case len(p.Approvals) > 0 && p.Approvals[0].ActionID == last.ActionID:
+		g.decision = "require_approval"
+		s.decided(s.as, p.Answer, "approve_once")
+		if n := s.effects() - before - done; n != 1 {
+			s.wrong("the yes had %d effects", n)
+		}
+		done++
+	case last.ErrorCode != "":
+		g.class, g.code, g.field, g.message = last.ErrorCode, last.ErrorReason, last.Field, last.Message
+		g.decision, done = "deny", done+1
+	default:
+		g.decision = "allow"
+	}
+	if done != times {
+		s.wrong("there were %d effects of %d", done, times)
+	}
+	return g
+}
+
+// reflecting runs a case of tool:reflect: a task whose effect is not there yet, of which the model says what the case
+// has. Its claim counts for nothing, or for what the case expects.
+func reflecting(s *env) got {
+	s.openPlans()
+	args, _ := s.take("args")
+	p := s.waiting(planner(issueTask(), fakegemini.Call{Name: plan.ReflectTool, Args: json.RawMessage(jsonOf(args))},
+		inRepo(github.CreateIssue, map[string]any{"title": "Broken"})))
+	before := p.RawPlan
+	p = s.confirm(p)
+	p = s.moved(p.SessionID)
+	a := s.run(s.as, testkit.Answer{RunID: p.RunID})
+	g := got{status: a.HTTP, class: "none", decision: "deny", detail: fmt.Sprintf("%d %.300s", p.HTTP, p.Body)}
+	for _, act := range a.Actions {
+		if act.Tool == plan.ReflectTool && act.ErrorCode != "" {
+			g.class, g.code, g.field, g.message = act.ErrorCode, act.ErrorReason, act.Field, act.Message
+			break
+		}
+	}
+	if p.Status != "EXECUTING" && p.Status != "AWAITING_CONFIRMATION" || s.effects() > 0 {
+		s.wrong("it stands as %s", p.Body)
+	}
+	if p.Status == "EXECUTING" && p.RawPlan != before {
+		s.wrong("the plan was changed: %s", p.RawPlan)
+	}
+	return g
+}
