@@ -46,7 +46,8 @@ type Metadata struct {
 	Untrusted   bool          // its results are text from strangers
 	Targets     []Reached     // the arguments that name whom and what a call reaches
 	Bound       []string      // the arguments that are not free text; nil: all
-	Preview     []Shown       // the arguments to show; others follow under their own names
+	Title       []Piece       // of a preview; empty: the first sentence of the description
+	Preview     []Shown       // the arguments to show; others follow under their titles or names
 	Binding     *Binding      // nil: a Go handler carries it out
 }
 
@@ -56,8 +57,14 @@ type Reached struct {
 	Field string
 }
 
-// Shown is an argument in a preview, with the label that people read.
-type Shown struct{ Label, Field string }
+// Shown is an argument in a preview, with the label that people read, and the names of its values if they have some.
+type Shown struct {
+	Label, Field string
+	Names        map[string]string // by the values; nil: the values are shown
+}
+
+// A Piece of a preview's title is a text of the file, or else the value of a required argument.
+type Piece struct{ Text, Field string }
 
 // A Binding is an HTTP endpoint of the operator.
 type Binding struct {

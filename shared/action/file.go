@@ -3,7 +3,6 @@ package action
 import (
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +16,6 @@ import (
 // The bounds of a file's contents.
 const (
 	maxDescription  = 4096
-	maxShown        = 50
 	defaultTimeout  = 10 * time.Second
 	maxTimeout      = 30 * time.Second // of an endpoint
 	maxCall         = 10 * time.Minute // of a call, as of the tools of agents' files
@@ -101,39 +99,6 @@ func (m *Metadata) readSchemas(s section) error {
 		}
 	}
 	return err
-}
-
-func (m *Metadata) readPreview(s section) error {
-	list := s.Values["preview"]
-	if list == nil {
-		return nil
-	}
-	if list.Kind != yaml.SequenceNode || len(list.Content) > maxShown {
-		return s.Wrong(list, "preview: a list of at most %d entries {label, field} was expected", maxShown)
-	}
-	for _, n := range list.Content {
-		e, err := s.section(n, "label", "field")
-		if err != nil {
-			return err
-		}
-		shown := Shown{}
-		if shown.Label, err = e.Text("label", 100); err != nil {
-			return err
-		}
-		if shown.Field, err = e.Text("field", 64); err != nil {
-			return err
-		}
-		switch {
-		case shown.Label == "" || shown.Field == "":
-			return s.Wrong(n, "preview: label and field were expected")
-		case m.Input.Properties[shown.Field] == nil:
-			return s.noProperty(n, "preview", shown.Field)
-		case slices.ContainsFunc(m.Preview, func(p Shown) bool { return p.Field == shown.Field }):
-			return s.Wrong(n, "preview: %s stands there twice", strictyaml.Quoted(shown.Field))
-		}
-		m.Preview = append(m.Preview, shown)
-	}
-	return nil
 }
 
 func (m *Metadata) readBinding(s section) error {

@@ -182,8 +182,9 @@ func TestPreview(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []tool.Field{{Label: "Product", Value: "mug⟨U+202E⟩-1"}, {Label: "notes", Value: `["a"]`},
-		{Label: "options", Value: `{"gift":true}`}, {Label: "quantity", Value: "2"}}
+	want := []tool.Field{{Label: "Product", Value: "mug⟨U+202E⟩-1", Argument: "productId"},
+		{Label: "notes", Value: `["a"]`, Argument: "notes"}, {Label: "options", Value: `{"gift":true}`, Argument: "options"},
+		{Label: "quantity", Value: "2", Argument: "quantity"}}
 	if p.Title != "Puts a product into the user's cart" || !slices.Equal(p.Fields, want) || len(p.Warnings) != 1 {
 		t.Errorf("the preview is %+v", p)
 	}

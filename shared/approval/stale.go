@@ -127,7 +127,8 @@ func staleReason(ap, current *run.Approval, v policy.Decision) *fault.Error {
 }
 
 // samePreview reports whether the stored preview equals the current one as it would read back from the store. A preview
-// that was stored by a release whose previews had no times (Field.At) is compared without them.
+// that was stored by a release whose previews had no times (Field.At) or no arguments (Field.Argument) is compared
+// without them.
 func samePreview(ap, current *run.Approval) bool {
 	var back tool.Preview
 	b, err := strictjson.Marshal(current.Preview)
@@ -138,6 +139,12 @@ func samePreview(ap, current *run.Approval) bool {
 		for i := range back.Fields {
 			back.Fields[i].At = ""
 		}
+	}
+	if !slices.ContainsFunc(ap.Preview.Fields, func(f tool.Field) bool { return f.Argument != "" }) {
+		for i := range back.Fields {
+			back.Fields[i].Argument = ""
+		}
+		back.Choices = nil
 	}
 	return reflect.DeepEqual(ap.Preview, back)
 }

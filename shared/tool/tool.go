@@ -219,7 +219,18 @@ type Field struct {
 	Long  bool   `json:"long,omitempty"` // a text of many lines, such as a mail body
 	// At is the moment that the value names, if it names one: RFC 3339, with the offset that the value has.
 	At string `json:"at,omitempty"`
+	// Argument is the call's argument whose value this is, where the label does not tell.
+	Argument string `json:"argument,omitempty"`
 }
+
+// Choice is a value that an argument can have, and what people call it.
+type Choice struct {
+	Value string `json:"value"`
+	Name  string `json:"name"`
+}
+
+// MaxChoices is how many choices an argument has at most; of one with more, none are listed.
+const MaxChoices = 50
 
 // Preview is what a person reads before deciding. It is made from the stored arguments by the server's code, never by
 // the model. [Preview.AddLine] and [Preview.AddText] add texts so that nothing in them is hidden.
@@ -228,6 +239,8 @@ type Preview struct {
 	Fields   []Field  `json:"fields"`
 	Warnings []string `json:"warnings,omitempty"` // what a careful reader should look at twice
 	Confirm  string   `json:"confirm,omitempty"`  // what the console has its reader type before a yes; empty: nothing
+	// Choices are what an argument may be instead, by its name, for who edits the call; none: anything may be tried.
+	Choices map[string][]Choice `json:"choices,omitempty"`
 }
 
 // In returns the preview with each of its moments also shown in the time zone, unless the zone's clocks show the same.

@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -22,6 +23,14 @@ func TestTheDeclaredActions(t *testing.T) {
 	}
 	if got, want := r.Names(), []string{"searchProducts", "getProduct", "submitRating"}; !slices.Equal(got, want) {
 		t.Errorf("the actions are %v, want %v", got, want)
+	}
+	for _, p := range products {
+		args := json.RawMessage(`{"productId":"` + p.ID + `","stars":4}`)
+		card, err := r.Tool("submitRating").Preview(args)
+		if want := "Rate " + p.Name + " with 4 of 5 stars"; err != nil || card.Title != want ||
+			card.Fields[0].Label != "Product" || card.Fields[0].Value != p.Name || len(card.Warnings) > 0 {
+			t.Errorf("the card of a rating says %+v (%v), want %s", card, err, want)
+		}
 	}
 	for name, effect := range map[string]bool{"searchProducts": false, "getProduct": false, "submitRating": true} {
 		if tool := r.Tool(name); tool.SideEffect != effect || (tool.Approval == "required") != effect || tool.UserOnly {
