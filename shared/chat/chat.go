@@ -97,7 +97,15 @@ type Reply struct {
 	Type    string            `json:"type"` // "response" or "tool-calls"
 	Message string            `json:"message,omitempty"`
 	Calls   []Pending         `json:"calls,omitempty"`
+	Actions []Ended           `json:"actions,omitempty"` // by which the page knows that it may have to load what it shows
 	History []json.RawMessage `json:"history"`
+}
+
+// Ended is a server action whose outcome this request has learned. One that is sent again may learn it again.
+type Ended struct {
+	Name  string `json:"name"`
+	RunID string `json:"runId"`
+	OK    bool   `json:"ok"` // it was carried out
 }
 
 // Pending is a call that waits: for the page, or for its user's approval (seed 001, PendingToolCall).
@@ -207,7 +215,7 @@ func (c *Chat) ask(ctx context.Context, uid string, h *history) error {
 		if err != nil {
 			return err
 		}
-		call.take(called)
+		h.take(call, called)
 	}
 	return nil
 }
@@ -218,6 +226,6 @@ func (c *Chat) reply(uid string, h *history, r *Reply) (*Reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.History = signed
+	r.History, r.Actions = signed, h.ended
 	return r, nil
 }

@@ -97,6 +97,10 @@ func TestAnActionWaitsForItsApproval(t *testing.T) {
 				len(w.did) != tt.effects {
 				t.Fatalf("%+v, effects %v", r, w.did)
 			}
+			ended := []chat.Ended{{Name: "action_submitRating", RunID: ap.RunID, OK: tt.effects == 1}}
+			if !slices.Equal(r.Actions, ended) {
+				t.Errorf("the page learns of %v, want %v", r.Actions, ended)
+			}
 			if said := string(w.model.Requests()[1].Contents[2]); !strings.Contains(said, tt.says) {
 				t.Errorf("the model was told %s", said)
 			}
@@ -107,8 +111,12 @@ func TestAnActionWaitsForItsApproval(t *testing.T) {
 // An effect that needs no approval is in the core's audit too, before the model gets its result.
 func TestAnActionWithoutApprovalIsOnTheRecord(t *testing.T) {
 	w := newEnv(t, script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`)}}, script.Turn{Text: "Liked."})
-	if r := w.say("like it", nil); r.Message != "Liked." || len(w.did) != 1 {
+	r := w.say("like it", nil)
+	if r.Message != "Liked." || len(w.did) != 1 {
 		t.Fatalf("%+v, effects %v", r, w.did)
+	}
+	if len(r.Actions) != 1 || r.Actions[0].Name != "action_like" || !r.Actions[0].OK {
+		t.Errorf("the page learns of %+v", r.Actions)
 	}
 }
 

@@ -99,7 +99,7 @@ func (p *effectStarter) start(ctx context.Context, e *call, n int) (reused bool,
 		switch {
 		case err == nil:
 			p.h.Effects = append(p.h.Effects, n)
-			e.take(called)
+			p.h.take(e, called)
 		case fault.Is(err, fault.Policy, fault.CodeKeyReused):
 			return true, nil
 		case p.h.Terminal != "" && busy(err):
@@ -152,7 +152,7 @@ func (p *effectStarter) match(ctx context.Context, effects []*call, from int) er
 		if runs := p.left(earlier, e.action.Tool); len(runs) > 0 {
 			p.h.Effects = append(p.h.Effects, runs[0].n)
 			e.Tried = runs[0].Args
-			e.take(runs[0].CallResult)
+			p.h.take(e, runs[0].CallResult)
 			continue
 		}
 		if err := p.add(ctx, e, end); err != nil {

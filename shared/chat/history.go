@@ -35,6 +35,7 @@ type history struct {
 	region   run.Region // of its user, as the page last sent it
 	calls    []call     // all calls of the last content, where any of them waits
 	seal     string     // the seal that it came with; empty for a new conversation
+	ended    []Ended    // the actions whose outcomes this request has learned
 }
 
 // memo is what the server must know of a conversation beside its contents. It travels inside the seal. Conversations
@@ -75,6 +76,18 @@ func (c *call) known() bool { return c.Result != nil || c.Error != "" }
 func (c *call) take(called *loop.CallResult) {
 	if c.called, c.RunID = called, called.Run.RunID; called.Terminal() {
 		c.setResponse(called.Response)
+	}
+}
+
+// take stores what the core says of the call's run, and notes that it has ended.
+func (h *history) take(c *call, called *loop.CallResult) {
+	c.take(called)
+	h.note(called)
+}
+
+func (h *history) note(called *loop.CallResult) {
+	if called.Terminal() {
+		h.ended = append(h.ended, Ended{called.Tool, called.Run.RunID, called.Response.Error == ""})
 	}
 }
 

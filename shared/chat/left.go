@@ -40,6 +40,7 @@ func (c *Chat) systemNote(ctx context.Context, uid string, h *history) (string, 
 			return "", err
 		case called.Terminal():
 			ended = append(ended, outcomeOf(called))
+			h.note(called)
 		default:
 			waiting = append(waiting, l)
 		}

@@ -77,6 +77,7 @@ const steps = {
     await shot(page, 'shop-approval');
     await chat(page).getByRole('button', { name: 'Approve', exact: true }).click();
     await chat(page).getByText('The rating of blue mug with 5 stars was submitted.').waitFor();
+    await page.getByText('5.0 of 5 stars, 1 rating').waitFor(); // the page was not loaded again
     await ask(page, 'rate the red mug 1 star');
     await chat(page).getByRole('button', { name: 'Reject' }).click();
     await chat(page).getByText('The rating of red mug with 1 stars was not submitted: you rejected it.').waitFor();
@@ -97,6 +98,10 @@ const steps = {
     }
     await open(page);
     expect('both are on the page', (await page.getByText('5.0 of 5 stars, 1 rating').count()) === 1 && (await page.getByText('1.0 of 5 stars, 1 rating').count()) === 1);
+  },
+
+  'what cannot be done is told in the words of the page': async (page) => {
+    await ask(page, 'check out', 'That was not done: "Check out" is disabled on the page at the moment: Put something into the cart first.');
   },
 
   'checking out is left to the user, and so is the gift card': async (page) => {

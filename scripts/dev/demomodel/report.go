@@ -177,7 +177,11 @@ func returned(body any) string {
 func (d *dialogue) failures() string {
 	var said []string
 	for _, s := range d.done {
-		if s.failed != "" {
+		switch t := d.tool(s.name); {
+		case s.failed == "":
+		case t != nil && t.onPage(): // whose user knows its buttons, and no tools
+			said = append(said, "That was not done: "+s.failed)
+		default:
 			said = append(said, fmt.Sprintf("“%s” was not done: %s", s.name, s.failed))
 		}
 	}

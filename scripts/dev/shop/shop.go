@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -39,6 +40,7 @@ func (s *Shop) Handler() http.Handler {
 	mux.HandleFunc("GET /shop/{$}", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/shop", http.StatusMovedPermanently)
 	})
+	mux.HandleFunc("GET /shop/ratings", s.allRatings)
 	mux.HandleFunc("GET /shop/{file...}", serveFile)
 	return mux
 }
@@ -70,6 +72,17 @@ func (s *Shop) index(w http.ResponseWriter, r *http.Request) {
 	headers(w.Header(), "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = b.WriteTo(w) // a client that disconnected is not an error
+}
+
+// allRatings serves the ratings in words, by product, for a page that is open.
+func (s *Shop) allRatings(w http.ResponseWriter, _ *http.Request) {
+	all := map[string]string{}
+	for _, p := range products {
+		all[p.ID] = s.rating(p.ID)
+	}
+	headers(w.Header(), "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(all) // a client that disconnected is not an error
 }
 
 func (s *Shop) rating(id string) string {

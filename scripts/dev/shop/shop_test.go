@@ -129,6 +129,13 @@ func TestRatings(t *testing.T) {
 	if body := get(s, "/shop").Body.String(); strings.Count(body, "4.5 of 5 stars, 2 ratings") != 1 {
 		t.Error("the rating is not on the page")
 	}
+	w := get(s, "/shop/ratings")
+	var all map[string]string
+	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil || len(all) != len(products) ||
+		all["mug-blue"] != "4.5 of 5 stars, 2 ratings" || all["mug-red"] != "not rated yet" ||
+		!strings.Contains(w.Header().Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("the ratings are %s, %v", w.Body, err)
+	}
 }
 
 func TestWhatTheActionsRefuse(t *testing.T) {

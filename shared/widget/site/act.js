@@ -1,6 +1,6 @@
 // Does on a page what its user could do: clicks, fills, ticks and selects, with the events that the page's scripts
 // expect.
-import { isDisabled, isVisible, kindOf, labelOf } from './read.js';
+import { isDisabled, isVisible, kindOf, labelOf, whyDisabled } from './read.js';
 import { isPrivate } from './private.js';
 
 const maxText = 20000;
@@ -15,7 +15,7 @@ export function obstacle(el) {
   const label = `"${labelOf(el)}"`;
   if (isPrivate(el)) return 'This part of the page is private.';
   if (!el.isConnected) return `${label} is not on the page any more.`;
-  if (isDisabled(el)) return `${label} is disabled.`;
+  if (isDisabled(el)) return `${label} is disabled on the page at the moment${whyDisabled(el) ? `: ${whyDisabled(el)}` : '.'}`;
   if (!isVisible(el)) return `${label} is not visible.`;
   if ('readOnly' in el && el.readOnly && kindOf(el) === 'text') return `${label} is read-only.`;
   return '';

@@ -1,5 +1,4 @@
 // The chat without a user interface: the logic of gemini-chat, for a page with its own.
-import { follow } from './approvals.js';
 import { Memory } from './memory.js';
 import { region } from './region.js';
 import { ChatError, Transport } from './transport.js';
@@ -17,7 +16,8 @@ const moment = (signal) => new Promise((done) => {
 });
 
 /**
- * A conversation. It tells of itself by events: change (anything), message, error, tool-call and approval.
+ * A conversation. It tells of itself by events: change (anything), message, error, tool-call, approval, and action when
+ * the outcome of a server action is known.
  * Options: endpoint (the base of the API), token (a function that returns one; its argument says that the last was
  * refused), agent (a function that returns the name of the page agent; without it the server's own answers), page (a function that returns the automation of the page and the maker of its tools) and memory (where the
  * chat survives a reload).
@@ -210,6 +210,7 @@ export class GeminiChat extends EventTarget {
     this.#history = answer.history;
     this.#unanswered = null;
     this.partial = '';
+    for (const { name, ...ended } of answer.actions ?? []) this.#tell('action', { name: name.replace(/^action_/, ''), ...ended });
     if (answer.type === 'response') return this.#say('assistant', answer.message);
     this.#open = { calls: answer.calls, results: [], running: '' };
     return this.#settle();
@@ -276,6 +277,7 @@ export class GeminiChat extends EventTarget {
     this.activity = '';
     this.#busy = false;
     this.changed();
+    const { follow } = await import('./approvals.js');
     await Promise.all(this.approvals.map((card) => follow(this, card, signal)));
     signal.throwIfAborted();
     for (const card of this.approvals) this.#say('system', `${{ completed: 'Done', failed: 'Not done', expired: 'Expired' }[/** @type {string} */ (card.state)]}: ${card.approval.preview.title}`);

@@ -13,7 +13,7 @@ const own = new URL(import.meta.url).origin;
 /**
  * Attributes: endpoint, agent, token, automation="off", expanded, heading, placeholder, remember. The properties are those of the
  * contract gemini-chat: messageInput, sendMessage and toggleExpand are its elements. Each event of the state is told as
- * gemini-chat-change, -message, -error, -tool-call and -approval.
+ * gemini-chat-change, -message, -error, -tool-call, -approval and -action.
  */
 export class GeminiChatElement extends HTMLElement {
   static observedAttributes = ['expanded', 'heading', 'placeholder'];
@@ -41,7 +41,7 @@ export class GeminiChatElement extends HTMLElement {
 
   constructor() {
     super();
-    for (const type of ['change', 'message', 'error', 'tool-call', 'approval']) {
+    for (const type of ['change', 'message', 'error', 'tool-call', 'approval', 'action']) {
       this.chat.addEventListener(type, (e) => this.#retell(type, /** @type {CustomEvent} */ (e).detail));
     }
   }

@@ -67,7 +67,7 @@ export function describe({ refName, coordinate, elements }) {
   return {
     refName, coordinate, elementType: el instanceof HTMLInputElement ? `HTMLInputElement:${el.type}` : el.constructor.name,
     supportedEvents: events[kind], description: labelOf(el), ...valueOf(elements), ...optionsOf(elements),
-    ...(isDisabled(el) && { disabled: true }), ...(isVisible(el) ? {} : { hidden: true }), ...(needsUser(el) && { needsUser: true }), ...(asksFirst(el) && { asksFirst: true }),
+    ...disabledOf(el), ...(isVisible(el) ? {} : { hidden: true }), ...(needsUser(el) && { needsUser: true }), ...(asksFirst(el) && { asksFirst: true }),
   };
 }
 
@@ -81,9 +81,9 @@ export function interactionsOf(found) {
       groups.set(thing.path, one);
       continue;
     }
-    const { coordinate, value, disabled, hidden, options, ...shared } = one;
+    const { coordinate, value, disabled, disabledBecause, hidden, options, ...shared } = one;
     const group = groups.get(thing.path) ?? { ...shared, items: [] };
-    group.items?.push({ coordinate: thing.coordinate, description: one.description, value, disabled, hidden });
+    group.items?.push({ coordinate: thing.coordinate, description: one.description, value, disabled, disabledBecause, hidden });
     if (options) group.options = [...new Set([...(group.options ?? []), ...options])];
     groups.set(thing.path, group);
   }
@@ -128,6 +128,19 @@ export function labelOf(el) {
 /** @param {Element} el */
 export function isDisabled(el) {
   return el.matches(':disabled') || Boolean(el.closest('[aria-disabled="true"], [inert]'));
+}
+
+/** Why a disabled thing is, as its description or its tooltip on the page says. @param {HTMLElement} el @returns {string} */
+export function whyDisabled(el) {
+  const by = (el.getAttribute('aria-describedby') ?? '').split(/\s+/).map((id) => (id ? el.ownerDocument.getElementById(id) : null));
+  return cutText(by.map((note) => (note ? textOf(note) : '')).join(' ').trim() || el.title, 200);
+}
+
+/** @param {HTMLElement} el @returns {Partial<Item>} */
+function disabledOf(el) {
+  if (!isDisabled(el)) return {};
+  const why = whyDisabled(el);
+  return { disabled: true, ...(why && { disabledBecause: why }) };
 }
 
 /** @param {Element} el */

@@ -63,7 +63,8 @@ function semantic(automation, interaction, taken) {
   const required = Object.keys(properties);
   const says = { click: 'Clicks', fill: 'Fills', toggle: 'Ticks or unticks', select: 'Chooses in' }[verb];
   const [only] = interaction.items ?? [];
-  const description = `${says} "${cutText(interaction.description || interaction.refName, 200)}"${only ? ' of one item of a list' : ''}.${user}${more}`;
+  const now = interaction.disabled ? ` It is disabled at the moment${interaction.disabledBecause ? `: ${interaction.disabledBecause}` : '.'}` : '';
+  const description = `${says} "${cutText(interaction.description || interaction.refName, 200)}"${only ? ' of one item of a list' : ''}.${user}${now}${more}`;
   return tool(nameOf(verb, interaction, taken), description, properties, required, (args, signal) => {
     const coordinate = interaction.items ? keys.get(String(args.key)) : interaction.coordinate;
     if (!coordinate) return failed(`key: there is no ${JSON.stringify(cutText(String(args.key), 80))} here.`);

@@ -9,6 +9,8 @@ interface Item {
   description?: string;
   value?: string | boolean | string[];
   disabled?: boolean;
+  /** Why, in the words of the page. */
+  disabledBecause?: string;
   hidden?: boolean;
 }
 
@@ -117,9 +119,16 @@ interface Result {
   isError?: boolean;
 }
 
+/** A server action whose outcome an answer brings. */
+interface Ended {
+  name: string;
+  runId: string;
+  ok: boolean;
+}
+
 type Answer =
-  | { type: 'response'; message: string; history: unknown[] }
-  | { type: 'tool-calls'; calls: Call[]; history: unknown[] };
+  | { type: 'response'; message: string; history: unknown[]; actions?: Ended[] }
+  | { type: 'tool-calls'; calls: Call[]; history: unknown[]; actions?: Ended[] };
 
 /** An approval as the chat follows it. */
 interface Card {

@@ -26,4 +26,21 @@ async function signIn() {
   return (await res.json()).token;
 }
 
-document.querySelector('gemini-chat').getToken = getToken;
+const chat = document.querySelector('gemini-chat');
+chat.getToken = getToken;
+
+// What the assistant has changed on the server is shown at once.
+chat.addEventListener('gemini-chat-action', ({ detail: { name, ok } }) => {
+  if (name === 'submitRating' && ok) showRatings();
+});
+
+async function showRatings() {
+  const res = await fetch('/shop/ratings');
+  if (!res.ok) return; // they are there when the page is loaded again
+  const ratings = await res.json();
+  for (const product of document.querySelectorAll('.product')) {
+    const shown = product.querySelector('[data-agent-state=rating]');
+    const rating = ratings[product.dataset.agentKey];
+    if (rating && shown.textContent !== rating) shown.textContent = rating;
+  }
+}

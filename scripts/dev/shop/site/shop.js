@@ -40,6 +40,7 @@ function showCart() {
   byId('cart-total').textContent = euros(lines.reduce((sum, [id, n]) => sum + n * Number(productOf(id).dataset.cents), 0));
   byId('cart-empty').hidden = count > 0;
   byId('checkout').disabled = count === 0;
+  byId('checkout-note').textContent = count === 0 ? 'Put something into the cart first.' : '';
 }
 
 function line(id, n) {

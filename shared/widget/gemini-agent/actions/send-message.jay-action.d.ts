@@ -25,5 +25,10 @@ export interface SendMessageOutput {
       approval?: Record<string, unknown>;
       runId?: string;
     }>;
+  actions?: Array<{
+      name: string;
+      runId: string;
+      ok: boolean;
+    }>;
   history: Array<Record<string, unknown>>;
 }

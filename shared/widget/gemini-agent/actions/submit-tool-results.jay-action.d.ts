@@ -28,5 +28,10 @@ export interface SubmitToolResultsOutput {
       approval?: Record<string, unknown>;
       runId?: string;
     }>;
+  actions?: Array<{
+      name: string;
+      runId: string;
+      ok: boolean;
+    }>;
   history: Array<Record<string, unknown>>;
 }
