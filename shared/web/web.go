@@ -58,9 +58,17 @@ func New(o Options) (*Site, error) {
 	if o.Widget == nil {
 		return s, nil
 	}
-	s.widget, err = load(o.Widget, "/widget/")
-	return s, err
+	if s.widget, err = load(o.Widget, "/widget/"); err != nil {
+		return nil, err
+	}
+	for _, name := range forWidget {
+		s.widget["/widget/console/"+name] = s.console["/"+name]
+	}
+	return s, nil
 }
+
+// forWidget are the console's modules that the widget's card is edited with. They import one another alone.
+var forWidget = []string{"edit.js", "fields.js", "chips.js", "wall.js", "dom.js", "words.js", "still.js"}
 
 // ServeHTTP answers GET and HEAD for exactly the known paths.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {

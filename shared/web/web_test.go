@@ -310,3 +310,31 @@ func TestTheFilesHoldNoInlineCodeAndMakeNoMarkup(t *testing.T) {
 		t.Fatalf("%d files: %v", files, err)
 	}
 }
+
+// TestTheWidgetEditsByTheConsolesModules, which any page may load, with all that they import.
+func TestTheWidgetEditsByTheConsolesModules(t *testing.T) {
+	s := site(t, web.Options{Widget: widget})
+	imported := regexp.MustCompile(`(?m)^import [^;]*?from '\./([^']+)'`)
+	var follow func(name string)
+	seen := map[string]bool{}
+	follow = func(name string) {
+		if seen[name] {
+			return
+		}
+		seen[name] = true
+		w := get(s, "GET", "/widget/console/"+name)
+		if w.Code != 200 || w.Header().Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s: %d, %v", name, w.Code, w.Header())
+		}
+		for _, m := range imported.FindAllStringSubmatch(w.Body.String(), -1) {
+			follow(m[1])
+		}
+	}
+	follow("edit.js")
+	if len(seen) < 5 {
+		t.Errorf("only %v", seen)
+	}
+	if w := get(s, "GET", "/widget/console/app.js"); w.Code == 200 {
+		t.Error("the rest of the console is served to any page")
+	}
+}

@@ -85,6 +85,34 @@ const steps = {
     expect('one rating is on the page', (await page.getByText('5.0 of 5 stars, 1 rating').count()) === 1 && (await page.getByText('not rated yet').count()) === 11);
   },
 
+  'what is asked about can be changed in its place': async (page) => {
+    await ask(page, 'rate the green bowl 5 stars');
+    const card = chat(page).getByRole('region', { name: 'Approval: Rate Green Bowl with 5 of 5 stars' });
+    await card.waitFor();
+    const edit = card.getByRole('button', { name: 'Edit before approving' });
+    await settled('the card has lain', async () => (await edit.getAttribute('aria-disabled')) !== 'true');
+    await edit.click();
+    const stars = card.getByLabel('Stars', { exact: true });
+    await stars.waitFor();
+    const product = card.getByLabel('Product', { exact: true });
+    expect('a product has its name', (await product.locator('option:checked').innerText()) === 'Green Bowl');
+    const approve = card.getByRole('button', { name: 'Approve changes' });
+    await stars.fill('9');
+    await settled('the form has lain', async () => (await approve.getAttribute('aria-disabled')) !== 'true');
+    await approve.click();
+    await card.locator('[aria-invalid=true]').waitFor();
+    expect('what is wrong stands at its field, which has the focus', await stars.evaluate((el) => el.ariaInvalid === 'true' && el.getRootNode().activeElement === el));
+    await accessible(page, 'the shop with a card that is edited');
+    await shot(page, 'shop-edit');
+    await stars.fill('3');
+    await product.selectOption('White Plate');
+    await settled('the form has lain', async () => (await approve.getAttribute('aria-disabled')) !== 'true');
+    await approve.click();
+    await page.getByText('3.0 of 5 stars, 1 rating').waitFor();
+    expect('the plate is rated', await page.locator('[data-agent-key=plate-white]').getByText('3.0 of 5 stars').isVisible());
+    await chat(page).getByText('Done, with your changes').first().waitFor({ state: 'attached' });
+  },
+
   'the same wish in a new chat is another wish, whatever was said to the first': async (page) => {
     for (const [words, done] of [
       ['rate the blue mug 5 stars', 'The rating of blue mug with 5 stars was submitted.'],

@@ -45,7 +45,8 @@ export function arrange(parent, nodes) {
 
 /** say tells it to a screen reader without moving anything. @param {string} words */
 export function say(words) {
-  byId('announce').textContent = words;
+  const place = byId('announce'); // which pages with the widget do not have
+  if (place) place.textContent = words;
 }
 
 /** home is the way out of where nothing is. */

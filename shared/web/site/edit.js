@@ -67,7 +67,7 @@ export class Editor {
       left.delete(name);
     };
     for (const f of this.a.preview?.fields ?? []) {
-      const name = Object.keys(args).find((n) => this.#label(n) === f.label);
+      const name = f.argument ?? Object.keys(args).find((n) => this.#label(n) === f.label);
       if (name && left.has(name)) add(name);
       else if (!name && !always.includes(f.label)) rows.push(el('dt', {}, f.label), el('dd', {}, f.value));
       if (/^(Day|Days)$/.test(f.label)) for (const n of ['start', 'end']) if (left.has(n)) add(n);
@@ -79,14 +79,15 @@ export class Editor {
 
   #label(name) {
     if (this.args.allDay && (name === 'start' || name === 'end')) return name === 'start' ? 'First day' : 'Last day';
-    return this.labels[name] ?? words(name);
+    const shown = this.a.preview?.fields?.find((f) => f.argument === name)?.label;
+    return this.labels[name] ?? words(shown ?? name);
   }
 
   #row(name, value) {
     const id = `${this.#id}-${name}`;
     const label = this.#label(name);
     const one = field(id, name, value, label, {
-      args: this.args, first: this.args.timeZone ?? this.a.timeZone ?? 'UTC', zone: () => this.#zone(), moved: (n, ms) => this.#moved(n, ms),
+      choices: this.a.preview?.choices?.[name], args: this.args, first: this.args.timeZone ?? this.a.timeZone ?? 'UTC', zone: () => this.#zone(), moved: (n, ms) => this.#moved(n, ms),
     });
     const wrong = el('p', { class: 'error', role: 'alert', id: `${id}-wrong` });
     one.box.setAttribute('aria-describedby', wrong.id);

@@ -19,12 +19,18 @@ const isList = (name) => ['to', 'cc', 'bcc', 'attendees'].includes(name);
 /**
  * field makes the one for an argument.
  * @param {string} id @param {string} name @param {any} value @param {string} label
- * @param {{args: any, zone: () => string, first: string, moved: (name: string, ms: number) => void}} of the call
+ * @param {{args: any, zone: () => string, first: string, moved: (name: string, ms: number) => void,
+ *   choices?: {value: string, name: string}[]}} of the call; choices are what it may be, if that is known
  * @returns {Field}
  */
 export function field(id, name, value, label, of) {
   if (typeof value === 'boolean') return toggle(id, name, value);
-  if (name === 'sendUpdates') return choice(id, name, value);
+  if (name === 'sendUpdates') return choice(id, name, value, updates);
+  if (of.choices?.length && typeof value === 'string') {
+    const names = Object.fromEntries(of.choices.map((c) => [c.value, c.name]));
+    return choice(id, name, value, value in names ? names : { [value]: value, ...names });
+  }
+  if (typeof value === 'number') return number(id, name, value);
   if (isList(name) && Array.isArray(value)) return chips(id, name, value, label);
   if ((name === 'start' || name === 'end') && typeof value === 'string' && of.args.summary !== undefined) {
     return of.args.allDay ? day(id, name, value) : moment(id, name, value, of);
@@ -50,11 +56,21 @@ function toggle(id, name, value) {
 const updates = { all: 'Mail an invitation to all', externalOnly: 'Mail those without Google Calendar', none: 'Mail nobody' };
 
 /** @returns {Field} */
-function choice(id, name, value) {
+function choice(id, name, value, names) {
   const box = /** @type {HTMLSelectElement} */ (el('select', { id },
-    ...Object.entries(updates).map(([v, words]) => el('option', { value: v }, words))));
+    ...Object.entries(names).map(([v, words]) => el('option', { value: v }, words))));
   box.value = value;
   return { name, node: box, box, value: () => box.value };
+}
+
+/** @returns {Field} */
+function number(id, name, value) {
+  const box = input(id, 'number', String(value), { step: 'any', required: true });
+  const read = () => {
+    if (!Number.isFinite(box.valueAsNumber)) throw new Unread('This has to be a number.', name);
+    return box.valueAsNumber;
+  };
+  return { name, node: box, box, value: read };
 }
 
 /** @returns {Field} */

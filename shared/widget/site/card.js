@@ -4,7 +4,7 @@ import { ownClock } from './region.js';
 
 /** @type {Record<string, string>} */
 const words = {
-  approve_once: 'Approve', reject: 'Reject', approve_and_always_allow_recipient: 'Approve and always allow', confirm_done: 'It was done', start_new: 'It was not done',
+  approve_once: 'Approve', approve_with_edits: 'Edit before approving', reject: 'Reject', approve_and_always_allow_recipient: 'Approve and always allow', confirm_done: 'It was done', start_new: 'It was not done',
 };
 
 /** @type {Record<string, string>} */
@@ -15,10 +15,10 @@ const states = {
 /** What comes from strangers, and where they wrote it. @param {{ reason: string, origin?: string }} finding */
 const found = ({ reason, origin }) => reason === 'too_much' ? 'More was read than can be compared.' : reason === 'leaking' ? `Public, after something private: ${origin}` : `Not in your words${origin ? `; see ${origin}` : ''}: `;
 
-/** @param {Card} card @param {(decision: string) => void} decide @returns {HTMLElement} */
-export function cardOf({ approval, state, error }, decide) {
+/** The lines of a card, or the form in their place. @param {Card} card @param {(decision: string) => void} decide @param {HTMLElement} [form] */
+export function cardOf({ approval, state, error }, decide, form) {
   const { title, fields, warnings } = approval.preview;
-  const decisions = approval.decisions.filter((d) => d in words);
+  const decisions = approval.decisions.filter((d) => d in words && (d !== 'approve_with_edits' || approval.args));
   const buttons = decisions.map((d, i) => make('button', { type: 'button', part: `approval-button ${d}`, className: i ? '' : 'main', onclick: () => decide(d) }, words[d]));
   const until = approval.expiresAt ? `until ${new Date(approval.expiresAt).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })}` : 'for you';
   return make('section', { className: 'card', part: 'approval', 'aria-label': `Approval: ${title}` },
@@ -26,10 +26,10 @@ export function cardOf({ approval, state, error }, decide) {
     make('h3', { tabIndex: -1 }, title),
     ...(warnings ?? []).map((text) => make('p', { className: 'warning', part: 'approval-warning' }, `Careful: ${text}`)),
     ...(approval.findings ?? []).map((f) => make('p', { className: 'warning', part: 'approval-warning' }, found(f), make('mark', {}, f.text ?? ''))),
-    make('dl', {}, ...(fields ?? []).map((field) => make('div', {}, make('dt', {}, field.label), make('dd', {}, ...shown(field, approval.timeZone))))),
+    form ?? make('dl', {}, ...(fields ?? []).map((field) => make('div', {}, make('dt', {}, field.label), make('dd', {}, ...shown(field, approval.timeZone))))),
     ...(approval.reason ? [make('p', { className: 'small' }, approval.reason)] : []),
     ...(error ? [make('p', { className: 'error inside', role: 'alert' }, error)] : []),
-    state === 'open' ? make('div', { className: 'buttons' }, ...buttons) : '',
+    state === 'open' && !form ? make('div', { className: 'buttons' }, ...buttons) : '',
     make('p', { className: 'small', part: 'approval-state', role: 'status' }, state === 'open' ? `Waits ${until}` : states[state]));
 }
 

@@ -114,8 +114,8 @@ export class GeminiChat extends EventTarget {
     this.changed();
   }
 
-  /** Decides about an approval that waits. @param {string} approvalId @param {string} decision */
-  async decide(approvalId, decision) {
+  /** Decides about an approval that waits, perhaps with other arguments. @param {string} approvalId @param {string} decision @param {Record<string, unknown>} [editedArgs] */
+  async decide(approvalId, decision, editedArgs) {
     const card = this.approvals.find((c) => c.approval.approvalId === approvalId);
     if (!card || card.state !== 'open' || !card.approval.decisions.includes(decision)) return;
     if (card.approval.kind === 'page') {
@@ -125,14 +125,16 @@ export class GeminiChat extends EventTarget {
     Object.assign(card, { state: 'sending', decision, error: '' });
     this.changed();
     try {
-      const body = { approvalId, decision, argsHash: card.approval.argsHash };
+      const body = { approvalId, decision, argsHash: card.approval.argsHash, ...(editedArgs && { editedArgs }) };
       card.run = await this.transport.ask('POST', '/api/agent/approvals/resolve', body, this.#work?.signal ?? AbortSignal.timeout(60000));
       card.state = 'following';
     } catch (err) {
       if (!(err instanceof ChatError)) return;
       // Permanently refused: it was decided elsewhere or has expired, and its run has the outcome.
       const over = err.status === 410 || err.status === 409;
-      Object.assign(card, { state: over ? 'following' : 'open', decision: '', error: err.message });
+      const wrong = card.edit && err.status === 400; // which the form says at its field
+      if (card.edit && wrong) card.edit.wrong = { field: err.field, message: err.message };
+      Object.assign(card, { state: over ? 'following' : 'open', decision: '', error: wrong ? '' : err.message });
     }
     this.dispatchEvent(new CustomEvent('decided', { detail: { approvalId } }));
     this.#tell('approval', { approvalId, decision: card.decision, error: card.error });
@@ -280,7 +282,7 @@ export class GeminiChat extends EventTarget {
     const { follow } = await import('./approvals.js');
     await Promise.all(this.approvals.map((card) => follow(this, card, signal)));
     signal.throwIfAborted();
-    for (const card of this.approvals) this.#say('system', `${{ completed: 'Done', failed: 'Not done', expired: 'Expired' }[/** @type {string} */ (card.state)]}: ${card.approval.preview.title}`);
+    for (const card of this.approvals) this.#say('system', `${{ completed: card.edit ? 'Done, with your changes' : 'Done', failed: 'Not done', expired: 'Expired' }[/** @type {string} */ (card.state)]}: ${card.approval.preview.title}`);
     this.approvals = [];
   }
 

@@ -32,6 +32,7 @@ export class GeminiChatElement extends HTMLElement {
   /** @type {Map<string, HTMLElement>} */ #shown = new Map();
   /** @type {Map<string, {says: string, el: HTMLElement}>} */ #cards = new Map();
   /** @type {{of: any, page: Promise<any>} | null} */ #known = null;
+  /** @type {typeof import('./editor.js') | null} */ #editor = null;
   #moved = 0; // the timer of cards that have just appeared or moved
 
   messageInput = /** @type {HTMLTextAreaElement} */ (make('textarea', { id: 'input', part: 'message-input', rows: 1, maxLength: 20000 }));
@@ -115,7 +116,7 @@ export class GeminiChatElement extends HTMLElement {
     const alert = make('div', { className: 'error', part: 'error' }, fault, again);
     const halt = make('button', { type: 'button', part: 'stop', onclick: () => this.#focusAfter(() => this.chat.stop()) }, 'Stop');
     const label = make('label', { className: 'sr', htmlFor: 'input' }, 'Your message');
-    const form = make('form', { part: 'form', onsubmit: (/** @type {Event} */ e) => this.#submit(e) }, label, this.messageInput, halt, this.sendMessage);
+    const form = make('form', { part: 'form', className: 'composer', onsubmit: (/** @type {Event} */ e) => this.#submit(e) }, label, this.messageInput, halt, this.sendMessage);
     this.messageInput.oninput = () => void (this.chat.messageInput = this.messageInput.value);
     this.messageInput.onkeydown = (e) => {
       if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) this.#submit(e);
@@ -213,16 +214,39 @@ export class GeminiChatElement extends HTMLElement {
     for (const card of this.chat.approvals) {
       const id = card.approval.approvalId;
       const old = this.#cards.get(id);
-      const says = `${card.state} ${card.error}`;
-      if (old?.says === says) continue;
-      const el = cardOf(card, (decision) => void (this.#moved || this.chat.decide(id, decision)));
+      if (old?.says === saysOf(card)) continue;
+      const form = card.edit && card.state === 'open' ? this.#form(card) : undefined;
+      const el = cardOf(card, (decision) => void (this.#moved || (decision === 'approve_with_edits' ? this.#edit(card) : this.chat.decide(id, decision))), form);
       const focused = old?.el.contains(this.shadowRoot?.activeElement ?? null);
       if (old) old.el.replaceWith(el);
       else this.#ui.waiting.append(el);
-      if (focused) el.querySelector('h3')?.focus();
-      this.#cards.set(id, { says, el });
+      if (focused && !form) el.querySelector('h3')?.focus();
+      this.#cards.set(id, { says: saysOf(card), el });
       this.#hold();
     }
+  }
+
+  /** Lets the user change what a card shows. @param {Card} card */
+  async #edit(card) {
+    try {
+      this.#editor = await import('./editor.js');
+      const { adoptedStyleSheets: sheets } = /** @type {ShadowRoot} */ (this.shadowRoot);
+      if (!sheets.includes(this.#editor.sheet)) sheets.push(this.#editor.sheet);
+      Object.assign(card, { edit: { args: card.approval.args }, error: '' });
+    } catch {
+      card.error = 'The form could not be loaded. Try again in a little while, or look into your inbox.';
+    }
+    this.chat.changed();
+  }
+
+  /** @param {Card} card */
+  #form(card) {
+    const id = card.approval.approvalId;
+    const send = (/** @type {Record<string, unknown>} */ args) => void (this.#moved || this.chat.decide(id, 'approve_with_edits', args));
+    return this.#editor?.editorOf(card, send, () => {
+      delete card.edit;
+      this.chat.changed();
+    });
   }
 
   /** Half a second goes by before a card that has come, or moved, can be decided: a double click was meant for what lay there before. */
@@ -236,6 +260,9 @@ export class GeminiChatElement extends HTMLElement {
     }, 500);
   }
 }
+
+/** What makes a card another one than it was. @param {Card} card */
+const saysOf = ({ state, error, edit }) => `${state} ${error} ${edit ? edit.wrong?.message ?? 'edited' : ''}`;
 
 /** A property that the page set before this class was there. @param {any} el @param {string} name */
 function early(el, name) {

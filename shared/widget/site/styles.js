@@ -44,18 +44,18 @@ dt { color: var(--dim); font-size: 13px; }
 dd { white-space: pre-wrap; }
 .whole { max-height: 13.5em; overflow-y: auto; background: var(--bg); border: 1px solid var(--line); border-radius: 10px; padding: 8px 10px; }
 .buttons { display: flex; flex-wrap: wrap; gap: 8px; }
-form { display: flex; align-items: flex-end; gap: 8px; margin: 12px; padding: 6px; background: var(--soft); border: 1px solid var(--line); border-radius: calc(var(--r) - 4px); }
-form:focus-within { border-color: var(--a); box-shadow: 0 0 0 1px var(--a); }
-textarea { flex: 1; min-width: 0; resize: none; border: 0; outline: 0; background: none; color: inherit; font: inherit; padding: 6px 8px; max-height: 9.5em; field-sizing: content; }
-textarea::placeholder { color: var(--dim); opacity: 1; }
+.composer { display: flex; align-items: flex-end; gap: 8px; margin: 12px; padding: 6px; background: var(--soft); border: 1px solid var(--line); border-radius: calc(var(--r) - 4px); }
+.composer:focus-within { border-color: var(--a); box-shadow: 0 0 0 1px var(--a); }
+.composer textarea { flex: 1; min-width: 0; resize: none; border: 0; outline: 0; background: none; color: inherit; font: inherit; padding: 6px 8px; max-height: 9.5em; field-sizing: content; }
+.composer textarea::placeholder { color: var(--dim); opacity: 1; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
 button { font: inherit; font-weight: 550; color: inherit; background: none; border: 1px solid var(--line); border-radius: 11px; padding: 6px 14px; min-height: 36px; cursor: pointer; }
 button:hover { border-color: currentColor; }
 button.main { background: var(--a); color: var(--on); border-color: var(--a); }
 button.quiet { border-color: transparent; font-size: 13px; font-weight: 450; color: var(--dim); padding: 6px 10px; }
 button:is(:disabled, [aria-disabled=true]) { opacity: .55; cursor: default; }
 :focus-visible { outline: 2px solid var(--a); outline-offset: 2px; }
-textarea:focus-visible { outline: 0; }
+.composer textarea:focus-visible { outline: 0; }
 .sr { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 @media (prefers-reduced-motion: reduce) { * { animation: none !important; scroll-behavior: auto !important; } }
-@media (forced-colors: active) { .user, .card, .chat, button.main { border: 1px solid; } form:focus-within { outline: 2px solid Highlight; } .status::before { background: CanvasText; } }
+@media (forced-colors: active) { .user, .card, .chat, button.main { border: 1px solid; } .composer:focus-within { outline: 2px solid Highlight; } .status::before { background: CanvasText; } }
 `);

@@ -97,6 +97,7 @@ interface Approval {
   kind?: string;
   tool: string;
   argsHash: string;
+  args?: Record<string, unknown>;
   preview: { title: string; fields?: { label: string; value: string; long?: boolean; at?: string }[]; warnings?: string[] };
   timeZone?: string;
   reason?: string;
@@ -136,6 +137,8 @@ interface Card {
   state: 'open' | 'sending' | 'following' | 'completed' | 'failed' | 'expired';
   decision: string;
   error: string;
+  /** What is in the form, while its user edits it, and what the server found wrong of it. */
+  edit?: { args: Record<string, unknown>; wrong?: { field: string; message: string } };
   /** What the answer to the decision told of the run. */
   run?: any;
 }
