@@ -49,7 +49,8 @@ func TestDescribedRoutes(t *testing.T) {
 // answersOf maps the schemas of answers to their structs; namesOf those of requests, and of answers of which one
 // function returns a part: only their names are compared.
 var (
-	answersOf = map[string]string{"Action": "run.ActionView", "Step": "tool.Step", "Approval": "run.ApprovalView",
+	answersOf = map[string]string{"Action": "run.ActionView",
+		"ActionRecord": "run.ActionRecord", "Step": "tool.Step", "Approval": "run.ApprovalView",
 		"Event": "run.EventView", "Act": "run.ActView", "PlanEvent": "plan.Event", "PlanProposed": "plan.Proposed",
 		"PlanConfirmed": "plan.Confirmed", "PlanClosed": "plan.Closed", "PlanChanged": "plan.Changed",
 		"PlanChange": "plan.Change", "GrantRevoked": "plan.Revoked", "TaskStarted": "plan.Started",

@@ -146,10 +146,11 @@ func getRun(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, _, err := r.api.Loop.Get(r.Context(), r.uid, id)
+	v, events, err := r.api.Loop.Get(r.Context(), r.uid, id)
 	if err != nil {
 		return nil, err
 	}
+	v.AddRecords(r.api.Loop.Tools, events)
 	return r.api.withApprovals(r.Context(), r.uid, v)
 }
 

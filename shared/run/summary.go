@@ -116,12 +116,14 @@ var notDoneReasons = map[fault.Code]string{
 }
 
 // VerifiedSummary returns the summary of what was done where an effect that the model asked for did not take place, or
-// where the model's words could be taken for the server's own. It is empty otherwise. The model may claim that
-// something was done; the verified summary follows the recorded events (hostile case MO-019).
+// not as it was asked for because its user edited it, or where the model's words could be taken for the server's own.
+// It is empty otherwise. The model may claim that something was done; the verified summary follows the recorded events
+// (hostile case MO-019).
 func VerifiedSummary(tools tool.Set, s *State, answer string) string {
 	missed := slices.ContainsFunc(s.Actions, func(a *Action) bool {
 		mattered := a.SideEffect || tools[a.Tool] == nil && !s.Input.Takes(a)
-		return mattered && (a.Status == ActionFailed || a.Status == ActionRejected)
+		edited := a.SideEffect && a.Edited && a.Status == ActionCompleted
+		return mattered && (a.Status == ActionFailed || a.Status == ActionRejected) || edited
 	})
 	if !missed && !spoofsSummary(answer) {
 		return ""

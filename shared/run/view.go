@@ -74,8 +74,8 @@ func (v *View) PlanState() *State {
 // Text returns the whole answer of a run that has completed ([State.Text]).
 func (v *View) Text() string { return v.state.Text() }
 
-// An ActionView is an action as its owner sees it: the record of seed 000 §9. Of its arguments it has what its step
-// shows, if its tool's calls are shown as steps.
+// An ActionView is an action as its owner sees it: the record of seed 000 §9. Its arguments are in
+// its record alone, and of them its step shows what it shows, if its tool's calls are shown as steps.
 type ActionView struct {
 	ActionID         string       `json:"actionId"`
 	Tool             string       `json:"tool"`
@@ -99,6 +99,8 @@ type ActionView struct {
 	HeldUntil        time.Time    `json:"heldUntil,omitzero"` // of a call that is approved and not begun
 	PlannedAt        time.Time    `json:"plannedAt"`
 	UpdatedAt        time.Time    `json:"updatedAt"`
+
+	Record *ActionRecord `json:"record,omitempty"` // of GET /runs/{id} ([View.AddRecords])
 }
 
 // A CallView is a call that waits for its client, which carries it out and sends what became of it.

@@ -53,6 +53,8 @@ type Def[In, Out any] struct {
 	// Step returns how the call is shown among the steps of its run; the result is nil as long as there is none that
 	// can be read. Nil means that the tool's calls are not shown as steps.
 	Step func(In, *Out) Step
+	// Link returns where the user of the place finds on the provider's pages what the call has made, or "". Optional.
+	Link func(Place, Out) string
 	// Narrow returns what the model may still call in the run once it has made this call; nil leaves that as it is.
 	// Optional.
 	Narrow func(In) *Narrowing
@@ -232,6 +234,15 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 				return d.Step(v, nil)
 			}
 			return d.Step(v, &out)
+		}
+	}
+	if d.Link != nil {
+		t.link = func(in Place, result json.RawMessage) string {
+			var out Out
+			if json.Unmarshal(result, &out) != nil {
+				return ""
+			}
+			return d.Link(in, out)
 		}
 	}
 	t.narrow = func(args json.RawMessage) (*Narrowing, error) {

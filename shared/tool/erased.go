@@ -18,6 +18,7 @@ type Tool struct {
 	preview   func(json.RawMessage) (Preview, error)
 	summary   func(json.RawMessage) string
 	step      func(args, result json.RawMessage) Step
+	link      func(in Place, result json.RawMessage) string
 	narrow    func(json.RawMessage) (*Narrowing, error)
 	bounded   bool // it was defined with a Bound
 	place     func(context.Context, Scope) (Place, error)

@@ -86,6 +86,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Bound:     bound,
 		Preview:   func(a Args) tool.Preview { return preview(a, o.Now()) },
 		Summary:   summary,
+		Link:      func(_ tool.Place, c Created) string { return c.HTMLLink },
 		Execute:   c.insert,
 		Reconcile: c.settle,
 	})

@@ -66,6 +66,7 @@ func (h *hub) commitFiles() *tool.Tool {
 		Targets:   func(in NewCommit) []tool.Target { return reached(in.Owner, in.Repo, nil) },
 		Bound:     boundCommit,
 		Preview:   previewCommit,
+		Link:      func(_ tool.Place, made Committed) string { return made.URL },
 		Summary: func(in NewCommit) string {
 			return fmt.Sprintf("Committed to %s of %s/%s.", in.Branch, in.Owner, in.Repo)
 		},

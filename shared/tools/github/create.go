@@ -43,6 +43,7 @@ func (h *hub) createRepository() *tool.Tool {
 			return in
 		},
 		Preview: previewRepository,
+		Link:    func(_ tool.Place, made Repository) string { return made.URL },
 		Summary: func(in NewRepository) string { return fmt.Sprintf("Created the repository %s.", in.Name) },
 		Prepare: h.freeName, Execute: h.makeRepository, Reconcile: h.settleRepository,
 	})

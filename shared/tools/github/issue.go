@@ -53,6 +53,7 @@ func (h *hub) createIssue() *tool.Tool {
 			c.body("Text", in.Body)
 			return c.Preview
 		},
+		Link:    func(_ tool.Place, made Issue) string { return made.URL },
 		Summary: func(in NewIssue) string { return fmt.Sprintf("Created an issue in %s/%s.", in.Owner, in.Repo) },
 		Prepare: func(ctx context.Context, c tool.Call, in NewIssue) (string, error) {
 			return h.inRepositoryBegun(ctx, c, in.Owner, in.Repo)
@@ -162,6 +163,7 @@ func (h *hub) createComment() *tool.Tool {
 			c.body("Text", in.Body)
 			return c.Preview
 		},
+		Link: func(_ tool.Place, made Comment) string { return made.URL },
 		Summary: func(in NewComment) string {
 			return fmt.Sprintf("Wrote a comment to #%d of %s/%s.", in.IssueNumber, in.Owner, in.Repo)
 		},

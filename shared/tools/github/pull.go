@@ -52,6 +52,7 @@ func (h *hub) createPullRequest() *tool.Tool {
 			c.body("Text", in.Body)
 			return c.Preview
 		},
+		Link: func(_ tool.Place, made PullRequest) string { return made.URL },
 		Summary: func(in NewPullRequest) string {
 			return fmt.Sprintf("Opened a pull request in %s/%s.", in.Owner, in.Repo)
 		},

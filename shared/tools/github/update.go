@@ -190,6 +190,7 @@ func (h *hub) updateIssue() *tool.Tool {
 			return in
 		},
 		Preview: func(in ChangedIssue) tool.Preview { return in.change().preview("Change an issue on GitHub") },
+		Link:    func(_ tool.Place, made Issue) string { return made.URL },
 		Summary: func(in ChangedIssue) string {
 			return fmt.Sprintf("Changed issue #%d of %s/%s.", in.IssueNumber, in.Owner, in.Repo)
 		},
@@ -215,6 +216,7 @@ func (h *hub) closeIssue() *tool.Tool {
 		Normalize:   func(in OneIssue) (OneIssue, error) { return in, repository(in.Owner, in.Repo) },
 		Targets:     func(in OneIssue) []tool.Target { return of(in).targets() },
 		Preview:     func(in OneIssue) tool.Preview { return of(in).preview("Close an issue on GitHub") },
+		Link:        func(_ tool.Place, made Issue) string { return made.URL },
 		Summary: func(in OneIssue) string {
 			return fmt.Sprintf("Closed issue #%d of %s/%s.", in.IssueNumber, in.Owner, in.Repo)
 		},

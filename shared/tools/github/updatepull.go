@@ -28,6 +28,7 @@ func (h *hub) updatePullRequest() *tool.Tool {
 			return in
 		},
 		Preview: func(in ChangedPull) tool.Preview { return in.change().preview("Change a pull request on GitHub") },
+		Link:    func(_ tool.Place, made PullRequest) string { return made.URL },
 		Summary: func(in ChangedPull) string {
 			return fmt.Sprintf("Changed pull request #%d of %s/%s.", in.PRNumber, in.Owner, in.Repo)
 		},
@@ -53,6 +54,7 @@ func (h *hub) closePullRequest() *tool.Tool {
 		Normalize:   func(in OnePullRequest) (OnePullRequest, error) { return in, repository(in.Owner, in.Repo) },
 		Targets:     func(in OnePullRequest) []tool.Target { return of(in).targets() },
 		Preview:     func(in OnePullRequest) tool.Preview { return of(in).preview("Close a pull request on GitHub") },
+		Link:        func(_ tool.Place, made PullRequest) string { return made.URL },
 		Summary: func(in OnePullRequest) string {
 			return fmt.Sprintf("Closed pull request #%d of %s/%s.", in.PRNumber, in.Owner, in.Repo)
 		},

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -89,6 +90,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Bound:      bound,
 		Preview:    preview,
 		Summary:    summary,
+		Link:       link,
 	}
 	switch cmp.Or(o.Mode, Draft) {
 	case Draft:
@@ -105,6 +107,15 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		return accounts.Place(ctx, in.UID, d.Scopes)
 	}
 	return tool.Define(d)
+}
+
+// link returns where Gmail's pages show the sent message, in whichever of its reader's accounts it is.
+func link(in tool.Place, s Sent) string {
+	if s.MessageID == "" {
+		return ""
+	}
+	return "https://mail.google.com/mail/?" + url.Values{"authuser": {in.Name}}.Encode() + "#all/" +
+		url.PathEscape(s.MessageID)
 }
 
 // bound returns a mail without its subject and its words.
