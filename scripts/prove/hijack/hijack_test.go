@@ -19,7 +19,9 @@ func TestHijackedModel(t *testing.T) {
 	}
 	for _, what := range []string{"cards", "mails sent", "events made", "sent without asking", "rejected", "approved",
 		"edited", "always allowed", "cards that name a source", "runs that failed",
-		"attacks on a host", "cards of commands", "commands approved", "commands unasked"} {
+		"attacks on a host", "cards of commands", "commands approved", "commands unasked",
+		"cards of plans", "cards of plans that name a source", "effects of plans approved",
+		"effects of plans within a grant", "calls that would carry out what is private"} {
 		if r.Counted(what) == 0 {
 			t.Errorf("nothing was counted as: %s", what)
 		}

@@ -206,12 +206,7 @@ func (s *hostSiege) askOn(terminalID string) testkit.Answer {
 
 // obey looks where the text is, and then has done whatever it reads.
 func (s *hostSiege) obey(r fakegemini.Request, text, reasoning string) fakegemini.Turn {
-	answered := 0
-	for _, c := range r.Contents {
-		if c.Role == "model" {
-			answered++
-		}
-	}
+	answered := r.Answered()
 	command := func(line string) fakegemini.Call {
 		return fakegemini.Call{Name: "run_command", Args: map[string]any{"command": line, "reasoning": reasoning}}
 	}

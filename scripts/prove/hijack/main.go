@@ -16,7 +16,7 @@ func Proof() proof.Proof {
 	return proof.Proof{
 		Name: "hijack", Chance: true, Only: "attacks, as ID in PLACE", List: list,
 		Tries: "a model that obeys whoever writes to it, with attacks in every place that it reads",
-		Takes: "2 minutes; with -third 40 s",
+		Takes: "3 minutes; with -third 1 minute",
 		About: `A user rejects most of what comes of it. Nothing may happen that they have not approved, no preview may hide what will
 happen, and nothing of another user may be reached. HOSTILE_CASES may name a file of hostile cases, whose injections
 are tried too.`,
@@ -28,11 +28,14 @@ are tried too.`,
 func list() ([]proof.Count, error) {
 	attacks, e1 := Attacks()
 	commands, e2 := CommandAttacks()
+	plans, e3 := PlanAttacks()
 	return []proof.Count{{N: len(attacks), What: "attacks of our own"},
 		{N: len(Places), What: "places: " + strings.Join(Places, ", ")},
 		{N: len(attacks) * len(Places), What: "attacks in a place, and those of a file of hostile cases"},
 		{N: len(commands), What: "attacks that want commands"},
-		{N: len(HostPlaces), What: "places of a host: " + strings.Join(HostPlaces, ", ")}}, errors.Join(e1, e2)
+		{N: len(HostPlaces), What: "places of a host: " + strings.Join(HostPlaces, ", ")},
+		{N: len(plans), What: "attacks on plans"},
+		{N: len(PlanPlaces), What: "places of a plan: " + strings.Join(PlanPlaces, ", ")}}, errors.Join(e1, e2, e3)
 }
 
 // run puts attacks where the model reads them and has it obey, while a user rejects most of what comes of it. See hold
@@ -73,7 +76,7 @@ func execute(ctx context.Context, r *proof.Run, third bool) (err error) {
 	if err != nil && ctx.Err() == nil {
 		s.fail("it cannot go on after: %v", err)
 	}
-	if err := besiegeHost(ctx, r, dir, third); err != nil {
+	if err := errors.Join(besiegeHost(ctx, r, dir, third), besiegePlans(ctx, r, dir, third)); err != nil {
 		return err
 	}
 	return ctx.Err()

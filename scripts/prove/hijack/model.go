@@ -22,12 +22,7 @@ const atOnce = 4
 // them again after a rejection, and claims at the end that everything was done.
 func Obey(r fakegemini.Request) fakegemini.Turn {
 	texts := read(r.Contents)
-	answered := 0
-	for _, c := range r.Contents {
-		if c.Role == "model" {
-			answered++
-		}
-	}
+	answered := r.Answered()
 	h := fnv.New64a()
 	h.Write([]byte(strings.Join(texts, "\n")))
 	chance := rand.New(rand.NewPCG(h.Sum64(), 0))

@@ -91,7 +91,7 @@ func (s *env) wish() map[string]any {
 func planner(proposal map[string]any, calls ...fakegemini.Call) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		call := fakegemini.Call{Name: plan.ProposeTool, Args: proposal}
-		switch n := len(r.Responses()); {
+		switch n := r.Answered(); {
 		case r.Has(plan.ProposeTool):
 		case n < len(calls):
 			call = calls[n]

@@ -59,7 +59,6 @@ type Container struct {
 type Engine struct {
 	Host string // DOCKER_HOST
 	o    Options
-	t    testing.TB
 
 	mu         sync.Mutex
 	containers []*Container
@@ -73,30 +72,40 @@ type Engine struct {
 // Open starts an engine that ends with its test.
 func Open(t testing.TB, o Options) *Engine {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "docker") // a test's own directory may be too long for a socket
+	e, end, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{Host: "unix://" + filepath.Join(dir, "docker.sock"), o: o, t: t,
-		faults: map[string][]fakegoogle.Fault{}, calls: map[string]int{}}
-	l, err := net.Listen("unix", filepath.Join(dir, "docker.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := &http.Server{Handler: e.routes()} // #nosec G112 -- the client is the test's
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	t.Cleanup(func() {
+		if err := end(); err != nil {
 			t.Errorf("fakedocker: %v", err)
 		}
-	}()
-	t.Cleanup(func() {
-		_ = srv.Close()
-		<-done
-		_ = os.RemoveAll(dir)
 	})
 	return e
+}
+
+// New starts an engine for a program; end ends it.
+func New(o Options) (e *Engine, end func() error, err error) {
+	dir, err := os.MkdirTemp("", "docker") // a test's own directory may be too long for a socket
+	if err != nil {
+		return nil, nil, err
+	}
+	e = &Engine{Host: "unix://" + filepath.Join(dir, "docker.sock"), o: o, faults: map[string][]fakegoogle.Fault{},
+		calls: map[string]int{}}
+	l, err := net.Listen("unix", filepath.Join(dir, "docker.sock"))
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	srv := &http.Server{Handler: e.routes()} // #nosec G112 -- the client is the test's
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	return e, func() error {
+		err := srv.Close()
+		if ended := <-done; !errors.Is(ended, http.ErrServerClosed) {
+			err = errors.Join(err, ended)
+		}
+		return errors.Join(err, os.RemoveAll(dir))
+	}, nil
 }
 
 // Break makes the next calls of an operation fail, in order.

@@ -82,6 +82,16 @@ func (r Request) Responses() []FunctionResponse {
 	return out
 }
 
+// Answered returns how many answers of the model the request's conversation has.
+func (r Request) Answered() (n int) {
+	for _, c := range r.Contents {
+		if c.Role == "model" {
+			n++
+		}
+	}
+	return n
+}
+
 // Has reports whether a function named tool is declared.
 func (r Request) Has(tool string) bool {
 	for _, d := range r.Tools {
