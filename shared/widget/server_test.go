@@ -70,7 +70,9 @@ var scripts = map[string][]turn{
 	"pair":   {{calls: []object{asked("first"), asked("second")}}, {say: "Both were decided."}},
 	"mixed": {{calls: []object{use("click-add-to-cart", object{"key": "mug-1"}), asked("mixed")}},
 		{calls: []object{asked("mixed")}}, {say: "Both are done."}},
-	"loop": {{calls: []object{use("toggle-gift", object{"checked": true})}}},
+	"behind": {{calls: []object{asked("behind")}}, {say: "It is sent."}},
+	"looks":  {{calls: []object{asked("looks")}}, {say: "It is sent, too."}},
+	"loop":   {{calls: []object{use("toggle-gift", object{"checked": true})}}},
 }
 
 // oddRef is the name of one of the page's buttons.

@@ -12,8 +12,8 @@ import (
 //go:embed site/*.js
 var embedded embed.FS
 
-// Files returns gemini-chat.js, automation.js and the modules that they import, at the root. Indentation, and comments
-// on lines of their own, a fifth of the bytes, are removed; each line keeps its number.
+// Files returns gemini-chat.js, automation.js and the modules that they import, at the root. Indentation, comments
+// on lines of their own and those that say types, a quarter of the bytes, are removed; each line keeps its number.
 func Files() fs.FS {
 	site, err := fs.Sub(embedded, "site")
 	if err != nil {
@@ -26,6 +26,9 @@ func Files() fs.FS {
 var comment = regexp.MustCompile(`(?m)^[ \t]*(?://.*|/\*\*(?:[^*]|\*[^/])*\*/)[ \t]*$`)
 
 var indentation = regexp.MustCompile(`(?m)^[ \t]+`)
+
+// typed matches a comment within a line that says a type.
+var typed = regexp.MustCompile(`/\*\* @type (?:[^*\n]|\*[^/\n])*\*/ ?`)
 
 // bare is a tree of modules without comments and indentation.
 type bare struct{ fs.FS }
@@ -45,7 +48,7 @@ func (b bare) Open(name string) (fs.File, error) {
 	}
 	code := comment.ReplaceAllFunc(source,
 		func(text []byte) []byte { return bytes.Repeat([]byte("\n"), bytes.Count(text, []byte("\n"))) })
-	code = indentation.ReplaceAll(code, nil)
+	code = typed.ReplaceAll(indentation.ReplaceAll(code, nil), nil)
 	return &module{bytes.NewReader(code), info}, file.Close()
 }
 

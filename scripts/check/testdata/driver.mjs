@@ -46,11 +46,16 @@ const atOnce = (route) => {
   return route.fallback({ postData: JSON.stringify(body) });
 };
 
-/** accessible holds the page to axe-core: no serious and no critical finding. */
-export async function accessible(page, what) {
+/** findings returns what axe-core finds, of every level. */
+export async function findings(page) {
   await page.evaluate(() => Promise.all(document.getAnimations().filter((a) => a.effect?.getTiming().iterations !== Infinity).map((a) => a.finished.catch(() => {}))));
   await page.evaluate(axe); // by the debugger, which no policy of the page concerns
-  const { violations } = await page.evaluate(() => window.axe.run(document));
+  return (await page.evaluate(() => window.axe.run(document))).violations;
+}
+
+/** accessible holds the page to axe-core: no serious and no critical finding. */
+export async function accessible(page, what) {
+  const violations = await findings(page);
   const grave = violations.filter((v) => v.impact === 'serious' || v.impact === 'critical');
   expect(`${what} is accessible: ${grave.map((v) => `${v.id} (${v.nodes.map((n) => n.target.join(' ')).slice(0, 3).join(', ')}): ${v.help}`).join('; ')}`, grave.length === 0);
   for (const v of violations) console.log(`minor finding in ${what}: ${v.id}`);

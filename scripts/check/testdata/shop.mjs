@@ -1,6 +1,6 @@
 // Uses the example shop in Chromium: first as a plain shop, then through the assistant. Run by TestShop; see driver.mjs.
 
-import { accessible, expect, run, settled, shot, visit } from './driver.mjs';
+import { expect, findings, run, settled, shot, visit } from './driver.mjs';
 
 const { BASE_URL } = process.env;
 const cart = (page) => page.locator('#cart-items li');
@@ -11,6 +11,19 @@ async function open(page) {
   await page.goto(`${BASE_URL}/shop`);
   await page.getByRole('heading', { name: 'Mugs and what goes with them' }).waitFor();
 }
+
+/** accessible holds the page to axe-core without a finding of any level. */
+async function accessible(page, what) {
+  const all = await findings(page);
+  expect(`${what} is accessible: ${all.map((v) => `${v.impact} ${v.id} (${v.nodes.map((n) => n.target.join(' ')).slice(0, 3).join(', ')}): ${v.help}`).join('; ')}`, all.length === 0);
+}
+
+/** inView tells whether what is there is also seen: nothing lies over it, and it is within the screen. */
+const inView = (part) => part.evaluate((el) => {
+  const { left, top, right, bottom } = el.getBoundingClientRect();
+  const hit = el.getRootNode().elementFromPoint((left + right) / 2, (top + bottom) / 2);
+  return top >= 0 && bottom <= innerHeight && (hit === el || el.contains(hit));
+});
 
 /** ask tells the assistant, which answers with words that contain these. */
 async function ask(page, words, answer) {
@@ -142,14 +155,55 @@ const steps = {
     await chat(page).getByText('The page says: “Thank you. 1 piece for €8.90').waitFor();
   },
 
-  'it fits 320 pixels, in the dark': async () => {
-    const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme: 'dark' });
+  'it fits 320 pixels, in light and dark, with the assistant behind a button': async () => {
+    for (const colorScheme of ['light', 'dark']) {
+      const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme });
+      const fits = async (what) => {
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        expect(`${what}: nothing is wider than the screen (by ${wide} pixels)`, wide <= 0);
+        await accessible(page, `the narrow shop, ${colorScheme}, ${what}`);
+        await shot(page, `shop-narrow-${what.replaceAll(' ', '-')}-${colorScheme}`);
+      };
+      await open(page);
+      await page.getByRole('button', { name: 'Add Steel Travel Mug to cart' }).click();
+      await fits('as a shop');
+      await page.getByRole('button', { name: 'Open the chat: Assistant' }).click();
+      await ask(page, 'rate the candle 4 stars');
+      await chat(page).getByRole('button', { name: 'Approve', exact: true }).waitFor();
+      const [head, yes] = [chat(page).getByText('Needs your approval', { exact: true }), chat(page).getByRole('button', { name: 'Approve', exact: true })];
+      for (const part of [head, yes]) await settled('the card is in view from its head to its buttons', () => inView(part));
+      await fits('with a card');
+      await page.keyboard.press('Escape');
+      await page.getByRole('button', { name: 'Open the chat: Assistant, 1 waits for you' }).waitFor();
+      await fits('with a badge');
+      await page.getByRole('button', { name: 'Open the chat: Assistant' }).click();
+      await chat(page).getByRole('button', { name: 'Edit before approving' }).click();
+      await chat(page).getByLabel('Stars', { exact: true }).waitFor();
+      await fits('with an edit');
+      await page.context().close();
+    }
+  },
+
+  'on a wide screen, in light and dark': async () => {
+    for (const colorScheme of ['light', 'dark']) {
+      const page = await visit({ colorScheme });
+      await open(page);
+      await shot(page, `shop-${colorScheme}`);
+      await ask(page, 'rate the blue mug 2 stars');
+      await chat(page).getByRole('button', { name: 'Approve', exact: true }).waitFor();
+      await accessible(page, `the shop with a card, ${colorScheme}`);
+      await shot(page, `shop-card-${colorScheme}`);
+      await page.context().close();
+    }
+  },
+
+  'in forced colours': async () => {
+    const page = await visit({ forcedColors: 'active' });
     await open(page);
-    await page.getByRole('button', { name: 'Add Steel Travel Mug to cart' }).click();
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-    expect(`nothing is wider than the screen (by ${wide} pixels)`, wide <= 0);
-    await accessible(page, 'the narrow shop');
-    await shot(page, 'shop-narrow');
+    await ask(page, 'rate the blue mug 2 stars');
+    await chat(page).getByRole('button', { name: 'Approve', exact: true }).waitFor();
+    await accessible(page, 'the shop in forced colours');
+    await shot(page, 'shop-forced-colours');
     await page.context().close();
   },
 };

@@ -2,9 +2,9 @@
 import { make } from './dom.js';
 import { ownClock } from './region.js';
 
-/** @type {Record<string, string>} */
+/** @type {Record<string, string>} In the order of the buttons. */
 const words = {
-  approve_once: 'Approve', approve_with_edits: 'Edit before approving', reject: 'Reject', approve_and_always_allow_recipient: 'Approve and always allow', confirm_done: 'It was done', start_new: 'It was not done',
+  approve_once: 'Approve', reject: 'Reject', approve_with_edits: 'Edit before approving', approve_and_always_allow_recipient: 'Approve and always allow', confirm_done: 'It was done', start_new: 'It was not done',
 };
 
 /** @type {Record<string, string>} */
@@ -18,7 +18,7 @@ const found = ({ reason, origin }) => reason === 'too_much' ? 'More was read tha
 /** The lines of a card, or the form in their place. @param {Card} card @param {(decision: string) => void} decide @param {HTMLElement} [form] */
 export function cardOf({ approval, state, error }, decide, form) {
   const { title, fields, warnings } = approval.preview;
-  const decisions = approval.decisions.filter((d) => d in words && (d !== 'approve_with_edits' || approval.args));
+  const decisions = Object.keys(words).filter((d) => approval.decisions.includes(d) && (d !== 'approve_with_edits' || approval.args));
   const buttons = decisions.map((d, i) => make('button', { type: 'button', part: `approval-button ${d}`, className: i ? '' : 'main', onclick: () => decide(d) }, words[d]));
   const until = approval.expiresAt ? `until ${new Date(approval.expiresAt).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })}` : 'for you';
   return make('section', { className: 'card', part: 'approval', 'aria-label': `Approval: ${title}` },

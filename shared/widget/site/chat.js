@@ -31,6 +31,8 @@ export class GeminiChat extends EventTarget {
   error = '';
   /** What is being done now, in plain words, or nothing. */
   activity = '';
+  /** What the user is to use on the page themselves, or nothing. */
+  turn = '';
   /** The answer as far as it has come. */
   partial = '';
   /** @type {Card[]} */ approvals = [];
@@ -305,7 +307,12 @@ export class GeminiChat extends EventTarget {
     this.#watched = automation;
     const clicks = automation?.onUserClick?.((click) => {
       this.activity = `Your turn: use “${click.label}” on the page yourself to go on.`;
+      this.turn = click.label;
       this.#tell('change', {});
+      click.done.then(() => {
+        this.turn = '';
+        this.#tell('change', {});
+      });
     });
     const asks = automation?.onAsk?.((question) => this.#mayUse(question));
     this.#unwatch = () => [clicks, asks].forEach((stop) => stop?.());

@@ -11,12 +11,12 @@ export { GeminiChat };
 const own = new URL(import.meta.url).origin;
 
 /**
- * Attributes: endpoint, agent, token, automation="off", expanded, heading, placeholder, remember. The properties are those of the
+ * Attributes: endpoint, agent, token, automation="off", expanded, heading, placeholder, remember, launcher and open. The properties are those of the
  * contract gemini-chat: messageInput, sendMessage and toggleExpand are its elements. Each event of the state is told as
  * gemini-chat-change, -message, -error, -tool-call, -approval and -action.
  */
 export class GeminiChatElement extends HTMLElement {
-  static observedAttributes = ['expanded', 'heading', 'placeholder'];
+  static observedAttributes = ['expanded', 'heading', 'placeholder', 'launcher', 'open'];
 
   /** Returns a token if the page has no fixed one; called again once if the server refuses the last. @type {((ask: {refused: boolean}) => Promise<string> | string) | null} */
   getToken = early(this, 'getToken') ?? null;
@@ -33,6 +33,8 @@ export class GeminiChatElement extends HTMLElement {
   /** @type {Map<string, {says: string, el: HTMLElement}>} */ #cards = new Map();
   /** @type {{of: any, page: Promise<any>} | null} */ #known = null;
   /** @type {typeof import('./editor.js') | null} */ #editor = null;
+  /** @type {import('./launcher.js').Launcher | null} */ #launcher = null;
+  /** @type {AbortController | null} */ #launched = null;
   #moved = 0; // the timer of cards that have just appeared or moved
 
   messageInput = /** @type {HTMLTextAreaElement} */ (make('textarea', { id: 'input', part: 'message-input', rows: 1, maxLength: 20000 }));
@@ -83,11 +85,27 @@ export class GeminiChatElement extends HTMLElement {
 
   /** @param {string} name @param {string | null} _ @param {string | null} value */
   attributeChangedCallback(name, _, value) {
+    if (name === 'launcher') this.#launch(value !== null);
     if (name === 'expanded' && (value !== null) !== this.chat.isExpanded) this.chat.toggleExpand();
     else this.#render();
+    this.#launcher?.render();
   }
 
   #keep = () => this.chat.changed();
+
+  /** Without its button the chat lies in the page: also where what makes the button cannot be loaded. @param {boolean} on */
+  async #launch(on) {
+    this.#launched?.abort();
+    this.#launcher = null;
+    if (!on) return;
+    const launched = (this.#launched = new AbortController());
+    try {
+      const { Launcher } = await import('./launcher.js');
+      if (!launched.signal.aborted) this.#launcher = new Launcher(this, this.#ui.frame, launched.signal);
+    } catch {
+      this.removeAttribute('launcher');
+    }
+  }
 
   /** The automation is loaded when it is first needed, and not at all on a page that brings none. */
   async #page() {
@@ -127,7 +145,7 @@ export class GeminiChatElement extends HTMLElement {
     const shadow = this.attachShadow({ mode: 'open', delegatesFocus: true });
     shadow.adoptedStyleSheets = [sheet];
     shadow.append(frame);
-    return { heading, fresh, hint, log, live, waiting, scroll, status, fault, again, alert, halt };
+    return { frame, heading, fresh, hint, log, live, waiting, scroll, status, fault, again, alert, halt };
   }
 
   /** @param {Event} event */
@@ -165,7 +183,7 @@ export class GeminiChatElement extends HTMLElement {
     const low = this.#ui.scroll.scrollHeight - this.#ui.scroll.scrollTop - this.#ui.scroll.clientHeight < 60;
     this.toggleAttribute('expanded', chat.isExpanded);
     this.#ui.heading.textContent = this.getAttribute('heading') || 'Assistant';
-    this.messageInput.placeholder = this.getAttribute('placeholder') || 'Write a message…';
+    this.messageInput.placeholder = this.getAttribute('placeholder') || 'Message…';
     this.toggleExpand.textContent = chat.isExpanded ? 'Collapse' : 'Expand';
     this.toggleExpand.ariaExpanded = String(chat.isExpanded);
     this.#ui.fresh.hidden = !chat.hasMessages;
@@ -173,7 +191,7 @@ export class GeminiChatElement extends HTMLElement {
     this.#messages();
     this.#ui.live.hidden = !chat.partial;
     this.#ui.live.replaceChildren(markdown(chat.partial));
-    this.#approvals();
+    const fresh = this.#approvals();
     this.#ui.status.hidden = !chat.activity;
     if (this.#ui.status.textContent !== chat.activity) this.#ui.status.textContent = chat.activity;
     this.#ui.alert.hidden = !chat.hasError;
@@ -181,7 +199,8 @@ export class GeminiChatElement extends HTMLElement {
     this.#ui.again.hidden = !chat.canRetry;
     this.#ui.halt.hidden = !chat.isLoading && !chat.approvals.length;
     this.sendMessage.hidden = chat.isLoading;
-    if (low) this.#ui.scroll.scrollTop = this.#ui.scroll.scrollHeight;
+    if (fresh) this.#ui.scroll.scrollTop += fresh.getBoundingClientRect().top - this.#ui.scroll.getBoundingClientRect().top;
+    else if (low) this.#ui.scroll.scrollTop = this.#ui.scroll.scrollHeight;
   }
 
   /** Adds what is new and takes away what is gone, so that only what is new is announced. */
@@ -202,7 +221,10 @@ export class GeminiChatElement extends HTMLElement {
     }
   }
 
+  /** Shows the cards, and returns the first that is new. */
   #approvals() {
+    /** @type {HTMLElement | null} */
+    let fresh = null;
     const ids = this.chat.approvals.map((card) => card.approval.approvalId);
     for (const [id, { el }] of this.#cards) {
       if (ids.includes(id)) continue;
@@ -219,11 +241,12 @@ export class GeminiChatElement extends HTMLElement {
       const el = cardOf(card, (decision) => void (this.#moved || (decision === 'approve_with_edits' ? this.#edit(card) : this.chat.decide(id, decision))), form);
       const focused = old?.el.contains(this.shadowRoot?.activeElement ?? null);
       if (old) old.el.replaceWith(el);
-      else this.#ui.waiting.append(el);
+      else this.#ui.waiting.append((fresh ??= el, el));
       if (focused && !form) el.querySelector('h3')?.focus();
       this.#cards.set(id, { says: saysOf(card), el });
       this.#hold();
     }
+    return fresh;
   }
 
   /** Lets the user change what a card shows. @param {Card} card */

@@ -4,13 +4,14 @@
 export const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
 :host { display: block; width: min(100%, 420px); min-width: 0; color-scheme: light dark; }
-.chat { --a: var(--gemini-chat-accent, light-dark(#3f4fd1, #aab4ff)); --on: var(--gemini-chat-on-accent, light-dark(#fff, #14172e)); --bg: var(--gemini-chat-background, light-dark(#fff, #16181f));
+.chat, .launch { --a: var(--gemini-chat-accent, light-dark(#3f4fd1, #aab4ff)); --on: var(--gemini-chat-on-accent, light-dark(#fff, #14172e)); --bg: var(--gemini-chat-background, light-dark(#fff, #16181f));
   --fg: var(--gemini-chat-text, light-dark(#1b1d28, #eceef6)); --dim: var(--gemini-chat-muted, light-dark(#5a5f73, #a3a9bd)); --line: var(--gemini-chat-border, light-dark(#e2e4ec, #2e323f));
   --soft: var(--gemini-chat-soft, light-dark(#f4f5f9, #20232d)); --bad: var(--gemini-chat-error, light-dark(#b3261e, #ffb4ab)); --warn: var(--gemini-chat-warning, light-dark(#8a4b00, #ffc27a));
   --r: var(--gemini-chat-radius, 18px);
   color: var(--fg); font: 15px/1.55 var(--gemini-chat-font, system-ui, sans-serif); }
 :host([hidden]), [hidden] { display: none !important; }
 * { box-sizing: border-box; margin: 0; overflow-wrap: anywhere; }
+:host([launcher]:not([open])) .chat { display: none; }
 .chat { display: flex; flex-direction: column; background: var(--bg); border: 1px solid var(--line); border-radius: var(--r); overflow: hidden;
   box-shadow: 0 1px 2px #10142814, 0 12px 32px -8px #10142824; max-height: var(--gemini-chat-height, min(640px, 85vh)); }
 header { display: flex; align-items: center; gap: 4px; padding: 10px 10px 10px 18px; }
@@ -44,6 +45,9 @@ dt { color: var(--dim); font-size: 13px; }
 dd { white-space: pre-wrap; }
 .whole { max-height: 13.5em; overflow-y: auto; background: var(--bg); border: 1px solid var(--line); border-radius: 10px; padding: 8px 10px; }
 .buttons { display: flex; flex-wrap: wrap; gap: 8px; }
+.card > .buttons { position: sticky; bottom: -8px; background: var(--soft); padding: 8px 0; margin: -8px 0; }
+.card .buttons button { min-height: 44px; }
+@media (pointer: coarse) { button { min-height: 44px; min-width: 44px; } }
 .composer { display: flex; align-items: flex-end; gap: 8px; margin: 12px; padding: 6px; background: var(--soft); border: 1px solid var(--line); border-radius: calc(var(--r) - 4px); }
 .composer:focus-within { border-color: var(--a); box-shadow: 0 0 0 1px var(--a); }
 .composer textarea { flex: 1; min-width: 0; resize: none; border: 0; outline: 0; background: none; color: inherit; font: inherit; padding: 6px 8px; max-height: 9.5em; field-sizing: content; }
@@ -57,5 +61,5 @@ button:is(:disabled, [aria-disabled=true]) { opacity: .55; cursor: default; }
 .composer textarea:focus-visible { outline: 0; }
 .sr { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 @media (prefers-reduced-motion: reduce) { * { animation: none !important; scroll-behavior: auto !important; } }
-@media (forced-colors: active) { .user, .card, .chat, button.main { border: 1px solid; } .composer:focus-within { outline: 2px solid Highlight; } .status::before { background: CanvasText; } }
+@media (forced-colors: active) { .user, .card, .chat, button.main { border: 1px solid; } button.main { border-width: 2px; } .composer:focus-within { outline: 2px solid Highlight; } .status::before { background: CanvasText; } }
 `);

@@ -29,6 +29,12 @@ async function signIn() {
 const chat = document.querySelector('gemini-chat');
 chat.getToken = getToken;
 
+// On a wide screen the assistant has a place of its own; elsewhere it waits behind a button.
+const wide = matchMedia('(min-width: 60rem)');
+const place = () => chat.toggleAttribute('launcher', !wide.matches);
+wide.addEventListener('change', place);
+place();
+
 // What the assistant has changed on the server is shown at once.
 chat.addEventListener('gemini-chat-action', ({ detail: { name, ok } }) => {
   if (name === 'submitRating' && ok) showRatings();
