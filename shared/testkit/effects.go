@@ -15,7 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
-// IssuesOf returns the issues that were opened in repositories of the account at GitHub, as effects of the user.
+// IssuesOf returns the issues and pull requests that were opened in repositories of the account at GitHub, as effects
+// of the user.
 func (c *Cloud) IssuesOf(uid, owner string) (all []invariants.Effect) {
 	for _, repo := range c.GitHub.View() {
 		if !strings.HasPrefix(repo.Repository, owner+"/") {
@@ -33,11 +34,11 @@ func (c *Cloud) IssuesOf(uid, owner string) (all []invariants.Effect) {
 
 // opened returns how the issue differs from what was approved.
 func opened(i fakegithub.IssueView, args json.RawMessage) error {
-	var want struct{ Title, Body string }
+	var want struct{ Title, Body, Head, Base string }
 	if err := json.Unmarshal(args, &want); err != nil {
 		return err
 	}
-	if i.Title != want.Title || !strings.HasPrefix(i.Body, want.Body) {
+	if i.Title != want.Title || i.Head != want.Head || i.Base != want.Base || !strings.HasPrefix(i.Body, want.Body) {
 		return fmt.Errorf("the issue is %q: %q", i.Title, i.Body)
 	}
 	return nil

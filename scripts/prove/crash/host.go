@@ -214,6 +214,8 @@ func (t *trial) addHost() {
 // effects returns what was carried out for the trial's user.
 func (t *trial) effects() []invariants.Effect {
 	switch {
+	case t.kind.tool == commit.tool:
+		return t.committed()
 	case !t.kind.onHost:
 		return t.env.effectsOf(t.uid)
 	case !t.kind.looks:

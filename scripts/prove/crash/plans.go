@@ -13,21 +13,55 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
+	"github.com/countersign-run/countersign/shared/testkit/invariants"
+	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// issue is the kind whose runs are sessions of the planner, each in a repository of its user's own.
-var issue = kind{name: "issue of a plan", tool: "github.createIssue", mode: "draft", plans: true}
+// The kinds whose runs are sessions of the planner, each in a repository of its user's own.
+var (
+	issue  = kind{name: "issue of a plan", tool: github.CreateIssue, mode: "draft", plans: true}
+	pull   = kind{name: "pull request of a plan", tool: github.CreatePullRequest, mode: "draft", plans: true}
+	commit = kind{name: "commit of a plan", tool: github.CommitFiles, mode: "draft", plans: true}
+)
 
-var planned = func(k kind) bool { return k.plans }
+var (
+	planned  = func(k kind) bool { return k.plans }
+	anIssues = func(k kind) bool { return k.tool == issue.tool } // how a session ends does not depend on its tool
+)
+
+// branch is the one that the repositories have beside main.
+const branch = "fix"
+
+// bound returns the arguments of a call of the kind that are not free text, which a grant names, and planned all.
+func (k kind) bound(owner string) map[string]any {
+	in := map[string]any{"owner": owner, "repo": "web"}
+	switch k.tool {
+	case pull.tool:
+		in["head"], in["base"] = branch, "main"
+	case commit.tool:
+		in["branch"], in["files"] = branch, []any{map[string]any{"path": "README.md"}}
+	}
+	return in
+}
+
+func (k kind) planned(owner, name string) map[string]any {
+	in := k.bound(owner)
+	if k.tool == commit.tool {
+		in["message"], in["files"] = name, []any{map[string]any{"path": "README.md", "content": name}}
+		return in
+	}
+	in["title"], in["body"] = name, "hello"
+	return in
+}
 
 // The walks of plans. What a plan is about is said by the walk's name, which the model reads in the prompt.
 var planWalks = []walk{
 	{"plan", longTTL, []step{start(0), decide("approve_once"), deliver}, planned, once, false, 0},
-	{"plan refined", longTTL, []step{start(0), refine, confirm, deliver}, planned, once, false, 0},
+	{"plan refined", longTTL, []step{start(0), refine, confirm, deliver}, anIssues, once, false, 0},
 	{"plan asked", longTTL, []step{start(0), decide("approve_once"), confirm, deliver}, planned, once, false, 0},
-	{"plan anew", longTTL, []step{start(0), decide("approve_once"), confirm, deliver}, planned, once, false, 0},
-	{"plan changed", longTTL, []step{start(0), decide("approve_once"), deliver}, planned, once, false, 0},
-	{"plan rejected", longTTL, []step{start(0), decide("reject"), deliver}, planned, never, false, 0},
+	{"plan anew", longTTL, []step{start(0), decide("approve_once"), confirm, deliver}, anIssues, once, false, 0},
+	{"plan changed", longTTL, []step{start(0), decide("approve_once"), deliver}, anIssues, once, false, 0},
+	{"plan rejected", longTTL, []step{start(0), decide("reject"), deliver}, anIssues, never, false, 0},
 	{"plan cancelled", longTTL, []step{start(0), decide("approve_once"), cancel, deliver}, planned, either, true, 0},
 }
 
@@ -40,12 +74,42 @@ func (t *trial) openSession(to *process) func(context.Context, string, ...string
 	}
 }
 
+// committed returns the commits that the trial's branch has got. GitHub does not say of which action each is: the
+// handle of the action's intent does.
+func (t *trial) committed() (all []invariants.Effect) {
+	begun, err := invariants.Handles(t.ctx, t.env.store, t.runs[0])
+	proof.Must(err)
+	for _, c := range t.env.cloud.GitHub.Commits(t.uid, "web", branch) {
+		if !strings.HasPrefix(c.Message, t.uid) {
+			continue // it was there before
+		}
+		e := invariants.Effect{UID: t.uid, Agrees: func(args json.RawMessage) error {
+			var want github.NewCommit
+			if err := json.Unmarshal(args, &want); err != nil {
+				return err
+			}
+			if c.Message != want.Message || c.Files["README.md"] != want.Files[0].Content {
+				return fmt.Errorf("the commit is %q, with %q", c.Message, c.Files)
+			}
+			return nil
+		}}
+		for handle, action := range begun {
+			if strings.Contains(handle, `"sha":"`+c.SHA+`"`) {
+				e.ActionID = action
+			}
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
 // planDeadline is far enough ahead for every run, and for every clock.
 var planDeadline = time.Now().Add(48 * time.Hour)
 
 // addRepository gives the user an account at GitHub with a repository.
 func (t *trial) addRepository(at *testkit.Deployment) error {
-	t.env.cloud.GitHub.Add(fakegithub.Seed{Owner: t.uid, Name: "web", Files: map[string]string{"README.md": "A site."}})
+	t.env.cloud.GitHub.Add(fakegithub.Seed{Owner: t.uid, Name: "web", Files: map[string]string{"README.md": "A site."},
+		Branches: map[string]string{branch: "A change."}})
 	return at.LinkGitHub(t.ctx, t.uid, t.uid)
 }
 
@@ -80,7 +144,7 @@ func (t *trial) askedNext() bool {
 	return t.slow
 }
 
-var itsTrial = regexp.MustCompile(`(plan[a-z ]*) for ((user[0-9]+) run [0-9]+)`)
+var itsTrial = regexp.MustCompile(`(github\.[a-zA-Z]+) (plan[a-z ]*) for ((user[0-9]+) run [0-9]+)`)
 
 // plansAnswer is the model of sessions; false for what is none.
 func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
@@ -94,24 +158,23 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 	if about == nil {
 		proof.Must(fmt.Errorf("a session is asked about nothing: %s", told))
 	}
-	walk, name, owner := about[1], about[2], about[3]
+	does, walk, name, owner := kind{tool: about[1]}, about[2], about[3], about[4]
 	call := func(tool string, args map[string]any) (fakegemini.Turn, bool) {
 		if tool != "propose_plan" && tool != "reflect" {
 			args["reasoning"] = "It is the task."
 		}
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: tool, Args: args}}}, true
 	}
-	repo := map[string]any{"owner": owner, "repo": "web"}
 	again := strings.Contains(told, "It cannot be.") // a task has failed before
 	if r.Has("propose_plan") {
-		task := map[string]any{"title": "Open it", "goal": "It is open.", "tools": []string{issue.tool},
-			"effects": []string{issue.tool}}
+		task := map[string]any{"title": "Open it", "goal": "It is open.", "tools": []string{does.tool},
+			"effects": []string{does.tool}}
 		plan := map[string]any{"tasks": []any{task}}
 		if strings.Contains(told, "shorter") {
 			task["title"] = "Open"
 		}
 		if walk != "plan asked" {
-			plan["grants"] = []any{map[string]any{"tool": issue.tool, "target": repo, "maxCalls": 1}}
+			plan["grants"] = []any{map[string]any{"tool": does.tool, "target": does.bound(owner), "maxCalls": 1}}
 		}
 		if walk == "plan anew" && again {
 			task["title"] = "Open it after all"
@@ -132,10 +195,10 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 		}
 		return call("reflect", map[string]any{"is_task_complete": true, "reflection": "It is a site.", "changes": []any{
 			map[string]any{"op": "modify", "taskId": "t2", "reason": "To say it better.", "task": map[string]any{
-				"title": "Open one", "goal": "It is open.", "tools": []string{issue.tool},
-				"effects": []string{issue.tool}}}}})
+				"title": "Open one", "goal": "It is open.", "tools": []string{does.tool},
+				"effects": []string{does.tool}}}}})
 	case !done:
-		return call(issue.tool, map[string]any{"owner": owner, "repo": "web", "title": name, "body": "hello"})
+		return call(does.tool, does.planned(owner, name))
 	}
 	return call("reflect", map[string]any{"is_task_complete": true, "reflection": "It is open.", "result": "Done."})
 }

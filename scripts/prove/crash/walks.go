@@ -30,7 +30,7 @@ var kinds = []kind{
 	{name: "gmail, direct", tool: "gmail_send", mode: "direct"},
 	{name: "calendar", tool: "calendar_event_create", mode: "draft"},
 	{name: "no handle", tool: "note", mode: "draft"},
-	issue,
+	issue, pull, commit,
 }
 
 // commands are the kinds of -on host.
@@ -44,7 +44,9 @@ var everyKind = slices.Concat(kinds, commands)
 
 // proves reports whether the kind can always tell afterwards what happened, so that a crash leaves no review to the
 // user.
-func (k kind) proves() bool { return k.readable || k.tool == "calendar_event_create" }
+func (k kind) proves() bool {
+	return k.readable || k.tool == "calendar_event_create" || k.tool == pull.tool || k.tool == commit.tool
+}
 
 // eventStart is far enough ahead for every run.
 var eventStart = time.Now().AddDate(0, 2, 0).Truncate(time.Hour)

@@ -53,6 +53,30 @@ func (s *Server) View() []View {
 	return all
 }
 
+// CommitView is a commit with all files of its tree.
+type CommitView struct {
+	SHA, Message string
+	Files        map[string]string
+}
+
+// Commits returns the commits of a branch, the newest first; nil where there is no such repository or branch.
+func (s *Server) Commits(owner, name, branch string) (all []CommitView) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.find(owner, name)
+	if r == nil {
+		return nil
+	}
+	for _, c := range r.history(r.branches[branch]) {
+		v := CommitView{SHA: c.sha, Message: c.message, Files: map[string]string{}}
+		for path, f := range r.trees[c.tree] {
+			v.Files[path] = r.blobs[f.blob]
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
 func (i *issue) view() IssueView {
 	v := IssueView{Number: i.number, Title: i.title, Body: i.body, State: i.state, Author: i.author, Labels: i.labels,
 		Assignees: i.assignees, Created: i.created}

@@ -3,7 +3,6 @@ package invariants
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/plan"
@@ -57,16 +56,30 @@ func (c *checked) decode(canonical json.RawMessage, into *plan.Plan) {
 
 // within reports whether all that the target names is so in the arguments.
 func within(args, target json.RawMessage) bool {
-	var has, wants map[string]any
-	if json.Unmarshal(args, &has) != nil || json.Unmarshal(target, &wants) != nil {
-		return false
-	}
-	for name, want := range wants {
-		if want != nil && !reflect.DeepEqual(has[name], want) {
-			return false
+	var has, wants any
+	return json.Unmarshal(args, &has) == nil && json.Unmarshal(target, &wants) == nil && covers(wants, has)
+}
+
+// covers reports whether a value has all that is wanted: of an object its fields, and of a list each place.
+func covers(want, has any) bool {
+	switch want := want.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		in, ok := has.(map[string]any)
+		for name := range want {
+			ok = ok && covers(want[name], in[name])
 		}
+		return ok
+	case []any:
+		in, ok := has.([]any)
+		ok = ok && len(in) == len(want)
+		for i := range want {
+			ok = ok && covers(want[i], in[i])
+		}
+		return ok
 	}
-	return true
+	return want == has
 }
 
 // granted reports whether the action rests on a grant of its plan, which grants looks at.

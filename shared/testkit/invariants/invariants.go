@@ -96,6 +96,25 @@ func Run(ctx context.Context, st store.Store, runID string, effects []Effect, r 
 	return check(ctx, st, runID, newLedger(effects), r)
 }
 
+// Handles returns the handles of a run's intents with their actions. A run that is not there has none.
+func Handles(ctx context.Context, st store.Store, runID string) (map[string]string, error) {
+	docs, err := st.Get(ctx, document.RunPath(runID))
+	if err != nil || !docs[0].Exists() {
+		return nil, err
+	}
+	c := &checked{approvals: map[string]run.Approval{}}
+	if err := c.read(ctx, st, runID); err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, e := range c.events {
+		if e.Started != nil && e.Started.Handle != "" {
+			out[e.Started.Handle] = e.ActionID
+		}
+	}
+	return out, nil
+}
+
 // ledger is what is known beyond one run.
 type ledger struct {
 	effects map[string][]Effect // by action
