@@ -122,7 +122,7 @@ func (s *server) bothAtOnce(ctx context.Context, w work) error {
 		users[i] = c
 		defer c.close()
 	}
-	a, err := users[0].ask(s.prompts[w])
+	a, err := users[0].ask(w)
 	if err != nil {
 		return err
 	}

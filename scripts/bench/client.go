@@ -16,6 +16,7 @@ import (
 type client struct {
 	host, token string
 	prompts     map[work]string
+	agents      map[work]string
 	every       time.Duration // between two looks at a run, where the server does not wait for its end
 
 	conn  net.Conn
@@ -32,7 +33,7 @@ type answer struct {
 // unit does a work once, and returns how long it took.
 func (c *client) unit(w work) (time.Duration, error) {
 	began := time.Now()
-	a, err := c.ask(c.prompts[w])
+	a, err := c.ask(w)
 	if err != nil {
 		return 0, err
 	}
@@ -52,8 +53,12 @@ func (c *client) unit(w work) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-func (c *client) ask(prompt string) (answer, error) {
-	return c.send(http.MethodPost, "/api/agent/run", map[string]string{"prompt": prompt})
+func (c *client) ask(w work) (answer, error) {
+	body := map[string]string{"prompt": c.prompts[w]}
+	if agent := c.agents[w]; agent != "" {
+		body["agent"] = agent
+	}
+	return c.send(http.MethodPost, "/api/agent/run", body)
 }
 
 // approve says yes, and asks the server to answer when the run has ended.

@@ -34,6 +34,7 @@ type contestant struct {
 	needs   []string // files
 	env     []string
 	prompts map[work]string
+	agents  map[work]string // who is asked; the server's own where none is named
 
 	signIn  func(ctx context.Context, base, uid string) (token string, err error) // nil: there are no users
 	effects func(ctx context.Context, base string) (int, error)                   // how many have happened
@@ -80,6 +81,7 @@ func local(dir string) *contestant {
 		prompts: map[work]string{text: "say hello",
 			action: `call action_submitRating {"productId":"mug-blue","stars":5}`,
 			mail:   `call gmail_send {"to":["ana@example.com"],"subject":"Milk","body":"milk"}`},
+		agents: map[work]string{action: "shop-support"}, // which alone has the example shop's actions
 		signIn: devToken, effects: mailbox}
 }
 

@@ -68,7 +68,7 @@ func (s *server) first(ctx context.Context) error {
 
 // client returns the n-th user's client.
 func (s *server) client(ctx context.Context, n int) (*client, error) {
-	c := &client{host: "127.0.0.1:" + strconv.Itoa(s.port), prompts: s.prompts}
+	c := &client{host: "127.0.0.1:" + strconv.Itoa(s.port), prompts: s.prompts, agents: s.agents}
 	if s.signIn == nil {
 		return c, nil
 	}

@@ -11,14 +11,17 @@ import (
 //go:embed agents
 var exampleAgents embed.FS
 
-// The files of the agents that call the example shop's actions, and that read the web.
+// The files of the agents that call the example shop's actions, of which one answers on its page, and that read the
+// web.
 const (
-	shopAgent   = "shop-support.agent.yaml"
-	readerAgent = "reader.agent.yaml"
+	pageAgent    = "shop.agent.yaml"
+	supportAgent = "shop-support.agent.yaml"
+	readerAgent  = "reader.agent.yaml"
 )
 
 // agents writes the files of the example agents into a folder, from which they are read like an operator's, unless
-// AGENTS names others. The shop's agent is among them where the shop's actions are, and the reader where the web is on.
+// AGENTS names others. The shop's agents are among them where the shop's actions are, and the reader where the web
+// is on.
 func (s *server) agents(dir string) error {
 	if !s.env.own("AGENTS") {
 		return nil
@@ -30,7 +33,8 @@ func (s *server) agents(dir string) error {
 	folder := filepath.Join(dir, "agents")
 	s.env.fill("AGENTS", folder)
 	err = errors.Join(os.RemoveAll(folder), os.CopyFS(folder, files))
-	for file, kept := range map[string]bool{shopAgent: s.env.own("ACTIONS"), readerAgent: s.reads()} {
+	shops := s.env.own("ACTIONS")
+	for file, kept := range map[string]bool{pageAgent: shops, supportAgent: shops, readerAgent: s.reads()} {
 		if err == nil && !kept {
 			err = os.Remove(filepath.Join(folder, file))
 		}

@@ -130,7 +130,8 @@ func (p *tab) run(c callView) string {
 func (p *tab) say(message string, decide func(callView)) string {
 	p.t.Helper()
 	var r chatReply
-	p.call(http.MethodPost, "/api/agent/chat", p.body(map[string]any{"message": message, "history": []any{}}), &r)
+	p.call(http.MethodPost, "/api/agent/chat", p.body(map[string]any{"message": message, "history": []any{},
+		"agent": "shop"}), &r)
 	for range 6 {
 		if r.Type == "response" {
 			return r.Message

@@ -88,6 +88,9 @@ func TestTomorrowAtNoonIsTheUsers(t *testing.T) {
 	talk := func(path string, body map[string]any) {
 		t.Helper()
 		r = chatReply{}
+		if path == "/api/agent/chat" {
+			body["agent"] = "shop"
+		}
 		p.call(http.MethodPost, path, p.body(body), &r)
 	}
 	zoneOfTheRun := func() string {

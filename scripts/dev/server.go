@@ -67,7 +67,10 @@ func (s *server) actions(dir string) (app.Part, error) {
 	}
 	folder := filepath.Join(dir, "shop-actions")
 	s.env.fill("ACTIONS", folder)
-	return actions.With(s.shop.Handlers()), shop.Declare(folder)
+	if s.env.own("AGENTS") { // among which is the page's
+		s.shop.Agent = strings.TrimSuffix(pageAgent, ".agent.yaml")
+	}
+	return actions.With(s.shop.Handlers()), s.shop.Declare(folder)
 }
 
 func newServer(ctx context.Context, base string, emulated bool) (*server, error) {

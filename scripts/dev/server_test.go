@@ -56,13 +56,19 @@ func TestAKeyInTheFileIsGeminis(t *testing.T) {
 // TestExampleAgents has the examples be agents of the server, the shop's only beside the shop's actions.
 func TestExampleAgents(t *testing.T) {
 	for actions, want := range map[string]string{
-		"":                    "assistant concierge page planner reader shop-support terminal terminal-chat",
+		"":                    "assistant concierge page planner reader shop shop-support terminal terminal-chat",
 		"../cookbook/actions": "assistant concierge page planner reader terminal terminal-chat"} {
 		t.Setenv("ACTIONS", actions)
 		t.Setenv("ACTION_KEY", strings.Repeat("0123456789abcdef", 2))
 		s := startTestServer(t)
 		if got := strings.Join(s.app.API.Loop.Agents.Names(), " "); got != want {
 			t.Errorf("with ACTIONS=%s there are %s", actions, got)
+		}
+		for name, agent := range s.app.API.Loop.Agents {
+			shops := agent.Of(s.app.API.Loop.Tools)["action_submitRating"] != nil
+			if shops != (actions == "" && strings.HasPrefix(name, "shop")) {
+				t.Errorf("with ACTIONS=%s the agent %s has the shop's actions: %v", actions, name, shops)
+			}
 		}
 	}
 }

@@ -29,6 +29,7 @@ type Action struct {
 	Plugin   string
 	File     string    // the plugin.yaml that lists it, within the folder
 	Line     int       // of the entry
+	Named    bool      // the plugin offers it only to agents whose files name it
 	Metadata *Metadata // nil: the action is called by its name alone
 }
 

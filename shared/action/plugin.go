@@ -79,7 +79,8 @@ func (l *loader) plugin(folder string) error {
 	if err != nil {
 		return err
 	}
-	s, err := d.section(d.Root, "name", "version", "description", "module", "global", "contracts", "setup", "actions")
+	s, err := d.section(d.Root, "name", "version", "description", "module", "global", "contracts", "setup", "actions",
+		"offered")
 	if err != nil {
 		return err
 	}
@@ -87,6 +88,10 @@ func (l *loader) plugin(folder string) error {
 		return err
 	}
 	name, err := s.Text("name", 100)
+	if err != nil {
+		return err
+	}
+	offered, err := s.OneOf("offered", "all", "all", "named")
 	if err != nil {
 		return err
 	}
@@ -102,7 +107,7 @@ func (l *loader) plugin(folder string) error {
 		if err != nil {
 			return err
 		}
-		a.Plugin, a.File, a.Line = name, file, n.Line
+		a.Plugin, a.File, a.Line, a.Named = name, file, n.Line, offered == "named"
 		if err := l.add(d, n, a); err != nil {
 			return err
 		}

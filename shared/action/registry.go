@@ -86,7 +86,7 @@ func (m *maker) tool(a Action) (*tool.Tool, error) {
 	case !handled && !isBound:
 		return unbound(a)
 	}
-	d := tool.Declaration{Name: GeminiName(a.Name), Preview: a.preview, Summary: "Did " + a.Name + "."}
+	d := tool.Declaration{Name: GeminiName(a.Name), Named: a.Named, Preview: a.preview, Summary: "Did " + a.Name + "."}
 	switch {
 	case a.Metadata == nil:
 		d.Description, d.UserOnly, d.SideEffect, d.Input, d.Execute = "An action that only users call.", true,

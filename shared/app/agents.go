@@ -31,8 +31,8 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 		History:  agents.HistoryWords,
 		OnReject: agents.OnReject(cfg.RejectOutcome),
 	}
-	if named := slices.Concat(commandTools, docker.Names, web.Names,
-		repositoryTools); slices.ContainsFunc(named, knows(tools)) {
+	if named := slices.Concat(commandTools, docker.Names, web.Names, repositoryTools,
+		givenByName(tools)); slices.ContainsFunc(named, knows(tools)) {
 		assistant.Tools = without(tools, named)
 	}
 	actions := pageActions(tools)
@@ -65,11 +65,21 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 	return agents.New(tools, builtIn, declared)
 }
 
-// pageActions returns the tools that are declared actions, and that a page's agent may call.
+// givenByName returns the names of the tools that only an agent has that is given them.
+func givenByName(tools tool.Set) (names []string) {
+	for name, t := range tools {
+		if t.Named {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// pageActions returns the tools that are declared actions, and that a page has whose agent is none of the operator's.
 func pageActions(tools tool.Set) tool.Set {
 	actions := tool.Set{}
 	for name, t := range tools {
-		if strings.HasPrefix(name, chat.ActionPrefix) && !t.UserOnly {
+		if strings.HasPrefix(name, chat.ActionPrefix) && !t.UserOnly && !t.Named {
 			actions[name] = t
 		}
 	}

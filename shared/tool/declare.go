@@ -24,6 +24,7 @@ type Declaration struct {
 	Class       Class    // if empty: ClassChange for a side effect, otherwise ClassRead
 	Approval    Approval // if empty: Required for a side effect, otherwise NotRequired
 	UserOnly    bool
+	Named       bool          // see Spec
 	Timeout     time.Duration // see Spec
 	Final       bool          // see Spec
 	Untrusted   bool          // see Spec
@@ -62,7 +63,7 @@ func Declare(d Declaration) (*Tool, error) {
 		return nil, fmt.Errorf("the arguments: %w", err)
 	}
 	spec, err := Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Class: d.Class,
-		Approval: d.Approval, UserOnly: d.UserOnly, Wait: d.Wait, Timeout: d.Timeout, Final: d.Final,
+		Approval: d.Approval, UserOnly: d.UserOnly, Named: d.Named, Wait: d.Wait, Timeout: d.Timeout, Final: d.Final,
 		Untrusted: d.Untrusted, Source: d.Source}.complete()
 	if err != nil {
 		return nil, fmt.Errorf("tool.Declare(%q): %w", d.Name, err)

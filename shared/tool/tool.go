@@ -49,6 +49,7 @@ type Spec struct {
 	Class       Class           // ClassRead if and only if there is no side effect
 	Approval    Approval
 	UserOnly    bool          // called only by its user, by name: the model neither sees nor reaches it
+	Named       bool          // offered to agents that are given it by its name alone
 	Scopes      []string      // OAuth scopes of the user's account that the tool needs
 	Timeout     time.Duration // of one call, as far as a call of the function allows; 0 means the agent's
 	// Wait is how long a call that is answered from outside waits; zero means as long as the agent's calls do. No call

@@ -51,6 +51,8 @@ type RatingOut struct {
 
 // A Shop keeps the ratings, in memory: it is an example.
 type Shop struct {
+	Agent string // that answers on the page; empty: the one of any page
+
 	mu      sync.Mutex
 	ratings map[string]map[string]int // the stars, by product and user
 }

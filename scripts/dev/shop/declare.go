@@ -1,10 +1,12 @@
 package shop
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/countersign-run/countersign/shared/action"
 )
@@ -21,11 +23,20 @@ func (s *Shop) Handlers() action.Handlers {
 	}
 }
 
-// Declare writes the files of the actions into a folder, from which they are read like an operator's.
-func Declare(dir string) error {
+// Declare writes the files of the actions into a folder, from which they are read like an operator's. They are offered
+// to the agents that name them; where the page has no agent of its own, to the built-in ones.
+func (s *Shop) Declare(dir string) error {
 	files, err := fs.Sub(declared, "actions")
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(dir), os.CopyFS(dir, files))
+	if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, files)); err != nil || s.Agent != "" {
+		return err
+	}
+	file := filepath.Join(dir, "plugin.yaml")
+	plugin, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, bytes.Replace(plugin, []byte("offered: named"), []byte("offered: all"), 1), 0o600)
 }

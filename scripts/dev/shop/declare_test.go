@@ -13,7 +13,7 @@ import (
 func TestTheDeclaredActions(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "actions")
 	for range 2 { // files of an earlier start do not conflict
-		if err := Declare(dir); err != nil {
+		if err := (&Shop{Agent: "shop"}).Declare(dir); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,6 +31,14 @@ func TestTheDeclaredActions(t *testing.T) {
 			card.Fields[0].Label != "Product" || card.Fields[0].Value != p.Name || len(card.Warnings) > 0 {
 			t.Errorf("the card of a rating says %+v (%v), want %s", card, err, want)
 		}
+	}
+	if err := New().Declare(filepath.Join(dir, "all")); err != nil {
+		t.Fatal(err)
+	}
+	all, err := action.Open(filepath.Join(dir, "all"), action.Options{Handlers: New().Handlers()})
+	if err != nil || all.Tool("submitRating").Named || !r.Tool("submitRating").Named {
+		t.Errorf("named for the page's agent: %v; without it: %v (%v)", r.Tool("submitRating").Named,
+			all.Tool("submitRating").Named, err)
 	}
 	for name, effect := range map[string]bool{"searchProducts": false, "getProduct": false, "submitRating": true} {
 		if tool := r.Tool(name); tool.SideEffect != effect || (tool.Approval == "required") != effect || tool.UserOnly {

@@ -65,7 +65,8 @@ func (s *Shop) index(w http.ResponseWriter, r *http.Request) {
 		all = append(all, shown{p, s.rating(p.ID), !slices.Contains(found, p)})
 	}
 	var b bytes.Buffer
-	if err := page.Execute(&b, map[string]any{"Products": all, "Found": len(found), "Query": query}); err != nil {
+	if err := page.Execute(&b, map[string]any{"Products": all, "Found": len(found), "Query": query,
+		"Agent": s.Agent}); err != nil {
 		http.Error(w, "the page cannot be made", http.StatusInternalServerError)
 		return
 	}

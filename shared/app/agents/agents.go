@@ -28,6 +28,11 @@ func declared(o files.Options) app.DeclaredAgents {
 		}
 		o := o
 		o.Tools, o.Actions = tools, page.Of(tools)
+		for name, t := range tools {
+			if t.Named {
+				o.Actions[name] = t
+			}
+		}
 		o.Limits, o.PageLimits, o.OnReject = assistant.Limits, page.Limits, assistant.OnReject
 		all, err := files.Load(cfg.Agents, o)
 		if err != nil {
