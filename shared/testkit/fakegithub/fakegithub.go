@@ -154,6 +154,7 @@ func (s *Server) routes() map[string]route {
 		"pulls/create":                        {"POST " + repo + "/pulls", s.createPull},
 		"pulls/get":                           {"GET " + repo + "/pulls/{pull_number}", s.getPull},
 		"pulls/update":                        {"PATCH " + repo + "/pulls/{pull_number}", s.updatePull},
+		"search/issues-and-pull-requests":     {"GET /search/issues", s.searchIssues},
 		"git/get-ref":                         {"GET " + repo + "/git/ref/{ref...}", s.getRef},
 		"git/create-ref":                      {"POST " + repo + "/git/refs", s.createRef},
 		"git/update-ref":                      {"PATCH " + repo + "/git/refs/{ref...}", s.updateRef},

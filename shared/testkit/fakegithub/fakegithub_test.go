@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	githubapi "github.com/google/go-github/v92/github"
 
@@ -148,6 +149,9 @@ func issues(t *testing.T, c *githubapi.Client) {
 	}
 	_, _, err = c.Issues.Get(ctx, "demo", "site", 9)
 	refused(t, err, 404)
+	must[*githubapi.IssuesSearchResult](t)(c.Search.Issues(ctx, "is:issue", nil))
+	_, _, err = c.Search.Issues(ctx, "", nil)
+	refused(t, err, 422)
 }
 
 func commits(t *testing.T, c *githubapi.Client) {
@@ -321,5 +325,31 @@ func TestWhatIsWrittenMayShowLate(t *testing.T) {
 	docs := must[*githubapi.Tree](t)(c.Git.GetTree(ctx, "demo", "site", root.Entries[1].GetSHA(), false))
 	if len(docs.Entries) != 1 || docs.Entries[0].GetPath() != "a.md" || docs.Entries[0].GetMode() != "100644" {
 		t.Errorf("docs has %v", docs.Entries)
+	}
+}
+
+// TestTheSearchLagsBehind finds what was created only after a while, where lists have it at once: whoever searches for
+// what may have been created finds nothing (issue 14 §4).
+func TestTheSearchLagsBehind(t *testing.T) {
+	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	w := open(t, fakegithub.Options{Now: func() time.Time { return now }})
+	ctx, c := t.Context(), w.as(t, "ada")
+	must[*githubapi.Issue](t)(c.Issues.Create(ctx, "demo", "site", githubapi.CreateIssueRequest{Title: "Lost link"}))
+	const query = "repo:demo/site author:ada is:issue is:open LOST"
+	for _, want := range []int{0, 1} {
+		if list := must[[]*githubapi.Issue](t)(c.Issues.ListByRepo(ctx, "demo", "site",
+			&githubapi.IssueListByRepoOptions{Creator: "ada"})); len(list) != 1 {
+			t.Errorf("it lists %d issues", len(list))
+		}
+		found := must[*githubapi.IssuesSearchResult](t)(c.Search.Issues(ctx, query, nil))
+		if found.GetTotal() != want || len(found.Issues) != want {
+			t.Errorf("at %s it finds %d issues; want %d", now.Format(time.TimeOnly), found.GetTotal(), want)
+		}
+		now = now.Add(fakegithub.SearchLag)
+	}
+	for _, other := range []string{"is:pr LOST", "repo:demo/other LOST", "author:eve LOST", "is:closed LOST", "found"} {
+		if got := must[*githubapi.IssuesSearchResult](t)(c.Search.Issues(ctx, other, nil)); got.GetTotal() != 0 {
+			t.Errorf("%q finds %d issues", other, got.GetTotal())
+		}
 	}
 }
