@@ -114,11 +114,19 @@ func putChunks[T any](tx *Tx, path, collection string, chunks []document.Chunk[T
 	return nil
 }
 
+// maxSessionTail is how much of a session's events is written with each of its many steps, in bytes: the rest lies in
+// documents of its own, so that the last of its steps costs about what the first ones do.
+const maxSessionTail = 32 << 10
+
 func (tx *Tx) writeRun() error {
 	tx.Run.UpdatedAt, tx.Run.Plan = tx.Now, tx.State.PlanHead()
 	path := document.RunPath(tx.Run.ID)
 	tx.Run.Log.Within(len(tx.Ex.Docs[path].Data))
-	chunks, err := tx.Run.Log.Append(0, 1<<20, tx.events...)
+	tail := document.MaxTail
+	if tx.State.Plan != nil {
+		tail = maxSessionTail
+	}
+	chunks, err := tx.Run.Log.AppendWithin(tail, 0, 1<<20, tx.events...)
 	if err == nil {
 		err = putChunks(tx, path, "events", chunks)
 	}

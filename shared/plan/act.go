@@ -1,7 +1,8 @@
 package plan
 
 import (
-	"crypto/sha256"
+	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -30,14 +31,10 @@ func (s *Session) Record(a Act) {
 	if s.keys[a.ID] == "" || a.Grant != was.Grant {
 		s.keys[a.ID] = grantKey(s, a.Grant)
 	}
-	ended := a.Over && !was.Over
 	s.Observed += len(a.Observation) - len(was.Observation)
 	*was = a
 	if was.uses() {
 		s.uses[s.keys[a.ID]]++
-	}
-	if ended && s.Current != nil && s.taskOf[a.ID] == s.Current {
-		see(s, a)
 	}
 }
 
@@ -47,22 +44,25 @@ const (
 	sameErrors       = 3
 )
 
-// A sighting is how often something was seen in the steps of a task, and in which of them last.
-type sighting struct{ times, step int }
-
-// see notices when a call of the current task shows what was seen too often.
-func see(s *Session, a Act) {
-	sight := a.sight()
-	if seen := s.seen[sight]; seen.times > 0 && seen.step == a.step {
-		return // what one answer asks for twice is no second step
+// repeated says what the calls of the current task show again and again, or nothing. What one answer asks for twice is
+// no second step.
+func (t *TaskState) repeated() string {
+	acts := t.Acts[t.begun:]
+	for i, a := range acts {
+		n, step := 0, -1
+		for _, before := range acts[:i+1] {
+			if before.step != step && a.shows(before) {
+				n, step = n+1, before.step
+			}
+		}
+		switch {
+		case a.Error == nil && n >= sameObservations:
+			return fmt.Sprintf("The same call was made %d times, and showed the same each time.", n)
+		case a.Error != nil && n >= sameErrors:
+			return fmt.Sprintf("The same error came %d times: %s", n, a.Error.Message)
+		}
 	}
-	s.seen[sight] = sighting{s.seen[sight].times + 1, a.step}
-	switch n := s.seen[sight].times; {
-	case a.Error == nil && n >= sameObservations:
-		s.stuck = fmt.Sprintf("The same call was made %d times, and showed the same each time.", n)
-	case a.Error != nil && n >= sameErrors:
-		s.stuck = fmt.Sprintf("The same error came %d times: %s", n, a.Error.Message)
-	}
+	return ""
 }
 
 // Stuck returns why the current task, or the planning of changes, must be given up, for its user, or "" if it may go
@@ -73,27 +73,24 @@ func (s *Session) Stuck() string {
 		return fmt.Sprintf("No usable plan came in %d answers.", MaxPlanningCalls)
 	case s.Current == nil:
 		return ""
-	case s.stuck != "":
-		return s.stuck
 	case s.Current.Steps >= MaxSteps:
-		return fmt.Sprintf("The task was not done after %d steps.", MaxSteps)
+		return cmp.Or(s.Current.repeated(), fmt.Sprintf("The task was not done after %d steps.", MaxSteps))
 	}
-	return ""
+	return s.Current.repeated()
 }
 
-// sight is the same for calls that have shown the same: an action with the same observation, or the same error. What
-// is wrong with the arguments, or with what they name, is another error with other arguments.
-func (a Act) sight() string {
-	h := sha256.New()
-	switch {
-	case a.Error == nil:
-		fmt.Fprintf(h, "saw %q %q %q", a.Tool, a.Args, a.Observation)
-	case a.Error.Class == string(fault.Validation) || a.Error.Code == string(fault.CodeNotFound):
-		fmt.Fprintf(h, "err %q %q %q", a.Tool, a.Args, *a.Error)
-	default:
-		fmt.Fprintf(h, "err %q %q", a.Tool, *a.Error)
+// shows reports whether both are over and have shown the same: an action with the same observation, or the same error.
+// What is wrong with the arguments, or with what they name, is another error with other arguments.
+func (a *Act) shows(other *Act) bool {
+	if !a.Over || !other.Over || a.Tool != other.Tool || (a.Error == nil) != (other.Error == nil) {
+		return false
 	}
-	return string(h.Sum(nil))
+	sameArgs := bytes.Equal(a.Args, other.Args)
+	if a.Error == nil {
+		return sameArgs && bytes.Equal(a.Observation, other.Observation)
+	}
+	ofArgs := a.Error.Class == string(fault.Validation) || a.Error.Code == string(fault.CodeNotFound)
+	return *a.Error == *other.Error && (sameArgs || !ofArgs)
 }
 
 // Missing returns the effects that the task must have had and that are not on record as done, sorted.

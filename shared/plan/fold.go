@@ -251,8 +251,7 @@ func (s *Session) task(e Event) error {
 			return illegal(e, "tasks are begun in their order, one after the other")
 		}
 		s.Current, next.Status, next.Steps, next.Refused = next, TaskExecuting, 0, false
-		s.stuck = ""
-		clear(s.seen)
+		next.begun = len(next.Acts)
 		return nil
 	}
 	t := s.Current

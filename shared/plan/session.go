@@ -81,6 +81,8 @@ type TaskState struct {
 	Steps   int  // answers of the model since it was last started
 	Refused bool // a claim that it is done was refused, once
 	Acts    []*Act
+
+	begun int // how many of Acts there were when it was last started
 }
 
 // A Session is the fold of a session's events. Its fields are read and never written by others.
@@ -114,8 +116,6 @@ type Session struct {
 	uses     map[string]int        // of grants, by Grant.key
 	keys     map[string]string     // of the grants that acts rest on, by the act's id
 	revoked  map[string]bool       // ids of grants of the confirmed plan
-	seen     map[string]sighting   // observations of the current task, by what is the same
-	stuck    string                // why the current task leads nowhere
 }
 
 // ErrUnreadable is the error of a session whose stored plan is none: somebody has written it who is not this program.
@@ -136,7 +136,7 @@ func (t *TaskState) done() bool { return t.Status == TaskCompleted }
 // NewSession returns a session in which nothing has happened yet.
 func NewSession() *Session {
 	return &Session{nextID: 1, acts: map[string]*Act{}, taskOf: map[string]*TaskState{}, uses: map[string]int{},
-		keys: map[string]string{}, revoked: map[string]bool{}, seen: map[string]sighting{}}
+		keys: map[string]string{}, revoked: map[string]bool{}}
 }
 
 // Phase says what the session needs next.

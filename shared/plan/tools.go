@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -55,14 +56,16 @@ func refineTarget(s *jsonschema.Schema) {
 
 // Reflecting returns the tool by which the model says how the current task stands. It has no body: [Session.Judge] says
 // what follows.
-func Reflecting() *tool.Tool {
+func Reflecting() *tool.Tool { return reflecting() }
+
+var reflecting = sync.OnceValue(func() *tool.Tool {
 	return tool.Define(tool.Def[Reflection, struct{}]{
 		Name: ReflectTool,
 		Description: "Says what the last observation means for the current task, and whether the task is over. " +
 			"With the task, changes of the tasks that are still to be done may be given.",
 		Normalize: func(r Reflection) (Reflection, error) { return r, r.check() },
 	})
-}
+})
 
 // DecodeReflection returns the reflection of its canonical bytes. The error is a ValidationError.
 func DecodeReflection(canonical json.RawMessage) (Reflection, error) {

@@ -261,7 +261,7 @@ type State struct {
 
 // Action returns the action with the id, or nil.
 func (s *State) Action(id string) *Action {
-	for _, a := range s.Actions {
+	for _, a := range slices.Backward(s.Actions) { // nearly always it is one of the newest
 		if a.ID == id {
 			return a
 		}
