@@ -22,9 +22,9 @@ export const problems = [];
 
 /**
  * visit opens the console in a browser of its own. What is approved begins at once, unless it is to be held: most steps
- * are about something else than its ten seconds.
+ * are about something else than its ten seconds. Of others it may request things, beside the page's own origin.
  */
-export async function visit({ held, ...options } = {}) {
+export async function visit({ held, others = [], ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   if (!held) await context.route('**/approvals/resolve', atOnce);
   context.setDefaultTimeout(20000);
@@ -35,7 +35,7 @@ export async function visit({ held, ...options } = {}) {
     if (m.type() === 'error' && !/Failed to load resource|ERR_CONNECTION|ERR_INTERNET|WebSocket connection to/.test(m.text())) problems.push(`console: ${m.text()}`);
   });
   page.on('request', (r) => {
-    if (!r.url().startsWith(BASE_URL)) problems.push(`a request to ${r.url()}`);
+    if (![BASE_URL, 'data:', ...others].some((origin) => r.url().startsWith(origin))) problems.push(`a request to ${r.url()}`);
   });
   await page.goto(BASE_URL);
   return page;
@@ -107,9 +107,9 @@ export async function restart() {
   await answers.next();
 }
 
-/** run takes the steps one after another on one page, and ends the process. */
-export async function run(steps) {
-  const page = await visit();
+/** run takes the steps one after another on one page, which is visited with the options, and ends the process. */
+export async function run(steps, options = {}) {
+  const page = await visit(options);
   let code = 0;
   for (const [name, step] of Object.entries(steps)) {
     try {
