@@ -32,7 +32,7 @@ type Part struct {
 // A Role is granted to the function's own identity, on one resource.
 type Role struct {
 	Role string `json:"role"`
-	// project, database (a condition on the project's grant), topic, sweeps (a topic) or tokens (a KMS key)
+	// project, database (a condition on the project's grant), topic, sweeps (a topic), tokens or receipts (KMS keys)
 	On string `json:"on"`
 }
 
@@ -206,7 +206,8 @@ func anyOf(agents []string) string {
 func (p Part) check() error {
 	for _, r := range p.Roles {
 		if !strings.HasPrefix(r.Role, "roles/") ||
-			!slices.Contains([]string{"project", "database", "topic", "sweeps", "tokens"}, r.On) {
+			!slices.Contains([]string{"project", "database", "topic", "sweeps", "tokens",
+				"receipts"}, r.On) {
 			return fmt.Errorf("role %q on %q is not one that Terraform grants", r.Role, r.On)
 		}
 	}

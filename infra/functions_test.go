@@ -31,6 +31,7 @@ var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app
 	"gemini.Part":     "model", "tools.Part": "tools", "actions.Part": "actions",
 	"agents.Part": "agents", "agents.Pages": "agents", "agents.Ending": "agents",
 	"accounts.Part": "accounts", "github.Part": "github",
+	"receipts.Part":     "receipts",
 	"repositories.Part": "repositories", "tools.Containers": "containers", "containers.Part": "engine",
 	"accounts.Consent": "consent", "terminals.Hosts": "hosts",
 	"terminals.Commands": "hosts", "terminals.Attach": "hosts", "fetch.Part": "fetch"}
@@ -99,7 +100,7 @@ func TestRoutes(t *testing.T) {
 	var got, want []string
 	for _, f := range list(t).Functions {
 		for _, r := range f.Routes {
-			if strings.HasPrefix(r.Path, "/api/") {
+			if strings.HasPrefix(r.Path, "/api/") || strings.HasPrefix(r.Path, "/.well-known/") {
 				got = append(got, f.Name+" "+r.Method+" "+r.Path)
 			}
 		}
@@ -135,7 +136,7 @@ func TestRights(t *testing.T) {
 }
 
 // chosen lists the optional parts of a deployment.
-var chosen = []string{"model-key", "actions", "github", "engine"}
+var chosen = []string{"model-key", "actions", "github", "engine", "receipts"}
 
 // TestTerraformKnows checks that Terraform has a value for every variable of a part, and each environment a version of
 // every secret.

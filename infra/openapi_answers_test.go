@@ -73,6 +73,8 @@ var unprovoked = map[string]string{
 	"attachTerminal 404": "that is where the operator has switched terminals off",
 	"attachTerminal 500": "it asks nothing before the socket is open; a fault of ours would do it",
 	"attachTerminal 503": "it asks nothing before the socket is open; an instance at its limits would do it",
+	"receiptKeys 500":    "it asks the key that signs alone; a fault of ours would do it",
+	"receiptKeys 503":    "Cloud KMS does not answer (shared/receiptkey)",
 	"configuration 500":  "it asks the issuer alone, whose failures have other statuses; a fault of ours would do it",
 }
 
@@ -124,6 +126,8 @@ func runs(t *testing.T, d *described) {
 	s := d.open(t, nil, "MAX_OPEN_APPROVALS=1")
 	r := s.asked(t, "ada")
 	s.want(t, 200, ask{op: "getRun", params: []string{r.RunID}})
+	s.want(t, 200, ask{op: "getReceipt", params: []string{r.RunID}})
+	s.want(t, 200, ask{op: "receiptKeys"})
 	s.want(t, 200, ask{op: "agents"})
 	s.want(t, 200, ask{op: "run", body: `{"prompt":"Please.","agent":"assistant"}`})
 	for name, status := range map[string]int{"nobody": 404, "page": 404, "No Name": 400, "": 400} {
@@ -133,7 +137,7 @@ func runs(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "runEvents", params: []string{r.RunID}})
 	s.want(t, 200, ask{op: "runEvents", params: []string{r.RunID}, query: "after=2"})
 	s.want(t, 200, ask{op: "cancelRun", params: []string{r.RunID}})
-	for _, id := range []string{"getRun", "runEvents", "cancelRun"} {
+	for _, id := range []string{"getRun", "getReceipt", "runEvents", "cancelRun"} {
 		s.want(t, 404, ask{op: id, params: []string{r.RunID}, uid: "eve"})
 	}
 	narrow := d.open(t, nil, "FUNCTION_CONCURRENCY=4")

@@ -43,11 +43,14 @@ func refusedByAll(t *testing.T, d *described) {
 	s.each(t, 403, func(q *ask) { q.header = []string{"Origin", "https://evil.example"} })
 	s.each(t, 431, func(q *ask) { q.header = []string{"X-Filler", strings.Repeat("x", 64<<10)} })
 	s.store.While(faulty.Down,
-		func() { s.each(t, 503, func(*ask) {}, ofSite, "googleCallback", "githubCallback", "attachTerminal") })
+		func() {
+			s.each(t, 503, func(*ask) {}, ofSite, "googleCallback", "githubCallback", "attachTerminal",
+				"receiptKeys")
+		})
 	s.store.While(faulty.Fail(errors.New("broken")),
 		func() {
 			s.each(t, 500, func(*ask) {}, ofSite, "googleCallback", "githubCallback", "health", "sweep",
-				"attachTerminal")
+				"attachTerminal", "receiptKeys")
 		})
 	for id, op := range d.ops {
 		if id != ofSite && id != "health" { // which accept every method

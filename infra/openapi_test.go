@@ -50,7 +50,10 @@ func TestDescribedRoutes(t *testing.T) {
 // function returns a part: only their names are compared.
 var (
 	answersOf = map[string]string{"Action": "run.ActionView",
-		"ActionRecord": "run.ActionRecord", "Step": "tool.Step", "Approval": "run.ApprovalView",
+		"ActionRecord": "run.ActionRecord", "ReceiptFile": "receipt.File",
+		"Receipt":     "receipt.Receipt",
+		"ReceiptCard": "receipt.Card",
+		"ReceiptKeys": "receipt.Keys", "ReceiptKey": "receipt.Key", "Step": "tool.Step", "Approval": "run.ApprovalView",
 		"Event": "run.EventView", "Act": "run.ActView", "PlanEvent": "plan.Event", "PlanProposed": "plan.Proposed",
 		"PlanConfirmed": "plan.Confirmed", "PlanClosed": "plan.Closed", "PlanChanged": "plan.Changed",
 		"PlanChange": "plan.Change", "GrantRevoked": "plan.Revoked", "TaskStarted": "plan.Started",

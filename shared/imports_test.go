@@ -40,7 +40,8 @@ var may = map[string]string{
 	"shared/api": "shared/agents shared/approval shared/auth shared/chat shared/clip shared/document shared/effect " +
 		"shared/fault " +
 		"shared/journal shared/linking shared/loop shared/model shared/run " +
-		"shared/obs shared/output shared/planner shared/queue shared/records shared/strictjson shared/terminal " +
+		"shared/obs shared/output shared/planner shared/queue shared/receipt shared/records shared/strictjson " +
+		"shared/terminal " +
 		"shared/timezone shared/tool shared/visible shared/wait",
 	"shared/attach": "shared/document shared/fault shared/keeper shared/run shared/store shared/strictjson " +
 		"shared/terminal shared/tool shared/wait",
@@ -92,6 +93,8 @@ var may = map[string]string{
 	"shared/queue/embedded":  "shared/document shared/fault shared/queue shared/store",
 	"shared/queue/pubsub":    "shared/fault shared/queue",
 	"shared/queue/queuetest": "shared/fault shared/queue",
+	"shared/receipt":         "shared/audit shared/run shared/strictjson shared/tool",
+	"shared/receiptkey":      "shared/keyfile shared/receipt",
 	"shared/records": "shared/run shared/audit shared/document shared/fault shared/output shared/policy " +
 		"shared/store shared/strictjson shared/terminal",
 	"shared/remote": "shared/fault shared/keeper shared/terminal shared/tool shared/wait",
@@ -136,7 +139,7 @@ var cloud = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "shared/mcpclient",
 	"cloud.google.com/go/firestore":          "shared/store/firestore",
 	"cloud.google.com/go/pubsub":             "shared/queue/pubsub",
-	"cloud.google.com/go/kms":                "shared/tokenkey",
+	"cloud.google.com/go/kms":                "shared/receiptkey shared/tokenkey",
 	"google.golang.org/genai":                "shared/model/gemini",
 	"modernc.org/sqlite":                     "shared/store/embedded",
 	"google.golang.org/api/gmail":            "shared/tools/gmail",

@@ -1,5 +1,5 @@
 // Package runs is the function that shows a run, sends its numbered events, takes the answers of its client, and
-// cancels it: /api/agent/runs/{runId}.
+// cancels it, and hands out its receipt: /api/agent/runs/{runId}.
 package runs
 
 import (
@@ -10,9 +10,11 @@ import (
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/receipts"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
-	functions.HTTP("runs", app.Serve(api.Runs, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part))
+	functions.HTTP("runs", app.Serve(api.Runs, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part,
+		receipts.Part))
 }

@@ -12,6 +12,8 @@
 //	go run ./scripts/ops delete-user USER -yes             delete a user's data; the audit stays and verifies
 //	go run ./scripts/ops export USER                       all that is kept of a user, as lines of JSON
 //	go run ./scripts/ops action-key NAME                   the key of an endpoint (binding key: derived)
+//	go run ./scripts/ops receipt verify FILE [-keys FILE]  say whether a receipt is true, false or changed, offline
+//	go run ./scripts/ops receipt-keys                      the public keys by which receipts are known
 //	go run ./scripts/ops smoke BASE -token T [-token2 T]   try a deployment, sending nothing
 //
 // Each command prints its usage and flags with -h. They read the environment as the functions do, and work on the store
@@ -88,6 +90,8 @@ var commands = map[string]command{
 	"delete-user":  {"USER", "Delete a user's data; the audit stays and verifies.", deleteUser},
 	"export":       {"USER", "Print all that is kept of a user, as lines of JSON.", export},
 	"action-key":   {"NAME", "Print the key of the endpoint of a declared action (binding key: derived).", actionKey},
+	"receipt":      {"verify FILE", "Say offline whether a receipt is true, false or changed.", receiptOf},
+	"receipt-keys": {"", "Print the public keys by which receipts are known, those of RECEIPT_JWKS too.", receiptKeys},
 	"smoke":        {"BASE", "Try a deployment, sending nothing.", smoke},
 }
 

@@ -55,6 +55,7 @@ type API struct {
 	Plans    *planner.Planner  // nil in a program without plans
 	Hosts    Hosts             // nil in a program without them
 	Sockets  Sockets           // nil in a program without them, and where terminals are off
+	Receipts Receipts          // nil where no key for them is configured
 	Users    *auth.Verifier
 	Push     *auth.PushVerifier
 	Origins  []string // exact web origins that may call

@@ -53,6 +53,8 @@ var (
 	Runs = Function{"runs", []Route{
 		{"GET", "/api/agent/agents", reading(getAgents)},
 		{"GET", "/api/agent/runs/{runId}", public(getRun)},
+		{"GET", "/api/agent/runs/{runId}/receipt", public(getReceipt)},
+		{"GET", "/.well-known/jwks.json", getKeys},
 		{"GET", "/api/agent/runs/{runId}/events", reading(streaming(getEvents))},
 		{"GET", "/api/agent/runs/{runId}/output/{actionId}", reading(streaming(getOutput))},
 		{"POST", "/api/agent/runs/{runId}/answers", reading(postAnswers)},

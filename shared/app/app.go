@@ -194,6 +194,10 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
+	receipts, err := o.clients.Receipts(ctx, cfg)
+	if err != nil {
+		return err
+	}
 	env := journal.Env{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools, Rules: cfg.Rules, Agents: registry,
 		Function: o.function, Sweeper: sweeper, Hold: cfg.Hold, AuditDays: cfg.AuditDays,
 		UserLimits: run.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
@@ -212,7 +216,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		expiry = &records.Expiry{Records: rec}
 	}
 	a.API = &api.API{Loop: l, Expiry: expiry, Chat: talk, Actions: actions, Records: rec, Accounts: linked,
-		GitHub: onGitHub, Token: token, Hosts: kept, Users: users, Push: push,
+		GitHub: onGitHub, Token: token, Hosts: kept, Receipts: receipts, Users: users, Push: push,
 		Plans:   openPlanner(cfg, l, onGitHub != nil || token != nil),
 		Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Concurrency: cfg.Concurrency,

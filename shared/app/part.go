@@ -78,6 +78,8 @@ type Clients struct {
 	GitHub func(ctx context.Context, cfg config.Config, st store.Store, now func() time.Time) (*linking.Accounts, error)
 	// Token returns the linked GitHub accounts, and for one user the account of a token; nil where none is configured.
 	Token func(cfg config.Config, linked Accounts) (TokenAccounts, error)
+	// Receipts opens the key that signs receipts; nil where none is configured.
+	Receipts func(ctx context.Context, cfg config.Config) (api.Receipts, error)
 	// nil where no OAuth client is configured
 	Accounts func(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set,
 		now func() time.Time) (*linking.Accounts, error)
@@ -133,6 +135,7 @@ var none = Clients{
 	Containers:   func(config.Config, Engine, docker.Source) tool.Set { return nil },
 	Checkouts:    func(config.Config, Accounts, func() time.Time) docker.Source { return nil },
 	Engine:       func(config.Config) (Engine, error) { return nil, nil },
+	Receipts:     func(context.Context, config.Config) (api.Receipts, error) { return nil, nil },
 	Accounts: func(context.Context, config.Config, store.Store, tool.Set, func() time.Time) (*linking.Accounts, error) {
 		return nil, nil
 	},

@@ -154,6 +154,16 @@ type Config struct {
 	TokenKey    Secret
 	TokenKMSKey string // TOKEN_KMS_KEY: a key of Cloud KMS in its place
 
+	// Receipts.
+
+	// RECEIPT_KEY: the Ed25519 key that signs receipts; except on Cloud Run, one in DATA_DIR by default. There are no
+	// receipts where there is none
+	ReceiptKey    Secret
+	ReceiptKMSKey string // RECEIPT_KMS_KEY: a version of a key of Cloud KMS in its place, of EC_SIGN_ED25519
+	// RECEIPT_JWKS: the public keys by which receipts are known, those of earlier ones too; by default the public half
+	// of the key that signs
+	ReceiptJWKS string
+
 	// Users' GitHub accounts, and where GitHub is.
 
 	GitHubClientID     string // GITHUB_CLIENT_ID: the GitHub App to which users link their accounts

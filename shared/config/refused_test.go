@@ -113,6 +113,10 @@ func TestRefused(t *testing.T) {
 		"TOKEN_KEY": {"secret", "{}", `{"primaryKeyId":1}`, "e30="},
 		"TOKEN_KMS_KEY": {"key", "projects/p/locations/l/keyRings/r",
 			"projects/*/locations/l/keyRings/r/cryptoKeys/k"},
+		"RECEIPT_KEY": {"secret", "c2hvcnQ=", chatKey + "AA", chatKey + "," + chatKey},
+		"RECEIPT_KMS_KEY": {"key", "projects/p/locations/l/keyRings/r/cryptoKeys/k",
+			"projects/p/locations/*/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1"},
+		"RECEIPT_JWKS":          {"{}", `{"keys":[]}`, `{"keys":[{"kty":"RSA"}]}`, `{"keys":[{"kty":"OKP","d":"CANARY"}]}`, "x"},
 		"VERTEX_AI_ENDPOINT":    {"http://x.example"},
 		"VERTEX_AI_LOCATION":    {"us-central1"}, // without a project
 		"APPROVAL_TTL":          {"59s", "30d1h", "31d", "0", "-1h", "1", "d", "99999999d"},
@@ -164,6 +168,10 @@ func TestPairs(t *testing.T) {
 	}{
 		"two keys for tokens": {deployed,
 			map[string]string{"TOKEN_KMS_KEY": "projects/p/locations/l/keyRings/r/cryptoKeys/k"}, "TOKEN_KEY"},
+		"two keys for receipts": {nil, map[string]string{"RECEIPT_JWKS": `{"keys":[{"kty":"OKP"}]}`,
+			"RECEIPT_KEY": chatKey, "RECEIPT_KMS_KEY": "projects/p/locations/l/keyRings/r/cryptoKeys/k/" +
+				"cryptoKeyVersions/1"}, "RECEIPT_KEY"},
+		"receipts that nobody could verify": {deployed, map[string]string{"RECEIPT_KEY": chatKey}, "RECEIPT_JWKS"},
 		"an OAuth client without secret": {nil,
 			map[string]string{"GOOGLE_OAUTH_CLIENT_ID": "1-a.apps.googleusercontent.com"},
 			"GOOGLE_OAUTH_CLIENT_SECRET"},
@@ -235,6 +243,8 @@ func TestAccepted(t *testing.T) {
 			strings.Repeat("k", 32) + ", " + strings.Repeat("j", 40)},
 		"CHAT_KEY":                {chatKey, chatKey + ", " + chatKey},
 		"TOKEN_KEY":               {keyset},
+		"RECEIPT_KEY":             {chatKey},
+		"RECEIPT_JWKS":            {`{"keys":[{"kty":"OKP"}]}`, "eyJrZXlzIjpbeyJrdHkiOiJPS1AifV19"},
 		"TOKEN_KMS_KEY":           {"gcp-kms://projects/p/locations/l/keyRings/r/cryptoKeys/k"},
 		"APPROVAL_TTL":            {"1m", "30d", "720h", "90s"},
 		"RUN_DEADLINE":            {"24h", "1d", "90d"},

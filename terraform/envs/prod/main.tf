@@ -49,6 +49,12 @@ variable "containers" {
   description = "The engine that runs containers for plans, such as { host = \"tcp://engine.example.com:2376\", images = [\"docker.io/library/golang:1.26\"] }."
 }
 
+variable "receipts" {
+  type        = object({ jwks = string, kms_key_version = optional(string, "") })
+  default     = null
+  description = "The public keys by which receipts are known, and the key of Cloud KMS that signs them, or the secret receipt-key does. Null: there are none."
+}
+
 variable "secret_versions" {
   type        = map(string)
   default     = {}
@@ -78,6 +84,7 @@ module "agent" {
   oauth_client_id = var.oauth_client_id
   github          = var.github
   containers      = var.containers
+  receipts        = var.receipts
   secret_versions = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)
   actions         = var.actions
   agents          = var.agents

@@ -13,7 +13,7 @@ locals {
   services  = "${var.prefix}-(${join("|", keys(local.functions))})"
 
   # Where the model is reached with a key, its part needs the key and not the role; where nothing is declared, no key either.
-  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {})
+  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {})
   parts_of   = { for name, f in local.functions : name => [for part in f.parts : local.list.parts[lookup(local.instead, part, part)]] }
   secrets_of = { for name, parts in local.parts_of : name => merge([for p in parts : try(p.secrets, {})]...) }
   secrets    = toset(flatten([for s in values(local.secrets_of) : values(s)]))
@@ -50,6 +50,8 @@ locals {
     DOCKER_HOST            = try(var.containers.host, null)
     DOCKER_IMAGES          = try(join(",", var.containers.images), null)
     DOCKER_NETWORK         = try(var.containers.network, null)
+    RECEIPT_JWKS           = try(var.receipts.jwks, null)
+    RECEIPT_KMS_KEY        = try(var.receipts.kms_key_version, null)
     TOKEN_KMS_KEY          = google_kms_crypto_key.tokens.id
   }
   settings = merge(
@@ -111,6 +113,7 @@ module "function" {
     topic    = google_pubsub_topic.resume.name
     sweeps   = google_pubsub_topic.sweep.name
     tokens   = google_kms_crypto_key.tokens.id
+    receipts = try(split("/cryptoKeyVersions/", var.receipts.kms_key_version)[0], "")
   }
   labels = local.labels
 

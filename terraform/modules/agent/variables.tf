@@ -159,6 +159,20 @@ variable "containers" {
   }
 }
 
+variable "receipts" {
+  type        = object({ jwks = string, kms_key_version = optional(string, "") })
+  default     = null
+  description = "The public keys by which receipts are known (ops receipt-keys), and the version of a key of Cloud KMS that signs them; without it the secret receipt-key does. Null: there are no receipts."
+  validation {
+    condition     = var.receipts == null ? true : can(jsondecode(var.receipts.jwks).keys[0].x)
+    error_message = "receipts.jwks is a JWK Set in JSON, as go run ./scripts/ops receipt-keys prints it."
+  }
+  validation {
+    condition     = var.receipts == null ? true : can(regex("^(projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+/cryptoKeyVersions/[0-9]+)?$", var.receipts.kms_key_version))
+    error_message = "receipts.kms_key_version is projects/P/locations/L/keyRings/R/cryptoKeys/K/cryptoKeyVersions/V."
+  }
+}
+
 variable "gmail_send_mode" {
   type        = string
   default     = "draft"

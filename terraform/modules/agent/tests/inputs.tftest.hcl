@@ -225,6 +225,14 @@ run "an_engine_at_a_socket_is_refused" {
   expect_failures = [var.containers]
 }
 
+run "receipts_without_public_keys_are_refused" {
+  command = plan
+  variables {
+    receipts = { jwks = "{}" }
+  }
+  expect_failures = [var.receipts]
+}
+
 run "containers_of_no_image_are_refused" {
   command = plan
   variables {

@@ -81,6 +81,27 @@ run "with_a_github_app" {
   }
 }
 
+run "with_receipts" {
+  variables {
+    receipts        = { jwks = "{\"keys\":[{\"kty\":\"OKP\",\"x\":\"AA\"}]}" }
+    secret_versions = { chat-key = "1", oauth-client-secret = "1", receipt-key = "2" }
+  }
+  assert {
+    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "RECEIPT_KEY")]) == toset(["runs"])
+    error_message = "The function that hands out receipts has the key that signs them, and no other."
+  }
+}
+
+run "with_receipts_of_cloud_kms" {
+  variables {
+    receipts = { jwks = "{\"keys\":[{\"kty\":\"OKP\",\"x\":\"AA\"}]}", kms_key_version = "projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1" }
+  }
+  assert {
+    condition     = !contains(local.secrets, "receipt-key") && [for p in local.parts_of["runs"] : p.roles[0].role if try(p.roles[0].on, "") == "receipts"] == ["roles/cloudkms.signerVerifier"]
+    error_message = "With Cloud KMS no key passes through a secret."
+  }
+}
+
 run "with_containers" {
   variables {
     containers      = { host = "tcp://engine.example.com:2376", images = ["docker.io/library/golang:1.26", "alpine:3"], network = "builds" }

@@ -1,0 +1,81 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/receipt"
+)
+
+// Receipts signs receipts, and tells the public keys by which they are known.
+type Receipts interface {
+	Issue(ctx context.Context, r receipt.Receipt) ([]byte, error)
+	Keys(ctx context.Context) (receipt.Keys, error)
+}
+
+// getReceipt answers with the signed receipt of a run as it stands. Its bytes are those that are signed, and a line
+// feed.
+func getReceipt(r *request) (any, error) {
+	id, err := r.id("runId")
+	if err != nil {
+		return nil, err
+	}
+	if r.api.Receipts == nil {
+		return nil, errNoSuchPath()
+	}
+	v, events, err := r.api.Loop.Get(r.Context(), r.uid, id)
+	if err != nil {
+		return nil, err
+	}
+	v.AddRecords(r.api.Loop.Tools, events)
+	stored, found, err := r.api.Records.Run(r.Context(), id)
+	if err != nil || !found {
+		return nil, orNotFound(err)
+	}
+	details, err := r.api.Records.RunDetails(r.Context(), stored)
+	if err != nil {
+		return nil, err
+	}
+	entries, _, err := r.api.Records.Chain(r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	made := receipt.New(stored, v, details.State.Input.Prompt, details.Approvals, entries, r.api.Loop.Now())
+	file, err := r.api.Receipts.Issue(r.Context(), made)
+	if err != nil {
+		return nil, unsigned(err)
+	}
+	h := r.w.Header()
+	h.Set("Content-Type", "application/json; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Disposition", `attachment; filename="receipt-`+id+`.json"`)
+	r.w.WriteHeader(http.StatusOK)
+	_, _ = r.w.Write(append(file, '\n')) // a client that disconnected is not an error of the server
+	return nil, nil
+}
+
+// getKeys answers with the public keys: none where there are no receipts.
+func getKeys(r *request) (any, error) {
+	if r.api.Receipts == nil {
+		return receipt.Keys{Keys: []receipt.Key{}}, nil
+	}
+	keys, err := r.api.Receipts.Keys(r.Context())
+	if err != nil {
+		return nil, unsigned(err)
+	}
+	return keys, nil
+}
+
+// orNotFound returns err, or without one that there is no such run: it was deleted since it was looked at.
+func orNotFound(err error) error {
+	if err != nil {
+		return err
+	}
+	return fault.NotFound()
+}
+
+// unsigned returns the error for a key that could not be used.
+func unsigned(err error) error {
+	return fault.New(fault.Tool, fault.CodeStoreUnavailable, "The receipt cannot be signed now.").Because(err)
+}

@@ -1,0 +1,75 @@
+// Package receipts is the part of the functions that hand out receipts.
+package receipts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/receipt"
+	"github.com/countersign-run/countersign/shared/receiptkey"
+)
+
+// Part signs with RECEIPT_KEY or RECEIPT_KMS_KEY, and except on Cloud Run with a key of its own where neither is set.
+var Part = app.Part{Link: func(c *app.Clients) { c.Receipts = open }}
+
+func open(ctx context.Context, cfg config.Config) (api.Receipts, error) {
+	if cfg.OnCloudRun && cfg.ReceiptKMSKey == "" && !cfg.ReceiptKey.IsSet() {
+		return nil, nil
+	}
+	signer, err := receiptkey.Open(ctx, receiptkey.Config{KMSKey: cfg.ReceiptKMSKey, Key: cfg.ReceiptKey.Reveal(),
+		Dir: cfg.DataDir})
+	if err != nil {
+		return nil, err
+	}
+	i := issuer{signer: signer}
+	if cfg.ReceiptJWKS == "" {
+		return i, nil
+	}
+	if i.published, err = receipt.ParseKeys([]byte(cfg.ReceiptJWKS)); err != nil {
+		return nil, fmt.Errorf("RECEIPT_JWKS: %w", err)
+	}
+	if cfg.ReceiptKMSKey == "" { // which is asked with the first receipt
+		err = i.check(ctx)
+	}
+	return i, err
+}
+
+// issuer signs with one key, and only where its public half is published: nobody could verify the receipt otherwise.
+type issuer struct {
+	signer    receipt.Signer
+	published receipt.Keys // empty: the signer's alone
+}
+
+func (i issuer) Issue(ctx context.Context, r receipt.Receipt) ([]byte, error) {
+	if err := i.check(ctx); err != nil {
+		return nil, err
+	}
+	return receipt.Issue(ctx, i.signer, r)
+}
+
+func (i issuer) Keys(ctx context.Context) (receipt.Keys, error) {
+	if len(i.published.Keys) > 0 {
+		return i.published, nil
+	}
+	own, err := i.signer.Public(ctx)
+	return receipt.Keys{Keys: []receipt.Key{own}}, err
+}
+
+func (i issuer) check(ctx context.Context) error {
+	if len(i.published.Keys) == 0 {
+		return nil
+	}
+	own, err := i.signer.Public(ctx)
+	if err != nil {
+		return err
+	}
+	if _, had := i.published.With(own); !had {
+		return errors.New("RECEIPT_JWKS has not the public half of the key that signs receipts; `ops receipt-keys` " +
+			"prints it with them")
+	}
+	return nil
+}
