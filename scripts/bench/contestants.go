@@ -74,7 +74,7 @@ func contestants(dir string) []*contestant {
 // user may do in a day is lifted, since each client here is one user.
 func local(dir string) *contestant {
 	binary := filepath.Join(dir, "dev")
-	return &contestant{name: ours, about: "scripts/dev", build: []string{"-o", binary, "./scripts/dev"},
+	return &contestant{name: ours, about: "scripts/dev", build: []string{"-o", binary, "./scripts/dev/local"},
 		buildIn: filepath.Join("..", ".."), command: []string{binary},
 		env: []string{"GEMINI_API_KEY=fake", "GEMINI_MODEL=gemini-3-flash", "MAX_OPEN_APPROVALS=0",
 			"MAX_APPROVALS_PER_DAY=0", "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0", "MAX_TOKENS_PER_DAY=0"},

@@ -57,7 +57,7 @@ func profiled(dir string) (*contestant, error) {
 	if err != nil {
 		return nil, err
 	}
-	place, err := filepath.Abs(filepath.Join(c.buildIn, "scripts", "dev", "bench_profile.go"))
+	place, err := filepath.Abs(filepath.Join(c.buildIn, "scripts", "dev", "local", "bench_profile.go"))
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func newDevServer(t *testing.T, flags ...string) *devServer {
 func (s *devServer) build(flags ...string) {
 	s.t.Helper()
 	build := exec.CommandContext(s.t.Context(), "go",
-		append(append([]string{"build"}, flags...), "-o", s.program, "../dev")...)
+		append(append([]string{"build"}, flags...), "-o", s.program, "../dev/local")...)
 	if out, err := build.CombinedOutput(); err != nil {
 		s.t.Fatalf("scripts/dev does not build: %v\n%s", err, out)
 	}

@@ -19,7 +19,8 @@ import (
 func startDev(t *testing.T) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "dev")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../dev").CombinedOutput(); err != nil {
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../dev/local")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

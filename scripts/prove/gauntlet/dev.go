@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 )
 
-const devProgram = "github.com/countersign-run/countersign/scripts/dev"
+const devProgram = "github.com/countersign-run/countersign/scripts/dev/local"
 
 // startDev starts scripts/dev on a free port, empty. Stop ends it and removes what it stored.
 func startDev(ctx context.Context) (url string, stop func() error, err error) {

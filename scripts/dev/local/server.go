@@ -22,7 +22,6 @@ import (
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/all"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/obs"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
@@ -73,15 +72,15 @@ func (s *server) actions(dir string) (app.Part, error) {
 	return actions.With(s.shop.Handlers()), s.shop.Declare(folder)
 }
 
-func newServer(ctx context.Context, base string, emulated bool) (*server, error) {
+func newServer(ctx context.Context, base string, o options) (*server, error) {
 	s := &server{base: base, shop: shop.New(), mux: http.NewServeMux(), env: newEnvironment(os.Getenv)}
-	if err := s.build(ctx, emulated); err != nil {
+	if err := s.build(ctx, o); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-func (s *server) build(ctx context.Context, emulated bool) error {
+func (s *server) build(ctx context.Context, o options) error {
 	dir := s.env.get("DATA_DIR")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("DATA_DIR holds %q, and needs a directory that this user can write to: %w", dir, err)
@@ -91,7 +90,7 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	s.closers = append(s.closers, unlock)
-	if emulated {
+	if o.emulated {
 		if s.cloud, err = startEmulators(ctx, s.env, dir); err != nil {
 			return err
 		}
@@ -142,7 +141,7 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 	if err = s.openGitHub(dir, cfg.PublicURL); err != nil {
 		return err
 	}
-	s.app, err = app.New(ctx, cfg, obs.New(os.Stderr, cfg.Log()), all.Parts, app.With(declared, pages),
+	s.app, err = app.New(ctx, cfg, logger(os.Stderr, o.log, cfg.Log()), all.Parts, app.With(declared, pages),
 		app.Working())
 	if err != nil {
 		return err

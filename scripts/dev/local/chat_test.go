@@ -30,7 +30,7 @@ func serve(t *testing.T) *served {
 	}
 	u := &served{t: t, base: "http://" + ln.Addr().String()}
 	ctx, cancel := context.WithCancel(context.Background())
-	if u.s, err = newServer(ctx, u.base, false); err != nil {
+	if u.s, err = newServer(ctx, u.base, options{}); err != nil {
 		t.Fatal(err)
 	}
 	web := &http.Server{Handler: u.s, ReadHeaderTimeout: time.Second}

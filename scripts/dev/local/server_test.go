@@ -28,7 +28,7 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("DATA_DIR", t.TempDir())
 			t.Setenv(c.variable, c.value)
-			s, err := newServer(t.Context(), testBase, false)
+			s, err := newServer(t.Context(), testBase, options{})
 			if err == nil {
 				t.Fatal("it starts", s.close())
 			}
@@ -56,8 +56,8 @@ func TestAKeyInTheFileIsGeminis(t *testing.T) {
 // TestExampleAgents has the examples be agents of the server, the shop's only beside the shop's actions.
 func TestExampleAgents(t *testing.T) {
 	for actions, want := range map[string]string{
-		"":                    "assistant concierge page planner reader shop shop-support terminal terminal-chat",
-		"../cookbook/actions": "assistant concierge page planner reader terminal terminal-chat"} {
+		"":                       "assistant concierge page planner reader shop shop-support terminal terminal-chat",
+		"../../cookbook/actions": "assistant concierge page planner reader terminal terminal-chat"} {
 		t.Setenv("ACTIONS", actions)
 		t.Setenv("ACTION_KEY", strings.Repeat("0123456789abcdef", 2))
 		s := startTestServer(t)
@@ -107,7 +107,7 @@ func startTestServer(t *testing.T) *server {
 	t.Helper()
 	t.Setenv("DATA_DIR", t.TempDir())
 	t.Setenv("LOG_LEVEL", "silent")
-	s, err := newServer(t.Context(), testBase, false)
+	s, err := newServer(t.Context(), testBase, options{})
 	if err != nil {
 		t.Fatal(err)
 	}

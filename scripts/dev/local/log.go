@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/obs"
+)
+
+// logger returns the server's logger: with the lines of Cloud Logging (form json), or with short ones made of them, so
+// that what is redacted in one is redacted in the other.
+func logger(w io.Writer, form string, o obs.Options) *slog.Logger {
+	if form != "json" {
+		w = shortLines{w}
+	}
+	return obs.New(w, o)
+}
+
+// shortLines writes lines of Cloud Logging for a person: `15:04:05 POST /api/agent/run 200 12ms`. A sweep and a look
+// at the health that went well are left out. It expects one whole line in each Write, as slog's handlers write them.
+type shortLines struct{ to io.Writer }
+
+// httpRequest is the field of the line that ends a request.
+type httpRequest struct {
+	RequestMethod, RequestURL, Latency string
+	Status                             int
+}
+
+// Write implements io.Writer. What is no JSON object is written as it is.
+func (s shortLines) Write(line []byte) (int, error) {
+	var fields map[string]json.RawMessage
+	var known struct {
+		Time              time.Time
+		Severity, Message string
+		HTTPRequest       *httpRequest
+	}
+	if json.Unmarshal(line, &fields) != nil || json.Unmarshal(line, &known) != nil {
+		return s.to.Write(line)
+	}
+	text := known.Message + others(fields)
+	if r := known.HTTPRequest; r != nil {
+		if r.quiet() {
+			return len(line), nil
+		}
+		text = r.String()
+	}
+	if known.Severity != "INFO" && known.Severity != "" {
+		text = known.Severity + " " + text
+	}
+	if _, err := fmt.Fprintf(s.to, "%s %s\n", known.Time.Local().Format(time.TimeOnly), text); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// path returns the route without its method: a mux's pattern may begin with one.
+func (r *httpRequest) path() string { return strings.TrimPrefix(r.RequestURL, r.RequestMethod+" ") }
+
+func (r *httpRequest) quiet() bool {
+	p := r.path()
+	return r.Status < 400 && (p == "/health" || p == "/api/agent/sweep")
+}
+
+// String returns the request's line.
+func (r *httpRequest) String() string {
+	took, err := time.ParseDuration(r.Latency)
+	if err != nil {
+		return fmt.Sprintf("%s %s %d", r.RequestMethod, r.path(), r.Status)
+	}
+	return fmt.Sprintf("%s %s %d %s", r.RequestMethod, r.path(), r.Status, took.Round(time.Millisecond))
+}
+
+// others returns what else a line says, as ` key=value`; the labels and the trace only matter among many instances.
+func others(fields map[string]json.RawMessage) string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		switch {
+		case key == "time", key == "severity", key == "message", key == "httpRequest",
+			strings.HasPrefix(key, "logging.googleapis.com/"):
+		default:
+			fmt.Fprintf(&b, " %s=%s", key, fields[key])
+		}
+	}
+	return b.String()
+}
