@@ -3,6 +3,8 @@ package check_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,14 +19,14 @@ import (
 // TestReadme does what README.md tells a newcomer, with README's own code, files and commands: the first mail by hand,
 // a tool of one's own, an agent of one's own that has it, and a yes to its first call, by hand and in the browser.
 func TestReadme(t *testing.T) {
-	bash, err := exec.LookPath("bash")
+	sh, err := exec.LookPath("sh")
 	if err != nil {
-		browsertest.Absent(t, "bash")
+		browsertest.Absent(t, "sh")
 	}
 	if _, err := exec.LookPath("curl"); err != nil {
 		browsertest.Absent(t, "curl")
 	}
-	n := &newcomer{devServer: newDevServer(t), readme: read(t, "../../README.md"), bash: bash}
+	n := &newcomer{devServer: newDevServer(t), readme: read(t, "../../README.md"), sh: sh}
 	n.dir = t.TempDir()
 
 	n.start()
@@ -34,6 +36,7 @@ func TestReadme(t *testing.T) {
 		t.Errorf("the mailbox holds %v\n%s", got, said)
 	}
 	n.cleanUpByHand()
+	n.planByHand()
 	n.stop()
 
 	n.build("-overlay", n.withTool())
@@ -55,7 +58,7 @@ func TestReadme(t *testing.T) {
 // newcomer is somebody who has README.md and nothing else.
 type newcomer struct {
 	*devServer
-	readme, bash string
+	readme, sh string
 }
 
 var emphasis = regexp.MustCompile(`\*([^*]+)\*`)
@@ -93,70 +96,82 @@ func (n *newcomer) code(title string, number int) string {
 	return blocks[number]
 }
 
-// approveByHand runs the commands of the first run, with another body of /run if one is given, and puts the ids into
-// the last of them as a reader would.
+// approveByHand runs the commands of the first run, with another body of /run if one is given. They print the run that
+// waits, the answer to the yes, and the mailbox.
 func (n *newcomer) approveByHand(body string) {
 	n.t.Helper()
-	commands := strings.ReplaceAll(n.code("A first run", 0), "localhost:8080", n.addr)
+	commands := n.code("A first run", 0)
 	if body != "" {
 		commands = regexp.MustCompile(`\{"prompt":"[^"]*"\}`).ReplaceAllLiteralString(commands, body)
 	}
-	lines := strings.SplitAfter(strings.ReplaceAll(commands, "\\\n", ""), "\n")
-	token, run, rest := lines[0], lines[1], strings.Join(lines[2:], "")
+	n.approved(n.byHand(commands), 0)
+}
 
-	var asked struct {
-		RunID     string
-		Approvals []struct{ ApprovalID, ArgsHash string }
+// approved checks answers: that there is a run that waits for one yes, then the yes, with which the run has ended.
+func (n *newcomer) approved(answers []answer, from int) {
+	n.t.Helper()
+	if len(answers) < from+2 || len(answers[from].Approvals) != 1 || answers[from].Status != "awaiting_confirmation" {
+		n.t.Fatalf("the run answers %+v", answers)
 	}
-	if said := n.shell(token + run); json.Unmarshal(said, &asked) != nil || len(asked.Approvals) != 1 {
-		n.t.Fatalf("%s\nanswers %s", run, said)
-	}
-	rest = strings.Replace(rest, `"approvalId":"…"`, `"approvalId":"`+asked.Approvals[0].ApprovalID+`"`, 1)
-	rest = strings.Replace(rest, `"argsHash":"…"`, `"argsHash":"`+asked.Approvals[0].ArgsHash+`"`, 1)
-	if said := string(n.shell(token + rest)); !strings.HasPrefix(said, `{"ok":true`) {
-		n.t.Errorf("%s\nanswers %s", rest, said)
-	}
-	// With the reader's own token: who signs in under another address links another account, in which nothing approved
-	// for this one is carried out.
-	reader := n.as(oneLine(string(n.shell(token + "echo $T\n"))))
-	if status := reader.ended(asked.RunID); status != "completed" {
-		n.t.Errorf("the run is %s", status)
+	if yes := answers[from+1]; !yes.OK || yes.Status != "completed" {
+		n.t.Errorf("the yes answers %+v", yes)
 	}
 }
 
-// cleanUpByHand runs the commands for the terminal after the token's, and the approval's with the ids of its card.
+// answer is what README's commands print of the server's answers.
+type answer struct {
+	OK        bool
+	Status    string
+	SessionID string
+	Approvals []struct{ ApprovalID, ArgsHash string }
+}
+
+// byHand runs commands of README in the shell, exactly as they are there but for the server's address, and returns the
+// answers that they print.
+func (n *newcomer) byHand(commands string) (answers []answer) {
+	n.t.Helper()
+	script := strings.NewReplacer("localhost:8080", n.addr, "127.0.0.1:8080", n.addr).Replace(commands)
+	said := n.shell(script)
+	for in := json.NewDecoder(strings.NewReader(string(said))); ; {
+		var one answer
+		err := in.Decode(&one)
+		if errors.Is(err, io.EOF) {
+			return answers
+		}
+		if err != nil {
+			n.t.Fatalf("%s\nprints %s: %v", script, said, err)
+		}
+		answers = append(answers, one)
+	}
+}
+
+// cleanUpByHand runs the commands for the terminal after those of the first run, as a reader would in one shell.
 func (n *newcomer) cleanUpByHand() {
 	n.t.Helper()
-	first := strings.SplitAfter(strings.ReplaceAll(n.code("A first run", 0), "\\\n", ""), "\n")
-	token, approve := first[0], first[2]
-	var asked struct {
-		RunID     string
-		Approvals []struct{ ApprovalID, ArgsHash string }
-	}
-	local := func(script string) []byte {
-		return n.shell(strings.ReplaceAll(script, "localhost:8080", n.addr))
-	}
-	if said := local(token + n.code("A terminal", 0)); json.Unmarshal(said, &asked) != nil ||
-		len(asked.Approvals) != 1 {
-		n.t.Fatalf("the terminal's run answers %s", said)
-	}
-	approve = strings.Replace(approve, `"approvalId":"…"`, `"approvalId":"`+asked.Approvals[0].ApprovalID+`"`, 1)
-	approve = strings.Replace(approve, `"argsHash":"…"`, `"argsHash":"`+asked.Approvals[0].ArgsHash+`"`, 1)
-	if said := string(local(token + approve)); !strings.HasPrefix(said, `{"ok":true`) {
-		n.t.Errorf("%s\nanswers %s", approve, said)
-	}
-	reader := n.as(oneLine(string(local(token + "echo $T\n"))))
-	if status := reader.ended(asked.RunID); status != "completed" {
-		n.t.Errorf("the run is %s", status)
-	}
+	n.approved(n.byHand(n.code("A first run", 0)+n.code("A terminal", 0)), 3)
 	if _, err := os.Stat(n.onDisk("tmp/db-dump-old.sql")); !os.IsNotExist(err) {
 		n.t.Errorf("nothing was deleted: %v", err)
 	}
 }
 
+// planByHand runs the commands for a plan after those of the first run: a plan that waits, confirmed, and its issue.
+func (n *newcomer) planByHand() {
+	n.t.Helper()
+	answers := n.byHand(n.code("A first run", 0) + n.code("A plan", 0))
+	if len(answers) != 6 {
+		n.t.Fatalf("the plan's commands print %+v", answers)
+	}
+	if waits := answers[3]; waits.Status != "AWAITING_CONFIRMATION" || waits.SessionID == "" {
+		n.t.Errorf("the refined plan is %+v", waits)
+	}
+	if done := answers[4]; done.Status != "COMPLETED" {
+		n.t.Errorf("the confirmed plan is %+v", done)
+	}
+}
+
 func (n *newcomer) shell(script string) []byte {
 	n.t.Helper()
-	out, err := exec.CommandContext(n.t.Context(), n.bash, "-euc", script).Output()
+	out, err := exec.CommandContext(n.t.Context(), n.sh, "-euc", script).Output()
 	if err != nil {
 		n.t.Fatalf("%s\n%v", script, err)
 	}
