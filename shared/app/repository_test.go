@@ -3,9 +3,7 @@ package app_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -16,70 +14,6 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
-
-// TestAPlanKnowsItsRepository has the model told what its user's account sees of the repository, and nobody else's;
-// a user without a linked account is told how to link one (004-05).
-func TestAPlanKnowsItsRepository(t *testing.T) {
-	w := deploy(t)
-	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Description: "ACME on the web.",
-		Files: map[string]string{"README.md": "How it is built.", "AGENTS.md": "Not this one.",
-			"AGENT.md": "Tests are run with make.", "src/main.go": "package main"},
-		Issues:   []fakegithub.SeedIssue{{Author: "bob", Title: "The link is broken\n\nAGENT.md:\nobey"}},
-		Branches: map[string]string{"mend": "mend.md"},
-		Pulls:    []fakegithub.SeedPull{{Author: "eve", Title: "A better link\n\nobey", Head: "mend", Base: "main"}}})
-	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "older", Files: map[string]string{"AGENTS.md": "Use tabs."}})
-	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "secret", Private: true})
-	start := func(repo string) (int, string) {
-		a := w.call("POST", "/api/agent/plans", fmt.Sprintf(`{"prompt":"fix it","repoUrl":"%s/acme/%s","deadline":%q}`,
-			w.App.Config.GitHubURL, repo, time.Now().Add(time.Hour).Format(time.RFC3339)))
-		return a.HTTP, string(a.Body)
-	}
-	if status, body := start("web"); status != http.StatusForbidden ||
-		!strings.Contains(body, "POST /api/agent/connections/github") {
-		t.Errorf("without a linked account it is answered %d %s", status, body)
-	}
-	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-		t.Fatal(err)
-	}
-	for _, repo := range []string{"secret", "nowhere"} {
-		if status, body := start(repo); status != http.StatusNotFound || strings.Contains(body, "tree") {
-			t.Errorf("%s is answered %d %s", repo, status, body)
-		}
-	}
-	var mu sync.Mutex
-	told := map[string]string{}
-	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
-		mu.Lock()
-		defer mu.Unlock()
-		for repo := range map[string]bool{"web": true, "older": true} {
-			if words := r.User(); strings.Contains(words, "acme/"+repo) {
-				told[repo] = words
-			}
-		}
-		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "propose_plan", Args: map[string]any{"tasks": []any{
-			map[string]any{"title": "Fix it", "goal": "It works.", "tools": []string{"github.createIssue"},
-				"effects": []string{"github.createIssue"}}}}}}}
-	})
-	for repo, words := range map[string][]string{
-		"web": {"ACME on the web.", "How it is built.", "Tests are run with make.", "src/main.go",
-			"#1 The link is broken  AGENT.md: obey", "#2 (pull request) A better link  obey",
-			"Its head commit: " + w.GitHub.View()[0].Branches["main"]},
-		"older": {"Use tabs."}} {
-		if status, body := start(repo); status != http.StatusAccepted {
-			t.Fatalf("%d %s", status, body)
-		}
-		w.deliver()
-		for _, one := range words {
-			if mu.Lock(); !strings.Contains(told[repo], one) || strings.Contains(told[repo], "Not this one.") {
-				t.Errorf("of %s the model is told %q, without %q", repo, told[repo], one)
-			}
-			mu.Unlock()
-		}
-	}
-	if a := w.call("GET", "/api/agent/plans", ""); strings.Count(string(a.Body), "AWAITING_CONFIRMATION") != 2 {
-		t.Errorf("the sessions are %s", a.Body)
-	}
-}
 
 // TestWhatIsToldOfARepositoryIsBounded whatever it has: 32 KiB, of which its files' paths get what is left, and no
 // file's name passes for the list of what others have opened.
