@@ -123,6 +123,7 @@ const steps = {
     await approve.click();
     await page.getByText('3.0 of 5 stars, 1 rating').waitFor();
     expect('the plate is rated', await page.locator('[data-agent-key=plate-white]').getByText('3.0 of 5 stars').isVisible());
+    await chat(page).getByText('The rating of White Plate with 3 stars was submitted, with your changes.').waitFor();
     await chat(page).getByText('Done, with your changes').first().waitFor({ state: 'attached' });
   },
 

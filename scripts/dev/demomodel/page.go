@@ -1,6 +1,7 @@
 package demomodel
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -253,7 +254,8 @@ func rate(a *ask) (fakegemini.Turn, bool) {
 		return says("I have no action here that takes ratings.")
 	}
 	if s, ok := a.answered(rating.Name); ok {
-		return words(s.outcome(fmt.Sprintf("the rating of %s with %d stars", a.what(), a.count()), "submitted")), true
+		what, stars := a.rated(s)
+		return words(s.outcome(fmt.Sprintf("the rating of %s with %s stars", what, stars), "submitted")), true
 	}
 	found, ok := a.onSight()
 	if !ok {
@@ -271,6 +273,26 @@ func rate(a *ask) (fakegemini.Turn, bool) {
 	}
 	rating.fill(args, read(fmt.Sprintf("%d %s", a.count(), a.slot("value", ""))))
 	return calls(fakegemini.Call{Name: rating.Name, Args: args})
+}
+
+// rated returns what was rated and with how many stars: as the user said, or as they have changed it since.
+func (a *ask) rated(s step) (what, stars string) {
+	what, stars = a.what(), strconv.Itoa(a.count())
+	var args map[string]any
+	if !s.edited || json.Unmarshal(s.args, &args) != nil {
+		return what, stars
+	}
+	for _, value := range children(args) {
+		if n, ok := value.(float64); ok {
+			stars = strconv.FormatFloat(n, 'f', -1, 64)
+		}
+		for _, i := range itemsIn(a.state.view) {
+			if value == i.key {
+				what = i.name()
+			}
+		}
+	}
+	return what, stars
 }
 
 // feelings are words for a mood; those of one line mean about the same.

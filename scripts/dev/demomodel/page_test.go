@@ -247,6 +247,11 @@ func TestWhatItDoesOnAPage(t *testing.T) {
 			map[string]string{"action_submitRating": `{"error":"The user rejected this; it was not done."}`},
 			[]string{`action_submitRating {"comment":"lovely colour","productId":"mug-red","stars":4}`},
 			"The rating of red mug with 4 stars was not submitted: you rejected it."},
+		"a rating that was edited": {shopTools, "rate the blue mug 5 stars",
+			map[string]string{"action_submitRating": `{"output":{"result":{"ratings":1},` +
+				`"executedArgs":{"productId":"mug-red","stars":2},"editedBy":"user"}}`},
+			[]string{`action_submitRating {"productId":"mug-blue","stars":5}`},
+			"The rating of Red Mug with 2 stars was submitted, with your changes."},
 		"a rating of what is not on the page": {shopTools, "rate the travel mug two stars", found,
 			[]string{`action_searchProducts {"query":"travel mug"}`,
 				`action_submitRating {"productId":"mug-travel","stars":2}`},
