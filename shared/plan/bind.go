@@ -23,7 +23,6 @@ type Bind struct {
 	Deadline time.Time
 	Now      time.Time      // by the store's clock
 	Tools    tool.Set       // that the session has, without those of this package
-	Own      []string       // those that act in the session's own containers
 	Zone     *time.Location // of the card's times; nil: UTC
 
 	Before *Plan  // that stands, or was proposed last: its tasks and grants keep their ids
@@ -247,7 +246,7 @@ func (b Bind) grant(field string, g Grant) (Grant, error) {
 }
 
 // target returns what the tool's Bound makes of the target. Everything in it must be bound, and it must lie in the
-// session's repository, or the tool in the session's own containers.
+// session's repository, or the tool acts in the session's own containers alone.
 func (b Bind) target(field string, t *tool.Tool, target json.RawMessage) (json.RawMessage, error) {
 	if len(target) > MaxTarget {
 		return nil, fault.Invalid(field, "a target has at most %d bytes", MaxTarget)
@@ -269,7 +268,7 @@ func (b Bind) target(field string, t *tool.Tool, target json.RawMessage) (json.R
 			return nil, fault.Invalid(field, "it has a member that is free text, or no argument of the tool")
 		}
 	}
-	if !slices.Contains(b.Own, t.Name) && !b.inRepo(stays) {
+	if !t.Contained && !b.inRepo(stays) {
 		return nil, fault.Invalid(field, "nothing is granted outside the session's repository and its containers")
 	}
 	return bound, nil

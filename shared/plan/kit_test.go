@@ -58,8 +58,9 @@ func theTools() tool.Set {
 			},
 			Execute: execute[issueIn]}),
 		tool.Define(tool.Def[pathIn, textOut]{Name: "docker.executeScript", Description: "Runs.",
-			SideEffect: true, Preview: func(pathIn) tool.Preview { return tool.Preview{Title: "Script"} },
-			Bound: func(in pathIn) any { return in }, Execute: execute[pathIn]}),
+			SideEffect: true, Contained: true,
+			Preview: func(pathIn) tool.Preview { return tool.Preview{Title: "Script"} },
+			Bound:   func(in pathIn) any { return in }, Execute: execute[pathIn]}),
 		tool.Define(tool.Def[pathIn, textOut]{Name: "run_shell_command", Description: "Runs.",
 			SideEffect: true, Preview: func(pathIn) tool.Preview { return tool.Preview{Title: "Command"} },
 			Execute: execute[pathIn]}),
@@ -72,7 +73,7 @@ func theTools() tool.Set {
 var tools = theTools()
 
 func bind() plan.Bind {
-	return plan.Bind{Repo: repo, Deadline: deadline, Now: now, Tools: tools, Own: []string{"docker.executeScript"}}
+	return plan.Bind{Repo: repo, Deadline: deadline, Now: now, Tools: tools}
 }
 
 func task(title string, more ...func(*plan.Task)) plan.Task {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/plan"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 func TestAPlanHasOneForm(t *testing.T) {
@@ -170,9 +172,14 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestNothingIsGrantedInForeignContainers(t *testing.T) {
+// TestNothingIsGrantedWhereContainersReachOut into a network: what runs there is not the session's own affair alone.
+func TestNothingIsGrantedWhereContainersReachOut(t *testing.T) {
 	b := bind()
-	b.Own = nil
+	b.Tools = tool.NewSet(slices.Collect(maps.Values(tools))...)
+	b.Tools["docker.executeScript"] = tool.Define(tool.Def[pathIn, textOut]{Name: "docker.executeScript",
+		Description: "Runs.", SideEffect: true,
+		Preview: func(pathIn) tool.Preview { return tool.Preview{Title: "Script"} },
+		Bound:   func(in pathIn) any { return in }, Execute: execute[pathIn]})
 	_, err := b.Normalize(plan.Plan{Tasks: []plan.Task{task("One")}, Grants: []plan.Grant{{
 		Tool: "docker.executeScript", Target: json.RawMessage(`{"path":"/work"}`), MaxCalls: 1}}})
 	if fault.As(err).Field != "grants/0/target" {

@@ -67,6 +67,19 @@ func TestMatrixOnFirestore(t *testing.T) {
 	matrixOn(t, "firestore", 60)
 }
 
+// TestPlans strikes workers at the moment at which plans act: pull requests, commits, containers and scripts.
+func TestPlans(t *testing.T) {
+	const kills = 80
+	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{pull, commit, create, script},
+		only: func(p plan) bool {
+			name := p.walk.steps[p.step].name
+			return name == deliver.name || name == confirm.name
+		}})
+	if n := r.Counted(countStruck); n < kills*7/10 {
+		t.Errorf("%d of %d were struck: too few to say anything", n, kills)
+	}
+}
+
 // TestCommands strikes workers that run commands on OpenSSH's server, and that server.
 func TestCommands(t *testing.T) {
 	const kills = 48

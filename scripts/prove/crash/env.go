@@ -24,6 +24,7 @@ import (
 	storeembedded "github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/firestore"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakedocker"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
@@ -36,6 +37,8 @@ type env struct {
 	queue            *queueembedded.Queue
 	sweeper          *loop.Loop
 	host             *host // nil unless commands are tried
+	engine           *fakedocker.Engine
+	endEngine        func() error
 	settings         map[string]string
 	log              io.Writer
 	random           *rand.Rand
@@ -48,6 +51,8 @@ type env struct {
 	notes []invariants.Effect
 	torn  fault // of the next call of a provider's effect
 	tears int   // how many more
+
+	tornOp string // of the engine: the one with the effect that the trial is about
 
 	pushMu sync.Mutex
 	pushed map[string][]byte // the newest message of each run
@@ -74,13 +79,17 @@ func newEnv(ctx context.Context, name string, o options, dir string, seed uint64
 	e.cloud.Handle("POST /notes", http.HandlerFunc(e.takeNote))
 	e.cloud.SetFault(e.tear)
 	e.cloud.SetModel(answer)
+	e.engine, e.endEngine, err = fakedocker.New(fakedocker.Options{Images: []string{image}, Fault: e.tearEngine})
+	if err != nil {
+		return nil, errors.Join(err, e.cloud.Close(), e.store.Close())
+	}
 	e.queue = queueembedded.New(e.store,
 		queueembedded.Options{Now: func() time.Time { return time.Now().Add(time.Duration(e.ahead.Load())) }})
 	e.sweeper = loop.New(journal.Env{Store: e.store, Queue: e.queue,
 		Now: func() time.Time { return time.Now().Add(time.Hour) }})
 	e.settings = e.cloud.Settings()
 	maps.Copy(e.settings, map[string]string{"STORE": kind, "QUEUE": "embedded", "DATA_DIR": filepath.Join(dir, name),
-		"GOOGLE_CLOUD_PROJECT": name,
+		"GOOGLE_CLOUD_PROJECT": name, "DOCKER_HOST": e.engine.Host, "DOCKER_IMAGES": image,
 		// the other limits are not reached
 		"REJECT_OUTCOME": "completed", "MAX_APPROVALS_PER_DAY": "0", "MAX_RUNS_PER_MINUTE": "0",
 		"MAX_MODEL_CALLS_PER_DAY": "1000000", "MAX_TOKENS_PER_DAY": "10000000000",
@@ -103,7 +112,7 @@ func (e *env) close() error {
 	if e.host != nil {
 		err = errors.Join(err, e.host.close())
 	}
-	return errors.Join(err, e.cloud.Close(), e.store.Close())
+	return errors.Join(err, e.endEngine(), e.cloud.Close(), e.store.Close())
 }
 
 // start starts a new worker of the environment, whose clock has a random error.
@@ -126,6 +135,17 @@ func (e *env) tear(op string) fakegoogle.Fault {
 	return fakegoogle.Fault{}
 }
 
+// tearEngine makes the engine's calls with the effect of the trial's kind fail.
+func (e *env) tearEngine(op string) fakegoogle.Fault {
+	e.mu.Lock()
+	meant := op == e.tornOp
+	e.mu.Unlock()
+	if !meant {
+		return fakegoogle.Fault{}
+	}
+	return fakegoogle.Fault{Kind: e.nextTear()}
+}
+
 func (e *env) nextTear() fault {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -134,6 +154,13 @@ func (e *env) nextTear() fault {
 	}
 	e.tears--
 	return e.torn
+}
+
+// tearOf says which of the engine's calls are meant.
+func (e *env) tearOf(op string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tornOp = op
 }
 
 func (e *env) tearNext(f fault, n int) {

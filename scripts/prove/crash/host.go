@@ -216,6 +216,8 @@ func (t *trial) effects() []invariants.Effect {
 	switch {
 	case t.kind.tool == commit.tool:
 		return t.committed()
+	case t.kind.contained:
+		return t.contained()
 	case !t.kind.onHost:
 		return t.env.effectsOf(t.uid)
 	case !t.kind.looks:

@@ -20,7 +20,7 @@ func (t *trial) judge() {
 		}
 	}
 	t.hold()
-	effects := len(t.effects())
+	effects := t.count()
 	t.outcome.effects = effects
 	if t.kind.onHost {
 		t.judgeHost()
@@ -30,8 +30,11 @@ func (t *trial) judge() {
 	if t.answerReviews() {
 		t.hold()
 	}
-	if t.kind.onHost {
+	switch {
+	case t.kind.onHost:
 		t.nextRun()
+	case t.kind.contained:
+		t.judgeContainers()
 	}
 }
 

@@ -71,13 +71,17 @@ func (t *trial) rested() bool {
 	return true
 }
 
-// written reports whether the stored run has the state that was answered: an expiry is answered before it is stored.
+// written reports whether the stored run has the state that was answered: an expiry is answered before it is stored. A
+// run with containers is due until they are gone.
 func (t *trial) written(a testkit.Answer) bool {
 	if a.RunID == "" {
 		return true
 	}
 	docs, err := t.env.store.Get(t.ctx, document.RunPath(a.RunID))
-	return err == nil && (!docs[0].Exists() || document.ApprovalFieldsOf(docs[0]).Status == a.Status)
+	if err != nil || !docs[0].Exists() || document.ApprovalFieldsOf(docs[0]).Status != a.Status {
+		return err == nil && !docs[0].Exists()
+	}
+	return !t.kind.contained || document.RunFieldsOf(docs[0]).Due.IsZero()
 }
 
 // ends describes how each run ended.

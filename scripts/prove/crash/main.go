@@ -1,12 +1,12 @@
 // Package crash kills Countersign at every point at which it can die, and checks what is left.
 //
-// Workers are processes of their own, with all functions on one address; Gmail, Calendar, GitHub, the model and the
-// store's file or emulator outlive them. A first walk of each kind counts the points at which a worker calls something
-// outside itself: before and after each read, commit, publish, model call and provider call, and before each answer.
-// Then each trial takes a fresh user through a walk (approve, edit, always allow, reject, cancel, hold, undo, expire; a
-// plan that is confirmed, refined, rejected, cancelled, changed or made anew, and acts by a grant or is asked), strikes
-// one worker at one point, with or without a fault of the provider at the same time, lets the client, the queue and the
-// sweep retry as they would, and compares the documents with what the providers received.
+// Workers are processes of their own, with all functions on one address; Gmail, Calendar, GitHub, an engine of
+// containers, the model and the store's file or emulator outlive them. A first walk of each kind counts the points at
+// which a worker calls something outside itself: before and after each read, commit, publish, model call and provider
+// call, and before each answer. Then each trial takes a fresh user through a walk (approve, edit, always allow, reject,
+// cancel, hold, undo, expire; a plan that is confirmed, refined, rejected, cancelled, changed or made anew, and acts by
+// a grant or is asked), strikes one worker at one point, with or without a fault of the provider at the same time, lets
+// the client, the queue and the sweep retry as they would, and compares the documents with what the providers received.
 package crash
 
 import (
@@ -29,6 +29,7 @@ type options struct {
 	workers int
 	anywhen bool
 	on      string
+	of      []kind          // the kinds of provider; nil: all
 	only    func(plan) bool // which plans may be chosen; nil: any
 }
 
@@ -40,8 +41,11 @@ const (
 
 // kinds are those that the trials are about.
 func (o options) kinds() []kind {
-	if o.on == hosts {
+	switch {
+	case o.on == hosts:
 		return commands
+	case o.of != nil:
+		return o.of
 	}
 	return kinds
 }

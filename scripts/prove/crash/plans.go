@@ -13,46 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
-	"github.com/countersign-run/countersign/shared/testkit/invariants"
-	"github.com/countersign-run/countersign/shared/tools/github"
 )
-
-// The kinds whose runs are sessions of the planner, each in a repository of its user's own.
-var (
-	issue  = kind{name: "issue of a plan", tool: github.CreateIssue, mode: "draft", plans: true}
-	pull   = kind{name: "pull request of a plan", tool: github.CreatePullRequest, mode: "draft", plans: true}
-	commit = kind{name: "commit of a plan", tool: github.CommitFiles, mode: "draft", plans: true}
-)
-
-var (
-	planned  = func(k kind) bool { return k.plans }
-	anIssues = func(k kind) bool { return k.tool == issue.tool } // how a session ends does not depend on its tool
-)
-
-// branch is the one that the repositories have beside main.
-const branch = "fix"
-
-// bound returns the arguments of a call of the kind that are not free text, which a grant names, and planned all.
-func (k kind) bound(owner string) map[string]any {
-	in := map[string]any{"owner": owner, "repo": "web"}
-	switch k.tool {
-	case pull.tool:
-		in["head"], in["base"] = branch, "main"
-	case commit.tool:
-		in["branch"], in["files"] = branch, []any{map[string]any{"path": "README.md"}}
-	}
-	return in
-}
-
-func (k kind) planned(owner, name string) map[string]any {
-	in := k.bound(owner)
-	if k.tool == commit.tool {
-		in["message"], in["files"] = name, []any{map[string]any{"path": "README.md", "content": name}}
-		return in
-	}
-	in["title"], in["body"] = name, "hello"
-	return in
-}
 
 // The walks of plans. What a plan is about is said by the walk's name, which the model reads in the prompt.
 var planWalks = []walk{
@@ -72,35 +33,6 @@ func (t *trial) openSession(to *process) func(context.Context, string, ...string
 			"repoUrl":  t.env.cloud.URL + "/" + t.uid + "/web",
 			"deadline": planDeadline.Format(time.RFC3339)}, header...)
 	}
-}
-
-// committed returns the commits that the trial's branch has got. GitHub does not say of which action each is: the
-// handle of the action's intent does.
-func (t *trial) committed() (all []invariants.Effect) {
-	begun, err := invariants.Handles(t.ctx, t.env.store, t.runs[0])
-	proof.Must(err)
-	for _, c := range t.env.cloud.GitHub.Commits(t.uid, "web", branch) {
-		if !strings.HasPrefix(c.Message, t.uid) {
-			continue // it was there before
-		}
-		e := invariants.Effect{UID: t.uid, Agrees: func(args json.RawMessage) error {
-			var want github.NewCommit
-			if err := json.Unmarshal(args, &want); err != nil {
-				return err
-			}
-			if c.Message != want.Message || c.Files["README.md"] != want.Files[0].Content {
-				return fmt.Errorf("the commit is %q, with %q", c.Message, c.Files)
-			}
-			return nil
-		}}
-		for handle, action := range begun {
-			if strings.Contains(handle, `"sha":"`+c.SHA+`"`) {
-				e.ActionID = action
-			}
-		}
-		all = append(all, e)
-	}
-	return all
 }
 
 // planDeadline is far enough ahead for every run, and for every clock.
@@ -144,7 +76,8 @@ func (t *trial) askedNext() bool {
 	return t.slow
 }
 
-var itsTrial = regexp.MustCompile(`(github\.[a-zA-Z]+) (plan[a-z ]*) for ((user[0-9]+) run [0-9]+)`)
+var itsTrial = regexp.MustCompile(`((?:github|docker)\.[a-zA-Z]+) (plan[a-z ]*) for ((user[0-9]+) run [0-9]+)`)
+var itsContainer = regexp.MustCompile(`"id":"([0-9a-f]{64})"`)
 
 // plansAnswer is the model of sessions; false for what is none.
 func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
@@ -173,9 +106,15 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 		if strings.Contains(told, "shorter") {
 			task["title"] = "Open"
 		}
+		grants := []any{}
 		if walk != "plan asked" {
-			plan["grants"] = []any{map[string]any{"tool": does.tool, "target": does.bound(owner), "maxCalls": 1}}
+			grants = append(grants, map[string]any{"tool": does.tool, "target": does.bound(owner), "maxCalls": 1})
 		}
+		if does.tool == script.tool {
+			task["tools"] = []string{create.tool, script.tool}
+			grants = append(grants, map[string]any{"tool": create.tool, "target": create.bound(owner), "maxCalls": 1})
+		}
+		plan["grants"] = grants
 		if walk == "plan anew" && again {
 			task["title"] = "Open it after all"
 		}
@@ -186,6 +125,16 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 		return call("propose_plan", plan)
 	}
 	done := len(r.Responses()) > 0
+	if does.tool == script.tool {
+		if !done {
+			return call(create.tool, create.planned(owner, name))
+		}
+		if in := itsContainer.FindStringSubmatch(told); in != nil && len(r.Responses()) == 1 {
+			args := does.planned(owner, name)
+			args["containerId"] = in[1]
+			return call(script.tool, args)
+		}
+	}
 	switch {
 	case walk == "plan anew" && !again:
 		return call("reflect", map[string]any{"is_task_complete": false, "failed": true, "reflection": "It cannot be."})

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakedocker"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
@@ -75,6 +76,7 @@ func (t *trial) open() {
 		t.addHost()
 		return
 	}
+	t.env.tearOf(map[string]string{create.tool: fakedocker.Create, script.tool: fakedocker.ExecStart}[t.kind.tool])
 	at := &testkit.Deployment{Cloud: t.env.cloud, Base: t.env.worker.url}
 	if t.kind.plans {
 		proof.Must(t.addRepository(at))

@@ -22,6 +22,7 @@ type kind struct {
 	onHost           bool // it is a command on a host
 	looks            bool // which only looks, and is not asked about
 	plans            bool // it is carried out by a plan
+	contained        bool // in a container
 }
 
 var kinds = []kind{
@@ -30,7 +31,7 @@ var kinds = []kind{
 	{name: "gmail, direct", tool: "gmail_send", mode: "direct"},
 	{name: "calendar", tool: "calendar_event_create", mode: "draft"},
 	{name: "no handle", tool: "note", mode: "draft"},
-	issue, pull, commit,
+	issue, pull, commit, create, script,
 }
 
 // commands are the kinds of -on host.
@@ -45,7 +46,8 @@ var everyKind = slices.Concat(kinds, commands)
 // proves reports whether the kind can always tell afterwards what happened, so that a crash leaves no review to the
 // user.
 func (k kind) proves() bool {
-	return k.readable || k.tool == "calendar_event_create" || k.tool == pull.tool || k.tool == commit.tool
+	return k.readable || k.tool == "calendar_event_create" || k.tool == pull.tool || k.tool == commit.tool ||
+		k.contained
 }
 
 // eventStart is far enough ahead for every run.

@@ -89,13 +89,21 @@ func work(ctx context.Context, first proof.Order) error {
 			}
 		}
 		for name, t := range l.Tools {
-			if strings.HasPrefix(name, "github.") {
+			if strings.HasPrefix(name, "github.") || strings.HasPrefix(name, "docker.") {
 				used = append(used, t)
 			}
 		}
 		l.Tools = tool.NewSet(used...)
 		testkit.Offer(l, note(providers, o.Notes))
 	}), app.With(app.Part{Link: func(c *app.Clients) {
+		open := c.Engine
+		c.Engine = func(cfg config.Config) (app.Engine, error) {
+			e, err := open(cfg)
+			if e == nil || err != nil {
+				return nil, err
+			}
+			return struckEngine{e, p}, nil
+		}
 		connect := c.Hosts
 		c.Hosts = func(ctx context.Context, cfg config.Config) (app.Hosts, error) {
 			h, err := connect(ctx, cfg)

@@ -60,6 +60,13 @@ func (e *Engine) execStart(r *http.Request) reply {
 		return refusal(409, "exec command has already run")
 	}
 	p.starts++
+	d := Deed{Process: p.id, Command: p.command}
+	for _, c := range e.containers {
+		if c.ID == p.container {
+			d.Container = *c
+		}
+	}
+	e.deeds = append(e.deeds, d)
 	a := reply{status: http.StatusSwitchingProtocols}
 	if e.o.Exec != nil {
 		a.stdout, a.stderr, p.exit = e.o.Exec(p.command)

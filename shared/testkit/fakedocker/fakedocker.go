@@ -44,6 +44,15 @@ type Options struct {
 	Volumes []string
 	// Exec says what a process prints and exits with; nil: nothing and 0.
 	Exec func(command []string) (stdout, stderr string, exit int)
+	// Fault returns the fault of an operation; nil: none fails but those of Break.
+	Fault func(op string) fakegoogle.Fault
+}
+
+// Deed is what an engine has begun: a container, or a process in one. It is known when both are gone.
+type Deed struct {
+	Container Container
+	Process   string // empty: the container itself was started
+	Command   []string
 }
 
 // Container is one that was created.
@@ -63,7 +72,7 @@ type Engine struct {
 	mu         sync.Mutex
 	containers []*Container
 	processes  []*process
-	started    int // containers that were started for the first time
+	deeds      []Deed
 	removed    int
 	faults     map[string][]fakegoogle.Fault
 	calls      map[string]int
@@ -133,7 +142,17 @@ func (e *Engine) Containers() (all []Container) {
 }
 
 // Started is how many containers were started, and Removed how many are gone.
-func (e *Engine) Started() int { e.mu.Lock(); defer e.mu.Unlock(); return e.started }
+func (e *Engine) Started() (n int) {
+	for _, d := range e.Deeds() {
+		if d.Process == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Deeds returns all that was begun, in that order.
+func (e *Engine) Deeds() []Deed { e.mu.Lock(); defer e.mu.Unlock(); return slices.Clone(e.deeds) }
 
 // Removed is how many containers were removed.
 func (e *Engine) Removed() int { e.mu.Lock(); defer e.mu.Unlock(); return e.removed }
@@ -204,6 +223,8 @@ func (e *Engine) next(op string) (f fakegoogle.Fault) {
 	e.calls[op]++
 	if q := e.faults[op]; len(q) > 0 {
 		f, e.faults[op] = q[0], q[1:]
+	} else if e.o.Fault != nil {
+		f = e.o.Fault(op)
 	}
 	return f
 }
@@ -352,7 +373,7 @@ func (e *Engine) start(r *http.Request) reply {
 		return reply{status: 304}
 	}
 	c.State = "running"
-	e.started++
+	e.deeds = append(e.deeds, Deed{Container: *c})
 	return reply{status: 204}
 }
 

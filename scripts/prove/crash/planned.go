@@ -1,0 +1,194 @@
+package crash
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/container"
+	"github.com/countersign-run/countersign/shared/testkit/invariants"
+	"github.com/countersign-run/countersign/shared/tools/docker"
+	"github.com/countersign-run/countersign/shared/tools/github"
+)
+
+// The kinds whose runs are sessions of the planner, each in a repository of its user's own.
+var (
+	issue  = kind{name: "issue of a plan", tool: github.CreateIssue, mode: "draft", plans: true}
+	pull   = kind{name: "pull request of a plan", tool: github.CreatePullRequest, mode: "draft", plans: true}
+	commit = kind{name: "commit of a plan", tool: github.CommitFiles, mode: "draft", plans: true}
+	create = kind{name: "container of a plan", tool: docker.Create, mode: "draft", plans: true, contained: true}
+	script = kind{name: "script of a plan", tool: docker.Script, mode: "draft", plans: true, contained: true}
+)
+
+var (
+	planned  = func(k kind) bool { return k.plans }
+	anIssues = func(k kind) bool { return k.tool == issue.tool } // how a session ends does not depend on its tool
+)
+
+// branch is the one that the repositories have beside main.
+const branch = "fix"
+
+// bound returns the arguments of a call of the kind that are not free text, which a grant names, and planned all.
+func (k kind) bound(owner string) map[string]any {
+	switch k.tool {
+	case create.tool:
+		return map[string]any{"options": map[string]any{"image": image, "memory": 512}}
+	case script.tool:
+		return map[string]any{}
+	}
+	in := map[string]any{"owner": owner, "repo": "web"}
+	switch k.tool {
+	case pull.tool:
+		in["head"], in["base"] = branch, "main"
+	case commit.tool:
+		in["branch"], in["files"] = branch, []any{map[string]any{"path": "README.md"}}
+	}
+	return in
+}
+
+func (k kind) planned(owner, name string) map[string]any {
+	in := k.bound(owner)
+	switch k.tool {
+	case commit.tool:
+		in["message"], in["files"] = name, []any{map[string]any{"path": "README.md", "content": name}}
+	case create.tool:
+	case script.tool:
+		in["script"] = "echo " + name
+	default:
+		in["title"], in["body"] = name, "hello"
+	}
+	return in
+}
+
+// committed returns the commits that the trial's branch has got. GitHub does not say of which action each is: the
+// handle of the action's intent does.
+func (t *trial) committed() (all []invariants.Effect) {
+	begun, err := invariants.Handles(t.ctx, t.env.store, t.runs[0])
+	proof.Must(err)
+	for _, c := range t.env.cloud.GitHub.Commits(t.uid, "web", branch) {
+		if !strings.HasPrefix(c.Message, t.uid) {
+			continue // it was there before
+		}
+		e := invariants.Effect{UID: t.uid, Agrees: func(args json.RawMessage) error {
+			var want github.NewCommit
+			if err := json.Unmarshal(args, &want); err != nil {
+				return err
+			}
+			if c.Message != want.Message || c.Files["README.md"] != want.Files[0].Content {
+				return fmt.Errorf("the commit is %q, with %q", c.Message, c.Files)
+			}
+			return nil
+		}}
+		for handle, action := range begun {
+			if strings.Contains(handle, `"sha":"`+c.SHA+`"`) {
+				e.ActionID = action
+			}
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// image is what containers are made of.
+const image = "localhost/small:1"
+
+// contained returns the containers that were started for the trial's run, and the scripts that were begun in them.
+func (t *trial) contained() (all []invariants.Effect) {
+	begun, err := invariants.Handles(t.ctx, t.env.store, t.runs[0])
+	proof.Must(err)
+	for _, d := range t.env.engine.Deeds() {
+		if d.Container.Labels["run.countersign.run"] != t.runs[0] {
+			continue
+		}
+		e := invariants.Effect{UID: t.uid, ActionID: d.Container.Labels["run.countersign.action"]}
+		if d.Process != "" {
+			e.ActionID = begun[d.Container.ID+"/"+d.Process]
+			e.Agrees = func(args json.RawMessage) error {
+				var want docker.ScriptArgs
+				if err := json.Unmarshal(args, &want); err != nil {
+					return err
+				}
+				if d.Command[len(d.Command)-1] != want.Script || d.Container.ID != want.ContainerID {
+					return fmt.Errorf("%q was run in %s", d.Command, d.Container.ID)
+				}
+				return nil
+			}
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// count returns how many effects there are of the kind's own tool: a script has its container beside it.
+func (t *trial) count() (n int) {
+	all := t.effects()
+	if t.kind.tool != script.tool {
+		return len(all)
+	}
+	for _, e := range all {
+		if e.Agrees != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// judgeContainers looks for containers of a run that has ended.
+func (t *trial) judgeContainers() {
+	for _, c := range t.env.engine.Containers() {
+		if c.Labels["run.countersign.run"] == t.runs[0] && len(t.look(0).Approvals) == 0 {
+			t.problem("a container is left: %s; %s", c.Name, t.ends())
+		}
+	}
+}
+
+// struckEngine puts points around what an engine is asked to do.
+type struckEngine struct {
+	app.Engine
+	*points
+}
+
+// Find implements [docker.Engine].
+func (e struckEngine) Find(ctx context.Context, o container.Owner, ref string) (container.Container, error) {
+	defer e.around("engine's find")()
+	return e.Engine.Find(ctx, o, ref)
+}
+
+// Create implements [docker.Engine].
+func (e struckEngine) Create(ctx context.Context, o container.Owner, s container.Spec) (string, error) {
+	defer e.around("engine's create")()
+	return e.Engine.Create(ctx, o, s)
+}
+
+// Start implements [docker.Engine].
+func (e struckEngine) Start(ctx context.Context, id string) error {
+	defer e.around("engine's start")()
+	return e.Engine.Start(ctx, id)
+}
+
+// Remove implements [docker.Engine].
+func (e struckEngine) Remove(ctx context.Context, id string) error {
+	defer e.around("engine's remove")()
+	return e.Engine.Remove(ctx, id)
+}
+
+// NewProcess implements [docker.Engine].
+func (e struckEngine) NewProcess(ctx context.Context, id string, command []string) (string, error) {
+	defer e.around("engine's new process")()
+	return e.Engine.NewProcess(ctx, id, command)
+}
+
+// Run implements [docker.Engine].
+func (e struckEngine) Run(ctx context.Context, process string, to container.Streams) error {
+	defer e.around("engine's run")()
+	return e.Engine.Run(ctx, process, to)
+}
+
+// Look implements [docker.Engine].
+func (e struckEngine) Look(ctx context.Context, process string) (container.Process, error) {
+	defer e.around("engine's look")()
+	return e.Engine.Look(ctx, process)
+}
