@@ -91,7 +91,7 @@ func TestFaults(t *testing.T) {
 		ended := make(chan error, 1)
 		printed := &signal{seen: make(chan bool, 1)}
 		go func() {
-			line := "trap '' HUP; sleep 1000 & while ! grep -q 1000 /proc/$!/cmdline; do :; done; echo on; wait"
+			line := "trap '' HUP; sleep 1000 & while ! grep -q ^sleep /proc/$!/cmdline; do :; done; echo on; wait"
 			_, err := c.Exec(t.Context(), keeper.Exec{Line: line, Stdout: printed})
 			ended <- err
 		}()
