@@ -27,7 +27,7 @@ export const problems = [];
 export async function visit({ held, others = [], ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   if (!held) await context.route('**/approvals/resolve', atOnce);
-  context.setDefaultTimeout(20000);
+  context.setDefaultTimeout(30000);
   await context.addInitScript(() => document.addEventListener('securitypolicyviolation', (e) => console.error(`policy violation: ${e.violatedDirective} ${e.blockedURI}`)));
   const page = await context.newPage();
   page.on('pageerror', (e) => problems.push(`script error: ${e.message}`));
@@ -94,7 +94,7 @@ export function expect(what, ok) {
 }
 
 /** settled waits until a condition holds. */
-export async function settled(what, holds, ms = 20000) {
+export async function settled(what, holds, ms = 30000) {
   for (const end = Date.now() + ms; Date.now() < end; await new Promise((go) => setTimeout(go, 100))) {
     if (await holds()) return;
   }

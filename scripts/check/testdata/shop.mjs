@@ -158,7 +158,7 @@ const steps = {
 
   'it fits 320 pixels, in light and dark, with the assistant behind a button': async () => {
     for (const colorScheme of ['light', 'dark']) {
-      const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme });
+      const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme, reducedMotion: 'reduce' });
       const fits = async (what) => {
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
         expect(`${what}: nothing is wider than the screen (by ${wide} pixels)`, wide <= 0);

@@ -18,7 +18,7 @@ const problems = [];
 
 async function visit(options) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, ...options });
-  context.setDefaultTimeout(10000);
+  context.setDefaultTimeout(30000);
   const page = await context.newPage();
   page.on('pageerror', (e) => problems.push(`script error: ${e.message}`));
   page.on('console', (m) => m.type() === 'error' && !/Failed to load resource/.test(m.text()) && problems.push(`console: ${m.text()}`));
@@ -44,7 +44,7 @@ function expect(what, ok) {
   if (!ok) throw new Error(`not so: ${what}`);
 }
 
-async function settled(what, holds, ms = 10000) {
+async function settled(what, holds, ms = 30000) {
   for (const end = Date.now() + ms; Date.now() < end; await new Promise((go) => setTimeout(go, 50))) {
     if (await holds()) return;
   }
@@ -577,7 +577,7 @@ const steps = {
   },
 
   'behind a button, with the count of what waits': async () => {
-    const page = await visit();
+    const page = await visit({ reducedMotion: 'reduce' }); // axe-core may not look while it rises
     await page.bringToFront();
     const button = page.getByRole('button', { name: 'Open the chat: Shop assistant' });
     const focused = (name) => page.locator('gemini-chat').evaluate((el, n) => el.shadowRoot.activeElement?.getAttribute('part') === n, name);
@@ -617,7 +617,7 @@ const steps = {
 
   'behind a button, at 320 pixels: the focus stays, and the page is seen where its user must act': async () => {
     for (const colorScheme of ['light', 'dark']) {
-      const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme });
+      const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme, reducedMotion: 'reduce' });
       await page.bringToFront();
       await page.evaluate(() => document.querySelector('gemini-chat').setAttribute('launcher', ''));
       await page.getByRole('button', { name: 'Open the chat: Shop assistant' }).click();
