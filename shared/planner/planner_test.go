@@ -3,6 +3,7 @@ package planner_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,9 @@ func newPlanner(t *testing.T, turns ...script.Turn) (*planner.Planner, func()) {
 		Bound:   func(in wanted) any { return map[string]string{"owner": in.Owner, "repo": in.Repo} },
 		Preview: func(in wanted) tool.Preview { return tool.Preview{Title: "Open " + in.Title} },
 		Execute: func(_ context.Context, _ tool.Call, in wanted) (made, error) {
+			if in.Title == "In doubt" {
+				return made{}, tool.Ambiguous(errors.New("the connection was cut"))
+			}
 			return made{"https://github.com/" + in.Owner + "/" + in.Repo + "/issues/1"}, nil
 		}})
 	its := &agents.Agent{Name: run.Planner, Instructions: agents.Text("You plan."), Plans: true, Order: agents.Strict,

@@ -2,13 +2,16 @@ package planner_test
 
 import (
 	"fmt"
+	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/testkit/readme"
 )
 
-// TestReadme holds README.md to the items of seed 004, each of which has a row, and to tests that are there.
+// TestReadme holds README.md to the items of seed 004, each of which has a row, and to tests and scenarios that are
+// there.
 func TestReadme(t *testing.T) {
 	text := readme.Check(t)
 	rows := []string{"action JSON", "dotenv"}
@@ -19,6 +22,17 @@ func TestReadme(t *testing.T) {
 		row := regexp.MustCompile(`(?m)^\| ` + name + ` \|.*$`).FindString(text)
 		if !readme.NamesTest(row) {
 			t.Errorf("%s has no test: %q", name, row)
+		}
+	}
+	named := regexp.MustCompile("`TestScenarios` \\(([a-z, -]+)\\)").FindAllStringSubmatch(text, -1)
+	if len(named) == 0 {
+		t.Error("it names no scenario")
+	}
+	for _, those := range named {
+		for _, name := range strings.Split(those[1], ", ") {
+			if _, err := os.Stat("../loop/testdata/scenarios/" + name + ".txt"); err != nil {
+				t.Errorf("there is no scenario %q: %v", name, err)
+			}
 		}
 	}
 }
