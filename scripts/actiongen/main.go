@@ -24,10 +24,23 @@ import (
 	"github.com/countersign-run/countersign/shared/action"
 )
 
+const usage = `usage: go run ./scripts/actiongen [flags] DIR
+
+Writes the types of a folder's declared actions: beside each .jay-action, and in DIR actions.go and actions-index.yaml.
+
+  go run ./scripts/actiongen actions            write them
+  go run ./scripts/actiongen -check actions     fail where one is out of date, or a handler does not fit
+
+`
+
 func main() {
 	check := flag.Bool("check", false, "write nothing, and fail where a file is not what would be written")
 	tsc := flag.String("tsc", "",
 		"with -check: the TypeScript compiler (default: the project's own, or the one of the path)")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), usage)
+		flag.PrintDefaults()
+	}
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "actiongen: one folder with a plugin.yaml is needed")

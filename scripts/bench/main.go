@@ -43,6 +43,15 @@ type options struct {
 	dir     string
 }
 
+const usage = `usage: go run . [flags]     in scripts/bench
+
+Measures Countersign beside the other frameworks that are installed, at the same work on this machine.
+
+  go run . -only countersign -for 1s -repeat 1     a short look at Countersign alone
+  go run . -json all.json                          all, and every figure in a file
+
+`
+
 func main() {
 	var o options
 	only := flag.String("only", "", "names of contestants, with commas between them; all that are installed if empty")
@@ -50,6 +59,10 @@ func main() {
 	flag.IntVar(&o.repeat, "repeat", 5, "how often each contestant's turn comes; the medians are reported")
 	flag.StringVar(&o.json, "json", "", "a file for all that was measured, as JSON")
 	flag.BoolVar(&o.profile, "profile", false, "profile Countersign alone at each work, and print what costs most")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), usage)
+		flag.PrintDefaults()
+	}
 	flag.Parse()
 	if *only != "" {
 		o.only = strings.Split(*only, ",")

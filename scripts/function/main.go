@@ -36,7 +36,21 @@ import (
 	_ "github.com/countersign-run/countersign/shared/app/embedded"
 )
 
+const usage = `usage: FUNCTION_TARGET=NAME go run ./scripts/function
+
+Starts one function as the cloud does, on 127.0.0.1. It has no flags: the environment says all.
+
+  FUNCTION_TARGET=run PORT=9001 go run ./scripts/function
+`
+
 func main() {
+	if len(os.Args) > 1 {
+		fmt.Print(usage)
+		if help := os.Args[1]; help != "-h" && help != "-help" && help != "--help" {
+			os.Exit(2)
+		}
+		return
+	}
 	port := os.Getenv("PORT")
 	if port == "" {
 		port = "8080"

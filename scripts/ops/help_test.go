@@ -43,7 +43,7 @@ func TestHelp(t *testing.T) {
 			args = slices.Concat([]string{name}, args)
 			code, out, errs := exec(t, nil, args...)
 			if code != 0 || errs != "" || !strings.HasPrefix(out, "usage: go run ./scripts/ops "+name) ||
-				!strings.Contains(out, c.short) {
+				!strings.Contains(out, c.short) || !strings.Contains(out, "\nexamples:\n  go run ./scripts/ops "+name) {
 				t.Errorf("%q: status %d\n%s%s", args, code, out, errs)
 			}
 		}

@@ -46,7 +46,7 @@ func prepare(ctx context.Context, getenv func(string) string) (said string, read
 		case err == nil:
 			return fmt.Sprintf("Wrote %s, which holds no key yet.\nNext: get a key at "+
 				"https://aistudio.google.com/apikey, put it there as apiKey, and run this again.\n"+
-				"(Without any key, and without that file, go run ./scripts/dev works with the offline demo model.)",
+				"(Without a key, go run ./scripts/dev works with the offline demo model.)",
 				path), false
 		case !errors.Is(err, fs.ErrExist):
 			return fmt.Sprintf("%s cannot be written: %v\nNext: run this where its folder can be written to, or set "+
@@ -55,11 +55,21 @@ func prepare(ctx context.Context, getenv func(string) string) (said string, read
 	}
 	cfg, err := config.Load(getenv, config.Model)
 	if err != nil {
-		return fmt.Sprintf("%v\nNext: mend this and run it again. Nothing was asked of the service.", err), false
+		next := "mend this and run it again. Nothing was asked of the service."
+		if file, _ := config.ReadFile(getenv); file.Placeholder { // err has what else is wrong
+			next = placeholderNext
+		}
+		return fmt.Sprintf("%v\nNext: %s", err, next), false
 	}
 	said, ready = advise(checkKey(ctx, cfg), cfg.GeminiModel, keySource(getenv, path))
 	return permissionWarning(path) + said, ready
 }
+
+// placeholderNext is what to do about a key that is still the template's.
+const placeholderNext = `that is the placeholder of the template and no key. There are two ways on:
+  with Gemini: get a key at https://aistudio.google.com/apikey, put it there in its place, or set GEMINI_API_KEY, and
+  run this again;
+  without: go run ./scripts/dev works with the offline demo model as long as no key is there, and says so.`
 
 // writeTemplate creates the file. It never changes an existing file, or the target of a link.
 func writeTemplate(path string) (err error) {

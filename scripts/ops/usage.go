@@ -11,6 +11,24 @@ import (
 
 const program = "go run ./scripts/ops"
 
+// examples are the arguments of a command as one would type them.
+var examples = map[string][]string{
+	"setup":        {""},
+	"verify":       {"", "-run iyxanc32cjl7jxpvuqoyov6qxm"},
+	"dead-letters": {"list", "replay -run iyxanc32cjl7jxpvuqoyov6qxm", "replay -yes"},
+	"waiting":      {"", "-oldest 50"},
+	"redrive":      {"iyxanc32cjl7jxpvuqoyov6qxm"},
+	"story":        {"iyxanc32cjl7jxpvuqoyov6qxm", "iyxanc32cjl7jxpvuqoyov6qxm -json"},
+	"revoke":       {"ana", "ana -yes"},
+	"restore":      {"ana", "ana -yes"},
+	"delete-user":  {"ana", "ana -yes"},
+	"export":       {"ana"},
+	"action-key":   {"submitRating"},
+	"receipt-keys": {""},
+	"receipt":      {"verify receipt.json", "verify receipt.json -keys jwks.json"},
+	"smoke":        {`https://countersign.example.com -token "$TOKEN"`},
+}
+
 // usage prints the commands.
 func usage(out io.Writer) error {
 	var b strings.Builder
@@ -36,6 +54,10 @@ func (c command) usage(out io.Writer, name string, flags *flag.FlagSet) error {
 		b.WriteString("\n")
 		flags.SetOutput(&b)
 		flags.PrintDefaults()
+	}
+	fmt.Fprintf(&b, "\nexamples:\n")
+	for _, example := range examples[name] {
+		fmt.Fprintf(&b, "  %s\n", strings.TrimSpace(program+" "+name+" "+example))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

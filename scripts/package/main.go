@@ -13,11 +13,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -34,6 +36,16 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+const usage = `usage: go run ./scripts/package [flags]
+
+Makes the archive of each function that Cloud Functions builds, and a manifest that names them by their hashes.
+
+  go run ./scripts/package -out dist             write them
+  go run ./scripts/package -out dist -verify     and build and start each as the cloud does
+  go run ./scripts/package -out dist -with agents -with config/.gemini.yaml
+
+`
 
 type options struct {
 	root, out, release string
@@ -53,8 +65,16 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 		o.with = append(o.with, path)
 		return nil
 	})
-	if err := flags.Parse(args); err != nil {
-		return err
+	flags.SetOutput(io.Discard) // an error is returned
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(w, usage)
+		flags.SetOutput(w)
+		flags.PrintDefaults()
+		return nil
+	case err != nil:
+		return fmt.Errorf("%w; -h prints the flags", err)
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is not understood: everything is said by flags, see -help", flags.Arg(0))
@@ -69,6 +89,8 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	if err := write(o.out, m, archives); err != nil {
 		return err
 	}
+	fmt.Fprintf(w, "wrote %d archives of release %s to %s, and %s, which names them:\n", len(m.Functions), m.Release,
+		o.out, filepath.Join(o.out, manifestName))
 	for _, f := range m.Functions {
 		fmt.Fprintf(w, "%-20s %s %8d bytes %3d packages\n", f.Name, f.SHA256[:12], f.Size, len(f.Packages))
 	}

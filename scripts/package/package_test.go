@@ -361,3 +361,18 @@ func TestTheOutputFolder(t *testing.T) {
 		t.Errorf("a foreign folder: %v", err)
 	}
 }
+
+// TestHelp asks for help: it is printed, and nothing is written.
+func TestHelp(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, help := range []string{"-h", "--help"} {
+		var out strings.Builder
+		if err := run(t.Context(), []string{help}, &out); err != nil || !strings.HasPrefix(out.String(), "usage: ") ||
+			!strings.Contains(out.String(), "-verify") {
+			t.Errorf("%s: %v, and it says\n%s", help, err, out.String())
+		}
+	}
+	if written, err := os.ReadDir("."); err != nil || len(written) > 0 {
+		t.Errorf("it writes %v (%v)", written, err)
+	}
+}

@@ -21,6 +21,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,6 +30,19 @@ import (
 var errNo = errors.New("no")
 
 const usage = "usage: plan start|refine|confirm|show|log|cancel [flags] …; -h after a command tells of its flags"
+
+const help = `usage: go run ./scripts/plan COMMAND [flags] ARGUMENTS
+
+Works on plans from a terminal, with the local server or a deployment.
+
+  go run ./scripts/plan start "plan: fix the broken link of demo/site and open an issue about it, by tonight"
+  go run ./scripts/plan refine SESSION make step 2 smaller
+  go run ./scripts/plan confirm SESSION          asks for a typed yes to the plan that it has printed
+  go run ./scripts/plan show SESSION             and log, with each call
+  go run ./scripts/plan cancel SESSION
+
+COMMAND -h prints its flags.
+`
 
 // command is what a command line asks for.
 type command struct {
@@ -63,6 +77,10 @@ func main() {
 func execute(ctx context.Context, args []string, getenv func(string) string, in io.Reader, out, errs io.Writer) error {
 	if len(args) == 0 {
 		return errors.New(usage)
+	}
+	if slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
+		_, err := io.WriteString(out, help)
+		return err
 	}
 	c := &command{name: args[0], in: bufio.NewReader(io.LimitReader(in, 4096)), out: out, getenv: getenv, now: time.Now}
 	do, least, most := c.do()

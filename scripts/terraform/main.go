@@ -14,7 +14,21 @@ import (
 	"os/signal"
 )
 
+const usage = `usage: go run ./scripts/terraform
+
+Checks terraform/ with the real terraform: form, roots and the modules' tests. It applies nothing, and has no flags.
+
+  TERRAFORM_CHECK_DIR=DIR go run ./scripts/terraform     with a stand-in for the Google provider, without a network
+`
+
 func main() {
+	if len(os.Args) > 1 {
+		fmt.Print(usage)
+		if help := os.Args[1]; help != "-h" && help != "-help" && help != "--help" {
+			os.Exit(2)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := check(ctx); err != nil {

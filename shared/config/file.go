@@ -23,6 +23,7 @@ type File struct {
 	APIKey       Secret
 	Model        string // empty: not set
 	SystemPrompt string // precedes the agent's instructions; may be empty
+	Placeholder  bool   // all that is wrong with the file is that its key is still a template's: see ReadFile
 }
 
 // FilePath is the file's path if GEMINI_CONFIG names no other.
@@ -38,7 +39,8 @@ const (
 )
 
 // ReadFile reads the file that GEMINI_CONFIG names, or else [FilePath]. A missing file is a zero File, unless
-// GEMINI_CONFIG names it. The error is [Problems], each with the file and the line.
+// GEMINI_CONFIG names it. The error is [Problems], each with the file and the line; with a File that says Placeholder
+// it is about the key alone, and the rest of the File counts.
 func ReadFile(getenv func(string) string) (File, error) {
 	r := &reader{getenv: getenv}
 	named := r.get("GEMINI_CONFIG")
@@ -101,10 +103,13 @@ func parseFile(path string, data []byte) (File, error) {
 	}
 	f := fileReader{path: path, seen: map[string]bool{}, File: File{Path: path}}
 	f.read(doc.Content[0])
-	if len(f.problems) > 0 {
-		return File{}, f.problems
+	if len(f.problems) == 0 {
+		return f.File, nil
 	}
-	return f.File, nil
+	if f.Placeholder = f.filler && len(f.problems) == 1; f.Placeholder {
+		return f.File, f.problems
+	}
+	return File{}, f.problems
 }
 
 // fileReader collects problems, as the reader of the environment does.
@@ -112,6 +117,7 @@ type fileReader struct {
 	path     string
 	seen     map[string]bool
 	problems Problems
+	filler   bool // the key is a placeholder
 	File
 }
 
@@ -134,7 +140,10 @@ func (f *fileReader) entry(key, value *yaml.Node) {
 	f.seen[name] = true
 	switch name {
 	case "apiKey":
-		fits := func(v string) bool { return v != "" && isKey(v) && !secretFillers.MatchString(v) }
+		fits := func(v string) bool {
+			f.filler = secretFillers.MatchString(v)
+			return v != "" && isKey(v) && !f.filler
+		}
 		f.APIKey = NewSecret(f.text(key, value, true, keyNeeds, fits))
 	case "model":
 		f.Model = f.text(key, value, false, modelNeeds, unlessFiller(isModel))
@@ -169,6 +178,16 @@ func at(path string, line int, key, holds, needs string) Problem {
 		place += ": " + key
 	}
 	return Problem{place, holds, needs}
+}
+
+// fallback is ReadFile for what the environment does not say: that the file's key is a placeholder is wrong only where
+// the environment names neither a key nor a project of Vertex AI.
+func fallback(getenv func(string) string) (File, error) {
+	f, err := ReadFile(getenv)
+	if f.Placeholder && (getenv("GEMINI_API_KEY") != "" || getenv("VERTEX_AI_PROJECT_ID") != "") {
+		err = nil
+	}
+	return f, err
 }
 
 // under returns getenv with the file's values as fallbacks.

@@ -27,7 +27,7 @@ const day = 24 * time.Hour
 // Load reads and validates the whole environment, with the file ([ReadFile]) as its fallback. The variables that one of
 // the parts needs must be set. The error is [Problems], a ValidationError.
 func Load(getenv func(string) string, parts ...Part) (Config, error) {
-	file, wrong := ReadFile(getenv)
+	file, wrong := fallback(getenv)
 	l := &loader{reader{getenv: file.under(ours(getenv))}, parts, file, wrong != nil}
 	errors.As(wrong, &l.problems)
 	c := l.load()
@@ -41,7 +41,7 @@ func Load(getenv func(string) string, parts ...Part) (Config, error) {
 // LoadModel reads the variables of the model alone, for a program that has a configuration of its own. The error is
 // [Problems].
 func LoadModel(getenv func(string) string) (Config, error) {
-	file, wrong := ReadFile(getenv)
+	file, wrong := fallback(getenv)
 	l := &loader{reader{getenv: file.under(getenv)}, []Part{Model}, file, wrong != nil}
 	errors.As(wrong, &l.problems)
 	var c Config

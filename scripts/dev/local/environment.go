@@ -120,7 +120,10 @@ func (e *environment) parts(emulated bool) [][2]string {
 		}
 	}
 	model := "Gemini, " + cmp.Or(e.get("GEMINI_MODEL"), e.file.Model, "the current Flash model")
-	if e.demoModel() {
+	if e.demoModel() && e.file.Placeholder {
+		model = "offline demo model: the key in " + e.file.Path +
+			" is still the placeholder; put yours there for Gemini"
+	} else if e.demoModel() {
 		model = "offline demo model, no Gemini (go run ./scripts/ops setup, or GEMINI_API_KEY, for the real one)"
 	}
 	google := "Google, for accounts that users link"

@@ -103,7 +103,7 @@ func (s *server) build(ctx context.Context, o options) error {
 	if s.issuer, err = issuer.New(s.base+"/dev/issuer", key, time.Now); err != nil {
 		return err
 	}
-	if s.env.file, err = config.ReadFile(s.env.get); err != nil {
+	if s.env.file, err = config.ReadFile(s.env.get); err != nil && !s.env.file.Placeholder {
 		return err
 	}
 	s.env.localParts(s.base)

@@ -53,6 +53,31 @@ func TestAKeyInTheFileIsGeminis(t *testing.T) {
 	}
 }
 
+// TestAPlaceholderIsNoKey starts on the template that setup writes: with the demo model, and says why.
+func TestAPlaceholderIsNoKey(t *testing.T) {
+	template, err := os.ReadFile("../../ops/template.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "gemini.yaml")
+	if err := os.WriteFile(path, template, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GEMINI_CONFIG", path)
+	s := startTestServer(t)
+	want := "offline demo model: the key in " + path + " is still the placeholder"
+	if got := s.env.parts(false)[2][1]; !strings.HasPrefix(got, want) {
+		t.Errorf("the model is %s", got)
+	}
+	if err := os.WriteFile(path, append(template, "\nmodell: m\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err = newServer(t.Context(), testBase, options{})
+	if err == nil {
+		t.Error("what else is wrong with the file is not said", s.close())
+	}
+}
+
 // TestExampleAgents has the examples be agents of the server, the shop's only beside the shop's actions.
 func TestExampleAgents(t *testing.T) {
 	for actions, want := range map[string]string{
