@@ -126,11 +126,15 @@ func (s *State) recordAct(a *Action) {
 	s.Plan.Record(act)
 }
 
+// inWords are the states of tasks in a sentence for their user.
+var inWords = map[plan.TaskStatus]string{plan.TaskPending: "Not begun", plan.TaskExecuting: "Not finished",
+	plan.TaskCompleted: "Done", plan.TaskFailed: "Failed", plan.TaskObsolete: "Dropped"}
+
 // TaskSummary tells what became of the tasks, by the record.
 func TaskSummary(s *State) string {
 	var lines []string
 	for _, t := range s.Plan.Tasks {
-		line := fmt.Sprintf("%s: %s", t.Status, t.Title)
+		line := fmt.Sprintf("%s: %s", inWords[t.Status], t.Title)
 		for _, more := range []string{t.Result, t.Error} {
 			if more != "" {
 				line += ". " + more
