@@ -39,12 +39,14 @@ type server struct {
 	google *fakegoogle.Server
 	people *people
 
-	oauth *fakegoogle.OAuth
-	shop  *shop.Shop
-	demo  *demo  // nil: terminals are off
-	web   string // the address of the local web; empty: WEB_TOOLS is off
-	site  *web.Site
-	mux   *http.ServeMux
+	oauth   *fakegoogle.OAuth
+	shop    *shop.Shop
+	demo    *demo    // nil: terminals are off
+	origins []string // whose pages are given tokens: the server's own, and those of ALLOWED_ORIGINS
+
+	web  string // the address of the local web; empty: WEB_TOOLS is off
+	site *web.Site
+	mux  *http.ServeMux
 
 	containers string // what is said of them at the start
 
@@ -120,6 +122,7 @@ func (s *server) build(ctx context.Context, o options) error {
 		return err
 	}
 	cfg.AllowedOrigins = append(cfg.AllowedOrigins, ownOrigins(s.base)...)
+	s.origins = cfg.AllowedOrigins
 	if err := s.startDemo(dir); err != nil {
 		return err
 	}
@@ -165,7 +168,7 @@ func (s *server) routes() error {
 	model := fakegemini.New(localweb.Searching(demomodel.Model(time.Now), s.web))
 	s.mux.Handle("/dev/gemini/", http.StripPrefix("/dev/gemini", model))
 	s.routeGitHub()
-	s.mux.Handle("POST /dev/token", http.NewCrossOriginProtection().Handler(http.HandlerFunc(s.token)))
+	s.mux.Handle("/dev/token", forOrigins(s.origins, http.HandlerFunc(s.token)))
 	s.mux.HandleFunc("GET /dev/mailbox", s.mailbox)
 	s.mux.HandleFunc("GET /dev/calendar", s.calendar)
 	s.mux.Handle("/shop", s.shop.Handler())

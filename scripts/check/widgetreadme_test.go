@@ -1,0 +1,56 @@
+package check_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
+)
+
+// TestWidgetReadme has the page of shared/widget/README.md, as it is there but for the two addresses, used in the
+// browser beside a server that allows its origin and has the README's action.
+func TestWidgetReadme(t *testing.T) {
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	n := &newcomer{devServer: server, readme: read(t, "../../shared/widget/README.md")}
+	page := strings.ReplaceAll(n.code("On a page of your own", 0), "127.0.0.1:8080", server.addr)
+	if !strings.HasPrefix(page, "<!doctype html>") {
+		t.Fatalf("the first block is no page:\n%s", page)
+	}
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write([]byte(page))
+	}))
+	t.Cleanup(site.Close)
+	setting, _, _ := strings.Cut(n.code("On a page of your own", 1), "=")
+	if setting != "ALLOWED_ORIGINS" {
+		t.Fatalf("the command sets %q", setting)
+	}
+	actions := t.TempDir()
+	for _, name := range []string{"plugin.yaml", "submit-rating.jay-action"} {
+		write(t, filepath.Join(actions, name), n.file("actions/"+name))
+	}
+	server.env = []string{setting + "=" + site.URL, "ACTIONS=" + actions,
+		"ACTION_KEY=" + strings.Repeat("0123456789abcdef", 2)}
+	server.start()
+	t.Setenv("API_URL", server.url)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	browser.Run(ctx, "testdata/widgetreadme.mjs", site.URL, func() { t.Error("nobody asks for a restart here") })
+}
+
+// file returns the block that names a file in its first line.
+func (n *newcomer) file(name string) string {
+	n.t.Helper()
+	_, block, ok := strings.Cut(n.readme, "\n    # "+name+"\n")
+	if !ok {
+		n.t.Fatalf("README.md has no file %s", name)
+	}
+	block, _, _ = strings.Cut(block, "\n\n")
+	return strings.ReplaceAll("\n"+block+"\n", "\n    ", "\n")
+}
