@@ -48,6 +48,8 @@ const steps = {
 
   'a page of another origin gets no answer, and says so': async () => {
     const page = await visit({ others: [API_URL, STRANGER_URL] });
+    const warned = [];
+    page.on('console', (m) => m.type() === 'warning' && warned.push(m.text()));
     await page.goto(STRANGER_URL);
     await ask(page, 'put a blue pen in the cart');
     await chat(page).getByText('The server cannot be reached.').waitFor();
@@ -55,6 +57,7 @@ const steps = {
     await settled('the browser says why', () => problems.length > 0);
     const told = problems.splice(0); // by the browser, which names the origin
     expect(`it names the origin: ${told}`, told.length > 0 && told.every((p) => p.includes('CORS') && p.includes(STRANGER_URL)));
+    await settled('its developer is told what to do', () => warned.some((w) => w.includes(`ALLOWED_ORIGINS there has to name ${STRANGER_URL}.`)));
     await shot(page, 'origin-refused');
     await page.context().close();
   },

@@ -48,12 +48,22 @@ export class Transport {
       headers: { Accept: accept, ...(body ? { 'Content-Type': 'application/json' } : {}), ...(path.endsWith('/resolve') && { Prefer: 'wait=50' }), ...(token && { Authorization: `Bearer ${token}` }) },
     });
     const token = await this.token(false);
-    let response = await once(token);
+    let response = await once(token).catch((err) => {
+      if (err instanceof TypeError) hint(this.endpoint());
+      throw err;
+    });
     const other = response.status === 401 ? await this.token(true) : token;
     if (other !== token) response = await once(other);
     if (!response.ok) throw await refusal(response);
     return response;
   }
+}
+
+/** Tells the page's developer what a browser does not tell its scripts. @param {string} endpoint */
+function hint(endpoint) {
+  const { origin } = new URL(endpoint, location.href);
+  if (origin === location.origin) return;
+  console.warn(`gemini-chat: ${origin} gave no answer that this page may read. If it is up, ALLOWED_ORIGINS there has to name ${location.origin}.`);
 }
 
 /** Ends a request that is stopped, that takes too long, or whose server has gone silent. */
