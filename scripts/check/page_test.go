@@ -64,3 +64,13 @@ func TestPeople(t *testing.T) {
 	defer cancel()
 	browser.Run(ctx, "testdata/people.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
+
+// TestReceipts opens what was done, takes its receipt, and verifies that in the browser (testdata/receipt.mjs).
+func TestReceipts(t *testing.T) {
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	browser.Run(ctx, "testdata/receipt.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+}

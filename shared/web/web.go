@@ -1,6 +1,6 @@
-// Package web serves what browsers load: the console at "/", the chat widget's files below "/widget/", and the public
-// configuration that the console starts from. It stores nothing, reads no user data, and has no secret: the console
-// requests all that it shows from the API, with its user's own token.
+// Package web serves what browsers load: the console at "/", the page that verifies receipts at "/verify", the chat
+// widget's files below "/widget/", and the public configuration that the console starts from. It stores nothing, reads
+// no user data, and has no secret: the console requests all that it shows from the API, with its user's own token.
 package web
 
 import (
@@ -94,6 +94,8 @@ func (s *Site) find(path string) http.HandlerFunc {
 		return s.config
 	case "/health":
 		return s.health
+	case "/verify":
+		path = "/verify.html"
 	}
 	if f, ok := s.console[path]; ok {
 		return func(w http.ResponseWriter, r *http.Request) {

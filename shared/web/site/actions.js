@@ -5,6 +5,7 @@ import { card, version } from './card.js';
 import { el } from './dom.js';
 import { heldRow } from './held.js';
 import { icon } from './icons.js';
+import { opened } from './opened.js';
 import { plain, Printed } from './printed.js';
 import { question } from './question.js';
 import { Step } from './step.js';
@@ -35,7 +36,7 @@ export class Actions {
     if (a.status === 'awaiting_confirmation' && a.decision && lasts(a.heldUntil)) {
       return [this.#kept(`${a.actionId} held ${a.heldUntil}`, () => heldRow(a, approval, this.decided))];
     }
-    const row = this.#kept(`${a.actionId} ${state.words} ${a.message ?? ''}`, () => line(a, state, approval));
+    const row = this.#kept(`${a.actionId} ${state.words} ${a.message ?? ''}`, () => line(a, state, approval, runId));
     const output = this.#outputs.get(a.actionId)?.node;
     return output ? [row, output] : [row];
   }
@@ -67,12 +68,13 @@ export class Actions {
   }
 }
 
-function line(a, state, approval) {
+function line(a, state, approval, runId) {
+  const settled = ['done', 'fail', 'off'].includes(state.kind) && (a.approvalId || a.executionStatus !== 'not_started');
   const drawn = { done: 'check', fail: 'cross', off: 'cross', work: 'spin', plan: 'clock', wait: 'clock', review: 'alert' }[state.kind];
   const reason = state.kind === 'fail' ? a.message : '';
   return el('div', { class: `action ${state.kind}`, 'data-status': a.status }, icon(/** @type {any} */ (toolIcon(a.tool))),
     el('span', { class: 'action-name' }, approval?.preview?.title ?? toolName(a.tool)),
-    el('span', { class: 'chip' }, icon(/** @type {any} */ (drawn)), state.words), reason && el('span', { class: 'action-why' }, reason));
+    el('span', { class: 'chip' }, icon(/** @type {any} */ (drawn)), state.words), reason && el('span', { class: 'action-why' }, reason), settled && opened(runId, a.actionId));
 }
 
 // printer shows what an action without a step prints, as text and with nothing in it hidden, and follows it to its end.

@@ -13,6 +13,7 @@ import * as pending from './pending.js';
 import { planView } from './plan.js';
 import { plans } from './plans.js';
 import { hurry } from './run.js';
+import { receiptView } from './receipt.js';
 import { runView } from './runview.js';
 import { begun, forget, user } from './session.js';
 import * as shortcuts from './shortcuts.js';
@@ -34,6 +35,7 @@ const routes = [
   [new RegExp(`^#/plans/${id}$`), 'Plan', planView],
   [/^#\/inbox$/, 'Inbox', (main, _, signal) => inbox(main, signal)],
   [new RegExp(`^#/run/${id}$`), 'Run', runView],
+  [new RegExp(`^#/receipt/${id}$`), 'Receipt', receiptView],
   [new RegExp(`^#/audit(?:/${id})?$`), 'Audit', audit],
   [/^#\/accounts$/, 'Linked accounts', (main) => accounts(main)],
   [/^#\/allowed$/, 'Always allowed', (main) => allowed(main)],

@@ -2,6 +2,7 @@
 
 import { el, heading, home, trouble } from './dom.js';
 import { Live } from './live.js';
+import { records } from './opened.js';
 import { watch } from './run.js';
 import { instant, took, when } from './time.js';
 import { eventWords, given, runWords } from './words.js';
@@ -12,8 +13,9 @@ export async function runView(main, runId, signal) {
   const rows = el('tbody');
   const error = el('p', { class: 'error', role: 'alert' });
   const live = el('ul', { class: 'plain' });
+  const done = el('div', { class: 'records' });
   main.replaceChildren(
-    heading('Details', el('a', { href: `#/audit/${runId}`, class: 'button small' }, 'Audit of this')), error, facts, live,
+    heading('Details', el('a', { href: `#/receipt/${runId}`, class: 'button small' }, 'Receipt'), el('a', { href: `#/audit/${runId}`, class: 'button small' }, 'Audit of this')), error, facts, live, done,
     el('h2', {}, 'What happened'),
     el('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Events' }, el('table', {}, el('thead', {}, el('tr', {},
       ...['#', 'Time', 'After', 'Event'].map((h) => el('th', { scope: 'col' }, h)))), rows)));
@@ -25,6 +27,8 @@ export async function runView(main, runId, signal) {
   const note = {
     state: (run) => {
       facts.replaceChildren(...describe(run));
+      const told = records(run);
+      done.replaceChildren(...(told.length ? [el('h2', {}, 'What was done'), ...told] : []));
       if (shown) return;
       shown = new Live({ run, alone: true });
       live.append(shown.node);

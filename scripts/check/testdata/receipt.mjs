@@ -1,0 +1,123 @@
+// What was done, exactly, afterwards: in the conversation, in the details, as a receipt, and verified. Run by TestReceipts.
+
+import { readFile } from 'node:fs/promises';
+
+import { accessible, ask, cards, expect, run, settled, shot, signIn, visit } from './driver.mjs';
+
+const { BASE_URL } = process.env;
+const opened = (page) => page.locator('.opened').first();
+const words = (locator) => locator.innerText();
+const given = (name, buffer) => ({ name, mimeType: 'application/json', buffer });
+
+await run({
+  'a mail that was edited opens to what was sent, and its receipt is true': async (page) => {
+    await signIn(page, 'ria');
+    await ask(page, 'email ana@example.com that the demo is at ten');
+    await cards(page).getByRole('button', { name: 'Edit before approving' }).click();
+    await cards(page).getByLabel('Message').fill('The demo is at eleven.');
+    await cards(page).getByRole('button', { name: 'Approve changes' }).click();
+    await page.locator('.live[data-status=completed]').waitFor({ timeout: 60000 });
+    await opened(page).locator('summary').click();
+    await opened(page).getByText('The demo is at eleven.').waitFor();
+    const told = await words(opened(page));
+    for (const part of ['ana@example.com', 'ria', 'Approved with changes', 'messageId', 'Open it there', 'Its entries in the audit']) {
+      expect(`it tells ${part}: ${told}`, told.includes(part));
+    }
+    expect('the words before the edit are struck out', (await words(opened(page).locator('del').first())).length > 0);
+    expect('the link leads to the mail', /^https:\/\/mail\.google\.com\//.test(
+      (await opened(page).getByRole('link', { name: 'Open it there' }).getAttribute('href')) ?? ''));
+    await accessible(page, 'an action that is open');
+    await shot(page, 'opened');
+
+    const id = await page.locator('.live').getAttribute('data-run');
+    await page.goto(`${BASE_URL}/#/run/${id}`);
+    await page.getByRole('heading', { name: 'What was done' }).waitFor();
+    expect('the details tell it too', (await words(page.locator('.records'))).includes('The demo is at eleven.'));
+    await page.getByRole('link', { name: 'Receipt' }).click();
+    await page.getByRole('button', { name: 'Save the file' }).waitFor();
+    expect('so does the receipt', (await words(page.locator('.receipt'))).includes('The demo is at eleven.'));
+    await accessible(page, 'a receipt');
+    await shot(page, 'receipt');
+    await page.emulateMedia({ media: 'print' });
+    expect('no buttons are printed', !(await page.getByRole('button', { name: 'Print' }).isVisible()));
+    await page.emulateMedia({ media: null });
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save the file' }).click()]);
+    const file = await readFile(await download.path());
+
+    await Promise.all([page.waitForResponse(/jwks\.json$/), page.goto(`${BASE_URL}/verify`)]);
+    /** @type {string[]} */
+    const asked = [];
+    await page.getByLabel('Receipt').waitFor();
+    page.on('request', (r) => asked.push(r.url()));
+    const say = async (what, buffer, verdict) => {
+      await page.getByLabel('Receipt').setInputFiles(given(`${what}.json`, buffer));
+      await page.locator(`#verdict[data-verdict=${verdict}]`).waitFor();
+    };
+    await say('as it was saved', file, 'true');
+    await accessible(page, 'a true receipt');
+    await shot(page, 'verify');
+    const text = file.toString();
+    await say('another text', Buffer.from(text.replace('eleven', 'twelve')), 'changed');
+    await say('as it was saved', file, 'true');
+    await say('a space more', Buffer.from(`${text} `), 'changed');
+    await say('no receipt', Buffer.from('{"ok":true}'), 'false');
+    expect(`nothing leaves the browser: ${asked}`, asked.length === 0);
+
+    await page.goto(BASE_URL ?? '');
+    const missed = await page.evaluate(async (whole) => {
+      const { verify } = await import(/** @type {any} */ ('/verified.js'));
+      const keys = await (await fetch('/.well-known/jwks.json')).json();
+      const bytes = Uint8Array.from(whole);
+      const found = [];
+      for (let i = 0; i < bytes.length; i++) {
+        bytes[i] ^= 1;
+        if ((await verify(bytes.buffer, keys)).verdict === 'true') found.push(i);
+        bytes[i] ^= 1;
+      }
+      if ((await verify(bytes.buffer, keys)).verdict !== 'true') found.push(-1);
+      return found;
+    }, [...file]);
+    expect(`each byte counts: ${missed}`, missed.length === 0);
+  },
+
+  'a rejection opens to its comment': async () => {
+    const page = await visit();
+    await signIn(page, 'rob');
+    await ask(page, 'email ana@example.com that the demo is at ten');
+    await cards(page).getByText('Add a comment').click();
+    await cards(page).getByLabel('Comment').fill('Not to Ana.');
+    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await settled('it is rejected', async () => (await page.locator('.action.off').count()) === 1);
+    await opened(page).locator('summary').click();
+    await opened(page).getByText('Not to Ana.').waitFor();
+    expect('by whom', (await words(opened(page))).includes('rob: Rejected'));
+    await page.context().close();
+  },
+
+  'what was sent without asking says so, with its rule': async () => {
+    const page = await visit();
+    await signIn(page, 'ras');
+    await ask(page, 'email kim@example.org that lunch is ready');
+    await cards(page).getByRole('button', { name: /Always allow/ }).click();
+    await page.locator('.live[data-status=completed]').first().waitFor({ timeout: 60000 });
+    await ask(page, 'email kim@example.org that dinner is ready');
+    await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2, 60000);
+    const second = page.locator('.live').last().locator('.opened');
+    await second.locator('summary').click();
+    await second.getByText('Sent without asking').waitFor();
+    expect('the rule stands with it', (await words(second)).includes('You always allow mails to everybody'));
+    await second.getByRole('link', { name: 'Take back' }).click();
+    await page.getByRole('heading', { name: 'Always allowed' }).waitFor();
+    await page.context().close();
+  },
+
+  'the page that verifies is alone, and small': async () => {
+    const page = await visit({ viewport: { width: 320, height: 640 } });
+    await page.goto(`${BASE_URL}/verify`);
+    await page.getByRole('heading', { name: 'Verify a receipt' }).waitFor();
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    expect(`it is no wider than the screen (by ${wide})`, wide <= 0);
+    await accessible(page, 'the page that verifies');
+    await page.context().close();
+  },
+});

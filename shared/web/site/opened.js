@@ -1,0 +1,100 @@
+// What was done, exactly: the record of an action, which opens where the action is told. It is read when it is opened.
+
+import { call } from './api.js';
+import { el, trouble } from './dom.js';
+import { instant, when } from './time.js';
+import { toolName } from './words.js';
+
+const said = {
+  approve_once: 'Approved', approve_with_edits: 'Approved with changes', reject: 'Rejected', undo: 'Taken back',
+  approve_and_always_allow_recipient: 'Approved, and always allowed from then on',
+  approve_and_always_allow_command: 'Approved, and always allowed from then on',
+  confirm_done: 'Said to be done', start_new: 'Begun anew',
+};
+
+const rules = {
+  allowlisted: 'You always allow mails to everybody whom it reaches.',
+  command_allowed: 'You always allow exactly this command there.',
+  plan_grant: 'The plan that you confirmed allows it.',
+  non_interactive: 'This agent does not ask.',
+  declared_not_required: 'The operator has declared that it needs no approval.',
+};
+
+/** unasked tells whether the action had an effect that nobody was asked about. @param {any} a */
+export const unasked = (a) => a.policyDecision === 'allow' && a.executionStatus === 'succeeded' && Boolean(a.record?.startedAt)
+  && !a.approvalId && !a.record.own;
+
+// zone is the reader's own, by which the times are.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** fields are pairs of words. @param {[string, any][]} some */
+const pairs = (some) => some.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]);
+
+/**
+ * recordOf shows all that is on record of an action.
+ * @param {any} run as GET /runs/{id} answers @param {any} a one of its actions
+ */
+export function recordOf(run, a) {
+  const r = a.record;
+  const preview = r.preview ?? {};
+  const long = (f) => (f.long ? el('pre', { class: 'opened-text', tabindex: 0 }, f.value) : f.value);
+  const free = unasked(a);
+  return el('div', { class: 'record' },
+    free && el('p', { class: 'unasked' }, el('span', { class: 'chip work' }, 'Sent without asking'), ' ',
+      rules[r.rule] ?? r.reason ?? '', ' ', r.rule === 'allowlisted' && el('a', { href: '#/allowed' }, 'Take back')),
+    el('dl', { class: 'fields' }, ...pairs([
+      ['What', preview.title || toolName(a.tool)],
+      ...(preview.fields ?? []).map((f) => /** @type {[string, any]} */ ([f.label, long(f)])),
+      [a.decision === 'reject' ? 'Rejected by' : 'Decided by', r.decidedBy && el('span', {}, `${r.decidedBy}: ${said[a.decision] ?? a.decision}`)],
+      ['Decided', r.decidedAt && when(r.decidedAt)],
+      ['Comment', r.comment && el('q', {}, r.comment)],
+      ['Before the changes', r.proposed && changes(r.proposed, r.args)],
+      ['Done', a.executionStatus === 'succeeded' && r.finishedAt && el('span', {}, when(r.finishedAt), ` (${zone})`)],
+      ['Answer', answer(r)],
+      ['Proof', el('a', { href: `#/audit/${run.runId}` }, 'Its entries in the audit')],
+    ])));
+}
+
+// changes tells what an edit has changed: what stood there before.
+function changes(before, after) {
+  const names = Object.keys({ ...before, ...after }).filter((k) => JSON.stringify(before[k]) !== JSON.stringify(after[k]));
+  const words = (v) => (typeof v === 'string' ? v : v === undefined ? 'nothing' : Array.isArray(v) ? v.join(', ') : JSON.stringify(v));
+  return el('ul', { class: 'plain' }, ...names.map((k) => el('li', {}, `${k}: `, el('del', {}, words(before[k])))));
+}
+
+// answer is what the provider has answered: its ids, and the link to what was made.
+function answer(r) {
+  if (r.result === undefined) return '';
+  const ids = typeof r.result === 'object' && r.result ? Object.entries(r.result).filter(([, v]) => typeof v === 'string' && !/^https:/.test(v)) : [];
+  return el('span', {}, ...ids.flatMap(([k, v]) => [el('span', { class: 'opened-id' }, `${k} `, el('code', {}, v)), ' ']),
+    r.link && el('a', { href: r.link, target: '_blank', rel: 'noopener noreferrer' }, 'Open it there'));
+}
+
+/**
+ * opened makes the part that opens to the record.
+ * @param {string} runId @param {string} actionId
+ */
+export function opened(runId, actionId) {
+  const error = el('p', { class: 'error', role: 'alert' });
+  const inside = el('div', { 'aria-busy': 'true' });
+  let asked = false;
+  const read = async () => {
+    trouble(error);
+    asked = true;
+    try {
+      const run = await call('GET', `/api/agent/runs/${encodeURIComponent(runId)}`);
+      const a = run.actions.find((one) => one.actionId === actionId);
+      inside.replaceChildren(a?.record ? recordOf(run, a) : el('p', { class: 'quiet' }, 'Nothing is on record of this.'));
+    } catch (err) {
+      asked = false;
+      trouble(error, err, read);
+    }
+    inside.removeAttribute('aria-busy');
+  };
+  return el('details', { class: 'opened', ontoggle: (e) => e.currentTarget.open && !asked && read() },
+    el('summary', {}, 'Exactly what'), error, inside);
+}
+
+/** records shows those of all actions of a run. @param {any} run */
+export const records = (run) => run.actions.filter((a) => a.record).map((a) => el('section', { class: 'record-of' },
+  recordOf(run, a), el('p', { class: 'quiet' }, 'Planned ', instant(a.plannedAt))));

@@ -1,0 +1,48 @@
+// The receipt of a run, to be printed or kept as a file that /verify knows.
+
+import { read, send } from './api.js';
+import { button, el, heading, home, say, trouble } from './dom.js';
+import { records } from './opened.js';
+import { when } from './time.js';
+
+/** @param {HTMLElement} main @param {string} runId @param {AbortSignal} signal */
+export async function receiptView(main, runId, signal) {
+  const error = el('p', { class: 'error', role: 'alert' });
+  const inside = el('div', { class: 'receipt', 'aria-busy': 'true' });
+  main.replaceChildren(heading('Receipt', el('a', { href: `#/run/${runId}`, class: 'button small' }, 'Details')), error, inside);
+  const show = async () => {
+    trouble(error);
+    try {
+      const res = await send('GET', `/api/agent/runs/${encodeURIComponent(runId)}/receipt`, { signal });
+      const text = res.ok ? await res.text() : '';
+      const file = res.ok ? JSON.parse(text) : await read(res);
+      inside.replaceChildren(...parts(file, text));
+    } catch (err) {
+      if (err.status === 404) main.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'), el('p', {}, 'There is no receipt of this: it is not yours, it was deleted, or receipts are not set up here.'), home());
+      else if (!signal.aborted) trouble(error, err, show);
+    }
+    inside.removeAttribute('aria-busy');
+  };
+  await show();
+}
+
+// parts are those of the page. @param {any} file @param {string} text its bytes, as they were signed
+function parts({ receipt, jws }, text) {
+  const facts = [
+    ['Asked', receipt.asked], ['When', when(receipt.askedAt)], ['By', receipt.user], ['Answer', receipt.summary], ['Receipt of', when(receipt.issuedAt)],
+    ['Run', el('code', {}, receipt.runId)], ['Audit', `${receipt.entries.length} entries, the last is ${receipt.head.hash}`], ['Signature', el('code', { class: 'opened-jws' }, jws)],
+  ];
+  return [
+    el('div', { class: 'buttons unprinted' }, button('Save the file', () => save(text, receipt.runId), 'primary small'), button('Print', () => window.print(), 'small'),
+      el('a', { href: '/verify', class: 'button small' }, 'Verify a file')),
+    el('dl', { class: 'facts' }, ...facts.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])),
+    el('h2', {}, 'What was done'), ...(records(receipt).length ? records(receipt) : [el('p', { class: 'quiet' }, 'Nothing was sent or changed.')]),
+  ];
+}
+
+function save(text, runId) {
+  const href = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
+  el('a', { href, download: `receipt-${runId}.json` }).click();
+  URL.revokeObjectURL(href);
+  say('Saved.');
+}

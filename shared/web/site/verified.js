@@ -1,0 +1,79 @@
+// Whether a file is a receipt that one of the keys has signed: what shared/receipt says of it, in the browser.
+
+import { canonical, sum } from './chain.js';
+
+/** @typedef {{verdict: 'true'|'changed'|'false', words: string}} Verdict */
+
+const bytes = (text) => new TextEncoder().encode(text);
+const hex = (buffer) => [...new Uint8Array(buffer)].map((b) => b.toString(16).padStart(2, '0')).join('');
+const sha256 = async (text) => crypto.subtle.digest('SHA-256', bytes(text));
+
+/** encode is base64url without padding. @param {Uint8Array} b */
+const encode = (b) => btoa(String.fromCharCode(...b)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=/g, '');
+
+/** decode takes the one spelling of each text. @param {string} text @returns {Uint8Array<ArrayBuffer>} */
+function decode(text) {
+  const b = Uint8Array.from(atob(text.replace(/-/g, '+').replace(/_/g, '/')), (c) => c.charCodeAt(0));
+  if (encode(b) !== text) throw new Error('not the one spelling');
+  return b;
+}
+
+const part = (text) => JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(decode(text)));
+
+/** @returns {Verdict} */
+const no = (words) => ({ verdict: 'false', words });
+/** @returns {Verdict} */
+const changed = (words) => ({ verdict: 'changed', words });
+
+/**
+ * verify says whether the file is true, and why.
+ * @param {ArrayBuffer} data @param {{keys: any[]}} keys a JWK Set @returns {Promise<Verdict>}
+ */
+export async function verify(data, { keys }) {
+  let text, file, head, said, signature;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(data).replace(/\n$/, '');
+    file = JSON.parse(text);
+    const jws = file.jws.split('.');
+    if (jws.length !== 3 || !file.receipt) throw new Error('no signature');
+    head = part(jws[0]);
+  } catch {
+    return no('This is no receipt.');
+  }
+  if (head.alg !== 'EdDSA' || head.typ !== 'receipt+jws') return no('This is no receipt: its signature is of another kind.');
+  const known = keys.find((k) => k.kid === head.kid);
+  const own = known && encode(new Uint8Array(await sha256(`{"crv":"Ed25519","kty":"OKP","x":"${known.x}"}`)));
+  if (!known || known.kty !== 'OKP' || known.crv !== 'Ed25519' || own !== known.kid) return no('None of the keys has signed this: it names a key that is not among them.');
+  const [protectedHead, payload, last] = file.jws.split('.');
+  try {
+    said = part(payload);
+    signature = decode(last);
+  } catch {
+    return changed('The signature was changed.');
+  }
+  const { kty, crv, x } = known;
+  const key = await crypto.subtle.importKey('jwk', { kty, crv, x }, { name: 'Ed25519' }, false, ['verify']);
+  if (!(await crypto.subtle.verify({ name: 'Ed25519' }, key, signature, bytes(`${protectedHead}.${payload}`)))) return changed('The signature does not fit: it, or what it signs, was changed.');
+  if (said.sha256 !== hex(await sha256(canonical(file.receipt)))) return changed('The receipt is not the one that was signed.');
+  if (canonical({ jws: file.jws, receipt: file.receipt }) !== text) return changed('The file says the same in other bytes than were handed out.');
+  return consistent(file.receipt, said);
+}
+
+/** consistent holds what a genuine receipt says of the audit to itself. @returns {Promise<Verdict>} */
+async function consistent(r, said) {
+  if (r.runId !== said.runId) return no('It is signed for another run.');
+  let before;
+  for (const e of r.entries) {
+    const follows = before ? e.seq === before.seq + 1 && e.prevHash === before.hash : e.seq === 1 || e.prevExpires <= r.issuedAt;
+    if (!follows || (await sum(e)) !== e.hash) return no(`It is signed, but its audit is not whole: entry ${e.seq}.`);
+    before = e;
+  }
+  if (before ? before.seq !== r.head.seq || before.hash !== r.head.hash : r.head.seq && !(r.head.expires <= r.issuedAt)) return no('It is signed, but the end of its audit is missing.');
+  const key = r.nonce && await crypto.subtle.importKey('raw', Uint8Array.from(r.nonce.match(/../g), (b) => parseInt(b, 16)), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+  for (const a of r.actions) {
+    if (!a.record || !a.entries.length) continue;
+    const hash = key ? hex(await crypto.subtle.sign('HMAC', key, bytes(a.record.argsHash))) : a.record.argsHash;
+    if (!r.entries.some((e) => e.actionId === a.actionId && e.inputHash === hash)) return no(`It is signed, but no entry of its audit is about what ${a.tool} was given.`);
+  }
+  return { verdict: 'true', words: `It is as it was issued on ${new Date(r.issuedAt).toLocaleString()}, with ${r.entries.length} entries of its audit.` };
+}
