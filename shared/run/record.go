@@ -57,7 +57,8 @@ func (v *View) Region() Region { return Region{TimeZone: v.TimeZone, Locale: v.L
 
 // recordOf returns what the events of the action tell.
 func recordOf(a *Action, events []Event) *ActionRecord {
-	r := &ActionRecord{Args: a.Args, ArgsHash: a.ArgsHash, Rule: a.Rule, Reason: a.Reason, Grant: a.Grant, Own: a.UserInitiated,
+	r := &ActionRecord{Args: a.Args, ArgsHash: a.ArgsHash, Rule: a.Rule, Reason: a.Reason, Grant: a.Grant,
+		Own:     a.UserInitiated,
 		Comment: a.Comment, DecidedBy: a.DecidedBy}
 	if a.Place != (tool.Place{}) {
 		r.Place = &a.Place
