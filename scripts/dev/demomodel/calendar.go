@@ -33,8 +33,7 @@ var calendarRules = []rule{{
 	phrases: phrases("… ("+planning+") … {noun|"+nouns+"} …", "… invite {to} …", "… ("+planning+") {timed}"),
 	call:    event, tool: eventTool, joins: true,
 	about: aboutEvent, done: "created",
-	example: "to make events, such as “schedule a meeting 'standup' tomorrow at 10 for 30 minutes with " +
-		"ana@example.com”",
+	example: "schedule lunch tomorrow at noon with ana@example.com",
 }, {
 	phrases: phrases("{bare}"), fallback: true,
 	call: bareEvent, tool: eventTool, about: aboutEvent, done: "created",
@@ -67,6 +66,10 @@ func event(a *ask) (any, string) {
 	switch {
 	case w.repeats:
 		return e, "I am the offline demo model and can make single events only. Please give one day and time."
+	case w.doubt() != "":
+		return e, w.doubt()
+	case a.doubtEvent(w) != "":
+		return e, a.doubtEvent(w)
 	case !w.fill(e, a.now):
 		return e, "When should “" + e.Summary + "” be? Please give a day and a time, such as tomorrow at 10."
 	}

@@ -10,6 +10,7 @@ type clock struct {
 	hour, minute int
 	said         string // am, pm, or empty
 	exact        bool   // written with two digits for the hour and with minutes: not a clock of twelve hours
+	overHalf     bool   // an hour beyond twelve with am or pm
 }
 
 const (
@@ -20,12 +21,13 @@ const (
 	// plain matches a clock that cannot be another number.
 	plain = `(?:noon|midday|midnight|\d{1,2}:\d{2}` + half +
 		`|\d{1,2}(?:[:.]\d{2})?\s*(?:a\.?m\b\.?|p\.?m\b\.?|o['’]?clock\b))`
+	dash = `\s*(?:-|–|—|\bto\b|\buntil\b|\btill\b)\s*`
 	upTo = `\s*(?:-|–|—|\bto\b|\buntil\b|\btill\b|\band\b)\s*`
 )
 
 var (
 	between  = regexp.MustCompile(`(?i)\b(?:from|between)\s+(` + aClock + `)` + upTo + `(` + aClock + `)`)
-	spanning = regexp.MustCompile(`(?i)(?:\bat\s+)?\b(\d{1,2}(?::\d{2})?)` + upTo + `(` + plain + `)`)
+	spanning = regexp.MustCompile(`(?i)(?:\bat\s+)?\b(\d{1,2}(?::\d{2})?)` + dash + `(` + plain + `)`)
 	atClock  = regexp.MustCompile(`(?i)(?:\b(?:at|starting|from|by)\s+(?:at\s+)?|@\s*)(` + aClock + `)`)
 	anyClock = regexp.MustCompile(`(?i)\b(` + plain + `)`)
 	dashed   = regexp.MustCompile(`\b(\d{1,2})\s*[-–]\s*(\d{1,2})\b`)
@@ -78,7 +80,9 @@ func (w *when) settleHalves(part string) {
 	if s.said == "" && !s.exact && (late && s.hour < 12 || part == "" && s.hour >= 1 && s.hour <= 6) {
 		s.hour += 12
 	}
-	if e != nil && e.said == "" && !e.exact && e.hour < 12 && e.minutes() <= s.minutes() {
+	const noon = 12 * 60
+	if e != nil && e.said == "" && !e.exact && e.hour < 12 && e.minutes() <= s.minutes() &&
+		s.minutes() < e.minutes()+noon {
 		e.hour += 12
 	}
 }
@@ -104,6 +108,7 @@ func readClock(s string) *clock {
 	case strings.HasSuffix(g[1], "to"):
 		c.hour, c.minute = c.hour-1, 45
 	}
+	c.overHalf = g[5] != "" && (c.hour > 12 || c.hour == 0)
 	switch {
 	case g[5] == "p" && c.hour < 12:
 		c.hour += 12

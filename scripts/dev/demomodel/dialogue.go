@@ -17,11 +17,12 @@ const maxPrompt = 8 << 10
 type dialogue struct {
 	fakegemini.Request
 	rulebook
-	now   time.Time
-	tools []*offered // that may be called
-	said  []string   // by the user, oldest first
-	done  []step     // since the user's last words
-	state state      // of the page that the user has open
+	now     time.Time
+	tools   []*offered // that may be called
+	said    []string   // by the user, oldest first
+	answers []string   // in words, to what was said
+	done    []step     // since the user's last words
+	state   state      // of the page that the user has open
 }
 
 func newDialogue(r fakegemini.Request, rules rulebook, now time.Time) *dialogue {
@@ -33,8 +34,12 @@ func newDialogue(r fakegemini.Request, rules rulebook, now time.Time) *dialogue 
 	}
 	for _, c := range r.Contents {
 		for _, p := range c.Parts {
-			if c.Role == "user" && p.Text != nil {
-				d.said = append(d.said, *p.Text)
+			switch {
+			case p.Text == nil:
+			case c.Role == "user":
+				d.said, d.answers = append(d.said, *p.Text), append(d.answers, "")
+			case len(d.said) > 0:
+				d.answers[len(d.said)-1] += *p.Text
 			}
 		}
 	}
@@ -47,6 +52,13 @@ func (d *dialogue) answer() fakegemini.Turn {
 	if len(d.User()) > maxPrompt {
 		return words("That is longer than I can read, so I did nothing about it. " + d.abilities())
 	}
+	if len(d.done) == 0 && foreign(prompt) {
+		return words(englishOnly)
+	}
+	if len(d.done) == 0 && d.mixed(prompt) {
+		return words("That is more than one thing, and I use a page and write or plan only one after the other. " +
+			"Nothing was done; please say them one by one.")
+	}
 	if tool, _ := d.named(prompt); tool == nil {
 		if turn, ok := d.first(d.tasks, prompt); ok {
 			return turn
@@ -58,10 +70,27 @@ func (d *dialogue) answer() fakegemini.Turn {
 	if asks := d.asks(); len(asks) > 0 {
 		return d.call(asks)
 	}
+	if said := d.yes(); said != "" {
+		return words(said)
+	}
 	if turn, ok := d.first(d.talk, prompt); ok {
 		return turn
 	}
 	return words(join("You said: “"+excerpt(prompt.raw, 120)+"”. I did nothing about it.", d.abilities()))
+}
+
+// mixed reports whether a prompt is for a task of several calls and for mail or the calendar too.
+func (d *dialogue) mixed(prompt text) bool {
+	if len(d.split(prompt)) < 2 {
+		return false
+	}
+	if _, ok := d.first(d.tasks, prompt); !ok {
+		return false
+	}
+	asks, _ := d.understand(prompt.raw, "")
+	return slices.ContainsFunc(asks, func(a *ask) bool {
+		return (a.rule.tool == mailTool || a.rule.tool == eventTool) && d.tool(a.rule.tool) != nil
+	})
 }
 
 // first returns the turn of the first rule that takes the text and has one.
@@ -77,10 +106,15 @@ func (d *dialogue) first(rules []rule, t text) (fakegemini.Turn, bool) {
 }
 
 // asks returns the requests of the newest prompt, or those of the one before with what was missing in them.
-func (d *dialogue) asks() []*ask {
-	last := len(d.said) - 1
+func (d *dialogue) asks() []*ask { return d.wishes(len(d.said) - 1) }
+
+// wishes returns the requests of the user's words up to the last one, with what they take from those before.
+func (d *dialogue) wishes(last int) []*ask {
 	if last < 0 {
 		return nil
+	}
+	if asks, ok := d.follows(last); ok {
+		return asks
 	}
 	asks, _ := d.understand(d.said[last], "")
 	if last == 0 || len(asks) > 0 && asks[0].question == "" {
@@ -99,6 +133,7 @@ func (d *dialogue) understand(prompt, reply string) (asks []*ask, used bool) {
 		return nil, false
 	}
 	before := &ask{}
+	var other text
 	for _, t := range d.split(read(prompt)) {
 		a := d.request(t, before)
 		if a != nil && a.question != "" && reply != "" && !used {
@@ -111,7 +146,13 @@ func (d *dialogue) understand(prompt, reply string) (asks []*ask, used bool) {
 			before = a
 		} else {
 			before = &ask{text: t}
+			if remains(t.mask) && other.raw == "" {
+				other = t
+			}
 		}
+	}
+	if len(asks) > 0 && other.raw != "" && !greeting.MatchString(other.mask) {
+		asks = append(asks, &ask{dialogue: d, rule: asks[0].rule, question: unread(other.raw)})
 	}
 	return asks, used
 }
@@ -182,6 +223,7 @@ var (
 	further    = regexp.MustCompile(`(?i)(?:[.;!?,]|\b(?:and|then|also|plus|please))\s+|\n\s*`)
 	connector  = regexp.MustCompile(`(?i)[\s,;.]*(?:\b(?:and|then|also|plus|please)\b[\s,]*)*$`)
 	negated    = regexp.MustCompile(`(?i)\b(?:don['’]?t|do\s+not|never|without|not\s+to)\s+(?:\w+\s+)?$`)
+	greeting   = regexp.MustCompile(`(?i)^\W*(?:hi|hello|hey|good\s+\w+|thanks|thank\s+you|dear)\b[^.!?,]{0,30}[.!?,\s]*$`)
 	isQuestion = regexp.MustCompile(`(?i)^\W*(?:what|who|whom|whose|when|where|why|how|which|is|are|am|was|were|do|` +
 		`does|did|have|has|should|show|list|read|search|find|cancel|delete|remove|move|reschedule|reply|forward)\b`)
 )
@@ -207,6 +249,7 @@ func (d *dialogue) opens(t text) bool {
 		}
 		a, ok := r.match(d, t)
 		return ok && a.slots["lead"].raw == "" && a.fill() &&
-			(a.question == "" || a.slots["to"].raw != "" || calendarWord.MatchString(t.mask))
+			(a.question == "" || a.slots["to"].raw != "" || calendarWord.MatchString(t.mask) ||
+				a.rule.tool == eventTool && findWhen(t, d.now).timed())
 	})
 }

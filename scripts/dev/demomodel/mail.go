@@ -46,7 +46,7 @@ var mailRules = []rule{{
 	),
 	call: mail, tool: mailTool, joins: true,
 	about: aboutMail, done: "sent",
-	example: "to send mail, such as “email ana@example.com that the demo is at ten”",
+	example: "email ana@example.com that the demo is at ten",
 }}
 
 func mail(a *ask) (any, string) {
@@ -73,7 +73,9 @@ func mail(a *ask) (any, string) {
 	if m.Body == "" && m.Subject != "" {
 		m.write(read("I am writing to you about " + strings.TrimRight(m.Subject, ".")))
 	}
-	switch {
+	switch doubt := a.doubtMail(a.now); {
+	case doubt != "":
+		return m, doubt
 	case len(m.To) == 0:
 		return m, "Who should get the mail? Please give an e-mail address; I am the offline demo model and " +
 			"know no names."

@@ -20,7 +20,7 @@ type rule struct {
 	joins     bool                              // it may follow another request in the same prompt
 	questions bool                              // it may be put as a question
 	fallback  bool                              // it counts only where no other rule takes the request
-	example   string                            // what the user is told of it
+	example   string                            // a request that the user can try
 
 	// next returns the next turn of a request that takes several of them, or only words.
 	next func(*ask) (turn fakegemini.Turn, ok bool)

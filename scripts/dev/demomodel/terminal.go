@@ -29,10 +29,8 @@ var terminalRules = []rule{
 }
 
 // onTerminals is what the model can do with one.
-const onTerminals = "I am Countersign's offline demo model, no Gemini. On a terminal I know how to “check disk usage " +
-	"and clean up /tmp if over 50%”, to say what is running, to install a package (“install htop”), to restart a " +
-	"service (“restart nginx”), and to run a command that you spell out (“run `uname -a`”), and nothing else. With " +
-	"a GEMINI_API_KEY the real model answers instead."
+const onTerminals = "I am Countersign's offline demo model, no Gemini. Try: “check disk usage and clean up /tmp if " +
+	"over 50%”, “install htop”, “run `uname -a`”."
 
 // onTerminal declines requests where there is no terminal to run commands on, unless one is talked about.
 func onTerminal(task func(*work)) func(*ask) (fakegemini.Turn, bool) {

@@ -34,7 +34,7 @@ func read(s string) text {
 	return text{s, string(mask)}
 }
 
-var courteous = regexp.MustCompile(`(?i)^\W*(?:can|could|would|will)\s+you\b`)
+var courteous = regexp.MustCompile(`(?i)^\W*(?:(?:hi|hello|hey)\b\W*)?(?:can|could|would|will)\s+you\b`)
 
 func (t text) slice(from, to int) text { return text{t.raw[from:to], t.mask[from:to]} }
 

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// when holds the times in a text. Days are kept as they were written: the tool decides whether there is a 30 February.
+// when holds the times in a text. Days and clocks are kept as they were written; doubt says of
+// which there is none.
 type when struct {
 	days     []day
 	start    *clock

@@ -1,0 +1,80 @@
+package demomodel_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/demomodel"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+)
+
+// TestPrompts has each prompt of the table be acted on as it was said, asked about, or answered in words. A line is
+//
+//	what | prompt | part of the arguments, or of the words
+//
+// where what is act, ask or answer, and act may name how many calls there are: act2. Prompts that are said one after
+// the other are parted by " >> "; the last one counts. The event of one that ends in " (done)" was created.
+func TestPrompts(t *testing.T) {
+	file, err := os.Open("testdata/prompts.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	tried := 0
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		line := lines.Text()
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		cells := strings.SplitN(line, " | ", 3)
+		if len(cells) < 3 {
+			t.Fatalf("no line of the table: %q", line)
+		}
+		tried++
+		t.Run(cells[1], func(t *testing.T) { tryPrompt(t, cells[0], cells[1], cells[2]) })
+	}
+	if err := lines.Err(); err != nil || tried < 200 {
+		t.Errorf("%d prompts, %v", tried, err)
+	}
+}
+
+func tryPrompt(t *testing.T, what, prompts, part string) {
+	t.Helper()
+	turn := converse(strings.Split(prompts, " >> "))
+	calls := map[string]int{"act": 1, "act2": 2, "act3": 3}[what]
+	raw, err := json.Marshal(turn.Calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fallback := strings.Contains(turn.Text, "I did nothing about it.")
+	said := turn.Text + strings.ReplaceAll(string(raw), `"`, "'")
+	if len(turn.Calls) != calls || !strings.Contains(said, part) || what == "ask" && fallback {
+		t.Errorf("%s: %d calls, and %q is due in\n%s", what, calls, part, said)
+	}
+}
+
+// converse says the prompts one after the other, and returns the answer to the last. Calls wait, as for their user.
+func converse(prompts []string) (turn fakegemini.Turn) {
+	model := demomodel.Model(func() time.Time { return now })
+	var contents []fakegemini.Content
+	for _, p := range prompts {
+		p, done := strings.CutSuffix(p, " (done)")
+		contents = append(contents, fakegemini.Content{Role: "user", Parts: []fakegemini.Part{{Text: &p}}})
+		turn = model(fakegemini.Request{Contents: contents,
+			Tools: []fakegemini.Declaration{{Name: "gmail_send"}, {Name: "calendar_event_create"}}})
+		said := turn.Text
+		if done {
+			said = "The event was created."
+		}
+		if said == "" {
+			said = "It waits for your approval."
+		}
+		contents = append(contents, fakegemini.Content{Role: "model", Parts: []fakegemini.Part{{Text: &said}}})
+	}
+	return turn
+}
