@@ -86,7 +86,21 @@ func bareEvent(a *ask) (any, string) {
 	return event(a)
 }
 
+// lists reports whether a text goes on with a further event, of which the verb stands in the clause before. Each has
+// its own day: one day for both is not told from one for the nearer.
+func (d *dialogue) lists(before, t text) bool {
+	verb := startVerb.MatchString(before.mask[len(courteously.FindString(before.mask)):])
+	if !verb || !furtherEvent.MatchString(t.mask) {
+		return false
+	}
+	first, next := findWhen(before, d.now), findWhen(t, d.now)
+	return first.timed() && next.timed() && len(first.days) > 0 && len(next.days) > 0
+}
+
 var (
+	courteously  = regexp.MustCompile(`(?i)^` + courtesy)
+	furtherEvent = regexp.MustCompile(`(?i)^(?:an?\s+|another\s+|the\s+)?(?:` + nouns + `)\b`)
+
 	told         = regexp.MustCompile(`(?i)^\W*(?:i|we|you|he|she|it|they|my|this|that|there)\b`)
 	mailWord     = regexp.MustCompile(`(?i)\b(?:e-?mail|mail|message)\b`)
 	calendarWord = regexp.MustCompile(`(?i)\b(?:calendar|diary|agenda)\b`)

@@ -233,7 +233,8 @@ func (d *dialogue) split(t text) (clauses []text) {
 	start := 0
 	for _, m := range further.FindAllStringIndex(t.mask, maxVerbs) {
 		end := m[1] - len(connector.FindString(t.mask[max(start, m[1]-40):m[1]]))
-		if end > start && len(clauses) < maxClauses && d.opens(t.from(m[1]).near()) {
+		if end > start && len(clauses) < maxClauses &&
+			(d.opens(t.from(m[1]).near()) || d.lists(t.slice(start, end), t.from(m[1]).near())) {
 			clauses = append(clauses, t.slice(start, end))
 			start = m[1]
 		}
