@@ -115,11 +115,11 @@ func (e *env) close() error {
 	return errors.Join(err, e.endEngine(), e.cloud.Close(), e.store.Close())
 }
 
-// start starts a new worker of the environment, whose clock has a random error.
-func (e *env) start(ttl time.Duration, gmailMode string) (*process, error) {
+// start starts a new worker of the environment, whose clock has an error.
+func (e *env) start(ttl time.Duration, gmailMode string, skew time.Duration) (*process, error) {
 	s := maps.Clone(e.settings)
 	s["GMAIL_SEND_MODE"] = gmailMode
-	return spawn(order{s, e.cloud.URL + "/notes", ttl, skewed(e.random)}, e.log)
+	return spawn(order{s, e.cloud.URL + "/notes", ttl, skew}, e.log)
 }
 
 // fault is a kind of fault of a provider.

@@ -59,12 +59,13 @@ func (t *trial) expired() bool {
 	return a.Status == "failed" || t.approval.ApprovalID == "" || time.Now().After(t.approval.ExpiresAt)
 }
 
-// rested reports whether every run that was started has ended, in the store too, or waits for its user.
+// rested reports whether every run that was started has ended, in the store too, or waits for its user. A session that
+// waits a moment before its deadline does not rest.
 func (t *trial) rested() bool {
 	for n := range t.started() {
 		a := t.look(n)
 		ended := a.Status == "completed" || a.Status == "failed"
-		if !ended && len(a.Approvals) == 0 || ended && !t.written(a) {
+		if !ended && (len(a.Approvals) == 0 || t.walk.within > 0) || ended && !t.written(a) {
 			return false
 		}
 	}

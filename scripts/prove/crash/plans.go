@@ -13,17 +13,19 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
+	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // The walks of plans. What a plan is about is said by the walk's name, which the model reads in the prompt.
 var planWalks = []walk{
-	{"plan", longTTL, []step{start(0), decide("approve_once"), deliver}, planned, once, false, 0},
-	{"plan refined", longTTL, []step{start(0), refine, confirm, deliver}, anIssues, once, false, 0},
-	{"plan asked", longTTL, []step{start(0), decide("approve_once"), confirm, deliver}, planned, once, false, 0},
-	{"plan anew", longTTL, []step{start(0), decide("approve_once"), confirm, deliver}, anIssues, once, false, 0},
-	{"plan changed", longTTL, []step{start(0), decide("approve_once"), deliver}, anIssues, once, false, 0},
-	{"plan rejected", longTTL, []step{start(0), decide("reject"), deliver}, anIssues, never, false, 0},
-	{"plan cancelled", longTTL, []step{start(0), decide("approve_once"), cancel, deliver}, planned, either, true, 0},
+	{"plan", longTTL, []step{start(0), decide("approve_once"), deliver}, planned, once, false, 0, 0},
+	{"plan refined", longTTL, []step{start(0), refine, confirm, deliver}, anIssues, once, false, 0, 0},
+	{"plan asked", longTTL, []step{start(0), decide("approve_once"), confirm, deliver}, planned, once, false, 0, 0},
+	{"plan anew", longTTL, []step{start(0), decide("approve_once"), confirm, deliver}, anIssues, once, false, 0, 0},
+	{"plan changed", longTTL, []step{start(0), decide("approve_once"), deliver}, anIssues, once, false, 0, 0},
+	{"plan rejected", longTTL, []step{start(0), decide("reject"), deliver}, anIssues, never, false, 0, 0},
+	{"plan cancelled", longTTL, []step{start(0), decide("approve_once"), cancel, deliver}, planned, either, true, 0, 0},
+	{"plan late", longTTL, []step{start(0), inTime, lastly}, planned, either, true, 0, 3 * time.Second},
 }
 
 // openSession returns what requests a plan; its deadline is the same each time, as a client that tries again has it.
@@ -31,9 +33,39 @@ func (t *trial) openSession(to *process) func(context.Context, string, ...string
 	return func(ctx context.Context, prompt string, header ...string) (testkit.Answer, error) {
 		return t.at(to)(ctx, http.MethodPost, "/api/agent/plans", map[string]string{"prompt": prompt,
 			"repoUrl":  t.env.cloud.URL + "/" + t.uid + "/web",
-			"deadline": planDeadline.Format(time.RFC3339)}, header...)
+			"deadline": t.deadline.Format(time.RFC3339Nano)}, header...)
 	}
 }
+
+// behind is the clock of a worker whose user's deadline is sooner than a session's may be. The store's decides.
+const behind = -5 * time.Minute
+
+// limit sets the session's deadline, which is the same each time it is requested.
+func (t *trial) limit() {
+	if t.deadline = planDeadline; t.walk.within > 0 {
+		t.deadline = time.Now().Add(t.walk.within)
+	}
+}
+
+// inTime confirms the plan, unless its session has reached its deadline before.
+var inTime = step{"a yes before the deadline", (*trial).asked, func(t *trial, to *process) {
+	if t.slow {
+		return
+	}
+	a, err := t.at(to).Resolve(t.ctx, t.approval, "approve_once")
+	want("a yes before the deadline", a, err, http.StatusOK, http.StatusConflict, http.StatusGone)
+}}
+
+// aMoment is for how long a session has been moved when it reaches its deadline: about as long as a worker takes to the
+// first effect, so that one that is struck has it in the middle of a tool, or between two.
+const aMoment = 200 * time.Millisecond
+
+// lastly delivers a moment before the deadline.
+var lastly = step{"deliver at last", nil, func(t *trial, to *process) {
+	proof.Must(wait.For(t.ctx, time.Until(t.deadline.Add(-aMoment))))
+	t.env.worker = to
+	proof.Must(t.env.deliver(t.ctx))
+}}
 
 // planDeadline is far enough ahead for every run, and for every clock.
 var planDeadline = time.Now().Add(48 * time.Hour)

@@ -23,6 +23,7 @@ type trial struct {
 	runs        []string
 	approval    testkit.Approval
 	terminal    string
+	deadline    time.Time       // of a session
 	slow        bool            // the run ended before it requested approval: the machine was too slow
 	sleeper     *process        // a stopped worker
 	sleeperDone <-chan struct{} // closed when its request has ended
@@ -80,6 +81,7 @@ func (t *trial) open() {
 	at := &testkit.Deployment{Cloud: t.env.cloud, Base: t.env.worker.url}
 	if t.kind.plans {
 		proof.Must(t.addRepository(at))
+		t.limit()
 		return
 	}
 	proof.Must(at.Link(t.ctx, t.uid, t.uid))
@@ -232,7 +234,7 @@ func (t *trial) wakeSleeper() {
 
 // ensureWorker starts a worker with the right settings if none runs.
 func (t *trial) ensureWorker() {
-	want := fmt.Sprint(t.walk.ttl, t.kind.mode)
+	want := fmt.Sprint(t.walk.ttl, t.kind.mode, t.walk.within)
 	if t.env.worker != nil && t.env.settingsOfWorker == want {
 		return
 	}
@@ -240,7 +242,11 @@ func (t *trial) ensureWorker() {
 		proof.Must(t.env.worker.kill())
 	}
 	var err error
-	t.env.worker, err = t.env.start(t.walk.ttl, t.kind.mode)
+	skew := skewed(t.env.random)
+	if t.walk.within > 0 {
+		skew = behind
+	}
+	t.env.worker, err = t.env.start(t.walk.ttl, t.kind.mode, skew)
 	proof.Must(err)
 	t.env.settingsOfWorker = want
 }

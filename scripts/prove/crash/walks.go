@@ -117,6 +117,7 @@ type walk struct {
 	effects func(n int) bool // whether n effects are allowed in the end, reviews aside
 	ends    bool             // the run may end during an effect, which then becomes a review
 	lasts   time.Duration    // how long a command takes
+	within  time.Duration    // of its start a session has its deadline; 0: in two days
 }
 
 const (
@@ -142,20 +143,20 @@ const (
 )
 
 var walks = slices.Concat([]walk{
-	{"approve", longTTL, []step{start(0), decide("approve_once"), deliver}, anyOf, once, false, shortly},
-	{"edit", longTTL, []step{start(0), decide("approve_with_edits"), deliver}, anyOf, once, false, shortly},
+	{"approve", longTTL, []step{start(0), decide("approve_once"), deliver}, anyOf, once, false, shortly, 0},
+	{"edit", longTTL, []step{start(0), decide("approve_with_edits"), deliver}, anyOf, once, false, shortly, 0},
 	{"always allow", longTTL, []step{start(0), decide("approve_and_always_allow_recipient"), deliver, start(1)}, people,
-		twice, false, shortly},
-	{"auto-run", longTTL, []step{start(0), deliver}, looks, once, false, 0},
-	{"reject", longTTL, []step{start(0), decide("reject"), deliver}, anyOf, never, false, shortly},
-	{"cancel", longTTL, []step{start(0), cancel, deliver}, anyOf, never, false, shortly},
+		twice, false, shortly, 0},
+	{"auto-run", longTTL, []step{start(0), deliver}, looks, once, false, 0, 0},
+	{"reject", longTTL, []step{start(0), decide("reject"), deliver}, anyOf, never, false, shortly, 0},
+	{"cancel", longTTL, []step{start(0), cancel, deliver}, anyOf, never, false, shortly, 0},
 	{"cancel after the yes", longTTL, []step{start(0), decide("approve_once"), cancel, deliver}, anyOf, either, true,
-		shortly},
+		shortly, 0},
 	{"cancel in the middle", longTTL, []step{start(0), decide("approve_once"), cancelAmid, deliver}, onHost, either,
-		true, longer},
-	{"hold", longTTL, []step{start(0), hold(time.Second), deliver}, anyOf, once, false, shortly},
-	{"undo", longTTL, []step{start(0), hold(undoable), undo, deliver}, anyOf, never, false, shortly},
-	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never, false, shortly},
+		true, longer, 0},
+	{"hold", longTTL, []step{start(0), hold(time.Second), deliver}, anyOf, once, false, shortly, 0},
+	{"undo", longTTL, []step{start(0), hold(undoable), undo, deliver}, anyOf, never, false, shortly, 0},
+	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never, false, shortly, 0},
 }, planWalks)
 
 // want ends the step unless it is answered with one of the statuses.
