@@ -39,6 +39,13 @@ func setResult(f *run.Finished, result json.RawMessage) {
 	f.Truncated = true
 }
 
+// cutTo keeps so many bytes of the result's text.
+func cutTo(f *run.Finished, keep int) {
+	if len(f.Result) > keep {
+		f.Result, f.Truncated = strictjson.Text(clip.Text(string(f.Result), keep)), true
+	}
+}
+
 // failedWithoutEffect returns the outcome of a call that had no effect, with the partial result of the error if it has
 // one.
 func failedWithoutEffect(err error) run.Finished {
@@ -70,6 +77,9 @@ func recordOutcome(ctx context.Context, ex *journal.Execution, id string, f run.
 		}
 		if f.Status == run.ActionFailed && a.Status != run.ActionExecuting {
 			f.Execution = run.NotStarted
+		}
+		if !a.SideEffect {
+			cutTo(&f, run.KeepOf(tx.State, len(f.Result)))
 		}
 		if err := tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: id, Finished: &f}); err != nil {
 			return err

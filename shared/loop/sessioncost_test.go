@@ -149,6 +149,42 @@ func TestSessionCost(t *testing.T) {
 	}
 }
 
+// TestWhatIsObservedIsBounded has a session read more than is kept: each result is there, the last ones cut, and the
+// session goes on (issue 14 §2).
+func TestWhatIsObservedIsBounded(t *testing.T) {
+	p := newSessions(newEnv(t))
+	p.loop.Tools["lookup"] = tool.Define(tool.Def[struct {
+		Word string `json:"word"`
+	}, string]{Name: "lookup", Description: "Looks a word up.",
+		Execute: func(_ context.Context, c tool.Call, _ struct {
+			Word string `json:"word"`
+		}) (string, error) {
+			return c.ActionID + strings.Repeat("x", 60<<10), nil
+		}})
+	p.meter.Model = &working{tasks: 5, steps: 15, tool: "lookup"}
+	v, err := p.planned("ana")
+	if err == nil {
+		err = p.confirms("ana", v)
+	}
+	if err == nil {
+		v, err = p.loop.Advance(t.Context(), v.RunID, nil)
+	}
+	if err != nil || v.Status != run.Completed {
+		t.Fatalf("%v, %+v", err, v)
+	}
+	kept, cut := 0, 0
+	for _, task := range p.sessionOf(t.Context(), v.RunID).Tasks {
+		for _, a := range task.Acts {
+			if kept += len(a.Observation); len(a.Observation) < 8<<10 {
+				cut++
+			}
+		}
+	}
+	if kept > plan.MaxObserved+75*(8<<10) || kept < plan.MaxObserved || cut == 0 {
+		t.Errorf("%d bytes are kept, and %d observations are cut", kept, cut)
+	}
+}
+
 // BenchmarkSession measures sessions over the embedded store as it is used, with a model that takes no time
 // (issue 14 §9).
 //

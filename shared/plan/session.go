@@ -14,6 +14,8 @@ const (
 	MaxPlanningCalls = 12 // calls of the model for one revision
 	MaxSteps         = 20 // of one task
 	MaxAdded         = 10 // tasks that changes add at once, to one confirmed plan
+
+	MaxObserved = 4 << 20 // bytes of what its calls returned that are kept in full length; see KeepOf
 )
 
 // Status is the state of a session (FR-102).
@@ -209,6 +211,12 @@ func (s *Session) CallsLeft() int {
 	}
 	return max(0, MaxPlanningCalls-s.calls)
 }
+
+// leastKept is how many bytes are kept of each observation, however much a session has observed.
+const leastKept = 4 << 10
+
+// KeepOf returns how many bytes of the session's next observation are kept, of size bytes.
+func KeepOf(s *Session, size int) int { return min(size, max(MaxObserved-s.Observed, leastKept)) }
 
 // CodeDeadline is the code of the error of a run that is out of time.
 const CodeDeadline fault.Code = "deadline"

@@ -126,6 +126,14 @@ func (s *State) recordAct(a *Action) {
 	s.Plan.Record(act)
 }
 
+// KeepOf returns how many bytes are kept of what the run's next call returns, of size bytes (plan.KeepOf).
+func KeepOf(s *State, size int) int {
+	if s.Plan == nil {
+		return size
+	}
+	return plan.KeepOf(s.Plan, size)
+}
+
 // inWords are the states of tasks in a sentence for their user.
 var inWords = map[plan.TaskStatus]string{plan.TaskPending: "Not begun", plan.TaskExecuting: "Not finished",
 	plan.TaskCompleted: "Done", plan.TaskFailed: "Failed", plan.TaskObsolete: "Dropped"}
