@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // granted proposes a plan with a grant of two issues.
@@ -189,5 +190,35 @@ func TestGrantTakenBackAtThatMoment(t *testing.T) {
 	}
 	if p := w.sessionOf(ctx, v.RunID); p.Status() != plan.StatusExecuting {
 		t.Errorf("the session is %s", p.Status())
+	}
+}
+
+// TestGrantIsJudgedAgain takes a grant back during the first of two calls that it allowed when they were planned: the
+// second, whose intent comes after that, asks.
+func TestGrantIsJudgedAgain(t *testing.T) {
+	w := newEnv(t)
+	v, ap := proposed(t, w)
+	ctx := context.Background()
+	def := w.issueDef("issue")
+	carryOut := def.Execute
+	def.Execute = func(ctx context.Context, c tool.Call, in issueArgs) (sendResult, error) {
+		if err := (loop.Grants{Loop: w.process()}).Revoke(ctx, "ana", v.RunID, "g1"); err != nil {
+			t.Error(err)
+		}
+		return carryOut(ctx, c, in)
+	}
+	w.loop.Tools["issue"] = tool.Define(def)
+	if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: ap.ID, Decision: run.ApproveOnce,
+		ArgsHash: ap.ArgsHash}); err != nil {
+		t.Fatal(err)
+	}
+	w.model.Then(turn(t, `call issue {"owner":"acme","repo":"web","title":"one","reasoning":"It is wanted."}; `+
+		`issue {"owner":"acme","repo":"web","title":"two","reasoning":"So is this."}`))
+	if err := w.deliver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if waiting := w.open("ana"); len(w.effects) != 1 || len(waiting) != 1 || waiting[0].Tool != "issue" ||
+		!strings.Contains(waiting[0].Preview.Title, "two") {
+		t.Errorf("after the grant was taken back there are the effects %q, and %v waits", w.effects, waiting)
 	}
 }
