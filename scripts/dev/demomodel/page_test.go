@@ -294,6 +294,19 @@ func TestOnAPageItKeepsItsOtherTrades(t *testing.T) {
 	}
 }
 
+// A wish for the page beside one for mail was dropped; now neither is done, and that is said.
+func TestOnAPageTwoTradesInOnePromptAreAskedAbout(t *testing.T) {
+	const prompt = "put two blue mugs in the cart and email ana@example.com that they are bought"
+	if calls, words := newTalk(t, shopTools, shopState).say(prompt); len(calls) > 0 ||
+		!strings.Contains(words, "more than one thing") {
+		t.Errorf("%q: called %v and said %q", prompt, calls, words)
+	}
+	_, words := newTalk(t, shopTools, shopState).say("hello")
+	if strings.Contains(words, "ana@example.com") || !strings.Contains(words, "cart") {
+		t.Errorf("on a page it speaks of other trades than the page's: %q", words)
+	}
+}
+
 func TestWithoutAPageItKnowsNoCart(t *testing.T) {
 	tools := map[string]string{"gmail_send": nothing}
 	if calls, words := newTalk(t, tools, "{}").say("put two blue mugs in the cart"); len(calls) > 0 ||
