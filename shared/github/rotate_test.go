@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,6 +60,40 @@ func TestInstancesThatRenewAtOnce(t *testing.T) {
 	}
 	if got := w.status("u1"); got != "linked" {
 		t.Errorf("the race has left the link %s", got)
+	}
+}
+
+// TestAProcessThatWakesLate has one stopped before it asks until its claim has ended, and another use the refresh token
+// meanwhile, whose answer is still on its way when the first is refused: the consent was not taken back.
+func TestAProcessThatWakesLate(t *testing.T) {
+	w := newEnv(t)
+	w.link(w.instance(), "u1", "octo-cat")
+	w.pass(9 * time.Hour)
+	var asked atomic.Int64
+	other, refused := make(chan struct{}), make(chan struct{})
+	var second sync.WaitGroup
+	w.around(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if asked.Add(1) > 1 { // the other's
+				next.ServeHTTP(rw, r)
+				close(other)
+				<-refused
+				return
+			}
+			w.pass(time.Minute)
+			second.Go(func() { w.is(w.instance(), "u1", "octo-cat") })
+			<-other
+			next.ServeHTTP(rw, r)
+			time.AfterFunc(100*time.Millisecond, func() { close(refused) }) // it has been told by then, or soon
+		})
+	})
+	w.is(w.instance(), "u1", "octo-cat")
+	second.Wait()
+	if n := asked.Load(); n != 2 {
+		t.Errorf("the token endpoint was asked %d times", n)
+	}
+	if got := w.status("u1"); got != "linked" {
+		t.Errorf("the link is %s", got)
 	}
 }
 

@@ -48,7 +48,9 @@ func (a *Accounts) renewKept(ctx context.Context, l link, rejected string) (stri
 		if err != nil {
 			return "", err
 		}
-		if mine && bytes.Equal(now.Refresh, l.Refresh) {
+		// Once its claim has ended, another process may have used the refresh token and not stored the next one yet.
+		inTime := mine && a.cfg.Now().Before(l.Renewing)
+		if inTime && bytes.Equal(now.Refresh, l.Refresh) {
 			return "", a.markBroken(ctx, now)
 		}
 		l = now
