@@ -233,7 +233,10 @@ func ExampleAgent_Approvals() {
 	}
 	// Output:
 	// asked: Mail to ana@example.com
-	// Done. [b@example.com: Good day.]
+	// Done.
+	//
+	// On record:
+	// Wrote to b@example.com. [b@example.com: Good day.]
 }
 
 // An answer of a Go type.
