@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -142,6 +143,9 @@ func stubs(f *testing.F) func(t *testing.T, j shell.Judgment) {
 	}
 }
 
+// leading is what shells skip before a command's first word; behind another word they would end that command with it.
+var leading = regexp.MustCompile(`^(?:[ \t\n]|\\\n)+`)
+
 // What is planned is read by real shells as it is here, though none of them runs it.
 func FuzzList(f *testing.F) {
 	for _, c := range hostile(f) {
@@ -149,7 +153,8 @@ func FuzzList(f *testing.F) {
 	}
 	for _, s := range []string{`a "b c"  'd'\ e`, `a \"b "\$x" "\y"`, "a \\\n b", "a HEAD~1 x^ a:b", "a b # c", "a;",
 		"a \"b\\\nc\"",
-		"a 'b\nc'", "a 1.2 --x=y @ %", "a \\~ \\* '' \"\"", "a b=c", "a ~", "a b=~", "a é", "a b\\=~"} {
+		"a 'b\nc'", "a 1.2 --x=y @ %", "a \\~ \\* '' \"\"", "a b=c", "a ~", "a b=~", "a é", "a b\\=~",
+		"\\\n\na", "\\\n#b\na"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, command string) {
@@ -157,7 +162,7 @@ func FuzzList(f *testing.F) {
 		if err != nil {
 			return
 		}
-		text := strings.TrimLeft(command, " \t\n")
+		text := leading.ReplaceAllString(command, "")
 		if strings.HasPrefix(text, "#") || strings.Contains(text, "/") {
 			return
 		}
