@@ -12,6 +12,9 @@ import (
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func (s *Server) getRef(r request) (answer, *failure) {
+	if len(r.repo.branches) == 0 {
+		return answer{}, empty()
+	}
 	branch, ok := strings.CutPrefix(r.PathValue("ref"), "heads/")
 	if !ok || r.repo.branches[branch] == "" {
 		return answer{}, missing()

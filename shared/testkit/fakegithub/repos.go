@@ -31,6 +31,7 @@ func (s *Server) createRepository(r request) (answer, *failure) {
 	var in struct {
 		Name, Description string
 		Private           bool
+		AutoInit          bool `json:"auto_init"`
 	}
 	if e := decode(r, &in); e != nil {
 		return answer{}, e
@@ -42,8 +43,13 @@ func (s *Server) createRepository(r request) (answer, *failure) {
 		return answer{}, invalid("Repository", "name", "custom", "name already exists on this account")
 	}
 	s.effects["repos/create-for-authenticated-user"]++
-	return answer{status: http.StatusCreated,
-		body: s.repository(s.newRepository(r.login, in.Name, in.Description, in.Private))}, nil
+	made := s.newRepository(r.login, in.Name, in.Description, in.Private)
+	if in.AutoInit {
+		tree := made.addTree(map[string]file{"README.md": {made.addBlob("# " + in.Name), modeFile}})
+		made.branches[made.defaultBranch] = made.addCommit(commit{tree: tree, message: "Initial commit",
+			author: r.login, at: s.now()}).sha
+	}
+	return answer{status: http.StatusCreated, body: s.repository(made)}, nil
 }
 
 // getContent answers with a file or, for a folder, with what lies in it.
@@ -74,6 +80,9 @@ func (s *Server) getContent(r request) (answer, *failure) {
 }
 
 func (s *Server) listCommits(r request) (answer, *failure) {
+	if len(r.repo.branches) == 0 {
+		return answer{}, empty()
+	}
 	c := r.repo.at(r.FormValue("sha"))
 	if c == nil {
 		return answer{}, missing()

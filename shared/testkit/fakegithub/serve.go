@@ -136,6 +136,11 @@ func unauthenticated() *failure {
 }
 func missing() *failure { return &failure{status: http.StatusNotFound, message: "Not Found"} }
 
+// empty returns the failure of what needs a commit in a repository without one.
+func empty() *failure {
+	return &failure{status: http.StatusConflict, message: "Git Repository is empty."}
+}
+
 func forbidden() *failure {
 	return &failure{status: http.StatusForbidden, message: "Resource not accessible by integration"}
 }

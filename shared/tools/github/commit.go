@@ -236,6 +236,9 @@ func build(ctx context.Context, api *githubapi.Client, in NewCommit) (built, err
 func base(ctx context.Context, api *githubapi.Client, in NewCommit) (sha string, isNew bool, err error) {
 	ref, _, err := api.Git.GetRef(ctx, in.Owner, in.Repo, "heads/"+in.Branch)
 	switch {
+	case err != nil && read(err).Proof == provider.Conflict: // "Git Repository is empty."
+		return "", false, fault.Invalid("repo", "it has no commit yet, which another could stand on: give it a first "+
+			"file at GitHub")
 	case err == nil && in.From != "" && ref.GetObject().GetSHA() != "":
 		return "", false, fault.Invalid("from", "the branch is there already: leave this out to add to it")
 	case in.From == "" || err == nil || read(err).Proof != provider.Missing:

@@ -29,8 +29,8 @@ type NewRepository struct {
 func (h *hub) createRepository() *tool.Tool {
 	return define(h, tool.Def[NewRepository, Repository]{
 		Name: CreateRepository,
-		Description: "Creates one empty repository in the user's own GitHub account. The user sees it in full and " +
-			"approves it first.",
+		Description: "Creates one repository in the user's own GitHub account, with a README.md on which commits " +
+			"can stand. The user sees it in full and approves it first.",
 		SideEffect: true,
 		Refine:     inRepositoryNamed,
 		Normalize:  normalRepository,
@@ -67,6 +67,7 @@ func previewRepository(in NewRepository) tool.Preview {
 	if in.Description != "" {
 		p.AddLine("Description", in.Description)
 	}
+	p.AddField("Begins with", "README.md")
 	p.AddField("Who may read it", map[bool]string{true: "Only those whom you let in", false: "Everybody"}[in.IsPrivate])
 	return p
 }
@@ -123,7 +124,7 @@ func (h *hub) makeRepository(ctx context.Context, c tool.Call, in NewRepository)
 	if err != nil {
 		return Repository{}, err
 	}
-	wanted := &githubapi.Repository{Name: &in.Name, Private: &in.IsPrivate}
+	wanted := &githubapi.Repository{Name: &in.Name, Private: &in.IsPrivate, AutoInit: new(true)}
 	if in.Description != "" {
 		wanted.Description = &in.Description
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
 // The names of the tools that read files.
@@ -33,7 +34,7 @@ type SomeFiles struct {
 
 // Files is the files of a repository at a commit, by their paths.
 type Files struct {
-	Commit    string   `json:"commit"`
+	Commit    string   `json:"commit,omitempty"` // empty: the repository is, it has no commit yet
 	Files     []Listed `json:"files"`
 	Truncated bool     `json:"truncated,omitempty"` // whether there are more
 }
@@ -61,7 +62,10 @@ func (h *hub) listFiles() *tool.Tool {
 		},
 		func(ctx context.Context, api *githubapi.Client, in SomeFiles) (*Files, error) {
 			head, err := commitAt(ctx, api, in)
-			if err != nil || head.GetSHA() == "" {
+			switch {
+			case err != nil && read(err).Proof == provider.Conflict: // "Git Repository is empty."
+				return &Files{Files: []Listed{}}, nil
+			case err != nil || head.GetSHA() == "":
 				return nil, err
 			}
 			tree, _, err := api.Git.GetTree(ctx, in.Owner, in.Repo, head.GetCommit().GetTree().GetSHA(), true)

@@ -125,7 +125,7 @@ var suites = map[string]toolstest.Suite{
 		Other: changes{"name": {"name": "newer"}, "description": {"description": "Other."},
 			"isPrivate": {"isPrivate": true}},
 		Free:   []string{"description"},
-		Labels: []string{"Name", "Description", "Who may read it"},
+		Labels: []string{"Name", "Description", "Begins with", "Who may read it"},
 		Texts:  map[string]string{"description": "Description"},
 		Previews: map[string]toolstest.Shown{
 			"public":  {Want: []string{"Name: new", "Who may read it: Everybody"}},

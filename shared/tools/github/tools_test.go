@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/testkit/emulate"
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -128,6 +129,8 @@ func day(t *testing.T, s server) {
 			t.Errorf("a name that is taken: %v", err)
 		}
 		s.want(t, github.ListRepositories, map[string]any{}, `"name":"fresh"`, `"name":"site"`)
+		s.want(t, github.CommitFiles, map[string]any{"owner": s.owner, "repo": "fresh", "branch": "main",
+			"message": "Begin", "files": files("a.md", "A.\n")}, `"branch":"main"`)
 	})
 	run("a bad token", func(t *testing.T) {
 		bad := s
@@ -213,4 +216,31 @@ func pulls(t *testing.T, s server) {
 			"title": "Better"}}), `"title":"Better"`)
 	})
 	t.Run("close", func(t *testing.T) { s.want(t, github.ClosePullRequest, s.in(at), `"closed"`) })
+}
+
+// TestARepositoryWithoutACommit is of one that others have made empty: GitHub refuses (409) what needs a commit there.
+func TestARepositoryWithoutACommit(t *testing.T) {
+	g := toolstest.OpenGitHub(t, nil)
+	g.Add(fakegithub.Seed{Owner: toolstest.GoogleUser, Name: "bare"})
+	s := server{set: github.New(accounts{}, github.Options{Endpoint: "http://github.test/"}),
+		uid: (&env{GitHub: g}).as(toolstest.GoogleUser), owner: toolstest.GoogleUser}
+	bare := func(more map[string]any) map[string]any {
+		all := s.in(more)
+		all["repo"] = "bare"
+		return all
+	}
+	if out, err := s.call(t, github.ListFiles, bare(nil)); err != nil || string(out) != `{"files":[]}` {
+		t.Errorf("its files are %s, %v", out, err)
+	}
+	if out, err := s.call(t, github.ReadFile, bare(map[string]any{"path": "a.md"})); err != nil ||
+		string(out) != "null" {
+		t.Errorf("a file of it is %s, %v", out, err)
+	}
+	for _, from := range []string{"", "next"} {
+		_, err := s.call(t, github.CommitFiles, bare(map[string]any{"branch": "main", "from": from, "message": "Begin",
+			"files": files("a.md", "A.\n")}))
+		if f := fault.As(err); f.Class != fault.Validation || f.Field != "repo" {
+			t.Errorf("a commit from %q: %v", from, err)
+		}
+	}
 }
