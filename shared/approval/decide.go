@@ -114,7 +114,7 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 		return nil, err
 	}
 	if r.Decision == run.ApproveEdited {
-		ap.EditHash = hash
+		ap.EditHash, ap.SeenHash = hash, ap.ArgsHash
 	}
 	return args, nil
 }
@@ -163,9 +163,9 @@ func closedError(ap *run.Approval, a *run.Action, r Resolution, hash string) err
 		ap.DecidedAt.Format(time.RFC3339))
 }
 
-// sawOther reports whether the user saw something else than what was decided. An edit is compared by what it makes.
+// sawOther reports whether the user saw something else than what was decided: neither that, nor what was edited.
 func sawOther(ap *run.Approval, r Resolution) bool {
-	return r.Decision != run.ApproveEdited && r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash
+	return r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash && r.ArgsHash != ap.SeenHash
 }
 
 func decisionFits(k run.Kind, d run.Decision) bool {

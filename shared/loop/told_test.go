@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -113,5 +114,43 @@ func TestTheModelIsToldWhatBecameOfALongEdit(t *testing.T) {
 	if told := string(last[len(last)-1]); !strings.Contains(told, `{\"result\":{\"id\":\"`) ||
 		!strings.Contains(told, `\"editedBy\":\"user\"`) {
 		t.Errorf("the model is told %.300s", told)
+	}
+}
+
+// TestAnEditIsRepeated sends the edit again that was recorded: as a lost answer has clients do, and after another view.
+func TestAnEditIsRepeated(t *testing.T) {
+	w, ctx := newEnv(t), context.Background()
+	w.model.Then(script.Turn{
+		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
+		script.Turn{Text: "Well."})
+	got, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(got.RunID, 1), Decision: run.ApproveEdited,
+		ArgsHash:   w.approval(run.ApprovalID(got.RunID, 1)).ArgsHash,
+		EditedArgs: []byte(`{"to":["eve@x.org"],"text":"eleven"}`)}
+	if _, err := w.loop.Resolve(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	edited := w.approval(r.ApprovalID).ArgsHash
+	for name, want := range map[string]struct {
+		hash, text string
+		code       fault.Code
+	}{
+		"as it was":        {hash: r.ArgsHash, text: "eleven"},
+		"without a hash":   {text: "eleven"},
+		"after the edit":   {hash: edited, text: "eleven"},
+		"of another view":  {hash: strings.Repeat("0", 64), text: "eleven", code: fault.CodeStaleView},
+		"in another words": {hash: r.ArgsHash, text: "twelve", code: fault.CodeAlreadyResolved},
+	} {
+		again := r
+		again.ArgsHash, again.EditedArgs = want.hash, []byte(`{"to":["eve@x.org"],"text":"`+want.text+`"}`)
+		switch _, err := w.loop.Resolve(ctx, again); {
+		case want.code == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case want.code != "" && !fault.Is(err, fault.Policy, want.code):
+			t.Errorf("%s: %v, want %s", name, err, want.code)
+		}
 	}
 }

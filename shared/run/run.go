@@ -138,6 +138,7 @@ type Approval struct {
 	Decision    Decision        `json:"decision,omitempty"`
 	DecidedAt   time.Time       `json:"decidedAt,omitzero"`
 	EditHash    string          `json:"editHash,omitempty"` // of the user's edits as they were sent
+	SeenHash    string          `json:"seenHash,omitempty"` // of what the user edited
 	Rule        string          `json:"rule,omitempty"`     // the policy rule that requires the approval
 	Findings    []Finding       `json:"findings,omitempty"` // what in it comes from strangers; at most MaxFindings
 	Refusals    int             `json:"refusals,omitempty"` // refused decisions about it, which are in the audit
