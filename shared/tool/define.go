@@ -43,7 +43,8 @@ type Def[In, Out any] struct {
 	// Targets returns whom and what the call reaches, each once. Optional.
 	Targets func(In) []Target
 	// Bound returns the arguments that are not free text, as a value with a JSON form: a user who allows calls in
-	// advance fixes these. Nil means all arguments.
+	// advance fixes these. They come from Normalize, or from what such a user has written of them alone: the result is
+	// the same one form (sets sorted, defaults filled in). Nil means all arguments.
 	Bound func(In) any
 	// Preview returns what a person reads before deciding. Required for a side effect.
 	Preview func(In) Preview

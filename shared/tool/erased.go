@@ -68,7 +68,8 @@ func (t *Tool) Targets(args json.RawMessage) (_ []Target, err error) {
 	return t.targets(args)
 }
 
-// Bound returns the canonical form of the arguments that are not free text. The arguments must come from Normalize.
+// Bound returns the canonical form of the arguments that are not free text. The arguments come from Normalize, or are
+// those alone.
 func (t *Tool) Bound(args json.RawMessage) (_ json.RawMessage, err error) {
 	defer t.recoverPanic(&err, false)
 	return t.bound(args)

@@ -173,6 +173,14 @@ func TestCheckoutSuite(t *testing.T) {
 		is.Options.Checkout.Commit != aCommit || is.Options.Memory != 64 || len(is.Options.Env) != 0 {
 		t.Errorf("bound is %s, %v", bound, err)
 	}
+	call, err := set[docker.Create].Normalize([]byte(`{"options":{"image":"` + image + `","command":["a"]}}`))
+	if err == nil {
+		call, err = set[docker.Create].Bound(call)
+	}
+	target, other := set[docker.Create].Bound([]byte(`{"options":{"image":"` + image + `"}}`))
+	if err != nil || other != nil || string(target) != string(call) {
+		t.Errorf("without its memory the target is %s, its calls %s (%v, %v)", target, call, err, other)
+	}
 	if _, err := judging[docker.Create].Normalize([]byte(args)); !fault.Is(err, fault.Validation, "invalid") {
 		t.Errorf("without repositories: %v", err)
 	}

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,7 +82,8 @@ func (t *tools) create() *tool.Tool {
 		Normalize:  t.normalizeCreate,
 		Bound: func(a CreateArgs) any {
 			o := a.Options
-			return CreateArgs{CreateOptions{Image: o.Image, Memory: o.Memory, Group: o.Group, Checkout: o.Checkout}}
+			return CreateArgs{CreateOptions{Image: o.Image, Memory: cmp.Or(o.Memory, defaultMemory),
+				Group: o.Group, Checkout: o.Checkout}}
 		},
 		Preview:   t.previewCreate,
 		Summary:   func(a CreateArgs) string { return fmt.Sprintf("Created a container of %s.", a.Options.Image) },
@@ -144,9 +146,7 @@ func (t *tools) normalizeCreate(a CreateArgs) (CreateArgs, error) {
 		return a, forbidden("options/image", "Containers are made of these images alone: %s.",
 			strings.Join(t.Images, ", "))
 	}
-	if o.Memory == 0 {
-		o.Memory = defaultMemory
-	}
+	o.Memory = cmp.Or(o.Memory, defaultMemory)
 	return a, t.checkCheckout(o)
 }
 

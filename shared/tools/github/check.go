@@ -117,8 +117,10 @@ func set(field string, names []string, most int, valid func(string) bool) ([]str
 			return nil, fault.Invalid(fmt.Sprintf("%s/%d", field, i), "this is not a name")
 		}
 	}
-	return slices.Compact(slices.Sorted(slices.Values(names))), nil
+	return sorted(names), nil
 }
+
+func sorted(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 
 func isLabel(s string) bool {
 	return strings.TrimSpace(s) == s && s != "" && len(s) <= 50 &&

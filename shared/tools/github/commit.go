@@ -124,7 +124,7 @@ func normalFiles(files []FileChange, container string) ([]FileChange, error) {
 			return nil, fault.Invalid("files", "all files together have at most %d octets", MaxCommit)
 		}
 	}
-	slices.SortFunc(files, func(a, b FileChange) int { return strings.Compare(a.Path, b.Path) })
+	sortFiles(files)
 	for i := range len(files) - 1 {
 		if above, next := files[i].Path, files[i+1].Path; above == next || strings.HasPrefix(next, above+"/") {
 			return nil, fault.Invalid("files", "a path stands there twice, or is a folder of another")
@@ -133,11 +133,16 @@ func normalFiles(files []FileChange, container string) ([]FileChange, error) {
 	return files, nil
 }
 
+func sortFiles(files []FileChange) {
+	slices.SortFunc(files, func(a, b FileChange) int { return strings.Compare(a.Path, b.Path) })
+}
+
 func boundCommit(in NewCommit) any {
 	in.Files = slices.Clone(in.Files)
 	for i := range in.Files {
 		in.Files[i].Content = ""
 	}
+	sortFiles(in.Files)
 	return struct {
 		NewCommit
 		Message string `json:"message,omitempty"` // in its place, so that it is no part of what is bound

@@ -39,7 +39,7 @@ func (h *hub) createIssue() *tool.Tool {
 		Normalize:  normalIssue,
 		Targets:    func(in NewIssue) []tool.Target { return reached(in.Owner, in.Repo, in.Assignees) },
 		Bound: func(in NewIssue) any {
-			in.Body = ""
+			in.Body, in.Labels, in.Assignees = "", sorted(in.Labels), sorted(in.Assignees)
 			return struct {
 				NewIssue
 				Title string `json:"title,omitempty"` // in its place, so that it is no part of what is bound

@@ -284,6 +284,34 @@ func TestSetsHaveOneForm(t *testing.T) {
 	}
 }
 
+// TestATargetHasTheFormOfItsCalls has a plan's author write sets as they come to mind, and the free text not at all.
+func TestATargetHasTheFormOfItsCalls(t *testing.T) {
+	tools := github.New(accounts{}, github.Options{Endpoint: "http://github.test/"})
+	for name, args := range map[string]struct{ target, call string }{
+		github.CreateIssue: {
+			`{"repo":"web","owner":"acme","labels":["b","a","b"],"assignees":["zoe","ada"]}`,
+			`{"owner":"acme","repo":"web","title":"One","body":"Two","labels":["a","b"],"assignees":["ada","zoe"]}`},
+		github.UpdateIssue: {
+			`{"owner":"acme","repo":"web","issueNumber":1,"updates":{"labels":["b","a"],"assignees":[]}}`,
+			`{"owner":"acme","repo":"web","issueNumber":1,"updates":{"title":"One","labels":["a","b"],"assignees":[]}}`},
+		github.CommitFiles: {
+			`{"owner":"acme","repo":"web","branch":"mend","files":[{"path":"b"},{"path":"a","delete":true}]}`,
+			`{"owner":"acme","repo":"web","branch":"mend","message":"Mend","files":[{"path":"a","delete":true},` +
+				`{"path":"b","content":"B"}]}`},
+	} {
+		want, err := tools[name].Normalize(json.RawMessage(args.call))
+		if err == nil {
+			want, err = tools[name].Bound(want)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got, err := tools[name].Bound(json.RawMessage(args.target)); err != nil || string(got) != string(want) {
+			t.Errorf("%s: the target is %s, its calls %s (%v)", name, got, want, err)
+		}
+	}
+}
+
 // TestBoundHasNoFreeText has a grant of each tool name nothing that is written only when the call is made.
 func TestBoundHasNoFreeText(t *testing.T) {
 	tools := github.New(accounts{}, github.Options{Endpoint: "http://github.test/"})

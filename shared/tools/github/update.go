@@ -119,19 +119,28 @@ func (c change) check() error {
 	}
 	if w.Labels != nil {
 		var err error
-		if *w.Labels, err = set("updates/labels", *w.Labels, MaxLabels, isLabel); err != nil {
+		if _, err = set("updates/labels", *w.Labels, MaxLabels, isLabel); err != nil {
 			return err
 		}
-		*w.Labels = append([]string{}, *w.Labels...) // an empty set is not none
+		*w.Labels = *sortedAll(w.Labels)
 	}
 	if w.Assignees != nil {
 		var err error
-		if *w.Assignees, err = set("updates/assignees", *w.Assignees, MaxAssignees, isLogin); err != nil {
+		if _, err = set("updates/assignees", *w.Assignees, MaxAssignees, isLogin); err != nil {
 			return err
 		}
-		*w.Assignees = append([]string{}, *w.Assignees...)
+		*w.Assignees = *sortedAll(w.Assignees)
 	}
 	return nil
+}
+
+// sortedAll returns the set that something is to have; an empty one is not none.
+func sortedAll(names *[]string) *[]string {
+	if names == nil {
+		return nil
+	}
+	all := append([]string{}, sorted(*names)...)
+	return &all
 }
 
 func (c change) preview(title string) tool.Preview {
@@ -187,6 +196,7 @@ func (h *hub) updateIssue() *tool.Tool {
 		Targets: func(in ChangedIssue) []tool.Target { return in.change().targets() },
 		Bound: func(in ChangedIssue) any {
 			in.Updates.Title, in.Updates.Body, in.UpdatedAt = nil, nil, ""
+			in.Updates.Labels, in.Updates.Assignees = sortedAll(in.Updates.Labels), sortedAll(in.Updates.Assignees)
 			return in
 		},
 		Preview: func(in ChangedIssue) tool.Preview { return in.change().preview("Change an issue on GitHub") },
