@@ -1,6 +1,7 @@
 package github_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -94,6 +95,24 @@ func TestAProcessThatWakesLate(t *testing.T) {
 	}
 	if got := w.status("u1"); got != "linked" {
 		t.Errorf("the link is %s", got)
+	}
+}
+
+// TestWhatIsAnsweredLateIsStored looks at how long storing the new tokens may take: not what the call has left of its
+// own time, because the old ones are used up.
+func TestWhatIsAnsweredLateIsStored(t *testing.T) {
+	w := newEnv(t)
+	w.link(w.instance(), "u1", "octo-cat")
+	w.pass(9 * time.Hour)
+	var until []time.Time
+	w.store.While(func(ctx context.Context, c *faulty.Call, next faulty.Next) error {
+		if end, ok := ctx.Deadline(); ok && len(c.Writes) > 0 {
+			until = append(until, end)
+		}
+		return next(ctx)
+	}, func() { w.is(w.instance(), "u1", "octo-cat") })
+	if len(until) != 2 || until[0].Equal(until[1]) {
+		t.Errorf("the claim is committed by %v at the latest, and then the tokens", until)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 const (
 	// renewingFor is how long a process may keep others from the refresh token. It is more than a call and its commit
 	// take.
-	renewingFor = callTimeout + 5*time.Second
+	renewingFor = callTimeout + rotateTimeout
 	renewingAsk = 100 * time.Millisecond // after which those who wait look again
 )
 

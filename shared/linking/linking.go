@@ -33,7 +33,11 @@ import (
 // ErrRefused says that a provider does not accept a token.
 var ErrRefused = errors.New("the provider does not accept the token")
 
-const callTimeout = 15 * time.Second // limit of one call to the token or revocation endpoint
+// Limits of one call to the token or revocation endpoint, and of storing what it answered.
+const (
+	callTimeout   = 15 * time.Second
+	rotateTimeout = 5 * time.Second
+)
 
 // Provider is what is known of a provider's accounts without an OAuth client.
 type Provider struct {

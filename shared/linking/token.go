@@ -171,8 +171,11 @@ func ends(got *oauth2.Token, now time.Time) time.Time {
 }
 
 // rotate stores the tokens that the provider returned in place of those that were used. If the document has changed or
-// the store fails it tries again, because only the new ones are still valid.
+// the store fails it tries again, because only the new ones are still valid: it has a time of its own, however long the
+// answer was on its way.
 func (a *Accounts) rotate(ctx context.Context, l link, got *oauth2.Token) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rotateTimeout)
+	defer cancel()
 	if err := a.seal(ctx, &l, got); err != nil {
 		return err
 	}
