@@ -19,18 +19,21 @@ import (
 // TestAGivenTokenServesItsUser from the door to GitHub: ana plans and has an issue opened in the token's account, and
 // has linked none, whether or not users can link accounts; ben has to link one.
 func TestAGivenTokenServesItsUser(t *testing.T) {
-	for name, settings := range map[string][]string{"beside an App": nil,
-		"without one": {"GITHUB_CLIENT_ID=", "GITHUB_CLIENT_SECRET="}} {
+	for name, app := range map[string]struct {
+		settings []string
+		way      string // that ben is told of
+	}{"beside an App": {way: onGitHub},
+		"without one": {settings: []string{"GITHUB_CLIENT_ID=", "GITHUB_CLIENT_SECRET="}, way: "GITHUB_CLIENT_ID"}} {
 		t.Run(name, func(t *testing.T) {
 			w := deploy(t)
 			w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"octo-cat"},
 				Files: map[string]string{"README.md": "A site."}})
 			token := w.GitHubApp.Token("octo-cat")
 			if err := errors.Join(w.Stop(), w.Start(t.Context(), testkit.Options{Dir: t.TempDir(),
-				Settings: append(settings, "GITHUB_TOKEN="+token, "GITHUB_TOKEN_USER=ana")})); err != nil {
+				Settings: append(app.settings, "GITHUB_TOKEN="+token, "GITHUB_TOKEN_USER=ana")})); err != nil {
 				t.Fatal(err)
 			}
-			if a := w.startPlan("ben"); a.HTTP != http.StatusForbidden || !strings.Contains(string(a.Body), onGitHub) {
+			if a := w.startPlan("ben"); a.HTTP != http.StatusForbidden || !strings.Contains(string(a.Body), app.way) {
 				t.Errorf("ben is answered %d %s", a.HTTP, a.Body)
 			}
 			if got := w.given("ben"); got != nil {

@@ -44,8 +44,11 @@ type Accounts struct {
 }
 
 // WithToken returns the linked accounts, and for the token's user the token's account. Of a linked account of that user
-// it makes no use.
+// it makes no use. linked is nil where no accounts can be linked.
 func WithToken(linked Linked, cfg TokenConfig) (*Accounts, error) {
+	if linked == nil {
+		linked = noAccounts{}
+	}
 	cfg.APIURL = cmp.Or(cfg.APIURL, APIURL)
 	if err := linking.Secure("APIURL", cfg.APIURL); err != nil {
 		return nil, err
@@ -142,6 +145,24 @@ func (a *Accounts) Reads(uid string) []string {
 func refused() *fault.Error {
 	return fault.New(fault.Auth, fault.CodeReauth, "GitHub does not accept GITHUB_TOKEN. Set another one, or unset it "+
 		"and link an account with %s.", Provider.ConnectPath())
+}
+
+// noAccounts is of a program without a GitHub App.
+type noAccounts struct{}
+
+func (noAccounts) Place(context.Context, string, []string) (tool.Place, error) {
+	return tool.Place{}, unlinkable()
+}
+
+func (noAccounts) Client(context.Context, string, tool.Place) (*http.Client, error) {
+	return nil, unlinkable()
+}
+
+func (noAccounts) Reads(string) []string { return nil }
+
+func unlinkable() *fault.Error {
+	return fault.New(fault.Auth, fault.CodeForbidden, "Here GITHUB_TOKEN serves the user of GITHUB_TOKEN_USER alone, and "+
+		"others cannot link an account at GitHub, because no GitHub App is configured (GITHUB_CLIENT_ID).")
 }
 
 // bearer adds a token to each request.

@@ -65,6 +65,28 @@ func TestATokenServesOneUser(t *testing.T) {
 	}
 }
 
+// TestATokenAlone names no link to those who cannot have one.
+func TestATokenAlone(t *testing.T) {
+	w := newEnv(t)
+	a, err := github.WithToken(nil, github.TokenConfig{UID: "owner", Token: w.given("octo-cat"), APIURL: w.url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in, err := a.Place(t.Context(), "owner", nil); err != nil || in.Name != "octo-cat" {
+		t.Errorf("its user is in %+v (%v)", in, err)
+	}
+	_, err = a.Place(t.Context(), "u1", nil)
+	w.expect(err, fault.Auth, fault.CodeForbidden)
+	if strings.Contains(err.Error(), "/connections/") || !strings.Contains(err.Error(), "GITHUB_CLIENT_ID") {
+		t.Errorf("it says %v", err)
+	}
+	_, err = a.Client(t.Context(), "u1", tool.Place{})
+	w.expect(err, fault.Auth, fault.CodeForbidden)
+	if len(a.Reads("u1")) != 0 {
+		t.Errorf("it reads %v", a.Reads("u1"))
+	}
+}
+
 // TestATokenThatIsNotAccepted by GitHub names what to do, before and while it is used.
 func TestATokenThatIsNotAccepted(t *testing.T) {
 	w := newEnv(t)

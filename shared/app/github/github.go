@@ -26,6 +26,9 @@ func withToken(cfg config.Config, linked app.Accounts) (app.TokenAccounts, error
 	if cfg.GitHubTokenUser == "" {
 		return nil, nil
 	}
+	if cfg.GitHubClientID == "" {
+		linked = nil
+	}
 	return github.WithToken(linked, github.TokenConfig{UID: cfg.GitHubTokenUser, Token: cfg.GitHubToken.Reveal(),
 		APIURL: cfg.GitHubAPIURL})
 }
