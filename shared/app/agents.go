@@ -51,8 +51,8 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 	if cfg.Terminal {
 		builtIn = append(builtIn, terminalAgents(limits, cfg.MaxCommandsPerDay)...)
 	}
-	others := maps.Clone(tools) // the functions that move operators' agents do not link these tools
-	maps.DeleteFunc(others, func(name string, _ *tool.Tool) bool { return slices.Contains(repositoryTools, name) })
+	others := maps.Clone(tools)
+	maps.DeleteFunc(others, func(name string, _ *tool.Tool) bool { return slices.Contains(atHome, name) })
 	declared, err := declare(cfg, others, assistant, page)
 	if err != nil {
 		return nil, err
@@ -64,6 +64,10 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 	}
 	return agents.New(tools, builtIn, declared)
 }
+
+// atHome are the tools of agents with a home of their own. The functions that move the operator's agents do not link
+// what carries them out.
+var atHome = slices.Concat(commandTools, docker.Names, repositoryTools)
 
 // givenByName returns the names of the tools that only an agent has that is given them.
 func givenByName(tools tool.Set) (names []string) {

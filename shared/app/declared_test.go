@@ -106,15 +106,23 @@ func told(t *testing.T, w *proved) {
 	}
 }
 
+// TestABrokenAgentStopsTheStart also where a tool is another agent's, which is moved by a function of its own.
 func TestABrokenAgentStopsTheStart(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "shop.agent.yaml"),
-		[]byte("name: shop\ninstruction: Sell.\ntools:\n  - fly\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: []string{"AGENTS=" + dir}})
-	if err == nil || !strings.Contains(err.Error(), "AGENTS: shop.agent.yaml:4: tools: there is no tool \"fly\"; "+
-		"expected: calendar_event_create, gmail_send") {
-		t.Errorf("the start returns %v", err)
+	for _, name := range []string{"fly", "run_command", "docker.executeScript", "github.createIssue"} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "shop.agent.yaml"),
+			[]byte("name: shop\ninstruction: Sell.\ntools:\n  - "+name+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: []string{"AGENTS=" + dir,
+			"DOCKER_HOST=unix:///none/docker.sock", "DOCKER_IMAGES=localhost/go:1", "TERMINAL=on"}})
+		if err == nil {
+			t.Errorf("an agent with %s is started (%v)", name, w.Stop())
+			continue
+		}
+		if !strings.Contains(err.Error(), "AGENTS: shop.agent.yaml:4: tools: there is no tool \""+name+"\"; "+
+			"expected: calendar_event_create, gmail_send") {
+			t.Errorf("with %s the start returns %v", name, err)
+		}
 	}
 }
