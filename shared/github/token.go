@@ -161,8 +161,8 @@ func (noAccounts) Client(context.Context, string, tool.Place) (*http.Client, err
 func (noAccounts) Reads(string) []string { return nil }
 
 func unlinkable() *fault.Error {
-	return fault.New(fault.Auth, fault.CodeForbidden, "Here GITHUB_TOKEN serves the user of GITHUB_TOKEN_USER alone, and "+
-		"others cannot link an account at GitHub, because no GitHub App is configured (GITHUB_CLIENT_ID).")
+	return fault.New(fault.Auth, fault.CodeForbidden, "Here GITHUB_TOKEN serves the user of GITHUB_TOKEN_USER alone. "+
+		"Others cannot link an account at GitHub, because no GitHub App is configured (GITHUB_CLIENT_ID).")
 }
 
 // bearer adds a token to each request.
