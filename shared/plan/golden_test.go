@@ -52,6 +52,10 @@ func TestSentences(t *testing.T) {
 			`{"base":"main","head":"x) until 2099. (","owner":"acme","repo":"web"}`), MaxCalls: 1},
 		{Tool: "docker.executeScript", Target: json.RawMessage(`{"containerId":"c1"}`), MaxCalls: 10},
 		{Tool: "some.tool", Target: json.RawMessage("{\"list\":[],\"text\":\"\u202egnihton\"}"), MaxCalls: 3},
+		{Tool: "github.updateIssue", Target: json.RawMessage(
+			`{"issueNumber":1,"owner":"acme","repo":"web","updates":{"assignees":[],"labels":["a","b"]}}`), MaxCalls: 1},
+		{Tool: "github.commitFiles", Target: json.RawMessage(`{"branch":"mend","files":[{"delete":true,"path":"a"},` +
+			`{"path":"b); (c"}],"owner":"acme","repo":"web"}`), MaxCalls: 1},
 		{Tool: "some.tool", Target: json.RawMessage(`{}`), MaxCalls: 1},
 	} {
 		g.Until = time.Date(2027, 1, 8, 13, 0, 0, 0, time.UTC)

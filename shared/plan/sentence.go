@@ -1,12 +1,14 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/countersign-run/countersign/shared/visible"
 )
@@ -72,7 +74,7 @@ func where(target json.RawMessage) string {
 	var more []string
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		label, _ := visible.Line(name)
-		more = append(more, label+": "+quoted(members[name]))
+		more = append(more, apart(label)+": "+quoted(members[name]))
 	}
 	if len(more) > 0 {
 		in += " (" + strings.Join(more, "; ") + ")"
@@ -80,21 +82,35 @@ func where(target json.RawMessage) string {
 	return in
 }
 
-// quoted returns a value in visible form: a list without its brackets, anything else as the JSON that it is.
+// apart writes the words of a name apart: of issueNumber, issue number.
+func apart(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if i > 0 && unicode.IsUpper(r) {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// quoted returns a value in visible form: texts as in JSON, lists without their brackets, and what has members in
+// parentheses.
 func quoted(value json.RawMessage) string {
 	var list []json.RawMessage
-	if json.Unmarshal(value, &list) != nil || list == nil {
-		shown, _ := visible.Line(string(value))
-		return shown
+	var members map[string]json.RawMessage
+	switch {
+	case json.Unmarshal(value, &list) == nil:
+		parts := make([]string, len(list))
+		for i, v := range list {
+			parts[i] = quoted(v)
+		}
+		return cmp.Or(strings.Join(parts, ", "), "none")
+	case json.Unmarshal(value, &members) == nil && members != nil:
+		return cmp.Or(strings.TrimPrefix(where(value), " "), "nothing")
 	}
-	if len(list) == 0 {
-		return "none"
-	}
-	parts := make([]string, len(list))
-	for i, v := range list {
-		parts[i], _ = visible.Line(string(v))
-	}
-	return strings.Join(parts, ", ")
+	shown, _ := visible.Line(string(value))
+	return shown
 }
 
 // Sentence says what a change does; was is the task as it was, if it was there.

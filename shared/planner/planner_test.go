@@ -156,6 +156,7 @@ func TestSeedInterface(t *testing.T) {
 	over := view(t, v)
 	if over.Status != plan.StatusCompleted || len(over.Artifacts) != 1 || len(over.Log) != 1 ||
 		over.Log[0].GrantID != "g1" || over.Grants[0].Used != 1 ||
+		!strings.HasPrefix(over.Grants[0].Words, "May make 1 call of issue in acme/web until ") ||
 		!strings.Contains(over.Tasks[0].RawReactHistory, `"reason":"It is what is wanted."`) {
 		t.Errorf("it ended as %+v", over)
 	}

@@ -56,14 +56,15 @@ type Task struct {
 // A Grant is a grant of the confirmed plan and what is left of it, or one of the plan that waits.
 type Grant struct {
 	plan.Grant
-	Used    int  `json:"used"`
-	Revoked bool `json:"revoked"`
+	Words   string `json:"words"` // what it allows, for people (plan.Grant.Sentence), by the run's time zone
+	Used    int    `json:"used"`
+	Revoked bool   `json:"revoked"`
 }
 
 // View returns the session as its user sees it, with the approvals that it waits for. The run must be a session's.
 func View(v *run.View, waiting []run.ApprovalView) (*Session, error) {
 	state := v.PlanState()
-	of, in := state.Plan, state.Input
+	of, in, zone := state.Plan, state.Input, run.Region{TimeZone: v.TimeZone}.Zone()
 	s := &Session{OK: true, SessionID: v.RunID, RunID: v.RunID, ThreadID: v.ThreadID, Status: of.Status(),
 		Prompt: in.Prompt, RepoURL: in.Session.Repo, Deadline: in.Session.Deadline, Revision: of.Revision,
 		Tasks: []Task{}, Questions: []string{}, Grants: []Grant{}, Changes: []plan.Change{},
@@ -92,16 +93,16 @@ func View(v *run.View, waiting []run.ApprovalView) (*Session, error) {
 		s.Tasks = append(s.Tasks, task)
 	}
 	for _, g := range of.Grants() {
-		s.Grants = append(s.Grants, Grant{g.Grant, g.Used, g.Revoked})
+		s.Grants = append(s.Grants, Grant{g.Grant, g.Sentence(zone), g.Used, g.Revoked})
 	}
 	if of.Proposal != nil {
-		s.propose(of.Proposal)
+		s.propose(of.Proposal, zone)
 	}
 	return s, nil
 }
 
 // propose shows the plan that waits: its hash, its grants and questions, and the tasks that it would add.
-func (s *Session) propose(p *plan.Proposal) {
+func (s *Session) propose(p *plan.Proposal, zone *time.Location) {
 	s.PlanHash = p.Hash
 	s.Questions, s.Grants = append([]string{}, p.Plan.Questions...), []Grant{}
 	known := map[string]bool{}
@@ -114,7 +115,7 @@ func (s *Session) propose(p *plan.Proposal) {
 		}
 	}
 	for _, g := range p.Plan.Grants {
-		s.Grants = append(s.Grants, Grant{Grant: g})
+		s.Grants = append(s.Grants, Grant{Grant: g, Words: g.Sentence(zone)})
 	}
 }
 

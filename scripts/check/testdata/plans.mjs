@@ -9,7 +9,7 @@ const evil = '<img src=x onerror="document.title=1"> **bold**'; // what stranger
 const soon = new Date(Date.now() + 2 * 36e5).toISOString();
 const it = new Run('', 'thread0000000001', 'Fix the link', 'planner');
 const grant = (id, used = 0, revoked = false) => ({ id, tool: 'github.createIssue', version: '1', maxCalls: 2, until: soon,
-  target: { base: 'main', owner: 'demo', repo: 'site' }, used, revoked });
+  target: { base: 'main', owner: 'demo', repo: 'site' }, words: 'May create at most 2 issues in demo/site (base: "main").', used, revoked });
 const plan = { repo: 'https://github.com/demo/site', deadline: soon, tasks: [{ id: 't1', title: evil, goal: 'The link works.' }],
   grants: ['g1', 'g2'].map((id) => ({ id, tool: 'github.createIssue', target: { owner: 'demo', repo: 'site' }, maxCalls: 2, until: soon })) };
 const approval = (hash) => ({
@@ -138,13 +138,21 @@ await run({
     expect('the button says so', (await yes.textContent()) === `Confirm plan: it may ${allows}`);
     await page.getByRole('button', { name: 'Edit before approving' }).click();
     const form = cards(page).locator('form');
-    const grants = await form.getByLabel('Grants', { exact: true }).inputValue();
-    expect('who edits has it left out too', grants.includes('"g1"') && !grants.includes('"g2"'));
     const words = await form.innerText();
-    expect('and is shown what is left', words.includes('(g1)') && !words.includes('(g2)'));
+    expect('who edits has it left out too', words.includes('(g1)') && !words.includes('(g2)'));
+    const first = form.getByRole('group', { name: 'May create at most 2 issues (g1).' });
+    expect('and changes what is left in fields', (await first.getByLabel('Max calls').inputValue()) === '2'
+      && (await form.getByLabel('Title').inputValue()) === evil && !words.includes('{'));
+    await accessible(page, 'a plan that is edited');
+    await shot(page, 'plan-edited');
     await form.getByRole('button', { name: 'Back' }).click();
     expect('it is still unticked', !(await page.getByLabel('May create at most 2 issues (g2).').isChecked()));
     await page.getByLabel('Ask me about every change of this plan').check();
+    await page.reload();
+    await page.getByLabel('May create at most 2 issues (g1).').waitFor();
+    expect('also after a reload', !(await page.getByLabel('May create at most 2 issues (g2).').isChecked())
+      && await page.getByLabel('May create at most 2 issues (g1).').isChecked()
+      && await page.getByLabel('Ask me about every change of this plan').isChecked());
     await lain(page);
     await yes.focus();
     await page.keyboard.press('Enter');
@@ -160,7 +168,7 @@ await run({
     await page.getByText('Step 1: Read issue').click();
     await page.getByText('What came back, from github.com/demo/site').waitFor();
     await page.getByText('1 of 2 used').waitFor();
-    await page.getByText('In demo/site · Base: "main"', { exact: true }).waitFor();
+    await page.getByText('May create at most 2 issues in demo/site (base: "main").', { exact: true }).waitFor();
     await put('EXECUTING', { tasks: [task('EXECUTING')], grants: [grant('g1', 1)], log: [done, { ...done, seq: 7, step: 2 }] });
     await it.event('task.reflected');
     await page.getByText('Step 2: Read issue').waitFor();

@@ -75,7 +75,7 @@ export function card(a, done, wait = 0) {
     try {
       const run = await busy(node.querySelectorAll('button, input, textarea'), used, () => patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w })));
       edits.set(version(a), undefined);
-      if (decision === 'refine') plan?.forget();
+      plan?.forget();
       say(decided[decision]);
       done(run, /always_allow/.test(decision) ? alwaysLine(a) : undefined);
       onward(node);

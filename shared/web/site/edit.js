@@ -87,7 +87,9 @@ export class Editor {
     const id = `${this.#id}-${name}`;
     const label = this.#label(name);
     const one = field(id, name, value, label, {
-      choices: this.a.preview?.choices?.[name], args: this.args, first: this.args.timeZone ?? this.a.timeZone ?? 'UTC', zone: () => this.#zone(), moved: (n, ms) => this.#moved(n, ms),
+      choices: this.a.preview?.choices?.[name], args: this.args, first: this.args.timeZone ?? this.a.timeZone ?? 'UTC',
+      zone: () => this.#zone(), moved: (n, ms) => this.#moved(n, ms),
+      fixed: this.a.fixed, legend: (entry) => this.a.legends?.[entry.id],
     });
     const wrong = el('p', { class: 'error', role: 'alert', id: `${id}-wrong` });
     one.box.setAttribute('aria-describedby', wrong.id);

@@ -2,6 +2,7 @@
 
 import { chips } from './chips.js';
 import { el } from './dom.js';
+import { records } from './records.js';
 import { clockIn, shiftDay, wallTime } from './wall.js';
 
 /**
@@ -20,7 +21,8 @@ const isList = (name) => ['to', 'cc', 'bcc', 'attendees'].includes(name);
  * field makes the one for an argument.
  * @param {string} id @param {string} name @param {any} value @param {string} label
  * @param {{args: any, zone: () => string, first: string, moved: (name: string, ms: number) => void,
- *   choices?: {value: string, name: string}[]}} of the call; choices are what it may be, if that is known
+ *   choices?: {value: string, name: string}[], fixed?: string[], legend?: (entry: any) => string|undefined}} of the call;
+ *   choices are what it may be, if that is known, and fixed and legend are of the entries of lists
  * @returns {Field}
  */
 export function field(id, name, value, label, of) {
@@ -37,8 +39,13 @@ export function field(id, name, value, label, of) {
   }
   if (name === 'timeZone') return zone(id, name, value);
   if (typeof value === 'string') return text(id, name, value);
+  if (Array.isArray(value) && value.length > 0 && value.every(isRecord)) {
+    return records(id, name, value, label, of, (...member) => field(...member, { ...of, choices: undefined }));
+  }
   return other(id, name, value);
 }
+
+const isRecord = (v) => typeof v === 'object' && v !== null && !Array.isArray(v);
 
 const input = (id, type, value, more = {}) => {
   const box = /** @type {HTMLInputElement} */ (el('input', { id, type, autocomplete: 'off', ...more }));

@@ -6,7 +6,7 @@ import { card, version } from './card.js';
 import { arrange, button, busy, el, heading, say, trouble } from './dom.js';
 import { hurry, later, pause, watch } from './run.js';
 import { when } from './time.js';
-import { changeWords, label, sessionWords, taskWords, toolName } from './words.js';
+import { changeWords, sessionWords, taskWords, toolName } from './words.js';
 
 const over = (s) => ['COMPLETED', 'FAILED', 'DEADLINE_EXCEEDED'].includes(s.status);
 
@@ -158,12 +158,6 @@ const step = (l) => el('details', { class: 'plan-step', 'data-part': `step-${l.s
 const part = (words, value) => el('div', {}, el('p', { class: 'quiet' }, words),
   el('pre', { class: 'long code', tabindex: 0, role: 'group', 'aria-label': words }, json(value)));
 
-// where says what a grant's target names: the repository, then all else.
-function where({ owner, repo, ...rest }) {
-  const more = Object.entries(rest).map(([name, value]) => `${label(name)}: ${JSON.stringify(value)}`);
-  return [owner && repo && `In ${owner}/${repo}`, ...more].filter(Boolean).join(' · ');
-}
-
 // grants are those of the confirmed plan: those of a plan that waits stand on its card.
 function grants(s, path, again, error) {
   const take = (g) => button('Take back', async (e) => {
@@ -180,8 +174,8 @@ function grants(s, path, again, error) {
   const hidden = !s.grants.length || s.status === 'AWAITING_CONFIRMATION' || s.status === 'PLANNING';
   return el('section', { class: 'stack', 'aria-label': 'What you have allowed', hidden }, el('h2', {}, 'What you have allowed'),
     ...s.grants.map((g) => el('div', { class: 'item' },
-      el('div', {}, el('strong', {}, toolName(g.tool)), el('p', {}, where(g.target)),
-        el('p', { class: 'quiet' }, `${g.used} of ${g.maxCalls} used · until `, when(g.until), g.revoked ? ' · taken back' : '')),
+      el('div', {}, el('p', {}, g.words),
+        el('p', { class: 'quiet' }, `${g.used} of ${g.maxCalls} used · by your clock until `, when(g.until), g.revoked ? ' · taken back' : '')),
       !g.revoked && !over(s) && take(g))));
 }
 
@@ -209,5 +203,5 @@ function foot(s, again, error) {
   }, 'danger', { 'data-part': 'stop' });
   return el('div', { class: 'buttons' }, !over(s) && stop,
     over(s) && s.status !== 'COMPLETED' && el('a', { class: 'button primary', href: `#/plans?from=${s.sessionId}` }, 'Continue'),
-    el('a', { class: 'button', href: `#/run/${s.runId}` }, 'Run'));
+    el('a', { class: 'button', href: `#/run/${s.runId}` }, 'Every step on record'));
 }

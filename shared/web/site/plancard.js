@@ -7,6 +7,8 @@ import { sentence, toolName } from './words.js';
 const granted = /^Allowed by this yes, (.+)$/;
 const changed = /^Change(?:, (.+ before))?$/;
 const named = /, must have done$|^Asked about each time$/; // by the names of tools
+const edited = /^(Task|Question|Assumption) \d/; // what the form has fields for
+const fixed = ['id', 'version', 'tool', 'target', 'until']; // of tasks and grants; changed as JSON alone
 const names = (list) => list.split(', ').map(toolName).join(', ');
 
 // change is a line: what is otherwise, or how a task read before.
@@ -20,13 +22,14 @@ function change(f) {
 export class PlanParts {
   /** @type {Map<string, HTMLInputElement>} by grant */ #boxes = new Map();
   #words;
-  #strict = /** @type {HTMLInputElement} */ (el('input', { type: 'checkbox' }));
+  #strict;
   node;
 
   /** @param {any} a an approval of kind plan @param {(words: string, used: Element) => void} refine */
   constructor(a, refine) {
     this.a = a;
-    const slot = `refine-${a.approvalId}`;
+    const slot = this.#slot('refine');
+    this.#strict = this.#tick(!!drafts.get(this.#slot('strict')));
     const words = /** @type {HTMLTextAreaElement} */ (el('textarea', { rows: 2, maxlength: 2000 }));
     this.#words = words;
     words.value = drafts.get(slot) ?? '';
@@ -39,6 +42,21 @@ export class PlanParts {
           else words.focus();
         }, 'small', { 'data-decision': 'refine' }))),
       el('label', { class: 'check' }, this.#strict, el('span', {}, 'Ask me about every change of this plan')));
+  }
+
+  // slot names what is kept of this card, as it was shown, until it is decided.
+  #slot = (what) => `${what}-${this.a.approvalId}.${String(this.a.argsHash).slice(0, 16)}`;
+
+  // tick makes a box that is as its user left it.
+  #tick(checked) {
+    const box = /** @type {HTMLInputElement} */ (el('input', { type: 'checkbox' }));
+    box.checked = checked;
+    box.addEventListener('change', () => {
+      const off = [...this.#boxes.keys()].filter((id) => this.#off(id));
+      drafts.set(this.#slot('off'), off.length ? off : undefined);
+      drafts.set(this.#slot('strict'), this.#strict.checked || undefined);
+    });
+    return box;
   }
 
   /** strict tells whether every change of the plan is to be asked about. */
@@ -84,9 +102,9 @@ export class PlanParts {
     return id && !this.#off(id);
   }
 
-  /** forget drops what was typed, once it was sent. */
+  /** forget drops what was typed and ticked, once it was sent. */
   forget() {
-    drafts.set(`refine-${this.a.approvalId}`, undefined);
+    for (const what of ['refine', 'off', 'strict']) drafts.set(this.#slot(what), undefined);
     this.#words.value = '';
   }
 
@@ -95,7 +113,7 @@ export class PlanParts {
     const id = field.label.match(granted)?.[1];
     const grant = id && (this.a.args?.grants ?? []).find((g) => g.id === id);
     if (!grant || !this.a.decisions?.includes('approve_with_edits')) return undefined;
-    const box = /** @type {HTMLInputElement} */ (el('input', { type: 'checkbox', checked: true }));
+    const box = this.#tick(!drafts.get(this.#slot('off'))?.includes(id));
     this.#boxes.set(id, box);
     return el('label', { class: 'check' }, box, el('span', {}, field.value));
   }
@@ -112,10 +130,11 @@ export class PlanParts {
     return [...this.#boxes.keys()].some((id) => this.#off(id)) ? this.args : undefined;
   }
 
-  /** approval is what its fields are made of: that without the grants that were unticked. */
+  /** approval is what its form is made of: the lines that cannot be changed, and what the grants are headed with. */
   get approval() {
-    const fields = this.lines.filter((f) => !granted.test(f.label) || this.#granted(f));
-    return { ...this.a, preview: { ...this.a.preview, fields } };
+    const fields = this.lines.filter((f) => !granted.test(f.label) && !edited.test(f.label));
+    const legends = Object.fromEntries(this.lines.map((f) => [f.label.match(granted)?.[1], f.value]));
+    return { ...this.a, preview: { ...this.a.preview, fields }, legends, fixed };
   }
 
   #off(id) {
