@@ -6,6 +6,9 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -20,6 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/offboard"
+	"github.com/countersign-run/countersign/shared/planner"
 	"github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
@@ -28,6 +32,8 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/hosts"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/tokenkey"
 )
@@ -70,7 +76,7 @@ func newDeployment(t *testing.T, settings []string, opts ...app.Option) *deploym
 }
 
 // populate does everything as the user that stores data: a mail that was approved for always, a plain conversation, a
-// mail that still waits, a linked account, and a host with a password and a terminal.
+// mail that still waits, linked accounts, a host with a password and a terminal, and a plan in the middle of its task.
 func (w *deployment) populate(t *testing.T, uid, word string) {
 	t.Helper()
 	ctx := t.Context()
@@ -96,13 +102,55 @@ func (w *deployment) populate(t *testing.T, uid, word string) {
 	if r, err := w.Ask(ctx, uid, "say "+word); err != nil || r.Status != "completed" {
 		t.Fatalf("%v: %s", err, r.Body)
 	}
+	w.plan(t, uid, word)
 	w.enqueue(t, uid)
 }
 
-// link has the user link a Google account, and the recorder know what that has written: it does not look on there.
+// plan has the user confirm a plan that opens one issue by its grant, and another that waits, in a private repository.
+func (w *deployment) plan(t *testing.T, uid, word string) {
+	t.Helper()
+	repo := map[string]any{"owner": uid + "-at-work", "repo": "web"}
+	w.GitHub.Add(fakegithub.Seed{Owner: uid + "-at-work", Name: "web", Private: true,
+		Files: map[string]string{"README.md": "of " + word}})
+	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		if r.Has("propose_plan") {
+			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "propose_plan", Args: map[string]any{
+				"tasks": []any{map[string]any{"title": "Report " + word, "goal": "They are open.",
+					"tools": []string{"github.createIssue"}, "effects": []string{"github.createIssue"}}},
+				"grants": []any{map[string]any{"tool": "github.createIssue", "target": repo, "maxCalls": 1}}}}}}
+		}
+		args := map[string]any{"title": fmt.Sprint(word, len(r.Contents)), "reasoning": "Because of " + word}
+		maps.Copy(args, repo)
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "github.createIssue", Args: args}}}
+	})
+	s := w.session(t, uid, "POST", "", fmt.Sprintf(`{"prompt":"report %s","repoUrl":"%s/%s/web","deadline":%q}`, word,
+		w.App.Config.GitHubURL, repo["owner"], time.Now().Add(time.Hour).Format(time.RFC3339)))
+	s = w.session(t, uid, "GET", "/"+s.SessionID, "")
+	w.session(t, uid, "POST", "/"+s.SessionID+"/execute", `{"planHash":"`+s.PlanHash+`"}`)
+	if s = w.session(t, uid, "GET", "/"+s.SessionID, ""); len(s.Artifacts) != 1 || len(s.Approvals) != 1 {
+		t.Fatalf("the plan stands as %+v", s)
+	}
+}
+
+// session asks about plans, and then has everything delivered.
+func (w *deployment) session(t *testing.T, uid, method, path, body string) (s planner.Session) {
+	t.Helper()
+	a, err := w.Call(t.Context(), uid, method, "/api/agent/plans"+path, body)
+	if err != nil || a.HTTP >= 300 || json.Unmarshal(a.Body, &s) != nil {
+		t.Fatalf("%v: %d %s", err, a.HTTP, a.Body)
+	}
+	if _, err := w.Deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// link has the user link accounts at Google and GitHub, and the recorder know what that has written: it does not look
+// on there.
 func (w *deployment) link(t *testing.T, uid, account string) {
 	t.Helper()
-	if err := w.Link(t.Context(), uid, account); err != nil {
+	err := errors.Join(w.Link(t.Context(), uid, account), w.LinkGitHub(t.Context(), uid, uid+"-at-work"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	own := audit.UserChain(uid)
@@ -111,7 +159,8 @@ func (w *deployment) link(t *testing.T, uid, account string) {
 	if err != nil || len(entries) == 0 {
 		t.Fatal(len(entries), err)
 	}
-	w.seen.Add("connections/u_" + uid)
+	w.seen.Add(document.ConnectionPath("google", uid))
+	w.seen.Add(document.ConnectionPath("github", uid))
 	for _, e := range entries {
 		w.seen.Add(e.Path)
 	}

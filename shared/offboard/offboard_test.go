@@ -94,14 +94,14 @@ func TestExportIsStableAndComplete(t *testing.T) {
 		if first != second {
 			t.Fatalf("two exports differ:\n%s\n%s", first, second)
 		}
-		for kind, want := range map[string]int{"user": 1, "thread": 3, "run": 3, "approval": 2, "host": 1,
+		for kind, want := range map[string]int{"user": 1, "thread": 4, "run": 4, "approval": 4, "host": 1,
 			"terminal": 1} {
 			if n := strings.Count(first, `{"kind":"`+kind+`"`); n != want {
 				t.Errorf("%d lines of kind %s, want %d", n, kind, want)
 			}
 		}
 		for _, want := range []string{`"kind":"message"`, `"kind":"event"`, `"kind":"audit"`, "mail " + canary,
-			"say " + canary, "about " + canary} {
+			"say " + canary, "about " + canary, "report " + canary, "Report " + canary} {
 			if !strings.Contains(first, want) {
 				t.Errorf("the export lacks %s", want)
 			}
