@@ -52,7 +52,9 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 		builtIn = append(builtIn, terminalAgents(limits, cfg.MaxCommandsPerDay)...)
 	}
 	others := maps.Clone(tools)
-	maps.DeleteFunc(others, func(name string, _ *tool.Tool) bool { return slices.Contains(atHome, name) })
+	maps.DeleteFunc(others, func(name string, _ *tool.Tool) bool {
+		return slices.Contains(repositoryTools, name) || cfg.OnCloudRun && slices.Contains(atHome, name)
+	})
 	declared, err := declare(cfg, others, assistant, page)
 	if err != nil {
 		return nil, err
@@ -65,9 +67,9 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 	return agents.New(tools, builtIn, declared)
 }
 
-// atHome are the tools of agents with a home of their own. The functions that move the operator's agents do not link
-// what carries them out.
-var atHome = slices.Concat(commandTools, docker.Names, repositoryTools)
+// atHome are the tools of agents with a home of their own. Deployed, the function that moves the operator's agents does
+// not link what carries them out; a program on one machine is one process, and does.
+var atHome = slices.Concat(commandTools, docker.Names)
 
 // givenByName returns the names of the tools that only an agent has that is given them.
 func givenByName(tools tool.Set) (names []string) {

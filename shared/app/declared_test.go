@@ -1,12 +1,15 @@
 package app_test
 
 import (
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/all"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
@@ -106,16 +109,10 @@ func told(t *testing.T, w *proved) {
 	}
 }
 
-// TestABrokenAgentStopsTheStart also where a tool is another agent's, which is moved by a function of its own.
 func TestABrokenAgentStopsTheStart(t *testing.T) {
-	for _, name := range []string{"fly", "run_command", "docker.executeScript", "github.createIssue"} {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "shop.agent.yaml"),
-			[]byte("name: shop\ninstruction: Sell.\ntools:\n  - "+name+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		w, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: []string{"AGENTS=" + dir,
-			"DOCKER_HOST=unix:///none/docker.sock", "DOCKER_IMAGES=localhost/go:1", "TERMINAL=on"}})
+	for _, name := range []string{"fly", "github.createIssue"} {
+		dir := seller(t, name)
+		w, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: []string{"AGENTS=" + dir}})
 		if err == nil {
 			t.Errorf("an agent with %s is started (%v)", name, w.Stop())
 			continue
@@ -123,6 +120,36 @@ func TestABrokenAgentStopsTheStart(t *testing.T) {
 		if !strings.Contains(err.Error(), "AGENTS: shop.agent.yaml:4: tools: there is no tool \""+name+"\"; "+
 			"expected: calendar_event_create, gmail_send") {
 			t.Errorf("with %s the start returns %v", name, err)
+		}
+	}
+}
+
+// seller returns a folder with an agent that has the tool.
+func seller(t *testing.T, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "shop.agent.yaml"),
+		[]byte("name: shop\ninstruction: Sell.\ntools:\n  - "+name+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestADeployedAgentHasNoToolOfAnothersFunction has an agent in a file name a tool that, deployed, another function
+// carries out than the one that moves the agent.
+func TestADeployedAgentHasNoToolOfAnothersFunction(t *testing.T) {
+	w := deploy(t, "DOCKER_HOST=unix:///none/docker.sock", "DOCKER_IMAGES=localhost/go:1", "TERMINAL=on")
+	for _, name := range []string{"run_command", "docker.executeScript"} {
+		for _, deployed := range []bool{false, true} {
+			cfg := w.App.Config
+			cfg.Agents, cfg.DataDir, cfg.OnCloudRun = seller(t, name), t.TempDir(), deployed
+			a, err := app.New(t.Context(), cfg, slog.New(slog.DiscardHandler), all.Parts)
+			if err == nil {
+				err = a.Close()
+			}
+			if refused := err != nil && strings.Contains(err.Error(), "there is no tool"); refused != deployed {
+				t.Errorf("%s, deployed: %t: %v", name, deployed, err)
+			}
 		}
 	}
 }
