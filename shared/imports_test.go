@@ -117,7 +117,7 @@ var may = map[string]string{
 	"shared/timezone": "shared/fault",
 	"shared/tool": "shared/address shared/fault shared/schema shared/strictjson shared/timezone " +
 		"shared/visible",
-	"shared/tools/calendar": "shared/address shared/fault shared/timezone shared/tool " +
+	"shared/tools/calendar": "shared/address shared/clip shared/fault shared/timezone shared/tool " +
 		"shared/tools/internal/google shared/tools/internal/provider shared/visible",
 	"shared/tools/command": "shared/clip shared/fault shared/keeper shared/obs shared/shell shared/store " +
 		"shared/terminal " +

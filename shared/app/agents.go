@@ -15,7 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-const persona = "You are Countersign, a careful assistant who writes e-mails and makes calendar events for one user."
+const persona = "You are Countersign, a careful assistant who writes e-mails, makes calendar events and looks into " +
+	"the calendar for one user."
 
 // openAgents makes the registry of agents: the assistant and the agent of pages, as they are configured, and those that
 // declare returns, whose limits are the assistant's unless they say otherwise.
@@ -23,8 +24,9 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 	limits := agents.Limits{ModelCalls: cfg.MaxModelCalls, Deadline: cfg.RunDeadline, ApprovalTTL: cfg.ApprovalTTL,
 		MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay}.Within(cfg.FunctionTimeout)
 	assistant := agents.Agent{
-		Name:        run.Assistant,
-		Description: "Writes e-mails and makes calendar events for its user, who approves each.",
+		Name: run.Assistant,
+		Description: "Writes e-mails and makes calendar events for its user, who approves each, and looks into their " +
+			"calendar.",
 		Instructions: agents.WithRules(agents.Text(cmp.Or(cfg.Persona,
 			strings.TrimSpace(cfg.SystemPrompt+"\n\n"+persona)))),
 		Limits:   limits,

@@ -28,9 +28,10 @@ var Part = app.Part{Link: func(c *app.Clients) {
 var Containers = app.Part{}
 
 func set(cfg config.Config, acting app.Accounts, now func() time.Time) tool.Set {
+	at := calendar.Options{Endpoint: cfg.CalendarEndpoint, Now: now}
 	return tool.NewSet(
 		gmail.New(acting, gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint}),
-		calendar.New(acting, calendar.Options{Endpoint: cfg.CalendarEndpoint, Now: now}),
+		calendar.New(acting, at), calendar.NewList(acting, at),
 	)
 }
 

@@ -2,6 +2,7 @@ package fakegoogle
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"regexp"
 	"strings"
@@ -35,16 +36,32 @@ func (s *Server) insertEvent(r request) (any, *apiError) {
 	if e := checkTimes(in); e != nil {
 		return nil, e
 	}
+	ev := &event{User: r.email, ID: id, SendUpdates: cmp.Or(r.FormValue("sendUpdates"), "none"), Resource: in}
+	return s.insert(ev, r.FormValue("conferenceDataVersion") == "1")
+}
+
+// AddEvent puts an event into a user's calendar, as if somebody had invited them whose words it has. The
+// resource is as JSON decodes it.
+func (s *Server) AddEvent(email string, resource map[string]any) error {
+	if e := checkTimes(resource); e != nil {
+		return errors.New(e.message)
+	}
+	if _, e := s.insert(&event{User: email, SendUpdates: "none", Resource: maps.Clone(resource)}, false); e != nil {
+		return errors.New(e.message)
+	}
+	return nil
+}
+
+func (s *Server) insert(ev *event, conferences bool) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !given {
-		id = strings.Map(func(c rune) rune { return min(c, 'v') }, s.id("ev"))
+	if ev.ID == "" {
+		ev.ID = strings.Map(func(c rune) rune { return min(c, 'v') }, s.id("ev"))
 	}
-	ev := &event{User: r.email, ID: id, SendUpdates: cmp.Or(r.FormValue("sendUpdates"), "none"), Resource: in}
 	if s.state.events[ev.key()] != nil {
 		return nil, duplicate()
 	}
-	s.complete(ev, r.FormValue("conferenceDataVersion") == "1")
+	s.complete(ev, conferences)
 	if e := s.commit(record{PutEvent: ev}); e != nil {
 		return nil, e
 	}
@@ -122,21 +139,6 @@ func (s *Server) getEvent(r request) (any, *apiError) {
 		return ev.Resource, nil
 	}
 	return nil, notFound()
-}
-
-func (s *Server) listEvents(r request) (any, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	items := []any{}
-	for _, key := range s.state.order {
-		ev := s.state.events[key]
-		if ev.User != r.email || ev.cancelled() && r.FormValue("showDeleted") != "true" ||
-			!ev.has(r.URL.Query()["privateExtendedProperty"]) {
-			continue
-		}
-		items = append(items, ev.Resource)
-	}
-	return map[string]any{"kind": "calendar#events", "summary": r.email, "items": items}, nil
 }
 
 func (e *event) has(properties []string) bool {

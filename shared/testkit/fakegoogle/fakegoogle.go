@@ -193,7 +193,13 @@ func (s *Server) handle(pattern, op string, scopes []string, do method) {
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
-		s.interfere(w, r, op, func() (any, *apiError) { return do(request{r, email, can}) })
+		s.interfere(w, r, op, func() (any, *apiError) {
+			answer, failed := do(request{r, email, can})
+			if failed != nil || answer == nil {
+				return answer, failed
+			}
+			return readFields(r.URL.Query().Get("fields")).partial(answer), nil
+		})
 	})
 }
 

@@ -1,22 +1,23 @@
-// Package calendar provides the tool calendar_event_create: one event in the primary calendar of the run's owner, after
-// the owner has approved it. The event's id is derived from the action, so that the calendar itself refuses a second
-// insert of the same action, and a lost answer is settled by reading the event of that id.
+// Package calendar provides the tools of the primary calendar of the run's owner. calendar_event_create makes one
+// event, after the owner has approved it: its id is derived from the action, so that the calendar itself refuses a
+// second insert of the same action, and a lost answer is settled by reading the event of that id. calendar_events_list
+// (list.go) reads the events of a few days, which are text from strangers: anybody can send an invitation.
 package calendar
 
 import (
-	"cmp"
-	"context"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	calendarapi "google.golang.org/api/calendar/v3"
 
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
-// Name is the tool's name for the model.
-const Name = "calendar_event_create"
+// The tools' names for the model.
+const (
+	Name = "calendar_event_create"
+	List = "calendar_events_list"
+)
 
 // The limits of an event.
 const (
@@ -30,7 +31,7 @@ const (
 	MaxFuture      = 3653 * 24 * time.Hour // how far ahead an event, or its last repetition, may begin
 )
 
-// Options configures the tool. The zero value works with Google.
+// Options configures the tools. The zero value works with Google.
 type Options struct {
 	Endpoint string           // URL of another Calendar API, with its trailing slash; empty means Google's
 	Timeout  time.Duration    // of one call; 0 means 20 s
@@ -63,32 +64,29 @@ type Created struct {
 	Cancelled bool `json:"cancelled,omitempty"`
 }
 
-// New returns the tool.
+// New returns the tool that creates events.
 func New(accounts provider.Accounts, o Options) *tool.Tool {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &creator{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, provider.Timeout)}
-	scopes := []string{calendarapi.CalendarEventsScope}
+	c := &creator{newClient(accounts, o)}
 	return tool.Define(tool.Def[Args, Created]{
 		Name: Name,
 		Description: "Creates one event in the user's own Google Calendar and can invite people. The user sees it in " +
 			"full and approves it first.",
 		SideEffect: true,
 		Scopes:     scopes,
-		Place: func(ctx context.Context, in tool.Scope) (tool.Place, error) {
-			return accounts.Place(ctx, in.UID, scopes)
-		},
-		Reads:     func(in tool.Scope) []string { return accounts.Reads(in.UID) },
-		Refine:    refine,
-		Normalize: func(a Args) (Args, error) { return normalize(a, o.Now()) },
-		Targets:   func(a Args) []tool.Target { return tool.Addresses(a.Attendees) },
-		Bound:     bound,
-		Preview:   func(a Args) tool.Preview { return preview(a, o.Now()) },
-		Summary:   summary,
-		Link:      func(_ tool.Place, c Created) string { return c.HTMLLink },
-		Execute:   c.insert,
-		Reconcile: c.settle,
+		Place:      c.place,
+		Reads:      c.reads,
+		Refine:     refine,
+		Normalize:  func(a Args) (Args, error) { return normalize(a, o.Now()) },
+		Targets:    func(a Args) []tool.Target { return tool.Addresses(a.Attendees) },
+		Bound:      bound,
+		Preview:    func(a Args) tool.Preview { return preview(a, o.Now()) },
+		Summary:    summary,
+		Link:       func(_ tool.Place, c Created) string { return c.HTMLLink },
+		Execute:    c.insert,
+		Reconcile:  c.settle,
 	})
 }
 

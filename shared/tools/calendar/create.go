@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"strings"
-	"time"
 
 	calendarapi "google.golang.org/api/calendar/v3"
-	"google.golang.org/api/option"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -20,34 +18,13 @@ import (
 const actionProperty = "countersignAction"
 
 // creator executes calls.
-type creator struct {
-	accounts provider.Accounts
-	endpoint string
-	timeout  time.Duration
-}
+type creator struct{ client }
 
 // eventID returns the id of the action's event: 52 characters of lower-case base32hex, which the API accepts as a
 // client's id (Calendar API, Events resource: 5 to 1024 of a-v and 0-9).
 func eventID(action string) string {
 	sum := sha256.Sum256([]byte(action))
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
-}
-
-// service returns Google's client, acting as the call's user in the account for which the call was approved.
-func (c *creator) service(ctx context.Context, call tool.Call) (*calendarapi.Service, error) {
-	client, err := provider.Client(ctx, c.accounts, call, google.Name)
-	if err != nil {
-		return nil, err
-	}
-	opts := []option.ClientOption{option.WithHTTPClient(client)}
-	if c.endpoint != "" {
-		opts = append(opts, option.WithEndpoint(c.endpoint))
-	}
-	svc, err := calendarapi.NewService(ctx, opts...)
-	if err != nil {
-		return nil, fault.New(fault.Tool, fault.CodeInternal, "The event could not be prepared.").Because(err)
-	}
-	return svc, nil
 }
 
 // insert creates the event. If the id is taken by this action's own event, that event is the result.

@@ -1,0 +1,249 @@
+package calendar
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	calendarapi "google.golang.org/api/calendar/v3"
+	"google.golang.org/api/googleapi"
+
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/timezone"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/internal/google"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// The limits of a list.
+const (
+	MaxDays   = 31  // that one call lists
+	MaxListed = 50  // events
+	MaxQuery  = 200 // octets
+	maxShown  = 200 // octets of a title or a location
+	maxPages  = 5   // of Google's answer, which may be short of events and yet not the last
+)
+
+// Period is what to list.
+type Period struct {
+	From     string `json:"from" jsonschema:"The begin of the period: RFC 3339 with an offset, or without one if timeZone is given, or YYYY-MM-DD with timeZone."`
+	To       string `json:"to" jsonschema:"The end of the period, in one of the forms of from; a date is the last day of it. At most 31 days."`
+	TimeZone string `json:"timeZone,omitempty" jsonschema:"The IANA time zone of the period and of the answer, by its area and city: the user's. Left out: the calendar's own, for the answer."`
+	Query    string `json:"query,omitempty" jsonschema:"Words that the events have in their titles, locations, descriptions or guests."`
+	Limit    int    `json:"limit,omitempty" jsonschema:"How many events at most. Left out: 50."`
+}
+
+// Events is what happens in the period, by its start. An event that repeats is there once for each time.
+type Events struct {
+	TimeZone string  `json:"timeZone,omitempty"` // of the times
+	Events   []Event `json:"events"`
+	More     bool    `json:"more,omitempty"` // whether there are others in the period
+}
+
+// Event is one of them. The form of its times is that of [Args].
+type Event struct {
+	ID       string `json:"id"`
+	Title    string `json:"title"` // with what is hidden in it written out, like the location
+	Start    string `json:"start"`
+	End      string `json:"end"`
+	AllDay   bool   `json:"allDay,omitempty"`
+	Location string `json:"location,omitempty"`
+	// Free reports that the event takes no time of its user's: it is marked so, or they have declined it.
+	Free bool `json:"free,omitempty"`
+}
+
+// NewList returns the tool that lists events.
+func NewList(accounts provider.Accounts, o Options) *tool.Tool {
+	l := &lister{newClient(accounts, o)}
+	return tool.Define(tool.Def[Period, Events]{
+		Name: List,
+		Description: "Lists the events of the user's own Google Calendar in a period of at most 31 days, with their " +
+			"titles, times and locations. It changes nothing.",
+		Untrusted: true,
+		Scopes:    scopes,
+		Place:     l.place,
+		Reads:     l.reads,
+		Refine:    refinePeriod,
+		Normalize: normalizePeriod,
+		Reading:   func(Period, Events) tool.Reading { return tool.Reading{Origin: "your calendar"} },
+		Preview:   previewPeriod,
+		Summary:   func(Period) string { return "Looked into the calendar." },
+		Execute:   l.list,
+	})
+}
+
+func refinePeriod(s *jsonschema.Schema) {
+	p := s.Properties
+	for name, most := range map[string]int{"from": 40, "to": 40, "timeZone": 64, "query": MaxQuery} {
+		p[name].MaxLength = jsonschema.Ptr(most)
+	}
+	p["limit"].Minimum, p["limit"].Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(float64(MaxListed))
+}
+
+// normalizePeriod writes both ends with their offsets.
+func normalizePeriod(p Period) (Period, error) {
+	zone, err := loadZone(p.TimeZone)
+	if err != nil {
+		return p, err
+	}
+	from, err := parseEnd("from", p.From, zone, 0)
+	if err != nil {
+		return p, err
+	}
+	to, err := parseEnd("to", p.To, zone, 1)
+	if err != nil {
+		return p, err
+	}
+	switch {
+	case !to.After(from):
+		return p, fault.Invalid("to", "the end has to be later than the start")
+	case to.After(from.AddDate(0, 0, MaxDays)):
+		return p, fault.Invalid("to", "%d days can be listed at once", MaxDays)
+	case len(p.Query) > MaxQuery:
+		return p, fault.Invalid("query", "at most %d octets may stand here", MaxQuery)
+	}
+	p.From, p.To = from.Format(time.RFC3339), to.Format(time.RFC3339)
+	p.Limit = cmp.Or(p.Limit, MaxListed)
+	if p.Query = strings.TrimSpace(p.Query); visible.Blank(p.Query) {
+		p.Query = ""
+	}
+	return p, nil
+}
+
+// parseEnd returns an end of a period; of a date the midnight at which it begins, so many days later.
+func parseEnd(field, s string, zone *time.Location, later int) (time.Time, error) {
+	if !day.MatchString(s) {
+		return parseTime(field, s, false, zone)
+	}
+	if zone == nil {
+		return time.Time{}, fault.Invalid(field, "a date needs timeZone")
+	}
+	t, err := parsed(field, time.DateOnly, s)
+	return time.Date(t.Year(), t.Month(), t.Day()+later, 0, 0, 0, 0, zone), err
+}
+
+func previewPeriod(p Period) tool.Preview {
+	v := view{Preview: tool.Preview{Title: "Look into your calendar"}}
+	zone, _ := loadZone(p.TimeZone) // the arguments were normalised, so it loads
+	for _, end := range []struct{ label, at string }{{"From", p.From}, {"To", p.To}} {
+		if at, err := parseTime(end.label, end.at, false, zone); err == nil {
+			v.moment(end.label, at, p.TimeZone)
+		}
+	}
+	if p.Query != "" {
+		v.AddLine("Words", p.Query)
+	}
+	v.AddField("At most", strconv.Itoa(p.Limit)+" events")
+	return v.Preview
+}
+
+// lister executes calls.
+type lister struct{ client }
+
+// eventFields are the parts of Google's answer that are used.
+const eventFields googleapi.Field = "kind,timeZone,nextPageToken," +
+	"items(id,summary,location,start,end,transparency,attendees(self,responseStatus))"
+
+func (l *lister) list(ctx context.Context, call tool.Call, p Period) (Events, error) {
+	svc, err := l.service(ctx, call)
+	if err != nil {
+		return Events{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	// With one attendee Google names the user alone, if they are one.
+	req := svc.Events.List("primary").SingleEvents(true).OrderBy("startTime").TimeMin(p.From).TimeMax(p.To).
+		MaxAttendees(1).Fields(eventFields).Context(ctx)
+	if p.TimeZone != "" {
+		req = req.TimeZone(p.TimeZone)
+	}
+	if p.Query != "" {
+		req = req.Q(p.Query)
+	}
+	out := Events{TimeZone: p.TimeZone, Events: []Event{}}
+	for range maxPages {
+		page, err := req.MaxResults(int64(p.Limit - len(out.Events))).Do()
+		switch {
+		case err != nil:
+			return Events{}, unlisted(google.Read(err))
+		case page.Kind != "calendar#events": // an answer of another kind would read as a calendar without events
+			return Events{}, tool.Transient(fault.New(fault.Tool, "provider_failed",
+				"Google Calendar's answer could not be read."))
+		}
+		out.add(page, p)
+		if out.More = page.NextPageToken != ""; !out.More || len(out.Events) >= p.Limit {
+			break
+		}
+		req.PageToken(page.NextPageToken)
+	}
+	if len(out.Events) > p.Limit {
+		out.Events, out.More = out.Events[:p.Limit], true
+	}
+	return out, nil
+}
+
+// unlisted returns the error of a list that was not answered.
+func unlisted(f provider.Failure) error {
+	const call = "calendar.events.list"
+	switch f.Proof {
+	case provider.Refused, provider.Missing, provider.Conflict, provider.NoAccess:
+		return f.Fault(call, "Google Calendar refused to list the events.")
+	}
+	return tool.Transient(f.Fault(call, "Google Calendar could not list the events now."))
+}
+
+// add adds the events of a page. Google writes their times in the period's zone, or else in that of the calendar.
+func (e *Events) add(page *calendarapi.Events, p Period) {
+	zone, err := timezone.Load("timeZone", cmp.Or(p.TimeZone, page.TimeZone))
+	if err == nil {
+		e.TimeZone = zone.String()
+	}
+	for _, ev := range page.Items {
+		if shown, ok := eventOf(ev); ok && shown.within(p, zone) {
+			e.Events = append(e.Events, shown)
+		}
+	}
+}
+
+// eventOf returns an event as it is shown, unless its times cannot be read.
+func eventOf(ev *calendarapi.Event) (e Event, ok bool) {
+	if ev == nil || ev.Start == nil || ev.End == nil || len(ev.Id) > maxID {
+		return e, false
+	}
+	e = Event{ID: ev.Id, Title: cmp.Or(line(ev.Summary), "(no title)"), Location: line(ev.Location),
+		AllDay: ev.Start.Date != "", Free: ev.Transparency == "transparent"}
+	for _, a := range ev.Attendees {
+		e.Free = e.Free || a.Self && a.ResponseStatus == "declined"
+	}
+	e.Start, e.End = cmp.Or(ev.Start.Date, ev.Start.DateTime), cmp.Or(ev.End.Date, ev.End.DateTime)
+	return e, isTime(e.Start) && isTime(e.End)
+}
+
+// maxID is the length of the longest id of an event that repeats, with the time of one of its events.
+const maxID = 1024 + len("_20270105T090000Z")
+
+// within reports whether an event that lasts all day is on a day of the period. Google looks at such days where the
+// calendar is, which may be elsewhere than its user.
+func (e Event) within(p Period, zone *time.Location) bool {
+	from, errFrom := time.Parse(time.RFC3339, p.From)
+	to, errTo := time.Parse(time.RFC3339, p.To)
+	if !e.AllDay || zone == nil || errFrom != nil || errTo != nil {
+		return true
+	}
+	first, last := from.In(zone).Format(time.DateOnly), to.Add(-1).In(zone).Format(time.DateOnly)
+	return e.Start <= last && e.End > first
+}
+
+// isTime reports whether a text is a date or a time with its offset.
+func isTime(s string) bool { return day.MatchString(s) || moment.MatchString(s) }
+
+// line returns the beginning of a stranger's text as one line in which nothing is hidden.
+func line(s string) string {
+	s, _ = visible.Line(strings.Join(strings.Fields(clip.Text(s, maxShown)), " "))
+	return clip.Text(s, maxShown)
+}
