@@ -105,7 +105,8 @@ func TestACalendarThatCannotBeReadIsNotEmpty(t *testing.T) {
 			c.change(w)
 			r, told := w.reads("ana", "calendar_events_list", day)
 			if a := r.Actions[0]; a.Status != "failed" || a.ErrorReason != c.reason ||
-				!strings.Contains(told, c.told) || strings.Contains(told, "events\":[") || strings.Contains(told+w.Logs.String(), "SECRET") {
+				!strings.Contains(told, c.told) || strings.Contains(told, "events\":[") ||
+				strings.Contains(told+w.Logs.String(), "SECRET") {
 				t.Errorf("%+v, and the model is told %s", a, told)
 			}
 		})
