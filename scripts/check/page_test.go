@@ -65,6 +65,16 @@ func TestPeople(t *testing.T) {
 	browser.Run(ctx, "testdata/people.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
+// TestDesk does what users do beside deciding: they link accounts (testdata/desk.mjs).
+func TestDesk(t *testing.T) {
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	browser.Run(ctx, "testdata/desk.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+}
+
 // TestReceipts opens what was done, takes its receipt, and verifies that in the browser (testdata/receipt.mjs).
 func TestReceipts(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")

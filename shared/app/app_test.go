@@ -247,7 +247,7 @@ func TestUnlinkedAccountIsSaidBeforeAnybodyIsAsked(t *testing.T) {
 	w.mail()
 	r := w.ask()
 	if a := r.Actions[0]; a.ErrorCode != "AuthError" || a.Status != "failed" ||
-		!strings.Contains(a.Message, "/api/agent/connections/google") {
+		a.Message != "No Google account is linked. Please link one first." {
 		t.Errorf("%+v", a)
 	}
 	if pendingKind(w) != "" {

@@ -82,7 +82,7 @@ func TestAConsentComesBackToItsBrowser(t *testing.T) {
 		}
 	}
 	address, cookie := w.begin()
-	if _, said := w.comeBack(address, work, http.Header{}); !strings.Contains(said, "in a browser") {
+	if _, said := w.comeBack(address, work, http.Header{}); !strings.Contains(said, "in the browser in which") {
 		t.Errorf("a program is told %q", said)
 	}
 	if status, said := w.comeBack(address, work,

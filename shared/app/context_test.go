@@ -33,7 +33,7 @@ func TestContext(t *testing.T) {
 		return a.HTTP, string(a.Body)
 	}
 	if status, body := start("web"); status != http.StatusForbidden ||
-		!strings.Contains(body, "POST /api/agent/connections/github") {
+		!strings.Contains(body, "No GitHub account is linked.") {
 		t.Errorf("without a linked account it is answered %d %s", status, body)
 	}
 	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {

@@ -72,7 +72,6 @@ func TestACalendarIsReadAsItsUser(t *testing.T) {
 
 // TestACalendarThatCannotBeReadIsNotEmpty has no account linked, or one that may not be read, and Google fail.
 func TestACalendarThatCannotBeReadIsNotEmpty(t *testing.T) {
-	const linking = "POST /api/agent/connections/google"
 	broken := func(status int, reason string) func(linked) {
 		return func(w linked) {
 			w.SetFault(func(string) fakegoogle.Fault {
@@ -90,11 +89,11 @@ func TestACalendarThatCannotBeReadIsNotEmpty(t *testing.T) {
 			if err := w.forget(); err != nil {
 				t.Fatal(err)
 			}
-		}, "reauth_required", linking},
+		}, "reauth_required", "Please link one first"},
 		"another scope": {func(w linked) {
 			w.SetScopes(work, "https://www.googleapis.com/auth/gmail.compose")
 			_ = w.Link(w.t.Context(), "ana", work) // it says that not all was granted
-		}, "scope_missing", linking},
+		}, "scope_missing", "Please link it again"},
 		"500":      {broken(500, ""), "provider_failed", "could not list the events now"},
 		"403":      {broken(403, "forbidden"), "provider_refused", "refused to list"},
 		"429":      {broken(429, "rateLimitExceeded"), "provider_limited", "could not list the events now"},

@@ -22,7 +22,7 @@ func TestAGivenTokenServesItsUser(t *testing.T) {
 	for name, app := range map[string]struct {
 		settings []string
 		way      string // that ben is told of
-	}{"beside an App": {way: onGitHub},
+	}{"beside an App": {way: "Please link one first."},
 		"without one": {settings: []string{"GITHUB_CLIENT_ID=", "GITHUB_CLIENT_SECRET="}, way: "GITHUB_CLIENT_ID"}} {
 		t.Run(name, func(t *testing.T) {
 			w := deploy(t)

@@ -144,7 +144,7 @@ func (a *Accounts) Reads(uid string) []string {
 
 func refused() *fault.Error {
 	return fault.New(fault.Auth, fault.CodeReauth, "GitHub does not accept GITHUB_TOKEN. Set another one, or unset it "+
-		"and link an account with %s.", Provider.ConnectPath())
+		"and link an account.")
 }
 
 // noAccounts is of a program without a GitHub App.

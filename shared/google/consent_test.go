@@ -1,6 +1,7 @@
 package google_test
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -19,7 +20,7 @@ func TestLinkAndUse(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	if err := check(t.Context(), a, "u1", []string{compose}); !fault.Is(err, fault.Auth, fault.CodeReauth) ||
-		!strings.Contains(err.Error(), google.Provider.ConnectPath()) {
+		!strings.Contains(err.Error(), "No Google account is linked. Please link one first.") {
 		t.Fatalf("without a link: %v", err)
 	}
 	w.linked(a, "u1", "one@example.com", compose)
@@ -46,9 +47,9 @@ func TestScopesGrow(t *testing.T) {
 	w.linked(a, "u1", "one@example.com", compose)
 	err := check(t.Context(), a, "u1", []string{compose, events})
 	w.expect(err, fault.Auth, fault.CodeScope)
-	if !strings.Contains(err.Error(), events) || strings.Contains(err.Error(), compose) ||
-		!strings.Contains(err.Error(), google.Provider.ConnectPath()) {
-		t.Errorf("the message does not say what is missing and where to mend it: %v", err)
+	if cause := errors.Unwrap(err).Error(); cause != "not granted: "+events || strings.Contains(err.Error(), events) ||
+		!strings.Contains(err.Error(), "Please link it again") {
+		t.Errorf("the cause does not say what is missing, or the message what to do: %v (%s)", err, cause)
 	}
 	if _, err := clientOf(t.Context(), a, "u1", events); !fault.Is(err, fault.Auth, fault.CodeScope) {
 		t.Errorf("a client without its scope: %v", err)
@@ -158,7 +159,7 @@ func TestAProgramIsSentToABrowser(t *testing.T) {
 	}
 	state, code := w.provider.consent(consent.URL, "one@example.com")
 	_, _, err = a.Callback(t.Context(), linking.Answer{State: state, Code: code})
-	if w.expect(err, fault.Validation, "invalid"); !strings.Contains(err.Error(), "in a browser") {
+	if w.expect(err, fault.Validation, "invalid"); !strings.Contains(err.Error(), "in the browser in which") {
 		t.Errorf("told %v", err)
 	}
 	if _, _, err := a.Callback(t.Context(),

@@ -48,7 +48,6 @@ func (a *Accounts) unseal(ctx context.Context, sealed, purpose []byte) (string, 
 // key service, so the link is not marked broken.
 func (p Provider) unreadable(err error) error {
 	return tool.Transient(fault.New(fault.Tool, "token_key",
-		"The linked account's access could not be decrypted or encrypted. Try again; if it stays so, link it "+
-			"again with %s.",
-		p.ConnectPath()).Because(errors.New(err.Error())))
+		"The linked account's access could not be decrypted or encrypted. Please try again; if it stays so, "+
+			"link it again.").Because(errors.New(err.Error())))
 }

@@ -112,8 +112,8 @@ func (p Provider) usable(ctx context.Context, st store.Store, uid string, scopes
 // usable returns nil if there is a link, which is not broken and has the scopes.
 func (l link) usable(scopes []string) error {
 	if l.version.IsZero() {
-		return fault.New(fault.Auth, fault.CodeReauth, "No %s account is linked; link one with %s.",
-			l.provider.Name, l.provider.ConnectPath())
+		return fault.New(fault.Auth, fault.CodeReauth, "No %s account is linked. Please link one first.",
+			l.provider.Name)
 	}
 	if l.Broken {
 		return l.provider.reauth()
@@ -131,19 +131,19 @@ func (l link) covers(scopes []string) error {
 	if missing == nil {
 		return nil
 	}
-	return fault.New(fault.Auth, fault.CodeScope, "The linked %s account has not granted %s; grant it with %s.",
-		l.provider.Name, strings.Join(missing, " "), l.provider.ConnectPath())
+	return fault.New(fault.Auth, fault.CodeScope,
+		"The linked %s account does not allow all that this needs. Please link it again, and allow what is asked for.",
+		l.provider.Name).Because(errors.New("not granted: " + strings.Join(missing, " ")))
 }
 
 func (p Provider) reauth() *fault.Error {
 	return fault.New(fault.Auth, fault.CodeReauth,
-		"%s no longer accepts the linked account; link it again with %s.", p.Name, p.ConnectPath())
+		"%s does not accept the linked account any more. Please link it again.", p.Name)
 }
 
 // Place returns the account that the user has linked, which an approval shows and hashes, if the link is not broken and
 // has all the scopes, as far as is known without asking the provider. Its errors are AuthError reauth_required and
-// AuthError scope_missing, whose messages name the endpoint that resolves them, and ToolExecutionError
-// store_unavailable.
+// AuthError scope_missing, whose causes name the scopes, and ToolExecutionError store_unavailable.
 func (a *Accounts) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
 	return a.cfg.Place(ctx, a.store, uid, scopes)
 }

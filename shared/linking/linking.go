@@ -47,9 +47,6 @@ type Provider struct {
 	Settings string // address of the page where its users take access back
 }
 
-// ConnectPath is the endpoint that makes or renews a link, as messages name it.
-func (p Provider) ConnectPath() string { return "POST /api/agent/connections/" + p.ID }
-
 // Config configures the OAuth client of a provider and its endpoints. All but Scopes, IdentityScopes and what says so
 // are required.
 type Config struct {

@@ -132,11 +132,11 @@ func oldest(places []store.Doc) (found store.Doc) {
 // takeConsent returns the consent that the state belongs to and deletes it, so that it is never returned again.
 func (a *Accounts) takeConsent(ctx context.Context, ans Answer) (pending, error) {
 	if ans.Browser == "" {
-		return pending{}, fault.Invalid("state", "an account is linked in a browser, and in the one in which that "+
-			"was begun: open the address that %s answers there, with cookies allowed", a.cfg.ConnectPath())
+		return pending{}, fault.Invalid("state", "an account is linked in the browser in which that was begun, with "+
+			"cookies allowed; please begin again there")
 	}
-	unknown := fault.Invalid("state", "this link request is unknown, used, expired or was begun in another browser; "+
-		"begin it again with %s", a.cfg.ConnectPath())
+	unknown := fault.Invalid("state", "this was used, has expired or was begun in another browser; "+
+		"please begin again to link the account")
 	path := pendingPath(ans.State)
 	docs, err := a.store.Get(ctx, path)
 	if err != nil {

@@ -58,13 +58,13 @@ const begin = async (page) => {
 };
 
 await run({
-  'a wish without a linked account names the way to link one, and is kept over a reload': async (page) => {
+  'a wish without a linked account leads to where one is linked, and is kept over a reload': async (page) => {
     await signIn(page);
     await view(page, 'Plans');
     await doc('POST /api/agent/plans', { ok: false, error: { code: 'reauth_required', message: 'link GitHub first' } }, 403);
     await begin(page);
     await doc('POST /api/agent/connections/github', { ok: true, url: `${process.env.BASE_URL}/?elsewhere` });
-    await page.getByRole('button', { name: 'Link a GitHub account' }).click();
+    await page.getByRole('button', { name: 'Link GitHub' }).click();
     await page.waitForURL('**/?elsewhere');
     const [{ returnTo }] = await sent('/api/agent/connections/github');
     expect(`it comes back to this form (${returnTo})`, returnTo === '/#/plans');
@@ -202,6 +202,18 @@ await run({
     await it.event('task.reflected');
     await settled('it is read again', async () => !(await list.isVisible()));
     await accessible(page, 'a plan that is followed again');
+  },
+  'a step that lacks an account leads to where it is linked; one whose accounts nobody knows does not': async (page) => {
+    const lacks = (code, tool, seq) => ({ ...done, seq, action: { tool, args: {} }, source: undefined, executionStatus: 'not_started',
+      observation: { error: { class: 'AuthError', code, message: 'No.' } } });
+    await put('EXECUTING', { tasks: [task('EXECUTING')], log: [lacks('scope_missing', 'github.createIssue', 7)] });
+    await it.event('task.reflected');
+    await page.getByRole('button', { name: 'Link GitHub' }).waitFor();
+    await narrow(page, 'a plan without an account');
+    const other = [lacks('denied', 'github.createIssue', 8), lacks('reauth_required', 'note_write', 9)];
+    await put('EXECUTING', { tasks: [task('EXECUTING')], log: other });
+    await it.event('task.reflected');
+    await settled('no other has a button', async () => !(await page.getByRole('button', { name: /^Link/ }).count()));
   },
   'in the end: links, what is unknown, and a way to go on': async (page) => {
     const artifacts = ['https://github.com/demo/site/issues/9', 'javascript:alert(1)'];

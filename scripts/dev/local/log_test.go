@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -84,5 +85,16 @@ func TestATakenPortNamesTheWayOut(t *testing.T) {
 	_, err = listen(taken.Addr().String())
 	if err == nil || !strings.Contains(err.Error(), "-addr ") || !strings.Contains(err.Error(), "PORT ") {
 		t.Errorf("on a taken port it says %v", err)
+	}
+}
+
+// TestStoppedWhileItStarts stops the server by Ctrl-C before it is ready, which is no error.
+func TestStoppedWhileItStarts(t *testing.T) {
+	t.Setenv("DATA_DIR", t.TempDir())
+	t.Setenv("LOG_LEVEL", "silent")
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := execute(stopped, options{addr: "127.0.0.1:0"}); err != nil {
+		t.Errorf("it ended with %v", err)
 	}
 }

@@ -103,7 +103,7 @@ func execute(ctx context.Context, o options) error {
 	}
 	s, err := newServer(ctx, "http://"+ln.Addr().String(), o)
 	if err != nil {
-		return errors.Join(err, ln.Close())
+		return errors.Join(unlessStopped(ctx, err), ln.Close())
 	}
 	web := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 4 << 20, // the functions refuse more than 64 KiB themselves, with a message
@@ -111,7 +111,7 @@ func execute(ctx context.Context, o options) error {
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
 	if err := s.start(ctx); err != nil {
-		return errors.Join(err, web.Close(), s.close())
+		return errors.Join(unlessStopped(ctx, err), web.Close(), s.close())
 	}
 	s.greet(os.Stdout)
 	debug.FreeOSMemory() // what the start used and an idle server does not
@@ -123,6 +123,14 @@ func execute(ctx context.Context, o options) error {
 	defer cancel()
 	s.stop(draining)
 	return errors.Join(ignoreClosed(err), web.Shutdown(draining), s.close())
+}
+
+// unlessStopped returns err, and nil where ctx has ended: whatever a start stopped in, it was told to.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 func ignoreClosed(err error) error {

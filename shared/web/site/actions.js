@@ -5,6 +5,7 @@ import { card, version } from './card.js';
 import { el } from './dom.js';
 import { heldRow } from './held.js';
 import { icon } from './icons.js';
+import { toLink } from './link.js';
 import { opened } from './opened.js';
 import { plain, Printed } from './printed.js';
 import { question } from './question.js';
@@ -74,7 +75,8 @@ function line(a, state, approval, runId) {
   const reason = state.kind === 'fail' ? a.message : '';
   return el('div', { class: `action ${state.kind}`, 'data-status': a.status }, icon(/** @type {any} */ (toolIcon(a.tool))),
     el('span', { class: 'action-name' }, approval?.preview?.title ?? toolName(a.tool)),
-    el('span', { class: 'chip' }, icon(/** @type {any} */ (drawn)), state.words), reason && el('span', { class: 'action-why' }, reason), settled && opened(runId, a.actionId));
+    el('span', { class: 'chip' }, icon(/** @type {any} */ (drawn)), state.words), reason && el('span', { class: 'action-why' }, reason),
+    toLink(a.errorReason, a.tool, a.updatedAt), settled && opened(runId, a.actionId));
 }
 
 // printer shows what an action without a step prints, as text and with nothing in it hidden, and follows it to its end.

@@ -5,6 +5,7 @@ import { call } from './api.js';
 import { button, busy, el, say, trouble } from './dom.js';
 import { Editor } from './edit.js';
 import { icon } from './icons.js';
+import { toLink } from './link.js';
 import { changed } from './pending.js';
 import { PlanParts } from './plancard.js';
 import { ownClock } from './region.js';
@@ -83,6 +84,7 @@ export function card(a, done, wait = 0) {
     } catch (err) {
       if (editedArgs && editing && err.status === 400) editing.wrong(err);
       else trouble(error, err);
+      error.append(toLink(err.code, a.tool) ?? '');
       if ([404, 409, 410].includes(err.status)) changed();
     }
   }

@@ -3,6 +3,7 @@
 import { call, local } from './api.js';
 import { config } from './config.js';
 import { button, busy, confirm, el, heading, say, trouble } from './dom.js';
+import { begin, providers as names } from './link.js';
 import { user } from './session.js';
 import { when } from './time.js';
 import { toolName } from './words.js';
@@ -51,10 +52,10 @@ export const allowed = (main) => list(main, 'Always allowed', 'Recipients that y
     change('Take back', () => call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}`), `${e.recipient || e.command} is no longer always allowed.`, error, again, 'small', `Take back ${e.recipient || e.command} for ${toolName(e.tool)}`)));
 });
 
-// What is said of a linked account of each provider.
-const PROVIDERS = {
-  google: { name: 'Google', gone: 'Nothing can be sent or put in the calendar until one is linked again.' },
-  github: { name: 'GitHub', gone: 'Nothing can be read or changed at GitHub until one is linked again.' },
+// What is said before an account of each provider is unlinked.
+const gone = {
+  google: 'Nothing can be sent or put in the calendar until one is linked again.',
+  github: 'Nothing can be read or changed at GitHub until one is linked again.',
 };
 
 // What is said of an account that GITHUB_TOKEN of the server gives to its user.
@@ -67,18 +68,15 @@ const GIVEN = {
 /** @param {HTMLElement} main */
 export const accounts = (main) => list(main, 'Linked accounts', 'The accounts that are acted in for you: Google for mail and events, GitHub for repositories. What is linked can be unlinked here at any time.', async (again, error) => {
   const { connections = [], providers = [], local: isLocal } = await call('GET', '/api/agent/connections');
-  const link = (id, words) => change(words, async () => {
-    const { url } = await call('POST', `/api/agent/connections/${id}`, { body: { returnTo: '/' }, credentials: 'include' });
-    location.assign(url);
-  }, '', error, async () => {}, 'primary small', words);
+  const link = (id, words) => change(words, () => begin(id), '', error, async () => {}, 'primary small', words);
   const linked = (c) => {
-    const { name, gone } = PROVIDERS[c.provider];
+    const name = names[c.provider];
     const who = c.email || c.login || `the ${name} account`;
     return el('div', { class: 'item' },
       el('div', {}, el('strong', {}, c.email || c.login || `${name} account`), el('p', { class: 'quiet' }, `${name} · `, c.status === 'linked' ? 'Linked ' : 'It must be linked again. Linked ', when(c.linkedAt)),
         el('ul', { class: 'quiet scopes' }, ...c.scopes.map((s) => el('li', {}, s)))),
       el('div', { class: 'buttons' }, c.status === 'linked' ? '' : link(c.provider, `Link ${name} again`), change('Unlink', async () => {
-        if (!(await confirm('Unlink this account?', gone, 'Unlink'))) return false;
+        if (!(await confirm('Unlink this account?', gone[c.provider], 'Unlink'))) return false;
         return call('DELETE', `/api/agent/connections/${c.provider}`);
       }, 'The account is unlinked.', error, again, 'danger small', `Unlink ${who}`)));
   };
@@ -88,7 +86,7 @@ export const accounts = (main) => list(main, 'Linked accounts', 'The accounts th
   return [
     ...(isLocal || !connections.length ? [el('p', { class: 'empty-view' }, words)] : []),
     ...connections.map((c) => (c.source ? given(c) : linked(c))),
-    ...missing.map((id) => link(id, `Link a ${PROVIDERS[id].name} account`)),
+    ...missing.map((id) => link(id, `Link a ${names[id]} account`)),
   ];
 });
 

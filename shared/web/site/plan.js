@@ -4,6 +4,7 @@
 import { call } from './api.js';
 import { card, version } from './card.js';
 import { arrange, button, busy, el, heading, say, trouble } from './dom.js';
+import { toLink } from './link.js';
 import { hurry, later, pause, watch } from './run.js';
 import { when } from './time.js';
 import { changeWords, sessionWords, taskWords, toolName } from './words.js';
@@ -124,7 +125,7 @@ const about = (s) => el('section', { class: 'stack', 'aria-label': 'About this p
     el('dt', {}, 'Deadline'),
     el('dd', {}, when(s.deadline), !over(s) && ' · ', !over(s) && el('time-left', { until: s.deadline, plain: true }))),
   s.summary && el('p', { class: 'done-words' }, s.summary),
-  s.errorReason && el('p', { class: 'quiet' }, `It ended before it was done: ${s.errorReason}`));
+  s.errorReason && el('p', { class: 'quiet' }, `It ended before it was done: ${s.errorReason}`), toLink(s.errorReason, 'propose_plan', s.updatedAt));
 
 const tasks = (s) => el('section', { class: 'stack', 'aria-label': 'Tasks', hidden: !s.tasks.length && !s.log.length },
   el('h2', {}, 'Tasks'),
@@ -148,7 +149,12 @@ function changes(s) {
 
 const json = (v) => (typeof v === 'string' ? v : JSON.stringify(v, null, 2));
 
-const step = (l) => el('details', { class: 'plan-step', 'data-part': `step-${l.seq}` },
+// refused is the code of the error that a call ended with, before which it did nothing.
+const refused = (l) => (l.executionStatus === 'not_started' ? l.observation?.error?.code : undefined);
+
+const step = (l) => el('div', {}, told(l), toLink(refused(l), l.action.tool, l.at));
+
+const told = (l) => el('details', { class: 'plan-step', 'data-part': `step-${l.seq}` },
   el('summary', {}, l.step ? `Step ${l.step}: ${toolName(l.action.tool)}` : toolName(l.action.tool),
     l.executionStatus === 'unknown' ? ' (not known whether it was done)' : ''),
   l.reason && el('p', {}, `Why: ${l.reason}`),

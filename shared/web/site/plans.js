@@ -1,13 +1,15 @@
 // The view of plans: the form that begins a session, and the sessions that there are.
 
 import { call } from './api.js';
-import { button, busy, el, heading, say, trouble } from './dom.js';
+import { busy, el, heading, say, trouble } from './dom.js';
+import { toLink } from './link.js';
 import { region } from './region.js';
 import { drafts } from './session.js';
 import { when } from './time.js';
 import { sessionWords } from './words.js';
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const repository = 'github.retrieveRepository'; // which a session begins with
 const slot = 'plan'; // of the draft; no id of a conversation is that short
 
 /** @param {HTMLElement} main @param {string} from a session whose unfinished tasks are to be continued; or '' */
@@ -66,7 +68,7 @@ function form(from) {
     } catch (err) {
       if (err.status && err.status < 500) keep(undefined); // answered, and nothing was begun
       trouble(error, err);
-      if (err.status === 403) error.append(link(error));
+      error.append(toLink(err.code, repository) ?? '');
     }
   };
   return el('form', { class: 'card form', onsubmit: send, oninput: () => keep(undefined) },
@@ -87,16 +89,3 @@ async function begin(prompt, repoUrl, until, from, key) {
     }
   }
 }
-
-// link leads to GitHub, and back to this form with what was typed.
-const link = (error) => button('Link a GitHub account', async (e) => {
-  const used = /** @type {Element} */ (e.currentTarget);
-  try {
-    const { url } = await busy([used], used,
-      () => call('POST', '/api/agent/connections/github',
-        { body: { returnTo: `/${location.hash}` }, credentials: 'include' }));
-    location.assign(url);
-  } catch (err) {
-    trouble(error, err);
-  }
-}, 'small');

@@ -1,0 +1,79 @@
+// What users do beside deciding: they link accounts. Run by TestDesk. Each step has a user of its own.
+
+import { accessible, ask, cards, expect, lain, run, settled, shot, signIn, view, visit } from './driver.mjs';
+
+const wish = 'email ana@example.com that the demo is at ten';
+
+async function unlink(page, uid) {
+  await view(page, 'Linked accounts');
+  await page.getByRole('button', { name: `Unlink ${uid}@example.com` }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click();
+  await page.getByRole('button', { name: 'Link a Google account' }).waitFor();
+}
+
+async function allow(page, uid) {
+  await page.getByRole('button', { name: 'Link Google' }).click();
+  await page.getByRole('textbox', { name: 'Account' }).fill(`${uid}@example.com`);
+  await page.getByRole('button', { name: 'Allow' }).click();
+}
+
+await run({
+  'an action without an account leads to where it is linked, and back to its conversation': async () => {
+    const page = await visit();
+    await signIn(page, 'lia');
+    await unlink(page, 'lia');
+    await page.getByRole('link', { name: 'New conversation' }).click();
+    await ask(page, wish);
+    const row = page.locator('.action.fail');
+    await row.getByText('No Google account is linked. Please link one first.').waitFor();
+    const link = row.getByRole('button', { name: 'Link Google' });
+    await link.waitFor();
+    await page.locator('.live[data-status=completed], .live[data-status=failed]').waitFor();
+    expect('no path of the API is told', !(await page.locator('body').innerText()).includes('/api/'));
+    await accessible(page, 'an action without an account');
+    await shot(page, 'link');
+    const here = page.url();
+    expect('it has a conversation', here.includes('#/t/'));
+    await page.getByRole('link', { name: 'Details' }).click();
+    await page.getByRole('heading', { name: 'What happened' }).waitFor();
+    await link.waitFor();
+    await page.goBack();
+    await allow(page, 'lia');
+    await row.getByText('Google was linked since. Ask again.').waitFor();
+    expect(`it is the conversation again: ${page.url()}`, page.url() === here);
+    expect('nothing more is to be linked', !(await page.getByRole('button', { name: 'Link Google' }).count()));
+    await ask(page, wish);
+    await cards(page).getByRole('button', { name: 'Approve once' }).waitFor();
+    await page.context().close();
+  },
+
+  'so does a yes to a card whose account is gone': async () => {
+    const page = await visit();
+    await signIn(page, 'leo');
+    await ask(page, wish);
+    await cards(page).first().waitFor();
+    const here = page.url();
+    const other = await page.context().newPage();
+    await other.goto(here);
+    await unlink(other, 'leo');
+    await other.close();
+    await lain(page);
+    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await cards(page).getByText('No Google account is linked. Please link one first.').waitFor();
+    await accessible(page, 'a card without an account');
+    await shot(page, 'link-card');
+    await allow(page, 'leo');
+    await cards(page).first().waitFor();
+    expect(`it is the conversation again: ${page.url()}`, page.url() === here);
+    await page.context().close();
+  },
+
+  'whose accounts nobody knows, nobody is sent to': async (page) => {
+    const buttons = await page.evaluate(async () => {
+      const { toLink } = await import(/** @type {any} */ ('/link.js'));
+      return [['scope_missing', 'calendar_event_create'], ['reauth_required', 'note_write'], ['denied', 'gmail_send'], [undefined, 'gmail_send']]
+        .map(([code, tool]) => toLink(code, tool)?.textContent ?? '').join();
+    });
+    expect(`only what a link mends has a button: ${buttons}`, buttons === 'Link Google,,,');
+  },
+});

@@ -1,0 +1,54 @@
+// The way out where an account is missing, or does not allow enough: a button that leads to where it is linked, and from
+// there back to this view.
+
+import { call } from './api.js';
+import { button, busy, el, trouble } from './dom.js';
+import { user } from './session.js';
+
+/** providers are those whose accounts can be linked, by the names that people know. @type {Record<string, string>} */
+export const providers = { google: 'Google', github: 'GitHub' };
+
+/** @type {[RegExp, string][]} in whose accounts tools act; others act in none that can be linked */
+const acting = [[/^(gmail|calendar)_/, 'google'], [/^(github|docker)\.|^propose_plan$/, 'github']];
+
+/** begin sends the browser to where an account is linked; it comes back to this view. @param {string} provider */
+export async function begin(provider) {
+  const body = { returnTo: `/${location.hash}` };
+  const { url } = await call('POST', `/api/agent/connections/${provider}`, { body, credentials: 'include' });
+  location.assign(url);
+}
+
+/**
+ * toLink returns the button for an error that a linked account mends; nothing for others, and where it is not known
+ * whose account that would be.
+ * @param {string|undefined} code of the error @param {string} tool whose call it is about
+ * @param {string} [since] when it was refused: what was linked after that is not asked for again
+ */
+export function toLink(code, tool, since) {
+  const provider = acting.find(([names]) => names.test(tool))?.[1];
+  if (!provider || !['reauth_required', 'scope_missing'].includes(code ?? '')) return null;
+  const error = el('span', { class: 'error', role: 'alert' });
+  const link = button(`Link ${providers[provider]}`, async () => {
+    trouble(error);
+    try {
+      await busy([link], link, () => begin(provider));
+    } catch (err) {
+      trouble(error, err);
+    }
+  }, 'primary small');
+  const node = el('span', { class: 'to-link' }, link, error);
+  if (since) {
+    linked(provider, since).then((is) => is && node.replaceChildren(`${providers[provider]} was linked since. Ask again.`));
+  }
+  return node;
+}
+
+/** @type {Map<string|undefined, Promise<any[]>>} by user; who links an account comes back to a page that begins anew */
+const known = new Map();
+
+async function linked(provider, since) {
+  const uid = user.get()?.uid;
+  if (!known.has(uid)) known.set(uid, call('GET', '/api/agent/connections').then((a) => a.connections, () => []));
+  const all = await known.get(uid);
+  return Boolean(all?.some((c) => c.provider === provider && c.status === 'linked' && c.linkedAt > since));
+}
