@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,7 +67,15 @@ func (p *people) uid(email string) string {
 	return email
 }
 
-// localScopes holds the scopes of the tools, and reading, which lets the outcome of a mail be proven after a crash.
+// has reports whether a local user has the address.
+func (p *people) has(email string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(slices.Collect(maps.Values(p.mail)), email)
+}
+
+// localScopes holds the scopes of the tools. That of reading mail also lets the outcome of a mail be proven after a
+// crash.
 var localScopes = []string{"https://www.googleapis.com/auth/gmail.compose",
 	"https://www.googleapis.com/auth/gmail.send",
 	"https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/calendar.events"}

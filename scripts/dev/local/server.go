@@ -137,7 +137,8 @@ func (s *server) build(ctx context.Context, o options) error {
 	if s.oauth, err = openOAuth(dir, cfg.PublicURL, s.issuer); err != nil {
 		return err
 	}
-	if s.google, err = fakegoogle.New(fakegoogle.Options{Dir: dir, User: s.oauth.User}); err != nil {
+	s.google, err = fakegoogle.New(fakegoogle.Options{Dir: dir, User: s.oauth.User, Delivers: s.people.has})
+	if err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.google.Close)

@@ -1,8 +1,8 @@
 // Package fakegoogle implements the Gmail and the Calendar of the local server. It speaks their REST protocols, so
 // that the tools and Google's own client libraries run unchanged, stores what it receives in one file, and delivers
-// nothing. It is as strict as Google's services, and imitates their known surprises: unknown tokens and missing scopes
-// are refused, a Message-ID is replaced, a draft can be sent once, an event's id stays taken after the event is
-// deleted.
+// nothing but what its own users write to each other. It is as strict as Google's services, and imitates their known
+// surprises: unknown tokens and missing scopes are refused, a Message-ID is replaced, a draft can be sent once, an
+// event's id stays taken after the event is deleted.
 //
 // It is built from Google's reference and guides; undocumented behaviour is not imitated.
 package fakegoogle
@@ -36,6 +36,8 @@ const (
 type Options struct {
 	// User returns the account and the scopes of an access token. Required.
 	User func(bearer string) (email string, scopes []string, ok bool)
+	// Delivers reports whether the address has a mailbox here, in which mail to it arrives. Nil: none has.
+	Delivers func(address string) bool
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Dir is the directory of the file google.jsonl, which holds the mailbox and the calendar; empty: they are kept in

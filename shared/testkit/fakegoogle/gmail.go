@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -25,7 +26,7 @@ type message struct {
 	ID     string    `json:"id"`
 	User   string    `json:"user"`
 	Thread string    `json:"thread"`
-	Label  string    `json:"label"` // DRAFT or SENT
+	Label  string    `json:"label"` // DRAFT, SENT or INBOX
 	Raw    []byte    `json:"raw"`
 	At     time.Time `json:"at"`
 }
@@ -161,10 +162,37 @@ func (s *Server) deliver(r request, in *wireMessage, draftID string) (any, *apiE
 	if e := deliverable(m.Raw); e != nil {
 		return nil, e
 	}
-	if e := s.commit(record{PutMessage: m, DropDraft: draftID}); e != nil {
+	if e := s.commit(record{PutMessage: m, DropDraft: draftID, Received: s.copies(m)}); e != nil {
 		return nil, e
 	}
 	return m.reference(), nil
+}
+
+// copies returns what those of a message's recipients get who have a mailbox here.
+func (s *Server) copies(m *message) (all []*message) {
+	sent := m.public()
+	for _, to := range slices.Concat(sent.To, sent.Cc, sent.Bcc) {
+		if s.opts.Delivers != nil && s.opts.Delivers(to) {
+			all = append(all, s.received(to, m.Raw))
+		}
+	}
+	return all
+}
+
+// received returns a new message in a user's inbox.
+func (s *Server) received(email string, raw []byte) *message {
+	id := s.id("18c")
+	return &message{ID: id, User: email, Thread: id, Label: "INBOX", Raw: withoutBcc(raw), At: s.opts.Now().UTC()}
+}
+
+// Receive puts a message (RFC 5322) into a user's inbox, as somebody elsewhere has sent it.
+func (s *Server) Receive(email string, raw []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.commit(record{Received: []*message{s.received(email, raw)}}); e != nil {
+		return errors.New(e.message)
+	}
+	return nil
 }
 
 // newMessage returns the message with the headers that Gmail writes, and a new id.

@@ -19,13 +19,16 @@ type record struct {
 	PutMessage  *message `json:"putMessage,omitempty"`
 	PutEvent    *event   `json:"putEvent,omitempty"`
 	NextCounter uint64   `json:"next"`
+
+	Received []*message `json:"received,omitempty"` // one for each of its recipients here
 }
 
 // state is the result of all records.
 type state struct {
 	next     uint64 // the counter for ids
 	drafts   map[string]*draft
-	messages []*message
+	messages []*message // sent
+	received []*message
 	events   map[string]*event // by owner and id
 	order    []string          // keys of events, oldest first
 }
@@ -45,6 +48,7 @@ func (st *state) apply(r record) {
 	if r.PutMessage != nil {
 		st.messages = append(st.messages, r.PutMessage)
 	}
+	st.received = append(st.received, r.Received...)
 	if r.PutEvent != nil {
 		key := r.PutEvent.key()
 		if st.events[key] == nil {

@@ -38,6 +38,22 @@ func stamp(raw []byte, email, messageID string, now time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
+// withoutBcc returns the message without the header that only its sender may read.
+func withoutBcc(raw []byte) []byte {
+	in := bufio.NewReader(bytes.NewReader(raw))
+	h, err := textproto.ReadHeader(in)
+	if err != nil {
+		return raw
+	}
+	h.Del("Bcc")
+	var out bytes.Buffer
+	if textproto.WriteHeader(&out, h) != nil {
+		return raw
+	}
+	_, _ = io.Copy(&out, in) // neither side fails
+	return out.Bytes()
+}
+
 // deliverable refuses what Gmail refuses to send: no recipient, or an invalid one.
 func deliverable(raw []byte) *apiError {
 	m, err := mail.ReadMessage(bytes.NewReader(raw))
@@ -84,6 +100,7 @@ func (d *draft) answer(format string, only []string) (any, *apiError) {
 // answer returns the message in one of Gmail's formats; only lists the headers of the format metadata.
 func (m *message) answer(format string, only []string) (any, *apiError) {
 	a := m.reference()
+	a["snippet"] = m.snippet()
 	a["internalDate"] = strconv.FormatInt(m.At.UnixMilli(), 10)
 	a["sizeEstimate"] = len(m.Raw)
 	a["historyId"] = strconv.FormatInt(m.At.Unix(), 10)
