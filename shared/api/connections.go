@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/fault"
@@ -134,10 +135,12 @@ func (p provider) connect(r *request) (any, error) {
 	return consentAnswer{ok{true}, consent.URL}, nil
 }
 
-// scopesOf returns the scopes that the tools need; all tools' if none is named.
+// scopesOf returns the scopes that the tools need. If none is named they are those of the tools with an effect: for
+// what only reads, a user is asked when they first need it.
 func (a *API) scopesOf(tools []string) ([]string, error) {
 	if len(tools) == 0 {
-		tools = a.Loop.Tools.Names()
+		tools = slices.DeleteFunc(a.Loop.Tools.Names(),
+			func(name string) bool { return !a.Loop.Tools[name].SideEffect })
 	}
 	seen := map[string]bool{}
 	var scopes []string

@@ -18,7 +18,7 @@ import (
 var BuiltIn = append([]string{"ask_user", "calendar_event_create", "calendar_events_list",
 	"docker.cleanupGroupContainers", "docker.createContainer", "docker.destroyContainer", "docker.executeScript",
 	"docker.getAllSourceFiles", "docker.listContainers", "docker.readFileInContainer",
-	"github.configureGitClientInContainer", "gmail_send", "google_web_search", "run_command",
+	"github.configureGitClientInContainer", "gmail_search", "gmail_send", "google_web_search", "run_command",
 	"run_shell_command", "task_complete", "web_fetch"}, repositoryTools...)
 
 // openChat returns the page agent over the loop, which carries out its actions.

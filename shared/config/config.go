@@ -149,6 +149,9 @@ type Config struct {
 	// GMAIL_SEND_MODE: `draft` (the scope gmail.compose) sends exactly once; `direct` (gmail.send) leaves an outcome
 	// that is not clear to a review
 	GmailSendMode string
+	// GMAIL_SEARCH: whether agents may have `gmail_search`, for which each user who first needs it is asked for the
+	// scope gmail.readonly. `scripts/dev` has it on
+	GmailSearch bool
 	// TOKEN_KEY: the key that encrypts refresh tokens and the secrets of hosts; except on Cloud Run, one in DATA_DIR by
 	// default
 	TokenKey    Secret

@@ -76,4 +76,21 @@ await run({
     });
     expect(`only what a link mends has a button: ${buttons}`, buttons === 'Link Google,,,');
   },
+
+  'who needs more is asked for that alone': async (page) => {
+    /** @type {string[]} */
+    const asked = [];
+    await page.route('**/api/agent/connections/google', (route) => {
+      asked.push(String(route.request().postData()));
+      return route.fulfill({ json: { ok: true, url: `#/asked${asked.length}` } });
+    });
+    for (const [i, code] of ['scope_missing', 'reauth_required'].entries()) {
+      await page.evaluate(async (it) => {
+        const { toLink } = await import(/** @type {any} */ ('/link.js'));
+        toLink(it, 'gmail_search').querySelector('button').click();
+      }, code);
+      await page.waitForURL(`**/#/asked${i + 1}`);
+    }
+    expect(`asked for: ${asked}`, asked[0].includes('"tools":["gmail_search"]') && !asked[1].includes('tools'));
+  },
 });

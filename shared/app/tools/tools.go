@@ -28,11 +28,13 @@ var Part = app.Part{Link: func(c *app.Clients) {
 var Containers = app.Part{}
 
 func set(cfg config.Config, acting app.Accounts, now func() time.Time) tool.Set {
-	at := calendar.Options{Endpoint: cfg.CalendarEndpoint, Now: now}
-	return tool.NewSet(
-		gmail.New(acting, gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint}),
-		calendar.New(acting, at), calendar.NewList(acting, at),
-	)
+	mail := gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint}
+	days := calendar.Options{Endpoint: cfg.CalendarEndpoint, Now: now}
+	tools := tool.NewSet(gmail.New(acting, mail), calendar.New(acting, days), calendar.NewList(acting, days))
+	if cfg.GmailSearch {
+		tools[gmail.Search] = gmail.NewSearch(acting, mail)
+	}
+	return tools
 }
 
 func commands(cfg config.Config, st store.Store, hosts app.Hosts) tool.Set {

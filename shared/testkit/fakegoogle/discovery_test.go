@@ -185,11 +185,17 @@ func TestEveryRequestFitsGooglesOwnDocument(t *testing.T) {
 	carryOut(t, lists, "me:"+events,
 		`{"from":"2027-01-05","to":"2027-01-31","timeZone":"Europe/Berlin","query":"x","limit":1}`)
 
+	if err := s.Receive("me@example.com", []byte("Subject: x\r\n\r\nx")); err != nil {
+		t.Fatal(err)
+	}
+	carryOut(t, gmail.NewSearch(fakegoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/"}), "me:"+gmailRead,
+		`{"query":"x"}`)
+
 	for _, id := range []string{
 		"gmail.users.drafts.create", "gmail.users.drafts.get", "gmail.users.drafts.send", "gmail.users.messages.send",
 		"gmail.users.threads.get",
 		"calendar.events.insert", "calendar.events.get",
-		"calendar.events.list",
+		"calendar.events.list", "gmail.users.messages.list", "gmail.users.messages.get",
 	} {
 		if !asked[id] {
 			t.Errorf("%s was not asked: the test lost its subject (asked: %v)", id, asked)

@@ -1,5 +1,5 @@
-// Package gmail provides the tool gmail_send: one e-mail from the account of the run's owner, after the owner has
-// approved it.
+// Package gmail provides the tools of the mailbox of the run's owner. gmail_search (search.go) finds mails, which are
+// text from strangers. gmail_send sends one e-mail, after the owner has approved it:
 //
 // In draft mode, the approved message is saved as a draft, the draft's id is recorded, and the draft is sent. A draft
 // can be sent once, so whether it still exists settles most crashes (reliability §0, findings 1 to 3). In direct mode,
@@ -8,7 +8,6 @@ package gmail
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/url"
 	"slices"
@@ -17,17 +16,17 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	gmailapi "google.golang.org/api/gmail/v1"
-	"google.golang.org/api/option"
 
-	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/tool"
-	"github.com/countersign-run/countersign/shared/tools/internal/google"
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// Name is the tool's name for the model.
-const Name = "gmail_send"
+// The tools' names for the model.
+const (
+	Name   = "gmail_send"
+	Search = "gmail_search"
+)
 
 // Mode is how a message is sent.
 type Mode string
@@ -38,7 +37,7 @@ const (
 	Direct Mode = "direct" // send in one call: scope gmail.send; a person settles an unclear outcome
 )
 
-// Options configures the tool. The zero value is draft mode with Google.
+// Options configures the tools. The zero value is draft mode with Google.
 type Options struct {
 	Mode     Mode
 	Endpoint string        // URL of another Gmail API, with its trailing slash; empty means Google's
@@ -74,10 +73,9 @@ const (
 	NotReadBack = "sent as approved, not read back" // the scopes do not allow reading, or Gmail did not answer
 )
 
-// New returns the tool. It panics if the mode is unknown.
+// New returns the tool that sends. It panics if the mode is unknown.
 func New(accounts provider.Accounts, o Options) *tool.Tool {
-	s := &sender{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, provider.Timeout),
-		inferSent: o.InferSent}
+	s := &sender{newClient(accounts, o), o.InferSent}
 	d := tool.Def[Args, Sent]{
 		Name: Name,
 		Description: "Sends one e-mail from the user's own Gmail account. The user sees it in full and " +
@@ -102,10 +100,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 	default:
 		panic(fmt.Sprintf("gmail.New: no mode %q", o.Mode))
 	}
-	d.Reads = func(in tool.Scope) []string { return accounts.Reads(in.UID) }
-	d.Place = func(ctx context.Context, in tool.Scope) (tool.Place, error) {
-		return accounts.Place(ctx, in.UID, d.Scopes)
-	}
+	d.Reads, d.Place = s.reads, s.placeWith(d.Scopes)
 	return tool.Define(d)
 }
 
@@ -158,25 +153,6 @@ func summary(a Args) string {
 
 // sender executes calls.
 type sender struct {
-	accounts  provider.Accounts
-	endpoint  string
-	timeout   time.Duration
+	client
 	inferSent bool
-}
-
-// service returns Google's client, acting as the call's user in the account for which the call was approved.
-func (s *sender) service(ctx context.Context, c tool.Call) (*gmailapi.Service, error) {
-	client, err := provider.Client(ctx, s.accounts, c, google.Name)
-	if err != nil {
-		return nil, err
-	}
-	opts := []option.ClientOption{option.WithHTTPClient(client)}
-	if s.endpoint != "" {
-		opts = append(opts, option.WithEndpoint(s.endpoint))
-	}
-	svc, err := gmailapi.NewService(ctx, opts...)
-	if err != nil {
-		return nil, fault.New(fault.Tool, fault.CodeInternal, "The mail could not be prepared.").Because(err)
-	}
-	return svc, nil
 }

@@ -11,9 +11,12 @@ export const providers = { google: 'Google', github: 'GitHub' };
 /** @type {[RegExp, string][]} in whose accounts tools act; others act in none that can be linked */
 const acting = [[/^(gmail|calendar)_/, 'google'], [/^(github|docker)\.|^propose_plan$/, 'github']];
 
-/** begin sends the browser to where an account is linked; it comes back to this view. @param {string} provider */
-export async function begin(provider) {
-  const body = { returnTo: `/${location.hash}` };
+/**
+ * begin sends the browser to where an account is linked; it comes back to this view.
+ * @param {string} provider @param {string} [tool] that needs more than the account allows, at Google
+ */
+export async function begin(provider, tool) {
+  const body = { returnTo: `/${location.hash}`, ...(tool && { tools: [tool] }) };
   const { url } = await call('POST', `/api/agent/connections/${provider}`, { body, credentials: 'include' });
   location.assign(url);
 }
@@ -31,7 +34,7 @@ export function toLink(code, tool, since) {
   const link = button(`Link ${providers[provider]}`, async () => {
     trouble(error);
     try {
-      await busy([link], link, () => begin(provider));
+      await busy([link], link, () => begin(provider, provider === 'google' && code === 'scope_missing' ? tool : undefined));
     } catch (err) {
       trouble(error, err);
     }

@@ -1,6 +1,6 @@
 // The display names of tools, states and decisions.
 
-const tools = { gmail_send: 'Send an e-mail', calendar_event_create: 'Create a calendar event', calendar_events_list: 'Look into your calendar', run_command: 'Run a command', task_complete: 'End the task', ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Look at what was done',
+const tools = { gmail_send: 'Send an e-mail', gmail_search: 'Search your mail', calendar_event_create: 'Create a calendar event', calendar_events_list: 'Look into your calendar', run_command: 'Run a command', task_complete: 'End the task', ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Look at what was done',
   google_web_search: 'Search the web', web_fetch: 'Read a web page',
 };
 
@@ -12,7 +12,7 @@ export const toolName = (tool) => tools[tool]
 const apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
 
 const under = {
-  gmail_send: 'Sending…', calendar_event_create: 'Adding it to the calendar…', calendar_events_list: 'Looking into your calendar…', run_command: 'Running…', ask_user: 'Asking…',
+  gmail_send: 'Sending…', gmail_search: 'Searching your mail…', calendar_event_create: 'Adding it to the calendar…', calendar_events_list: 'Looking into your calendar…', run_command: 'Running…', ask_user: 'Asking…',
 };
 
 /** toolIcon is the drawing of a tool. @param {string} tool */

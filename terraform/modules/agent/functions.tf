@@ -43,6 +43,7 @@ locals {
     ACTIONS                = var.actions
     AGENTS                 = var.agents
     GMAIL_SEND_MODE        = var.gmail_send_mode
+    GMAIL_SEARCH           = var.gmail_search ? "on" : "off"
     GOOGLE_OAUTH_CLIENT_ID = var.oauth_client_id
     GITHUB_CLIENT_ID       = try(var.github.client_id, null)
     GITHUB_URL             = try(var.github.url, null)

@@ -183,6 +183,12 @@ variable "gmail_send_mode" {
   }
 }
 
+variable "gmail_search" {
+  type        = bool
+  default     = false
+  description = "Whether agents may search their users' mail; who first needs it is asked for gmail.readonly, a restricted scope."
+}
+
 variable "secret_versions" {
   type        = map(string)
   default     = {}

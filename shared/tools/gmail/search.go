@@ -1,0 +1,206 @@
+package gmail
+
+import (
+	"cmp"
+	"context"
+	"html"
+	"mime"
+	"net/mail"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"golang.org/x/sync/errgroup"
+	gmailapi "google.golang.org/api/gmail/v1"
+	"google.golang.org/api/googleapi"
+
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/internal/google"
+	"github.com/countersign-run/countersign/shared/tools/internal/provider"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// The limits of a search.
+const (
+	MaxFound   = 20  // mails
+	MaxQuery   = 500 // octets
+	maxLine    = 200 // octets of a subject or a sender's name
+	maxSnippet = 300 // octets
+	atOnce     = 5   // requests
+)
+
+// Find is what to look for.
+type Find struct {
+	Query string `json:"query" jsonschema:"What to look for, as in Gmail's search box: words, from:ana@example.com, to:, subject:invoice, in:inbox, in:sent, after:2027/01/05, before:, newer_than:7d."`
+	Limit int    `json:"limit,omitempty" jsonschema:"How many mails at most. Left out: 20."`
+}
+
+// Found is what was found, the newest first.
+type Found struct {
+	Mails []Mail `json:"mails"`
+	More  bool   `json:"more,omitempty"` // whether there are others
+}
+
+// Mail is one of them. What is hidden in its texts is written out.
+type Mail struct {
+	ID       string `json:"id"`
+	ThreadID string `json:"threadId"`
+	From     string `json:"from"`
+	Subject  string `json:"subject"`
+	Date     string `json:"date,omitempty"` // when Gmail took it, in UTC
+	Snippet  string `json:"snippet"`        // the beginning of its text
+}
+
+// NewSearch returns the tool that searches.
+func NewSearch(accounts provider.Accounts, o Options) *tool.Tool {
+	s := &searcher{newClient(accounts, o)}
+	scopes := []string{gmailapi.GmailReadonlyScope}
+	return tool.Define(tool.Def[Find, Found]{
+		Name: Search,
+		Description: "Searches the user's own Gmail and returns of each mail its sender, subject and date, and how " +
+			"it begins. It changes nothing.",
+		Untrusted: true,
+		Scopes:    scopes,
+		Place:     s.placeWith(scopes),
+		Reads:     s.reads,
+		Refine: func(s *jsonschema.Schema) {
+			s.Properties["query"].MaxLength = jsonschema.Ptr(MaxQuery)
+			limit := s.Properties["limit"]
+			limit.Minimum, limit.Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(float64(MaxFound))
+		},
+		Normalize: normalizeFind,
+		Reading:   func(Find, Found) tool.Reading { return tool.Reading{Origin: "your mail"} },
+		Preview: func(f Find) tool.Preview {
+			p := tool.Preview{Title: "Search your mail"}
+			p.AddLine("Words", f.Query)
+			p.AddField("At most", strconv.Itoa(f.Limit)+" mails")
+			return p
+		},
+		Summary: func(Find) string { return "Searched the mail." },
+		Execute: s.search,
+	})
+}
+
+func normalizeFind(f Find) (Find, error) {
+	f.Query = strings.Join(strings.Fields(f.Query), " ")
+	switch {
+	case visible.Blank(f.Query):
+		return f, fault.Invalid("query", "what to look for is needed")
+	case len(f.Query) > MaxQuery:
+		return f, fault.Invalid("query", "at most %d octets may stand here", MaxQuery)
+	}
+	f.Limit = cmp.Or(f.Limit, MaxFound)
+	return f, nil
+}
+
+// searcher executes calls.
+type searcher struct{ client }
+
+// The parts of Google's answers that are used.
+const (
+	foundFields googleapi.Field = "messages(id),nextPageToken"
+	mailFields  googleapi.Field = "threadId,snippet,internalDate,payload(headers)"
+)
+
+func (s *searcher) search(ctx context.Context, c tool.Call, f Find) (Found, error) {
+	svc, err := s.service(ctx, c)
+	if err != nil {
+		return Found{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	list, err := svc.Users.Messages.List("me").Q(f.Query).MaxResults(int64(f.Limit)).Fields(foundFields).
+		Context(ctx).Do()
+	if err != nil {
+		return Found{}, unread(google.Read(err), "gmail.messages.list")
+	}
+	ids := list.Messages[:min(len(list.Messages), f.Limit)]
+	read := make([]*Mail, len(ids))
+	reading, ctx := errgroup.WithContext(ctx)
+	reading.SetLimit(atOnce)
+	for i, m := range ids {
+		reading.Go(func() (err error) {
+			read[i], err = mailOf(ctx, svc, m.Id)
+			return err
+		})
+	}
+	if err := reading.Wait(); err != nil {
+		return Found{}, err
+	}
+	out := Found{Mails: []Mail{}, More: list.NextPageToken != "" || len(ids) < len(list.Messages)}
+	for _, m := range read {
+		if m != nil {
+			out.Mails = append(out.Mails, *m)
+		}
+	}
+	return out, nil
+}
+
+// mailOf reads a mail; nil if it is gone since it was found.
+func mailOf(ctx context.Context, svc *gmailapi.Service, id string) (*Mail, error) {
+	m, err := svc.Users.Messages.Get("me", id).Format("metadata").MetadataHeaders("From", "Subject").Fields(mailFields).
+		Context(ctx).Do()
+	if err != nil {
+		f := google.Read(err)
+		if f.Proof == provider.Missing {
+			return nil, nil
+		}
+		return nil, unread(f, "gmail.messages.get")
+	}
+	if m.Payload == nil {
+		return nil, tool.Transient(fault.New(fault.Tool, "provider_failed", "Gmail's answer could not be read."))
+	}
+	out := &Mail{ID: id, ThreadID: line(m.ThreadId, maxLine),
+		Snippet: line(html.UnescapeString(m.Snippet), maxSnippet)}
+	if m.InternalDate > 0 {
+		out.Date = time.UnixMilli(m.InternalDate).UTC().Format(time.RFC3339)
+	}
+	for _, h := range m.Payload.Headers {
+		switch {
+		case strings.EqualFold(h.Name, "From"):
+			out.From = senderOf(h.Value)
+		case strings.EqualFold(h.Name, "Subject"):
+			out.Subject = line(decoded(h.Value), maxLine)
+		}
+	}
+	return out, nil
+}
+
+// unread returns the error of a request that was not answered.
+func unread(f provider.Failure, call string) error {
+	switch f.Proof {
+	case provider.Refused, provider.Missing, provider.Conflict, provider.NoAccess:
+		return f.Fault(call, "Gmail refused to search.")
+	}
+	return tool.Transient(f.Fault(call, "Gmail could not search now."))
+}
+
+// senderOf returns a mail's sender: however long their name is, with their address.
+func senderOf(header string) string {
+	a, err := mail.ParseAddress(header)
+	switch {
+	case err != nil:
+		return line(decoded(header), maxLine)
+	case a.Name == "":
+		return line(a.Address, maxLine)
+	}
+	return line(a.Name, maxLine) + " <" + line(a.Address, maxLine) + ">"
+}
+
+// decoded returns a header's text; as it stands where its encoding is not known.
+func decoded(header string) string {
+	text, err := new(mime.WordDecoder).DecodeHeader(header)
+	if err != nil {
+		return header
+	}
+	return text
+}
+
+// line returns the beginning of a stranger's text as one line in which nothing is hidden.
+func line(s string, most int) string {
+	s, _ = visible.Line(strings.Join(strings.Fields(clip.Text(s, most)), " "))
+	return clip.Text(s, most)
+}
