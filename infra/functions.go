@@ -124,8 +124,8 @@ func (l List) check(f Function, seen map[string]string) error {
 	}
 	seen[f.Name] = f.Name
 	for _, r := range f.Routes {
-		if !isPath.MatchString(r.Path) || !slices.Contains([]string{"GET", "POST", "DELETE"}, r.Method) {
-			return fmt.Errorf("route %q %q is not GET, POST or DELETE with a path", r.Method, r.Path)
+		if !isPath.MatchString(r.Path) || !slices.Contains([]string{"GET", "POST", "PATCH", "DELETE"}, r.Method) {
+			return fmt.Errorf("route %q %q is not GET, POST, PATCH or DELETE with a path", r.Method, r.Path)
 		}
 		if other := seen[r.Method+" "+r.Path]; other != "" {
 			return fmt.Errorf("route %s %s is %q's too", r.Method, r.Path, other)

@@ -3,6 +3,7 @@ package infra_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -293,6 +294,12 @@ func ownRecords(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "deleteAllowed", params: []string{allowed.Entries[0].ID}})
 	s.want(t, 404, ask{op: "deleteAllowed", params: []string{allowed.Entries[0].ID}})
 	waiting := s.waits(t, "ada")
+	rename := func(title, thread string) ask {
+		return ask{op: "renameThread", params: []string{thread}, body: fmt.Sprintf(`{"title":%q}`, title)}
+	}
+	s.want(t, 200, rename("The demo", waiting.ThreadID))
+	s.want(t, 400, rename("The\u202edemo", waiting.ThreadID))
+	s.want(t, 404, rename("The demo", nobody))
 	s.want(t, 409, ask{op: "deleteThread", params: []string{waiting.ThreadID}})
 	s.want(t, 200, ask{op: "cancelRun", params: []string{waiting.RunID}})
 	s.want(t, 404, ask{op: "audit", query: "runId=" + nobody})

@@ -29,8 +29,8 @@ var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/commen
 	"NewHost/hostKeys":  "terminal/hosts.maxHostKeys",
 	"NewHost/readPaths": "terminal/hosts.maxReadPaths", "HostEdit/readPaths": "terminal/hosts.maxReadPaths",
 	"NewAuth/privateKey": "terminal/hosts.maxPrivateKey", "NewAuth/passphrase": "terminal/hosts.maxPassword",
-	"Approval/findings": "run.MaxFindings",
-	"NewAuth/password":  "terminal/hosts.maxPassword", "NewTerminal/cwd": "terminal.maxCwd"}
+	"Approval/findings": "run.MaxFindings", "Rename/title": "run.MaxTitle",
+	"NewAuth/password": "terminal/hosts.maxPassword", "NewTerminal/cwd": "terminal.maxCwd"}
 
 // TestDescribedLimits checks every limit of a field, and those in the description's text, against the constants.
 func TestDescribedLimits(t *testing.T) {

@@ -96,7 +96,7 @@ var may = map[string]string{
 	"shared/receipt":         "shared/audit shared/run shared/strictjson shared/tool",
 	"shared/receiptkey":      "shared/keyfile shared/receipt",
 	"shared/records": "shared/run shared/audit shared/document shared/fault shared/output shared/policy " +
-		"shared/store shared/strictjson shared/terminal",
+		"shared/store shared/strictjson shared/terminal shared/visible",
 	"shared/remote": "shared/fault shared/keeper shared/terminal shared/tool shared/wait",
 	"shared/schema": "shared/clip shared/fault shared/strictjson",
 	"shared/skill": "shared/clip shared/fault shared/model shared/strictyaml shared/tool " +

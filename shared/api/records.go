@@ -50,6 +50,29 @@ func getMessages(r *request) (any, error) {
 	}{ok{true}, page}, nil
 }
 
+func patchThread(r *request) (any, error) {
+	id, err := r.id("threadId")
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		Title string `json:"title"`
+	}
+	if _, err := r.decode(&in); err != nil {
+		return nil, err
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	thread, err := r.api.Records.Rename(ctx, r.uid, id, in.Title)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ok
+		Thread records.ThreadView `json:"thread"`
+	}{ok{true}, thread}, nil
+}
+
 func deleteThread(r *request) (any, error) {
 	id, err := r.id("threadId")
 	if err != nil {

@@ -63,6 +63,7 @@ var (
 	Threads = Function{"threads", []Route{
 		{"GET", "/api/agent/threads", reading(getThreads)},
 		{"GET", "/api/agent/threads/{threadId}/messages", reading(getMessages)},
+		{"PATCH", "/api/agent/threads/{threadId}", reading(patchThread)},
 		{"DELETE", "/api/agent/threads/{threadId}", reading(deleteThread)},
 	}}
 	Audit     = Function{"audit", []Route{{"GET", "/api/agent/audit", reading(getAudit)}}}

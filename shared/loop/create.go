@@ -222,7 +222,8 @@ func openThread(tx *journal.Tx, req StartRequest, id string) error {
 		return err
 	}
 	if !doc.Exists() && req.Title != "" {
-		tx.Thread = &run.Thread{ID: id, UID: req.UID, Title: threadTitle(req.Title), CreatedAt: tx.Now}
+		tx.Thread = &run.Thread{ID: id, UID: req.UID, Title: threadTitle(req.Title), Titled: true,
+			CreatedAt: tx.Now}
 		return nil
 	}
 	if t.ID == "" || t.UID != req.UID || t.Deleting {
@@ -253,10 +254,10 @@ func checkNoneOpen(tx *journal.Tx, t *run.Thread) error {
 		Because(open)
 }
 
-// threadTitle returns the first line of a prompt, cut to 80 bytes.
+// threadTitle returns the first line of a prompt, cut to what a title may have.
 func threadTitle(prompt string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
-	return clip.Text(line, 80)
+	return clip.Text(line, run.MaxTitle)
 }
 
 // addCall adds the call as if it were the model's first answer.

@@ -179,3 +179,44 @@ func FuzzCursor(f *testing.F) {
 		}
 	})
 }
+
+// TestATitleOfOnesOwn is one line that can be seen, for its owner's conversation alone, and moves it nowhere in the
+// list; a commit that a run wins is tried again.
+func TestATitleOfOnesOwn(t *testing.T) {
+	ctx := context.Background()
+	r := newRecords(t)
+	const id = "thread-0000000001"
+	converse(t, r.Store, id, 3, 10)
+	races := 2
+	st := r.Store
+	r.Store = faulty.Wrap(st, func(ctx context.Context, c *faulty.Call, next faulty.Next) error {
+		if c.Method == faulty.Commit && races > 0 {
+			races--
+			return store.ErrConflict
+		}
+		return next(ctx)
+	})
+	v, err := r.Rename(ctx, "ana", id, "  Die Vorführung ")
+	if err != nil || v.Title != "Die Vorführung" || races != 0 {
+		t.Fatalf("renamed to %+v, %v", v, err)
+	}
+	list, _, err := r.Threads(ctx, "ana", "", 10)
+	if err != nil || len(list) != 1 || list[0] != v || !v.UpdatedAt.Equal(began) {
+		t.Errorf("listed as %+v, %v", list, err)
+	}
+	var th run.Thread
+	if _, err := document.Get(ctx, st, document.ThreadPath(id), &th); err != nil {
+		t.Fatal(err)
+	}
+	if th.Entitle("Mail to bob@example.com"); th.Title != "Die Vorführung" {
+		t.Errorf("what was done has called it %q", th.Title)
+	}
+	for _, title := range []string{"", " \u200b", "two\nlines", "left\u202eright", strings.Repeat("ü", 41)} {
+		if _, err := r.Rename(ctx, "ana", id, title); !fault.Is(err, fault.Validation, "invalid") {
+			t.Errorf("%q: %v", title, err)
+		}
+	}
+	if _, err := r.Rename(ctx, "eve", id, "mine"); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		t.Errorf("another user: %v", err)
+	}
+}

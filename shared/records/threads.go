@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // ThreadView is a conversation as its list shows it.
@@ -41,6 +44,41 @@ func (r *Records) Threads(ctx context.Context, uid, cursor string, limit int) ([
 		views = append(views, viewThread(t))
 	}
 	return views, next, nil
+}
+
+// Rename gives the conversation a title of its user's own, which nothing else changes from then on. Its place in the
+// list stays. It refuses a title that is empty, long, or has more than one line or what cannot be seen.
+func (r *Records) Rename(ctx context.Context, uid, id, title string) (ThreadView, error) {
+	title = strings.TrimSpace(title)
+	switch _, hidden := visible.Line(title); {
+	case visible.Blank(title):
+		return ThreadView{}, fault.Invalid("title", "a title is needed")
+	case len(title) > run.MaxTitle:
+		return ThreadView{}, fault.Invalid("title", "it has %d bytes, and %d are the most", len(title), run.MaxTitle)
+	case hidden:
+		return ThreadView{}, fault.Invalid("title", "one line is needed, without characters that cannot be seen")
+	}
+	for try := 0; ; try++ {
+		doc, t, err := r.ownThread(ctx, uid, id)
+		if err != nil {
+			return ThreadView{}, err
+		}
+		if t.Deleting {
+			return ThreadView{}, fault.NotFound()
+		}
+		t.Title, t.Titled = title, true
+		data, err := strictjson.Marshal(t)
+		if err != nil {
+			return ThreadView{}, err
+		}
+		_, err = r.Store.Commit(ctx, store.Update(doc.Path, doc.Version, doc.Fields, data))
+		if err == nil {
+			return viewThread(t), nil
+		}
+		if !errors.Is(err, store.ErrConflict) || try == maxRaces { // a run has changed the thread
+			return ThreadView{}, storeError(err)
+		}
+	}
 }
 
 // MessagePage is a part of a conversation, oldest first. Before, when not zero, asks for the page before it.

@@ -68,6 +68,24 @@ func OutcomeLine(tools tool.Set, s *State, end *End) string {
 	return clip.Text(line, MaxOutcome)
 }
 
+// Heading returns what a run has done that did one thing, as a thread's title, or "".
+func Heading(tools tool.Set, s *State) string {
+	var one *Action
+	for _, a := range s.Actions {
+		switch {
+		case !a.SideEffect || a.Status != ActionCompleted && a.Execution != UnknownState:
+		case one != nil || a.Execution == UnknownState || tools[a.Tool] == nil:
+			return ""
+		default:
+			one = a
+		}
+	}
+	if one == nil {
+		return ""
+	}
+	return tools[one.Tool].Heading(one.Args)
+}
+
 // MaxOutcome is the length of an outcome line, in bytes.
 const MaxOutcome = 600
 

@@ -44,6 +44,7 @@ type Thread struct {
 	ID        string    `json:"id"`
 	UID       string    `json:"uid"`
 	Title     string    `json:"title"`
+	Titled    bool      `json:"titled,omitempty"` // not by a prompt: by its user or by what was done, and stays so
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
 	Deleting  bool      `json:"deleting,omitempty"` // being deleted: hidden, and no run begins in it
@@ -78,6 +79,17 @@ const (
 // maxWaiting is the number of runs that a thread names in Waiting. The calls of one that is left out end with their
 // time.
 const maxWaiting = 16
+
+// MaxTitle is the length of a thread's title, in bytes.
+const MaxTitle = 80
+
+// Entitle calls the thread by what a run did, unless it has a title of its own, or there is no such title.
+func (t *Thread) Entitle(title string) {
+	if t.Titled || title == "" {
+		return
+	}
+	t.Title, t.Titled = clip.Text(title, MaxTitle), true
+}
 
 // AddWaiting records that a call of the run waits for the client, and reports whether the thread has changed.
 func (t *Thread) AddWaiting(runID string) bool {

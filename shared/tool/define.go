@@ -51,6 +51,9 @@ type Def[In, Out any] struct {
 	// Summary returns one sentence, for the thread, about what was done; it must not contain a body or a secret.
 	// Optional.
 	Summary func(In) string
+	// Heading returns what a conversation may be called in which this was the one thing that was done: "Mail to
+	// ana@example.com". Nil means that its title stays as it is.
+	Heading func(In) string
 	// Step returns how the call is shown among the steps of its run; the result is nil as long as there is none that
 	// can be read. Nil means that the tool's calls are not shown as steps.
 	Step func(In, *Out) Step
@@ -223,6 +226,15 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 			return "Did " + d.Name + "."
 		}
 		return d.Summary(v)
+	}
+	if d.Heading != nil {
+		t.heading = func(args json.RawMessage) string {
+			v, err := decode(args)
+			if err != nil {
+				return ""
+			}
+			return d.Heading(v)
+		}
 	}
 	if d.Step != nil {
 		t.step = func(args, result json.RawMessage) Step {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // Tool is a tool with its types erased. It is made by [Define], [Declare] or [Remote].
@@ -17,6 +19,7 @@ type Tool struct {
 	bound     func(json.RawMessage) (json.RawMessage, error)
 	preview   func(json.RawMessage) (Preview, error)
 	summary   func(json.RawMessage) string
+	heading   func(json.RawMessage) string
 	step      func(args, result json.RawMessage) Step
 	link      func(in Place, result json.RawMessage) string
 	narrow    func(json.RawMessage) (*Narrowing, error)
@@ -105,6 +108,21 @@ func (t *Tool) Summary(args json.RawMessage) (said string) {
 		}
 	}()
 	return t.summary(args)
+}
+
+// Heading returns what a conversation may be called in which this was the one thing that was done, in one line with
+// nothing hidden, or "".
+func (t *Tool) Heading(args json.RawMessage) (said string) {
+	defer func() {
+		if recover() != nil {
+			said = ""
+		}
+	}()
+	if t.heading == nil {
+		return ""
+	}
+	said, _ = visible.Line(t.heading(args))
+	return said
 }
 
 // Placed reports whether the tool's calls act in a place.

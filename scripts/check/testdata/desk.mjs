@@ -1,4 +1,4 @@
-// What users do beside deciding: they link accounts. Run by TestDesk. Each step has a user of its own.
+// What users do beside deciding: they link accounts, and name conversations. Run by TestDesk. Each step has a user of its own.
 
 import { accessible, ask, cards, expect, lain, run, settled, shot, signIn, view, visit } from './driver.mjs';
 
@@ -65,6 +65,51 @@ await run({
     await allow(page, 'leo');
     await cards(page).first().waitFor();
     expect(`it is the conversation again: ${page.url()}`, page.url() === here);
+    await page.context().close();
+  },
+
+  'a conversation is called by what was done, until its user calls it something else': async () => {
+    const page = await visit();
+    await signIn(page, 'tia');
+    const title = page.locator('.head h1');
+    const entry = page.locator('.thread[aria-current]');
+    const called = (what) => settled(`it is called ${what}`,
+      async () => (await title.textContent()) === what && (await entry.locator('.thread-title').textContent()) === what);
+    const done = async (n) => {
+      await lain(page);
+      await cards(page).getByRole('button', { name: 'Approve once' }).click();
+      await settled('it is done', async () => (await page.locator('.live[data-status=completed]').count()) === n);
+    };
+    await ask(page, wish);
+    await cards(page).first().waitFor();
+    await called(wish);
+    await done(1);
+    await called('Mail to ana@example.com');
+    await page.getByRole('button', { name: 'Rename this conversation' }).click();
+    expect('its title is there to be changed', (await page.getByLabel('Title', { exact: true }).inputValue()) === 'Mail to ana@example.com');
+    await accessible(page, 'renaming');
+    await shot(page, 'rename');
+    await page.getByLabel('Title', { exact: true }).fill('Never mind');
+    await page.keyboard.press('Escape');
+    await called('Mail to ana@example.com');
+    await page.keyboard.press('Enter'); // on the button, which has the focus again
+    await page.getByLabel('Title', { exact: true }).fill('left\u202eright');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('One line is needed').waitFor();
+    await page.getByLabel('Title', { exact: true }).fill('  The demo ');
+    await page.keyboard.press('Enter');
+    await called('The demo');
+    expect('the error is gone', !(await page.getByText('One line is needed').count()));
+    await ask(page, 'email bob@example.com that the demo is at ten');
+    await done(2);
+    await called('The demo');
+    await page.reload();
+    await called('The demo');
+    await page.setViewportSize({ width: 320, height: 640 });
+    await page.getByRole('button', { name: 'Rename this conversation' }).click();
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    expect(`it is no wider than the screen (by ${wide})`, wide <= 0);
+    await shot(page, 'rename-320');
     await page.context().close();
   },
 

@@ -87,7 +87,7 @@ await run({
     await page.locator('.message.assistant').first().click();
     await page.keyboard.press('/');
     expect('the search has the focus', await focused(page, '#threads-search'));
-    await page.keyboard.type('DEMO');
+    await page.keyboard.type('MAIL TO');
     await settled('one title is left', async () => (await page.locator('.thread').count()) === 1);
     await page.keyboard.press('Control+A');
     await page.keyboard.type('nothing like it');

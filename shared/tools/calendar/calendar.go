@@ -84,6 +84,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Bound:      bound,
 		Preview:    func(a Args) tool.Preview { return preview(a, o.Now()) },
 		Summary:    summary,
+		Heading:    func(a Args) string { return "Event: " + a.Summary },
 		Link:       func(_ tool.Place, c Created) string { return c.HTMLLink },
 		Execute:    c.insert,
 		Reconcile:  c.settle,

@@ -88,6 +88,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Bound:      bound,
 		Preview:    preview,
 		Summary:    summary,
+		Heading:    heading,
 		Link:       link,
 	}
 	switch cmp.Or(o.Mode, Draft) {
@@ -149,6 +150,15 @@ func (a Args) recipients() []string { return slices.Concat(a.To, a.Cc, a.Bcc) }
 func summary(a Args) string {
 	subject, _ := visible.Line(a.Subject)
 	return fmt.Sprintf("Sent “%s” to %s.", subject, strings.Join(a.recipients(), ", "))
+}
+
+// heading names one of those whom the mail has reached, and how many others.
+func heading(a Args) string {
+	all := a.recipients()
+	if len(all) == 1 {
+		return "Mail to " + all[0]
+	}
+	return fmt.Sprintf("Mail to %s and %d more", all[0], len(all)-1)
 }
 
 // sender executes calls.

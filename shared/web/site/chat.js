@@ -4,6 +4,7 @@ import { call, passing } from './api.js';
 import { config } from './config.js';
 import { button, busy, confirm, el, home, say, trouble } from './dom.js';
 import { icon } from './icons.js';
+import { Named } from './named.js';
 import { asked, begun, chats, drafts } from './session.js';
 import { region } from './region.js';
 import * as threads from './threads.js';
@@ -29,7 +30,7 @@ class Conversation {
   /** @type {HTMLElement|undefined} */ #place;
   #refusal = false; // the error is about a request that was refused
   #error = el('p', { class: 'error', role: 'alert' });
-  #title = el('h1', {}, 'New conversation');
+  #title = new Named(() => this.threadId, (err) => trouble(this.#error, err));
   #remove = button('', () => this.#delete(), 'icon', { 'aria-label': 'Delete this conversation', title: 'Delete this conversation', hidden: true });
   #prompt = /** @type {HTMLTextAreaElement} */ (el('textarea', { id: 'prompt', rows: 1, maxlength: 32768, placeholder: 'What should be done?', 'aria-label': 'Your request', 'aria-describedby': 'prompt-help' }));
   #send = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Send'));
@@ -61,7 +62,7 @@ class Conversation {
     });
     const back = /[?]from=inbox$/.test(location.hash) && el('a', { href: '#/inbox', class: 'back' }, '‹ Inbox');
     this.#place = main;
-    main.replaceChildren(el('div', { class: 'chat' }, el('header', { class: 'head' }, back, this.#title, this.#with, this.#remove), this.#talk.node, this.#error, form));
+    main.replaceChildren(el('div', { class: 'chat' }, el('header', { class: 'head' }, back, this.#title.node, this.#with, this.#remove), this.#talk.node, this.#error, form));
     threads.onThreads((all) => this.#named(all), signal);
   }
 
@@ -73,6 +74,7 @@ class Conversation {
 
   async enter() {
     this.#prompt.value = drafts.get(this.threadId) ?? '';
+    this.#title.known = this.threadId !== '';
     this.#remove.hidden = !this.threadId;
     this.#talk.render();
     if (this.threadId) await this.#talk.load();
@@ -114,7 +116,7 @@ class Conversation {
 
   #named(all) {
     const title = all.find((t) => t.threadId === this.threadId)?.title;
-    if (title) this.#title.textContent = title;
+    if (title) this.#title.show(title);
   }
 
   // known records the run and the conversation of a question.
@@ -125,6 +127,7 @@ class Conversation {
       this.threadId = live.threadId;
       drafts.set(this.threadId, typed);
       this.#remove.hidden = false;
+      this.#title.known = true;
       history.replaceState(null, '', `#/t/${live.threadId}`);
       begun.set(live.threadId);
       threads.current(live.threadId);
