@@ -36,6 +36,7 @@ var may = map[string]string{
 		"shared/plan " +
 		"shared/run shared/strictjson shared/tool shared/visible",
 	"shared/agents":       "shared/run shared/fault shared/model shared/policy shared/timezone shared/tool",
+	"shared/agenttoken":   "shared/document shared/fault shared/run shared/store shared/visible",
 	"shared/agents/files": "shared/agents shared/config shared/fault shared/strictyaml shared/tool",
 	"shared/api": "shared/agents shared/approval shared/auth shared/chat shared/clip shared/document shared/effect " +
 		"shared/fault " +
@@ -78,6 +79,7 @@ var may = map[string]string{
 		"shared/store shared/strictjson shared/tool",
 	"shared/mcpclient": "shared/clip shared/fault shared/lazyregexp shared/outbound shared/schema " +
 		"shared/strictjson shared/subprocess shared/tool shared/visible",
+	"shared/mcpserver":    "shared/fault shared/loop shared/run shared/strictjson shared/tool shared/visible",
 	"shared/model":        "shared/clip shared/fault shared/strictjson shared/tool",
 	"shared/model/gemini": "shared/fault shared/memo shared/model shared/outbound shared/wait",
 	"shared/obs":          "shared/clip shared/fault",
@@ -96,7 +98,7 @@ var may = map[string]string{
 	"shared/receipt":         "shared/audit shared/run shared/strictjson shared/tool",
 	"shared/receiptkey":      "shared/keyfile shared/receipt",
 	"shared/records": "shared/run shared/audit shared/document shared/fault shared/output shared/policy " +
-		"shared/store shared/strictjson shared/terminal shared/visible",
+		"shared/agenttoken shared/store shared/strictjson shared/terminal shared/visible",
 	"shared/remote": "shared/fault shared/keeper shared/terminal shared/tool shared/wait",
 	"shared/schema": "shared/clip shared/fault shared/strictjson",
 	"shared/skill": "shared/clip shared/fault shared/model shared/strictyaml shared/tool " +
@@ -136,7 +138,7 @@ var may = map[string]string{
 // cloud are the libraries of backends and protocols: the rooms that may name each.
 var cloud = map[string]string{
 	"go.opentelemetry.io/otel":               "shared/journal shared/countersign",
-	"github.com/modelcontextprotocol/go-sdk": "shared/mcpclient",
+	"github.com/modelcontextprotocol/go-sdk": "shared/mcpclient shared/mcpserver",
 	"cloud.google.com/go/firestore":          "shared/store/firestore",
 	"cloud.google.com/go/pubsub":             "shared/queue/pubsub",
 	"cloud.google.com/go/kms":                "shared/receiptkey shared/tokenkey",
@@ -228,15 +230,24 @@ func TestOnlyTheProductIsDeployed(t *testing.T) {
 	}
 }
 
-// foreign are what only programs around the functions link: the SDK, the protocol of its tools, and where spans go.
-var foreign = regexp.MustCompile(`^shared/(countersign|mcpclient)(/|$)|^github\.com/modelcontextprotocol/|` +
-	`^go\.opentelemetry\.io/otel/(sdk|exporters)/`)
+// foreign are what only programs around the functions link: the SDK, its client of MCP, and where spans go. The
+// protocol itself is the function's that serves it.
+var (
+	foreign  = regexp.MustCompile(`^shared/(countersign|mcpclient)(/|$)|^go\.opentelemetry\.io/otel/(sdk|exporters)/`)
+	protocol = "github.com/modelcontextprotocol/"
+)
 
 // TestNoFunctionLinksTheSDK keeps the functions small: what they are not made of would be loaded at each cold start.
 func TestNoFunctionLinksTheSDK(t *testing.T) {
 	for room := range list(t, "{{.ImportPath}}", "-deps", "../functions/...") {
 		if foreign.MatchString(room) {
 			t.Errorf("the functions contain %s", room)
+		}
+	}
+	for function, deps := range list(t, `{{.ImportPath}} {{join .Deps " "}}`, "../functions/...") {
+		has := slices.ContainsFunc(deps, func(room string) bool { return strings.HasPrefix(room, protocol) })
+		if has && function != "functions/mcp" {
+			t.Errorf("%s contains the protocol of MCP", function)
 		}
 	}
 }
@@ -259,7 +270,7 @@ func list(t *testing.T, format string, args ...string) map[string][]string {
 		f := strings.Fields(line)
 		all[strings.TrimPrefix(f[0], module)] = f[1:]
 	}
-	if len(all) < 30 {
+	if len(all) < 20 {
 		t.Fatalf("only %d packages", len(all))
 	}
 	return all

@@ -12,8 +12,11 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// composed is the reason of a finding beside those of [taint]: an address that the model has made up.
-const composed taint.Reason = "composed"
+// The reasons of findings beside those of [taint].
+const (
+	composed taint.Reason = "composed" // an address that the model has made up
+	agent    taint.Reason = "agent"    // another program's agent asks, of whose words nothing is known
+)
 
 // tainted returns why the call, which the policy would allow by d, is tainted. It looks only where the answer matters:
 // at a call that rests on what its user has allowed in advance, and at one that asks for an address.
@@ -26,6 +29,8 @@ func tainted(tx *journal.Tx, t *tool.Tool, in policy.Input, d policy.Decision) (
 		return fetched(tx, url)
 	case !d.OfUser() || t.Contained:
 		return nil, nil
+	case tx.Run.Via != nil: // whatever it has read
+		return asked(tx.Run.Via), nil
 	}
 	r, err := journal.Heard(tx)
 	if err != nil {
@@ -47,6 +52,14 @@ func tainted(tx *journal.Tx, t *tool.Tool, in policy.Input, d policy.Decision) (
 		})
 	}
 	return found, nil
+}
+
+// asked returns what is found where another program's agent asks.
+func asked(via *run.Via) []taint.Finding {
+	if via == nil {
+		return nil
+	}
+	return []taint.Finding{{Reason: agent, Text: via.Name}}
 }
 
 // fetched returns what is found where the address is the model's own.
@@ -99,7 +112,8 @@ func marked(tx *journal.Tx, a *run.Action) ([]taint.Finding, error) {
 			return nil, err
 		}
 	}
-	return slices.DeleteFunc(r.Judge(c), func(f taint.Finding) bool { return f.Origin == "" }), nil
+	found := slices.DeleteFunc(r.Judge(c), func(f taint.Finding) bool { return f.Origin == "" })
+	return append(asked(tx.Run.Via), found...), nil
 }
 
 // findings returns them as a card shows them: the first of them, with nothing in them hidden.

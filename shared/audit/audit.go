@@ -45,6 +45,10 @@ const (
 	Linked   = "linked"   // an account was linked; Ref is the link's id
 	Unlinked = "unlinked" // it is no longer linked
 	Withdrew = "withdrew" // the user withdrew an always-allow; InputHash is that of its id
+
+	TokenMade    = "token_made"    // the user gave another program's agent the token Ref
+	TokenRevoked = "token_revoked" // the user took it back
+
 	Disabled = "shut_out" // an operator disabled the user
 	Enabled  = "let_in"   // an operator enabled the user again
 	Deletion = "deletion" // a deletion has begun: of the conversation Ref, or of everything stored for the user

@@ -104,7 +104,7 @@ func (p *effectStarter) start(ctx context.Context, e *call, n int) (reused bool,
 			return true, nil
 		case p.h.Terminal != "" && busy(err):
 			return false, err // the same request may be sent again
-		case closed(err) && p.h.Threads < maxThreads:
+		case loop.ThreadClosed(err) && p.h.Threads < maxThreads:
 			p.h.Threads++
 			continue
 		case fault.As(err).Class == fault.Policy:
@@ -123,12 +123,6 @@ func busy(err error) bool {
 
 // maxThreads is how many threads one conversation may have, counting full and deleted ones.
 const maxThreads = 100
-
-// closed reports whether the error means that the conversation's thread takes no more messages: it is full, or is being
-// deleted.
-func closed(err error) bool {
-	return fault.Is(err, fault.Auth, fault.CodeNotFound) || fault.Is(err, fault.Policy, loop.CodeThreadFull)
-}
 
 // match finds for each call the run that the first try of the request started for it: for exactly the same call, or
 // else for the same action with other arguments, since the model may phrase it differently. Only calls that are left

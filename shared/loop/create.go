@@ -54,7 +54,7 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 			return err
 		}
 		tx.Run = run.Run{ID: ex.ID, UID: req.UID, ThreadID: threadID, Terminal: req.Terminal, Origin: req.Origin,
-			BodyHash: req.BodyHash, Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: deadline(tx, req)}
+			Via: req.Via, BodyHash: req.BodyHash, Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: deadline(tx, req)}
 		tx.Run.Nonce = run.NewNonce(ex.Random)
 		tx.Run.Trace = journal.TraceNew(ctx, ex, tx.Run)
 		if err := setRegion(tx, req.Region); err != nil {

@@ -36,5 +36,11 @@ type Loop struct {
 // New returns a loop. What env leaves out of the optional fields gets its default.
 func New(env journal.Env) *Loop { return &Loop{Env: *env.Init(), sharded: new(atomic.Bool)} }
 
+// ThreadClosed reports whether the error means that a thread takes no more messages: it is full, is being deleted, or
+// was.
+func ThreadClosed(err error) bool {
+	return fault.Is(err, fault.Auth, fault.CodeNotFound) || fault.Is(err, fault.Policy, CodeThreadFull)
+}
+
 // CodeThreadFull is the code for a thread that takes no more messages.
 const CodeThreadFull fault.Code = "thread_full"

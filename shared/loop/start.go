@@ -17,8 +17,9 @@ import (
 // StartRequest is a user's request to the agent.
 type StartRequest struct {
 	UID    string
-	Agent  string // that carries it out; empty: the assistant
-	Origin string // the web origin that it came from, or empty
+	Agent  string   // that carries it out; empty: the assistant
+	Origin string   // the web origin that it came from, or empty
+	Via    *run.Via // another program's agent that asks for the user, or nil
 	Prompt string
 	// what the model gets before the prompt: information from the server, not the user's words
 	SystemNote string

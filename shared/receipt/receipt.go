@@ -30,7 +30,8 @@ type Receipt struct {
 	ThreadID  string     `json:"threadId"`
 	User      string     `json:"user"` // the subject of their token
 	Agent     string     `json:"agent"`
-	TimeZone  string     `json:"timeZone"` // of the previews' times
+	Via       *run.Via   `json:"via,omitempty"` // another program's agent that asked, and whose words Asked are
+	TimeZone  string     `json:"timeZone"`      // of the previews' times
 	Locale    string     `json:"locale,omitempty"`
 	Asked     string     `json:"asked"` // the user's words
 	AskedAt   time.Time  `json:"askedAt"`
@@ -72,7 +73,7 @@ type Card struct {
 // session's own log and not in the receipt.
 func New(r run.Run, v *run.View, asked string, cards []run.Approval, entries []audit.Entry, now time.Time) Receipt {
 	out := Receipt{Version: 1, IssuedAt: now.UTC().Truncate(time.Millisecond), RunID: r.ID, ThreadID: r.ThreadID,
-		User: r.UID, Agent: r.AgentName(), TimeZone: v.TimeZone, Locale: v.Locale, Asked: asked,
+		User: r.UID, Agent: r.AgentName(), Via: r.Via, TimeZone: v.TimeZone, Locale: v.Locale, Asked: asked,
 		AskedAt: r.CreatedAt, Status: v.Status, Summary: v.Summary, UpdatedAt: v.UpdatedAt, Actions: []Action{},
 		Nonce: hex.EncodeToString(r.Nonce), Head: r.Audit, Entries: []audit.Entry{}}
 	for _, e := range entries {

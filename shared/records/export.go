@@ -24,7 +24,7 @@ type Item struct {
 
 // The kinds of items.
 const (
-	ItemUser     = "user"
+	ItemUser     = "user" // without the hashes of tokens
 	ItemHost     = "host" // without its secret
 	ItemTerminal = "terminal"
 	ItemThread   = "thread"
@@ -59,6 +59,9 @@ func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) e
 	u, err := r.User(ctx, uid)
 	if err != nil {
 		return err
+	}
+	for i := range u.Tokens {
+		u.Tokens[i].Hash = nil // as with hosts' secrets: what it proves is nobody's to take along
 	}
 	if err := each(Item{Kind: ItemUser, Data: u}); err != nil {
 		return err

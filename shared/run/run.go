@@ -78,6 +78,7 @@ type Run struct {
 	ThreadID  string              `json:"threadId"`
 	Terminal  string              `json:"terminal,omitempty"` // the user's terminal that it is on, if it is on one
 	Origin    string              `json:"origin,omitempty"`
+	Via       *Via                `json:"via,omitempty"`      // another program's agent that began it for its user
 	Region    Region              `json:"region,omitzero"`    // the user's when the run began; it does not change
 	BodyHash  string              `json:"bodyHash,omitempty"` // of the request that was sent with an Idempotency-Key
 	CreatedAt time.Time           `json:"createdAt"`
@@ -93,6 +94,13 @@ type Run struct {
 	Plan      *PlanHead           `json:"plan,omitempty"`     // of a run that plans
 	Trace     string              `json:"trace,omitempty"`    // traceparent of the run's first span, if it was traced
 	Log       document.Log[Event] `json:"log"`
+}
+
+// Via is an agent of another program that acts for a user, with a token of theirs (AgentToken). Its words are not its
+// user's own.
+type Via struct {
+	TokenID string `json:"tokenId"`
+	Name    string `json:"name"` // of the agent, as its user has named it
 }
 
 // AgentName returns the name of the run's agent.
@@ -146,7 +154,7 @@ type Approval struct {
 
 // A Finding says what in a call comes from strangers, or is not in its user's own words (shared/taint).
 type Finding struct {
-	Reason string `json:"reason"`           // target, mention, copied, leaking, too_much or composed
+	Reason string `json:"reason"`           // target, mention, copied, leaking, too_much, composed or agent
 	Origin string `json:"origin,omitempty"` // where it was read; empty: nothing that was read has it
 	Text   string `json:"text,omitempty"`   // at most 500 bytes of it
 }

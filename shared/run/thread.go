@@ -155,9 +155,19 @@ type User struct {
 	Allow    []policy.Entry `json:"allow,omitempty"`
 	Usage    UserUsage      `json:"spent,omitzero"`
 	Sessions []string       `json:"sessions,omitempty"` // ids of the newest runs that plan, the newest first
+	Tokens   []AgentToken   `json:"tokens,omitempty"`   // of other programs' agents
 
 	ApprovalCount                          // the assistant's
 	Others        map[string]ApprovalCount `json:"agents,omitempty"` // of the other agents, by their names
+}
+
+// An AgentToken is what is kept of a token that the user has given to another program's agent (package agenttoken).
+type AgentToken struct {
+	ID         string    `json:"id"`
+	Name       string    `json:"name"`           // as the user has named the agent; no two are alike
+	Hash       []byte    `json:"hash,omitempty"` // SHA-256 of the token
+	CreatedAt  time.Time `json:"createdAt"`
+	LastUsedAt time.Time `json:"lastUsedAt,omitzero"` // to the hour
 }
 
 // CheckEnabled returns nil, or the error for a disabled user.

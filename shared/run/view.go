@@ -20,6 +20,7 @@ type View struct {
 	ThreadID    string        `json:"threadId"`
 	Terminal    string        `json:"terminalId,omitempty"` // that it is on, if it is on one
 	Agent       string        `json:"agent"`
+	Via         *Via          `json:"via,omitempty"` // another program's agent that began it
 	Status      Status        `json:"status"`
 	Summary     string        `json:"summary"`
 	Actions     []*ActionView `json:"actions"`
@@ -113,7 +114,7 @@ type CallView struct {
 
 // NewView returns the run as its owner sees it; summary describes a run that has not ended.
 func NewView(r Run, s *State, summary string) *View {
-	v := &View{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Terminal: r.Terminal, Agent: r.AgentName(),
+	v := &View{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Terminal: r.Terminal, Agent: r.AgentName(), Via: r.Via,
 		Status: s.Status, Summary: summary,
 		Actions:    []*ActionView{},
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
