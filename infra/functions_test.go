@@ -34,7 +34,8 @@ var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app
 	"receipts.Part":     "receipts",
 	"repositories.Part": "repositories", "tools.Containers": "containers", "containers.Part": "engine",
 	"accounts.Consent": "consent", "terminals.Hosts": "hosts",
-	"terminals.Commands": "hosts", "terminals.Attach": "hosts", "fetch.Part": "fetch"}
+	"terminals.Commands": "hosts", "terminals.Attach": "hosts", "fetch.Part": "fetch",
+	"mcp.Part": "mcp"}
 
 var registers = regexp.MustCompile(`functions\.HTTP\("[a-z-]+",\s+app\.Serve\(api\.[A-Za-z]+, ([A-Za-z.,\s]+)\)\)`)
 
@@ -100,7 +101,7 @@ func TestRoutes(t *testing.T) {
 	var got, want []string
 	for _, f := range list(t).Functions {
 		for _, r := range f.Routes {
-			if strings.HasPrefix(r.Path, "/api/") || strings.HasPrefix(r.Path, "/.well-known/") {
+			if strings.HasPrefix(r.Path, "/api/") || strings.HasPrefix(r.Path, "/.well-known/") || r.Path == "/mcp" {
 				got = append(got, f.Name+" "+r.Method+" "+r.Path)
 			}
 		}

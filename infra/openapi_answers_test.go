@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agenttoken"
 	"github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
@@ -285,6 +286,23 @@ func actions(t *testing.T, d *described) {
 	s.want(t, 501, ask{op: "callAction", params: []string{"later"}, body: `{}`}) // without a handler
 }
 
+// usesAgents gives agents tokens, has one call, and takes its token back.
+func (s *stand) usesAgents(t *testing.T) {
+	both := []string{"Accept", "application/json, text/event-stream"}
+	s.want(t, 200, ask{op: "mcp", body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, header: both})
+	s.want(t, 202, ask{op: "mcp", body: `{"jsonrpc":"2.0","method":"notifications/initialized"}`, header: both})
+	var made struct{ TokenID string }
+	s.want(t, 200, ask{op: "addToken", body: `{"name":"One more"}`}).into(t, &made)
+	s.want(t, 400, ask{op: "addToken", body: `{"name":"One more"}`})
+	s.want(t, 200, ask{op: "tokens"})
+	s.want(t, 200, ask{op: "deleteToken", params: []string{made.TokenID}})
+	s.want(t, 404, ask{op: "deleteToken", params: []string{made.TokenID}})
+	for n := range agenttoken.Most - 1 {
+		s.want(t, 200, ask{op: "addToken", body: fmt.Sprintf(`{"name":"%d"}`, n)})
+	}
+	s.want(t, 429, ask{op: "addToken", body: `{"name":"more"}`})
+}
+
 func ownRecords(t *testing.T, d *described) {
 	s := d.open(t, nil)
 	s.resolve(t, 200, "ada", s.waits(t, "ada").Approvals[0], "approve_and_always_allow_recipient")
@@ -293,6 +311,7 @@ func ownRecords(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "allowlist"}).into(t, &allowed)
 	s.want(t, 200, ask{op: "deleteAllowed", params: []string{allowed.Entries[0].ID}})
 	s.want(t, 404, ask{op: "deleteAllowed", params: []string{allowed.Entries[0].ID}})
+	s.usesAgents(t)
 	waiting := s.waits(t, "ada")
 	rename := func(title, thread string) ask {
 		return ask{op: "renameThread", params: []string{thread}, body: fmt.Sprintf(`{"title":%q}`, title)}

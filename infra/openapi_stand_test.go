@@ -49,7 +49,12 @@ func newDescribed(t *testing.T) *described {
 
 // user reports whether a user's token is needed, push whether Google's is.
 func (o operation) user() bool { return o.Security == nil }
-func (o operation) push() bool { return o.Security != nil && len(*o.Security) > 0 }
+func (o operation) push() bool { return o.Security != nil && len(*o.Security) > 0 && !o.agent() }
+
+// agent reports whether an agent's token is needed.
+func (o operation) agent() bool {
+	return o.Security != nil && len(*o.Security) > 0 && (*o.Security)[0]["agentToken"] != nil
+}
 
 // takesBody reports whether the operation reads a JSON body of the API's own.
 func (o operation) takesBody() bool {
@@ -81,6 +86,7 @@ type stand struct {
 	*testkit.Deployment
 	store *faulty.Store
 	shift atomic.Int64 // nanoseconds that the clock was advanced
+	agent string       // the token of ada's agent
 }
 
 // settingsOf holds the settings of every stand; {cloud} is the cloud's URL.
@@ -114,6 +120,9 @@ func (d *described) open(t *testing.T, before func(*testkit.Cloud), settings ...
 	s.App.API.Records = &records.Records{Store: s.store, Now: s.now}
 	s.App.API.Chat.Ledger = s.App.API.Records
 	s.signIn(t, "ada") // before a test has the store fail
+	if _, s.agent, err = s.App.API.Records.AddToken(t.Context(), "ada", "editor"); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 

@@ -69,7 +69,8 @@ var (
 		"Failure": "api.fail", "Ok": "api.ok", "ActionResult": "api.actionAnswer", "WaitingCall": "run.CallView",
 		"Approvals": "api.getPending", "Threads": "api.getThreads", "Messages": "api.getMessages",
 		"Renamed": "api.patchThread",
-		"Audit":   "api.getAudit", "Allowlist": "api.getAllowlist", "Agents": "api.getAgents",
+		"Audit":   "api.getAudit", "Allowlist": "api.getAllowlist", "Tokens": "api.getTokens",
+		"MadeToken": "api.postToken", "Token": "records.TokenView", "Via": "run.Via", "Agents": "api.getAgents",
 		"Agent":   "api.agentView",
 		"Consent": "api.consentAnswer", "Unlinked": "api.unlinkedAnswer", "Deleting": "api.deleteThread",
 		"PingLine": "api.pingLine", "DeltaLine": "api.deltaLine", "OutputLine": "api.outputLine",
@@ -89,7 +90,8 @@ var (
 		"ChatResults": "api.postChatResults/in",
 		"ChatResult":  "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health",
 		"ScanRequest": "terminal.ScanRequest", "NewHost": "terminal.NewHost", "NewAuth": "terminal.NewAuth",
-		"HostEdit": "terminal.HostEdit", "Rename": "api.patchThread/in", "NewTerminal": "terminal.NewTerminal"}
+		"HostEdit": "terminal.HostEdit", "Rename": "api.patchThread/in", "NewTerminal": "terminal.NewTerminal",
+		"NewToken": "api.postToken/in"}
 	// apart lists the schemas without a single struct.
 	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply",
 		"ChatCalls": "the other half", "TaskReflected": "it embeds a struct",

@@ -44,21 +44,22 @@ const codeUnreadable fault.Code = "unreadable_body"
 
 // API serves the functions. A field that no served function uses may be nil.
 type API struct {
-	Loop     *loop.Loop
-	Chat     *chat.Chat
-	Actions  DeclaredActions // nil where none are declared
-	Records  *records.Records
-	Expiry   *records.Expiry   // nil where the store deletes by itself what has expired, or nothing does
-	Accounts *linking.Accounts // nil where no Google OAuth client is configured
-	GitHub   *linking.Accounts // nil where no GitHub App is configured
-	Token    Token             // nil where no user acts with a token
-	Plans    *planner.Planner  // nil in a program without plans
-	Hosts    Hosts             // nil in a program without them
-	Sockets  Sockets           // nil in a program without them, and where terminals are off
-	Receipts Receipts          // nil where no key for them is configured
-	Users    *auth.Verifier
-	Push     *auth.PushVerifier
-	Origins  []string // exact web origins that may call
+	Loop      *loop.Loop
+	Chat      *chat.Chat
+	Actions   DeclaredActions // nil where none are declared
+	Records   *records.Records
+	Expiry    *records.Expiry   // nil where the store deletes by itself what has expired, or nothing does
+	Accounts  *linking.Accounts // nil where no Google OAuth client is configured
+	GitHub    *linking.Accounts // nil where no GitHub App is configured
+	Token     Token             // nil where no user acts with a token
+	Plans     *planner.Planner  // nil in a program without plans
+	Hosts     Hosts             // nil in a program without them
+	Sockets   Sockets           // nil in a program without them, and where terminals are off
+	Receipts  Receipts          // nil where no key for them is configured
+	AgentDoor AgentDoor         // nil in a program without it
+	Users     *auth.Verifier
+	Push      *auth.PushVerifier
+	Origins   []string // exact web origins that may call
 
 	// PublicURL is the URL at which browsers reach the functions.
 	PublicURL string

@@ -70,6 +70,9 @@ var (
 	Allowlist = Function{"allowlist", []Route{
 		{"GET", "/api/agent/allowlist", reading(getAllowlist)},
 		{"DELETE", "/api/agent/allowlist/{entryId}", reading(deleteAllowed)},
+		{"POST", "/api/agent/tokens", reading(postToken)},
+		{"GET", "/api/agent/tokens", reading(getTokens)},
+		{"DELETE", "/api/agent/tokens/{tokenId}", reading(deleteToken)},
 	}}
 	Connections = Function{"connections", []Route{
 		{"GET", "/api/agent/connections", reading(getConnections)},
@@ -80,6 +83,7 @@ var (
 		{"GET", "/api/agent/connections/github/callback", atGitHub.callback},
 		{"DELETE", "/api/agent/connections/github", reading(atGitHub.disconnect)},
 	}}
+	MCP       = Function{"mcp", []Route{{"POST", "/mcp", postMCP}}}
 	Terminals = Function{"terminals", []Route{
 		{"POST", "/api/agent/hosts/scan", onHosts(postScan)},
 		{"POST", "/api/agent/hosts", onHosts(postHost)},
@@ -99,7 +103,7 @@ var (
 // Functions lists all functions.
 var Functions = []Function{Run, Stream, Chat, ChatResults, GeminiAgent, Actions, ApprovalsPending, ApprovalsResolve,
 	Resume, ResumeTerminal, ResumePlan, Sweep,
-	Plans, Runs, Threads, Audit, Allowlist, Connections, Terminals, TerminalAttach}
+	Plans, Runs, Threads, Audit, Allowlist, Connections, MCP, Terminals, TerminalAttach}
 
 // ResumeFunction returns a function that moves the runs of the agents that live in it (agents.Agent.Home).
 func ResumeFunction(name string) Function {

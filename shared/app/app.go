@@ -221,6 +221,9 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Concurrency: cfg.Concurrency,
 		Health: health(cfg, mdl, executableTools(l.Tools, actions))}
+	if o.clients.AgentDoor != nil {
+		a.API.AgentDoor = o.clients.AgentDoor(cfg, l, a.Log)
+	}
 	if o.clients.Sockets != nil && hosts != nil {
 		a.API.Sockets = o.clients.Sockets(a.Store, l, hosts, a.Log)
 	}

@@ -92,13 +92,14 @@ func TestWhoseAddressesMayCall(t *testing.T) {
 }
 
 // calledWithoutAUser are the routes that Google's services call, the one for a browser that comes back from Google's
-// consent, the one for a WebSocket, whose first message has the token (auth.Verifier.Token, as of all others), and the
-// keys by which whoever has a receipt checks it.
+// consent, the one for a WebSocket, whose first message has the token (auth.Verifier.Token, as of all others), the
+// keys by which whoever has a receipt checks it, and the one that takes tokens of agents alone.
 var calledWithoutAUser = map[string]bool{"/api/agent/resume": true, "/api/agent/resume-terminal": true,
 	"/api/agent/resume-plan": true,
 	"/api/agent/sweep":       true, "/api/agent/connections/google/callback": true,
 	"/api/agent/connections/github/callback":   true,
-	"/api/agent/terminals/{terminalId}/socket": true, "/.well-known/jwks.json": true}
+	"/api/agent/terminals/{terminalId}/socket": true, "/.well-known/jwks.json": true,
+	"/mcp": true}
 
 // with sends a request as ana, with these claims about her address.
 func (w *proved) with(address map[string]any, method, path, body string) testkit.Answer {

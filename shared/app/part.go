@@ -80,6 +80,8 @@ type Clients struct {
 	Token func(cfg config.Config, linked Accounts) (TokenAccounts, error)
 	// Receipts opens the key that signs receipts; nil where none is configured.
 	Receipts func(ctx context.Context, cfg config.Config) (api.Receipts, error)
+	// AgentDoor serves the agents of other programs; nil in a program without them.
+	AgentDoor func(cfg config.Config, l *loop.Loop, log *slog.Logger) api.AgentDoor
 	// nil where no OAuth client is configured
 	Accounts func(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set,
 		now func() time.Time) (*linking.Accounts, error)

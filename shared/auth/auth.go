@@ -69,7 +69,7 @@ func New(cfg Config) (*Verifier, error) {
 //     of one of Config.Domains
 //   - ToolExecutionError issuer_unavailable: the issuer's keys cannot be fetched at the moment
 func (v *Verifier) User(r *http.Request) (Identity, error) {
-	raw, err := bearer(r)
+	raw, err := Bearer(r)
 	if err != nil {
 		return Identity{}, err
 	}

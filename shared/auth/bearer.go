@@ -8,8 +8,9 @@ import (
 
 const maxToken = 8 << 10 // bytes; Google's and Firebase's are 1 to 2 KiB
 
-// bearer returns the one token of the Authorization header (RFC 6750 §2.1), whatever its form.
-func bearer(r *http.Request) (string, error) {
+// Bearer returns the one token of the Authorization header (RFC 6750 §2.1), whatever its form.
+// The error is AuthError unauthenticated.
+func Bearer(r *http.Request) (string, error) {
 	values := r.Header.Values("Authorization")
 	if len(values) == 0 {
 		return "", unauthenticated("Please sign in: an Authorization header with a bearer token is needed.")

@@ -69,7 +69,7 @@ func NewPush(cfg PushConfig) (*PushVerifier, error) {
 // verified address. Otherwise it returns AuthError unauthenticated (401), also for a genuine token of another service
 // account (hostile case JW-038), or ToolExecutionError issuer_unavailable if the keys cannot be fetched at the moment.
 func (p *PushVerifier) Check(r *http.Request) error {
-	raw, err := bearer(r)
+	raw, err := Bearer(r)
 	if err == nil {
 		err = checkLength(raw)
 	}

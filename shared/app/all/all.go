@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/github"
+	"github.com/countersign-run/countersign/shared/app/mcp"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/receipts"
 	"github.com/countersign-run/countersign/shared/app/repositories"
@@ -21,4 +22,4 @@ import (
 // Parts are all of them.
 var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part, accounts.Part,
 	containers.Part, github.Part, github.Token, repositories.Part, fetch.Part, terminals.Hosts, terminals.Commands,
-	terminals.Attach, receipts.Part)
+	terminals.Attach, receipts.Part, mcp.Part)

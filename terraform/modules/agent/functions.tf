@@ -62,12 +62,12 @@ locals {
     var.retention.audit_days > 0 ? { AUDIT_RETENTION = tostring(var.retention.audit_days) } : {},
   )
   own = {
-    for name, f in local.functions : name => {
+    for name, f in local.functions : name => merge({
       FUNCTION_TIMEOUT     = "${f.timeoutSeconds}s"
       FUNCTION_CONCURRENCY = tostring(f.concurrency)
       PUSH_SUBSCRIPTION    = "projects/${var.project_id}/subscriptions/${f.callers == "scheduler" ? local.sweep_name : lookup(local.resume_names, name, local.resume_names["resume"])}"
       PUSH_SERVICE_ACCOUNT = f.callers == "everyone" ? null : local.callers[f.callers].email
-    }
+    }, name == "mcp" ? { PUBLIC_URL = local.page } : {}) # it sends people to the console
   }
   unset   = concat(var.auth.console ? [] : ["WEB_CLIENT_ID"], var.domain == null ? [] : ["WEB_API_URL"])
   callers = { queue = google_service_account.push, scheduler = google_service_account.scheduler }

@@ -126,7 +126,7 @@ run "with_declared_agents" {
     agents = "serverless_function_source_code/agents"
   }
   assert {
-    condition     = toset([for name, parts in local.parts_of : name if contains(flatten([for p in parts : try(p.environment, [])]), "AGENTS")]) == toset(["approvals-resolve", "chat", "chat-results", "gemini-agent", "plans", "resume", "resume-plan", "resume-terminal", "run", "runs", "stream", "sweep"])
+    condition     = toset([for name, parts in local.parts_of : name if contains(flatten([for p in parts : try(p.environment, [])]), "AGENTS")]) == toset(["approvals-resolve", "chat", "chat-results", "gemini-agent", "mcp", "plans", "resume", "resume-plan", "resume-terminal", "run", "runs", "stream", "sweep"])
     error_message = "The functions that begin runs, answer pages, move, decide, list and end runs know the agents."
   }
 }

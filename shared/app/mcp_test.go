@@ -1,0 +1,326 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/mcpserver"
+	"github.com/countersign-run/countersign/shared/testkit"
+)
+
+// agent is another program's agent, with a client of MCP and a token of ana's.
+type agent struct {
+	*proved
+	token, tokenID string
+	session        *mcp.ClientSession
+}
+
+// gives has a user give an agent a token, and connects the agent.
+func (w *proved) gives(uid, name string) *agent {
+	w.t.Helper()
+	a, err := w.Call(w.t.Context(), uid, "POST", "/api/agent/tokens", `{"name":"`+name+`"}`)
+	var made struct{ TokenID, Token string }
+	if err == nil {
+		err = json.Unmarshal(a.Body, &made)
+	}
+	if err != nil || a.HTTP != http.StatusOK || made.Token == "" {
+		w.t.Fatalf("a token: %d %s, %v", a.HTTP, a.Body, err)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "editor", Version: "1"}, nil)
+	session, err := client.Connect(w.t.Context(), &mcp.StreamableClientTransport{Endpoint: w.Base + "/mcp",
+		HTTPClient: &http.Client{Transport: bearing(made.Token)}, DisableStandaloneSSE: true}, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = session.Close() })
+	return &agent{w, made.Token, made.TokenID, session}
+}
+
+// bearing sends a token with each request.
+type bearing string
+
+func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// heard is an answer to a call.
+type heard struct {
+	Status, RunID, Link, Error, Code, Field, Summary string
+	Waiting                                          []struct{ ApprovalID, Kind, Tool string }
+	Result                                           json.RawMessage
+
+	words  string
+	failed bool
+}
+
+// calls calls a tool; a key may follow.
+func (g *agent) calls(name string, args any, key ...string) (a heard) {
+	g.t.Helper()
+	p := &mcp.CallToolParams{Name: name, Arguments: args}
+	if len(key) > 0 {
+		p.Meta = mcp.Meta{mcpserver.KeyMeta: key[0]}
+	}
+	res, err := g.session.CallTool(g.t.Context(), p)
+	if err != nil {
+		g.t.Fatalf("%s: %v", name, err)
+	}
+	b, err := json.Marshal(res.StructuredContent)
+	if err == nil {
+		err = json.Unmarshal(b, &a)
+	}
+	text, ok := res.Content[0].(*mcp.TextContent)
+	if err != nil || !ok {
+		g.t.Fatalf("%s answered %+v, %v", name, res, err)
+	}
+	a.words, a.failed = text.Text, res.IsError
+	return a
+}
+
+// card returns the one card of ana's that waits.
+func (g *agent) card() testkit.Approval {
+	g.t.Helper()
+	a := g.call("GET", "/api/agent/approvals/pending", "")
+	if len(a.Approvals) != 1 {
+		g.t.Fatalf("what waits: %s", a.Body)
+	}
+	return a.Approvals[0]
+}
+
+func (g *agent) decides(c testkit.Approval, decision string, status int) testkit.Answer {
+	g.t.Helper()
+	a, err := g.Resolve(g.t.Context(), "ana", c, decision)
+	if err != nil || a.HTTP != status {
+		g.t.Fatalf("%s: %v, %d %s, want %d", decision, err, a.HTTP, a.Body, status)
+	}
+	g.deliver()
+	return a
+}
+
+var bobs = testkit.Mail("bob@example.com", "Lunch", "CANARY-body")
+
+// TestAnAgentAsksOverMCP has another program's agent send a mail: its user is asked, with the agent's name, and it is
+// sent once.
+func TestAnAgentAsksOverMCP(t *testing.T) {
+	w := deploy(t)
+	g := w.gives("ana", "My editor")
+	tools, err := g.session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tl := range tools.Tools {
+		names = append(names, tl.Name)
+	}
+	for _, want := range []string{"gmail_send", "calendar_event_create", "approval_status", "wait_for_approval",
+		"countersign_run"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("it is offered %v, without %s", names, want)
+		}
+	}
+	asked := g.calls("gmail_send", bobs)
+	if asked.failed || asked.Status != "awaiting_confirmation" || len(asked.Waiting) != 1 ||
+		len(w.Google.Messages()) != 0 || !strings.Contains(asked.words, asked.Link) ||
+		!strings.HasPrefix(asked.Link, w.Base+"/#/t/") {
+		t.Fatalf("%+v, %d mails", asked, len(w.Google.Messages()))
+	}
+	card := g.card()
+	if text := string(w.call("GET", "/api/agent/approvals/pending", "").Body); card.RunID != asked.RunID ||
+		!strings.Contains(text, `"findings":[{"reason":"agent","text":"My editor"}]`) ||
+		strings.Contains(text, "always_allow") {
+		t.Errorf("the card is %s", text)
+	}
+	g.decides(card, "approve_and_always_allow_recipient", http.StatusConflict)
+	if a := g.calls("wait_for_approval", map[string]any{"runId": asked.RunID, "seconds": 0}); a.failed ||
+		a.Status != "awaiting_confirmation" {
+		t.Errorf("while it waits it is told %+v", a)
+	}
+	g.decides(card, "approve_once", http.StatusOK)
+	done := g.calls("wait_for_approval", map[string]any{"runId": asked.RunID})
+	if done.failed || done.Status != "completed" || !strings.Contains(string(done.Result), "messageId") ||
+		len(w.Google.Messages()) != 1 {
+		t.Errorf("%+v, %d mails", done, len(w.Google.Messages()))
+	}
+	if a := w.call("GET", "/api/agent/runs/"+asked.RunID, ""); !strings.Contains(string(a.Body), `"name":"My editor"`) {
+		t.Errorf("the run does not say who began it: %s", a.Body)
+	}
+	for _, secret := range []string{g.token, "CANARY-body", "bob@example.com", "My editor"} {
+		if strings.Contains(w.Logs.String(), secret) {
+			t.Errorf("the log holds %q", secret)
+		}
+	}
+}
+
+// TestWhatIsAlwaysAllowedIsNotForAgents has a user who always allows mails to bob be asked about those of an agent.
+func TestWhatIsAlwaysAllowedIsNotForAgents(t *testing.T) {
+	w := deploy(t)
+	w.SetModel(testkit.Wants("gmail_send", bobs))
+	r := w.call("POST", "/api/agent/run", `{"prompt":"write bob@example.com about lunch"}`)
+	g := w.gives("ana", "My editor")
+	g.decides(r.Approvals[0], "approve_and_always_allow_recipient", http.StatusOK)
+	if r = w.call("POST", "/api/agent/run", `{"prompt":"write bob@example.com again"}`); r.Status != "completed" {
+		t.Fatalf("the user's own: %s", r.Body)
+	}
+	if a := g.calls("gmail_send", bobs); a.Status != "awaiting_confirmation" || len(w.Google.Messages()) != 2 {
+		t.Errorf("the agent's call: %+v, %d mails", a, len(w.Google.Messages()))
+	}
+	if a := g.calls("countersign_run", map[string]any{"prompt": "write bob@example.com"}); len(a.Waiting) != 1 ||
+		len(w.Google.Messages()) != 2 {
+		t.Errorf("the agent's task: %+v, %d mails", a, len(w.Google.Messages()))
+	}
+}
+
+// TestOneKeyIsOneMail sends a call twenty times at once with one key.
+func TestOneKeyIsOneMail(t *testing.T) {
+	w := deploy(t, testkit.Unlimited...)
+	g := w.gives("ana", "My editor")
+	runs := make([]string, 20)
+	var all sync.WaitGroup
+	for i := range runs {
+		all.Go(func() {
+			res, err := g.session.CallTool(context.WithoutCancel(t.Context()), &mcp.CallToolParams{Name: "gmail_send",
+				Arguments: bobs, Meta: mcp.Meta{mcpserver.KeyMeta: "once"}})
+			if err == nil {
+				b, _ := json.Marshal(res.StructuredContent)
+				var a heard
+				_ = json.Unmarshal(b, &a)
+				runs[i] = a.RunID
+			}
+		})
+	}
+	all.Wait()
+	if slices.Sort(runs); runs[0] == "" || len(slices.Compact(runs)) != 1 {
+		t.Fatalf("one key began %v", runs)
+	}
+	g.decides(g.card(), "approve_once", http.StatusOK)
+	if a := g.calls("gmail_send", bobs, "once"); a.Status != "completed" || len(w.Google.Messages()) != 1 {
+		t.Errorf("%+v, %d mails", a, len(w.Google.Messages()))
+	}
+	if a := g.calls("gmail_send", testkit.Mail("bob@example.com", "Dinner", "x"), "once"); !a.failed ||
+		a.Code != "idempotency_key_reused" {
+		t.Errorf("the key with other arguments: %+v", a)
+	}
+	if a := w.gives("ana", "Another").calls("gmail_send", bobs, "once"); a.Status != "awaiting_confirmation" {
+		t.Errorf("another agent's call with the same key: %+v", a)
+	}
+}
+
+// TestAnAgentLearnsWhatBecameOfIt has a call rejected, one refused for what is wrong with it, and asks about runs that
+// are none of the agent's.
+func TestAnAgentLearnsWhatBecameOfIt(t *testing.T) {
+	w := deploy(t)
+	g, other := w.gives("ana", "My editor"), w.gives("ana", "Another")
+	asked := g.calls("gmail_send", bobs)
+	g.decides(g.card(), "reject", http.StatusOK)
+	which := map[string]any{"runId": asked.RunID}
+	if a := g.calls("approval_status", which); !strings.Contains(a.words, "rejected") || len(w.Google.Messages()) != 0 {
+		t.Errorf("after a no: %+v", a)
+	}
+	w.SetModel(testkit.Says("Hello."))
+	own := w.ask()
+	for _, id := range []string{own.RunID, "abcdefghijklmnopqrstuvwxyz"} {
+		if a := g.calls("approval_status", map[string]any{"runId": id}); !a.failed || a.Code != "not_found" {
+			t.Errorf("of a run that is not the agent's: %+v", a)
+		}
+	}
+	if a := other.calls("wait_for_approval", which); !a.failed || a.Code != "not_found" {
+		t.Errorf("of another agent's run: %+v", a)
+	}
+	for name, args := range map[string]map[string]any{
+		"gmail_send":        {"to": []string{"nobody"}, "subject": "s", "body": "b"},
+		"approval_status":   {"runId": "x"},
+		"wait_for_approval": {"runId": asked.RunID, "seconds": 51},
+		"countersign_run":   {"prompt": " "},
+	} {
+		if a := g.calls(name, args); !a.failed || a.Status != "refused" || a.Field == "" {
+			t.Errorf("%s with %v: %+v", name, args, a)
+		}
+	}
+	if a := g.calls("countersign_run", map[string]any{"prompt": "say hello"}); a.failed || a.words != "Hello." {
+		t.Errorf("a task: %+v", a)
+	}
+}
+
+// TestTokensOfAgentsOpenNothingElse tries an agent's token at every route of the API, and other tokens at /mcp.
+func TestTokensOfAgentsOpenNothingElse(t *testing.T) {
+	w := deploy(t)
+	g := w.gives("ana", "My editor")
+	send := testkit.Connect(nil, w.Base, g.token)
+	for _, f := range api.Functions {
+		for _, r := range f.Routes {
+			if calledWithoutAUser[r.Path] && !strings.HasPrefix(r.Path, "/api/agent/resume") &&
+				r.Path != "/api/agent/sweep" {
+				continue
+			}
+			path := strings.NewReplacer("{runId}", "abcdefghijklmnop", "{", "", "}", "").Replace(r.Path)
+			if a, err := send(t.Context(), r.Method, path, `{}`); err != nil || a.HTTP != http.StatusUnauthorized {
+				t.Errorf("%s %s: %v, %d %s", r.Method, r.Path, err, a.HTTP, a.Body)
+			}
+		}
+	}
+	id, err := w.SignIn(t.Context(), "ana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	altered := g.token[:len(g.token)-2] + "AA"
+	for name, token := range map[string]string{"an ID token": id, "none": "", "a changed one": altered,
+		"one of nobody": "cs_agent_Ym9i" + g.token[strings.Index(g.token, "."):],
+		"a path":        "cs_agent_Li4vYS9i" + g.token[strings.Index(g.token, "."):]} {
+		if a, err := testkit.Connect(nil, w.Base, token)(t.Context(), "POST", "/mcp", list); err != nil ||
+			a.HTTP != http.StatusUnauthorized || a.Header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%s opens /mcp: %v, %d %s", name, err, a.HTTP, a.Body)
+		}
+	}
+	if a := w.call("DELETE", "/api/agent/tokens/"+g.tokenID, ""); a.HTTP != http.StatusOK {
+		t.Fatalf("%d %s", a.HTTP, a.Body)
+	}
+	if a, err := send(t.Context(), "POST", "/mcp", list); err != nil || a.HTTP != http.StatusUnauthorized {
+		t.Errorf("after it was taken back: %v, %d %s", err, a.HTTP, a.Body)
+	}
+}
+
+// TestATokenOfAUserWhoIsShutOut disables the user: their agents begin nothing more.
+func TestATokenOfAUserWhoIsShutOut(t *testing.T) {
+	w := deploy(t)
+	g := w.gives("ana", "My editor")
+	g.calls("gmail_send", bobs)
+	if _, err := w.App.API.Records.SetDisabled(t.Context(), "ana", true); err != nil {
+		t.Fatal(err)
+	}
+	a, err := testkit.Connect(nil, w.Base, g.token)(t.Context(), "POST", "/mcp", `{}`)
+	if err != nil || a.HTTP != http.StatusUnauthorized {
+		t.Errorf("%v, %d %s", err, a.HTTP, a.Body)
+	}
+}
+
+// TestNamesOfAgents gives tokens under names that no card could show as they are.
+func TestNamesOfAgents(t *testing.T) {
+	w := deploy(t)
+	w.gives("ana", "My editor")
+	w.gives("bob", "My editor") // another user's
+	for _, name := range []string{``, ` `, `a\nb`, `a\u202eb`, ` a`, `my EDITOR`, strings.Repeat("x", 61)} {
+		if a := w.call("POST", "/api/agent/tokens", `{"name":"`+name+`"}`); a.HTTP != http.StatusBadRequest ||
+			a.Error.Field != "name" {
+			t.Errorf("%q: %d %s", name, a.HTTP, a.Body)
+		}
+	}
+	var list struct {
+		Tokens []struct{ Name, LastUsedAt string }
+	}
+	a := w.call("GET", "/api/agent/tokens", "")
+	err := json.Unmarshal(a.Body, &list)
+	if err != nil || len(list.Tokens) != 1 || list.Tokens[0].Name != "My editor" ||
+		list.Tokens[0].LastUsedAt == "" || strings.Contains(string(a.Body), "hash") {
+		t.Errorf("the list is %s, %v", a.Body, err)
+	}
+}
