@@ -2,7 +2,7 @@
 // server, the browser, playwright-core and axe-core are. A line "restart" asks the test to kill the server with -9 and to
 // start it again; the test answers with a line.
 
-import { accessible, cards, ask, expect, newThread, problems, restart, run, settled, shot, signIn, visit, view } from './driver.mjs';
+import { accessible, cards, ask, expect, lain, newThread, problems, restart, run, settled, shot, signIn, visit, view } from './driver.mjs';
 
 const rows = (page, status) => page.locator(`.action[data-status=${status}]`);
 const ended = (page) => settled('the run has ended', async () => (await page.locator('.live:not([data-status=completed]):not([data-status=failed])').count()) === 0);
@@ -10,6 +10,14 @@ const ended = (page) => settled('the run has ended', async () => (await page.loc
 async function mails(page) {
   const { messages } = await page.evaluate(() => fetch('/dev/mailbox').then((r) => r.json()));
   return messages ?? [];
+}
+
+/** mcp calls a tool with an agent's token, and returns what it is told, or the status of a refusal. */
+async function mcp(token, name, args) {
+  const res = await fetch(`${process.env.BASE_URL}/mcp`, { method: 'POST',
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }) });
+  return res.ok ? (await res.json()).result.structuredContent : res.status;
 }
 
 await run({
@@ -341,6 +349,36 @@ await run({
     expect('nothing more was sent', (await mails(page)).length === before + 2);
   },
 
+  'an agent of another program asks, and its user decides': async (page) => {
+    await view(page, 'Your agents');
+    await page.getByText('None has a token.').waitFor();
+    await page.getByLabel('What you call the agent').fill('My editor');
+    await page.getByRole('button', { name: 'Give it a token' }).click();
+    const shown = page.getByRole('region', { name: 'The token of My editor' });
+    const token = await shown.locator('pre').first().innerText();
+    await accessible(page, 'a token that was made');
+    await shot(page, 'agents');
+    const before = (await mails(page)).length;
+    const asked = await mcp(token, 'gmail_send', { to: ['kim@example.org'], subject: 'From my editor', body: 'The build is green.' });
+    expect('it is told where its user decides', asked.status === 'awaiting_confirmation' && asked.link.startsWith(`${process.env.BASE_URL}/#/t/`));
+    await page.goto(asked.link);
+    await page.getByText('This was not asked for here, but by your agent').getByText('My editor').waitFor();
+    await lain(page);
+    expect('it is not to be allowed always', (await cards(page).first().getByRole('button', { name: 'Always allow' }).count()) === 0);
+    await accessible(page, 'the card of an agent');
+    await shot(page, 'agent-card');
+    await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
+    await ended(page);
+    expect('one mail was sent', (await mails(page)).length === before + 1);
+    const done = await mcp(token, 'wait_for_approval', { runId: asked.runId });
+    expect('the agent learns it', done.status === 'completed' && Boolean(done.result.messageId));
+    await view(page, 'Your agents');
+    await page.getByText('Last used').waitFor();
+    await page.getByRole('button', { name: 'Take back the token of My editor' }).click();
+    await page.getByText('None has a token.').waitFor();
+    expect('it opens nothing more', (await mcp(token, 'gmail_send', {})) === 401);
+  },
+
   'the inbox: pages, and a decision there': async (page) => {
     for (let i = 0; i < 12; i++) await page.evaluate(async (n) => {
       const { token } = JSON.parse(sessionStorage.getItem('countersign.user'));
@@ -562,7 +600,7 @@ await run({
     await shot(page, 'narrow');
     await card.getByRole('button', { name: 'Approve once' }).click();
     await ended(page);
-    for (const hash of ['#/inbox', '#/audit', '#/accounts', '#/allowed', '#/mailbox']) {
+    for (const hash of ['#/inbox', '#/audit', '#/accounts', '#/allowed', '#/agents', '#/mailbox']) {
       await page.evaluate((h) => { location.hash = h; }, hash);
       await page.locator('#main h1').waitFor();
       await settled('it is loaded', async () => (await page.locator('#main [aria-busy]').count()) === 0);

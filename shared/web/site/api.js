@@ -55,9 +55,12 @@ export async function send(method, path, { body, key, wait, signal, credentials 
 export function address(path) {
   const [, first, second] = /** @type {RegExpMatchArray} */ (path.match(/^\/api\/agent\/([a-z]+)\/?([a-z]*)/));
   const terminals = path.endsWith('/socket') ? 'terminal-attach' : 'terminals';
-  const name = { approvals: `approvals-${second}`, run: second || first, agents: 'runs', hosts: 'terminals', terminals }[first] ?? first;
+  const name = { approvals: `approvals-${second}`, run: second || first, agents: 'runs', tokens: 'allowlist', hosts: 'terminals', terminals }[first] ?? first;
   return new URL(config().apiBase.replace('{function}', name) + path, location.origin).href;
 }
+
+/** mcp returns where agents of other programs ask. */
+export const mcp = () => new URL(`${config().apiBase.replace('{function}', 'mcp')}/mcp`, location.origin).href;
 
 // runOut reports whether the sign-in was refused, and not a permission of the user.
 async function runOut(res) {

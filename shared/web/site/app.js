@@ -21,6 +21,7 @@ import * as signin from './signin.js';
 import * as tabs from './tabs.js';
 import { terminals } from './terminal/view.js';
 import { themes } from './theme.js';
+import { agents } from './tokens.js';
 import * as threads from './threads.js';
 
 const id = '([A-Za-z0-9_-]{16,64})';
@@ -39,11 +40,12 @@ const routes = [
   [new RegExp(`^#/audit(?:/${id})?$`), 'Audit', audit],
   [/^#\/accounts$/, 'Linked accounts', (main) => accounts(main)],
   [/^#\/allowed$/, 'Always allowed', (main) => allowed(main)],
+  [/^#\/agents$/, 'Your agents', (main) => agents(main)],
   [/^#\/mailbox$/, 'Local mailbox', (main) => mailbox(main)],
 ];
 
 /** @type {[string, Parameters<typeof icon>[0], string][]} */
-const views = [['#/inbox', 'inbox', 'Inbox'], ['#/plans', 'plan', 'Plans'], ['#/terminal', 'prompt', 'Terminal'], ['#/audit', 'record', 'Audit'], ['#/accounts', 'link', 'Linked accounts'], ['#/allowed', 'star', 'Always allowed']];
+const views = [['#/inbox', 'inbox', 'Inbox'], ['#/plans', 'plan', 'Plans'], ['#/terminal', 'prompt', 'Terminal'], ['#/audit', 'record', 'Audit'], ['#/accounts', 'link', 'Linked accounts'], ['#/allowed', 'star', 'Always allowed'], ['#/agents', 'agent', 'Your agents']];
 
 const fresh = () => /^#?\/?$|^#\/new\b/.test(location.hash); // a conversation that has not begun
 

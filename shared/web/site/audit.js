@@ -11,7 +11,7 @@ import { sentence, toolName } from './words.js';
 const kinds = {
   requested: 'Approval requested', decided: 'Decided', intent: 'Started', outcome: 'Outcome', denied: 'Refused by a rule', expired: 'Expired',
   cancelled: 'Cancelled', cleaned_up: 'Cleaned up', reviewed: 'Reviewed', refused: 'A decision was not taken',
-  linked: 'An account was linked', unlinked: 'An account was unlinked', withdrew: 'An always-allow was taken back', shut_out: 'Shut out', let_in: 'Let in again',
+  linked: 'An account was linked', unlinked: 'An account was unlinked', withdrew: 'An always-allow was taken back', token_made: 'An agent was given a token', token_revoked: 'An agent’s token was taken back', shut_out: 'Shut out', let_in: 'Let in again',
   deletion: 'A deletion was begun', deleted: 'A deletion is complete', exported: 'Everything kept was handed out',
 };
 

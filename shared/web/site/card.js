@@ -183,6 +183,7 @@ const found = {
   leaking: (origin) => `Everybody can read this, and the assistant has read what may be private: ${origin}.`,
   too_much: () => 'The assistant has read more than can be compared with this.',
   composed: () => 'The assistant made up this address, and what it has read may be in it:',
+  agent: () => 'This was not asked for here, but by your agent',
 };
 
 // findings tells what comes from strangers, and where they wrote it.

@@ -18,6 +18,7 @@ const paths = {
   bin: 'M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13',
   plan: 'M4 6l1.5 1.5L8 5M4 12l1.5 1.5L8 11M4 18l1.5 1.5L8 17M11 6h9M11 12h9M11 18h9',
   prompt: 'M5 6l6 6-6 6M12 18h7',
+  agent: 'M6 9h12v10H6zM12 5v4M9.5 13v2M14.5 13v2M3.5 12v4M20.5 12v4',
   spin: 'M12 3a9 9 0 109 9',
 };
 

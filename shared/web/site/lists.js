@@ -12,7 +12,7 @@ import { toolName } from './words.js';
  * list is a view that loads something, shows it, and shows its errors.
  * @param {HTMLElement} main @param {string} title @param {string} about @param {(again: () => Promise<void>, error: Element) => Promise<Node[]>} load
  */
-async function list(main, title, about, load) {
+export async function list(main, title, about, load) {
   const error = el('p', { class: 'error', role: 'alert' });
   const place = el('div', { class: 'stack', 'aria-busy': 'true' });
   main.replaceChildren(heading(title), el('p', { class: 'quiet' }, about), error, place);
@@ -29,7 +29,7 @@ async function list(main, title, about, load) {
 }
 
 /** change makes a button that changes something and loads the list again. */
-function change(words, what, told, error, again, kind, label) {
+export function change(words, what, told, error, again, kind, label) {
   return button(words, async (e) => {
     const used = /** @type {Element} */ (e.currentTarget);
     trouble(error);

@@ -13,7 +13,7 @@ const states = {
 };
 
 /** What comes from strangers, and where they wrote it. @param {{ reason: string, origin?: string }} finding */
-const found = ({ reason, origin }) => reason === 'too_much' ? 'More was read than can be compared.' : reason === 'leaking' ? `Public, after something private: ${origin}` : `Not in your words${origin ? `; see ${origin}` : ''}: `;
+const found = ({ reason, origin }) => reason === 'too_much' ? 'More was read than can be compared.' : reason === 'leaking' ? `Public, after something private: ${origin}` : reason === 'agent' ? 'Asked for by your agent ' : `Not in your words${origin ? `; see ${origin}` : ''}: `;
 
 /** The lines of a card, or the form in their place. @param {Card} card @param {(decision: string) => void} decide @param {HTMLElement} [form] */
 export function cardOf({ approval, state, error }, decide, form) {

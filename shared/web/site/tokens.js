@@ -1,0 +1,62 @@
+// The agents of other programs that may ask in the user's name, and the tokens that they ask with.
+
+import { call, mcp } from './api.js';
+import { copy } from './copy.js';
+import { busy, el, say, trouble } from './dom.js';
+import { change, list } from './lists.js';
+import { when } from './time.js';
+
+const about = 'Give an agent of another program, such as your editor\u2019s, a token, and it can ask for what Countersign does: mails, events, and the rest. Whatever has an effect waits for you here, each time.';
+
+/** @param {HTMLElement} main */
+export function agents(main) {
+  /** @type {{ name: string, token: string } | null} the one that was just made */
+  let made = null;
+  return list(main, 'Your agents', about, async (again, error) => {
+    const { tokens = [] } = await call('GET', '/api/agent/tokens');
+    const give = (name, token) => { made = { name, token }; return again(); };
+    const rows = tokens.map((t) => row(t, again, error));
+    return [form(give, error), ...(made ? [shown(made.name, made.token)] : []), ...(rows.length ? rows : [el('p', { class: 'empty-view' }, 'None has a token.')])];
+  });
+}
+
+const row = (t, again, error) => el('div', { class: 'item' },
+  el('div', {}, el('strong', {}, t.name), el('p', { class: 'quiet' }, t.lastUsedAt ? 'Last used ' : 'Never used', t.lastUsedAt && when(t.lastUsedAt), ' · since ', when(t.createdAt))),
+  change('Take back', () => call('DELETE', `/api/agent/tokens/${encodeURIComponent(t.tokenId)}`), `${t.name} can ask for nothing more.`, error, again, 'small', `Take back the token of ${t.name}`));
+
+/** form asks for the agent's name, and has a token made. @param {(name: string, token: string) => Promise<void>} give @param {Element} error */
+function form(give, error) {
+  const name = /** @type {HTMLInputElement} */ (el('input', { name: 'name', maxlength: 60, required: true, autocomplete: 'off', placeholder: 'My editor' }));
+  const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'main' }, 'Give it a token'));
+  return el('form', { class: 'item', onsubmit: async (/** @type {Event} */ e) => {
+    e.preventDefault();
+    trouble(error);
+    try {
+      await busy([submit], submit, async () => {
+        const { token } = await call('POST', '/api/agent/tokens', { body: { name: name.value.trim() } });
+        await give(name.value.trim(), token);
+        say('The token is shown once.');
+      });
+    } catch (err) {
+      trouble(error, err);
+    }
+  } }, el('label', {}, 'What you call the agent', name), submit);
+}
+
+/** shown is a token with what is needed to use it. @param {string} name @param {string} token */
+function shown(name, token) {
+  const url = mcp();
+  const bearer = `Authorization: Bearer ${token}`;
+  const ways = [
+    ['Claude Code', `claude mcp add --transport http countersign ${url} --header "${bearer}"`],
+    ['Gemini CLI', `gemini mcp add --transport http countersign ${url} --header "${bearer}"`],
+    ['VS Code, in .vscode/mcp.json', JSON.stringify({ servers: { countersign: { type: 'http', url, headers: { Authorization: `Bearer ${token}` } } } }, null, 2)],
+  ];
+  return el('section', { class: 'item token', 'aria-label': `The token of ${name}` },
+    el('h2', {}, `The token of ${name}`),
+    el('p', {}, 'It is shown this once. Whoever has it can ask in your name, and decide nothing.'),
+    code(token),
+    ...ways.flatMap(([who, how]) => [el('h3', {}, who), code(how)]));
+}
+
+const code = (text) => el('div', {}, el('pre', { class: 'long', tabindex: 0 }, text), copy(text));
