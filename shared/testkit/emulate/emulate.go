@@ -82,6 +82,13 @@ func Start(t testing.TB) *Emulator {
 	return e
 }
 
+// Node returns a Node of version 22 or later, as Start needs it.
+func Node(t testing.TB) string {
+	t.Helper()
+	node, _ := installed(t)
+	return node
+}
+
 // installed returns where Node and the emulator are.
 func installed(t testing.TB) (node, script string) {
 	t.Helper()

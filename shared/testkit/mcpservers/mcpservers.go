@@ -20,6 +20,21 @@ func EverythingOverHTTP(t testing.TB) []string {
 	return command(t, "server-everything", "streamableHttp")
 }
 
+// Conformance returns the command of the protocol's official conformance runner, for the Node of version 22 or later
+// that it needs. What follows is its own: server --url URL --scenario NAME.
+func Conformance(t testing.TB, node string) []string {
+	c := command(t, "conformance")
+	return append([]string{node}, c[1:]...)
+}
+
+// Client returns the command of a script, and the variable by which it finds the official client, which the servers
+// bring: SDK, the directory of the modules.
+func Client(t testing.TB, script string) (command []string, env string) {
+	c := Everything(t)
+	of := filepath.Join(filepath.Dir(c[1]), "..", "..", "sdk", "dist", "esm")
+	return []string{c[0], script}, "SDK=" + of
+}
+
 // command returns the command of a server that npm has installed, as .ci/run does, in the directory that
 // MCP_SERVERS_DIR names. A test on a machine that lacks it is skipped, or fails where REQUIRE_ALL is 1.
 func command(t testing.TB, name string, args ...string) []string {
