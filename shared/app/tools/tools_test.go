@@ -12,7 +12,7 @@ import (
 
 // The functions that answer pages know the built-in tools by their names alone.
 func TestBuiltInToolsAreNamed(t *testing.T) {
-	names := slices.Concat(set(config.Config{}, nil, time.Now).Names(),
+	names := slices.Concat(set(config.Config{GmailSearch: true}, nil, time.Now).Names(),
 		commands(config.Config{Terminal: true}, nil, nil).Names(),
 		reading(config.Config{WebTools: true}, nil, nil).Names(),
 		containers(config.Config{DockerHost: "unix:///x", DockerImages: []string{"x"}}, nil, nil).Names(),
