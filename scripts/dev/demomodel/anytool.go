@@ -230,7 +230,7 @@ func (f field) value(said text) any {
 // forced returns a call where the answer must be one, though no rule has any: of the tool that fits best, with what the
 // prompt has for it.
 func (d *dialogue) forced() fakegemini.Call {
-	prompt := read(d.User())
+	prompt := read(d.last())
 	t, rest := d.named(prompt)
 	if t == nil {
 		t, rest = d.worded(prompt)

@@ -25,7 +25,7 @@ type rulebook struct {
 
 var everything = rulebook{
 	tasks:    slices.Concat(terminalRules, pageRules),
-	requests: slices.Concat(namedToolRules, mailRules, calendarRules, wordedToolRules),
+	requests: slices.Concat(namedToolRules, mailRules, calendarRules, findRules, lookRules, wordedToolRules),
 	talk:     talkRules,
 }
 

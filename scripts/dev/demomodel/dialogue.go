@@ -21,6 +21,7 @@ type dialogue struct {
 	tools   []*offered // that may be called
 	said    []string   // by the user, oldest first
 	answers []string   // in words, to what was said
+	came    []string   // what the server says became of it
 	done    []step     // since the user's last words
 	state   state      // of the page that the user has open
 }
@@ -36,8 +37,10 @@ func newDialogue(r fakegemini.Request, rules rulebook, now time.Time) *dialogue 
 		for _, p := range c.Parts {
 			switch {
 			case p.Text == nil:
+			case c.Role == "user" && servers.MatchString(*p.Text):
+				d.noted(*p.Text)
 			case c.Role == "user":
-				d.said, d.answers = append(d.said, *p.Text), append(d.answers, "")
+				d.said, d.answers, d.came = append(d.said, *p.Text), append(d.answers, ""), append(d.came, "")
 			case len(d.said) > 0:
 				d.answers[len(d.said)-1] += *p.Text
 			}
@@ -46,10 +49,28 @@ func newDialogue(r fakegemini.Request, rules rulebook, now time.Time) *dialogue 
 	return d
 }
 
+// servers matches what the server has put into the conversation in the user's role.
+var servers = regexp.MustCompile(`^(?:\[record [a-z0-9]+\] |For your information, from the record and not from the user: )`)
+
+// noted keeps what the server says became of the newest words.
+func (d *dialogue) noted(record string) {
+	if last := len(d.said) - 1; last >= 0 {
+		d.came[last] += record
+	}
+}
+
+// last returns the user's last words.
+func (d *dialogue) last() string {
+	if len(d.said) == 0 {
+		return ""
+	}
+	return d.said[len(d.said)-1]
+}
+
 // answer returns what follows from the user's last words and what was done about them since.
 func (d *dialogue) answer() fakegemini.Turn {
-	prompt := read(d.User())
-	if len(d.User()) > maxPrompt {
+	prompt := read(d.last())
+	if len(d.last()) > maxPrompt {
 		return words("That is longer than I can read, so I did nothing about it. " + d.abilities())
 	}
 	if len(d.done) == 0 && foreign(prompt) {
@@ -225,7 +246,7 @@ var (
 	negated    = regexp.MustCompile(`(?i)\b(?:don['’]?t|do\s+not|never|without|not\s+to)\s+(?:\w+\s+)?$`)
 	greeting   = regexp.MustCompile(`(?i)^\W*(?:hi|hello|hey|good\s+\w+|thanks|thank\s+you|dear)\b[^.!?,]{0,30}[.!?,\s]*$`)
 	isQuestion = regexp.MustCompile(`(?i)^\W*(?:what|who|whom|whose|when|where|why|how|which|is|are|am|was|were|do|` +
-		`does|did|have|has|should|show|list|read|search|find|cancel|delete|remove|move|reschedule|reply|forward)\b`)
+		`does|did|have|has|should|any|anything|show|list|read|search|find|cancel|delete|remove|move|reschedule|reply|forward)\b`)
 )
 
 // split splits a prompt where a further request begins.

@@ -16,28 +16,69 @@ var (
 		`reschedule)\s+(?:it|that|this|the\s+(?:event|meeting|time))\b`)
 	alsoInvite = regexp.MustCompile(`(?i)^` + courtesy + `(?:invite|add)\s+(\S.*?)(?:\s+(?:to\s+(?:it|that)|too|as\s+well))?` +
 		`[\s.!?]*$`)
+	andThen   = regexp.MustCompile(`(?i)^\W*(?:and\s+|or\s+|then\s+)*(?:(?:what|how)\s+about\s+|and\s+|or\s+)(\S.*)$`)
 	bareTo    = regexp.MustCompile(`(?i)^\s*to\b`)
 	alsoThere = regexp.MustCompile(`(?i)^\W*(?:also|and|please\s+also)\b|\b(?:too|as\s+well|to\s+(?:it|that))[\s.!?]*$`)
 	beside    = regexp.MustCompile(`(?i)\b(?:too|as\s+well|also)\b|` + oneAddress)
 	agreed    = regexp.MustCompile(`(?i)^\W*(?:yes|yep|yeah|sure|ok|okay|do\s+it|go\s+ahead|please\s+do)(?:,?\s+please)?[\s.!]*$`)
 	wasDone   = regexp.MustCompile(`\bwas (?:created|sent)\b`)
+	onRecord  = regexp.MustCompile(`\b(?:Created the event|Sent) “`)
 )
 
 // follows returns what the user's nth words make of the request before them, and whether they are about it.
 func (d *dialogue) follows(n int) ([]*ask, bool) {
 	t := read(d.said[n])
 	if !makeIt.MatchString(t.mask) && !sameToSome.MatchString(t.mask) && !sameTo.MatchString(t.mask) &&
-		!alsoInvite.MatchString(t.mask) {
+		!alsoInvite.MatchString(t.mask) && !andThen.MatchString(t.mask) {
 		return nil, false
 	}
 	before := d.wishes(n - 1)
 	switch {
+	case andThen.MatchString(t.mask):
+		return d.further(t, before)
 	case sameTo.MatchString(t.mask), sameToSome.MatchString(t.mask):
 		return d.again(t, before)
 	case makeIt.MatchString(t.mask):
 		return d.moved(n, t, before)
 	}
 	return d.joined(n, t, before)
+}
+
+// further returns the question of before for another time, or about somebody else.
+func (d *dialogue) further(t text, before []*ask) ([]*ask, bool) {
+	m := andThen.FindStringSubmatchIndex(t.mask)
+	rest := t.raw[m[2]:m[3]]
+	if len(before) == 0 {
+		return nil, false
+	}
+	var asks []*ask
+	switch p := before[len(before)-1].args.(type) {
+	case *periodArgs:
+		w := findWhen(read(rest), d.now)
+		if w.start != nil && len(w.days) == 0 && p.From != "" {
+			rest += " on " + p.From[:len(time.DateOnly)]
+		}
+		if w.some() || someWeek.MatchString(rest) || withWhom.MatchString(rest) {
+			asks, _ = d.understand("what is on "+rest, "")
+		}
+	case *findArgs:
+		if sender.MatchString(rest) || topics.MatchString(rest) {
+			asks, _ = d.understand("any mail "+rest, "")
+		}
+	}
+	return asks, len(asks) > 0
+}
+
+// asked returns the user's last question, without those that go on from it.
+func (d *dialogue) asked() string {
+	n := len(d.said) - 1
+	for n > 0 && andThen.MatchString(d.said[n]) {
+		n--
+	}
+	if n < 0 {
+		return ""
+	}
+	return d.said[n]
 }
 
 // again returns the mail of before, to others.
@@ -142,7 +183,7 @@ func (d *dialogue) joined(n int, t text, before []*ask) ([]*ask, bool) {
 
 // standing says why the event of the nth words cannot become another one, where it was made.
 func (d *dialogue) standing(n int) string {
-	if n < len(d.answers) && wasDone.MatchString(d.answers[n]) {
+	if n < len(d.answers) && (wasDone.MatchString(d.answers[n]) || onRecord.MatchString(d.came[n])) {
 		return "That is done already, and I cannot change an event. Please delete it in your calendar, and ask for " +
 			"the new one as a whole."
 	}

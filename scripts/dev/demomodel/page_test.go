@@ -11,6 +11,8 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"maps"
+	"slices"
 )
 
 // The tools of a shop's page as a widget declares them, and the shop's actions.
@@ -78,7 +80,8 @@ func (c *talk) add(role string, parts ...any) (calls []fakegemini.FunctionCall, 
 	}
 	c.contents = append(c.contents, content)
 	var declared []any
-	for name, schema := range c.tools {
+	for _, name := range slices.Sorted(maps.Keys(c.tools)) {
+		schema := c.tools[name]
 		declared = append(declared,
 			map[string]any{"name": name, "description": c.described(name),
 				"parametersJsonSchema": json.RawMessage(schema)})

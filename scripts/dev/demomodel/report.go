@@ -27,7 +27,7 @@ func stepsOf(contents []fakegemini.Content) (steps []step) {
 	for _, c := range contents {
 		for _, p := range c.Parts {
 			switch {
-			case c.Role == "user" && p.Text != nil:
+			case c.Role == "user" && p.Text != nil && !servers.MatchString(*p.Text):
 				steps, made = nil, nil
 			case p.FunctionCall != nil:
 				made = append(made, *p.FunctionCall)
@@ -103,6 +103,12 @@ func errorWords(e any) string {
 	return "No reason was given."
 }
 
+// reads decodes what the call was made with and what it returned, and reports whether that is what it should be.
+func (s step) reads(args, result any) bool {
+	raw, err := json.Marshal(s.body)
+	return err == nil && json.Unmarshal(s.args, args) == nil && json.Unmarshal(raw, result) == nil
+}
+
 // report describes what became of the calls.
 func (d *dialogue) report() string {
 	said := make([]string, len(d.done))
@@ -119,6 +125,9 @@ func (d *dialogue) describe(s step) string {
 		}
 		if _, list := s.body.([]any); list {
 			s.failed = "The tool's answer is unclear."
+		}
+		if r.tell != nil && s.failed == "" {
+			return r.tell(d, s)
 		}
 		return s.outcome(r.about(s.args), r.done)
 	}

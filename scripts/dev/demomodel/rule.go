@@ -22,6 +22,8 @@ type rule struct {
 	fallback  bool                              // it counts only where no other rule takes the request
 	example   string                            // a request that the user can try
 
+	tell func(*dialogue, step) string // what a call that was carried out has returned, in words; nil: that it was done
+
 	// next returns the next turn of a request that takes several of them, or only words.
 	next func(*ask) (turn fakegemini.Turn, ok bool)
 }
