@@ -65,7 +65,8 @@ func TestPeople(t *testing.T) {
 	browser.Run(ctx, "testdata/people.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
-// TestDesk does what users do beside deciding: they link accounts and name conversations (testdata/desk.mjs).
+// TestDesk does what users do beside deciding: they link accounts, name conversations, copy and take back
+// (testdata/desk.mjs).
 func TestDesk(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)

@@ -20,15 +20,16 @@ func getPending(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	aps, next, err := r.api.Records.PendingForReader(r.Context(), r.uid, r.URL.Query().Get("cursor"), int(limit))
+	page, err := r.api.Records.PendingForReader(r.Context(), r.uid, r.URL.Query().Get("cursor"), int(limit))
 	if err != nil {
 		return nil, err
 	}
 	return struct {
 		OK         bool               `json:"ok"`
 		Approvals  []run.ApprovalView `json:"approvals"`
+		Held       []run.ApprovalView `json:"held,omitempty"`
 		NextCursor string             `json:"nextCursor,omitempty"`
-	}{true, aps, next}, nil
+	}{true, page.Approvals, page.Held, page.Next}, nil
 }
 
 func postResolve(r *request) (any, error) {

@@ -275,6 +275,9 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 	}
 	decided := &run.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: comment, ArgsHash: ap.ArgsHash,
 		HeldUntil: heldUntil(tx, ap, t, r)}
+	if err := hold(tx, ap, decided.HeldUntil); err != nil {
+		return err
+	}
 	if r.Decision == run.ApproveEdited {
 		verdict, err := Verdict(tx, t, a.ID, ap.Place, args)
 		if err != nil {

@@ -25,6 +25,22 @@ func heldUntil(tx *journal.Tx, ap *run.Approval, t *tool.Tool, r Resolution) tim
 	return tx.Now.Add(held)
 }
 
+// hold has the user's document tell of a held yes.
+func hold(tx *journal.Tx, ap *run.Approval, until time.Time) error {
+	if until.IsZero() {
+		return nil
+	}
+	return tx.UpdateUser(func(u *run.User) { u.Hold(run.Hold{ApprovalID: ap.ID, Until: until}, tx.Now) })
+}
+
+// Release has the user's document tell no more of an action's hold, where it is not carried out.
+func Release(tx *journal.Tx, a *run.Action) error {
+	if !a.Held(tx.Now) {
+		return nil
+	}
+	return tx.UpdateUser(func(u *run.User) { u.Release(a.ApprovalID, tx.Now) })
+}
+
 // checkUndo checks that the approval is one that its user may take back now.
 func checkUndo(tx *journal.Tx, ap *run.Approval) error {
 	a := tx.State.Action(ap.ActionID)
@@ -41,6 +57,9 @@ func checkUndo(tx *journal.Tx, ap *run.Approval) error {
 
 // undo takes a held yes back: the call is rejected. The approval was counted out when the yes was given.
 func undo(tx *journal.Tx, ap *run.Approval, a *run.Action, r Resolution) error {
+	if err := Release(tx, a); err != nil {
+		return err
+	}
 	ap.Status, ap.Decision, ap.DecidedAt = run.ApprovalRejected, run.Undo, tx.Now
 	err := tx.AddEvent(run.Event{Type: run.ActionDecided, ActionID: a.ID, Decided: &run.Decided{ApprovalID: ap.ID,
 		Decision: run.Undo, By: r.UID, Comment: clip.Text(r.Comment, maxKeptComment), ArgsHash: ap.ArgsHash}})

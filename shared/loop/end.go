@@ -128,6 +128,9 @@ func closeAction(tx *journal.Tx, a *run.Action, end *run.End) error {
 	if a.WaitsForClient() && a.SideEffect {
 		return effect.LeaveUnanswered(tx, a, "The run was ended before this was answered")
 	}
+	if err := approval.Release(tx, a); err != nil {
+		return err
+	}
 	p := &run.ErrorInfo{Class: fault.Policy, Code: run.CodeCancelled, Message: "It was not done."}
 	if end.Error != nil {
 		p = &run.ErrorInfo{Class: end.Error.Class, Code: end.Error.Code, Message: end.Error.Message}

@@ -84,7 +84,13 @@ func TestHold(t *testing.T) {
 		t.Errorf("moving %v, held until %v, the lease is %q's, and %v was done", v.Moving, a.HeldUntil, r.Lease.Owner,
 			w.effects)
 	}
+	if h := w.shown(t); len(h) != 1 || h[0].RunID != id || !h[0].HeldUntil.Equal(v.Actions[0].HeldUntil) {
+		t.Errorf("its user is shown as held: %+v", h)
+	}
 	w.tick(2 * time.Second)
+	if h := w.shown(t); len(h) > 0 {
+		t.Errorf("shown as held after its time: %+v", h)
+	}
 	delivered()
 	v, _ = w.see(t, id)
 	if v.Status != run.Completed || len(w.effects) != 1 || !v.Actions[0].HeldUntil.IsZero() {
@@ -118,9 +124,31 @@ func TestUndo(t *testing.T) {
 	if len(w.effects) > 0 {
 		t.Errorf("%v was done", w.effects)
 	}
-	if u := w.user(); u.Open != 0 {
-		t.Errorf("counted as open: %d", u.Open)
+	if u := w.user(); u.Open != 0 || len(u.Held) > 0 {
+		t.Errorf("counted as open: %d, and held: %v", u.Open, u.Held)
 	}
+}
+
+// TestACancelledHold is told no more.
+func TestACancelledHold(t *testing.T) {
+	w := newEnv(t)
+	id := w.held(t, run.ApproveOnce, hold)
+	if _, err := w.loop.Cancel(t.Context(), "ana", id); err != nil {
+		t.Fatal(err)
+	}
+	if v, _ := w.see(t, id); v.Status != run.Failed || len(w.shown(t)) > 0 || len(w.user().Held) > 0 {
+		t.Errorf("the run is %s, and held is %+v", v.Status, w.shown(t))
+	}
+}
+
+// shown returns what the user is shown as held.
+func (w *env) shown(t *testing.T) []run.ApprovalView {
+	t.Helper()
+	page, err := w.rec.PendingForReader(t.Context(), "ana", "", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page.Held
 }
 
 // TestNotHeld has what is not held be carried out at once, and nothing there to undo.

@@ -40,19 +40,64 @@ func (r *Records) Pending(ctx context.Context, uid, cursor string, limit int) ([
 	return views, next, err
 }
 
-// PendingForReader is Pending for a user who must not be disabled. Both are asked at the same time, and a disabled user
-// learns of nothing else.
-func (r *Records) PendingForReader(ctx context.Context, uid, cursor string, limit int) (views []run.ApprovalView,
-	next string, err error) {
+// PendingPage is a part of what waits for a user, and, with the first one, what they have approved a moment ago.
+type PendingPage struct {
+	Approvals []run.ApprovalView
+	Held      []run.ApprovalView
+	Next      string
+}
+
+// PendingForReader is Pending for a user who must not be disabled, with what is held. Both are asked at the same time,
+// and a disabled user learns of nothing else.
+func (r *Records) PendingForReader(ctx context.Context, uid, cursor string, limit int) (PendingPage, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	enabled := make(chan error, 1)
-	go func() { enabled <- r.CheckReader(ctx, uid) }()
-	views, next, err = r.Pending(ctx, uid, cursor, limit)
-	if refused := <-enabled; refused != nil {
-		return nil, "", refused
+	type reader struct {
+		run.User
+		err error
 	}
-	return views, next, err
+	known := make(chan reader, 1)
+	go func() {
+		_, u, err := r.user(ctx, uid)
+		known <- reader{u, cmp.Or(err, u.CheckEnabled())}
+	}()
+	var page PendingPage
+	var err error
+	page.Approvals, page.Next, err = r.Pending(ctx, uid, cursor, limit)
+	u := <-known
+	if err = cmp.Or(u.err, err); err != nil || cursor != "" || len(u.Held) == 0 {
+		return page, err
+	}
+	page.Held, err = r.held(ctx, u.User)
+	return page, err
+}
+
+// held returns what the user has approved and can still take back, the newest first.
+func (r *Records) held(ctx context.Context, u run.User) ([]run.ApprovalView, error) {
+	var views []run.ApprovalView
+	paths := make([]string, len(u.Held))
+	for i, h := range u.Held {
+		paths[i] = document.ApprovalPath(h.ApprovalID)
+	}
+	docs, err := r.get(ctx, paths...)
+	if err != nil {
+		return nil, err
+	}
+	for i, d := range slices.Backward(docs) {
+		var a run.Approval
+		if !d.Exists() || !d.ReadTime.Before(u.Held[i].Until) {
+			continue
+		}
+		if err := document.Decode(d, &a); err != nil {
+			return nil, err
+		}
+		if a.UID == u.UID && a.Status == run.ApprovalApproved {
+			v := a.View()
+			v.HeldUntil = u.Held[i].Until
+			views = append(views, v)
+		}
+	}
+	return views, nil
 }
 
 // Approvals returns those of the ids that are open and the user's.

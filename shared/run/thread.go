@@ -156,6 +156,7 @@ type User struct {
 	Usage    UserUsage      `json:"spent,omitzero"`
 	Sessions []string       `json:"sessions,omitempty"` // ids of the newest runs that plan, the newest first
 	Tokens   []AgentToken   `json:"tokens,omitempty"`   // of other programs' agents
+	Held     []Hold         `json:"held,omitempty"`     // approved a moment ago, the newest last
 
 	ApprovalCount                          // the assistant's
 	Others        map[string]ApprovalCount `json:"agents,omitempty"` // of the other agents, by their names
@@ -168,6 +169,28 @@ type AgentToken struct {
 	Hash       []byte    `json:"hash,omitempty"` // SHA-256 of the token
 	CreatedAt  time.Time `json:"createdAt"`
 	LastUsedAt time.Time `json:"lastUsedAt,omitzero"` // to the hour
+}
+
+// A Hold says until when an approval can be taken back.
+type Hold struct {
+	ApprovalID string    `json:"approvalId"`
+	Until      time.Time `json:"until"`
+}
+
+// maxHeld is the number of holds that a user's document keeps: it tells of them, and nothing depends on it.
+const maxHeld = 50
+
+// Hold keeps the hold of an approval, and drops those that have ended.
+func (u *User) Hold(h Hold, now time.Time) {
+	u.Release("", now)
+	u.Held = append(u.Held, h)
+	u.Held = u.Held[max(0, len(u.Held)-maxHeld):]
+}
+
+// Release drops the hold of an approval that is not carried out, and those that have ended.
+func (u *User) Release(approvalID string, now time.Time) {
+	u.Held = slices.DeleteFunc(slices.Clone(u.Held),
+		func(h Hold) bool { return h.ApprovalID == approvalID || !now.Before(h.Until) })
 }
 
 // CheckEnabled returns nil, or the error for a disabled user.

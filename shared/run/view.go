@@ -174,13 +174,14 @@ type ApprovalView struct {
 	Decisions   []Decision      `json:"decisions"`
 	RequestedAt time.Time       `json:"requestedAt"`
 	ExpiresAt   time.Time       `json:"expiresAt"`
+	HeldUntil   time.Time       `json:"heldUntil,omitzero"` // it is approved, and that can be taken back until then
 }
 
 // View returns the approval as its user sees it.
 func (a Approval) View() ApprovalView {
 	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Ruled.Of(),
-		a.Preview,
-		cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Findings, a.Decisions, a.RequestedAt, a.ExpiresAt}
+		a.Preview, cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Findings, a.Decisions, a.RequestedAt, a.ExpiresAt,
+		time.Time{}}
 }
 
 // An EventView is a numbered event as a watching client sees it: no arguments, no model contents.

@@ -68,7 +68,8 @@ func New(o Options) (*Site, error) {
 }
 
 // forWidget are the console's modules that the widget's card is edited with. They import one another alone.
-var forWidget = []string{"edit.js", "fields.js", "records.js", "chips.js", "wall.js", "dom.js", "words.js", "still.js"}
+var forWidget = []string{"edit.js", "fields.js", "records.js", "chips.js", "wall.js", "dom.js", "words.js", "clock.js",
+	"still.js"}
 
 // ServeHTTP answers GET and HEAD for exactly the known paths.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {

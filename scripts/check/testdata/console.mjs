@@ -128,7 +128,7 @@ await run({
     const asked = there.waitForRequest('**/approvals/resolve');
     await cards(there).getByRole('button', { name: 'Approve once' }).click();
     expect('the console asks for ten seconds', (await asked).postDataJSON().holdSeconds === 10);
-    await there.getByText(/Approved, begins in ([1-9]|10) s/).waitFor();
+    await there.getByText(/Sending in ([1-9]|10) s/).waitFor();
     const joes = async () => (await mails(there)).filter((m) => m.to.join() === 'joe@example.org').map((m) => m.subject);
     expect('nothing was sent', (await joes()).length === 0);
     await accessible(there, 'what is held');
@@ -139,7 +139,7 @@ await run({
     await ended(there);
     await ask(there, 'tell joe@example.org that this is sent');
     await cards(there).getByRole('button', { name: 'Approve once' }).click();
-    await there.getByText(/Approved, begins in ([1-9]|10) s/).waitFor();
+    await there.getByText(/Sending in ([1-9]|10) s/).waitFor();
     await rows(there, 'completed').getByText('Done').waitFor({ timeout: 60000 });
     expect(`what was undone was not sent (${await joes()})`, (await joes()).join() === 'This is sent');
     expect('nothing is left to undo', (await there.getByRole('button', { name: 'Undo' }).count()) === 0);

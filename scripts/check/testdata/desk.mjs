@@ -1,4 +1,4 @@
-// What users do beside deciding: they link accounts, and name conversations. Run by TestDesk. Each step has a user of its own.
+// What users do beside deciding: they link accounts, name conversations, copy, and take back. Run by TestDesk. Each step has a user of its own.
 
 import { accessible, ask, cards, expect, lain, run, settled, shot, signIn, view, visit } from './driver.mjs';
 
@@ -110,6 +110,58 @@ await run({
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     expect(`it is no wider than the screen (by ${wide})`, wide <= 0);
     await shot(page, 'rename-320');
+    await page.context().close();
+  },
+
+  'what is held is in the inbox too, by the server\'s clock, and can be undone there': async () => {
+    for (const minutes of [-5, 5]) {
+      const page = await visit({ held: true, permissions: ['clipboard-read', 'clipboard-write'] });
+      await page.addInitScript((ms) => {
+        const clock = Date.now;
+        Date.now = () => clock() + ms;
+      }, minutes * 60000);
+      await page.reload();
+      await signIn(page, `hal${minutes + 5}`);
+      await ask(page, wish);
+      await cards(page).getByRole('button', { name: 'Copy message' }).click();
+      await cards(page).getByRole('button', { name: 'Copied' }).waitFor();
+      expect('the text of the mail is copied', (await page.evaluate(() => navigator.clipboard.readText())) === 'The demo is at ten.');
+      const send = page.getByRole('button', { name: 'Send', exact: true });
+      expect('another request can be sent while the card waits', await send.isEnabled());
+      await lain(page);
+      await cards(page).getByRole('button', { name: 'Approve once' }).click();
+      await page.getByText(/^Sending in ([5-9]|10) s$/).waitFor();
+      expect('and none while it is held', await send.isDisabled());
+      await view(page, 'Inbox');
+      const row = page.getByRole('group', { name: 'Approved a moment ago' }).locator('.held');
+      await row.getByText(/^Sending in [1-9] s$/).waitFor();
+      expect('so something is there', !(await page.getByText('Nothing waits.').isVisible()));
+      await accessible(page, 'what is held, in the inbox');
+      await shot(page, `held-${minutes}`);
+      await row.getByRole('button', { name: 'Undo' }).click();
+      await page.getByText('Undone, nothing was done').waitFor();
+      await settled('nothing is held', async () => (await row.count()) === 0);
+      await page.goBack();
+      await page.getByText('Undone, nothing was done').waitFor();
+      await settled('another request can be sent', () => send.isEnabled());
+      await page.context().close();
+    }
+  },
+
+  'nothing else is sent while one of two is held': async () => {
+    const page = await visit({ held: true });
+    await signIn(page, 'hob');
+    await ask(page, `${wish} and put it in my calendar tomorrow at ten`);
+    await settled('two cards wait', async () => (await cards(page).count()) === 2);
+    const send = page.getByRole('button', { name: 'Send', exact: true });
+    expect('another request can be sent', await send.isEnabled());
+    await lain(page);
+    await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
+    await page.getByText(/^Sending in ([5-9]|10) s$/).waitFor();
+    expect('the other card waits', (await cards(page).count()) === 1);
+    expect('and none while it is held', await send.isDisabled());
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await settled('another request can be sent again', () => send.isEnabled());
     await page.context().close();
   },
 

@@ -1,5 +1,6 @@
 // Requests to the API, and the messages of its errors.
 
+import { hear } from './clock.js';
 import { config } from './config.js';
 import { user } from './session.js';
 import { renew } from './signin.js';
@@ -71,8 +72,11 @@ async function runOut(res) {
 
 /** reach fetches, and tells no answer from an answer. @param {string} url @param {RequestInit} [init] */
 export async function reach(url, init) {
+  const asked = Date.now();
   try {
-    return await fetch(url, { cache: 'no-store', ...init });
+    const res = await fetch(url, { cache: 'no-store', ...init });
+    hear(res.headers.get('Date'), asked);
+    return res;
   } catch (err) {
     if (init?.signal?.aborted) throw err;
     throw new Lost();

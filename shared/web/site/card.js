@@ -2,6 +2,7 @@
 
 import { alwaysLine } from './always.js';
 import { call } from './api.js';
+import { copy } from './copy.js';
 import { button, busy, el, say, trouble } from './dom.js';
 import { Editor } from './edit.js';
 import { icon } from './icons.js';
@@ -165,7 +166,8 @@ function onward(node) {
 const choice = (a, d) => (/always_allow/.test(d) ? `Always allow ${always(a)} (${alwaysDays} days)` : decisions[d]);
 
 // long returns a text in a box that scrolls, also by keyboard.
-const long = (f, code) => el('div', { class: `long${code ? ' code' : ''}`, tabindex: 0, role: 'group', 'aria-label': f.label }, f.value);
+const long = (f, code) => el('div', { class: 'copied' },
+  el('div', { class: `long${code ? ' code' : ''}`, tabindex: 0, role: 'group', 'aria-label': f.label }, f.value), copy(f.value, f.label.toLowerCase()));
 
 // own returns the time of a field by the reader's clock, if that differs.
 function own(f, timeZone) {

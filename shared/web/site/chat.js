@@ -52,7 +52,7 @@ class Conversation {
       /** @type {HTMLFormElement} */ (form).requestSubmit();
     });
     this.#talk = new Transcript(threadId, signal, {
-      known: (live) => this.#known(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(), empty: () => this.#empty(),
+      known: (live) => this.#known(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(), moved: () => this.#render(), empty: () => this.#empty(),
       again: (prompt, safe) => this.#again(prompt, safe),
       followed: (run) => this.#followed(run),
       failed: (/** @type {any} */ err, again) => {

@@ -1,15 +1,17 @@
 // The button that copies a text.
 
-import { button, say } from './dom.js';
+import { button, el, say } from './dom.js';
 
-/** copy makes it; nothing where the browser has no clipboard for this page. @param {string} text */
-export function copy(text) {
+/** copy makes it; nothing where the browser has no clipboard for this page. @param {string} text @param {string} [what] it is, for those who do not see it */
+export function copy(text, what) {
   if (!navigator.clipboard) return null;
-  const b = button('Copy', async () => {
+  const word = el('span', {}, 'Copy');
+  const b = button('', async () => {
     const done = await navigator.clipboard.writeText(text).then(() => 'Copied', () => 'Not copied');
-    b.textContent = done;
+    word.textContent = done;
     say(done);
-    setTimeout(() => { b.textContent = 'Copy'; }, 2000);
+    setTimeout(() => { word.textContent = 'Copy'; }, 2000);
   }, 'copy');
+  b.append(word, what ? el('span', { class: 'unseen' }, ` ${what}`) : '');
   return b;
 }

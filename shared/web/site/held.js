@@ -4,14 +4,14 @@ import { call } from './api.js';
 import { button, busy, el, say, trouble } from './dom.js';
 import { icon } from './icons.js';
 import { changed } from './pending.js';
-import { decided, toolIcon, toolName } from './words.js';
+import { decided, holding, toolIcon, toolName } from './words.js';
 
 /**
  * heldRow makes its row.
  * @param {any} a an action as the API returns it @param {any} approval the newest of the action, if it is known
- * @param {(run: any) => void} done is given the run once the yes was taken back
+ * @param {(run: any) => void} done is given the run once the yes was taken back @param {() => void} [begins] is told when its time is over
  */
-export function heldRow(a, approval, done) {
+export function heldRow(a, approval, done, begins) {
   const error = el('p', { class: 'error', role: 'alert' });
   const undo = button('Undo', async () => {
     trouble(error);
@@ -25,8 +25,11 @@ export function heldRow(a, approval, done) {
       trouble(error, err);
     }
   }, 'small', { 'data-undo': true });
-  const begun = () => undo.remove();
+  const begun = () => {
+    undo.remove();
+    begins?.();
+  };
   return el('div', { class: 'action work held', 'data-status': a.status }, icon(/** @type {any} */ (toolIcon(a.tool))),
     el('span', { class: 'action-name' }, approval?.preview?.title ?? toolName(a.tool)),
-    el('span', { class: 'chip' }, el('hold-left', { until: a.heldUntil, onlapsed: begun })), undo, error);
+    el('span', { class: 'chip' }, el('hold-left', { until: a.heldUntil, words: holding(a.tool), onlapsed: begun })), undo, error);
 }

@@ -8,7 +8,7 @@ import { changed } from './pending.js';
 import { ask, hurry, over, watch } from './run.js';
 import { asked } from './session.js';
 import { end } from './step.js';
-import { given, runWords } from './words.js';
+import { given, lasts, runWords } from './words.js';
 
 export class Live {
   runId = '';
@@ -57,6 +57,11 @@ export class Live {
   /** actions returns them as they are now, in their order. @returns {any[]} */
   get actions() {
     return [...this.#actions.values()];
+  }
+
+  /** held tells whether something was approved that begins in a moment. */
+  get held() {
+    return !this.over && this.actions.some((a) => a.decision && lasts(a.heldUntil));
   }
 
   /** words returns what the run has said, or why it failed. */

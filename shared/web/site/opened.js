@@ -1,6 +1,7 @@
 // What was done, exactly: the record of an action, which opens where the action is told. It is read when it is opened.
 
 import { call } from './api.js';
+import { copy } from './copy.js';
 import { el, trouble } from './dom.js';
 import { instant, when } from './time.js';
 import { toolName } from './words.js';
@@ -37,7 +38,7 @@ const pairs = (some) => some.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', 
 export function recordOf(run, a) {
   const r = a.record;
   const preview = r.preview ?? {};
-  const long = (f) => (f.long ? el('pre', { class: 'opened-text', tabindex: 0 }, f.value) : f.value);
+  const long = (f) => (f.long ? el('div', { class: 'copied' }, el('pre', { class: 'opened-text', tabindex: 0 }, f.value), copy(f.value, f.label.toLowerCase())) : f.value);
   const free = unasked(a);
   return el('div', { class: 'record' },
     free && el('p', { class: 'unasked' }, el('span', { class: 'chip work' }, 'Sent without asking'), ' ',

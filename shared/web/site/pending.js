@@ -5,8 +5,8 @@ import { call } from './api.js';
 
 const page = 10;
 
-/** @type {{approvals: any[], more: boolean, error: Error|null, loaded: boolean}} */
-let known = { approvals: [], more: false, error: null, loaded: false };
+/** @type {{approvals: any[], held: any[], more: boolean, error: Error|null, loaded: boolean}} held: approved a moment ago, and can be undone */
+let known = { approvals: [], held: [], more: false, error: null, loaded: false };
 let pages = 1;
 let user = 0; // counts sign-ins: what was loaded for an earlier user is not shown
 /** @type {Promise<void>|null} */
@@ -43,21 +43,23 @@ export function older() {
 export function reset() {
   user++;
   pages = 1;
-  known = { approvals: [], more: false, error: null, loaded: false };
+  known = { approvals: [], held: [], more: false, error: null, loaded: false };
   for (const f of watchers) f(known);
 }
 
 async function load() {
   const approvals = [];
+  const held = [];
   const whose = user;
   let cursor = '';
   try {
     for (let i = 0; i < pages && (i === 0 || cursor); i++) {
       const answer = await call('GET', `/api/agent/approvals/pending?limit=${page}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
       approvals.push(...answer.approvals);
+      held.push(...(answer.held ?? []));
       cursor = answer.nextCursor ?? '';
     }
-    if (whose === user) known = { approvals, more: Boolean(cursor), error: null, loaded: true };
+    if (whose === user) known = { approvals, held, more: Boolean(cursor), error: null, loaded: true };
   } catch (err) {
     if (whose === user) known = { ...known, error: err };
   }

@@ -1,6 +1,7 @@
 // The receipt of a run, to be printed or kept as a file that /verify knows.
 
 import { read, send } from './api.js';
+import { copy } from './copy.js';
 import { button, el, heading, home, say, trouble } from './dom.js';
 import { records } from './opened.js';
 import { when } from './time.js';
@@ -30,11 +31,11 @@ export async function receiptView(main, runId, signal) {
 function parts({ receipt, jws }, text) {
   const facts = [
     ['Asked', receipt.asked], ['When', when(receipt.askedAt)], ['By', receipt.user], ['Answer', receipt.summary], ['Receipt of', when(receipt.issuedAt)],
-    ['Run', el('code', {}, receipt.runId)], ['Audit', `${receipt.entries.length} entries, the last is ${receipt.head.hash}`], ['Signature', el('code', { class: 'opened-jws' }, jws)],
+    ['Run', el('code', {}, receipt.runId)], ['Audit', `${receipt.entries.length} entries, the last is ${receipt.head.hash}`], ['Signature', el('span', {}, el('code', { class: 'opened-jws' }, jws), ' ', copy(jws, 'the signature'))],
   ];
   return [
     el('div', { class: 'buttons unprinted' }, button('Save the file', () => save(text, receipt.runId), 'primary small'), button('Print', () => window.print(), 'small'),
-      el('a', { href: '/verify', class: 'button small' }, 'Verify a file')),
+      el('a', { href: '/verify', class: 'button small' }, 'Verify a file'), copy(text, 'the receipt')),
     el('dl', { class: 'facts' }, ...facts.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])),
     el('h2', {}, 'What was done'), ...(records(receipt).length ? records(receipt) : [el('p', { class: 'quiet' }, 'Nothing was sent or changed.')]),
   ];

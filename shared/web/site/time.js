@@ -1,5 +1,6 @@
 // Times and durations, in the reader's own time zone and language.
 
+import { now } from './clock.js';
 import { el } from './dom.js';
 
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
@@ -38,7 +39,7 @@ export function took(ms) {
 
 /** left returns the time until then in words. @param {string} iso */
 export function left(iso) {
-  const seconds = Math.round((new Date(iso).getTime() - Date.now()) / 1000);
+  const seconds = Math.round((new Date(iso).getTime() - now()) / 1000);
   if (Number.isNaN(seconds) || seconds <= 0) return '';
   if (seconds < 120) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
@@ -72,14 +73,14 @@ class TimeLeft extends HTMLElement {
       this.dispatchEvent(new Event('lapsed'));
       return;
     }
-    const soon = new Date(until).getTime() - Date.now() < 130000;
+    const soon = new Date(until).getTime() - now() < 130000;
     this.#timer = window.setTimeout(() => this.#tick(), soon ? 1000 : 15000);
   }
 }
 customElements.define('time-left', TimeLeft);
 
 /**
- * <hold-left until="…"> counts the seconds down before something begins, and fires "lapsed" then.
+ * <hold-left until="…" words="Sending"> counts the seconds down before something begins, and fires "lapsed" then.
  */
 class HoldLeft extends HTMLElement {
   /** @type {number|undefined} */ #timer;
@@ -93,9 +94,9 @@ class HoldLeft extends HTMLElement {
   }
 
   #tick() {
-    const ms = new Date(this.getAttribute('until') ?? '').getTime() - Date.now();
+    const ms = new Date(this.getAttribute('until') ?? '').getTime() - now();
     const rest = Math.ceil(ms / 1000);
-    this.textContent = rest > 0 ? `Approved, begins in ${rest} s` : 'Approved, about to start';
+    this.textContent = rest > 0 ? `${this.getAttribute('words')} in ${rest} s` : 'Approved, about to start';
     if (rest > 0) this.#timer = window.setTimeout(() => this.#tick(), ms - (rest - 1) * 1000);
     else this.dispatchEvent(new Event('lapsed'));
   }

@@ -1,5 +1,7 @@
 // The display names of tools, states and decisions.
 
+import { now } from './clock.js';
+
 const tools = { gmail_send: 'Send an e-mail', gmail_search: 'Search your mail', calendar_event_create: 'Create a calendar event', calendar_events_list: 'Look into your calendar', run_command: 'Run a command', task_complete: 'End the task', ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Look at what was done',
   google_web_search: 'Search the web', web_fetch: 'Read a web page',
 };
@@ -10,6 +12,11 @@ export const toolName = (tool) => tools[tool]
 
 // apart sets the words of a name apart: "createIssue" is "create issue".
 const apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
+
+const soon = { gmail_send: 'Sending', calendar_event_create: 'Adding to the calendar' };
+
+/** holding says what begins once its hold is over. @param {string} tool */
+export const holding = (tool) => soon[tool] ?? 'Beginning';
 
 const under = {
   gmail_send: 'Sending…', gmail_search: 'Searching your mail…', calendar_event_create: 'Adding it to the calendar…', calendar_events_list: 'Looking into your calendar…', run_command: 'Running…', ask_user: 'Asking…',
@@ -38,7 +45,7 @@ export const runWords = {
 };
 
 /** lasts tells whether a moment is still to come. @param {string|undefined} at */
-export const lasts = (at) => Boolean(at) && new Date(String(at)).getTime() > Date.now();
+export const lasts = (at) => Boolean(at) && new Date(String(at)).getTime() > now();
 
 /** unmet are the reasons for which a call was not carried out although nothing went wrong. @type {Record<string, string>} */
 const unmet = {
