@@ -84,6 +84,8 @@ func TestEachFunctionAlone(t *testing.T) {
 					want = http.StatusConflict // it authenticates by its state, and no OAuth client is configured
 				case strings.HasSuffix(path, "/socket"):
 					want = http.StatusUpgradeRequired // it authenticates by its first message
+				case strings.HasPrefix(path, "/.well-known/oauth-"):
+					want = http.StatusNotFound // no issuer of access tokens is configured
 				case path == "/.well-known/jwks.json":
 					want = http.StatusOK // whoever has a receipt may check it
 				}

@@ -101,7 +101,8 @@ func TestRoutes(t *testing.T) {
 	var got, want []string
 	for _, f := range list(t).Functions {
 		for _, r := range f.Routes {
-			if strings.HasPrefix(r.Path, "/api/") || strings.HasPrefix(r.Path, "/.well-known/") || r.Path == "/mcp" {
+			if strings.HasPrefix(r.Path, "/api/") || strings.HasPrefix(r.Path, "/.well-known/") ||
+				r.Path == "/mcp" {
 				got = append(got, f.Name+" "+r.Method+" "+r.Path)
 			}
 		}

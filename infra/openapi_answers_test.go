@@ -64,20 +64,22 @@ func TestDescribedAnswers(t *testing.T) {
 
 // unprovoked lists the statuses that this test does not provoke.
 var unprovoked = map[string]string{
-	"refinePlan 200":     "it is answered 202, unless the client waits (shared/api)",
-	"sweep 500":          "what fails in a sweep is answered with 503; a fault of ours would do it",
-	"sweep 400":          "the connection breaks before the body is there, so that nobody hears it",
-	"resume 400":         "the connection breaks before the body is there, so that nobody hears it",
-	"resumeTerminal 400": "as with resume",
-	"resumePlan 400":     "as with resume",
-	"health 500":         "it asks nothing; a fault of ours alone would do it",
-	"attachTerminal 101": "shared/attach and shared/app open the sockets",
-	"attachTerminal 404": "that is where the operator has switched terminals off",
-	"attachTerminal 500": "it asks nothing before the socket is open; a fault of ours would do it",
-	"attachTerminal 503": "it asks nothing before the socket is open; an instance at its limits would do it",
-	"receiptKeys 500":    "it asks the key that signs alone; a fault of ours would do it",
-	"receiptKeys 503":    "Cloud KMS does not answer (shared/receiptkey)",
-	"configuration 500":  "it asks the issuer alone, whose failures have other statuses; a fault of ours would do it",
+	"refinePlan 200":             "it is answered 202, unless the client waits (shared/api)",
+	"sweep 500":                  "what fails in a sweep is answered with 503; a fault of ours would do it",
+	"sweep 400":                  "the connection breaks before the body is there, so that nobody hears it",
+	"resume 400":                 "the connection breaks before the body is there, so that nobody hears it",
+	"resumeTerminal 400":         "as with resume",
+	"resumePlan 400":             "as with resume",
+	"health 500":                 "it asks nothing; a fault of ours alone would do it",
+	"attachTerminal 101":         "shared/attach and shared/app open the sockets",
+	"attachTerminal 404":         "that is where the operator has switched terminals off",
+	"attachTerminal 500":         "it asks nothing before the socket is open; a fault of ours would do it",
+	"attachTerminal 503":         "it asks nothing before the socket is open; an instance at its limits would do it",
+	"receiptKeys 500":            "it asks the key that signs alone; a fault of ours would do it",
+	"receiptKeys 503":            "Cloud KMS does not answer (shared/receiptkey)",
+	"protectedResource 404":      "where MCP_ISSUER is not set (shared/app)",
+	"protectedResourceOfMCP 404": "likewise",
+	"configuration 500":          "it asks the issuer alone; a fault of ours would do it",
 }
 
 // run has the fields used of an answer about a run.
@@ -290,6 +292,8 @@ func actions(t *testing.T, d *described) {
 func (s *stand) usesAgents(t *testing.T) {
 	both := []string{"Accept", "application/json, text/event-stream"}
 	s.want(t, 200, ask{op: "mcp", body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, header: both})
+	s.want(t, 200, ask{op: "protectedResource"})
+	s.want(t, 200, ask{op: "protectedResourceOfMCP"})
 	s.want(t, 202, ask{op: "mcp", body: `{"jsonrpc":"2.0","method":"notifications/initialized"}`, header: both})
 	var made struct{ TokenID string }
 	s.want(t, 200, ask{op: "addToken", body: `{"name":"One more"}`}).into(t, &made)

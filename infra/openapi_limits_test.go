@@ -30,7 +30,7 @@ var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/commen
 	"NewHost/readPaths": "terminal/hosts.maxReadPaths", "HostEdit/readPaths": "terminal/hosts.maxReadPaths",
 	"NewAuth/privateKey": "terminal/hosts.maxPrivateKey", "NewAuth/passphrase": "terminal/hosts.maxPassword",
 	"Approval/findings": "run.MaxFindings", "Rename/title": "run.MaxTitle",
-	"NewToken/name": "agenttoken.maxName", "Tokens/tokens": "agenttoken.Most",
+	"NewToken/name": "agenttoken.MaxName", "Tokens/tokens": "agenttoken.Most",
 	"NewAuth/password": "terminal/hosts.maxPassword", "NewTerminal/cwd": "terminal.maxCwd"}
 
 // TestDescribedLimits checks every limit of a field, and those in the description's text, against the constants.

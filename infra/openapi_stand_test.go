@@ -91,6 +91,7 @@ type stand struct {
 
 // settingsOf holds the settings of every stand; {cloud} is the cloud's URL.
 var settingsOf = []string{"ALLOWED_ORIGINS=https://app.example", "APPROVAL_TTL=1m", "TERMINAL=on",
+	"MCP_ISSUER={cloud}/issuer",
 	"ACTION_KEY=0123456789abcdef0123456789abcdef"}
 
 // open starts a stand; before may change its cloud.

@@ -38,7 +38,8 @@ var may = map[string]string{
 	"shared/agents":       "shared/run shared/fault shared/model shared/policy shared/timezone shared/tool",
 	"shared/agenttoken":   "shared/document shared/fault shared/run shared/store shared/visible",
 	"shared/agents/files": "shared/agents shared/config shared/fault shared/strictyaml shared/tool",
-	"shared/api": "shared/agents shared/approval shared/auth shared/chat shared/clip shared/document shared/effect " +
+	"shared/api": "shared/agents shared/agenttoken " +
+		"shared/approval shared/auth shared/chat shared/clip shared/document shared/effect " +
 		"shared/fault " +
 		"shared/journal shared/linking shared/loop shared/model shared/run " +
 		"shared/obs shared/output shared/planner shared/queue shared/receipt shared/records shared/strictjson " +

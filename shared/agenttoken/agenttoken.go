@@ -26,7 +26,7 @@ const Prefix = "cs_agent_"
 // The limits of a user's tokens.
 const (
 	Most    = 20 // of one user
-	maxName = 60 // bytes
+	MaxName = 60 // bytes of an agent's name
 )
 
 // maxToken is longer than any token: a uid has at most 128 bytes.
@@ -44,8 +44,8 @@ func Add(u *run.User, name string, random io.Reader, now time.Time) (token strin
 	switch {
 	case visible.Blank(name) || strings.TrimSpace(name) != name:
 		return "", kept, fault.Invalid("name", "a name is needed, without spaces around it")
-	case len(name) > maxName:
-		return "", kept, fault.Invalid("name", "the name has %d bytes, and %d are the most", len(name), maxName)
+	case len(name) > MaxName:
+		return "", kept, fault.Invalid("name", "the name has %d bytes, and %d are the most", len(name), MaxName)
 	case hidden || shown != name:
 		return "", kept, fault.Invalid("name", "the name must be one line of visible characters")
 	case slices.ContainsFunc(u.Tokens, func(t run.AgentToken) bool { return strings.EqualFold(t.Name, name) }):

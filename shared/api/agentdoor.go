@@ -4,11 +4,16 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"net/url"
+	"strings"
 
+	"github.com/countersign-run/countersign/shared/agenttoken"
 	"github.com/countersign-run/countersign/shared/auth"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // AgentDoor serves the agents of other programs (shared/mcpserver).
@@ -17,8 +22,8 @@ type AgentDoor interface {
 	Serve(w http.ResponseWriter, r *http.Request, uid string, via run.Via, hold func() (leave func(), err error))
 }
 
-// postMCP serves an agent of another program with the token that its user has given it. No other token opens this, and
-// that token opens nothing else.
+// postMCP serves an agent of another program with the token that its user has given it, or with an access token that is
+// for this alone. No other token opens this, and these open nothing else.
 func postMCP(r *request) (any, error) {
 	leave, err := r.api.admit()
 	if err != nil {
@@ -29,7 +34,7 @@ func postMCP(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	uid, t, err := r.api.Records.Bearer(r.Context(), token)
+	uid, via, err := r.agent(token)
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +48,53 @@ func postMCP(r *request) (any, error) {
 		return nil, err
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	r.api.AgentDoor.Serve(r.w, r.Request, uid, run.Via{TokenID: t.ID, Name: t.Name},
+	r.api.AgentDoor.Serve(r.w, r.Request, uid, via,
 		func() (func(), error) { return r.api.hold(uid) })
 	return nil, nil
+}
+
+// agent returns whose agent has the token: one that its user has made here, or an access token of the issuer.
+func (r *request) agent(token string) (uid string, via run.Via, err error) {
+	if r.api.Agents == nil || strings.HasPrefix(token, agenttoken.Prefix) {
+		uid, t, err := r.api.Records.Bearer(r.Context(), token)
+		return uid, run.Via{TokenID: t.ID, Name: t.Name}, err
+	}
+	id, err := r.api.Agents.Token(r.Context(), token)
+	if err != nil {
+		return "", via, err
+	}
+	name, _ := visible.Line(id.Client)
+	return id.UID, run.Via{TokenID: run.ClientID(id.Client), Name: clip.Text(name, agenttoken.MaxName)},
+		r.api.Records.CheckReader(r.Context(), id.UID)
+}
+
+// resourcePath is where the resource's metadata are (RFC 9728 §3.1); before the resource's own path.
+const resourcePath = "/.well-known/oauth-protected-resource"
+
+// challenge returns what a refused client is told (RFC 6750 §3); an agent also where it learns who issues tokens
+// (RFC 9728 §5.1).
+func (a *API) challenge(r *http.Request) string {
+	challenge := `Bearer realm="countersign"`
+	if at, err := url.Parse(a.MCPURL); err == nil && a.Agents != nil && r.URL.Path == "/mcp" {
+		at.Path = resourcePath + at.Path
+		challenge += `, resource_metadata="` + at.String() + `"`
+	}
+	return challenge
+}
+
+// resource is the metadata of /mcp as a resource of OAuth (RFC 9728 §2).
+type resource struct {
+	Resource string   `json:"resource"`
+	Servers  []string `json:"authorization_servers"`
+	Methods  []string `json:"bearer_methods_supported"`
+	Name     string   `json:"resource_name"`
+}
+
+func getResource(r *request) (any, error) {
+	if r.api.Agents == nil {
+		return nil, errNoSuchPath()
+	}
+	return resource{r.api.MCPURL, []string{r.api.Agents.Issuer()}, []string{"header"}, "Countersign"}, nil
 }
 
 func postToken(r *request) (any, error) {

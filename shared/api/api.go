@@ -58,11 +58,14 @@ type API struct {
 	Receipts  Receipts          // nil where no key for them is configured
 	AgentDoor AgentDoor         // nil in a program without it
 	Users     *auth.Verifier
+	Agents    *auth.Verifier // of access tokens for MCPURL; nil where no issuer of them is configured
 	Push      *auth.PushVerifier
 	Origins   []string // exact web origins that may call
 
 	// PublicURL is the URL at which browsers reach the functions.
 	PublicURL string
+	// MCPURL is where agents of other programs reach POST /mcp, the resource that their access tokens are for.
+	MCPURL string
 	// Subscription is the subscription whose pushes are accepted, as projects/P/subscriptions/S; empty for any with the
 	// push account's token.
 	Subscription string
@@ -183,7 +186,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
 	}
 	if status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
+		w.Header().Set("WWW-Authenticate", a.challenge(r))
 	}
 	reply(w, status, struct {
 		OK    bool      `json:"ok"`

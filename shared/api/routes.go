@@ -83,7 +83,11 @@ var (
 		{"GET", "/api/agent/connections/github/callback", atGitHub.callback},
 		{"DELETE", "/api/agent/connections/github", reading(atGitHub.disconnect)},
 	}}
-	MCP       = Function{"mcp", []Route{{"POST", "/mcp", postMCP}}}
+	MCP = Function{"mcp", []Route{
+		{"POST", "/mcp", postMCP},
+		{"GET", resourcePath, getResource},
+		{"GET", resourcePath + "/mcp", getResource},
+	}}
 	Terminals = Function{"terminals", []Route{
 		{"POST", "/api/agent/hosts/scan", onHosts(postScan)},
 		{"POST", "/api/agent/hosts", onHosts(postHost)},

@@ -154,7 +154,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		repositories = token
 	}
 	rec := &records.Records{Store: a.Store, Now: o.now, Retention: cfg.Retention, AuditDays: cfg.AuditDays}
-	users, push, err := openAuth(cfg, o.now)
+	users, agents, push, err := openAuth(cfg, o.now)
 	if err != nil {
 		return err
 	}
@@ -216,9 +216,10 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		expiry = &records.Expiry{Records: rec}
 	}
 	a.API = &api.API{Loop: l, Expiry: expiry, Chat: talk, Actions: actions, Records: rec, Accounts: linked,
-		GitHub: onGitHub, Token: token, Hosts: kept, Receipts: receipts, Users: users, Push: push,
+		GitHub: onGitHub, Token: token, Hosts: kept, Receipts: receipts, Users: users, Agents: agents, Push: push,
 		Plans:   openPlanner(cfg, l, onGitHub != nil || token != nil),
-		Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
+		Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, MCPURL: cfg.MCPURL,
+		Subscription: cfg.PushSubscription, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Concurrency: cfg.Concurrency,
 		Health: health(cfg, mdl, executableTools(l.Tools, actions))}
 	if o.clients.AgentDoor != nil {

@@ -99,7 +99,7 @@ var calledWithoutAUser = map[string]bool{"/api/agent/resume": true, "/api/agent/
 	"/api/agent/sweep":       true, "/api/agent/connections/google/callback": true,
 	"/api/agent/connections/github/callback":   true,
 	"/api/agent/terminals/{terminalId}/socket": true, "/.well-known/jwks.json": true,
-	"/mcp": true}
+	"/mcp": true, "/.well-known/oauth-protected-resource": true, "/.well-known/oauth-protected-resource/mcp": true}
 
 // with sends a request as ana, with these claims about her address.
 func (w *proved) with(address map[string]any, method, path, body string) testkit.Answer {

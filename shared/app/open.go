@@ -79,11 +79,18 @@ func elsewhere(ctx context.Context, st store.Store) <-chan struct{} {
 }
 
 // openAuth returns the checks of callers' tokens: those that are configured.
-func openAuth(cfg config.Config, now func() time.Time) (users *auth.Verifier, push *auth.PushVerifier, err error) {
+func openAuth(cfg config.Config, now func() time.Time) (users, agents *auth.Verifier, push *auth.PushVerifier,
+	err error) {
 	if cfg.AuthIssuer != "" {
 		if users, err = auth.New(auth.Config{Issuer: cfg.AuthIssuer, Audience: cfg.AuthAudience,
 			Domains: cfg.AllowedDomains, Now: now}); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
+		}
+	}
+	if cfg.MCPIssuer != "" {
+		if agents, err = auth.New(auth.Config{Issuer: cfg.MCPIssuer, Audience: cfg.MCPURL, Access: true,
+			Domains: cfg.AllowedDomains, Now: now}); err != nil {
+			return nil, nil, nil, err
 		}
 	}
 	if cfg.PushServiceAccount != "" {
@@ -91,5 +98,5 @@ func openAuth(cfg config.Config, now func() time.Time) (users *auth.Verifier, pu
 			ServiceAccount: cfg.PushServiceAccount,
 			VerifiedBy:     auth.VerifiedBy(cfg.PushVerifiedBy), OnCloudRun: cfg.OnCloudRun, Now: now})
 	}
-	return users, push, err
+	return users, agents, push, err
 }

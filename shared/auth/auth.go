@@ -27,6 +27,9 @@ type Config struct {
 	// tenant.
 	Tenant         string
 	AllowAnonymous bool // whether Firebase's anonymous users are accepted
+	// Access says that these are access tokens, which any client may bring that the issuer has given one for Audience
+	// and nothing else (RFC 8707); the client is named by client_id or azp.
+	Access bool
 	// Domains are those of the users' addresses, in lower case; an address must be verified by the issuer. Empty means
 	// that users of any domain, or without an address, are accepted.
 	Domains    []string
@@ -41,6 +44,7 @@ type Identity struct {
 	Email         string // may be empty
 	EmailVerified bool   // whether the issuer vouches for Email
 	Issuer        string
+	Client        string // with Config.Access: the id of the client that the token was given to
 }
 
 // Verifier checks users' ID tokens. It is safe for concurrent use.
@@ -76,6 +80,9 @@ func (v *Verifier) User(r *http.Request) (Identity, error) {
 	return v.Token(r.Context(), raw)
 }
 
+// Issuer returns the issuer whose tokens are checked.
+func (v *Verifier) Issuer() string { return v.tokens.keys.issuer }
+
 // Token returns the user whose token it is, for what a browser cannot send with a header: a WebSocket's first message.
 // Errors as User.
 func (v *Verifier) Token(ctx context.Context, raw string) (Identity, error) {
@@ -89,7 +96,11 @@ func (v *Verifier) Token(ctx context.Context, raw string) (Identity, error) {
 	if err := v.admit(c); err != nil {
 		return Identity{}, err
 	}
-	return Identity{UID: c.Subject, Email: c.Email, EmailVerified: c.emailVerified(), Issuer: v.tokens.keys.issuer}, nil
+	id := Identity{UID: c.Subject, Email: c.Email, EmailVerified: c.emailVerified(), Issuer: v.tokens.keys.issuer}
+	if v.cfg.Access {
+		id.Client = c.client()
+	}
+	return id, nil
 }
 
 // serviceAccounts is the suffix of the address of every Google service account.
@@ -109,7 +120,9 @@ func (v *Verifier) admit(c claims) error {
 	switch {
 	case !uidPattern.MatchString(sub) || onlyDots.MatchString(sub) || reserved.MatchString(sub):
 		return unauthenticated("The ID token's subject is not one that this service can use.")
-	case c.AuthorizedParty != "" && c.AuthorizedParty != v.cfg.Audience:
+	case v.cfg.Access && (len(c.Audience) != 1 || c.client() == ""):
+		return unauthenticated("The access token is not for this service alone, or does not name its client.")
+	case !v.cfg.Access && c.AuthorizedParty != "" && c.AuthorizedParty != v.cfg.Audience:
 		return unauthenticated("The ID token was issued to another application.")
 	case len(c.Audience) > 1 && c.AuthorizedParty == "":
 		return unauthenticated("The ID token is for several audiences and does not say which of them asked for it.")

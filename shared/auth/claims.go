@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"time"
@@ -37,6 +38,7 @@ type claims struct {
 	Subject         string         `json:"sub"`
 	Audience        audience       `json:"aud"`
 	AuthorizedParty string         `json:"azp"`
+	ClientID        string         `json:"client_id"` // of an access token (RFC 9068 §2.2)
 	Email           string         `json:"email"`
 	EmailVerified   jsontext.Value `json:"email_verified"` // some issuers write a string; only true counts
 	Expires         *float64       `json:"exp"`
@@ -61,6 +63,9 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 	}
 	return json.Unmarshal(data, (*[]string)(a))
 }
+
+// client returns the id of the client that the token was given to, or "".
+func (c claims) client() string { return cmp.Or(c.ClientID, c.AuthorizedParty) }
 
 func (c claims) emailVerified() bool { return string(c.EmailVerified) == "true" }
 

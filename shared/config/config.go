@@ -112,6 +112,11 @@ type Config struct {
 	AllowedOrigins []string // each once
 	// PUBLIC_URL: the address at which browsers find these functions
 	PublicURL string // without a slash at its end
+	// MCP_URL: the address of /mcp where it is not under PUBLIC_URL
+	MCPURL string // never empty where PUBLIC_URL is set
+	// MCP_ISSUER: an OAuth issuer whose access tokens agents bring to /mcp; its subjects are the users of AUTH_ISSUER,
+	// and each token is for MCP_URL alone (RFC 8707); by default agents bring tokens that their users have made
+	MCPIssuer string
 	// WEB_CLIENT_ID: the console's client at AUTH_ISSUER (authorization code with PKCE; with Google the ID token);
 	// the same as AUTH_AUDIENCE; without it users cannot sign in there
 	WebClientID string

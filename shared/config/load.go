@@ -59,7 +59,7 @@ func (l *loader) load() (c Config) {
 	l.deployed = c.OnCloudRun
 	l.dangers()
 	for _, read := range []func(
-		*Config){l.process, l.limits, l.gemini, l.store, l.queue, l.users, l.web, l.push, l.actions, l.google,
+		*Config){l.process, l.limits, l.gemini, l.store, l.queue, l.users, l.mcp, l.web, l.push, l.actions, l.google,
 		l.github, l.receipts, l.reach, l.docker, l.policy} {
 		read(&c)
 	}

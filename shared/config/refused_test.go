@@ -82,6 +82,8 @@ func TestRefused(t *testing.T) {
 		"GMAIL_API_ENDPOINT": {"http://localhost:8080", "https://x.example/?key=1"},
 		"PUBLIC_URL": {"http://agent.example.com", "agent.example.com",
 			"https://agent.example.com/?x=1"},
+		"MCP_URL":         {"http://agent.example.com/mcp", "https://agent.example.com/mcp?x=1"},
+		"MCP_ISSUER":      {"http://login.example.com", "accounts.google.com", "https://login.example.com/?x=1"},
 		"GMAIL_SEND_MODE": {"Draft", "both"},
 		"GMAIL_SEARCH":    {"true", "On"},
 		"TERMINAL":        {"true", "On", "yes"},

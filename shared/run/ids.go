@@ -58,6 +58,9 @@ func KeyedRunID(uid, key string) string { return digest("run", uid, key) }
 // makes one thread.
 func NewThreadID(runID string) string { return digest("thread", runID) }
 
+// ClientID returns the id by which a client of OAuth is known here.
+func ClientID(client string) string { return digest("client", client) }
+
 // KeyedThreadID returns the id of the thread for a user's key.
 func KeyedThreadID(uid, key string) string { return digest("keyed thread", uid, key) }
 

@@ -185,7 +185,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/dev/") && !localHost(r.Host):
 		http.Error(w, "what is under /dev/ answers to 127.0.0.1 and localhost only", http.StatusMisdirectedRequest)
-	case strings.HasPrefix(r.URL.Path, "/api/"), r.URL.Path == "/.well-known/jwks.json", r.URL.Path == "/mcp",
+	case strings.HasPrefix(r.URL.Path, "/api/"), strings.HasPrefix(r.URL.Path, "/.well-known/"), r.URL.Path == "/mcp",
 		!clean(r.URL.Path):
 		s.functions.ServeHTTP(w, r)
 	default:

@@ -32,6 +32,8 @@ locals {
     AUTH_ALLOWED_DOMAINS   = join(",", var.auth.allowed_domains)
     ALLOWED_ORIGINS        = join(",", distinct(concat([local.page], var.allowed_origins)))
     PUBLIC_URL             = local.public_url
+    MCP_URL                = var.domain == null ? "${replace(local.each_address, "{function}", "mcp")}/mcp" : null
+    MCP_ISSUER             = var.mcp_issuer
     PUSH_VERIFIED_BY       = "platform" # Cloud Run lets nobody else in, and takes the signature away once it has checked it
     GOOGLE_CLOUD_PROJECT   = var.project_id
     FIRESTORE_DATABASE     = google_firestore_database.agent.name

@@ -183,6 +183,17 @@ variable "gmail_send_mode" {
   }
 }
 
+variable "mcp_issuer" {
+  description = "The OAuth issuer of the access tokens that agents of other programs bring to /mcp: its subjects are the users, and each token is for the address of /mcp alone. Without it they bring tokens that users make in the console."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.mcp_issuer == null || can(regex("^https://[^?#]+$", var.mcp_issuer))
+    error_message = "mcp_issuer is an address with https, without a query."
+  }
+}
+
 variable "gmail_search" {
   type        = bool
   default     = false

@@ -257,6 +257,14 @@ run "an_unknown_send_mode_is_refused" {
   expect_failures = [var.gmail_send_mode]
 }
 
+run "an_issuer_of_agents_without_https_is_refused" {
+  command = plan
+  variables {
+    mcp_issuer = "http://login.example.com"
+  }
+  expect_failures = [var.mcp_issuer]
+}
+
 run "a_release_with_blanks_is_refused" {
   command = plan
   variables {
