@@ -27,6 +27,7 @@ func TestConsole(t *testing.T) {
 		"ana@example.com: The demo is at ten": 1, "bob@example.com: Demo, moved": 1,
 		"eve@example.org: This survives":  1,
 		"kim@example.org: Lunch is ready": 1, "kim@example.org: Dinner is ready": 1,
+		"kim@example.org: From my editor": 1,
 		"ken@example.org: Lunch is ready": 1, "joe@example.org: This is sent": 1, "lou@example.org: The line is bad": 1,
 		"page11@example.org: This is number 11": 1, "kay@example.org: Keys are enough": 1,
 	}

@@ -214,7 +214,7 @@ await run({
     expect('a story is closed', !(await story.getByRole('cell', { name: 'Outcome' }).isVisible()));
     await accessible(page, 'the audit');
     await shot(page, 'audit-all');
-    await story.locator('summary').click();
+    await story.locator('.story-head').click();
     await story.getByRole('cell', { name: 'Outcome' }).first().waitFor();
     const told = await story.locator('tbody tr').count();
     expect(`it has the entries of one run (${told})`, told >= 4 && (await story.locator('a[href^="#/audit/"]').count()) === 1);

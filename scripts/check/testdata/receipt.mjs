@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises';
 
-import { accessible, ask, cards, expect, run, settled, shot, signIn, visit } from './driver.mjs';
+import { accessible, ask, cards, expect, run, settled, shot, signIn, view, visit } from './driver.mjs';
 
 const { BASE_URL } = process.env;
 const opened = (page) => page.locator('.opened').first();
@@ -102,12 +102,43 @@ await run({
     await page.locator('.live[data-status=completed]').first().waitFor({ timeout: 60000 });
     await ask(page, 'email kim@example.org that dinner is ready');
     await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2, 60000);
-    const second = page.locator('.live').last().locator('.opened');
+    const second = page.locator('.live').nth(1).locator('.opened');
     await second.locator('summary').click();
     await second.getByText('Sent without asking').waitFor();
     expect('the rule stands with it', (await words(second)).includes('You always allow mails to everybody'));
-    await second.getByRole('link', { name: 'Take back' }).click();
-    await page.getByRole('heading', { name: 'Always allowed' }).waitFor();
+    await accessible(page, 'what was sent without asking');
+    await second.getByRole('button', { name: 'Take back' }).click();
+    await second.getByText('Taken back: you are asked again.').waitFor();
+    await ask(page, 'email kim@example.org that supper is ready');
+    await cards(page).getByRole('button', { name: 'Approve once' }).waitFor();
+    await view(page, 'Always allowed');
+    await page.getByText('Nobody. You are asked each time.').waitFor();
+    await page.goBack();
+    await second.locator('summary').click();
+    await second.getByRole('button', { name: 'Take back' }).click();
+    await second.getByText('It was taken back before: you are asked again.').waitFor();
+    await page.context().close();
+  },
+
+  'the audit opens to the record in place': async () => {
+    const page = await visit();
+    await signIn(page, 'ray');
+    await ask(page, 'email ana@example.com that the demo is at ten');
+    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await page.locator('.live[data-status=completed]').waitFor({ timeout: 60000 });
+    await view(page, 'Audit');
+    const story = page.locator('.story').filter({ hasText: 'Send an e-mail' });
+    await story.locator('.story-head').click();
+    await story.getByText('Exactly what: Send an e-mail').click();
+    await story.getByText('The demo is at ten.').waitFor();
+    expect('who approved it stands there', (await words(story)).includes('ray: Approved'));
+    await accessible(page, 'the audit, opened to a record');
+    await shot(page, 'audit-opened');
+    await story.getByRole('link', { name: 'Check its chain' }).click();
+    await page.getByText('The chain is whole.').waitFor();
+    await page.getByText('Exactly what: Send an e-mail').click();
+    await page.getByText('The demo is at ten.').waitFor();
+    expect('it is still the audit', page.url().includes('#/audit/'));
     await page.context().close();
   },
 

@@ -27,10 +27,34 @@ export function alwaysLine(a) {
   return el('div', { class: 'always', role: 'group', 'aria-label': 'Always allowed' }, icon('star'), words, undo, error);
 }
 
-// withdraw takes back what the decision has stored.
+// withdraw takes back what the decision has stored, and tells whether there was anything.
 async function withdraw(a) {
   const { entries = [] } = await call('GET', '/api/agent/allowlist');
-  for (const e of stored(a, entries)) await call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}`);
+  const its = stored(a, entries);
+  for (const e of its) await call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}`);
+  return its.length > 0;
+}
+
+/**
+ * takeBack is the way to be asked again about what was done because its user always allows it.
+ * @param {{tool: string, args: any}} call that reaches whom they always allow
+ */
+export function takeBack(call) {
+  const error = el('span', { class: 'error', role: 'alert' });
+  const back = button('Take back', async () => {
+    trouble(error);
+    try {
+      const was = await busy([back], back, () => withdraw(call));
+      const told = el('span', { tabindex: -1 }, was ? 'Taken back: you are asked again.' : 'It was taken back before: you are asked again.');
+      node.replaceChildren(told);
+      told.focus();
+      say(told.textContent ?? '');
+    } catch (err) {
+      trouble(error, err);
+    }
+  }, 'quiet-button');
+  const node = el('span', { class: 'unprinted' }, back, error);
+  return node;
 }
 
 function stored(a, entries) {

@@ -4,7 +4,7 @@ import { call } from './api.js';
 import { verify } from './chain.js';
 import { button, el, heading, trouble } from './dom.js';
 import { icon } from './icons.js';
-import { Story } from './story.js';
+import { Opened, Story } from './story.js';
 import { instant } from './time.js';
 import { sentence, toolName } from './words.js';
 
@@ -67,6 +67,8 @@ async function one(place, runId, signal) {
   const columns = ['#', 'Time', 'Event', 'Action', 'What', 'Hash'];
   place.append(error, verdict, el('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Audit entries' },
     el('table', {}, el('thead', {}, el('tr', {}, ...columns.map((h) => el('th', { scope: 'col' }, h)))), rows)));
+  const records = el('div', {});
+  place.append(records);
   const check = async () => {
     trouble(error);
     try {
@@ -75,6 +77,9 @@ async function one(place, runId, signal) {
       rows.replaceChildren(...entries.map((e) => el('tr', { class: v.bad.has(e.seq) ? 'bad' : undefined },
         el('td', { class: 'number' }, String(e.seq)), el('td', {}, instant(e.at)), ...cells(e),
         el('td', {}, el('code', { title: e.hash }, String(e.hash).slice(0, 10))))));
+      const told = new Opened(runId);
+      if (ofRun(runId)) for (const e of entries) told.add(e, false);
+      records.replaceChildren(told.node);
       verdict.replaceChildren(icon(v.ok ? 'check' : 'alert'), el('strong', {}, v.ok ? 'The chain is whole.' : 'The chain is broken.'), el('span', {}, v.words));
       verdict.className = `verdict ${v.ok ? 'done' : 'fail'}`;
       verdict.hidden = false;

@@ -1,5 +1,6 @@
 // What was done, exactly: the record of an action, which opens where the action is told. It is read when it is opened.
 
+import { takeBack } from './always.js';
 import { call } from './api.js';
 import { copy } from './copy.js';
 import { el, trouble } from './dom.js';
@@ -25,6 +26,12 @@ const rules = {
 export const unasked = (a) => a.policyDecision === 'allow' && a.executionStatus === 'succeeded' && Boolean(a.record?.startedAt)
   && !a.approvalId && !a.record.own;
 
+/** @type {Record<string, (a: any) => Node>} how what allows it is taken back; an always-allow of a command by the list of them */
+const ways = {
+  allowlisted: (a) => takeBack({ tool: a.tool, args: a.record.args }),
+  command_allowed: () => el('a', { href: '#/allowed' }, 'Take back'),
+};
+
 // zone is the reader's own, by which the times are.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
@@ -42,7 +49,7 @@ export function recordOf(run, a) {
   const free = unasked(a);
   return el('div', { class: 'record' },
     free && el('p', { class: 'unasked' }, el('span', { class: 'chip work' }, 'Sent without asking'), ' ',
-      rules[r.rule] ?? r.reason ?? '', ' ', r.rule === 'allowlisted' && el('a', { href: '#/allowed' }, 'Take back')),
+      rules[r.rule] ?? r.reason ?? '', ' ', ways[r.rule]?.(a)),
     el('dl', { class: 'fields' }, ...pairs([
       ['What', preview.title || toolName(a.tool)],
       ...(preview.fields ?? []).map((f) => /** @type {[string, any]} */ ([f.label, long(f)])),
@@ -73,15 +80,16 @@ function answer(r) {
 
 /**
  * opened makes the part that opens to the record.
- * @param {string} runId @param {string} actionId
+ * @param {string} runId @param {string} actionId @param {string} [words] that it is headed with
  */
-export function opened(runId, actionId) {
+export function opened(runId, actionId, words = 'Exactly what') {
   const error = el('p', { class: 'error', role: 'alert' });
-  const inside = el('div', { 'aria-busy': 'true' });
+  const inside = el('div');
   let asked = false;
   const read = async () => {
     trouble(error);
     asked = true;
+    inside.setAttribute('aria-busy', 'true');
     try {
       const run = await call('GET', `/api/agent/runs/${encodeURIComponent(runId)}`);
       const a = run.actions.find((one) => one.actionId === actionId);
@@ -93,7 +101,7 @@ export function opened(runId, actionId) {
     inside.removeAttribute('aria-busy');
   };
   return el('details', { class: 'opened', ontoggle: (e) => e.currentTarget.open && !asked && read() },
-    el('summary', {}, 'Exactly what'), error, inside);
+    el('summary', {}, words), error, inside);
 }
 
 /** records shows those of all actions of a run. @param {any} run */

@@ -2,6 +2,7 @@
 
 import { el } from './dom.js';
 import { icon } from './icons.js';
+import { opened } from './opened.js';
 import { when } from './time.js';
 import { toolIcon, toolName } from './words.js';
 
@@ -26,20 +27,43 @@ function came(e) {
 const drawn = { done: 'check', fail: 'alert', off: 'cross', wait: 'clock', work: 'clock' };
 const telling = (e) => came(e)[1] !== '';
 
+/** Opened are the records of a chain's actions, each once, to be opened where the chain is told. */
+export class Opened {
+  /** @type {Map<string, HTMLElement>} by action */ #all = new Map();
+  node = el('div', { class: 'story-records' });
+
+  /** @param {string} runId */
+  constructor(runId) {
+    this.runId = runId;
+  }
+
+  /** add takes an entry. @param {any} e @param {boolean} older than those that are here */
+  add(e, older) {
+    if (!e.actionId || !e.tool || this.#all.has(e.actionId)) return;
+    const one = opened(this.runId, e.actionId, `Exactly what: ${toolName(e.tool)}`);
+    this.#all.set(e.actionId, one);
+    if (older) this.node.prepend(one);
+    else this.node.append(one);
+  }
+}
+
 /** Story is that of one chain. */
 export class Story {
   /** @type {any[]} */ #entries = []; // the newest first
   #head = el('summary', { class: 'story-head' });
   #rows = el('tbody');
+  /** @type {Opened} */ #records;
   node;
 
   /** @param {string} runId @param {(e: any) => Node[]} row makes the cells of an entry */
   constructor(runId, row) {
     this.row = row;
     this.own = runId.startsWith('user-');
+    this.#records = new Opened(runId);
     this.node = el('details', { class: 'story' }, this.#head,
       el('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Entries' },
         el('table', {}, el('thead', {}, el('tr', {}, ...['Time', 'Event', 'Action', 'What'].map((h) => el('th', { scope: 'col' }, h)))), this.#rows)),
+      this.#records.node,
       el('p', { class: 'story-foot' }, el('a', { href: `#/audit/${runId}` }, 'Check its chain'),
         !this.own && el('a', { href: `#/run/${runId}` }, 'Details')));
   }
@@ -48,6 +72,7 @@ export class Story {
   add(e) {
     this.#entries.push(e);
     this.#rows.append(el('tr', {}, el('td', {}, when(e.at)), ...this.row(e)));
+    if (!this.own) this.#records.add(e, true);
     this.#tell();
   }
 
