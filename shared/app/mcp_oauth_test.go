@@ -62,7 +62,7 @@ func TestAccessTokensOfAgents(t *testing.T) {
 		"an ID token":             id,
 		"none":                    "",
 		"for another service":     w.access(map[string]any{"aud": w.Base}),
-		"for several":             w.access(map[string]any{"aud": []string{w.Base + "/mcp", "https://other.example"}}),
+		"for several":             w.access(map[string]any{"aud": []string{w.Base + "/mcp", w.Base}, "azp": "editor"}),
 		"without a client":        w.access(map[string]any{"client_id": nil}),
 		"that has expired":        w.access(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}),
 		"of another issuer":       w.access(map[string]any{"iss": "https://login.example"}),
