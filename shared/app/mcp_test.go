@@ -179,6 +179,30 @@ func TestWhatIsAlwaysAllowedIsNotForAgents(t *testing.T) {
 	}
 }
 
+// TestWordsOfAnAgentAreNotItsUsers has a user go on with a conversation that an agent began: what the agent wrote there
+// is a stranger's, and does not go out on the strength of what the user always allows.
+func TestWordsOfAnAgentAreNotItsUsers(t *testing.T) {
+	w := deploy(t)
+	w.SetModel(testkit.Wants("gmail_send", bobs))
+	g := w.gives("ana", "My editor")
+	r := w.call("POST", "/api/agent/run", `{"prompt":"write bob@example.com about lunch"}`)
+	g.decides(r.Approvals[0], "approve_and_always_allow_recipient", http.StatusOK)
+	w.SetModel(testkit.Says("Noted."))
+	const link = "https://pay.example/invoice/7781"
+	begun := g.calls("countersign_run", map[string]any{"prompt": "Keep this for later: " + link})
+	thread := begun.Link[strings.LastIndex(begun.Link, "/")+1:]
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "Hello", "Please see "+link)))
+	a := w.call("POST", "/api/agent/run", `{"prompt":"write bob@example.com","threadId":"`+thread+`"}`)
+	if a.Status != "awaiting_confirmation" || !strings.Contains(string(a.Body), "your agent “My editor”") ||
+		len(w.Google.Messages()) != 1 {
+		t.Errorf("what the agent wrote goes out: %s, %d mails", a.Body, len(w.Google.Messages()))
+	}
+	if m := w.call("GET", "/api/agent/threads/"+thread+"/messages", ""); !strings.Contains(string(m.Body),
+		`"read":{"origin":"your agent “My editor”"}`) {
+		t.Errorf("the conversation does not say whose words they are: %s", m.Body)
+	}
+}
+
 // TestOneKeyIsOneMail sends a call twenty times at once with one key.
 func TestOneKeyIsOneMail(t *testing.T) {
 	w := deploy(t, testkit.Unlimited...)
@@ -231,6 +255,10 @@ func TestAnAgentLearnsWhatBecameOfIt(t *testing.T) {
 		if a := g.calls("approval_status", map[string]any{"runId": id}); !a.failed || a.Code != "not_found" {
 			t.Errorf("of a run that is not the agent's: %+v", a)
 		}
+	}
+	open := map[string]any{"runId": g.calls("gmail_send", bobs).RunID}
+	if a := other.calls("wait_for_approval", open); !a.failed || a.Code != "not_found" { // at once
+		t.Errorf("of another agent's run that waits: %+v", a)
 	}
 	if a := other.calls("wait_for_approval", which); !a.failed || a.Code != "not_found" {
 		t.Errorf("of another agent's run: %+v", a)

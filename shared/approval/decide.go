@@ -79,9 +79,12 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 		return nil, fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
 	case a == nil || !a.Waiting() || a.ApprovalID != ap.ID:
 		return nil, fault.New(fault.Policy, fault.CodeAlreadyResolved, "This is no longer waiting for a decision.")
-	case (ap.Rule == policy.RuleTainted || tx.Run.Via != nil) && storesEntries(r.Decision):
+	case ap.Rule == policy.RuleTainted && storesEntries(r.Decision):
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable,
-			"This is not in your own words, and that needs your approval each time. Approve it once instead.")
+			"This has what strangers wrote, and that needs your approval each time. Approve it once instead.")
+	case tx.State.Input.Via != nil && storesEntries(r.Decision):
+		return nil, fault.New(fault.Policy, fault.CodeNotApplicable,
+			"Your agent asks for this, and that needs your approval each time. Approve it once instead.")
 	case !decisionFits(ap.Kind, r.Decision):
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "This decision does not apply here.")
 	}

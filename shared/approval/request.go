@@ -161,7 +161,8 @@ func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, verdi
 	case run.KindPlan:
 		return planDecisions, nil
 	}
-	if verdict.Rule == policy.RuleTainted || tx.Run.Via != nil { // what would be allowed always does not count for it
+	// what would be allowed always does not count for it
+	if verdict.Rule == policy.RuleTainted || tx.State.Input.Via != nil {
 		return []run.Decision{run.ApproveOnce, run.ApproveEdited, run.Reject}, nil
 	}
 	if _, err := tx.Ex.Rules.CallEntry(tx.Run.UID, a.Tool, verdict.Ruling, tx.Now); err == nil {

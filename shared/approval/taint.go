@@ -29,8 +29,8 @@ func tainted(tx *journal.Tx, t *tool.Tool, in policy.Input, d policy.Decision) (
 		return fetched(tx, url)
 	case !d.OfUser() || t.Contained:
 		return nil, nil
-	case tx.Run.Via != nil: // whatever it has read
-		return asked(tx.Run.Via), nil
+	case tx.State.Input.Via != nil: // whatever it has read
+		return asked(tx.State.Input.Via), nil
 	}
 	r, err := journal.Heard(tx)
 	if err != nil {
@@ -113,7 +113,7 @@ func marked(tx *journal.Tx, a *run.Action) ([]taint.Finding, error) {
 		}
 	}
 	found := slices.DeleteFunc(r.Judge(c), func(f taint.Finding) bool { return f.Origin == "" })
-	return append(asked(tx.Run.Via), found...), nil
+	return append(asked(tx.State.Input.Via), found...), nil
 }
 
 // findings returns them as a card shows them: the first of them, with nothing in them hidden.

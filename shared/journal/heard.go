@@ -57,10 +57,10 @@ func Heard(tx *Tx) (*taint.Record, error) {
 // begin adds what the run began with.
 func (h *heard) begin(tx *Tx) error {
 	in := tx.State.Input
-	h.record.Say(in.Prompt)
+	h.asked(in)
 	for _, m := range in.History {
 		switch {
-		case m.Role == run.RoleUser:
+		case m.Role == run.RoleUser && m.Read == nil:
 			h.record.Say(m.OwnWords())
 		case m.Read != nil:
 			h.record.Read(taint.Source{Origin: "an earlier answer, after " + m.Read.Origin, Private: m.Read.Private,
@@ -78,6 +78,15 @@ func (h *heard) begin(tx *Tx) error {
 		return nil
 	}
 	return h.thread(tx, *in.Told)
+}
+
+// asked adds what a run was asked to do, which are its user's words unless another program's agent has asked.
+func (h *heard) asked(in run.Input) {
+	if in.Via != nil {
+		h.record.Read(taint.Source{Origin: in.Via.Origin(), Text: in.Prompt})
+		return
+	}
+	h.record.Say(in.Prompt)
 }
 
 // repository adds what a session's repository said of itself when the session began. AGENT.md, too, is information.
@@ -111,7 +120,7 @@ func (h *heard) thread(tx *Tx, told run.Told) error {
 		if err != nil {
 			return err
 		}
-		h.record.Say(s.Input.Prompt)
+		h.asked(s.Input)
 		for _, a := range s.Actions {
 			h.read(tx, &a.ProposedCall, a.Result, a.Error)
 		}

@@ -56,6 +56,9 @@ func firstReading(tx *Tx) *run.Reading {
 		}
 		first.Private = first.Private || r.Private
 	}
+	if in.Via != nil {
+		note(run.Reading{Origin: in.Via.Origin()})
+	}
 	for _, m := range in.History {
 		if m.Read != nil {
 			note(*m.Read)

@@ -150,8 +150,11 @@ func (tx *Tx) AppendMessage(role run.Role, approvalID, format string, args ...an
 	if len(args) > 0 {
 		text = fmt.Sprintf(format, args...)
 	}
-	tx.messages = append(tx.messages,
-		run.Message{Role: role, Text: text, RunID: tx.Run.ID, ApprovalID: approvalID, At: tx.Now})
+	m := run.Message{Role: role, Text: text, RunID: tx.Run.ID, ApprovalID: approvalID, At: tx.Now}
+	if via := tx.State.Input.Via; via != nil && role == run.RoleUser {
+		m.Read = &run.Reading{Origin: via.Origin()} // it is its agent's, and a stranger's to whoever goes on
+	}
+	tx.messages = append(tx.messages, m)
 	return nil
 }
 

@@ -54,7 +54,7 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 			return err
 		}
 		tx.Run = run.Run{ID: ex.ID, UID: req.UID, ThreadID: threadID, Terminal: req.Terminal, Origin: req.Origin,
-			Via: req.Via, BodyHash: req.BodyHash, Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: deadline(tx, req)}
+			BodyHash: req.BodyHash, Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: deadline(tx, req)}
 		tx.Run.Nonce = run.NewNonce(ex.Random)
 		tx.Run.Trace = journal.TraceNew(ctx, ex, tx.Run)
 		if err := setRegion(tx, req.Region); err != nil {
@@ -128,7 +128,7 @@ func setRegion(tx *journal.Tx, sent run.Region) error {
 func newInput(tx *journal.Tx, req StartRequest) *run.Input {
 	input := &run.Input{Agent: tx.Run.Agent, Prompt: req.Prompt, SystemNote: req.SystemNote,
 		SingleCall: req.Call != nil, Compress: req.Compress, Instructions: req.Instructions, Tools: req.Tools,
-		Answer: req.Answer, Session: req.Session}
+		Answer: req.Answer, Session: req.Session, Via: req.Via}
 	history := tx.Ex.Agents.Get(tx.Run.Agent).History
 	if history == agents.HistoryVerbatim && req.History == nil {
 		tellVerbatim(tx, input)

@@ -141,14 +141,23 @@ func (c *caller) tellStatus(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, err
 	return c.tell(w.RunID)
 }
 
-// tell tells how far a run of this very agent has come. The user's other runs do not exist for it.
-func (c *caller) tell(runID string) (*mcp.CallToolResult, error) {
+// own returns a run of this very agent. The user's other runs do not exist for it.
+func (c *caller) own(runID string) (*run.View, error) {
 	v, _, err := c.Loop.Get(c.working, c.uid, runID)
 	switch {
 	case err != nil:
 		return nil, err
 	case v.Via == nil || v.Via.TokenID != c.via.TokenID:
 		return nil, fault.NotFound()
+	}
+	return v, nil
+}
+
+// tell tells how far a run of the agent has come.
+func (c *caller) tell(runID string) (*mcp.CallToolResult, error) {
+	v, err := c.own(runID)
+	if err != nil {
+		return nil, err
 	}
 	called, err := c.Loop.CallResult(c.working, c.uid, runID)
 	if err == nil {
@@ -192,6 +201,9 @@ func expiry(v *run.View, approvalID string) (at time.Time) {
 func (c *caller) wait(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
 	w, err := c.which(in)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := c.own(w.RunID); err != nil {
 		return nil, err
 	}
 	leave, err := c.hold()

@@ -73,7 +73,7 @@ type Card struct {
 // session's own log and not in the receipt.
 func New(r run.Run, v *run.View, asked string, cards []run.Approval, entries []audit.Entry, now time.Time) Receipt {
 	out := Receipt{Version: 1, IssuedAt: now.UTC().Truncate(time.Millisecond), RunID: r.ID, ThreadID: r.ThreadID,
-		User: r.UID, Agent: r.AgentName(), Via: r.Via, TimeZone: v.TimeZone, Locale: v.Locale, Asked: asked,
+		User: r.UID, Agent: r.AgentName(), Via: v.Via, TimeZone: v.TimeZone, Locale: v.Locale, Asked: asked,
 		AskedAt: r.CreatedAt, Status: v.Status, Summary: v.Summary, UpdatedAt: v.UpdatedAt, Actions: []Action{},
 		Nonce: hex.EncodeToString(r.Nonce), Head: r.Audit, Entries: []audit.Entry{}}
 	for _, e := range entries {

@@ -116,6 +116,7 @@ type Input struct {
 	Compress   bool              `json:"compress,omitempty"` // the run compresses its thread, and nothing else
 	Told       *Told             `json:"told,omitempty"`     // with History verbatim: of the thread's contents
 	Session    *Session          `json:"session,omitempty"`  // of a run that plans
+	Via        *Via              `json:"via,omitempty"`      // another program's agent, whose words Prompt is
 
 	// What is set of these holds for the whole run, whichever release or process goes on with it.
 	Instructions string          `json:"instructions,omitempty"` // in place of the agent's

@@ -78,7 +78,6 @@ type Run struct {
 	ThreadID  string              `json:"threadId"`
 	Terminal  string              `json:"terminal,omitempty"` // the user's terminal that it is on, if it is on one
 	Origin    string              `json:"origin,omitempty"`
-	Via       *Via                `json:"via,omitempty"`      // another program's agent that began it for its user
 	Region    Region              `json:"region,omitzero"`    // the user's when the run began; it does not change
 	BodyHash  string              `json:"bodyHash,omitempty"` // of the request that was sent with an Idempotency-Key
 	CreatedAt time.Time           `json:"createdAt"`
@@ -102,6 +101,9 @@ type Via struct {
 	TokenID string `json:"tokenId"`
 	Name    string `json:"name"` // of the agent, as its user has named it
 }
+
+// Origin says where the agent's words come from.
+func (v *Via) Origin() string { return "your agent “" + v.Name + "”" }
 
 // AgentName returns the name of the run's agent.
 func (r Run) AgentName() string { return cmp.Or(r.Agent, Assistant) }

@@ -114,8 +114,8 @@ type CallView struct {
 
 // NewView returns the run as its owner sees it; summary describes a run that has not ended.
 func NewView(r Run, s *State, summary string) *View {
-	v := &View{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Terminal: r.Terminal, Agent: r.AgentName(), Via: r.Via,
-		Status: s.Status, Summary: summary,
+	v := &View{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Terminal: r.Terminal, Agent: r.AgentName(),
+		Via: s.Input.Via, Status: s.Status, Summary: summary,
 		Actions:    []*ActionView{},
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
 		TimeZone: cmp.Or(r.Region.TimeZone, timezone.UTC), Locale: r.Region.Locale, CreatedAt: r.CreatedAt,

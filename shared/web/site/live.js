@@ -37,7 +37,7 @@ export class Live {
    * @param {any} [from.run]
    * @param {boolean} [from.alone] it is on the page of its run, which needs no link to itself
    * @param {boolean} [from.bare] what is around it has its own way to stop it
-   * @param {{again?: (l: Live, safe: boolean) => void, known?: (l: Live) => void, changed?: (l: Live) => void, moved?: (l: Live) => void, ended?: (l: Live, err: any) => void}} [on]
+   * @param {{asked?: (l: Live) => string, again?: (l: Live, safe: boolean) => void, known?: (l: Live) => void, changed?: (l: Live) => void, moved?: (l: Live) => void, ended?: (l: Live, err: any) => void}} [on]
    */
   constructor({ question, run, alone = false, bare = false }, on = {}) {
     this.alone = alone;
@@ -215,7 +215,7 @@ export class Live {
     }
     if (this.unmet) {
       const said = this.actions.some((a) => a.errorReason === this.#reason); // by its own line
-      this.#fill(!said && el('span', {}, this.unmet), this.on.again && button('Ask again', () => this.on.again?.(this, !this.#did), 'small'), link);
+      this.#fill(!said && el('span', {}, this.unmet), this.on.asked?.(this) && button('Ask again', () => this.on.again?.(this, !this.#did), 'small'), link);
       return;
     }
     if (this.over) {

@@ -123,6 +123,7 @@ export class Transcript {
     },
     changed: () => this.render(),
     again: (l, safe) => this.on.again?.(this.#promptOf(l), safe),
+    asked: (l) => this.#promptOf(l),
     moved: (l) => this.on.moved?.(l),
     ended: async (l, err) => {
       if (this.signal.aborted) return;
@@ -132,9 +133,9 @@ export class Transcript {
     },
   };
 
-  // promptOf returns the user's words that a run answers.
+  // promptOf returns the user's words that a run answers; none where their agent has asked.
   #promptOf(live) {
-    return live.question?.prompt ?? this.#messages.find((m) => m.runId === live.runId && m.role === 'user')?.text ?? '';
+    return live.question?.prompt ?? this.#messages.find((m) => m.runId === live.runId && m.role === 'user' && !m.read)?.text ?? '';
   }
 
   #take(live) {
@@ -197,8 +198,11 @@ export class Transcript {
 
 const isLast = (messages, i) => !messages.slice(i + 1).some((m) => m.runId === messages[i].runId);
 
+// who asked: the user, or an agent of theirs, by the name that stands with its words.
+const who = (m) => (m?.read ? m.read.origin[0].toUpperCase() + m.read.origin.slice(1) : 'You');
+
 function bubble(role, text, m) {
   const mine = role === 'user';
   return el('li', { class: `message ${mine ? 'user' : 'assistant'}` },
-    el('p', { class: 'by' }, mine ? 'You' : 'Countersign', m && ' · ', m && when(m.at), !mine && copy(text)), el('p', { class: 'text' }, text));
+    el('p', { class: 'by' }, mine ? who(m) : 'Countersign', m && ' · ', m && when(m.at), !mine && copy(text)), el('p', { class: 'text' }, text));
 }
