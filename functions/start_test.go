@@ -30,8 +30,9 @@ import (
 
 // maxBinary is the largest that a function's binary may be, in bytes: what an instance reads before it answers. Each
 // that judges commands has the grammar of shells in it, and each that moves operators' agents what makes Markdown of a
-// page of the web, 2 MB. What a receipt is made of, each function that answers users has, 0.1 MB.
-const maxBinary = 33.3e6
+// page of the web, 2 MB. What a receipt is made of, each function that answers users has, 0.1 MB, and as much is what
+// lists events and finds mails.
+const maxBinary = 33.4e6
 
 // maxPlanBinary is the same of a function that acts at GitHub and runs containers, with the clients of their APIs,
 // 8 MB.
