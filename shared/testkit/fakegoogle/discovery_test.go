@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -152,6 +153,7 @@ func TestEveryRequestFitsGooglesOwnDocument(t *testing.T) {
 	mailAPI, calendarAPI := load(t, "gmail/v1/gmail-api.json"), load(t, "calendar/v3/calendar-api.json")
 	s, _ := open(t, "")
 	asked := map[string]bool{}
+	var mu sync.Mutex // of asked: mails are read several at once
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -160,7 +162,9 @@ func TestEveryRequestFitsGooglesOwnDocument(t *testing.T) {
 			d = calendarAPI
 		}
 		id, problems := d.check(r, body)
+		mu.Lock()
 		asked[id] = true
+		mu.Unlock()
 		for _, p := range problems {
 			t.Errorf("%s %s: %s", r.Method, r.URL.Path, p)
 		}
