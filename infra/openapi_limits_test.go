@@ -9,7 +9,7 @@ import (
 )
 
 // limits maps every limited field to the constant of its limit.
-var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/comment": "planner.MaxPrompt",
+var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comment": "planner.MaxPrompt",
 	"Wish/prompt": "planner.MaxPrompt", "Refinement/refinementPrompt": "planner.MaxPrompt",
 	"Wish/timeZone": "timezone.MaxName", "Wish/locale": "api.maxLocale",
 	"Connect/returnTo": "linking.maxReturnTo", "ConnectGitHub/returnTo": "linking.maxReturnTo",

@@ -19,9 +19,6 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// maxPrompt is the longest prompt, in bytes (contract §1).
-const maxPrompt = 32 << 10
-
 // ask decodes the request of POST /run and /run/stream.
 func (r *request) ask() (loop.StartRequest, error) {
 	var in struct {
@@ -40,8 +37,8 @@ func (r *request) ask() (loop.StartRequest, error) {
 	switch {
 	case visible.Blank(in.Prompt):
 		return loop.StartRequest{}, fault.Invalid("prompt", "a prompt is needed")
-	case len(in.Prompt) > maxPrompt:
-		return loop.StartRequest{}, fault.Invalid("prompt", "the prompt is longer than %d bytes", maxPrompt)
+	case len(in.Prompt) > loop.MaxPrompt:
+		return loop.StartRequest{}, fault.Invalid("prompt", "the prompt is longer than %d bytes", loop.MaxPrompt)
 	case in.ThreadID != nil && !run.ValidID(*in.ThreadID):
 		return loop.StartRequest{}, fault.Invalid("threadId", "this is not an id")
 	case in.TerminalID != nil && !run.ValidID(*in.TerminalID):

@@ -41,6 +41,9 @@ type StartRequest struct {
 	Session      *run.Session    // of an agent that plans, and of no other
 }
 
+// MaxPrompt is the longest prompt that a client may send, in bytes (contract §1).
+const MaxPrompt = 32 << 10
+
 // maxInstructions is how long the instructions of a request may be, in bytes: they lie in the run's document.
 const maxInstructions = 256 << 10
 

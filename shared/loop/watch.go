@@ -80,6 +80,9 @@ func (w *Watched) load(ctx context.Context) error {
 // Ended reports whether the run's end is among its events.
 func (w *Watched) Ended() bool { return w.ex.State.End != nil }
 
+// Via returns the agent of another program that began the run, or nil.
+func (w *Watched) Via() *run.Via { return w.ex.State.Input.Via }
+
 // Events returns the run's events with numbers above after.
 func (w *Watched) Events(after int64) ([]run.EventView, error) {
 	return run.ViewEvents(w.ex.Run.Nonce, w.ex.Tools, w.ex.Events, after)

@@ -21,7 +21,6 @@ import (
 const (
 	longestWait = 50 * time.Second // of one call, before clients give up
 	answerSpare = 2 * time.Second  // of the request's time, left for the answer after a wait
-	maxPrompt   = 32 << 10         // bytes, as in POST /run
 )
 
 // status is how far a run has come, for programs.
@@ -141,33 +140,27 @@ func (c *caller) tellStatus(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, err
 	return c.tell(w.RunID)
 }
 
-// own returns a run of this very agent. The user's other runs do not exist for it.
-func (c *caller) own(runID string) (*run.View, error) {
-	v, _, err := c.Loop.Get(c.working, c.uid, runID)
+// tell tells how far a run of this very agent has come. The user's other runs do not exist for it.
+func (c *caller) tell(runID string) (*mcp.CallToolResult, error) {
+	called, err := c.Loop.CallResult(c.working, c.uid, runID)
+	switch {
+	case err == nil && c.began(called.Run.Via):
+		return c.outcome(called)
+	case err != nil && !fault.Is(err, fault.Auth, fault.CodeNotFound):
+		return nil, err
+	}
+	v, _, err := c.Loop.Get(c.working, c.uid, runID) // of more than one call
 	switch {
 	case err != nil:
 		return nil, err
-	case v.Via == nil || v.Via.TokenID != c.via.TokenID:
+	case !c.began(v.Via):
 		return nil, fault.NotFound()
-	}
-	return v, nil
-}
-
-// tell tells how far a run of the agent has come.
-func (c *caller) tell(runID string) (*mcp.CallToolResult, error) {
-	v, err := c.own(runID)
-	if err != nil {
-		return nil, err
-	}
-	called, err := c.Loop.CallResult(c.working, c.uid, runID)
-	if err == nil {
-		return c.outcome(called)
-	}
-	if !fault.Is(err, fault.Auth, fault.CodeNotFound) { // it is one of several calls
-		return nil, err
 	}
 	return c.progress(v)
 }
+
+// began reports whether it was this agent that began a run.
+func (c *caller) began(via *run.Via) bool { return via != nil && via.TokenID == c.via.TokenID }
 
 // progress tells how far a run has come that an agent of ours carries out.
 func (c *caller) progress(v *run.View) (*mcp.CallToolResult, error) {
@@ -203,9 +196,6 @@ func (c *caller) wait(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.own(w.RunID); err != nil {
-		return nil, err
-	}
 	leave, err := c.hold()
 	if err != nil {
 		return nil, err
@@ -221,7 +211,7 @@ func (c *caller) wait(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
 		if err != nil {
 			return nil, err
 		}
-		if seen.Ended() {
+		if seen.Ended() || !c.began(seen.Via()) {
 			break
 		}
 	}
@@ -243,8 +233,8 @@ func (c *caller) run(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
 		return nil, err
 	case visible.Blank(args.Prompt):
 		return nil, fault.Invalid("prompt", "a prompt is needed")
-	case len(args.Prompt) > maxPrompt:
-		return nil, fault.Invalid("prompt", "the prompt is longer than %d bytes", maxPrompt)
+	case len(args.Prompt) > loop.MaxPrompt:
+		return nil, fault.Invalid("prompt", "the prompt is longer than %d bytes", loop.MaxPrompt)
 	case args.Agent != "" && !slices.Contains(c.agents(), args.Agent):
 		return nil, fault.Invalid("agent", "there is no such agent; there are %v", c.agents())
 	}

@@ -33,7 +33,7 @@ func (c *creator) insert(ctx context.Context, call tool.Call, a Args) (Created, 
 	if err != nil {
 		return Created{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	id := eventID(call.ActionID)
 	req := svc.Events.Insert("primary", resource(a, id, call.ActionID)).Context(ctx)
@@ -82,7 +82,7 @@ func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verd
 	if err != nil {
 		return cannotAsk(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	id := eventID(call.ActionID)
 	ev, err := svc.Events.Get("primary", id).Context(ctx).Do()

@@ -66,8 +66,8 @@ func NewList(accounts provider.Accounts, o Options) *tool.Tool {
 			"titles, times and locations. It changes nothing.",
 		Untrusted: true,
 		Scopes:    scopes,
-		Place:     l.place,
-		Reads:     l.reads,
+		Place:     l.Place(scopes),
+		Reads:     l.Reads,
 		Refine:    refinePeriod,
 		Normalize: normalizePeriod,
 		Reading:   func(Period, Events) tool.Reading { return tool.Reading{Origin: "your calendar"} },
@@ -154,7 +154,7 @@ func (l *lister) list(ctx context.Context, call tool.Call, p Period) (Events, er
 	if err != nil {
 		return Events{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
 	// With one attendee Google names the user alone, if they are one.
 	req := svc.Events.List("primary").SingleEvents(true).OrderBy("startTime").TimeMin(p.From).TimeMax(p.To).

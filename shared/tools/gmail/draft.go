@@ -40,7 +40,7 @@ func (s *sender) createDraft(ctx context.Context, c tool.Call, a Args) (string, 
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	d, err := svc.Users.Drafts.Create("me", &gmailapi.Draft{Message: encode(raw, a)}).Context(ctx).Do()
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 		return Sent{}, fault.New(fault.Policy, fault.CodeIntegrity,
 			"The draft was changed after it was made, so it was not sent. It is still among your drafts.")
 	}
-	sending, cancel := context.WithTimeout(ctx, s.timeout)
+	sending, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	m, err := svc.Users.Drafts.Send("me", &gmailapi.Draft{Id: h.Draft, Message: encode(raw, a)}).Context(sending).Do()
 	sent, err := outcome(m, err, "gmail.drafts.send", tool.Ambiguous)
@@ -128,7 +128,7 @@ var errUnreadable = errors.New("the answer is no message")
 
 // getDraft returns the draft as Gmail stores it.
 func (s *sender) getDraft(ctx context.Context, svc *gmailapi.Service, h handle) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	d, err := svc.Users.Drafts.Get("me", h.Draft).Format("raw").Context(ctx).Do()
 	if err != nil {

@@ -101,7 +101,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 	default:
 		panic(fmt.Sprintf("gmail.New: no mode %q", o.Mode))
 	}
-	d.Reads, d.Place = s.reads, s.placeWith(d.Scopes)
+	d.Reads, d.Place = s.Reads, s.Place(d.Scopes)
 	return tool.Define(d)
 }
 

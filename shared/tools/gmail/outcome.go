@@ -21,7 +21,7 @@ func (s *sender) sendDirectly(ctx context.Context, c tool.Call, a Args) (Sent, e
 	if err != nil {
 		return Sent{}, err
 	}
-	sending, cancel := context.WithTimeout(ctx, s.timeout)
+	sending, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	m, err := svc.Users.Messages.Send("me", encode(raw, a)).Context(sending).Do()
 	sent, err := outcome(m, err, "gmail.messages.send", tool.Transient)
@@ -49,7 +49,7 @@ func (s *sender) proven(ctx context.Context, svc *gmailapi.Service, c tool.Call,
 
 // getSent reads a message, which needs the scope gmail.readonly or a wider one.
 func (s *sender) getSent(ctx context.Context, svc *gmailapi.Service, id string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	m, err := svc.Users.Messages.Get("me", id).Format("raw").Context(ctx).Do()
 	if err != nil {

@@ -64,8 +64,8 @@ func NewSearch(accounts provider.Accounts, o Options) *tool.Tool {
 			"it begins. It changes nothing.",
 		Untrusted: true,
 		Scopes:    scopes,
-		Place:     s.placeWith(scopes),
-		Reads:     s.reads,
+		Place:     s.Place(scopes),
+		Reads:     s.Reads,
 		Refine: func(s *jsonschema.Schema) {
 			s.Properties["query"].MaxLength = jsonschema.Ptr(MaxQuery)
 			limit := s.Properties["limit"]
@@ -110,7 +110,7 @@ func (s *searcher) search(ctx context.Context, c tool.Call, f Find) (Found, erro
 	if err != nil {
 		return Found{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	list, err := svc.Users.Messages.List("me").Q(f.Query).MaxResults(int64(f.Limit)).Fields(foundFields).
 		Context(ctx).Do()

@@ -65,7 +65,7 @@ func cannotAsk(err error, call string) (tool.Verdict, Sent, string, error) {
 
 func (s *sender) searchSent(ctx context.Context, svc *gmailapi.Service, c tool.Call, h handle,
 	raw []byte) (tool.Verdict, Sent, string, error) {
-	searching, cancel := context.WithTimeout(ctx, s.timeout)
+	searching, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	found, err := findSent(searching, svc, c.ActionID, h.Thread)
 	switch f := google.Read(err); {
