@@ -25,7 +25,8 @@ var may = map[string]string{
 	"shared/address": "shared/fault",
 	"shared/run": "shared/audit shared/clip shared/document shared/fault shared/model shared/plan shared/policy " +
 		"shared/strictjson shared/timezone shared/tool shared/visible",
-	"shared/journal": "shared/agents shared/audit shared/document shared/fault shared/model shared/output " +
+	"shared/journal": "shared/agents shared/audit shared/document shared/fault shared/model shared/notice " +
+		"shared/output " +
 		"shared/plan shared/policy shared/queue shared/run shared/store shared/strictjson shared/taint shared/tool " +
 		"shared/wait",
 	"shared/approval": "shared/audit shared/clip shared/document shared/fault shared/journal shared/model " +
@@ -83,6 +84,7 @@ var may = map[string]string{
 	"shared/mcpserver":    "shared/fault shared/loop shared/run shared/strictjson shared/tool shared/visible",
 	"shared/model":        "shared/clip shared/fault shared/strictjson shared/tool",
 	"shared/model/gemini": "shared/fault shared/memo shared/model shared/outbound shared/wait",
+	"shared/notice":       "shared/fault shared/run shared/strictjson",
 	"shared/obs":          "shared/clip shared/fault",
 	"shared/offboard": "shared/fault shared/github shared/google shared/linking shared/loop shared/queue " +
 		"shared/records",

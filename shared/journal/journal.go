@@ -18,6 +18,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/notice"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/run"
@@ -41,6 +42,10 @@ type Env struct {
 
 	// Sweeper takes what a sweep has no time for. Without one the sweep goes on by itself, as far as its time reaches.
 	Sweeper queue.Sweeper
+
+	// Notices takes what others are told of runs, and Console is the address that they are led to. Nil: nobody is told.
+	Notices notice.Publisher
+	Console string
 
 	AuditDays   int           // for how many days the audit of a run is kept; 0: for good
 	UserLimits  run.Limits    // what a user may use, whichever agents they ask

@@ -63,8 +63,22 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// due returns when the run must be looked at again, or zero where it need not be.
+// due returns when the run must be looked at again, or zero where it need not be: soon, where nobody holds it and
+// others have not been told of it.
 func due(tx *Tx) time.Time {
+	at := dueToMove(tx)
+	if tx.Run.Lease.Owner != "" || !untold(tx) {
+		return at
+	}
+	soon := tx.Now.Add(cmp.Or(tx.DueIn, publishGrace))
+	if at.IsZero() {
+		return soon
+	}
+	return earlier(at, soon)
+}
+
+// dueToMove returns when the run must be moved, or zero where it has ended.
+func dueToMove(tx *Tx) time.Time {
 	switch {
 	case tx.State.End != nil && !run.Unclean(tx.State):
 		return time.Time{}

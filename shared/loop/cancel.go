@@ -38,7 +38,7 @@ func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*run.View, error)
 		}
 		return nil
 	})
-	if err == nil && (asked && ex.State.End == nil || run.Unclean(ex.State)) {
+	if err == nil && (asked && ex.State.End == nil || run.Unclean(ex.State) || journal.Untold(ex)) {
 		ex.Publish(ctx) // the process that moves it may die before it sees this, and what it has left is removed
 	}
 	if err != nil {

@@ -97,8 +97,13 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 	if err != nil {
 		return nil, err
 	}
-	if decided && (ex.State.End == nil || run.Unclean(ex.State)) {
+	if decided && needsMover(ex) {
 		ex.Publish(ctx)
 	}
 	return currentView(ctx, ex)
+}
+
+// needsMover reports whether somebody must move the run, be it only to tell others of it.
+func needsMover(ex *journal.Execution) bool {
+	return ex.State.End == nil || run.Unclean(ex.State) || journal.Untold(ex)
 }

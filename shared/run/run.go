@@ -92,6 +92,7 @@ type Run struct {
 	CleanUps  int                 `json:"cleanUps,omitempty"` // that have failed, once it has ended
 	Plan      *PlanHead           `json:"plan,omitempty"`     // of a run that plans
 	Trace     string              `json:"trace,omitempty"`    // traceparent of the run's first span, if it was traced
+	ToldTo    int64               `json:"toldTo,omitempty"`   // the number of the last event that others were told of
 	Log       document.Log[Event] `json:"log"`
 }
 

@@ -1,0 +1,55 @@
+package journal
+
+import (
+	"context"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/notice"
+)
+
+// tellAgain is when others are told who could not be told at once.
+const tellAgain = 5 * time.Minute
+
+// The run's own events are the outbox of its notices: its document says of which of them others were told, and while
+// there are more it is due. So what a crash or an outage keeps from being told is told by whoever the sweep asks.
+
+// Untold reports whether there is anything about the run that others have not been told.
+func Untold(ex *Execution) bool {
+	return ex.Notices != nil && ex.Run.ID != "" && notice.Tells(ex.Run.ToldTo, ex.State, ex.Events)
+}
+
+// untold reports whether there is, after this transition, anything about the run that others have not been told.
+func untold(tx *Tx) bool {
+	return tx.Ex.Notices != nil &&
+		(notice.Tells(tx.Run.ToldTo, tx.State, tx.Ex.Events) || notice.Tells(tx.Run.ToldTo, tx.State, tx.events))
+}
+
+// Tell tells others what has happened to the run since they were last told, and records that. A failure is only
+// logged: the run stays due, and is told of later.
+func Tell(ctx context.Context, ex *Execution) {
+	if !Untold(ex) {
+		return
+	}
+	ctx, cancel := Detached(ctx)
+	defer cancel()
+	to := ex.Events[len(ex.Events)-1].Seq
+	failed := ex.Notices.Publish(ctx, notice.After(ex.Run.ToldTo, ex.Run, ex.State, ex.Events, ex.Console)...)
+	if failed != nil {
+		ex.Log.WarnContext(ctx, "nobody could be told of a run, which is tried again later", "counter",
+			"notices_failed", "runId", ex.ID, "error", failed)
+	}
+	err := ex.Transition(ctx, func(tx *Tx) error {
+		tx.KeepLease = tx.Run.Lease.Held(ex.Owner, tx.Now)
+		switch {
+		case failed == nil && tx.Run.ToldTo < to:
+			tx.Run.ToldTo, tx.Changed = to, true
+		case failed != nil && untold(tx) && !tx.KeepLease:
+			tx.DueIn, tx.Changed = tellAgain, true
+		}
+		return nil
+	})
+	if err != nil {
+		ex.Log.WarnContext(ctx, "that others were told of a run could not be recorded, and they will be told again",
+			"runId", ex.ID, "error", err)
+	}
+}
