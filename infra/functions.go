@@ -32,7 +32,8 @@ type Part struct {
 // A Role is granted to the function's own identity, on one resource.
 type Role struct {
 	Role string `json:"role"`
-	// project, database (a condition on the project's grant), topic, sweeps (a topic), tokens or receipts (KMS keys)
+	// project, database (a condition on the project's grant), topic, sweeps or events (topics), tokens or receipts (KMS
+	// keys)
 	On string `json:"on"`
 }
 
@@ -206,7 +207,7 @@ func anyOf(agents []string) string {
 func (p Part) check() error {
 	for _, r := range p.Roles {
 		if !strings.HasPrefix(r.Role, "roles/") ||
-			!slices.Contains([]string{"project", "database", "topic", "sweeps", "tokens",
+			!slices.Contains([]string{"project", "database", "topic", "sweeps", "events", "tokens",
 				"receipts"}, r.On) {
 			return fmt.Errorf("role %q on %q is not one that Terraform grants", r.Role, r.On)
 		}

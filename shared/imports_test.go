@@ -96,7 +96,7 @@ var may = map[string]string{
 	"shared/policy":          "shared/fault shared/tool",
 	"shared/queue":           "shared/run shared/fault shared/strictjson",
 	"shared/queue/embedded":  "shared/document shared/fault shared/queue shared/store",
-	"shared/queue/pubsub":    "shared/fault shared/queue",
+	"shared/queue/pubsub":    "shared/fault shared/notice shared/queue",
 	"shared/queue/queuetest": "shared/fault shared/queue",
 	"shared/receipt":         "shared/audit shared/run shared/strictjson shared/tool",
 	"shared/receiptkey":      "shared/keyfile shared/receipt",

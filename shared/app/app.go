@@ -126,6 +126,13 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		return err
 	}
 	a.closers = append(a.closers, a.Queue.Close)
+	notices, err := o.clients.Notices(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if notices != nil {
+		a.closers = append(a.closers, notices.Close)
+	}
 	sweeper, err := o.clients.Sweeper(ctx, cfg)
 	if err != nil {
 		return err
@@ -202,7 +209,10 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		Function: o.function, Sweeper: sweeper, Hold: cfg.Hold, AuditDays: cfg.AuditDays,
 		UserLimits: run.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
 			TokensPerDay: cfg.MaxTokensPerDay},
-		Log: a.Log, Now: o.now}
+		Console: cfg.ConsoleURL, Log: a.Log, Now: o.now}
+	if notices != nil {
+		env.Notices = notices
+	}
 	o.loop(&env)
 	l := loop.New(env)
 	var talk *chat.Chat

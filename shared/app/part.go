@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/notice"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/terminal"
@@ -43,6 +44,8 @@ var (
 type Clients struct {
 	Chat  bool // whether pages are answered
 	Queue func(ctx context.Context, cfg config.Config) (queue.Queue, error)
+	// Notices tells others of runs; nil where nobody is told.
+	Notices func(ctx context.Context, cfg config.Config) (Notices, error)
 	// nil where a sweep goes on by itself
 	Sweeper func(ctx context.Context, cfg config.Config) (queue.Sweeper, error)
 	// nil where no model is configured
@@ -97,6 +100,12 @@ type Hosts interface {
 	Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (keeper.Facts, error)
 }
 
+// Notices tells others of runs (package notice).
+type Notices interface {
+	notice.Publisher
+	io.Closer
+}
+
 // Engine runs containers (package docker).
 type Engine interface {
 	docker.Engine
@@ -117,6 +126,7 @@ type DeclaredAgents func(cfg config.Config, tools tool.Set, assistant, page agen
 // none is a program with the store alone.
 var none = Clients{
 	Queue:   func(context.Context, config.Config) (queue.Queue, error) { return queue.None{}, nil },
+	Notices: func(context.Context, config.Config) (Notices, error) { return nil, nil },
 	Sweeper: func(context.Context, config.Config) (queue.Sweeper, error) { return nil, nil },
 	Model:   func(context.Context, config.Config) (model.Model, error) { return nil, nil },
 	Actions: func(config.Config, func() time.Time) (api.DeclaredActions, error) { return nil, nil },

@@ -92,6 +92,11 @@ type Config struct {
 	// SWEEP_TOPIC: the topic of the messages with which a sweep hands on what it has no time for; by default it goes on
 	// by itself
 	SweepTopic string
+	// EVENTS_TOPIC: the topic on which others are told what has happened to runs, without content; by default nobody is
+	EventsTopic string
+	// CONSOLE_URL: the address at which people find the console, to which what others are told leads; by default
+	// PUBLIC_URL
+	ConsoleURL string // without a slash at its end
 	// RETENTION: for how many days a conversation is kept after it was last used, with its runs and approvals; 0: for
 	// good
 	Retention time.Duration

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -94,6 +95,9 @@ func (l *loader) process(c *Config) {
 	c.Failpoint = l.text("AGENT_FAILPOINT", "", "the name of a place in the code", nil)
 	c.PublicURL = strings.TrimRight(l.text("PUBLIC_URL", "", public, isBase(l.deployed)), "/")
 	l.require(l.needs(Consent), "PUBLIC_URL", public)
+	console := l.text("CONSOLE_URL", "", "the address of the console, such as https://agent.example.com (http only on "+
+		"a loopback address), without a query", isBase(l.deployed))
+	c.ConsoleURL = cmp.Or(strings.TrimRight(console, "/"), c.PublicURL)
 	c.ChatKey = l.secret("CHAT_KEY", chatKeys, isChatKey)
 	l.require(l.needs(Chat) && l.deployed, "CHAT_KEY", chatKeys)
 	c.AllowedOrigins = l.origins()

@@ -78,6 +78,10 @@ func (l *loader) queue(c *Config) {
 	c.Queue = l.oneOf("QUEUE", kind, "embedded", "push", "pubsub")
 	c.ResumeTopic = l.text("RESUME_TOPIC", "agent-resume", "the id of a Pub/Sub topic, or projects/P/topics/T", isTopic)
 	c.SweepTopic = l.text("SWEEP_TOPIC", "", "the id of a Pub/Sub topic, or projects/P/topics/T", isTopic)
+	c.EventsTopic = l.text("EVENTS_TOPIC", "", "the id of a Pub/Sub topic, or projects/P/topics/T", isTopic)
+	l.refuse(c.Queue != "pubsub", "EVENTS_TOPIC", "QUEUE to be pubsub, or to be unset")
+	l.require(c.EventsTopic != "" && c.ConsoleURL == "", "CONSOLE_URL",
+		"the address of the console, or PUBLIC_URL, because EVENTS_TOPIC is set")
 	c.PubSubEmulator = l.text("PUBSUB_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:8085", isHostPort)
 	if l.deployed && c.Queue != "pubsub" {
 		l.fail("QUEUE", strconv.Quote(c.Queue),

@@ -18,12 +18,6 @@ func Untold(ex *Execution) bool {
 	return ex.Notices != nil && ex.Run.ID != "" && notice.Tells(ex.Run.ToldTo, ex.State, ex.Events)
 }
 
-// untold reports whether there is, after this transition, anything about the run that others have not been told.
-func untold(tx *Tx) bool {
-	return tx.Ex.Notices != nil &&
-		(notice.Tells(tx.Run.ToldTo, tx.State, tx.Ex.Events) || notice.Tells(tx.Run.ToldTo, tx.State, tx.events))
-}
-
 // Tell tells others what has happened to the run since they were last told, and records that. A failure is only
 // logged: the run stays due, and is told of later.
 func Tell(ctx context.Context, ex *Execution) {

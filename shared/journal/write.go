@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/notice"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -75,6 +76,12 @@ func due(tx *Tx) time.Time {
 		return soon
 	}
 	return earlier(at, soon)
+}
+
+// untold reports whether there is, after this transition, anything about the run that others have not been told.
+func untold(tx *Tx) bool {
+	return tx.Ex.Notices != nil &&
+		(notice.Tells(tx.Run.ToldTo, tx.State, tx.Ex.Events) || notice.Tells(tx.Run.ToldTo, tx.State, tx.events))
 }
 
 // dueToMove returns when the run must be moved, or zero where it has ended.

@@ -158,5 +158,6 @@ const ContentType = "application/cloudevents+json"
 
 // Encode returns the notice as JSON, the same bytes each time.
 func (n Notice) Encode(source string) ([]byte, error) {
-	return strictjson.Marshal(event{"1.0", n.ID, source, n.Type, n.Data.RunID, n.Time.UTC(), "application/json", n.Data})
+	return strictjson.Marshal(event{SpecVersion: "1.0", ID: n.ID, Source: source, Type: n.Type, Subject: n.Data.RunID,
+		Time: n.Time.UTC(), ContentType: "application/json", Data: n.Data})
 }

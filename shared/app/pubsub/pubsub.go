@@ -10,8 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
 )
 
-// Part publishes to Pub/Sub.
-var Part = app.Part{Needs: config.Queue, Link: func(c *app.Clients) { c.Queue = open }}
+// Part publishes to Pub/Sub: what asks for runs to be resumed, and what others are told of them, where there is a topic
+// for that.
+var Part = app.Part{Needs: config.Queue, Link: func(c *app.Clients) { c.Queue, c.Notices = open, openNotices }}
 
 // Sweeping publishes to Pub/Sub too, what one sweep has no time for: each shard to the sweep function itself, where the
 // topic is configured.
@@ -22,6 +23,13 @@ func openSweeper(ctx context.Context, cfg config.Config) (queue.Sweeper, error) 
 		return nil, nil
 	}
 	return pubsub.OpenSweeper(ctx, cfg.Project, cfg.SweepTopic)
+}
+
+func openNotices(ctx context.Context, cfg config.Config) (app.Notices, error) {
+	if cfg.EventsTopic == "" {
+		return nil, nil
+	}
+	return pubsub.OpenNotices(ctx, cfg.Project, cfg.EventsTopic, cfg.ConsoleURL)
 }
 
 func open(ctx context.Context, cfg config.Config) (queue.Queue, error) {

@@ -46,10 +46,10 @@ func (q *Queue) Resume(ctx context.Context, m queue.Message) error {
 	return q.publish(ctx, &pubsubpb.PubsubMessage{Data: queue.Body(m.RunID), Attributes: m.Attributes()})
 }
 
-func (q *Queue) publish(ctx context.Context, m *pubsubpb.PubsubMessage) error {
+func (q *Queue) publish(ctx context.Context, messages ...*pubsubpb.PubsubMessage) error {
 	ctx, cancel := context.WithTimeout(ctx, publishBound)
 	defer cancel()
-	_, err := q.client.Publish(ctx, &pubsubpb.PublishRequest{Topic: q.topic, Messages: []*pubsubpb.PubsubMessage{m}})
+	_, err := q.client.Publish(ctx, &pubsubpb.PublishRequest{Topic: q.topic, Messages: messages})
 	if err != nil {
 		return queue.Unavailable(err)
 	}

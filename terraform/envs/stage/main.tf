@@ -49,6 +49,12 @@ variable "containers" {
   description = "The engine that runs containers for plans, such as { host = \"tcp://engine.example.com:2376\", images = [\"docker.io/library/golang:1.26\"] }."
 }
 
+variable "events" {
+  type        = bool
+  default     = false
+  description = "Whether what happens to runs is published, without content, to a topic of its own."
+}
+
 variable "receipts" {
   type        = object({ jwks = string, kms_key_version = optional(string, "") })
   default     = null
@@ -84,6 +90,7 @@ module "agent" {
   oauth_client_id = var.oauth_client_id
   github          = var.github
   containers      = var.containers
+  events          = var.events
   receipts        = var.receipts
   secret_versions = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)
   actions         = var.actions

@@ -39,6 +39,8 @@ locals {
     FIRESTORE_DATABASE     = google_firestore_database.agent.name
     RESUME_TOPIC           = google_pubsub_topic.resume.id
     SWEEP_TOPIC            = google_pubsub_topic.sweep.id
+    EVENTS_TOPIC           = var.events ? google_pubsub_topic.events.id : null
+    CONSOLE_URL            = local.page
     GEMINI_MODEL           = var.model.name
     VERTEX_AI_PROJECT_ID   = var.project_id
     VERTEX_AI_LOCATION     = var.model.location
@@ -115,6 +117,7 @@ module "function" {
     database = google_firestore_database.agent.id
     topic    = google_pubsub_topic.resume.name
     sweeps   = google_pubsub_topic.sweep.name
+    events   = google_pubsub_topic.events.name
     tokens   = google_kms_crypto_key.tokens.id
     receipts = try(split("/cryptoKeyVersions/", var.receipts.kms_key_version)[0], "")
   }

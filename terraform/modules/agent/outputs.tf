@@ -25,6 +25,11 @@ output "functions" {
   }
 }
 
+output "events" {
+  description = "The topic on which others are told of runs, where var.events says so."
+  value       = google_pubsub_topic.events.id
+}
+
 output "dead_letters" {
   description = "The subscription that dead letters wait in."
   value       = google_pubsub_subscription.dead.id

@@ -194,6 +194,13 @@ variable "mcp_issuer" {
   }
 }
 
+variable "events" {
+  type        = bool
+  default     = false
+  nullable    = false
+  description = "Whether what happens to runs is published, without content, to the topic of the output events: an approval that waits, a decision, an end. Each wait and each end of a run is then one publish and one commit more."
+}
+
 variable "gmail_search" {
   type        = bool
   default     = false

@@ -45,6 +45,15 @@ resource "google_pubsub_topic_iam_member" "sweeps" {
   member  = google_service_account.runtime.member
 }
 
+resource "google_pubsub_topic_iam_member" "events" {
+  for_each = toset([for r in var.roles : r.role if r.on == "events"])
+
+  project = var.project_id
+  topic   = var.on.events
+  role    = each.value
+  member  = google_service_account.runtime.member
+}
+
 resource "google_kms_crypto_key_iam_member" "tokens" {
   for_each = toset([for r in var.roles : r.role if r.on == "tokens"])
 

@@ -160,14 +160,14 @@ variable "roles" {
   default     = []
   description = "The roles of the function's parts, and on what."
   validation {
-    condition     = alltrue([for r in var.roles : contains(["project", "database", "topic", "sweeps", "tokens", "receipts"], r.on)])
+    condition     = alltrue([for r in var.roles : contains(["project", "database", "topic", "sweeps", "events", "tokens", "receipts"], r.on)])
     error_message = "A role is granted on the project, the database, one of the topics or the tokens' key."
   }
 }
 
 variable "on" {
-  type        = object({ database = string, topic = string, sweeps = string, tokens = string, receipts = optional(string, "") })
-  description = "The database, the topics of resumes and of sweeps, and the keys that roles are granted on: of tokens, and of receipts where Cloud KMS signs them."
+  type        = object({ database = string, topic = string, sweeps = string, events = string, tokens = string, receipts = optional(string, "") })
+  description = "The database, the topics of resumes, of sweeps and of events, and the keys that roles are granted on: of tokens, and of receipts where Cloud KMS signs them."
 }
 
 variable "labels" {

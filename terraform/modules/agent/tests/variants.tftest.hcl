@@ -81,6 +81,17 @@ run "with_a_github_app" {
   }
 }
 
+run "with_events" {
+  variables {
+    events          = true
+    secret_versions = { chat-key = "1", oauth-client-secret = "1" }
+  }
+  assert {
+    condition     = local.environment.EVENTS_TOPIC == google_pubsub_topic.events.id && local.environment.CONSOLE_URL == local.page
+    error_message = "What happens to runs is published, and leads to the console."
+  }
+}
+
 run "with_receipts" {
   variables {
     receipts        = { jwks = "{\"keys\":[{\"kty\":\"OKP\",\"x\":\"AA\"}]}" }

@@ -27,7 +27,7 @@ variables {
   invoker               = "allUsers"
   secrets               = { KEY = { secret = "agent-key", version = "3" } }
   roles                 = [{ role = "roles/datastore.user", on = "database" }, { role = "roles/pubsub.publisher", on = "topic" }]
-  on                    = { database = "projects/acme-prod/databases/agent-store", topic = "agent-resume", sweeps = "agent-sweep", tokens = "key" }
+  on                    = { database = "projects/acme-prod/databases/agent-store", topic = "agent-resume", sweeps = "agent-sweep", events = "agent-events", tokens = "key" }
 }
 
 run "the_archive_names_the_object" {
