@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -32,6 +33,14 @@ func concierge(change func(*agents.Agent)) agents.Agent {
 		change(&a)
 	}
 	return a
+}
+
+// plans makes an agent one whose runs are sessions, and then the change.
+func plans(change func(*agents.Agent)) func(*agents.Agent) {
+	return func(a *agents.Agent) {
+		a.Plans, a.Order, a.OnReject = true, agents.Strict, agents.RejectContinues
+		change(a)
+	}
 }
 
 func TestGet(t *testing.T) {
@@ -108,6 +117,14 @@ func TestWrong(t *testing.T) {
 		"concierge.order":    func(a *agents.Agent) { a.Order = "alphabetical" },
 		"concierge.effects":  func(a *agents.Agent) { a.Effects = "some" },
 		"concierge.onReject": func(a *agents.Agent) { a.OnReject = "maybe" },
+
+		"concierge.effects ":       plans(func(a *agents.Agent) { a.Effects = policy.AutoApprove }),
+		"concierge.onReject ":      plans(func(a *agents.Agent) { a.OnReject = agents.RejectFails }),
+		"concierge.order ":         plans(func(a *agents.Agent) { a.Order = agents.Sequential }),
+		"concierge.history ":       plans(func(a *agents.Agent) { a.History = agents.HistoryVerbatim }),
+		"concierge.model.calling ": plans(func(a *agents.Agent) { a.Model.Forced = "book" }),
+		"concierge.plans":          plans(func(a *agents.Agent) { a.Page = true }),
+		"concierge.plans ":         plans(func(a *agents.Agent) { a.OnTerminal = true }),
 	}
 	for name, change := range cases {
 		bad := concierge(change)
@@ -116,6 +133,9 @@ func TestWrong(t *testing.T) {
 		if !fault.Is(err, fault.Validation, "invalid") || !strings.Contains(err.Error(), "("+field+")") {
 			t.Errorf("%s: %v", field, err)
 		}
+	}
+	if _, err := agents.New(tools, nil, []agents.Agent{concierge(plans(func(*agents.Agent) {}))}); err != nil {
+		t.Errorf("an agent that plans: %v", err)
 	}
 	_, err := agents.New(tools, nil, []agents.Agent{concierge(nil), concierge(nil),
 		concierge(func(a *agents.Agent) { a.Name, a.History, a.Limits.ModelCalls = "other", "", 99 })})

@@ -100,6 +100,21 @@ func (c *checker) check(a Agent) {
 		"effects", "auto_approve, none or nothing, and not %q", string(a.Effects))
 	c.needs(slices.Contains([]Order{"", Independent, Sequential, Strict}, a.Order), "order",
 		"independent, sequential or strict, and not %q", string(a.Order))
+	if a.Plans {
+		c.plans(a)
+	}
+}
+
+// plans checks what sessions rest on: that nobody confirms a plan but its user, who may want another one, that a task's
+// calls follow each other, and that each phase says itself what the model may call.
+func (c *checker) plans(a Agent) {
+	const why = "for an agent that plans this is "
+	c.needs(a.Effects == policy.AskEffects, "effects", why+"empty, so that its user confirms each plan")
+	c.needs(a.OnReject == RejectContinues, "onReject", why+"%s", string(RejectContinues))
+	c.needs(a.Order == Strict, "order", why+"%s", string(Strict))
+	c.needs(a.History != HistoryVerbatim, "history", why+"%s or %s", string(HistoryWords), string(HistoryNone))
+	c.needs(a.Model.Calling == "" && a.Model.Forced == "", "model.calling", why+"empty, and so is model.forced")
+	c.needs(!a.Page && !a.OnTerminal, "plans", "a session works neither in a page nor on a terminal")
 }
 
 func (c *checker) model(a Agent) {
