@@ -286,6 +286,28 @@ func TestNewTokensOutliveAStoreThatFailsForAMoment(t *testing.T) {
 	}
 }
 
+// TestStoppedWhileItStores has an instance stopped as it stores the new tokens, for longer than it tries. Another one
+// is refused meanwhile, as whoever comes with a refresh token that was used, and takes the link for broken.
+func TestStoppedWhileItStores(t *testing.T) {
+	w := newEnv(t)
+	w.link(w.instance(), "u1", "octo-cat")
+	w.pass(9 * time.Hour)
+	stopped := faulty.Nth(2, func(ctx context.Context, _ *faulty.Call, _ faulty.Next) error { // the first is its claim
+		w.store.Set()
+		w.pass(time.Minute)
+		_, err := w.whose(w.instance(), "u1")
+		w.expect(err, fault.Auth, fault.CodeReauth)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	w.store.Set(faulty.Commits(stopped))
+	w.is(w.instance(), "u1", "octo-cat")
+	w.is(w.instance(), "u1", "octo-cat")
+	if got := w.status("u1"); got != "linked" {
+		t.Errorf("the link is %s", got)
+	}
+}
+
 // TestAClaimOfAnInstanceThatIsGoneEnds has an instance end after it took its turn and before it asked.
 func TestAClaimOfAnInstanceThatIsGoneEnds(t *testing.T) {
 	w := newEnv(t)
@@ -302,7 +324,7 @@ func TestAClaimOfAnInstanceThatIsGoneEnds(t *testing.T) {
 	}
 	w.store.Set()
 	w.around(nil)
-	w.pass(21 * time.Second)
+	w.pass(28 * time.Second)
 	w.is(w.instance(), "u1", "octo-cat")
 }
 

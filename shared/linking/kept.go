@@ -13,12 +13,13 @@ import (
 // A refresh token that can be used once is used by one process at a time, which says so in the link before it asks: of
 // two that ask at once, one is refused, and could not tell that from a consent that was taken back. Whoever asks stores
 // the new tokens before it uses them. A process that ends between the answer and its commit leaves a refresh token that
-// was used; whoever comes next is refused, and the user has to link the account again.
+// was used; whoever comes next is refused, and the user has to link the account again. One that was only stopped there
+// stores them when it wakes, and the link is whole again.
 
 const (
-	// renewingFor is how long a process may keep others from the refresh token. It is more than a call and its commit
-	// take.
-	renewingFor = callTimeout + rotateTimeout
+	// renewingFor is how long a process may keep others from the refresh token. It is more than a call and the tries to
+	// store its answer take.
+	renewingFor = callTimeout + (saveTries+1)*saveTimeout
 	renewingAsk = 100 * time.Millisecond // after which those who wait look again
 )
 

@@ -33,10 +33,10 @@ import (
 // ErrRefused says that a provider does not accept a token.
 var ErrRefused = errors.New("the provider does not accept the token")
 
-// Limits of one call to the token or revocation endpoint, and of storing what it answered.
+// Limits of one call to the token or revocation endpoint, and of each of saveTries to store what it answered.
 const (
-	callTimeout   = 15 * time.Second
-	rotateTimeout = 5 * time.Second
+	callTimeout = 15 * time.Second
+	saveTimeout = 2 * time.Second
 )
 
 // Provider is what is known of a provider's accounts without an OAuth client.

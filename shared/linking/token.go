@@ -11,7 +11,6 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/wait"
 )
 
 const (
@@ -170,39 +169,42 @@ func ends(got *oauth2.Token, now time.Time) time.Time {
 	return now.Add(time.Duration(min(seconds, maxSeconds)) * time.Second)
 }
 
-// rotate stores the tokens that the provider returned in place of those that were used. If the document has changed or
-// the store fails it tries again, because only the new ones are still valid: it has a time of its own, however long the
-// answer was on its way.
+// rotate stores the tokens that the provider returned in place of those that were used. Only the new ones are still
+// valid, so it tries again where the document has changed or the store fails, each time with a time of its own: a
+// process that was stopped in the midst stores them when it wakes, also in a link that others took for broken.
 func (a *Accounts) rotate(ctx context.Context, l link, got *oauth2.Token) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rotateTimeout)
-	defer cancel()
-	if err := a.seal(ctx, &l, got); err != nil {
-		return err
-	}
+	ctx = context.WithoutCancel(ctx)
 	l.Renewing = time.Time{}
 	pause := 50 * time.Millisecond
 	for try := 1; ; try++ {
-		_, err := a.save(ctx, l)
-		if err == nil {
-			return nil
+		again, err := a.saveTokens(ctx, &l, got)
+		if !again || try == saveTries {
+			return err
 		}
-		if try == saveTries {
-			return storeDown(err)
-		}
-		if !errors.Is(err, store.ErrConflict) {
-			if wait.For(ctx, pause) != nil {
-				return storeDown(err)
-			}
-			pause *= 2
-		}
-		now, err := a.cfg.load(ctx, a.store, l.UID)
-		if err == nil && now.ID != l.ID {
-			return a.cfg.providerDown(errors.New("the account was linked anew or unlinked meanwhile"))
-		}
-		if err == nil {
-			l.version = now.version
-		}
+		time.Sleep(pause)
+		pause *= 2
 	}
+}
+
+// saveTokens tries once to store the tokens, and reports whether that can be tried again, with the link as it is by
+// then.
+func (a *Accounts) saveTokens(ctx context.Context, l *link, got *oauth2.Token) (again bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	defer cancel()
+	if err := a.seal(ctx, l, got); err != nil {
+		return true, err
+	}
+	if _, err = a.save(ctx, *l); err == nil {
+		return false, nil
+	}
+	now, unread := a.cfg.load(ctx, a.store, l.UID)
+	if unread == nil && now.ID != l.ID {
+		return false, a.cfg.providerDown(errors.New("the account was linked anew or unlinked meanwhile"))
+	}
+	if unread == nil {
+		l.version = now.version
+	}
+	return true, storeDown(err)
 }
 
 // markBroken records, once, that the provider refuses the link, so that the next call fails without asking it.
