@@ -224,8 +224,9 @@ func (s *scenario) do(line string) {
 	var v *run.View
 	var err error
 	switch verb {
-	case "model":
-		s.model.Then(turn(s.t, rest))
+	case "model": // which says (in an hour) for that moment
+		inAnHour := s.clock().Add(time.Hour).UTC().Format(time.RFC3339)
+		s.model.Then(turn(s.t, strings.ReplaceAll(rest, "(in an hour)", inAnHour)))
 		return
 	case "as":
 		s.uid = rest
@@ -345,7 +346,7 @@ func (s *scenario) do(line string) {
 		s.queue = nil
 		return
 	case "rules":
-		s.loop.Rules.DenySideEffects = rest == "off"
+		s.loop.Rules.DenySideEffects, s.loop.Rules.AskSideEffects = rest == "off", rest == "ask"
 		return
 	case "reject-outcome":
 		s.loop.Agents.Get(s.agent).OnReject = agents.OnReject(rest)
