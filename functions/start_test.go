@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -28,36 +27,6 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
-// maxBinary is the largest that a function's binary may be, in bytes: what an instance reads before it answers. Each
-// that judges commands has the grammar of shells in it, and each that moves operators' agents what makes Markdown of a
-// page of the web, 2 MB. What a receipt is made of, each function that answers users has, 0.1 MB, and as much is what
-// lists events and finds mails.
-const maxBinary = 33.4e6
-
-// maxPlanBinary is the same of a function that acts at GitHub and runs containers, with the clients of their APIs,
-// 8 MB.
-const maxPlanBinary = 41e6
-
-// TestSize builds the functions that link every part, and those that answer pages.
-func TestSize(t *testing.T) {
-	if testing.Short() {
-		t.Skip("links some functions")
-	}
-	most := map[string]int64{"run": maxBinary, "stream": maxBinary, "resume": maxBinary, "chat": maxBinary,
-		"web": maxBinary, "resume-plan": maxPlanBinary}
-	bins := buildAlone(t, slices.Collect(maps.Keys(most))...)
-	for f, most := range most {
-		info, err := os.Stat(filepath.Join(bins, f))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Size() > most {
-			t.Errorf("%s has %.1f MB, more than %.0f: see `go tool nm -size` for what was added, and go.mod for what "+
-				"was left out", f, float64(info.Size())/1e6, float64(most)/1e6)
-		}
-	}
-}
-
 // BenchmarkStart measures the cold start of each function's binary as it is deployed, over the Firestore emulator: its
 // size, what the initialisation of its packages takes, and the time from the start of the process to the answer of its
 // first request: to /health, and to one that reads the store. Times are medians of the iterations. Beside them are the
@@ -67,10 +36,9 @@ func TestSize(t *testing.T) {
 //	taskset -c 0 go test ./functions -run '^$' -bench Start -benchtime 15x
 func BenchmarkStart(b *testing.B) {
 	c := newCloud(b)
-	bins := buildAlone(b, names()...)
 	for _, f := range api.Functions {
 		b.Run(f.Name, func(b *testing.B) {
-			bin := filepath.Join(bins, f.Name)
+			bin := filepath.Join(buildAlone(b, f.Name), f.Name)
 			var health, first, used, inits []float64
 			for b.Loop() {
 				traced := c.start(b, bin, f.Name, "GET", "/health", "", http.StatusOK, "GODEBUG=inittrace=1")
@@ -100,16 +68,17 @@ func median(of []float64) float64 {
 	return of[len(of)/2]
 }
 
-// firstRequests holds a request for each function that it answers from the store.
+// firstRequests holds a request for each function: one that it answers from the store, but for a terminal's socket,
+// whose token is its first message.
 var firstRequests = map[string]struct {
 	method, path, body string
 	status             int
 }{
-	"run":    {"POST", "/api/agent/run", `{"prompt":"hello"}`, http.StatusOK},
-	"stream": {"POST", "/api/agent/run/stream", `{"prompt":"hello"}`, http.StatusOK},
-	"resume": {"POST", "/api/agent/resume",
-		`{"message":{"data":"eyJydW5JZCI6ImFiY2RlZmdoaWprbG1ub3AifQ==","messageId":"1"},"subscription":"s"}`,
-		http.StatusNoContent},
+	"run":               {"POST", "/api/agent/run", `{"prompt":"hello"}`, http.StatusOK},
+	"stream":            {"POST", "/api/agent/run/stream", `{"prompt":"hello"}`, http.StatusOK},
+	"resume":            {"POST", "/api/agent/resume", aMessage, http.StatusNoContent},
+	"resume-plan":       {"POST", "/api/agent/resume-plan", aMessage, http.StatusNoContent},
+	"resume-terminal":   {"POST", "/api/agent/resume-terminal", aMessage, http.StatusNoContent},
 	"sweep":             {"POST", "/api/agent/sweep", "", http.StatusOK},
 	"approvals-pending": {"GET", "/api/agent/approvals/pending", "", http.StatusOK},
 	"approvals-resolve": {"POST", "/api/agent/approvals/resolve",
@@ -126,7 +95,13 @@ var firstRequests = map[string]struct {
 	"chat-results": {"POST", "/api/agent/chat/results", `{"results":[],"history":[]}`, http.StatusBadRequest},
 	"actions":      {"POST", "/api/agent/actions/search", `{}`, http.StatusNotFound},
 	"connections":  {"GET", "/api/agent/connections", "", http.StatusOK},
+	"terminals":    {"GET", "/api/agent/terminals", "", http.StatusOK},
+	"terminal-attach": {"GET", "/api/agent/terminals/terminal-00000001/socket", "",
+		http.StatusUpgradeRequired},
 }
+
+// aMessage asks for a run to be moved that is not there.
+const aMessage = `{"message":{"data":"eyJydW5JZCI6ImFiY2RlZmdoaWprbG1ub3AifQ==","messageId":"1"},"subscription":"s"}`
 
 // buildAlone builds each function as the cloud's buildpack does: as its own main package, which imports the function's
 // folder and starts the functions framework, without cgo.
@@ -281,7 +256,7 @@ func (c *cloud) request(tb testing.TB, name, method, url, body string) *http.Req
 		tb.Fatal(err)
 	}
 	token, err := c.issuer.Token("ana", "ana@example.com", "test", time.Hour)
-	if name == "resume" || name == "sweep" {
+	if strings.HasPrefix(name, "resume") || name == "sweep" {
 		token, err = c.issuer.PushToken(pusher, pushAudience)
 	}
 	if err != nil {
@@ -292,15 +267,12 @@ func (c *cloud) request(tb testing.TB, name, method, url, body string) *http.Req
 	return req
 }
 
-// initTime adds up the milliseconds of a trace's lines, such as "init net/http @1.2 ms, 0.034 ms clock, 7000 bytes, 12
-// allocs".
+// initTime adds up the milliseconds of a trace's lines.
 func initTime(tb testing.TB, trace string) (sum float64) {
 	lines := 0
 	for s := bufio.NewScanner(strings.NewReader(trace)); s.Scan(); {
-		var pkg string
-		var at, took float64
-		if n, _ := fmt.Sscanf(s.Text(), "init %s @%g ms, %g ms clock", &pkg, &at, &took); n == 3 {
-			sum, lines = sum+took, lines+1
+		if in, ok := readInit(s.Text()); ok {
+			sum, lines = sum+in.ms, lines+1
 		}
 	}
 	if lines == 0 {
