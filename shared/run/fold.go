@@ -110,9 +110,13 @@ func (s *State) proposed(e Event) error {
 	if p == nil || p.Turn != len(s.Turns) || s.Action(e.ActionID) != nil {
 		return illegal(e, "a plan belongs to the newest turn, once")
 	}
-	s.Actions = append(s.Actions, &Action{ID: e.ActionID, ProposedCall: *p, Status: ActionPlanned,
-		Execution: NotStarted, PlannedAt: e.At, UpdatedAt: e.At, seq: e.Seq})
-	s.recordAct(s.Actions[len(s.Actions)-1])
+	a := &Action{ID: e.ActionID, ProposedCall: *p, Status: ActionPlanned, Execution: NotStarted, PlannedAt: e.At,
+		UpdatedAt: e.At, seq: e.Seq}
+	if s.byID == nil {
+		s.byID = map[string]*Action{}
+	}
+	s.Actions, s.byID[a.ID] = append(s.Actions, a), a
+	s.recordAct(a)
 	return nil
 }
 

@@ -267,30 +267,26 @@ type State struct {
 
 	Plan *plan.Session // of a run that plans; nil: it does not
 
-	segment int       // turns before the one with which the segment of the conversation began (Segment)
-	began   time.Time // when that was
+	byID    map[string]*Action // Actions
+	segment int                // turns before the one with which the segment of the conversation began (Segment)
+	began   time.Time          // when that was
 }
 
 // Action returns the action with the id, or nil.
-func (s *State) Action(id string) *Action {
-	for _, a := range slices.Backward(s.Actions) { // nearly always it is one of the newest
-		if a.ID == id {
-			return a
-		}
-	}
-	return nil
-}
+func (s *State) Action(id string) *Action { return s.byID[id] }
 
 // Current returns the actions of the newest turn, one for each of the model's calls and in the model's order: an action
 // that was started afresh takes the place of the one it replaces.
 func (s *State) Current() []*Action {
+	older := len(s.Actions) // those of earlier turns stand before
+	for older > 0 && s.Actions[older-1].Turn == len(s.Turns) {
+		older--
+	}
 	var out []*Action
-	for _, a := range s.Actions {
-		switch {
-		case a.Turn != len(s.Turns):
-		case a.Index < len(out):
+	for _, a := range s.Actions[older:] {
+		if a.Index < len(out) {
 			out[a.Index] = a
-		default:
+		} else {
 			out = append(out, a)
 		}
 	}
