@@ -35,6 +35,7 @@ func TestAgentsAreConfigured(t *testing.T) {
 	}
 	its, door := all["planner"], w.App.API.Plans
 	want.ModelCalls, want.MaxAsks, want.Deadline = 70, 6, 8*time.Hour
+	want.MaxPerDay = 6 // as many as one session may ask for, and not MAX_APPROVALS_PER_DAY
 	if !reflect.DeepEqual(its.Limits, want) || !its.Plans || door.MaxDeadline != want.Deadline ||
 		all.LivesIn("resume", "planner") || !all.LivesIn("resume-plan", "planner") || door.Loop.Serves("planner") {
 		t.Errorf("the planner is %+v", its)

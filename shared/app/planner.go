@@ -23,6 +23,12 @@ var planTools = slices.Concat(repositoryTools, web.Names, docker.Names)
 // by package plan.
 func plannerAgent(cfg config.Config, limits agents.Limits) agents.Agent {
 	limits.ModelCalls, limits.MaxAsks, limits.Deadline = cfg.PlanMaxModelCalls, cfg.PlanMaxAsks, cfg.PlanMaxDeadline
+	switch { // one session may ask for all that it may on one day
+	case limits.MaxAsks == 0:
+		limits.MaxPerDay = 0
+	case limits.MaxPerDay > 0:
+		limits.MaxPerDay = max(limits.MaxPerDay, limits.MaxAsks)
+	}
 	return agents.Agent{
 		Name: run.Planner,
 		Description: "Plans work on a GitHub repository, and carries a plan out that its user has confirmed, " +

@@ -234,9 +234,11 @@ type Config struct {
 	RunDeadline time.Duration
 	// REJECT_OUTCOME: how a run of the assistant ends whose call its user rejected; with `continue` the model is told
 	// and goes on
-	RejectOutcome      string
-	MaxOpenApprovals   int // MAX_OPEN_APPROVALS: how many approvals of one user and agent may wait at a time; 0: any
-	MaxApprovalsPerDay int // MAX_APPROVALS_PER_DAY: for how many approvals one user and agent may ask in a day; 0: any
+	RejectOutcome    string
+	MaxOpenApprovals int // MAX_OPEN_APPROVALS: how many approvals of one user and agent may wait at a time; 0: any
+	// MAX_APPROVALS_PER_DAY: for how many approvals one user and agent may ask in a day, the planner for at least as
+	// many as one session may; 0: any
+	MaxApprovalsPerDay int
 	// MAX_RUNS_PER_MINUTE: what one user may begin in 60 seconds: runs, messages to a page's agent, and called actions
 	// with an effect; 0: any number
 	MaxRunsPerMinute int
