@@ -263,3 +263,35 @@ func TestRefused(t *testing.T) {
 		t.Errorf("a user without a linked account is answered %v", err)
 	}
 }
+
+// TestAnEditIsToOneRevision has the same edit come again: with the hash of the revision that it was made of it gets the
+// same answer, with that of an older one it is refused, though what it would confirm is the same.
+func TestAnEditIsToOneRevision(t *testing.T) {
+	p, move := newPlanner(t, call("propose_plan", proposal),
+		call("propose_plan", strings.Replace(proposal, "Open it", "Open one", 1)))
+	ctx := context.Background()
+	older := view(t, start(t, p, planner.StartOptions{}))
+	if _, err := p.RefinePlan(ctx, planner.RefineOptions{UID: "ana", SessionID: older.SessionID,
+		RefinementPrompt: "call it one"}); err != nil {
+		t.Fatal(err)
+	}
+	move()
+	v, err := p.Get(ctx, "ana", older.SessionID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := view(t, v)
+	edit := func(hash string) error {
+		_, err := p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: older.SessionID, PlanHash: hash,
+			EditedPlan: json.RawMessage(`{"tasks":[{"id":"t1","title":"Open two","goal":"They are open.","tools":["issue"]}]}`)})
+		return err
+	}
+	for _, when := range []string{"before", "after"} {
+		if err := edit(older.PlanHash); !fault.Is(err, fault.Policy, fault.CodeStaleView) {
+			t.Errorf("an edit of an older revision, %s the yes: %v", when, err)
+		}
+		if err := edit(newest.PlanHash); err != nil {
+			t.Errorf("the edit, %s the yes: %v", when, err)
+		}
+	}
+}
