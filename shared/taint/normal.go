@@ -18,8 +18,81 @@ func Normalize(s string) string {
 	if plain(s) {
 		return squeezed(s)
 	}
+	letters, b := letters(), strings.Builder{}
+	b.Grow(len(s))
+	for len(s) > 0 {
+		n := easy(&b, letters, s)
+		end := n
+		for end < len(s) { // what is not easy, with the letter before, which it may change, and some more
+			r, size := utf8.DecodeRuneInString(s[end:])
+			if end-n >= atOnce && smallOf(letters, r) != 0 {
+				break
+			}
+			end += size
+		}
+		b.WriteString(folded(s[n:end]))
+		s = s[end:]
+	}
+	return squeezed(b.String())
+}
+
+// atOnce is how many bytes at least are folded together, since each time costs something.
+const atOnce = 64
+
+// folded is [Normalize] of any characters, but for the joined spaces.
+func folded(s string) string {
 	s = norm.NFKC.String(strings.ToLower(norm.NFKC.String(bare(s))))
-	return squeezed(bare(norm.NFKC.String(strings.ToLower(s))))
+	return bare(norm.NFKC.String(strings.ToLower(s)))
+}
+
+// easy writes the small letters of the text's beginning, up to the last one before a character that is not easy, and
+// returns how many bytes of the text these are.
+func easy(b *strings.Builder, letters *[endOfLetters]rune, s string) (n int) {
+	last := rune(0)
+	for i, r := range s {
+		small := smallOf(letters, r)
+		if last != 0 && small != 0 {
+			b.WriteRune(last)
+		}
+		if small == 0 {
+			return n
+		}
+		n, last = i, small
+	}
+	if last != 0 {
+		b.WriteRune(last)
+	}
+	return len(s)
+}
+
+// endOfLetters is behind the alphabets that are folded letter by letter, and the usual punctuation.
+const endOfLetters = 0x2060
+
+// letters has the small form of each character that becomes one other, whatever stands around it, or 0.
+var letters = sync.OnceValue(func() *[endOfLetters]rune {
+	var small [endOfLetters]rune
+	for r := range rune(endOfLetters) {
+		as, lower := folded(string(r)), unicode.ToLower(r)
+		switch {
+		case unicode.IsSpace(r):
+			small[r] = ' '
+		case as == string(lower) && stands(as) && stands(string(r)):
+			small[r] = lower
+		}
+	}
+	return &small
+})
+
+// stands reports whether a character is in its normal form, and no part of what stands before it.
+func stands(s string) bool {
+	return norm.NFKC.IsNormalString(s) && norm.NFKC.PropertiesString(s).BoundaryBefore()
+}
+
+func smallOf(letters *[endOfLetters]rune, r rune) rune {
+	if r >= endOfLetters {
+		return 0
+	}
+	return letters[r]
 }
 
 // plain reports whether a text has nothing but printable ASCII and white space.

@@ -196,13 +196,28 @@ func TestDisguised(t *testing.T) {
 	}
 }
 
+// TestEachCharacterBetweenLetters compares what is folded letter by letter with what is folded as a whole.
+func TestEachCharacterBetweenLetters(t *testing.T) {
+	letters := strings.Repeat("И", 40)
+	for r := range rune(0x20000) {
+		for _, s := range []string{"aé" + string(r) + "Éa", string(r) + letters + string(r) + "\u0306"} {
+			if got, want := taint.Normalize(s), taint.Slowly(s); got != want {
+				t.Errorf("%U: %q becomes %q, and not %q", r, s, got, want)
+			}
+		}
+	}
+}
+
 func FuzzNormalize(f *testing.F) {
 	for _, seed := range []string{"A  b\n", "\u200b", "İ", "ß", "ﬁ", "①", "\xff", "ſ\u0307", "K", "\u0345Α", "ᾳ",
-		"\u1e9e", "ǰ"} {
+		"\u1e9e", "ǰ", "Й и\u0306 ё", "a\u200b\u0307b", "« Дом » — 5", "\u1100\u1161a", "х\xd0", "\u0085a"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		n := taint.Normalize(s)
+		if slowly := taint.Slowly(s); n != slowly {
+			t.Errorf("%q becomes %q, and %q slowly", s, n, slowly)
+		}
 		if again := taint.Normalize(n); again != n {
 			t.Errorf("%q becomes %q, and that %q", s, n, again)
 		}
