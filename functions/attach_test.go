@@ -11,15 +11,14 @@ import (
 	"github.com/coder/websocket"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
 // TestATerminalOverASocket adds a host in one process, and attaches to a terminal on it in another, as a browser does:
 // through the functions framework and everything that a function has around it.
 func TestATerminalOverASocket(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the functions, and starts a process for each step")
-	}
+	realpart.Long(t, "it builds the functions, and starts a process for each step")
 	host := sshd.Start(t, sshd.Options{})
 	p := newProcesses(t, buildFunctions(t), map[string]string{"TERMINAL": "on",
 		"TERMINAL_HOSTS": "127.0.0.1:" + strconv.Itoa(host.Port), "ALLOWED_ORIGINS": "https://console.example"})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 func names() []string {
@@ -63,9 +64,7 @@ func TestOneFolderForEachFunction(t *testing.T) {
 
 // TestEachFunctionAlone starts each function as its own process by the functions framework.
 func TestEachFunctionAlone(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and starts a process for each")
-	}
+	realpart.Long(t, "it builds the functions, and starts a process for each")
 	bin := filepath.Join(t.TempDir(), "function")
 	if out, err := exec.Command("go", "build", "-o", bin, "../scripts/function").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

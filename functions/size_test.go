@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // bounds is what an instance may have to read and to do before it answers. All of it is counted, so that a busy machine
@@ -39,9 +41,7 @@ const maxStatic = 34.2e6
 
 // TestSize builds the functions that link every part, and those that answer pages.
 func TestSize(t *testing.T) {
-	if testing.Short() {
-		t.Skip("links some functions")
-	}
+	realpart.Long(t, "it links some functions")
 	most := map[string]bounds{"run": ofAll, "stream": ofAll, "resume": ofAll, "resume-terminal": ofHosts,
 		"resume-plan": ofPlans, "chat": {33.4e6, 2.2e6, 7500}, "web": {33.4e6, 0.9e6, 2600}}
 	bins := buildAlone(t, slices.Collect(maps.Keys(most))...)

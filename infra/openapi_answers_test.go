@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -23,6 +24,7 @@ const nobody = "aaaaaaaaaaaaaaaaaaaaaaaaaa" // an id that does not exist
 // TestDescribedAnswers calls every described operation. It checks requests and answers against the description, and
 // that every described answer occurs, or is listed in unprovoked.
 func TestDescribedAnswers(t *testing.T) {
+	realpart.Long(t, "it asks for each described answer of the API")
 	d := newDescribed(t)
 	for _, part := range []struct {
 		name string

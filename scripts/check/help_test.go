@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // TestHelp asks each command under scripts for help, in an empty folder: it says how it is used and gives an example,
 // writes nothing, and ends with 0.
 func TestHelp(t *testing.T) {
-	if testing.Short() {
-		t.Skip("TestHelp links every command")
-	}
+	realpart.Long(t, "it links every command")
 	programs := t.TempDir()
 	for name, flag := range map[string]string{"actiongen": "-check", "ops": "", "package": "-verify", "plan": "confirm",
 		"prove": "crash", "terraform": "TERRAFORM_CHECK_DIR", "function": "FUNCTION_TARGET", "dev/local": "-addr"} {

@@ -12,27 +12,24 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit"
-	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // TestKilledInEachStep kills the local server with -9 at many moments of the walk (while the model is asked, while the
 // approval waits, while the mail goes out), starts it again, and looks at the mailbox: each mail that was approved is
 // there once, and each run has ended.
 func TestKilledInEachStep(t *testing.T) {
-	kills := 12
-	if testing.Short() {
-		kills = 3
-	}
-	walk(t, newDevServer(t), kills)
+	walk(t, newDevServer(t), 12)
 }
 
 // TestKilledOnTheEmulators is the same on the real Firestore and Pub/Sub emulators, which a killed server leaves behind
 // and the next one finds.
 func TestKilledOnTheEmulators(t *testing.T) {
+	realpart.Emulators.Take(t)
 	e, err := emulators.StartFirestore(t.Context(), io.Discard) // only to know whether there is one
 	if errors.Is(err, emulators.ErrAbsent) {
-		browsertest.Absent(t, "the Firestore emulator")
+		realpart.Emulators.Absent(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)

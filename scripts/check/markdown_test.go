@@ -20,10 +20,7 @@ for (const piece of ['\x60', ' ', '**a ', '_a ', '[', '[a](', '* ', '# ', '\x60a
 }`
 
 func TestMarkdownIsCheapToShow(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		browsertest.Absent(t, "node")
-	}
+	node := browsertest.Node(t)
 	if out, err := exec.CommandContext(t.Context(), node, "--input-type=module", "-e",
 		costly).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

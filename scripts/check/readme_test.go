@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // TestReadme does what README.md tells a newcomer, with README's own code, files and commands: the first mail by hand,
@@ -21,10 +22,10 @@ import (
 func TestReadme(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
-		browsertest.Absent(t, "sh")
+		realpart.Shell.Absent(t, err.Error())
 	}
 	if _, err := exec.LookPath("curl"); err != nil {
-		browsertest.Absent(t, "curl")
+		realpart.Shell.Absent(t, err.Error())
 	}
 	n := &newcomer{devServer: newDevServer(t), readme: read(t, "../../README.md"), sh: sh}
 	n.dir = t.TempDir()

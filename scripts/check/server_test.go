@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // devServer is scripts/dev as its users start it, with nothing configured.
@@ -27,6 +28,7 @@ type devServer struct {
 
 func newDevServer(t *testing.T, flags ...string) *devServer {
 	t.Helper()
+	realpart.Long(t, "it builds and starts the local server")
 	dir := t.TempDir()
 	s := &devServer{t: t, program: filepath.Join(dir, "dev"), data: filepath.Join(dir, "data"),
 		addr: net.JoinHostPort("127.0.0.1", freeport.For(t)), log: filepath.Join(dir, "log"), flags: flags}

@@ -7,17 +7,15 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // TestConsoleTypes has the TypeScript compiler check the console's modules by their JSDoc types.
 func TestConsoleTypes(t *testing.T) {
+	node := browsertest.Node(t)
 	tsc := filepath.Join(os.Getenv("PLAYWRIGHT_DIR"), "node_modules", "typescript", "bin", "tsc")
 	if _, err := os.Stat(tsc); err != nil {
-		browsertest.Absent(t, "typescript (PLAYWRIGHT_DIR names where it is installed)")
-	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		browsertest.Absent(t, "node")
+		realpart.Node.Absent(t, "typescript is not installed where PLAYWRIGHT_DIR says")
 	}
 	if out, err := exec.CommandContext(t.Context(), node, tsc, "-p",
 		"../../shared/web/jsconfig.json").CombinedOutput(); err != nil {

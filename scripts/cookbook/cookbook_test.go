@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -22,6 +23,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // program builds a program of the cookbook and returns what starts it in a folder, without a key.
 func program(t *testing.T, name string) func(in string, args ...string) *exec.Cmd {
 	t.Helper()
+	realpart.Long(t, "it builds a program of the cookbook")
 	file := filepath.Join(t.TempDir(), name)
 	if out, err := exec.Command("go", "build", "-o", file, "./"+name).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

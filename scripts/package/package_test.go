@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/infra"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // checkout copies the packaged sources into a new folder, with other dates.
@@ -73,6 +74,7 @@ func archivesOf(t *testing.T, root string, with ...string) (manifest, map[string
 }
 
 func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
+	realpart.Long(t, "it makes all archives four times")
 	first, second := checkout(t, 0), checkout(t, 1000*time.Hour)
 	_, a := archivesOf(t, first)
 	m, b := archivesOf(t, second)
@@ -151,9 +153,7 @@ func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
 
 // listsAgents builds and starts the function runs as the cloud does, and finds the operator's agent in GET /agents.
 func listsAgents(t *testing.T, e entry, archive []byte) {
-	if testing.Short() {
-		t.Skip("builds and starts a function")
-	}
+	realpart.Long(t, "it builds and starts a function")
 	firestore := emulators.Firestore(t)
 	cloud, err := testkit.NewCloud()
 	if err != nil {
@@ -205,9 +205,7 @@ func ofPackages(name string, e entry) bool {
 }
 
 func TestVerify(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and starts functions")
-	}
+	realpart.Long(t, "it builds and starts functions")
 	m, archives := archivesOf(t, "../..")
 	for _, name := range []string{"web", "resume"} {
 		e := m.function(name)
@@ -227,9 +225,7 @@ func TestVerify(t *testing.T) {
 // Handlers in Go are in a function's archive once they are registered as shared/app/actions describes; the function
 // starts with them, and carries out their actions.
 func TestHandlersInGoAreDeployed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and starts functions")
-	}
+	realpart.Long(t, "it builds and starts functions")
 	root := checkout(t, 0)
 	plug := filepath.Join(root, "shared/app/actions/handlers.go")
 	before, err := os.ReadFile(plug)

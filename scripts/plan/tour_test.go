@@ -13,11 +13,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // startDev starts the local server, and returns its port.
 func startDev(t *testing.T) string {
 	t.Helper()
+	realpart.Long(t, "it builds and starts the local server")
 	bin := filepath.Join(t.TempDir(), "dev")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../dev/local")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -16,11 +16,13 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/load"
 	"github.com/countersign-run/countersign/scripts/prove/mutate"
 	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/scripts/prove/skips"
 )
 
-// proofs are all, in the order of the promises that they are for.
+// proofs are all, in the order of the promises that they are for, and last what says what is not proven here.
 var proofs = []proof.Proof{
 	hijack.Proof(), crash.Proof(), hostile.Proof(), gauntlet.Proof(), contents.Proof(), load.Proof(), mutate.Proof(),
+	skips.Proof(),
 }
 
 func main() { os.Exit(proof.Main(os.Args[1:], os.Stdout, os.Stderr, proofs...)) }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/countersign-run/countersign/infra"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 var (
@@ -87,19 +88,12 @@ func TestTerraform(t *testing.T) {
 // open returns a workspace, or skips the test if terraform or a provider is not available.
 func open(t *testing.T) *workspace {
 	t.Helper()
-	absent := func(what string) {
-		t.Helper()
-		if os.Getenv("REQUIRE_ALL") == "1" {
-			t.Fatal(what)
-		}
-		t.Skip(what)
-	}
+	realpart.Terraform.Take(t)
 	if _, err := exec.LookPath("terraform"); err != nil {
-		absent("terraform is not installed")
+		realpart.Terraform.Absent(t, err.Error())
 	}
 	if os.Getenv("TERRAFORM_CHECK_DIR") == "" {
-		absent("TERRAFORM_CHECK_DIR, a schema-only provider, is not set; go run ./scripts/terraform checks with " +
-			"the real one")
+		realpart.Terraform.Absent(t, "TERRAFORM_CHECK_DIR, a schema-only provider, is not set")
 	}
 	w, err := newWorkspace(t.Context(), "../..", t.TempDir())
 	if err == nil && *overlay != "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -494,9 +495,7 @@ func TestDisabledUser(t *testing.T) {
 }
 
 func TestSlowBody(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes ten seconds")
-	}
+	realpart.Long(t, "it takes ten seconds")
 	w := newEnv(t)
 	a := w.slow(`{"prompt":"hi"}`, 30*time.Second)
 	if !strings.Contains(a, " 408 ") {

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -244,6 +245,7 @@ func (m *summing) Generate(_ context.Context, req model.Request, _ func(string))
 // TestCompressKilledAtEveryCommit kills the process before and after each commit of conversations that are compressed:
 // what the model is told at the end is what it is told when nothing was cut.
 func TestCompressKilledAtEveryCommit(t *testing.T) {
+	realpart.Long(t, "it kills a run at each of its commits")
 	uncut, commits := compressedAfter(t, newEnv(t), 0, false)
 	if !strings.Contains(joined(uncut), "A summary of") || commits < 20 {
 		t.Fatalf("%d commits, %s", commits, joined(uncut))

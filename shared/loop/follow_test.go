@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -358,6 +359,7 @@ func TestAHostThatIsAwayIsAskedAgain(t *testing.T) {
 // second after a stop that was delivered, and the run ends. Only a host that was away for longer than the command's
 // limit leaves it to its user.
 func TestACommandSurvivesAnything(t *testing.T) {
+	realpart.Long(t, "it follows three hundred commands through what chance does")
 	ended := map[run.ActionStatus]int{}
 	for seed := range int64(300) {
 		inTime(t, 2*time.Minute, func(t *testing.T, h *host) {

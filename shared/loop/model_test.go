@@ -24,11 +24,13 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 var sequences = flag.Int("sequences", 0,
-	"how many sequences the model test plays on each store; 0 is 2,000 on the embedded one and 100 on Firestore")
+	"how many sequences the model test plays on each store; 0 is 2,000 on the embedded one and 100 on Firestore, "+
+		"and a twentieth of that with -short")
 
 // TestModel plays random sequences of all that users, providers, queues, clocks and crashes can do to the loop, and
 // checks every commit and every effect against the invariants of the design (model_invariants_test.go). A failure
@@ -47,6 +49,9 @@ func TestModel(t *testing.T) {
 }
 
 func sequencesOn(t *testing.T, w *env, n, most int) {
+	if realpart.Short() {
+		n /= 20
+	}
 	if *sequences > 0 {
 		n = *sequences
 	}
@@ -73,7 +78,7 @@ func sequencesOn(t *testing.T, w *env, n, most int) {
 		"one of two expired, the other done", "one of two rejected, the other expired",
 		"one of two unknown, the other answered", "answered in a form", "begun on a machine, for a yes",
 		"begun on its rule", "never begun", "interrupted", "followed"} {
-		if reached[what] == 0 && n >= 1000 && !testing.Short() && !t.Failed() {
+		if reached[what] == 0 && n >= 1000 && !realpart.Short() && !t.Failed() {
 			t.Errorf("no sequence came to an action that was %s, so nothing was tried of it", what)
 		}
 	}

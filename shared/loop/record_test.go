@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -61,6 +62,7 @@ func TestPlainWordsAreLeftAlone(t *testing.T) {
 
 // TestALongAccount has more effects than fit into a message.
 func TestALongAccount(t *testing.T) {
+	realpart.Long(t, "it tells of a call to four thousand addresses")
 	w, ctx := newEnv(t), context.Background()
 	to := make([]string, 4000)
 	for i := range to {

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -307,6 +308,7 @@ func (s *sweepers) Close() error { return nil }
 // worked off within five, by the sweep and the resume function as they are deployed. Without the sweeps that are handed
 // on, one request would publish them all.
 func TestAHundredThousandExpire(t *testing.T) {
+	realpart.Long(t, "it simulates a hundred thousand expiries twice")
 	const all = 100_000
 	took := map[bool]time.Duration{}
 	for _, handsOn := range []bool{true, false} {

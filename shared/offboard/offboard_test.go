@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/offboard"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // killedAt runs a deletion in a process that is killed at its n-th commit, and reports whether it was.
@@ -37,6 +38,7 @@ func (w *deployment) enqueue(t *testing.T, uid string) {
 // TestKilledAtEveryCommit kills a deletion before and after each of its commits, on both stores: when it is repeated,
 // all is deleted, the audit verifies, and another user has lost nothing.
 func TestKilledAtEveryCommit(t *testing.T) {
+	realpart.Long(t, "it kills a deletion some eighty times")
 	onBothStores(t, func(t *testing.T, settings ...string) {
 		for _, after := range []bool{false, true} {
 			n := 1

@@ -14,6 +14,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/action"
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // The plugin for jay-stack is also read by this project's loader; its actions have no handlers here.
@@ -89,8 +90,8 @@ func TestThePluginIsHeldByItsFramework(t *testing.T) {
 	node := browsertest.Node(t)
 	jay := os.Getenv("JAY_DIR")
 	if jay == "" {
-		browsertest.Absent(t, "jay-stack's packages (JAY_DIR names where compiler-jay-html, compiler-shared, "+
-			"fullstack-component and typescript are installed)")
+		realpart.Jay.Absent(t, "JAY_DIR does not say where compiler-jay-html, compiler-shared, "+
+			"fullstack-component and typescript are installed")
 	}
 	var mu sync.Mutex
 	var asked []string
@@ -153,7 +154,7 @@ func TestThePluginsTypes(t *testing.T) {
 	node := browsertest.Node(t)
 	jay := os.Getenv("JAY_DIR")
 	if jay == "" {
-		browsertest.Absent(t, "jay-stack's packages (see TestThePluginIsHeldByItsFramework)")
+		realpart.Jay.Absent(t, "JAY_DIR does not say where they are")
 	}
 	here, err := filepath.Abs(".")
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 var testNow = time.Date(2026, 3, 14, 15, 9, 0, 0, time.UTC)
@@ -258,6 +260,7 @@ func FuzzNoCommandLeaves(f *testing.F) {
 }
 
 func TestLimits(t *testing.T) {
+	realpart.Long(t, "it fills a disk and starts many processes")
 	h := openTest(t)
 	h.machine.disk.most = 8 << 20
 	for command, says := range map[string]string{

@@ -12,10 +12,12 @@ import (
 
 	"github.com/countersign-run/countersign/shared/keeper"
 	"github.com/countersign-run/countersign/shared/keeper/keepertest"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // TestKeeper has the demo host pass the suite of those hosts that run the keeper's script.
 func TestKeeper(t *testing.T) {
+	realpart.Long(t, "it plays the whole suite of the keeper")
 	s := serve(t, filepath.Join(t.TempDir(), "host"))
 	keepertest.Run(t, keepertest.Host{PTY: true, Bash: true, Dial: s.dial})
 }

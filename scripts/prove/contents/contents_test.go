@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // TestContents makes well over a thousand requests, none of which is refused or has false content. A finding names the
 // seed that repeats it: go run ./scripts/prove contents -seed N -stories 1.
 func TestContents(t *testing.T) {
+	realpart.Long(t, "it makes fifteen hundred requests")
 	r := proof.Trial("contents", 2000, os.Stdout)
 	series(t.Context(), options{requests: 1500}, r, nil)
 	if n := r.Findings(); n > 0 {

@@ -3,13 +3,13 @@ package crash
 import (
 	"errors"
 	"io"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 func TestMain(m *testing.M) {
@@ -22,11 +22,12 @@ func TestMain(m *testing.M) {
 // prove carries out so many trials, and returns the report.
 func prove(t *testing.T, o options) *proof.Run {
 	t.Helper()
+	realpart.Long(t, "it starts many processes and kills them")
 	var out strings.Builder
 	r := proof.Trial("crash", 20261121, &out)
 	err := try(t.Context(), o, r, t.TempDir())
-	if errors.Is(err, errAbsent) && os.Getenv("REQUIRE_ALL") == "" {
-		t.Skip("SKIP: ", err)
+	if errors.Is(err, errAbsent) {
+		realpart.SSHD.Absent(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -39,9 +40,6 @@ func prove(t *testing.T, o options) *proof.Run {
 }
 
 func matrixOn(t *testing.T, store string, kills int) {
-	if testing.Short() {
-		kills /= 10
-	}
 	r := prove(t, options{kills: kills, store: store, workers: 8})
 	if n, points := r.Counted(countStruck), r.Counted(countPoints); n < kills*8/10 || points < 500 {
 		t.Errorf("%d of %d were struck at %d points: too few to say anything", n, kills, points)
@@ -51,9 +49,10 @@ func matrixOn(t *testing.T, store string, kills int) {
 func TestMatrix(t *testing.T) { matrixOn(t, "embedded", 240) }
 
 func TestMatrixOnFirestore(t *testing.T) {
+	realpart.Emulators.Take(t)
 	e, err := emulators.StartFirestore(t.Context(), io.Discard)
-	if errors.Is(err, emulators.ErrAbsent) && os.Getenv("REQUIRE_ALL") == "" {
-		t.Skip("SKIP: the Firestore emulator is not here")
+	if errors.Is(err, emulators.ErrAbsent) {
+		realpart.Emulators.Absent(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // TestHijackedModel puts each attack in a third of the places.
 func TestHijackedModel(t *testing.T) {
+	realpart.Long(t, "it tries some three hundred attacks")
 	var out strings.Builder
 	r := proof.Trial("hijack", 0, &out)
 	if err := execute(t.Context(), r, true); err != nil {

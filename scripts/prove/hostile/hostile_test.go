@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 var offline = sync.OnceValues(goOffline)
@@ -27,6 +28,7 @@ func theInternet(t *testing.T) *internet {
 
 // TestHostileInputs runs the committed cases, variations of them, and the file that HOSTILE_CASES names.
 func TestHostileInputs(t *testing.T) {
+	realpart.Long(t, "it tries some seven hundred hostile inputs")
 	all, err := allCases()
 	if err != nil {
 		t.Fatal(err)
@@ -42,6 +44,7 @@ func TestHostileInputs(t *testing.T) {
 
 // TestAFalseExpectationFails gives one case of each target an expectation that does not come true.
 func TestAFalseExpectationFails(t *testing.T) {
+	realpart.Long(t, "it tries a case of each target twice")
 	cases, err := readCases("testdata/hostile.jsonl")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 func TestMain(m *testing.M) {
@@ -22,6 +23,7 @@ func TestMain(m *testing.M) {
 
 // TestEachMeasurement runs each measurement for a second. Its speed does not matter here; the invariants must hold.
 func TestEachMeasurement(t *testing.T) {
+	realpart.Long(t, "it measures for a second each")
 	short := map[string]options{
 		"L1": {Store: "embedded", Clients: 2}, "L2": {Clients: 2}, "L3": {Clients: 2}, "L4": {Clients: 10, Count: 2},
 		"L5": {Clients: 2}, "L6": {Clients: 5}, "L7": {Clients: 5}, "L8": {Clients: 3}, "L9": {Clients: 2, Count: 5},
@@ -46,14 +48,15 @@ func TestEachMeasurement(t *testing.T) {
 
 // TestAnOutage: L10 stops a store, and so needs its own.
 func TestAnOutage(t *testing.T) {
+	realpart.Emulators.Take(t)
 	if os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
 		t.Skip("FIRESTORE_EMULATOR_HOST names a store that is not this test's to stop")
 	}
 	t.Parallel()
 	at := slices.IndexFunc(measurements, func(m measurement) bool { return m.name == "L10" })
 	r, err := measurements[at].with(options{For: 4 * time.Second, Clients: 2}, 20261121).measure(t.Context())
-	if errors.Is(err, emulators.ErrAbsent) && os.Getenv("REQUIRE_ALL") != "1" {
-		t.Skip(err)
+	if errors.Is(err, emulators.ErrAbsent) {
+		realpart.Emulators.Absent(t, err.Error())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // all returns what is taken away.
@@ -32,6 +34,7 @@ func all(t *testing.T) listed {
 // TestMutationsApply checks the list against the code: every text occurs once, and its replacement passes the type
 // checker. Whether the tests catch them is checked by the command itself, which takes minutes.
 func TestMutationsApply(t *testing.T) {
+	realpart.Long(t, "it checks the types of two hundred changed packages")
 	l := all(t)
 	mutations := slices.Concat(l.mechanisms, l.rules)
 	check := newChecker(t, mutations)
@@ -59,6 +62,7 @@ func TestATextThatIsGone(t *testing.T) {
 // TestBreaksApply checks the list of single breaks against the code: every text occurs once, and its replacement passes
 // the type checker. Whether they are noticed is checked by the command.
 func TestBreaksApply(t *testing.T) {
+	realpart.Long(t, "it checks the types of three hundred changed packages")
 	named, breaks := map[string]bool{}, all(t).breaks
 	check := newChecker(t, breaks)
 	for _, b := range breaks {
@@ -165,9 +169,7 @@ func (c checker) check(dir string, replace map[string]string) error {
 
 // TestABreachIsNoticed tries one of them for real; the command tries all.
 func TestABreachIsNoticed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("building the product twice over takes a while")
-	}
+	realpart.Long(t, "it builds the product twice over")
 	const name = "a history need not be sealed"
 	l, dir := all(t), t.TempDir()
 	b := l.breaks[slices.IndexFunc(l.breaks, func(b mutation) bool { return b.name == name })]

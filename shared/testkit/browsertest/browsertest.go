@@ -10,16 +10,9 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
-)
 
-// Absent skips the test because a real part is missing, or fails it if all parts are required.
-func Absent(t *testing.T, part string) {
-	t.Helper()
-	if os.Getenv("REQUIRE_ALL") == "1" {
-		t.Fatalf("%s is absent, and REQUIRE_ALL is set", part)
-	}
-	t.Skipf("%s is absent", part)
-}
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
+)
 
 // A Browser is Node, Chromium and the folder that playwright-core is installed in.
 type Browser struct {
@@ -31,9 +24,10 @@ type Browser struct {
 // New finds the browser and its driver. The named modules must be installed beside playwright-core.
 func New(t *testing.T, modules ...string) *Browser {
 	t.Helper()
+	realpart.Chromium.Take(t)
 	b := &Browser{t: t, node: Node(t), chromium: findChromium()}
 	if b.chromium == "" {
-		Absent(t, "Chromium (CHROMIUM names another)")
+		realpart.Chromium.Absent(t, "there is no Chromium, and CHROMIUM names none")
 	}
 	b.libs = Modules(t, append(modules, "playwright-core")...)
 	return b
@@ -42,9 +36,10 @@ func New(t *testing.T, modules ...string) *Browser {
 // Node returns the path of node.
 func Node(t *testing.T) string {
 	t.Helper()
+	realpart.Node.Take(t)
 	node, err := exec.LookPath("node")
 	if err != nil {
-		Absent(t, "node")
+		realpart.Node.Absent(t, err.Error())
 	}
 	return node
 }
@@ -55,7 +50,7 @@ func Modules(t *testing.T, names ...string) string {
 	libs := os.Getenv("PLAYWRIGHT_DIR")
 	for _, name := range names {
 		if _, err := os.Stat(filepath.Join(libs, "node_modules", name, "package.json")); libs == "" || err != nil {
-			Absent(t, name+" (PLAYWRIGHT_DIR names where it is installed)")
+			realpart.Chromium.Absent(t, name+" is not installed where PLAYWRIGHT_DIR says")
 		}
 	}
 	return libs

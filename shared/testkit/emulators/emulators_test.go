@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 func TestOneEmulatorPerBinary(t *testing.T) {
@@ -40,6 +41,7 @@ func TestOneEmulatorPerBinary(t *testing.T) {
 
 func TestStopEndsTheProcess(t *testing.T) {
 	needJar(t)
+	realpart.Emulators.Take(t)
 	e, err := emulators.StartPubSub(t.Context(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +57,7 @@ func TestStopEndsTheProcess(t *testing.T) {
 
 func TestSomebodyElsesEmulatorIsUsed(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", "127.0.0.1:1")
+	realpart.Emulators.Take(t)
 	e, err := emulators.StartFirestore(t.Context(), io.Discard)
 	if err != nil || e.Addr != "127.0.0.1:1" {
 		t.Fatalf("got %v, %v", e, err)

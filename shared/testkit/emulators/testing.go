@@ -3,9 +3,10 @@ package emulators
 import (
 	"bytes"
 	"errors"
-	"os"
 	"sync"
 	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // Firestore returns the host:port of a Firestore emulator: the one that FIRESTORE_EMULATOR_HOST names, or one that is
@@ -36,6 +37,7 @@ type shared struct {
 
 func (s *shared) addr(t testing.TB) string {
 	t.Helper()
+	realpart.Emulators.Take(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running == nil && s.failed == nil {
@@ -46,8 +48,8 @@ func (s *shared) addr(t testing.TB) string {
 	}
 	switch {
 	case s.failed == nil:
-	case errors.Is(s.failed, ErrAbsent) && os.Getenv("REQUIRE_ALL") != "1":
-		t.Skip(s.failed)
+	case errors.Is(s.failed, ErrAbsent):
+		realpart.Emulators.Absent(t, s.failed.Error())
 	default:
 		t.Fatalf("%v\n%s", s.failed, s.printout.String())
 	}

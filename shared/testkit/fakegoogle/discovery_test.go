@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
@@ -56,25 +57,17 @@ func load(t *testing.T, file string) *discovery {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api").Output()
 	if err != nil {
-		absent(t, "the go command")
+		realpart.Discovery.Absent(t, err.Error())
 	}
 	b, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), file))
 	if err != nil {
-		absent(t, "Google's discovery document "+file)
+		realpart.Discovery.Absent(t, err.Error())
 	}
 	var d discovery
 	if err := json.Unmarshal(b, &d); err != nil {
 		t.Fatal(err)
 	}
 	return &d
-}
-
-func absent(t *testing.T, part string) {
-	t.Helper()
-	if os.Getenv("REQUIRE_ALL") == "1" {
-		t.Fatal(part + " is not there")
-	}
-	t.Skip(part + " is not there")
 }
 
 // methods returns all methods of a document, with the patterns of their paths.

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // Everything returns the command of the server that has one of each thing that the protocol knows.
@@ -39,6 +41,7 @@ func Client(t testing.TB, script string) (command []string, env string) {
 // MCP_SERVERS_DIR names. A test on a machine that lacks it is skipped, or fails where REQUIRE_ALL is 1.
 func command(t testing.TB, name string, args ...string) []string {
 	t.Helper()
+	realpart.MCPServers.Take(t)
 	script := filepath.Join(os.Getenv("MCP_SERVERS_DIR"), "node_modules", "@modelcontextprotocol", name, "dist",
 		"index.js")
 	node, err := exec.LookPath("node")
@@ -48,10 +51,6 @@ func command(t testing.TB, name string, args ...string) []string {
 	if err == nil && os.Getenv("MCP_SERVERS_DIR") != "" {
 		return append([]string{node, script}, args...)
 	}
-	const what = "the official MCP servers are not installed where MCP_SERVERS_DIR says, or Node is missing"
-	if os.Getenv("REQUIRE_ALL") == "1" {
-		t.Fatal(what)
-	}
-	t.Skip(what)
+	realpart.MCPServers.Absent(t, "they are not installed where MCP_SERVERS_DIR says, or Node is missing")
 	return nil
 }

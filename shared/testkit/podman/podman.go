@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // Image is the image that the engine has: busybox's programs, and no /work.
@@ -35,14 +37,15 @@ type Engine struct {
 // Start starts a service. A test on a machine that lacks it is skipped, or fails where REQUIRE_ALL is 1.
 func Start(t testing.TB) *Engine {
 	t.Helper()
+	realpart.Podman.Take(t)
 	if os.Geteuid() != 0 {
-		absent(t, "Podman's service is run as root here, and this is another user")
+		realpart.Podman.Absent(t, "its service is run as root here, and this is another user")
 	}
 	path := map[string]string{}
 	for program, pkg := range map[string]string{"podman": "podman", "runc": "runc", "busybox": "busybox-static"} {
 		found, err := exec.LookPath(program)
 		if err != nil {
-			absent(t, fmt.Sprintf("%s (package %s) is absent", program, pkg))
+			realpart.Podman.Absent(t, program+" (package "+pkg+") is not there")
 		}
 		path[program] = found
 	}
@@ -64,14 +67,6 @@ func remove(dir string) (err error) {
 		}
 	}
 	return err
-}
-
-func absent(t testing.TB, what string) {
-	t.Helper()
-	if os.Getenv("REQUIRE_ALL") == "1" {
-		t.Fatal(what + ", and REQUIRE_ALL is set")
-	}
-	t.Skip(what)
 }
 
 // configure writes the settings. There is no network beside none and the host's, and the limits of processes are those

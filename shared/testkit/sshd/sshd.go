@@ -24,6 +24,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // T is what a server ends with: a test, or a program that stands in for one.
@@ -65,15 +66,6 @@ type Server struct {
 	log      lastLines
 }
 
-// Absent skips the test because a program is missing, or fails it if REQUIRE_ALL is 1.
-func Absent(t T, program, pkg string) {
-	t.Helper()
-	if os.Getenv("REQUIRE_ALL") == "1" {
-		t.Fatalf("%s (package %s) is absent, and REQUIRE_ALL is set", program, pkg)
-	}
-	t.Skipf("%s (package %s) is absent", program, pkg)
-}
-
 // packages are Debian's for the shells.
 var packages = map[string]string{"bash": "bash", "dash": "dash", "zsh": "zsh", "fish": "fish",
 	"busybox": "busybox-static"}
@@ -90,7 +82,7 @@ func need(t T, program, pkg string) string {
 		}
 	}
 	if err != nil {
-		Absent(t, program, pkg)
+		realpart.SSHD.Absent(t, program+" (package "+pkg+") is not there")
 	}
 	return path
 }
@@ -98,6 +90,7 @@ func need(t T, program, pkg string) string {
 // Start starts a server. A test on a machine that lacks it or the shell is skipped, or fails where REQUIRE_ALL is 1.
 func Start(t T, o Options) *Server {
 	t.Helper()
+	realpart.SSHD.Take(t)
 	program := need(t, "sshd", "openssh-server")
 	shell := o.Shell
 	if shell == "" {
@@ -111,7 +104,7 @@ func Start(t T, o Options) *Server {
 	check(t, err)
 	if me.Uid == "0" { // then the server wants a user and a directory for the part of it that has no rights
 		if _, err := user.Lookup("sshd"); err != nil {
-			Absent(t, "the user sshd", "openssh-server")
+			realpart.SSHD.Absent(t, "the user sshd (package openssh-server) is not there")
 		}
 		check(t, os.MkdirAll("/run/sshd", 0o755))
 	}

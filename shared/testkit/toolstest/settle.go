@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -236,6 +237,7 @@ var everyFault = map[string]fakegoogle.Fault{
 // settlesAll has each operation fail in each way, once and at each try, and each two operations of a call in each two
 // ways; an operation that only settles fails after the answer about the effect was lost.
 func (s Settling) settlesAll(t *testing.T) {
+	realpart.Long(t, "it tries each fault at each request, and each two of them")
 	if len(s.Acts) == 0 {
 		return // the tool asks no one who could fail
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/remote"
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/testkit/figures"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/command"
@@ -136,7 +137,7 @@ type sshClient struct {
 func sshOf(b *testing.B, s *sshd.Server) *sshClient {
 	program, err := exec.LookPath("ssh")
 	if err != nil {
-		sshd.Absent(b, "ssh", "openssh-client")
+		realpart.SSHD.Absent(b, "ssh (package openssh-client) is not there")
 	}
 	return &sshClient{program, []string{"-F", "none", "-q", "-i", s.KeyFile(), "-p", strconv.Itoa(s.Port),
 		"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"}, s.User + "@127.0.0.1"}

@@ -1,0 +1,101 @@
+// Package realpart knows the real parts that tests stand on and a machine may lack: their names, and how each is
+// installed. A test without one is skipped in words that `go run ./scripts/prove skips` sums up, or fails where
+// REQUIRE_ALL is 1; with -short a test is skipped that takes one which is slow to start.
+package realpart
+
+import (
+	"flag"
+	"os"
+	"strings"
+)
+
+// Part is a real part.
+type Part struct {
+	Name    string
+	Install string // a command for a shell, or what to do instead
+	slow    bool   // it takes seconds to start
+}
+
+// ByScript is the command that installs most parts, on Debian, and sets the variables by which tests find them.
+const ByScript = `eval "$(.ci/install)"`
+
+// The parts.
+var (
+	Shell       = Part{Name: "a POSIX shell and curl", Install: ByScript}
+	Ps          = Part{Name: "ps and script", Install: ByScript}
+	SSHD        = Part{Name: "OpenSSH's server and login shells", Install: ByScript, slow: true}
+	Podman      = Part{Name: "Podman, as root", Install: ByScript, slow: true}
+	Chromium    = Part{Name: "Chromium, Node and playwright-core", Install: ByScript, slow: true}
+	Node        = Part{Name: "Node, TypeScript", Install: ByScript, slow: true}
+	Jay         = Part{Name: "jay-stack's packages", Install: ByScript, slow: true}
+	Emulate     = Part{Name: "emulate, an emulator of OAuth", Install: ByScript, slow: true}
+	MCPServers  = Part{Name: "the official MCP servers", Install: ByScript, slow: true}
+	Description = Part{Name: "GitHub's description of its API", Install: ByScript}
+	Emulators   = Part{Name: "the Firestore and Pub/Sub emulators", slow: true,
+		Install: "gcloud components install cloud-firestore-emulator pubsub-emulator"}
+	Terraform = Part{Name: "Terraform, and a stand-in for its Google provider", slow: true,
+		Install: "install terraform, and set TERRAFORM_CHECK_DIR; `go run ./scripts/terraform` needs no stand-in"}
+	Recorded  = Part{Name: "recorded responses of Gemini", Install: "they are not published; set GEMINI_RECORDED_DIR"}
+	Discovery = Part{Name: "Google's discovery documents", Install: "go mod download google.golang.org/api"}
+)
+
+// All are the parts, in the order in which they are told of.
+var All = []Part{Shell, Ps, SSHD, Podman, Chromium, Node, Jay, Emulate, MCPServers, Description, Emulators, Terraform,
+	Recorded, Discovery}
+
+// T is a test, or a program that stands in for one.
+type T interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+}
+
+// The beginnings of what a skipped test says.
+const (
+	absent = "absent: "
+	long   = "left out by -short: "
+)
+
+// Absent skips a test that lacks the part, or fails it where REQUIRE_ALL is 1. why says what of it is missing.
+func (p Part) Absent(t T, why string) {
+	t.Helper()
+	if os.Getenv("REQUIRE_ALL") == "1" {
+		t.Fatalf("%s: %s, and REQUIRE_ALL is set", p.Name, why)
+	}
+	t.Skipf("%s%s: %s", absent, p.Name, why)
+}
+
+// Take skips a test with -short if the part is slow. Call it before looking for the part.
+func (p Part) Take(t T) {
+	t.Helper()
+	if p.slow {
+		Long(t, "it takes "+p.Name)
+	}
+}
+
+// Long skips a test with -short, because of what it does.
+func Long(t T, what string) {
+	t.Helper()
+	if Short() {
+		t.Skipf("%s%s", long, what)
+	}
+}
+
+// Short reports whether this is a test with -short. Unlike testing.Short it may be asked by any program.
+func Short() bool {
+	f := flag.Lookup("test.short")
+	return f != nil && f.Value.String() == "true"
+}
+
+// Lacks returns the part that a skipped test lacks by its own words, and whether it lacks one.
+func Lacks(said string) (Part, bool) {
+	for _, p := range All {
+		if strings.Contains(said, absent+p.Name+": ") {
+			return p, true
+		}
+	}
+	return Part{}, false
+}
+
+// LeftOut reports whether a test was skipped for -short by its own words.
+func LeftOut(said string) bool { return strings.Contains(said, long) }
