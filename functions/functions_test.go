@@ -300,6 +300,7 @@ func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 		"chat": "actions agents gemini pubsub", "chat-results": "actions agents gemini pubsub",
 		"gemini-agent": "actions agents gemini pubsub tools",
 		"actions":      "actions pubsub", "terminals": "keys ssh", "terminal-attach": "keys ssh", "web": "",
+		"notify":          "",
 		"mcp":             acting,
 		"plans":           "actions agents keys pubsub repositories tools",
 		"resume-plan":     "actions agents fetch gemini keys pubsub repositories tools",

@@ -79,6 +79,7 @@ var firstRequests = map[string]struct {
 	"resume":            {"POST", "/api/agent/resume", aMessage, http.StatusNoContent},
 	"resume-plan":       {"POST", "/api/agent/resume-plan", aMessage, http.StatusNoContent},
 	"resume-terminal":   {"POST", "/api/agent/resume-terminal", aMessage, http.StatusNoContent},
+	"notify":            {"POST", "/api/agent/notify/crm", aMessage, http.StatusNoContent}, // it is no event
 	"sweep":             {"POST", "/api/agent/sweep", "", http.StatusOK},
 	"approvals-pending": {"GET", "/api/agent/approvals/pending", "", http.StatusOK},
 	"approvals-resolve": {"POST", "/api/agent/approvals/resolve",
@@ -256,7 +257,7 @@ func (c *cloud) request(tb testing.TB, name, method, url, body string) *http.Req
 		tb.Fatal(err)
 	}
 	token, err := c.issuer.Token("ana", "ana@example.com", "test", time.Hour)
-	if strings.HasPrefix(name, "resume") || name == "sweep" {
+	if strings.HasPrefix(name, "resume") || name == "notify" || name == "sweep" {
 		token, err = c.issuer.PushToken(pusher, pushAudience)
 	}
 	if err != nil {

@@ -42,7 +42,7 @@ type Function struct {
 	Name           string   `json:"name"`
 	Folder         string   `json:"folder"`
 	EntryPoint     string   `json:"entryPoint"`       // the name that it registers
-	Callers        string   `json:"callers"`          // everyone, queue or scheduler
+	Callers        string   `json:"callers"`          // everyone, queue, events or scheduler
 	Agents         []string `json:"agents,omitempty"` // whose runs it moves; see Function.Rest
 	Routes         []Route  `json:"routes"`
 	Parts          []string `json:"parts"`
@@ -108,8 +108,8 @@ func (l List) check(f Function, seen map[string]string) error {
 		return fmt.Errorf("name is there twice")
 	case f.Folder == "" || f.EntryPoint == "":
 		return fmt.Errorf("folder and entryPoint must be set")
-	case !slices.Contains([]string{"everyone", "queue", "scheduler"}, f.Callers):
-		return fmt.Errorf("callers is %q, not everyone, queue or scheduler", f.Callers)
+	case !slices.Contains([]string{"everyone", "queue", "events", "scheduler"}, f.Callers):
+		return fmt.Errorf("callers is %q, not everyone, queue, events or scheduler", f.Callers)
 	case len(f.Routes) == 0:
 		return fmt.Errorf("routes is empty")
 	case f.TimeoutSeconds < 30 || f.TimeoutSeconds > 3600: // the minimum of FUNCTION_TIMEOUT

@@ -358,6 +358,7 @@ func internal(t *testing.T, d *described) {
 	s.want(t, 204, ask{op: "resume", body: "{}"})
 	s.want(t, 204, ask{op: "resumeTerminal", body: "{}"})
 	s.want(t, 204, ask{op: "resumePlan", body: "{}"})
+	s.want(t, 204, ask{op: "notify", params: []string{"crm"}, body: "{}"})
 	s.want(t, 413, ask{op: "resume", body: `{"message":{"data":""},"more":"` + strings.Repeat("x", 64<<10) + `"}`})
 	s.want(t, 200, ask{op: "sweep"})
 	s.want(t, 200, ask{op: "sweep",

@@ -81,6 +81,7 @@ var may = map[string]string{
 		"shared/store shared/strictjson shared/tool",
 	"shared/mcpclient": "shared/clip shared/fault shared/lazyregexp shared/outbound shared/schema " +
 		"shared/strictjson shared/subprocess shared/tool shared/visible",
+	"shared/netguard":     "shared/outbound",
 	"shared/mcpserver":    "shared/fault shared/loop shared/run shared/strictjson shared/tool shared/visible",
 	"shared/model":        "shared/clip shared/fault shared/strictjson shared/tool",
 	"shared/model/gemini": "shared/fault shared/memo shared/model shared/outbound shared/wait",
@@ -94,7 +95,7 @@ var may = map[string]string{
 	"shared/planner": "shared/approval shared/document shared/fault shared/journal shared/loop shared/model " +
 		"shared/plan shared/run shared/visible",
 	"shared/policy":          "shared/fault shared/tool",
-	"shared/queue":           "shared/run shared/fault shared/strictjson",
+	"shared/queue":           "shared/run shared/fault shared/notice shared/strictjson",
 	"shared/queue/embedded":  "shared/document shared/fault shared/queue shared/store",
 	"shared/queue/pubsub":    "shared/fault shared/notice shared/queue",
 	"shared/queue/queuetest": "shared/fault shared/queue",
@@ -136,6 +137,7 @@ var may = map[string]string{
 	"shared/tools/internal/provider": "shared/fault shared/outbound shared/tool",
 	"shared/tools/web":               "shared/clip shared/fault shared/model shared/tool shared/visible",
 	"shared/web":                     "shared/fault shared/obs",
+	"shared/webhook":                 "shared/fault shared/notice shared/outbound shared/strictjson",
 }
 
 // cloud are the libraries of backends and protocols: the rooms that may name each.

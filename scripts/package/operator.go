@@ -19,10 +19,11 @@ const (
 	maxOperatorBytes = 1 << 20
 )
 
-// readsOperatorFiles reports whether a function reads declared actions or agents, or the model's configuration.
+// readsOperatorFiles reports whether a function reads declared actions, agents or webhooks, or the model's
+// configuration.
 func readsOperatorFiles(f infra.Function) bool {
 	return slices.ContainsFunc(f.Parts, func(part string) bool {
-		return part == "actions" || part == "agents" || part == "model"
+		return part == "actions" || part == "agents" || part == "model" || part == "webhooks"
 	})
 }
 

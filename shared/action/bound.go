@@ -19,7 +19,6 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/netguard"
-	"github.com/countersign-run/countersign/shared/outbound"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -31,17 +30,6 @@ type bound struct {
 	url    *url.URL
 	sign   *signer
 	client *http.Client
-}
-
-// newClient returns a client that follows no redirect: the identity is for one origin, and a redirect may change the
-// request. The operator names the endpoints, so they may be in a private network; what their names resolve to is still
-// judged when it is dialled.
-func newClient(deployed bool) *http.Client {
-	t := outbound.Transport().Clone()
-	t.DialContext = netguard.New(netguard.Options{Private: true, Literal: true, Loopback: !deployed}).DialContext
-	t.MaxResponseHeaderBytes = 64 << 10
-	return &http.Client{Transport: t,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // execute sends the request and returns its outcome. The endpoint's answer is not shown to the user or the model unless

@@ -14,6 +14,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/netguard"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -51,7 +52,7 @@ func New(actions []Action, o Options) (*Registry, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	m := &maker{Options: o, client: newClient(o.Deployed)}
+	m := &maker{Options: o, client: netguard.Client(o.Deployed)}
 	r := &Registry{actions: actions, tools: map[string]*tool.Tool{}, names: map[string]string{}}
 	for _, a := range actions {
 		t, err := m.tool(a)

@@ -57,6 +57,7 @@ type API struct {
 	Sockets   Sockets           // nil in a program without them, and where terminals are off
 	Receipts  Receipts          // nil where no key for them is configured
 	AgentDoor AgentDoor         // nil in a program without it
+	Webhooks  Webhooks          // nil in a program without them
 	Users     *auth.Verifier
 	Agents    *auth.Verifier // of access tokens for MCPURL; nil where no issuer of them is configured
 	Push      *auth.PushVerifier

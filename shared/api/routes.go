@@ -40,6 +40,8 @@ var (
 	ResumeTerminal = ResumeFunction("resume-terminal")
 	ResumePlan     = ResumeFunction("resume-plan")
 
+	Notify = Function{"notify", []Route{{"POST", "/api/agent/notify/{webhook}", private(postNotify)}}}
+
 	Sweep = Function{"sweep", []Route{{"POST", "/api/agent/sweep", private(postSweep)}}}
 
 	Plans = Function{"plans", []Route{
@@ -106,7 +108,7 @@ var (
 
 // Functions lists all functions.
 var Functions = []Function{Run, Stream, Chat, ChatResults, GeminiAgent, Actions, ApprovalsPending, ApprovalsResolve,
-	Resume, ResumeTerminal, ResumePlan, Sweep,
+	Resume, ResumeTerminal, ResumePlan, Notify, Sweep,
 	Plans, Runs, Threads, Audit, Allowlist, Connections, MCP, Terminals, TerminalAttach}
 
 // ResumeFunction returns a function that moves the runs of the agents that live in it (agents.Agent.Home).

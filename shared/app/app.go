@@ -235,6 +235,11 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if o.clients.AgentDoor != nil {
 		a.API.AgentDoor = o.clients.AgentDoor(cfg, l, a.Log)
 	}
+	if o.clients.Webhooks != nil {
+		if a.API.Webhooks, err = o.clients.Webhooks(cfg, o.now); err != nil {
+			return err
+		}
+	}
 	if o.clients.Sockets != nil && hosts != nil {
 		a.API.Sockets = o.clients.Sockets(a.Store, l, hosts, a.Log)
 	}

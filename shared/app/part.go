@@ -83,6 +83,8 @@ type Clients struct {
 	Token func(cfg config.Config, linked Accounts) (TokenAccounts, error)
 	// Receipts opens the key that signs receipts; nil where none is configured.
 	Receipts func(ctx context.Context, cfg config.Config) (api.Receipts, error)
+	// Webhooks opens the operator's endpoints that are told of runs; nil in a program that tells none itself.
+	Webhooks func(cfg config.Config, now func() time.Time) (api.Webhooks, error)
 	// AgentDoor serves the agents of other programs; nil in a program without them.
 	AgentDoor func(cfg config.Config, l *loop.Loop, log *slog.Logger) api.AgentDoor
 	// nil where no OAuth client is configured

@@ -94,6 +94,11 @@ type Config struct {
 	SweepTopic string
 	// EVENTS_TOPIC: the topic on which others are told what has happened to runs, without content; by default nobody is
 	EventsTopic string
+	// WEBHOOKS: the file of the endpoints that are told of runs: from EVENTS_TOPIC by the function `notify`, and on one
+	// machine directly
+	Webhooks string
+	// WEBHOOK_KEYS: the keys with which what they are told is signed, one for each or two while it is rotated
+	WebhookKeys Secret // a JSON object of lists
 	// CONSOLE_URL: the address at which people find the console, to which what others are told leads; by default
 	// PUBLIC_URL
 	ConsoleURL string // without a slash at its end

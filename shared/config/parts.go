@@ -82,6 +82,10 @@ func (l *loader) queue(c *Config) {
 	l.refuse(c.Queue != "pubsub", "EVENTS_TOPIC", "QUEUE to be pubsub, or to be unset")
 	l.require(c.EventsTopic != "" && c.ConsoleURL == "", "CONSOLE_URL",
 		"the address of the console, or PUBLIC_URL, because EVENTS_TOPIC is set")
+	const keys = `a JSON object of lists of keys by the names of the webhooks, such as {"crm":["whsec_…"]}`
+	c.Webhooks = l.text("WEBHOOKS", "", "a file in the form {\"webhooks\":[{\"name\":…,\"url\":…}]}", isPath)
+	c.WebhookKeys = l.braced("WEBHOOK_KEYS", keys, func(v string) bool { return strings.HasPrefix(v, "{") })
+	l.require(c.Webhooks != "", "WEBHOOK_KEYS", keys)
 	c.PubSubEmulator = l.text("PUBSUB_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:8085", isHostPort)
 	if l.deployed && c.Queue != "pubsub" {
 		l.fail("QUEUE", strconv.Quote(c.Queue),
@@ -229,12 +233,16 @@ func (l *loader) list(name, needs string, most int, ok func(string) bool) (value
 	return values
 }
 
-// keyset reads a secret that may contain the braces of JSON, which in other values look like a placeholder's.
 func (l *loader) keyset(name string) Secret {
-	const needs = "a Tink keyset in JSON (or that in base64): tinkey create-keyset --key-template AES256_GCM"
+	return l.braced(name, "a Tink keyset in JSON (or that in base64): tinkey create-keyset --key-template AES256_GCM",
+		isKeyset)
+}
+
+// braced reads a secret that may contain the braces of JSON, which in other values look like a placeholder's.
+func (l *loader) braced(name, needs string, ok func(string) bool) Secret {
 	l.declare(variable{name: name, needs: needs, secret: true})
 	v := l.get(name)
-	if v != "" && !isKeyset(v) {
+	if v != "" && !ok(v) {
 		l.fail(name, show(v, true), needs)
 		return Secret{}
 	}

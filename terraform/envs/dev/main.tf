@@ -45,6 +45,12 @@ variable "events" {
   description = "Whether what happens to runs is published, without content, to a topic of its own."
 }
 
+variable "webhooks" {
+  type        = object({ file = string, names = list(string) })
+  default     = null
+  description = "Your endpoints that are told of runs, in the archives through scripts/package -with: { file = \"serverless_function_source_code/webhooks.json\", names = [\"crm\"] }. Null for none."
+}
+
 variable "receipts" {
   type        = object({ jwks = string, kms_key_version = optional(string, "") })
   default     = null
@@ -81,6 +87,7 @@ module "agent" {
   github              = var.github
   containers          = var.containers
   events              = var.events
+  webhooks            = var.webhooks
   receipts            = var.receipts
   secret_versions     = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)
   actions             = var.actions

@@ -8,7 +8,7 @@ locals {
   paths        = { for name, f in local.public : name => distinct([for r in f.routes : replace(r.path, "/${local.anything}/", "*")]) }
   routed       = flatten([for name, paths in local.paths : [for p in paths : { path = p, function = name }] if name != "web"]) # web is what is left
   sample       = merge([for name, p in local.paths : { for path in p : replace(path, "*", "x") => name }]...)
-  private_path = { for r in flatten([for f in values(local.functions) : f.routes if f.callers != "everyone"]) : r.path => "web" }
+  private_path = { for r in flatten([for f in values(local.functions) : f.routes if f.callers != "everyone"]) : replace(r.path, "/${local.anything}/", "x") => "web" }
 }
 
 resource "google_compute_region_network_endpoint_group" "function" {

@@ -1,5 +1,12 @@
-# What others are told of runs, without content: the operator's own subscriptions take it from here. Nothing is published
-# before var.events says so.
+# What others are told of runs, without content: a topic for the operator's own subscribers, and a push to notify for each
+# webhook. Nothing is published before var.events or var.webhooks says so.
+
+locals {
+  webhooks = toset(try(var.webhooks.names, []))
+  told     = var.events || length(local.webhooks) > 0
+
+  webhook_names = { for name in local.webhooks : name => "${var.prefix}-webhook-${name}" }
+}
 
 resource "google_pubsub_topic" "events" {
   project = var.project_id
@@ -8,4 +15,74 @@ resource "google_pubsub_topic" "events" {
   message_storage_policy {
     allowed_persistence_regions = [var.region]
   }
+}
+
+# A webhook that is down holds up no other, and what it has not taken after some 16 hours is a dead letter.
+resource "google_pubsub_subscription" "webhook" {
+  for_each = local.webhooks
+
+  project                    = var.project_id
+  name                       = local.webhook_names[each.key]
+  topic                      = google_pubsub_topic.events.id
+  labels                     = local.labels
+  ack_deadline_seconds       = 60
+  message_retention_duration = "604800s"
+  enable_message_ordering    = true # a run's end is not told before what led to it
+
+  expiration_policy {
+    ttl = ""
+  }
+  push_config {
+    push_endpoint = "${module.function["notify"].uri}/api/agent/notify/${each.key}"
+    oidc_token {
+      service_account_email = google_service_account.push.email
+      audience              = module.function["notify"].uri
+    }
+  }
+  retry_policy {
+    minimum_backoff = "10s"
+    maximum_backoff = "600s"
+  }
+  dead_letter_policy {
+    dead_letter_topic     = google_pubsub_topic.events_dead.id
+    max_delivery_attempts = 100 # the most there is
+  }
+  depends_on = [google_service_account_iam_member.push_token]
+}
+
+resource "google_pubsub_topic" "events_dead" {
+  project = var.project_id
+  name    = "${var.prefix}-events-dead"
+  labels  = local.labels
+  message_storage_policy {
+    allowed_persistence_regions = [var.region]
+  }
+}
+
+resource "google_pubsub_subscription" "events_dead" {
+  project                    = var.project_id
+  name                       = "${var.prefix}-events-dead"
+  topic                      = google_pubsub_topic.events_dead.id
+  labels                     = local.labels
+  ack_deadline_seconds       = 60
+  message_retention_duration = "604800s"
+  expiration_policy {
+    ttl = ""
+  }
+}
+
+resource "google_pubsub_topic_iam_member" "events_dead" {
+  project = var.project_id
+  topic   = google_pubsub_topic.events_dead.name
+  role    = "roles/pubsub.publisher"
+  member  = local.pubsub_agent
+}
+
+resource "google_pubsub_subscription_iam_member" "events_dead" {
+  for_each = local.webhooks
+
+  project      = var.project_id
+  subscription = google_pubsub_subscription.webhook[each.key].name
+  role         = "roles/pubsub.subscriber"
+  member       = local.pubsub_agent
 }

@@ -13,7 +13,7 @@ locals {
   services  = "${var.prefix}-(${join("|", keys(local.functions))})"
 
   # Where the model is reached with a key, its part needs the key and not the role; where nothing is declared, no key either.
-  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {})
+  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.webhooks == null ? { webhooks = "no-webhooks" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {})
   parts_of   = { for name, f in local.functions : name => [for part in f.parts : local.list.parts[lookup(local.instead, part, part)]] }
   secrets_of = { for name, parts in local.parts_of : name => merge([for p in parts : try(p.secrets, {})]...) }
   secrets    = toset(flatten([for s in values(local.secrets_of) : values(s)]))
@@ -39,7 +39,8 @@ locals {
     FIRESTORE_DATABASE     = google_firestore_database.agent.name
     RESUME_TOPIC           = google_pubsub_topic.resume.id
     SWEEP_TOPIC            = google_pubsub_topic.sweep.id
-    EVENTS_TOPIC           = var.events ? google_pubsub_topic.events.id : null
+    EVENTS_TOPIC           = local.told ? google_pubsub_topic.events.id : null
+    WEBHOOKS               = try(var.webhooks.file, null)
     CONSOLE_URL            = local.page
     GEMINI_MODEL           = var.model.name
     VERTEX_AI_PROJECT_ID   = var.project_id
@@ -69,12 +70,12 @@ locals {
     for name, f in local.functions : name => merge({
       FUNCTION_TIMEOUT     = "${f.timeoutSeconds}s"
       FUNCTION_CONCURRENCY = tostring(f.concurrency)
-      PUSH_SUBSCRIPTION    = "projects/${var.project_id}/subscriptions/${f.callers == "scheduler" ? local.sweep_name : lookup(local.resume_names, name, local.resume_names["resume"])}"
+      PUSH_SUBSCRIPTION    = f.callers == "events" ? null : "projects/${var.project_id}/subscriptions/${f.callers == "scheduler" ? local.sweep_name : lookup(local.resume_names, name, local.resume_names["resume"])}"
       PUSH_SERVICE_ACCOUNT = f.callers == "everyone" ? null : local.callers[f.callers].email
     }, name == "mcp" ? { PUBLIC_URL = local.page } : {}) # it sends people to the console
   }
   unset   = concat(var.auth.console ? [] : ["WEB_CLIENT_ID"], var.domain == null ? [] : ["WEB_API_URL"])
-  callers = { queue = google_service_account.push, scheduler = google_service_account.scheduler }
+  callers = { queue = google_service_account.push, events = google_service_account.push, scheduler = google_service_account.scheduler }
 }
 
 module "function" {

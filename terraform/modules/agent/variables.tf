@@ -201,6 +201,16 @@ variable "events" {
   description = "Whether what happens to runs is published, without content, to the topic of the output events: an approval that waits, a decision, an end. Each wait and each end of a run is then one publish and one commit more."
 }
 
+variable "webhooks" {
+  type        = object({ file = string, names = list(string) })
+  default     = null
+  description = "Your endpoints that are told of runs: the file in the archives, through scripts/package -with, and the names in it. Their keys are the secret webhook-keys. Null: there are none."
+  validation {
+    condition     = var.webhooks == null ? true : length(var.webhooks.names) >= 1 && length(var.webhooks.names) <= 20 && alltrue([for n in var.webhooks.names : can(regex("^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$", n))])
+    error_message = "webhooks.names are the 1 to 20 names in the file: small letters, digits and hyphens."
+  }
+}
+
 variable "gmail_search" {
   type        = bool
   default     = false

@@ -50,7 +50,7 @@ run "prod" {
     error_message = "Every function is its own identity."
   }
   assert {
-    condition     = toset([for name, f in module.function : name if f.ingress == "ALLOW_INTERNAL_ONLY"]) == toset(["resume", "resume-plan", "resume-terminal", "sweep"])
+    condition     = toset([for name, f in module.function : name if f.ingress == "ALLOW_INTERNAL_ONLY"]) == toset(["notify", "resume", "resume-plan", "resume-terminal", "sweep"])
     error_message = "What moves runs is reached from inside only; behind a load balancer the others are reached through it."
   }
   assert {

@@ -92,6 +92,25 @@ run "with_events" {
   }
 }
 
+run "with_webhooks" {
+  variables {
+    webhooks        = { file = "serverless_function_source_code/webhooks.json", names = ["crm", "pager"] }
+    secret_versions = { chat-key = "1", oauth-client-secret = "1", webhook-keys = "1" }
+  }
+  assert {
+    condition     = local.environment.EVENTS_TOPIC == google_pubsub_topic.events.id && toset(keys(google_pubsub_subscription.webhook)) == toset(["crm", "pager"])
+    error_message = "What happens to runs is published, and each webhook gets it by a subscription of its own."
+  }
+  assert {
+    condition     = alltrue([for s in values(google_pubsub_subscription.webhook) : s.enable_message_ordering && s.expiration_policy[0].ttl == ""])
+    error_message = "A webhook is told of a run in its order, and never forgotten."
+  }
+  assert {
+    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "WEBHOOK_KEYS")]) == toset(["notify"])
+    error_message = "The function that sends to webhooks has their keys, and no other."
+  }
+}
+
 run "with_receipts" {
   variables {
     receipts        = { jwks = "{\"keys\":[{\"kty\":\"OKP\",\"x\":\"AA\"}]}" }
