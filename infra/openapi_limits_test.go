@@ -20,6 +20,7 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"TurnRequest/history":   "chat.maxTurn", "Step/output": "tool.MaxStepOutput",
 	"ChatResult/result": "chat.MaxResult", "ToolDefinition/description": "chat.MaxDescription",
 	"ToolDefinition/inputSchema": "chat.MaxSchema",
+	"Agent/examples":             "agents.MaxExamples",
 	"CallAnswers/results":        "model.MaxCalls",
 	"Ask/timeZone":               "timezone.MaxName", "ChatMessage/timeZone": "timezone.MaxName",
 	"ChatResults/timeZone": "timezone.MaxName",

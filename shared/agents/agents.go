@@ -19,8 +19,9 @@ import (
 
 // An Agent is instructions, tools, a model and limits.
 type Agent struct {
-	Name         string // [a-z][a-z0-9-]{0,31}
-	Description  string // for the people who choose among agents; at most 1 KiB
+	Name         string   // [a-z][a-z0-9-]{0,31}
+	Description  string   // for the people who choose among agents; at most 1 KiB
+	Examples     []string // requests that its users can try, in a line each; shown where a conversation begins
 	Instructions Instructions
 	Tools        []string // names of tools that it is offered; nil: all that the deployment has
 	Ask          []string // those of Tools whose calls need an approval even if the tool's own do not

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
@@ -74,6 +75,7 @@ func (c *checker) check(a Agent) {
 	c.needs(a.Home == "" || a.Name != run.Assistant && validHome.MatchString(a.Home), "home", "a function's name is "+
 		"needed; the assistant lives in %s, because messages of the release before name no agent", DefaultHome)
 	c.needs(len(a.Description) <= 1<<10, "description", "it has %d bytes, and 1024 are the most", len(a.Description))
+	c.examples(a)
 	c.needs(a.Instructions != nil, "instructions", "instructions are needed")
 	for i, name := range a.Tools {
 		// the tools of an agent with a home of its own are there alone
@@ -115,6 +117,22 @@ func (c *checker) plans(a Agent) {
 	c.needs(a.History != HistoryVerbatim, "history", why+"%s or %s", string(HistoryWords), string(HistoryNone))
 	c.needs(a.Model.Calling == "" && a.Model.Forced == "", "model.calling", why+"empty, and so is model.forced")
 	c.needs(!a.Page && !a.OnTerminal, "plans", "a session works neither in a page nor on a terminal")
+}
+
+// An agent has a few examples, each short enough for a button.
+const (
+	MaxExamples = 6
+	MaxExample  = 200 // bytes
+)
+
+func (c *checker) examples(a Agent) {
+	c.needs(len(a.Examples) <= MaxExamples, "examples", "there are %d, and %d are the most", len(a.Examples),
+		MaxExamples)
+	for i, e := range a.Examples {
+		c.needs(e != "" && len(e) <= MaxExample && e == strings.Join(strings.Fields(e), " "), "examples",
+			"%q is no request in one line of at most %d bytes", e, MaxExample)
+		c.needs(!slices.Contains(a.Examples[:i], e), "examples", "%q stands there twice", e)
+	}
 }
 
 func (c *checker) model(a Agent) {

@@ -45,6 +45,21 @@ func Located(first Instructions) Instructions {
 	}
 }
 
+// ExamplesAre is the line before an agent's examples in its instructions.
+const ExamplesAre = "Examples of what you can be asked, each to be quoted as it is, as a line of a list:"
+
+// WithExamples returns instructions that begin as first does and go on with requests that users can try, if there are
+// any: where the model cannot do what it was asked, it names those, and the user has them at hand.
+func WithExamples(first Instructions, examples []string) Instructions {
+	if len(examples) == 0 {
+		return first
+	}
+	return func(ctx context.Context, s State) (string, error) {
+		text, err := first(ctx, s)
+		return strings.TrimSpace(text) + "\n\n" + ExamplesAre + "\n- " + strings.Join(examples, "\n- "), err
+	}
+}
+
 // Here returns a text that says what time it is for the user, by whose clocks their words go, and what language they
 // use.
 func (s State) Here() string {

@@ -10,6 +10,7 @@ type agentView struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	Tools       []string `json:"tools"`
+	Examples    []string `json:"examples,omitempty"` // requests to try, in a line each
 	Page        bool     `json:"page,omitempty"`     // it answers web pages, which bring more tools, and takes no run
 	Terminal    bool     `json:"terminal,omitempty"` // it works on a terminal, which each request for one names
 	Plans       bool     `json:"plans,omitempty"`    // it works in sessions, which begin at /plans, and takes no run
@@ -23,8 +24,8 @@ func getAgents(r *request) (any, error) {
 	l := r.api.Loop
 	for _, name := range l.Agents.Names() {
 		a := l.Agents[name]
-		v := agentView{Name: name, Description: a.Description, Tools: []string{}, Page: a.Page, Terminal: a.OnTerminal,
-			Plans: a.Plans}
+		v := agentView{Name: name, Description: a.Description, Tools: []string{}, Examples: a.Examples, Page: a.Page,
+			Terminal: a.OnTerminal, Plans: a.Plans}
 		for _, spec := range a.Specs(l.Tools) {
 			v.Tools = append(v.Tools, spec.Name)
 		}

@@ -15,11 +15,12 @@ func TestAgents(t *testing.T) {
 	w := newEnv(t)
 	clerk, page := *w.loop.Agents[run.Assistant], *w.loop.Agents[run.Assistant]
 	clerk.Name, clerk.Description, clerk.Tools = "clerk", "Looks things up.", []string{}
+	clerk.Examples = []string{"look it up"}
 	page.Name, page.Page = run.Page, true
 	w.loop.Agents = agents.Set{run.Assistant: w.loop.Agents[run.Assistant], "clerk": &clerk, run.Page: &page}
 	got := w.send("GET", "/api/agent/agents", "ana", "")
 	want := `{"ok":true,"agents":[{"name":"assistant","description":"Sends mail.","tools":["mail"]},` +
-		`{"name":"clerk","description":"Looks things up.","tools":[]},` +
+		`{"name":"clerk","description":"Looks things up.","tools":[],"examples":["look it up"]},` +
 		`{"name":"page","description":"Sends mail.","tools":["mail"],"page":true}]}`
 	if got.StatusCode != 200 || strings.TrimSpace(string(got.body)) != want {
 		t.Errorf("%d %s\nwant %s", got.StatusCode, got.body, want)

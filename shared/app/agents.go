@@ -23,12 +23,14 @@ const persona = "You are Countersign, a careful assistant who writes e-mails, ma
 func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agents.Set, error) {
 	limits := agents.Limits{ModelCalls: cfg.MaxModelCalls, Deadline: cfg.RunDeadline, ApprovalTTL: cfg.ApprovalTTL,
 		MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay}.Within(cfg.FunctionTimeout)
+	examples := examplesOf(tools)
 	assistant := agents.Agent{
 		Name: run.Assistant,
 		Description: "Writes e-mails and makes calendar events for its user, who approves each, and looks into their " +
 			"calendar.",
-		Instructions: agents.WithRules(agents.Text(cmp.Or(cfg.Persona,
-			strings.TrimSpace(cfg.SystemPrompt+"\n\n"+persona)))),
+		Examples: examples,
+		Instructions: agents.WithRules(agents.WithExamples(agents.Text(cmp.Or(cfg.Persona,
+			strings.TrimSpace(cfg.SystemPrompt+"\n\n"+persona))), examples)),
 		Limits:   limits,
 		History:  agents.HistoryWords,
 		OnReject: agents.OnReject(cfg.RejectOutcome),
@@ -67,6 +69,20 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 		}
 	}
 	return agents.New(tools, builtIn, declared)
+}
+
+// examplesOf returns requests to the assistant for which it has the tools.
+func examplesOf(tools tool.Set) (out []string) {
+	for _, e := range [][2]string{
+		{"gmail_send", "email ana@example.com that the demo is at ten"},
+		{"calendar_event_create", "schedule lunch with ana@example.com tomorrow at noon"},
+		{"calendar_events_list", "what is on tomorrow?"},
+	} {
+		if tools[e[0]] != nil {
+			out = append(out, e[1])
+		}
+	}
+	return out
 }
 
 // atHome are the tools of agents with a home of their own. Deployed, the function that moves the operator's agents does

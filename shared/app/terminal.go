@@ -38,6 +38,7 @@ func terminalAgents(limits agents.Limits, perDay int) []agents.Agent {
 		Name: run.Terminal,
 		Description: "Works on a terminal of its user's: it runs commands one after the other, and its user approves " +
 			"each that does more than look.",
+		Examples:     []string{"check disk usage and clean up /tmp if over 50%", "install htop", "what is running?"},
 		Instructions: agents.Located(agents.Text(terminalInstructions)),
 		Tools:        commandTools,
 		Model:        settings(agentTemperature),
@@ -55,7 +56,7 @@ func terminalAgents(limits agents.Limits, perDay int) []agents.Agent {
 	talker.Name = run.TerminalChat
 	talker.Description = "Answers questions about what was done on a terminal, and runs nothing."
 	talker.Instructions = agents.Located(agents.Text(terminalChatInstructions))
-	talker.Tools = []string{}
+	talker.Tools, talker.Examples = []string{}, nil
 	talker.Model = settings(chatTemperature)
 	return []agents.Agent{worker, talker}
 }

@@ -47,6 +47,7 @@ const small = "name: x\ninstruction: Help.\n"
 const whole = `name: concierge
 model: gemini-2.5-flash
 description: Books rooms.
+examples: [book a room for ten, "book: a hall"]
 instruction: |
   You book rooms.
   You do nothing else.
@@ -79,7 +80,9 @@ func TestLoad(t *testing.T) {
 	text, err := a.Instructions(t.Context(), agents.State{CreatedAt: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC),
 		Region: run.Region{TimeZone: "Europe/Berlin"}})
 	if err != nil || !strings.HasPrefix(text,
-		"You book rooms.\nYou do nothing else.\n\nThe run began at Monday 2027") ||
+		"You book rooms.\nYou do nothing else.\n\n"+agents.ExamplesAre+"\n- book a room for ten\n- book: a hall\n\n"+
+			"The run began at Monday 2027") ||
+		!slices.Equal(a.Examples, []string{"book a room for ten", "book: a hall"}) ||
 		strings.Contains(text, "Rules") {
 		t.Errorf("%v %q", err, text)
 	}
@@ -164,6 +167,10 @@ func TestWrong(t *testing.T) {
 		"unknown tool": {small + "tools:\n  - fly",
 			"x.agent.yaml:4: tools: there is no tool \"fly\"; expected: book, look"},
 		"a user's tool": {small + "tools: [press]", "x.agent.yaml:3: tools: \"press\" is called by users alone"},
+		"examples": {small + "examples: try",
+			"x.agent.yaml:3: examples: a list of at most 6 requests was expected"},
+		"example":       {small + "examples: [a, 2]", "x.agent.yaml:3: examples: the words of a request were expected"},
+		"blank example": {small + "examples: ['']", "x.agent.yaml:3: examples: \"\" is no request in one line"},
 		"tool twice":    {small + "tools: [book, {name: book}]", "x.agent.yaml:3: tools: \"book\" stands there twice"},
 		"args": {small + "tools: [{name: book, args: {}}]",
 			"x.agent.yaml:3: the key \"args\" is not known here"},

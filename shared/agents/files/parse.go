@@ -33,8 +33,8 @@ func Parse(file string, data []byte, o Options) (agents.Agent, error) {
 	if err != nil {
 		return agents.Agent{}, err
 	}
-	s, wrong := d.Fields(d.Root, "name", "model", "description", "instruction", "tools", "temperature", "limits",
-		"onReject", "page")
+	s, wrong := d.Fields(d.Root, "name", "model", "description", "examples", "instruction", "tools", "temperature",
+		"limits", "onReject", "page")
 	p := &parser{Options: o, doc: d, at: map[string]*yaml.Node{}, wrong: wrong}
 	a := p.agent(s, strings.TrimSuffix(file, extension))
 	p.check(a)
@@ -64,8 +64,8 @@ func (p *parser) add(err error) {
 
 // agent reads the file. What cannot be read is reported, and has its default in what is returned.
 func (p *parser) agent(s strictyaml.Section, name string) agents.Agent {
-	p.at = map[string]*yaml.Node{"name": s.Values["name"], "model.name": s.Values["model"],
-		"model.temperature": s.Values["temperature"]}
+	p.at = map[string]*yaml.Node{"name": s.Values["name"], "examples": s.Values["examples"],
+		"model.name": s.Values["model"], "model.temperature": s.Values["temperature"]}
 	text := func(key string, most int) string {
 		v, err := s.Text(key, most)
 		p.add(err)
@@ -80,7 +80,8 @@ func (p *parser) agent(s strictyaml.Section, name string) agents.Agent {
 	if _, err := s.Required("instruction"); err != nil {
 		p.add(err)
 	}
-	a.Instructions = agents.Located(agents.Text(text("instruction", maxInstruction)))
+	p.examples(s, &a)
+	a.Instructions = agents.Located(agents.WithExamples(agents.Text(text("instruction", maxInstruction)), a.Examples))
 	a.Model.Name = text("model", maxModel)
 	a.Model.Temperature = p.temperature(s.Values["temperature"])
 	p.page(s, &a)
@@ -91,6 +92,25 @@ func (p *parser) agent(s strictyaml.Section, name string) agents.Agent {
 	p.add(err)
 	a.OnReject = cmp.Or(agents.OnReject(onReject), p.OnReject)
 	return a
+}
+
+// examples reads the requests that users can try.
+func (p *parser) examples(s strictyaml.Section, a *agents.Agent) {
+	list := s.Values["examples"]
+	if list == nil {
+		return
+	}
+	if list.Kind != yaml.SequenceNode || len(list.Content) > agents.MaxExamples {
+		p.fail(list, "examples: a list of at most %d requests was expected", agents.MaxExamples)
+		return
+	}
+	for _, n := range list.Content {
+		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
+			p.fail(n, "examples: the words of a request were expected")
+			return
+		}
+		a.Examples = append(a.Examples, n.Value)
+	}
 }
 
 // page reads whether the agent is one of web pages. Such an agent is offered actions alone, beside the tools of the

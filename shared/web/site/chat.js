@@ -1,8 +1,8 @@
 // A conversation with an agent: its transcript, and the line to type in.
 
 import { call, passing } from './api.js';
-import { config } from './config.js';
 import { button, busy, confirm, el, home, say, trouble } from './dom.js';
+import { agents, examples, examplesOf } from './examples.js';
 import { icon } from './icons.js';
 import { Named } from './named.js';
 import { asked, begun, chats, drafts } from './session.js';
@@ -12,7 +12,6 @@ import { Transcript } from './transcript.js';
 
 const assistant = 'assistant';
 const page = 'page'; // answers web pages, and takes no run
-const examples = ['email ana@example.com that the demo is at ten', 'schedule lunch with ana@example.com tomorrow at noon'];
 
 /**
  * chat shows a conversation, or an empty one.
@@ -53,7 +52,7 @@ class Conversation {
     });
     this.#talk = new Transcript(threadId, signal, {
       known: (live) => this.#known(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(), moved: () => this.#render(), empty: () => this.#empty(),
-      again: (prompt, safe) => this.#again(prompt, safe),
+      again: (prompt, safe) => this.#again(prompt, safe), use: (words) => this.#use(words),
       followed: (run) => this.#followed(run),
       failed: (/** @type {any} */ err, again) => {
         if (err?.status === 404) return this.#unknown();
@@ -77,6 +76,7 @@ class Conversation {
     this.#title.known = this.threadId !== '';
     this.#remove.hidden = !this.threadId;
     this.#talk.render();
+    this.#suggest();
     if (this.threadId) await this.#talk.load();
     const question = asked.get(this.threadId);
     if (question && !this.signal.aborted) this.#pose(question);
@@ -86,9 +86,9 @@ class Conversation {
   // offer shows the agents, of whom there may be only one, to choose from before the first request.
   async #offer() {
     try {
-      const { agents } = await call('GET', '/api/agent/agents', { signal: this.signal });
-      if (this.threadId || this.#talk.sending()) return; // it has begun meanwhile
-      const all = agents.filter((a) => !a.page && !a.terminal && !a.plans);
+      const known = await agents();
+      if (this.signal.aborted || this.threadId || this.#talk.sending()) return; // it has begun meanwhile
+      const all = known.filter((a) => !a.page && !a.terminal && !a.plans);
       if (!all.some((a) => a.name === this.agent)) {
         trouble(this.#error, new Error(`There is no agent called ${this.agent} here.`));
         this.#choose(assistant);
@@ -103,12 +103,16 @@ class Conversation {
 
   #choose(name) {
     this.agent = name;
+    this.#suggest();
     history.replaceState(null, '', name === assistant ? '#/' : `#/new?agent=${name}`);
   }
 
   // followed learns who goes on with the conversation: its agent, or its terminal's chat.
   #followed(run) {
-    if (run.agent !== page) this.agent = run.agent;
+    if (run.agent !== page && run.agent !== this.agent) {
+      this.agent = run.agent;
+      this.#suggest();
+    }
     if (!run.terminalId) return;
     const along = () => chats.set(run.terminalId, { ...chats.get(run.terminalId), threadId: this.threadId });
     this.#form.replaceChildren(el('a', { href: `#/terminal/${run.terminalId}`, class: 'button small', onclick: along }, 'Go on in its terminal'));
@@ -200,14 +204,27 @@ class Conversation {
 
   #empty() {
     if (this.threadId) return (this.#hint ??= el('li', { class: 'empty quiet', 'aria-busy': 'true' }, 'Loading …'));
-    const example = (words) => button(words, () => {
-      this.#prompt.value = words;
-      drafts.set(this.threadId, words);
-      this.#prompt.focus();
-    }, 'example');
     return (this.#hint ??= el('li', { class: 'empty' }, el('h2', {}, 'What should be done?'),
       el('p', { class: 'quiet' }, 'Say it in your own words. Whatever has an effect outside waits here until you have approved exactly what will be sent.'),
-      config().local && el('div', { class: 'examples' }, ...examples.map(example))));
+      this.#try));
+  }
+
+  #try = el('div'); // examples of what the agent can be asked
+
+  // suggest shows what the agent can be asked.
+  async #suggest() {
+    const of = this.agent;
+    const all = await examplesOf(of);
+    if (this.signal.aborted || of !== this.agent) return;
+    this.#try.replaceChildren(examples(all, (words) => this.#use(words)) || '');
+    this.#talk.offer(all);
+  }
+
+  // use puts an example where its user can still change it.
+  #use(words) {
+    this.#prompt.value = words;
+    drafts.set(this.threadId, words);
+    this.#prompt.focus();
   }
 
   async #delete() {

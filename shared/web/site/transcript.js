@@ -2,6 +2,7 @@
 
 import { call, passing } from './api.js';
 import { arrange, button, el } from './dom.js';
+import { examples, withExamples } from './examples.js';
 import { Live } from './live.js';
 import { when } from './time.js';
 import { copy } from './copy.js';
@@ -18,6 +19,7 @@ const recent = 5; // runs of a conversation whose actions are shown with it
  * @property {(run: any) => void} [followed] the newest run of what was loaded
  * @property {(err: Error|null, again?: () => void) => void} failed loading failed, or begins anew
  * @property {() => Element} empty what is shown while there is nothing
+ * @property {(words: string) => void} [use] takes an example that an answer names
  */
 
 export class Transcript {
@@ -68,6 +70,15 @@ export class Transcript {
       last = scrollTop;
     });
     signal.addEventListener('abort', () => grown.disconnect());
+  }
+
+  /** @type {string[]} */ #examples = [];
+
+  /** offer makes the agent's examples buttons in the answers that name them. @param {string[]} all */
+  offer(all) {
+    this.#examples = all;
+    this.#bubbles.clear();
+    this.render();
   }
 
   get lives() {
@@ -191,7 +202,7 @@ export class Transcript {
   }
 
   #bubble(m) {
-    if (!this.#bubbles.has(m.seq)) this.#bubbles.set(m.seq, bubble(m.role, m.text, m));
+    if (!this.#bubbles.has(m.seq)) this.#bubbles.set(m.seq, bubble(m.role, m.text, m, this.#examples, this.on.use));
     return /** @type {HTMLElement} */ (this.#bubbles.get(m.seq));
   }
 }
@@ -201,8 +212,10 @@ const isLast = (messages, i) => !messages.slice(i + 1).some((m) => m.runId === m
 // who asked: the user, or an agent of theirs, by the name that stands with its words.
 const who = (m) => (m?.read ? m.read.origin[0].toUpperCase() + m.read.origin.slice(1) : 'You');
 
-function bubble(role, text, m) {
+function bubble(role, text, m, known = [], use) {
   const mine = role === 'user';
+  const [words, named] = mine || !use ? [text, []] : withExamples(text, known);
   return el('li', { class: `message ${mine ? 'user' : 'assistant'}` },
-    el('p', { class: 'by' }, mine ? who(m) : 'Countersign', m && ' · ', m && when(m.at), !mine && copy(text)), el('p', { class: 'text' }, text));
+    el('p', { class: 'by' }, mine ? who(m) : 'Countersign', m && ' · ', m && when(m.at), !mine && copy(text)),
+    el('p', { class: 'text' }, words), examples(named, use));
 }

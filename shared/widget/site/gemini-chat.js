@@ -47,6 +47,7 @@ export class GeminiChatElement extends HTMLElement {
     for (const type of ['change', 'message', 'error', 'tool-call', 'approval', 'action']) {
       this.chat.addEventListener(type, (e) => this.#retell(type, /** @type {CustomEvent} */ (e).detail));
     }
+    this.chat.addEventListener('message', () => this.#offer(), { once: true });
   }
 
   get endpoint() { return this.getAttribute('endpoint') || own; }
@@ -105,6 +106,11 @@ export class GeminiChatElement extends HTMLElement {
     } catch {
       this.removeAttribute('launcher');
     }
+  }
+
+  /** Offers what the agent can be asked; without that the chat works too. */
+  async #offer() {
+    await import('./examples.js').then((m) => m.offer(this, this.#ui.hint)).catch(() => {});
   }
 
   /** The automation is loaded when it is first needed, and not at all on a page that brings none. */

@@ -2,6 +2,7 @@
 
 import { call } from '../api.js';
 import { button, el, trouble } from '../dom.js';
+import { examplesOf } from '../examples.js';
 import { region } from '../region.js';
 import { over } from '../run.js';
 import { asked, chats, drafts } from '../session.js';
@@ -30,6 +31,7 @@ export class TerminalChat {
     this.talk = new Transcript(known.threadId ?? '', signal, {
       known: (live) => this.#known(live), moved: (live) => this.agent.moved(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(), followed: () => this.#follow(),
       failed: (err, again) => { if (err || !this.#refusal) trouble(this.#error, err, again); }, empty: () => this.#empty,
+      use: (words) => this.#use(words),
     }, { bare: true });
     this.agent = new AgentChat(terminal, (text) => this.talk.pose(this.#question(text)), () => this.#render());
     this.agent.agentMode = Boolean(known.agent);
@@ -51,9 +53,17 @@ export class TerminalChat {
   /** enter loads the conversation, and follows what is under way. */
   async enter() {
     this.talk.render();
+    examplesOf(agents.true).then((all) => this.signal.aborted || this.talk.offer(all));
     if (this.talk.threadId) await this.talk.load();
     const question = asked.get(this.slot);
     if (question && !this.signal.aborted) this.#pose(question);
+  }
+
+  // use puts an example where its user can still change it.
+  #use(words) {
+    this.#prompt.value = words;
+    drafts.set(this.slot, words);
+    this.#prompt.focus();
   }
 
   // follow has the agent go on with what is under way, where it has nothing else to do. A question that has no run yet
