@@ -51,6 +51,27 @@ await run({
     expect('nothing waits', (await cards(page).count()) === 0);
   },
 
+  'the examples can be tried: where a conversation begins, and where a wish was not understood': async (page) => {
+    const typed = page.getByLabel('Your request');
+    const example = (of, words) => of.getByRole('button', { name: words, exact: true });
+    await newThread(page);
+    await example(page.locator('.empty'), 'what is on tomorrow?').click();
+    expect('it can still be changed', (await typed.inputValue()) === 'what is on tomorrow?');
+    await ask(page, 'write a poem');
+    const answer = page.locator('.message.assistant').last();
+    await example(answer, 'what is on tomorrow?').waitFor();
+    expect('the answer is one line', (await answer.locator('.text').innerText()).endsWith('Try one of these:'));
+    await accessible(page, 'an answer with examples');
+    await shot(page, 'examples');
+    await example(answer, 'email ana@example.com that the demo is at ten').click();
+    await typed.press('Enter');
+    await cards(page).first().getByText('The demo is at ten.').first().waitFor();
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await ended(page);
+    await page.reload();
+    await example(page.locator('.message.assistant').first(), 'what is on tomorrow?').waitFor();
+  },
+
   'two requests in one prompt: one changed first, one rejected': async (page) => {
     await newThread(page);
     await ask(page, 'email ana@example.com that the demo is at ten and put it in my calendar tomorrow at ten');

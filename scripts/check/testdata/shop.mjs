@@ -156,6 +156,20 @@ const steps = {
     await chat(page).getByText('The page says: “Thank you. 1 piece for €8.90').waitFor();
   },
 
+  'what the assistant does not understand is answered with what can be tried on this page': async (page) => {
+    await open(page);
+    await ask(page, 'email ana@example.com that it works', 'I did nothing about it.');
+    const example = chat(page).getByRole('button', { name: 'put 2 blue mugs into the cart', exact: true });
+    await example.waitFor();
+    await accessible(page, 'the shop with examples');
+    await shot(page, 'shop-examples');
+    await example.click();
+    const box = chat(page).getByRole('textbox', { name: 'Your message' });
+    expect('it can still be changed', (await box.inputValue()) === 'put 2 blue mugs into the cart');
+    await box.press('Enter');
+    await chat(page).getByText('I put 2 × Blue Mug into the cart.').waitFor();
+  },
+
   'it fits 320 pixels, in light and dark, with the assistant behind a button': async () => {
     for (const colorScheme of ['light', 'dark']) {
       const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme, reducedMotion: 'reduce' });

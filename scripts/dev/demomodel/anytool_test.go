@@ -70,7 +70,7 @@ func TestAnyToolCanBeCalled(t *testing.T) {
 	} {
 		t.Run(prompt, func(t *testing.T) {
 			calls, words := newOwn(t).say(prompt)
-			if got := inOneLine(calls); got != want || want == "" && !strings.Contains(words, "What I can do here: ") {
+			if got := inOneLine(calls); got != want || want == "" && !strings.Contains(words, "Try one of these:\n- ") {
 				t.Errorf("got  %s %q\nwant %s", got, words, want)
 			}
 		})

@@ -3,8 +3,8 @@ package demomodel
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,63 +23,90 @@ type eventArgs struct {
 }
 
 const (
-	planning = `schedule|create|put|add|book|plan|arrange|organize|organise|enter|block|set up|make|invite`
+	planning = `schedule|create|put|add|book|plan|arrange|organize|organise|enter|block|set up|make|invite|set`
 	nouns    = `calendar|diary|agenda|meeting|event|appointment|call|lunch|dinner|breakfast|coffee|standup|stand-up|` +
 		`demo|reminder|session|workshop|review|interview|party`
 )
 
 // calendarRules know the forms of a request for an event, and an event by its name, day and time alone.
 var calendarRules = []rule{{
-	phrases: phrases("… ("+planning+") … {noun|"+nouns+"} …", "… invite {to} …", "… ("+planning+") {timed}"),
-	call:    event, tool: eventTool, joins: true,
+	phrases: phrases("… ("+planning+") … {noun|"+nouns+"} …", "(do|have) (a|an|another) {noun|"+nouns+"} …",
+		"… invite {who} …", "… remind me …", "… ("+planning+") {timed}"),
+	call: event, tool: eventTool, joins: true,
 	about: aboutEvent, done: "created",
 	example: "schedule lunch tomorrow at noon with ana@example.com",
 }, {
-	phrases: phrases("{bare}"), fallback: true,
+	phrases: phrases("[(i need|i have|i want|i've got)] {bare}"), fallback: true,
 	call: bareEvent, tool: eventTool, about: aboutEvent, done: "created",
 }}
 
+// event fills an event from the request, and from what was said of it since.
 func event(a *ask) (any, string) {
 	e := &eventArgs{Attendees: a.text.addresses()}
 	w := findWhen(a.text, a.now)
-	if _, timed := a.slots["timed"]; timed && !w.timed() {
+	if _, timed := a.slots["timed"]; timed && !w.timed() && len(w.days) == 0 && w.part == "" {
 		return nil, ""
 	}
-	e.Summary = title(a.text, w.leftover)
+	for _, later := range append(slices.Clone(a.since.times), a.reply) {
+		w = w.with(timesIn(later, a.now))
+	}
+	left, unknown := strangers(w.leftover)
+	e.Summary = title(a.text, left)
+	if before := a.before.people(); len(before) > 0 && withThem.MatchString(a.text.mask) {
+		e.Attendees, unknown = append(e.Attendees, before...), ""
+	}
+	if before, ok := a.before.args.(*eventArgs); ok && e.Summary == "One" { // “a call with Ana, and one with Bob”
+		e.Summary = before.Summary
+	}
 	if m, ok := a.before.args.(*mailArgs); ok {
-		if withThem.MatchString(a.text.mask) {
-			e.Attendees = append(e.Attendees, m.To...)
-		}
 		if e.Summary == "" {
 			e.Summary = m.Subject
 			if !w.timed() {
-				w = findWhen(a.before.text, a.now)
+				w = findWhen(a.before.text, a.now).with(w)
 			}
 		}
 	}
-	if e.Summary == "" {
-		e.Summary = "Event"
+	e.Summary = cmp.Or(a.since.name, e.Summary, "Event")
+	if more := slices.Concat(a.since.people, a.reply.addresses()); len(more) > 0 {
+		e.Attendees, unknown = append(e.Attendees, more...), ""
 	}
-	if a.reply.raw != "" {
-		w = findWhen(a.text.and(a.reply), a.now)
-	}
+	doubt := cmp.Or(w.doubt(), a.doubtEvent(w))
+	a.choices = nil
 	switch {
 	case w.repeats:
 		return e, "I am the offline demo model and can make single events only. Please give one day and time."
-	case w.doubt() != "":
-		return e, w.doubt()
-	case a.doubtEvent(w) != "":
-		return e, a.doubtEvent(w)
+	case doubt != "":
+		a.choices = a.starts(w)
+		return e, doubt
+	case unknown != "":
+		return e, addressOf(unknown)
 	case !w.fill(e, a.now):
 		return e, "When should “" + e.Summary + "” be? Please give a day and a time, such as tomorrow at 10."
+	case w.over(a.now):
+		return e, "That time is over: " + strings.Replace(e.Start, "T", " at ", 1) + ". Which time do you mean?"
 	}
 	return e, ""
+}
+
+// starts returns the request with each of the starts that it names, if they are all that is in doubt.
+func (a *ask) starts(w when) (out []*ask) {
+	if len(w.starts) < 2 {
+		return nil
+	}
+	for _, start := range w.starts {
+		one := *a
+		one.since.times = append(slices.Clone(a.since.times), start)
+		if one.fill(); one.question == "" {
+			out = append(out, &one)
+		}
+	}
+	return out
 }
 
 // bareEvent takes the name of an event with its day and time, and no verb.
 func bareEvent(a *ask) (any, string) {
 	w := findWhen(a.text, a.now)
-	if told.MatchString(a.text.mask) || mailWord.MatchString(a.text.mask) || len(w.days) == 0 || !w.timed() ||
+	if told.MatchString(a.slots["bare"].mask) || mailWord.MatchString(a.text.mask) || len(w.days) == 0 || !w.timed() ||
 		title(a.text, w.leftover) == "" {
 		return nil, ""
 	}
@@ -99,54 +126,25 @@ func (d *dialogue) lists(before, t text) bool {
 
 var (
 	courteously  = regexp.MustCompile(`(?i)^` + courtesy)
-	furtherEvent = regexp.MustCompile(`(?i)^(?:an?\s+|another\s+|the\s+)?(?:` + nouns + `)\b`)
+	furtherEvent = regexp.MustCompile(`(?i)^(?:an?\s+|another\s+|the\s+)?(?:` + nouns + `|one)\b`)
 
 	told         = regexp.MustCompile(`(?i)^\W*(?:i|we|you|he|she|it|they|my|this|that|there)\b`)
 	mailWord     = regexp.MustCompile(`(?i)\b(?:e-?mail|mail|message)\b`)
 	calendarWord = regexp.MustCompile(`(?i)\b(?:calendar|diary|agenda)\b`)
-
-	called   = regexp.MustCompile(`(?i)\b(?:called|named|titled|entitled)\s+`)
-	inviting = regexp.MustCompile(`(?i)(?:,\s*)?(?:\b(?:and\s+)?(?:with|invite|inviting|for)\s+)?` + addressList)
-	withThem = regexp.MustCompile(`(?i)\bwith\s+(?:them|her|him|both|everyone|everybody)\b`)
-	inMine   = regexp.MustCompile(
-		`(?i)\b(?:in|into|to|on)\s+(?:my|the|our)\s+(?:google\s+)?(?:calendar|diary|agenda)\b`)
-	startVerb = regexp.MustCompile(`(?i)^\s*(?:` + strings.ReplaceAll(planning, " ", `\s+`) + `)\b`)
-	articles  = regexp.MustCompile(`(?i)^(?:(?:me|us|a|an|the|new|my|to|for|calendar|(?:event|entry|slot)\s+for)\s+)+`)
-	dangling  = regexp.MustCompile(`(?i)(?:^|[\s,;]+)(?:on|at|for|with|and|from|to|in|by|of|please|starting)$`)
-	blankName = regexp.MustCompile(`(?i)^(?:(?:calendar|event|entry|slot|time)\s*)+$`)
 )
-
-// title returns a quotation, or the name that was given, or the rest of the text without verb, times and people.
-func title(t, left text) string {
-	if q, ok := t.quoted(); ok {
-		return q
-	}
-	if m := called.FindStringIndex(left.mask); m != nil {
-		left = left.blank(0, m[1])
-	}
-	for _, re := range []*regexp.Regexp{inviting, withThem, inMine, startVerb} {
-		for _, m := range re.FindAllStringIndex(left.mask, -1) {
-			left = left.blank(m[0], m[1])
-		}
-	}
-	s := left.left()
-	for old := ""; old != s; {
-		old = s
-		s = strings.Trim(s, " ,;:.!?-–—()")
-		s = articles.ReplaceAllString(s+" ", "")
-		s = dangling.ReplaceAllString(strings.TrimSpace(s), "")
-	}
-	switch {
-	case pronoun.MatchString(s):
-		return ""
-	case blankName.MatchString(s):
-		return "Event"
-	}
-	return capitalise(s)
-}
 
 // timed reports whether there is a time of day, or a whole day.
 func (w when) timed() bool { return w.start != nil || w.in > 0 || w.allDay && len(w.days) > 0 }
+
+// over reports whether the day and time that were named are past.
+func (w when) over(now time.Time) bool {
+	if len(w.days) == 0 || w.start == nil {
+		return false
+	}
+	first := w.days[0]
+	return time.Date(first.year, first.month, first.day, 0, w.start.minutes()+int(w.shift/time.Minute), 0, 0,
+		w.location(now)).Before(now)
+}
 
 // fill sets the times of the event, and reports whether they are known.
 func (w when) fill(e *eventArgs, now time.Time) bool {
@@ -180,17 +178,20 @@ func (w when) fill(e *eventArgs, now time.Time) bool {
 			end += 24 * 60
 		}
 	}
-	e.Start = stamp(first, w.start.minutes(), e.TimeZone, loc)
-	e.End = stamp(last.next(end/(24*60)), end%(24*60), e.TimeZone, loc)
+	later := int(w.shift / time.Minute)
+	e.Start = stamp(first, w.start.minutes()+later, e.TimeZone, loc)
+	e.End = stamp(last, end+later, e.TimeZone, loc)
 	return true
 }
 
-// stamp formats a time on a day. In a named zone the tool decides whether that time exists.
+// stamp formats a time that is so many minutes after a day begins. In a named zone the tool decides whether that time
+// exists.
 func stamp(d day, minutes int, zone string, loc *time.Location) string {
+	at := time.Date(d.year, d.month, d.day, 0, minutes, 0, 0, time.UTC)
 	if zone == "" {
-		return time.Date(d.year, d.month, d.day, minutes/60, minutes%60, 0, 0, loc).Format(time.RFC3339)
+		return time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), 0, 0, loc).Format(time.RFC3339)
 	}
-	return fmt.Sprintf("%sT%02d:%02d:00", d, minutes/60, minutes%60)
+	return at.Format("2006-01-02T15:04:05")
 }
 
 func aboutEvent(args json.RawMessage) string {

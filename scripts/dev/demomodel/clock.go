@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// clock is a time of day.
+// clock is a time of day, as it was written.
 type clock struct {
 	hour, minute int
 	said         string // am, pm, or empty
@@ -27,25 +27,45 @@ const (
 
 var (
 	between  = regexp.MustCompile(`(?i)\b(?:from|between)\s+(` + aClock + `)` + upTo + `(` + aClock + `)`)
-	spanning = regexp.MustCompile(`(?i)(?:\bat\s+)?\b(\d{1,2}(?::\d{2})?)` + dash + `(` + plain + `)`)
+	spanning = regexp.MustCompile(`(?i)(?:\bat\s+)?\b(\d{1,2}(?::\d{2})?(?:\s*[ap]\.?m\b\.?)?)` + dash +
+		`(` + plain + `)`)
 	atClock  = regexp.MustCompile(`(?i)(?:\b(?:at|starting|from|by)\s+(?:at\s+)?|@\s*)(` + aClock + `)`)
 	anyClock = regexp.MustCompile(`(?i)\b(` + plain + `)`)
 	dashed   = regexp.MustCompile(`\b(\d{1,2})\s*[-–]\s*(\d{1,2})\b`)
 	untilOne = regexp.MustCompile(`(?i)\b(?:until|till|to|ending\s+at|ends\s+at)\s+(` + aClock + `)`)
 
-	partOfDay = regexp.MustCompile(`(?i)\b(?:in\s+the\s+)?(morning|afternoon|evening|tonight)\b`)
+	// bareSpan matches “10 to 11” where nothing is named that there are so many of.
+	bareSpan = regexp.MustCompile(`(?i)\b(\d{1,2})\s+to\s+(\d{1,2})(?:\s*[,;.]|\s*$|\s{2,})`)
+
+	partOfDay = regexp.MustCompile(`(?i)\b(?:in\s+the|the|this|today|tomorrow|` + weekdays +
+		`)\s+(morning|afternoon|evening)\b|\b(tonight)\b`)
+	// andClock matches a further start behind the first: “at 9 and 10”.
+	andClock  = regexp.MustCompile(`(?i)\b(?:and|or)\s+(\d{1,2}(?::\d{2})?)(?:\s*$|\s*[,.;]|\s{3,})`)
+	clocks    = regexp.MustCompile(atClock.String() + "|" + anyClock.String())
 	clockBits = regexp.MustCompile(`(?i)^(?:(half\s+past|quarter\s+past|quarter\s+to)\s+)?(\d{1,2}|` + hourWords +
 		`)(?:[:.h](\d{2}))?(?:\s+(thirty|fifteen|forty-five))?\s*(a|p)?`)
 )
 
+// takePart finds the part of the day, and returns the text without it. Tonight is a day too.
+func (w *when) takePart(t text) text {
+	m := partOfDay.FindStringSubmatchIndex(t.mask)
+	switch {
+	case m == nil:
+	case m[2] < 0:
+		w.part = "evening"
+	default:
+		w.part = strings.ToLower(t.mask[m[2]:m[3]])
+		t = t.blank(m[2], m[3])
+		t = t.without(inThe)
+	}
+	return t
+}
+
+var inThe = regexp.MustCompile(`(?i)\b(?:in\s+)?(?:the|this)\s{4,}`)
+
 // takeClocks finds the start and the end, and returns the text without them.
 func (w *when) takeClocks(t text) text {
-	part := ""
-	if m := partOfDay.FindStringSubmatchIndex(t.mask); m != nil {
-		part = strings.ToLower(t.mask[m[2]:m[3]])
-		t = t.blank(m[0], m[1])
-	}
-	for _, re := range []*regexp.Regexp{between, spanning, atClock, anyClock, dashed} {
+	for _, re := range []*regexp.Regexp{between, spanning, atClock, anyClock, dashed, bareSpan} {
 		m := re.FindStringSubmatchIndex(t.mask)
 		if m == nil {
 			continue
@@ -54,6 +74,7 @@ func (w *when) takeClocks(t text) text {
 		if len(m) == 6 {
 			w.end = readClock(t.mask[m[4]:m[5]])
 		}
+		w.starts = []text{t.slice(m[0], m[1]).trim()}
 		t = t.blank(m[0], m[1])
 		break
 	}
@@ -64,26 +85,43 @@ func (w *when) takeClocks(t text) text {
 		w.end = readClock(t.mask[m[2]:m[3]])
 		t = t.blank(m[0], m[1])
 	}
-	w.settleHalves(part)
+	for _, m := range clocks.FindAllStringIndex(t.mask, maxTimes) {
+		w.starts = append(w.starts, t.slice(m[0], m[1]).trim())
+	}
+	if m := andClock.FindStringSubmatchIndex(t.mask); m != nil {
+		w.starts = append(w.starts, text{"at ", "at "}.join(t.slice(m[2], m[3])))
+	}
+	w.settleHalves()
 	return t
 }
 
 // settleHalves decides between morning and afternoon if the text does not: hours from one to six are in the afternoon,
 // and an end is later than its start.
-func (w *when) settleHalves(part string) {
-	s, e := w.start, w.end
-	late := part == "afternoon" || part == "evening" || part == "tonight"
+func (w *when) settleHalves() {
+	s, e, part := w.start, w.end, w.part
+	late := part == "afternoon" || part == "evening"
 	if s.said == "" && e != nil && e.said == "pm" && s.hour < 12 && s.hour+12 < e.hour {
 		s.said = "pm"
 		s.hour += 12
 	}
-	if s.said == "" && !s.exact && (late && s.hour < 12 || part == "" && s.hour >= 1 && s.hour <= 6) {
+	switch {
+	case s.said != "":
+	case part == "evening" && s.hour == 0 && s.minute == 0: // midnight ends it
+		s.hour = 24
+	case late && 0 < s.hour && s.hour < 12, !s.exact && part == "" && s.hour >= 1 && s.hour <= 6:
 		s.hour += 12
 	}
 	const noon = 12 * 60
 	if e != nil && e.said == "" && !e.exact && e.hour < 12 && e.minutes() <= s.minutes() &&
 		s.minutes() < e.minutes()+noon {
 		e.hour += 12
+	}
+}
+
+// staysLate has an hour that may be of either half of the day be of the evening where it was before.
+func (c *clock) staysLate(before *clock) {
+	if c != nil && before != nil && c.said == "" && !c.exact && before.hour >= 18 && 6 < c.hour && c.hour < 12 {
+		c.hour += 12
 	}
 }
 

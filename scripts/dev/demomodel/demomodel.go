@@ -1,10 +1,13 @@
 // Package demomodel implements the offline demo model of the local server. It speaks the Gemini protocol, so that the
-// real client and the whole runtime work without a key. It is not a language model but a list of rules, a file for each
-// domain (mail.go, calendar.go, page.go, terminal.go, talk.go): which phrases a rule takes, which tool it calls for
-// them, and what it says of the result. What no rule knows, anytool.go calls by its name and schema alone. A session of
-// the planner is answered by plan.go.
+// real client and the whole runtime work without a key. It is not a language model but a small grammar: a wish is
+// carried out as it was said, or answered with what was not understood, and never changed.
 //
-// [Model] is the whole of it; rule.go has what a rule is, dialogue.go how one is found for a request.
+// [Model] is the whole of it. A dialogue (dialogue.go) is a request taken apart; wishes.go finds what its newest words
+// ask for, clause by clause, by rules (rule.go) of phrases (phrase.go). Each domain has its rules in a file: mail.go,
+// calendar.go, look.go and find.go for what is read, page.go, terminal.go, talk.go. What no rule knows, anytool.go
+// calls by its name and schema alone. follow.go has what is said of the wish before: another time, a further guest.
+// Times are read by when.go, dates.go, clock.go and zone.go, and what nothing reads is asked about by doubt.go,
+// maildoubt.go and people.go. report.go tells what came of it. A session of the planner is answered by plan.go.
 package demomodel
 
 import (

@@ -18,16 +18,18 @@ type dialogue struct {
 	fakegemini.Request
 	rulebook
 	now     time.Time
-	tools   []*offered // that may be called
-	said    []string   // by the user, oldest first
-	answers []string   // in words, to what was said
-	came    []string   // what the server says became of it
-	done    []step     // since the user's last words
-	state   state      // of the page that the user has open
+	tools   []*offered     // that may be called
+	said    []string       // by the user, oldest first
+	answers []string       // in words, to what was said
+	came    []string       // what the server says became of it
+	done    []step         // since the user's last words
+	state   state          // of the page that the user has open
+	known   map[int][]*ask // the requests of what was said, as far as they are found
 }
 
 func newDialogue(r fakegemini.Request, rules rulebook, now time.Time) *dialogue {
-	d := &dialogue{Request: r, rulebook: rules, now: now, done: stepsOf(r.Contents), state: readState(r)}
+	d := &dialogue{Request: r, rulebook: rules, now: now, done: stepsOf(r.Contents), state: readState(r),
+		known: map[int][]*ask{}}
 	for _, declared := range r.Tools {
 		if len(r.Allowed) == 0 || slices.Contains(r.Allowed, declared.Name) {
 			d.tools = append(d.tools, newOffered(declared))
@@ -50,7 +52,8 @@ func newDialogue(r fakegemini.Request, rules rulebook, now time.Time) *dialogue 
 }
 
 // servers matches what the server has put into the conversation in the user's role.
-var servers = regexp.MustCompile(`^(?:\[record [a-z0-9]+\] |For your information, from the record and not from the user: )`)
+var servers = regexp.MustCompile(`^(?:\[record [a-z0-9]+\] |` +
+	`For your information, from the record and not from the user: )`)
 
 // noted keeps what the server says became of the newest words.
 func (d *dialogue) noted(record string) {
@@ -91,13 +94,10 @@ func (d *dialogue) answer() fakegemini.Turn {
 	if asks := d.asks(); len(asks) > 0 {
 		return d.call(asks)
 	}
-	if said := d.yes(); said != "" {
-		return words(said)
-	}
 	if turn, ok := d.first(d.talk, prompt); ok {
 		return turn
 	}
-	return words(join("You said: “"+excerpt(prompt.raw, 120)+"”. I did nothing about it.", d.abilities()))
+	return words("I do not understand “" + excerpt(prompt.raw, 120) + "”, so I did nothing about it. " + d.abilities())
 }
 
 // mixed reports whether a prompt is for a task of several calls and for mail or the calendar too.
@@ -108,7 +108,7 @@ func (d *dialogue) mixed(prompt text) bool {
 	if _, ok := d.first(d.tasks, prompt); !ok {
 		return false
 	}
-	asks, _ := d.understand(prompt.raw, "")
+	asks := d.understand(prompt.raw)
 	return slices.ContainsFunc(asks, func(a *ask) bool {
 		return (a.rule.tool == mailTool || a.rule.tool == eventTool) && d.tool(a.rule.tool) != nil
 	})
@@ -126,80 +126,6 @@ func (d *dialogue) first(rules []rule, t text) (fakegemini.Turn, bool) {
 	return fakegemini.Turn{}, false
 }
 
-// asks returns the requests of the newest prompt, or those of the one before with what was missing in them.
-func (d *dialogue) asks() []*ask { return d.wishes(len(d.said) - 1) }
-
-// wishes returns the requests of the user's words up to the last one, with what they take from those before.
-func (d *dialogue) wishes(last int) []*ask {
-	if last < 0 {
-		return nil
-	}
-	if asks, ok := d.follows(last); ok {
-		return asks
-	}
-	asks, _ := d.understand(d.said[last], "")
-	if last == 0 || len(asks) > 0 && asks[0].question == "" {
-		return asks
-	}
-	if completed, ok := d.understand(d.said[last-1], d.said[last]); ok {
-		return completed
-	}
-	return asks
-}
-
-// understand returns the requests of a prompt. The reply is used once, where something is missing; used reports whether
-// it was, and completed what was missing.
-func (d *dialogue) understand(prompt, reply string) (asks []*ask, used bool) {
-	if len(prompt) > maxPrompt || len(reply) > maxPrompt {
-		return nil, false
-	}
-	before := &ask{}
-	var other text
-	for _, t := range d.split(read(prompt)) {
-		a := d.request(t, before)
-		if a != nil && a.question != "" && reply != "" && !used {
-			missing := a.question
-			a.reply = read(reply)
-			used = a.fill() && a.question != missing
-		}
-		if a != nil {
-			asks = append(asks, a)
-			before = a
-		} else {
-			before = &ask{text: t}
-			if remains(t.mask) && other.raw == "" {
-				other = t
-			}
-		}
-	}
-	if len(asks) > 0 && other.raw != "" && !greeting.MatchString(other.mask) {
-		asks = append(asks, &ask{dialogue: d, rule: asks[0].rule, question: unread(other.raw)})
-	}
-	return asks, used
-}
-
-// request returns the request of a clause, by the rule that takes it from the earliest word.
-func (d *dialogue) request(t text, before *ask) (found *ask) {
-	question := isQuestion.MatchString(t.mask)
-	for i := range d.requests {
-		r := &d.requests[i]
-		if question && !r.questions || found != nil && r.fallback {
-			continue
-		}
-		a, ok := r.match(d, t)
-		if ok && negated.MatchString(a.slots["lead"].mask) {
-			return nil
-		}
-		if !ok || found != nil && len(a.text.raw) <= len(found.text.raw) {
-			continue
-		}
-		if a.before = before; a.fill() {
-			found = a
-		}
-	}
-	return found
-}
-
 // call returns the calls of the requests, unless something is missing in one of them.
 func (d *dialogue) call(asks []*ask) fakegemini.Turn {
 	var turn fakegemini.Turn
@@ -209,7 +135,8 @@ func (d *dialogue) call(asks []*ask) fakegemini.Turn {
 		case a.question != "":
 			lacking = append(lacking, a.question)
 		case d.tool(c.Name) == nil:
-			lacking = append(lacking, "I have no tool called "+c.Name+" here.")
+			return words("I have no tool here for “" + excerpt(d.last(), 120) + "”, so I did nothing about " +
+				"it. " + d.abilities())
 		default:
 			turn.Calls = append(turn.Calls, c)
 		}
@@ -232,46 +159,4 @@ func (d *dialogue) permitted(t fakegemini.Turn) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{d.forced()}}
 	}
 	return t
-}
-
-// maxClauses bounds the requests of a prompt that are told apart, and maxVerbs the places where one may begin.
-const (
-	maxClauses = 8
-	maxVerbs   = 64
-)
-
-var (
-	further    = regexp.MustCompile(`(?i)(?:[.;!?,]|\b(?:and|then|also|plus|please))\s+|\n\s*`)
-	connector  = regexp.MustCompile(`(?i)[\s,;.]*(?:\b(?:and|then|also|plus|please)\b[\s,]*)*$`)
-	negated    = regexp.MustCompile(`(?i)\b(?:don['’]?t|do\s+not|never|without|not\s+to)\s+(?:\w+\s+)?$`)
-	greeting   = regexp.MustCompile(`(?i)^\W*(?:hi|hello|hey|good\s+\w+|thanks|thank\s+you|dear)\b[^.!?,]{0,30}[.!?,\s]*$`)
-	isQuestion = regexp.MustCompile(`(?i)^\W*(?:what|who|whom|whose|when|where|why|how|which|is|are|am|was|were|do|` +
-		`does|did|have|has|should|any|anything|show|list|read|search|find|cancel|delete|remove|move|reschedule|reply|forward)\b`)
-)
-
-// split splits a prompt where a further request begins.
-func (d *dialogue) split(t text) (clauses []text) {
-	start := 0
-	for _, m := range further.FindAllStringIndex(t.mask, maxVerbs) {
-		end := m[1] - len(connector.FindString(t.mask[max(start, m[1]-40):m[1]]))
-		if end > start && len(clauses) < maxClauses &&
-			(d.opens(t.from(m[1]).near()) || d.lists(t.slice(start, end), t.from(m[1]).near())) {
-			clauses = append(clauses, t.slice(start, end))
-			start = m[1]
-		}
-	}
-	return append(clauses, t.from(start))
-}
-
-// opens reports whether a request that may follow another one begins here, though something may be missing in it.
-func (d *dialogue) opens(t text) bool {
-	return slices.ContainsFunc(d.requests, func(r rule) bool {
-		if !r.joins {
-			return false
-		}
-		a, ok := r.match(d, t)
-		return ok && a.slots["lead"].raw == "" && a.fill() &&
-			(a.question == "" || a.slots["to"].raw != "" || calendarWord.MatchString(t.mask) ||
-				a.rule.tool == eventTool && findWhen(t, d.now).timed())
-	})
 }

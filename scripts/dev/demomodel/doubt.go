@@ -1,6 +1,7 @@
 package demomodel
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -11,22 +12,16 @@ import (
 // the question about it.
 
 var (
-	// someZone matches what names a time zone in a way that is not one name for one zone.
-	someZone = regexp.MustCompile(`\b(?:[ECMP][SD]?T|CES?T|BST|IST|JST|AE[SD]T)\b|` +
-		`\b\p{Lu}\pL+(?:\s\p{Lu}\pL+)?\s+[Tt]ime\b|\b(?:UTC|GMT)\s*[+-]\s*\d{1,2}(?::\d{2})?|` +
-		`\s{3,}\p{Lu}\pL+/\p{Lu}[\pL_]+\s*$`)
-	offset = regexp.MustCompile(`(?:^|\s)[+-]\s*\d{1,2}\b`)
-	vague  = regexp.MustCompile(`(?i)\b(?:yesterday|\S+\s+\S+\s+ago\b|last\s+(?:week|month|year|` + weekdays + `)\b|` +
+	vague = regexp.MustCompile(`(?i)\b(?:yesterday|\S+\s+\S+\s+ago\b|last\s+(?:week|month|year|` + weekdays + `)\b|` +
 		`next\s+(?:week|month|year|quarter)|weekend|(?:in|after)\s+\S+\s+(?:months?|years?)|some\s*time|later|asap|` +
 		`soon|separately|individually|one\s+by\s+one|except|unless|biweekly)\b`)
-	apart     = regexp.MustCompile(`(?i)\b(?:separately|individually|one\s+by\s+one|each\s+(?:on\s+their|of\s+their)\s+own)\b`)
 	condition = regexp.MustCompile(`(?i)^\W*(?:if|unless|when|once|after|before|until|as\s+soon\s+as|while|whenever|` +
 		`every|each)\b`)
 	laterMail = regexp.MustCompile(`(?i)^\W*(?:schedule|plan)\s+(?:an?\s+|the\s+)?(?:e-?mail|mail|message)\b`)
-	saidThen  = regexp.MustCompile(`(?i)^[\s,]*(?:that|saying|about|to say)\b`)
 	filler    = regexp.MustCompile(`(?i)\b(?:please|kindly|thanks|thank|you|hi|hello|hey|ok|okay|yes|now|just|also|` +
 		`then|and|so|well|good|morning|afternoon|evening|there|dear|i|want|need|would|like|i'd|to|let's|lets|us|` +
-		`can|could|will|but|would|the|a|an|it|at|for|on|in|of|with|by|my|me|from|new|is)\b`)
+		`can|could|will|but|would|the|a|an|it|at|for|on|in|of|with|by|my|me|from|new|is|instead|rather|actually|` +
+		`maybe)\b`)
 	aWord = regexp.MustCompile(`[\pL\pN]{2,}`)
 )
 
@@ -53,18 +48,15 @@ func (w when) doubt() string {
 				c.said)
 		}
 	}
-	if _, err := time.LoadLocation(w.zone); err != nil {
-		return "I know no time zone “" + w.zone + "”. Please give its name, such as Europe/Berlin."
-	}
-	left := w.leftover.mask
-	if fromUTC := w.zone == "UTC" && offset.MatchString(left); fromUTC {
-		return "I know no offsets from UTC. Please give the time zone's name, such as Europe/Berlin."
-	}
-	switch zone := someZone.FindString(left); {
-	case zone != "" && w.timed():
-		return "Which time zone is “" + strings.TrimSpace(zone) + "”? Please give its name, such as Europe/Berlin."
-	case w.start != nil && (atClock.MatchString(left) || anyClock.MatchString(left)), len(w.days) > 2,
-		len(w.days) == 2 && w.end == nil && !w.allDay:
+	switch zone := w.doubtZone(); {
+	case w.unclear != "":
+		return "Which day or time is “" + w.unclear + "”? Please say it in another way, such as 5 June 2027, or " +
+			"for 30 minutes."
+	case zone != "":
+		return zone
+	case w.allDay && w.start != nil:
+		return "I read whole days and a time. Which of them do you mean?"
+	case len(w.starts) > 1, len(w.days) > 2, len(w.days) == 2 && w.end == nil && !w.allDay:
 		return "I read more than one time. Please give one day and one time."
 	}
 	return ""
@@ -86,46 +78,21 @@ func (a *ask) doubtEvent(w when) string {
 		return sendsAtOnce
 	case words != "":
 		return unread(words)
+	case bookable.MatchString(a.text.mask):
+		return "I can book nothing; I can only put an event into the calendar. Please say that if it is what you want."
 	}
-	if _, quoted := a.text.quoted(); !quoted {
-		return a.doubtLead()
+	if _, quoted := a.text.name(); !quoted {
+		return cmp.Or(furtherWish(left), a.doubtLead())
 	}
-	for _, re := range []*regexp.Regexp{inviting, withThem, inMine, startVerb, someNoun} {
-		for _, m := range re.FindAllStringIndex(left.mask, -1) {
-			left = left.blank(m[0], m[1])
-		}
-	}
-	rest := strings.NewReplacer(string(rune(hidden)), "", `"`, "", "'", "", "“", "", "”", "", "called", "").Replace(
-		left.mask)
-	if remains(rest) {
-		return unread(articles.ReplaceAllString(oneSpace(rest)+" ", ""))
+	left, _ = strangers(left)
+	left = left.without(inMine).without(startVerb).without(someNoun)
+	if rest := left.unquoted(); remains(rest) {
+		return unread(articles.ReplaceAllString(rest+" ", ""))
 	}
 	return a.doubtLead()
 }
 
 var someNoun = regexp.MustCompile(`(?i)\b(?:` + nouns + `|entry|slot|time|title|titled|long|starting)\b`)
-
-const sendsAtOnce = "I can send mail at once and not at a later time, so I did nothing. Please say it without the " +
-	"time to have it sent as soon as you approve it."
-
-// doubtMail returns what to ask about a mail.
-func (a *ask) doubtMail(now time.Time) string {
-	body := a.slots["body"]
-	head := strings.TrimSuffix(a.text.mask, body.mask)
-	starts := apart.FindStringIndex(body.mask)
-	if apart.MatchString(a.slots["lead"].mask+" "+head) || starts != nil && starts[0] < 3 {
-		return "I cannot tell one mail for all from one for each. Please ask for each of the mails, or leave “" +
-			apart.FindString(a.slots["lead"].and(a.text).mask) + "” out."
-	}
-	if lead := findWhen(a.slots["lead"], now); lead.some() {
-		return sendsAtOnce
-	}
-	if w := findWhen(body, now); w.some() && saidThen.MatchString(strings.TrimSpace(w.leftover.mask)) &&
-		!strings.HasPrefix(strings.TrimSpace(body.mask), strings.TrimSpace(w.leftover.mask)[:4]) {
-		return sendsAtOnce
-	}
-	return a.doubtLead()
-}
 
 // doubtLead returns what to ask about the words before a request: a condition is none that could be left out.
 func (a *ask) doubtLead() string {
@@ -135,44 +102,22 @@ func (a *ask) doubtLead() string {
 	return ""
 }
 
-// some reports whether there is any time.
-func (w when) some() bool { return w.start != nil || len(w.days) > 0 || w.in > 0 }
+var bookable = regexp.MustCompile(`(?i)^book\s+(?:me\s+|us\s+)?(?:an?|the)\s+(?:flight|hotel|taxi|cab|train|` +
+	`tickets?|car)\b`)
 
-var (
-	otherScript = regexp.MustCompile(`[\p{Cyrillic}\p{Greek}\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Arabic}` +
-		`\p{Hebrew}\p{Devanagari}\p{Thai}]`)
-	latin      = regexp.MustCompile(`\p{Latin}`)
-	otherWords = regexp.MustCompile(`(?i)^(?:ich|bitte|und|der|die|das|dass|ein|eine|einen|mir|mit|morgen|heute|um|uhr|` +
-		`schick|schicke|sende|schreib|schreibe|termin|trage|lade|mein|meine|ist|was|wer|nicht|zum|von|` +
-		`je|moi|le|la|les|une|un|des|avec|pour|demain|envoie|envoyez|écris|écrire|que|réunion|à|est|et|quoi|` +
-		`el|los|las|una|con|mañana|por|favor|envía|manda|reunión|correo|qué|y|para|crea|` +
-		`il|lo|domani|invia|alle|riunione|di|che|per|o|uma|amanhã|reunião|às|envie|` +
-		`een|het|stuur|morgenochtend|vergadering|naar|met|en|op|alstublieft)$`)
-	englishWords = regexp.MustCompile(`(?i)^(?:the|to|at|tomorrow|today|with|that|saying|send|email|mail|schedule|put|` +
-		`book|my|calendar|in|on|and|please|is|are|what|how|you|meeting|lunch|for|of|it|tell|write|call|from|event|about)$`)
-	behindSaying = regexp.MustCompile(`(?i)\b(?:that|saying|says?|titled|called|about|subject)\b|:\s`)
-)
+// doing matches the verb of a wish that is no part of an event's name.
+var doing = regexp.MustCompile(`(?i)(?:\band|&|,)\s+(?:please\s+|then\s+|also\s+)*(?:` + planning + `|email|` +
+	`e-mail|mail|send|tell|let|ask|` +
+	`write|buy|order|pay|bring|bake|cook|clean|fix|find|search|look|delete|cancel|print|play|open|close|reply|` +
+	`forward|` +
+	`translate|summari[sz]e)\s+\S`)
 
-const englishOnly = "I am Countersign's offline demo model and understand English only, so I did nothing."
-
-// foreign reports whether a request is in another language than English. What is to be written may be in any.
-func foreign(t text) bool {
-	head := t.mask
-	if at := behindSaying.FindStringIndex(head); at != nil {
-		head = head[:at[0]]
+// furtherWish returns what to ask about a wish in the words that would name an event.
+func furtherWish(left text) string {
+	m := doing.FindStringIndex(left.mask)
+	about := topical.FindStringIndex(left.mask)
+	if m == nil || about != nil && about[0] < m[0] {
+		return ""
 	}
-	if others := len(otherScript.FindAllString(head, -1)); others > 0 {
-		return others > len(latin.FindAllString(anAddress.ReplaceAllString(head, ""), -1))
-	}
-	others, english := 0, 0
-	for _, word := range strings.Fields(anAddress.ReplaceAllString(head, "")) {
-		word = strings.Trim(word, ",.;:!?¿¡()\x01\"'“”")
-		switch {
-		case englishWords.MatchString(word):
-			english++
-		case otherWords.MatchString(word):
-			others++
-		}
-	}
-	return others >= 2 && others > english
+	return unread(left.from(m[0]).left())
 }

@@ -16,19 +16,19 @@ type findArgs struct {
 }
 
 const (
-	mails = `mail|mails|email|emails|e-mail|e-mails|message|messages`
-	wrote = `write|written|mail|mailed|email|emailed|reply|replied|answer|answered`
+	letters = `mail|mails|email|emails|e-mail|e-mails|message|messages`
+	wrote   = `write|written|mail|mailed|email|emailed|reply|replied|answer|answered`
 )
 
 // findRules know the questions about mails that came.
 var findRules = []rule{{
 	phrases: phrases("(any|are there any|is there any|is there a|do i have any|do i have a|do i have|have i got any|"+
 		"did i get any|did i get a|what|what are the|what are my) [(new|recent|latest|newest|last|other)] "+
-		"("+mails+") [{rest}]",
+		"("+letters+") [{rest}]",
 		"(find|search for|search|look for|show|list|read|get|open) [me] [all] [(the|my|any|a|an|all)] "+
-			"[(new|recent|latest|newest|last|other)] ("+mails+"|inbox|mailbox) [{rest}]",
+			"[(new|recent|latest|newest|last|other)] ("+letters+"|inbox|mailbox) [{rest}]",
 		"(what is|what's|whats|anything|is anything|is there anything) [new] in my "+
-			"("+mails+"|inbox|mailbox) [{rest}]",
+			"("+letters+"|inbox|mailbox) [{rest}]",
 		"(did|has|have) {who} ("+wrote+") [(to me|to us|me|us|back)] [{rest}]"),
 	call: find, tool: findTool, questions: true, joins: true,
 	about: func(json.RawMessage) string { return "your mail" }, done: "searched", tell: tellMails,

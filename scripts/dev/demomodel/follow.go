@@ -4,191 +4,162 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
-// What a user says of the request before: a later time, a further guest, the same to somebody else.
-var (
-	sameTo = regexp.MustCompile(`(?i)^` + courtesy + `(?:(?:send|mail|email|write)\s+)?(?:the\s+same(?:\s+(?:mail|message|` +
-		`thing))?|it|that)\s+(?:also\s+|too\s+)?to\s+(` + addressList + `)[\s.!?]*(?:too|as\s+well)?[\s.!?]*$`)
-	sameToSome = regexp.MustCompile(`(?i)^` + courtesy + `(?:send\s+)?the\s+same(?:\s+(?:mail|message))?\s+to\s+(\S.*)$`)
-	makeIt     = regexp.MustCompile(`(?i)^` + courtesy + `(?:no,?\s+|actually,?\s+)?(?:make|move|change|shift|set|` +
-		`reschedule)\s+(?:it|that|this|the\s+(?:event|meeting|time))\b`)
-	alsoInvite = regexp.MustCompile(`(?i)^` + courtesy + `(?:invite|add)\s+(\S.*?)(?:\s+(?:to\s+(?:it|that)|too|as\s+well))?` +
-		`[\s.!?]*$`)
-	andThen   = regexp.MustCompile(`(?i)^\W*(?:and\s+|or\s+|then\s+)*(?:(?:what|how)\s+about\s+|and\s+|or\s+)(\S.*)$`)
-	bareTo    = regexp.MustCompile(`(?i)^\s*to\b`)
-	alsoThere = regexp.MustCompile(`(?i)^\W*(?:also|and|please\s+also)\b|\b(?:too|as\s+well|to\s+(?:it|that))[\s.!?]*$`)
-	beside    = regexp.MustCompile(`(?i)\b(?:too|as\s+well|also)\b|` + oneAddress)
-	agreed    = regexp.MustCompile(`(?i)^\W*(?:yes|yep|yeah|sure|ok|okay|do\s+it|go\s+ahead|please\s+do)(?:,?\s+please)?[\s.!]*$`)
-	wasDone   = regexp.MustCompile(`\bwas (?:created|sent)\b`)
-	onRecord  = regexp.MustCompile(`\b(?:Created the event|Sent) “`)
+// A followUp is what a user says of the request before: another time, a further guest, the same to somebody else.
+type followUp struct {
+	phrases []phrase
+	use     func(*follow) ([]*ask, bool) // which may decline, and the next one is tried
+}
+
+// A follow is words that go on from the requests before.
+type follow struct {
+	*dialogue
+	n      int // of the words, among all that the user has said
+	slots  map[string]text
+	before []*ask
+}
+
+const (
+	rather = " [(no|nope|not|oh|wait|sorry|yes|yep|sure|great|good|perfect)] [(rather|better|instead|and|but|" +
+		"actually|then)] " +
+		"[(rather|better|actually|instead|then|also|i meant|i mean|make that)] "
+	change  = " (make|move|change|shift|set|reschedule|push|put) "
+	it      = " (it|that|this|the event|the meeting|the time) "
+	theMail = " (the mail|the email|the e-mail|the message|it|that) "
+	too     = " [(too|as well|instead|please)] "
 )
 
-// follows returns what the user's nth words make of the request before them, and whether they are about it.
+// followUps are tried in their order.
+var followUps = []followUp{
+	{phrases(rather + "[take] [the] {which|first|second|third|last|other|former|latter|1st|2nd|3rd} [(one|event|" +
+		"mail|time)]" + too),
+		(*follow).chosen},
+	{phrases(rather+"[(send|mail|email|write)] [the] same [(mail|message|thing)] [(too|also)] to {who}",
+		rather+"(send|mail|email|write)"+theMail+"[(too|also)] to {who}", "[and] also to {who}",
+		"and to {who}"), (*follow).sameTo},
+	{phrases(rather + "[do] [the] same [(thing|time|event|meeting|again)] (for|on|at) {what}"), (*follow).repeated},
+	{phrases(rather+change+"the (subject|title|name) [of "+theMail+"] [to] {called}", rather+"(call|name|title) "+
+		"it {called}",
+		rather+"rename (it|that|"+it+") [to] {called}", rather+"with [the] (subject|title) "+
+			"{called}"), (*follow).renamed},
+	{phrases(rather+"[(make it|it should|let it|change it to)] (say|saying) [that] {body}",
+		rather+"tell (them|him|her) [that] {body}", rather+"write {body} instead"), (*follow).reworded},
+	{phrases("[and] [also] (add|append|say also) that {body}"), (*follow).extended},
+	{phrases(rather+"[(with|add|put)] [(a|in)] (cc|copy) [to] {cc}"+too, rather+"[(with|add|put)] [(a|in)] bcc "+
+		"[to] {bcc}"+too),
+		(*follow).copied},
+	{phrases(rather+"(invite|add|with) {who}", rather+"{to}"+too), (*follow).joined},
+	{phrases("[(and|or|then)] (what|how) about {what}", "(and|or) {what}"), (*follow).further},
+	{phrases(rather+change+"{what}", rather+"{time}"), (*follow).moved},
+}
+
+// follows returns what the user's nth words make of the requests before them, and whether they are about these.
 func (d *dialogue) follows(n int) ([]*ask, bool) {
 	t := read(d.said[n])
-	if !makeIt.MatchString(t.mask) && !sameToSome.MatchString(t.mask) && !sameTo.MatchString(t.mask) &&
-		!alsoInvite.MatchString(t.mask) && !andThen.MatchString(t.mask) {
+	if len(t.raw) > maxFollowUp || isQuestion.MatchString(t.mask) && !furtherQuestion.MatchString(t.mask) {
 		return nil, false
 	}
-	before := d.wishes(n - 1)
-	switch {
-	case andThen.MatchString(t.mask):
-		return d.further(t, before)
-	case sameTo.MatchString(t.mask), sameToSome.MatchString(t.mask):
-		return d.again(t, before)
-	case makeIt.MatchString(t.mask):
-		return d.moved(n, t, before)
-	}
-	return d.joined(n, t, before)
-}
-
-// further returns the question of before for another time, or about somebody else.
-func (d *dialogue) further(t text, before []*ask) ([]*ask, bool) {
-	m := andThen.FindStringSubmatchIndex(t.mask)
-	rest := t.raw[m[2]:m[3]]
-	if len(before) == 0 {
-		return nil, false
-	}
-	var asks []*ask
-	switch p := before[len(before)-1].args.(type) {
-	case *periodArgs:
-		w := findWhen(read(rest), d.now)
-		if w.start != nil && len(w.days) == 0 && p.From != "" {
-			rest += " on " + p.From[:len(time.DateOnly)]
-		}
-		if w.some() || someWeek.MatchString(rest) || withWhom.MatchString(rest) {
-			asks, _ = d.understand("what is on "+rest, "")
-		}
-	case *findArgs:
-		if sender.MatchString(rest) || topics.MatchString(rest) {
-			asks, _ = d.understand("any mail "+rest, "")
+	f := &follow{dialogue: d, n: n}
+	for _, u := range followUps {
+		for _, p := range u.phrases {
+			slots, _, ok := p.match(t)
+			if !ok {
+				continue
+			}
+			if f.before == nil && n > 0 {
+				f.before = d.wishes(n - 1)
+			}
+			f.slots = slots
+			if asks, ok := u.use(f); ok {
+				return asks, true
+			}
 		}
 	}
-	return asks, len(asks) > 0
+	return nil, false
 }
 
-// asked returns the user's last question, without those that go on from it.
-func (d *dialogue) asked() string {
-	n := len(d.said) - 1
-	for n > 0 && andThen.MatchString(d.said[n]) {
-		n--
-	}
-	if n < 0 {
-		return ""
-	}
-	return d.said[n]
-}
+// maxFollowUp is the longest follow-up, in bytes. A mail's new words are the longest.
+const maxFollowUp = 2 << 10
 
-// again returns the mail of before, to others.
-func (d *dialogue) again(t text, before []*ask) ([]*ask, bool) {
-	a, m := lastOf[*mailArgs](before)
-	if a == nil && d.tool(mailTool) != nil {
-		return d.unclear("I know of no mail before that. Please say the whole mail.")
-	}
-	if a == nil {
-		return nil, false
-	}
+var furtherQuestion = regexp.MustCompile(`(?i)^\W*(?:move|reschedule|(?:what|how)\s+about)\b`)
+
+// changed returns a request of before with a change.
+func (f *follow) changed(a *ask, change func(*since)) *ask {
 	next := *a
-	other := *m
-	other.To, other.Cc, other.Bcc = t.addresses(), nil, nil
-	next.args, next.question = &other, ""
-	to := sameToSome.FindStringSubmatchIndex(t.mask)
-	switch {
-	case len(other.To) == 0:
-		next.question = unknownPeople
-	case to != nil && remains(beside.ReplaceAllString(t.mask[to[2]:to[3]], "")):
-		next.question = unread(t.slice(to[2], to[3]).raw)
-	}
-	return []*ask{&next}, true
+	next.since.times = slices.Clone(a.since.times)
+	next.chosen, next.choices = 0, nil
+	change(&next.since)
+	next.fill()
+	return &next
 }
 
-const unknownPeople = "I know no names. Please say it again with an e-mail address."
-
-// moved returns the event of before at another time.
-func (d *dialogue) moved(n int, t text, before []*ask) ([]*ask, bool) {
-	a, e := lastOf[*eventArgs](before)
-	rest := t.from(len(makeIt.FindString(t.mask)))
-	w := findWhen(rest, d.now)
-	if !w.some() { // “make it 10”
-		w = findWhen(read("at "+strings.TrimSpace(bareTo.ReplaceAllString(rest.raw, ""))), d.now)
-	}
-	if a == nil && w.some() && d.tool(eventTool) != nil {
-		return d.unclear("I do not know which event you mean: none was asked for just before. Please say " +
-			"the whole event.")
-	}
-	if a == nil || !w.some() {
-		return nil, false
-	}
-	next := *a
-	later := *e
-	next.args = &later
-	next.question = w.doubt()
-	if next.question == "" && remains(w.leftover.mask) {
-		next.question = unread(w.leftover.left())
-	}
+// again returns a request of before with a change, unless it was carried out.
+func (f *follow) again(a *ask, change func(*since)) []*ask {
+	next := f.changed(a, change)
 	if next.question == "" {
-		later.move(w, d.now)
-		next.question = d.standing(n - 1)
+		next.question = f.standing()
 	}
-	return []*ask{&next}, true
+	return f.instead(a, next)
 }
 
-// unclear returns a question about words that go on from nothing.
-func (d *dialogue) unclear(question string) ([]*ask, bool) {
-	return []*ask{{dialogue: d, rule: &d.requests[0], question: question}}, true
+// instead returns a request in the place of one of before, beside those that were not called because of a question.
+func (f *follow) instead(a, next *ask) []*ask {
+	at := slices.Index(f.before, a)
+	if at < 0 || !slices.ContainsFunc(f.before, func(b *ask) bool { return b.question != "" }) {
+		return []*ask{next}
+	}
+	all := slices.Clone(f.before)
+	all[at] = next
+	return all
 }
 
-// move sets the times that are given, and keeps day and length where they are not.
-func (e *eventArgs) move(w when, now time.Time) {
-	start, err := time.Parse("2006-01-02T15:04:05", e.Start)
-	if err != nil { // a whole day, or an offset
-		w.fill(e, now)
-		return
-	}
-	if len(w.days) == 0 {
-		w.days = []day{dayOf(start)}
-	}
-	if w.start == nil {
-		w.start = &clock{hour: start.Hour(), minute: start.Minute(), exact: true}
-	}
-	if end, err := time.Parse("2006-01-02T15:04:05", e.End); err == nil && w.length == 0 {
-		w.length = end.Sub(start)
-	}
-	if w.zone == "" {
-		w.zone = e.TimeZone
-	}
-	w.fill(e, now)
+// asking returns a question about words that go on from nothing, or from too much.
+func (f *follow) asking(question string, choices ...*ask) ([]*ask, bool) {
+	return []*ask{{dialogue: f.dialogue, rule: &f.requests[0], question: question, choices: choices}}, true
 }
 
-// joined returns the event of before with further guests.
-func (d *dialogue) joined(n int, t text, before []*ask) ([]*ask, bool) {
-	a, e := lastOf[*eventArgs](before)
-	if a == nil || len(t.addresses()) == 0 && !alsoThere.MatchString(t.mask) || findWhen(t, d.now).some() {
-		return nil, false
+// places are the words for one of several that were offered; those from the end are negative.
+var places = map[string]int{"first": 0, "1st": 0, "former": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "last": -1,
+	"latter": -1}
+
+// chosen returns what the user takes of what the question before has offered.
+func (f *follow) chosen() ([]*ask, bool) {
+	at, placed := places[strings.ToLower(f.slots["which"].plain())]
+	for _, a := range f.before {
+		n := len(a.choices)
+		if at < 0 {
+			at += n
+		}
+		if !placed && a.chosen > 0 && n == 2 { // the other one
+			at, placed = 2-a.chosen, true
+		}
+		if placed && 0 <= at && at < n {
+			next := *a.choices[at]
+			next.choices, next.chosen = a.choices, at+1
+			return f.instead(a, &next), true
+		}
 	}
-	next := *a
-	more := *e
-	more.Attendees = append(slices.Clone(e.Attendees), t.addresses()...)
-	next.args = &more
+	return f.asking("I do not know which one you mean. Please say what you want as a whole.")
+}
+
+// standing says why what was asked for before cannot become something else, where it was carried out.
+func (f *follow) standing() string {
+	n := f.n - 1
 	switch {
-	case len(t.addresses()) == 0:
-		next.question = unknownPeople
-	case next.question == "":
-		next.question = d.standing(n - 1)
-	}
-	return []*ask{&next}, true
-}
-
-// standing says why the event of the nth words cannot become another one, where it was made.
-func (d *dialogue) standing(n int) string {
-	if n < len(d.answers) && (wasDone.MatchString(d.answers[n]) || onRecord.MatchString(d.came[n])) {
+	case n >= len(f.answers) || !wasDone.MatchString(f.answers[n]) && !onRecord.MatchString(f.came[n]):
+		return ""
+	case len(f.events()) > 0:
 		return "That is done already, and I cannot change an event. Please delete it in your calendar, and ask for " +
 			"the new one as a whole."
 	}
-	return ""
+	return "That mail is sent already. Please ask for another one as a whole, or for the same to somebody else."
 }
+
+var (
+	wasDone  = regexp.MustCompile(`\bwas (?:created|sent)\b`)
+	onRecord = regexp.MustCompile(`\b(?:Created the event|Sent) “`)
+)
 
 // lastOf returns the last request with arguments of a kind.
 func lastOf[T any](asks []*ask) (found *ask, args T) {
@@ -198,22 +169,4 @@ func lastOf[T any](asks []*ask) (found *ask, args T) {
 		}
 	}
 	return found, args
-}
-
-// yes answers a yes to no question: that of a card is given on the card.
-func (d *dialogue) yes() string {
-	n := len(d.said) - 1
-	if n > 0 && agreed.MatchString(d.said[n]) && !strings.HasSuffix(d.answerTo(n-1), "?") {
-		return "A card is approved on the card itself, with its button; my words approve nothing. I have nothing " +
-			"else open that waits for a yes."
-	}
-	return ""
-}
-
-// answerTo returns the words that answered the nth prompt; none where it was answered by a call alone.
-func (d *dialogue) answerTo(n int) string {
-	if n < len(d.answers) {
-		return strings.TrimSpace(d.answers[n])
-	}
-	return ""
 }

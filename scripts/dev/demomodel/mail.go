@@ -1,6 +1,7 @@
 package demomodel
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -19,9 +20,10 @@ type mailArgs struct {
 }
 
 const (
-	mailing = " (email|e-mail|mail|message|tell|inform|notify|write|send|draft|compose|let|ask|remind) "
-	writing = " (write|send|draft|compose) "
-	aMail   = " [(a|an|the|my|another)] [(short|quick|brief|new|nice)] (email|e-mail|mail|message|note|letter) "
+	mailing = " (email|e-mail|mail|message|tell|inform|notify|write|send|draft|compose|let|ask|remind|shoot|drop) "
+	writing = " (write|send|draft|compose|shoot|drop) "
+	aMail   = " [(a|an|the|my|another)] [(short|quick|brief|new|nice)] (email|e-mail|mail|message|note|letter|line) "
+	reader  = "[" + aMail + "] [(to|for)] [(the list|the address)] {to}"
 	copies  = " [[and] [with] [a] (cc|copy to|copying) {cc}] [[and] [please] bcc {bcc}] "
 	copies2 = " [[(and|please|with)] cc {cc2}] [[(and|please|with)] bcc {bcc2}] "
 	topic   = " (about|regarding|concerning|on the subject of|[with] [(a|the)] (subject|title) [line] [is]|titled|re) "
@@ -35,41 +37,48 @@ var mailRules = []rule{{
 	phrases: phrases(
 		"… remind {to} to {todo}"+copies2,
 		"… ask {to} to {todo}"+copies2,
-		"… ask {to} (if|whether) {wonder}"+copies2,
-		"…"+mailing+"["+aMail+"] [(to|for)] {to}"+copies+"["+aMail+"]"+topic+"{subject} ["+saying+"{body}]"+copies2,
-		"…"+mailing+"["+aMail+"] [(to|for)] {to}"+copies+"["+aMail+"] [know] [please] ["+saying+"] [{body}]"+copies2,
+		"… ask {to} {asks} {wonder}"+copies2,
+		"…"+mailing+reader+copies+"["+aMail+"] asking {asks} {wonder}"+copies2,
+		"…"+mailing+reader+copies+"["+aMail+"]"+topic+"{subject} ["+saying+"{body}]"+copies2,
+		"…"+mailing+reader+copies+"["+aMail+"] [know] [please] ["+saying+"] [{body}]"+copies2,
 		"…"+writing+aMail+topic+"{subject} (to|for) {to}"+copies+"["+saying+"] [{body}]"+copies2,
-		"…"+mailing+"["+aMail+"] ["+saying+"] {body} to {to} [{body2}]"+copies2,
+		"…"+mailing+"["+aMail+"] ["+saying+"] {body} to {to} [{tail}]"+copies2,
+		"(email|e-mail|mail|message|tell|inform|notify|let|remind|write [to]|send"+aMail+"to) {them} [know] "+
+			"["+saying+"] {body}",
+		"… ask {them} {asks} {wonder}",
 		"…"+writing+aMail+"["+topic+"{subject}] ["+saying+"] [{body}]",
+		"(tell|inform|notify|message|let|write to) {name} [know] that {body}",
 		"(email|e-mail|mail) {whom} ("+topic+"{subject}|"+saying+"{body})",
+		writing+"{name}"+aMail+"["+topic+"{subject}] ["+saying+"] [{body}]",
 		"(email|e-mail|mail) [{whom}]",
 	),
 	call: mail, tool: mailTool, joins: true,
 	about: aboutMail, done: "sent",
 	example: "email ana@example.com that the demo is at ten",
+}, {
+	phrases:  phrases("{to} (that|saying [that]|about) {body}"),
+	fallback: true, joins: true, goesOn: true, call: mail, tool: mailTool, about: aboutMail, done: "sent",
 }}
 
+// mail fills a mail from the request, and from what was said of it since.
 func mail(a *ask) (any, string) {
 	m := &mailArgs{To: a.slots["to"].addresses(), Cc: a.slots["cc"].addresses(), Bcc: a.slots["bcc"].addresses(),
-		Subject: a.slot("subject", "")}
-	if about, said, ok := strings.Cut(m.Subject, ": "); ok && a.slots["body"].raw == "" {
+		Subject: cmp.Or(a.since.name, a.slot("subject", ""))}
+	if a.slots["them"].raw != "" {
+		m.To = a.before.people()
+	}
+	if len(a.since.people) > 0 {
+		m.To, m.Cc, m.Bcc = a.since.people, nil, nil
+	}
+	m.Cc, m.Bcc = append(m.Cc, a.since.cc...), append(m.Bcc, a.since.bcc...)
+	if about, said, ok := strings.Cut(m.Subject, ": "); ok && a.slots["body"].raw == "" && a.since.name == "" {
 		m.Subject = about
 		m.write(read(said))
+	} else if line, said, ok := strings.Cut(m.Subject, "\n"); ok {
+		m.Subject = line
+		m.write(read(said))
 	}
-	reply := a.reply
-	if len(m.To) == 0 {
-		m.To, reply = reply.addresses(), text{}
-	}
-	m.write(a.slots["body"])
-	switch todo, wonder := a.slot("todo", ""), a.slot("wonder", ""); {
-	case todo != "":
-		m.write(read("Please " + todo))
-	case wonder != "":
-		m.write(read("I would like to know whether " + wonder))
-	}
-	if m.Body == "" {
-		m.write(reply)
-	}
+	m.write(a.body())
 	if m.Body == "" && m.Subject != "" {
 		m.write(read("I am writing to you about " + strings.TrimRight(m.Subject, ".")))
 	}
@@ -85,11 +94,37 @@ func mail(a *ask) (any, string) {
 	return m, ""
 }
 
+// body returns what the mail is to say.
+func (a *ask) body() text {
+	switch todo, wonder := a.slot("todo", ""), a.slot("wonder", ""); {
+	case a.since.body != "":
+		return read(a.since.body)
+	case todo != "":
+		return read("Please " + todo)
+	case wonder != "":
+		word := strings.ToLower(a.slot("asks", "whether"))
+		return read("I would like to know " + strings.Replace(word, "if", "whether", 1) + " " + wonder)
+	}
+	return a.slots["body"]
+}
+
+// people returns whom a request is for.
+func (a *ask) people() []string {
+	switch args := a.args.(type) {
+	case *mailArgs:
+		return args.To
+	case *eventArgs:
+		return args.Attendees
+	}
+	return nil
+}
+
 var (
 	pronoun    = regexp.MustCompile(`(?i)^(?:it|this|that|them)?$`)
 	pointing   = regexp.MustCompile(`(?i)^(?:it|this|that|them),\s*`)
 	sentence   = regexp.MustCompile(`[.!?](?:\s|$)`)
-	punctuated = regexp.MustCompile(`[.!?…:)\]]$`)
+	unfinished = regexp.MustCompile(`[\pL\pN"”'’]$`)
+	startsSo   = regexp.MustCompile(`^` + oneAddress)
 )
 
 // write sets the body, as a sentence if it is no quotation, and the subject where there is none yet.
@@ -99,7 +134,7 @@ func (m *mailArgs) write(t text) {
 		return
 	}
 	if s == t.trim().raw {
-		if s = capitalise(s); !punctuated.MatchString(s) {
+		if s = firstUp(s); unfinished.MatchString(s) && !strings.Contains(s, "\n") {
 			s += "."
 		}
 	}
@@ -107,7 +142,15 @@ func (m *mailArgs) write(t text) {
 	if m.Subject == "" {
 		m.Subject = headline(s)
 	}
-	m.Subject = capitalise(strings.TrimRight(m.Subject, ".,; "))
+	m.Subject = firstUp(strings.TrimRight(m.Subject, ".,; "))
+}
+
+// firstUp begins a text with a capital letter, unless it begins with an address.
+func firstUp(s string) string {
+	if startsSo.MatchString(s) {
+		return s
+	}
+	return capitalise(s)
 }
 
 // headline returns the first sentence, on one line.

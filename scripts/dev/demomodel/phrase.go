@@ -19,8 +19,10 @@ import (
 type phrase struct{ *regexp.Regexp }
 
 const (
-	courtesy = `[^\pL\pN\x01]*(?:(?:please|kindly|can|could|would|will|you|now|then|ok|okay|hi|hello|hey|also|just|` +
-		`i\s+want(?:\s+you)?\s+to|i\s+need(?:\s+you)?\s+to|i['’]d\s+like(?:\s+you)?\s+to|let['’]s)\b[\s,.!]*)*`
+	courtesy = `[^\pL\pN\x01]*(?:(?:please|kindly|can|could|would|will|shall|may|you|we|now|then|ok|okay|hi|hello|` +
+		`hey|dear\s+assistant|` +
+		`also|just|i\s+want(?:\s+you)?\s+to|i\s+need(?:\s+you)?\s+to|i['’]d\s+like(?:\s+you)?\s+to|` +
+		`let['’]s)\b[\s,.!]*)*`
 	aNumber  = `\d{1,3}|a\s+couple\s+of|a\s+dozen|` + numbers
 	freeEnd  = `[,;:)]*(?:\s+\(?|$)`
 	wordEnd  = `[,;:.!?)]*(?:\s+\(?|$)`
@@ -29,7 +31,9 @@ const (
 
 // slotPatterns are the slots that do not hold just any words.
 var slotPatterns = map[string]string{"n": aNumber, "to": addressList, "cc": addressList, "bcc": addressList,
-	"word": `\pL+`, "tool": `[\pL_][\pL\pN_.:-]*`}
+	"word": `\pL+`, "name": `\pL[\pL'’.-]*(?:\s+\pL[\pL'’.-]*)?`,
+	"them": `her|him|them|both|everyone|everybody`, "asks": `if|whether|when|where|what|who|why|how|` +
+		`which`, "tool": `[\pL_][\pL\pN_.:-]*`}
 
 var phraseToken = regexp.MustCompile(`…|\{[^}]*\}|[\[\]()|]|\s+|[^\s\[\](){}|…]+`)
 

@@ -50,6 +50,7 @@ type planGrant struct {
 type proposal struct {
 	Tasks       []planTask  `json:"tasks"`
 	Grants      []planGrant `json:"grants,omitempty"`
+	Questions   []string    `json:"questions,omitempty"`
 	Assumptions []string    `json:"assumptions,omitempty"`
 }
 
@@ -65,6 +66,7 @@ var (
 	smaller      = regexp.MustCompile(`(?i)\b(?:step|task)\s+(\d+)\s+(?:smaller|shorter|simpler)\b`)
 	dropped      = regexp.MustCompile(`(?i)\b(?:drop|leave out|remove|skip)\s+(?:step|task)\s+(\d+)\b`)
 	searched     = regexp.MustCompile(`(?i)\bsearch\s+(?:the\s+web\s+)?(?:for\s+)?(.+?)(?:\s+and\s+open\b|[.;,\n]|$)`)
+	knownWork    = regexp.MustCompile(`\b(?:links?|issues?|readme)\b`)
 	relativeLink = regexp.MustCompile(`\]\(([^)\s:#]+)\)`)
 )
 
@@ -128,6 +130,11 @@ func (p session) first(wish string) (out proposal) {
 			Goal: "It is known what the web says about it.", Tools: []string{searchWeb}})
 	}
 	about := strings.ToLower(wish)
+	if len(out.Tasks) == 0 && !knownWork.MatchString(about) {
+		out.Questions = append(out.Questions, "The demo model does not understand this wish: it can look for a "+
+			"broken link of "+
+			"the README, open an issue about it, and search the web. Which of these do you want?")
+	}
 	if len(out.Tasks) == 0 || strings.Contains(about, "link") {
 		out.Tasks = append(out.Tasks, planTask{Title: "Find the broken link",
 			Goal:  "It is known which link of the README leads to a file that is not there.",

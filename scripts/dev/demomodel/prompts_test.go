@@ -47,7 +47,7 @@ func TestPrompts(t *testing.T) {
 
 func tryPrompt(t *testing.T, what, prompts, part string) {
 	t.Helper()
-	turn := converse(strings.Split(prompts, " >> "))
+	turn := converse(strings.Split(strings.ReplaceAll(prompts, `\n`, "\n"), " >> "))
 	calls := map[string]int{"act": 1, "act2": 2, "act3": 3}[what]
 	raw, err := json.Marshal(turn.Calls)
 	if err != nil {

@@ -18,6 +18,7 @@ type rule struct {
 	about     func(args json.RawMessage) string // what a call of the tool is about: “the mail to Ana”
 	done      string                            // what became of it: “sent”
 	joins     bool                              // it may follow another request in the same prompt
+	goesOn    bool                              // only there, and where nothing is missing in the other
 	questions bool                              // it may be put as a question
 	fallback  bool                              // it counts only where no other rule takes the request
 	example   string                            // a request that the user can try
@@ -36,9 +37,20 @@ type ask struct {
 	slots  map[string]text // the words in the phrase's slots
 	before *ask            // the request before it in the same prompt, which “it” may mean
 	reply  text            // the user's answer to the question about it
+	since  since           // what else they have said of it
 
 	args     any
 	question string
+	choices  []*ask // what the question lets the user choose from
+	chosen   int    // the number of the choice that this is, from 1
+}
+
+// since is what a user has said of a request after it.
+type since struct {
+	times      []text   // in place of those before
+	people     []string // further guests of an event; the readers of a mail in place of those before
+	cc, bcc    []string // further ones
+	name, body string   // of an event, or a mail's subject; in place of those before
 }
 
 // match returns the request in a text, if the rule takes it.

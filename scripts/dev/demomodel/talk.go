@@ -1,9 +1,11 @@
 package demomodel
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -12,10 +14,29 @@ var talkRules = []rule{
 		"(what do i have|when is my|do i have|when am i|what have i) …",
 		"(show|list|read) [me] [my] (calendar|agenda|diary) …", "… (am i|are we) (free|busy) …"),
 		next: noReading},
-	{phrases: phrases("what did i (say|ask|want) …", "what was my last (request|message|question) …"),
+	{phrases: phrases("what did i [just] (say|ask|want|tell) …", "what was my last (request|message|question) …"),
 		next: saidBefore},
-	{phrases: phrases("what (did|have) you (do|done|say|said|answer) …"), next: answeredBefore},
-	{phrases: phrases("… (help|what can you|who are you|what are you|how do you|how do i) …"), next: greet("")},
+	{phrases: phrases("what (did|have) you [just] (do|done|say|said|answer) …"), next: answeredBefore},
+	{phrases: phrases("(what time|what's the time|what is the time|what day|what date|what's the date|what is the "+
+		"date|"+
+		"which day|which date) [is] [it] [(now|today|it|there)]", "(what is|what's) today"), next: clockNow},
+	{phrases: phrases("(yes|yep|yeah|sure|ok|okay|do it|go ahead|please do|approve|approved|confirm|send it) " +
+		"[(please|it|do it|go ahead|sure)]"), next: toYes},
+	{phrases: phrases("(no|nope|never mind|nevermind|forget it|forget that|cancel|cancel it|cancel that|stop|stop " +
+		"it|leave it|" +
+		"don't|not now) [(thanks|thank you|please)]"), next: toNo},
+	{phrases: phrases("(did you|have you|was it|is it|has it been|did it|what did you) (send|sent|do|done|created|" +
+		"create|made|work|book|booked) …"),
+		next: onTheRecord},
+	{phrases: phrases("(cancel|delete|remove|undo|move|reschedule|change|edit|archive) …"), next: noChange},
+	{phrases: phrases("(reply|forward|respond) …"), next: noReply},
+	{phrases: phrases("… (help|what can you|what can i|what is countersign|is this real|can you help|who are you|"+
+		"what are you|who made you|how do you|how do i|how does this|"+
+		"how does it|how are you|what's your name|what is your name|what model|which model|what is this) …", "are "+
+		"you …"), next: greet("")},
+	{phrases: phrases("(send|write|read|make|schedule|book|search) [my] (emails|mails|e-mails|events|meetings|" +
+		"messages|appointments|" +
+		"calendar|mail)"), next: greet("Yes.")},
 	{phrases: phrases("… (thanks|thank you|thx|cheers) …"), next: func(*ask) (fakegemini.Turn, bool) {
 		return says("You are welcome.")
 	}},
@@ -49,40 +70,113 @@ func answeredBefore(a *ask) (fakegemini.Turn, bool) {
 	return says("I answered: “%s”.", excerpt(a.answerTo(n), 200))
 }
 
+// onTheRecord says whether what was asked for before was carried out.
+func onTheRecord(a *ask) (fakegemini.Turn, bool) {
+	n := len(a.said) - 2
+	switch {
+	case n < 0:
+		return says("Nothing was asked for before that, as far as I am told.")
+	case wasDone.MatchString(a.answers[n]) || onRecord.MatchString(a.came[n]):
+		return says("Yes, it is on the record as done; the audit has it.")
+	}
+	return says("Not as far as I am told: it is not on the record as done. A card may still wait for you.")
+}
+
+// clockNow says what time it is for the user.
+func clockNow(a *ask) (fakegemini.Turn, bool) {
+	zone := a.now.Location().String()
+	if zone == "Local" {
+		zone = "here"
+	}
+	return says("It is %s (%s).", a.now.Format("15:04 on "+longDate), zone)
+}
+
+// toYes answers a yes to no question of the model's: that of a card is given on the card.
+func toYes(a *ask) (fakegemini.Turn, bool) {
+	if n := len(a.said) - 2; strings.TrimSpace(a.last()) == "" || n >= 0 && strings.HasSuffix(a.answerTo(n), "?") {
+		return declined()
+	}
+	return says("A card is approved on the card itself, with its button; my words approve nothing. I have nothing " +
+		"else open that waits for a yes.")
+}
+
+func toNo(*ask) (fakegemini.Turn, bool) {
+	return says("I do nothing further about it. A card that waits is rejected on the card itself; to have " +
+		"something else, " +
+		"please say what.")
+}
+
+func noChange(a *ask) (fakegemini.Turn, bool) {
+	if a.tool(eventTool) == nil || slices.ContainsFunc(a.tools, (*offered).onPage) {
+		return declined()
+	}
+	return says("I can neither change nor delete what is there, so I did nothing about it. A card that waits is " +
+		"rejected " +
+		"on the card itself.")
+}
+
+func noReply(a *ask) (fakegemini.Turn, bool) {
+	if a.tool(mailTool) == nil {
+		return declined()
+	}
+	return says("I can neither reply to a mail nor forward one, so I did nothing. I can send a new one: “email … " +
+		"that …”.")
+}
+
+// answerTo returns the words that answered the nth prompt; none where it was answered by a call alone.
+func (d *dialogue) answerTo(n int) string {
+	if n < len(d.answers) {
+		return strings.TrimSpace(d.answers[n])
+	}
+	return ""
+}
+
 func greet(said string) func(*ask) (fakegemini.Turn, bool) {
 	return func(a *ask) (fakegemini.Turn, bool) { return words(join(said, a.abilities())), true }
 }
 
-// abilities says what the model is, and what it can do with the tools that it is offered.
+// whoIAm is how the model speaks of itself.
+const whoIAm = "I am Countersign's offline demo model, no Gemini."
+
+// abilities says what the model is, and what can be tried with the tools that it is offered.
 func (d *dialogue) abilities() string {
+	said := whoIAm
+	if examples := d.examples(); len(examples) > 0 {
+		said += " Try one of these:\n- " + strings.Join(examples, "\n- ")
+	}
+	if own := d.unruled(); len(own) > 0 && !given.MatchString(d.System) && !d.onTerminal() {
+		said += "\nSay “use " + own[0].Name + " with …” to call a tool by its name."
+	}
+	return said
+}
+
+// given matches the examples that the instructions have for the user of the surface.
+var given = regexp.MustCompile(`(?m)^` + agents.ExamplesAre + `\n((?:- .*(?:\n|$))+)`)
+
+// maxExamples is how many requests are named to try.
+const maxExamples = 3
+
+// examples returns requests to try: those of the surface, or of the rules whose tools are offered, or the tools' names.
+func (d *dialogue) examples() (out []string) {
+	if m := given.FindStringSubmatch(d.System); m != nil {
+		for line := range strings.Lines(m[1]) {
+			out = append(out, strings.TrimSpace(strings.TrimPrefix(line, "- ")))
+		}
+		return out[:min(len(out), maxExamples)]
+	}
 	if d.onTerminal() || d.talksOfTerminal() {
 		return onTerminals
 	}
-	const who = "I am Countersign's offline demo model, no Gemini."
-	var examples, others []string
 	onPage := slices.ContainsFunc(d.tools, (*offered).onPage)
 	for _, r := range d.requests {
 		if r.example != "" && d.tool(r.tool) != nil && !onPage {
-			examples = append(examples, r.example)
+			out = append(out, r.example)
 		}
-	}
-	if len(examples) == 2 {
-		examples = append(examples, strings.Join(examples, " and "))
 	}
 	for _, t := range d.tools {
 		if !t.generic() && !d.ruled(t) && (t.onPage() || t.is(actionKind) || !onPage) {
-			others = append(others, strings.Join(t.words, " "))
+			out = append(out, strings.TrimPrefix(strings.Join(t.words, " "), actionKind+" "))
 		}
 	}
-	said := who
-	if len(examples) > 0 {
-		said += " Try: “" + strings.Join(examples, "”, “") + "”."
-	}
-	if len(others) > 0 {
-		said += " What I can do here: " + excerpt(strings.Join(others, ", "), 120) + "."
-	}
-	if own := d.unruled(); len(own) > 0 {
-		said += " Say “use " + own[0].Name + " with …” to call a tool by its name."
-	}
-	return said
+	return out[:min(len(out), maxExamples)]
 }

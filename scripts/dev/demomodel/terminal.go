@@ -28,9 +28,8 @@ var terminalRules = []rule{
 	{phrases: phrases("(run|execute) [(this|the)] [command] {command}"), next: onTerminal(runIt)},
 }
 
-// onTerminals is what the model can do with one.
-const onTerminals = "I am Countersign's offline demo model, no Gemini. Try: “check disk usage and clean up /tmp if " +
-	"over 50%”, “install htop”, “run `uname -a`”."
+// onTerminals is what can be tried on one.
+var onTerminals = []string{"check disk usage and clean up /tmp if over 50%", "install htop", "what is running?"}
 
 // onTerminal declines requests where there is no terminal to run commands on, unless one is talked about.
 func onTerminal(task func(*work)) func(*ask) (fakegemini.Turn, bool) {

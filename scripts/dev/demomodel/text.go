@@ -34,7 +34,8 @@ func read(s string) text {
 	return text{s, string(mask)}
 }
 
-var courteous = regexp.MustCompile(`(?i)^\W*(?:(?:hi|hello|hey)\b\W*)?(?:can|could|would|will)\s+you\b`)
+var courteous = regexp.MustCompile(`(?i)^\W*(?:(?:hi|hello|hey|dear\s+assistant)\b\W*)?(?:can|could|would|will|` +
+	`shall|may)\s+(?:you|we)\b`)
 
 func (t text) slice(from, to int) text { return text{t.raw[from:to], t.mask[from:to]} }
 
@@ -49,6 +50,8 @@ func (t text) and(u text) text {
 	}
 	return text{t.raw + ", " + u.raw, t.mask + ", " + u.mask}
 }
+
+func (t text) join(u text) text { return text{t.raw + u.raw, t.mask + u.mask} }
 
 // trim drops white space and connecting punctuation at both ends.
 func (t text) trim() text {
@@ -71,6 +74,16 @@ func (t text) quoted() (string, bool) {
 	return strings.TrimSpace(t.raw[at:end]), true
 }
 
+// unquoted returns the words outside quotations.
+func (t text) unquoted() string {
+	return oneSpace(strings.Map(func(r rune) rune {
+		if r == hidden || strings.ContainsRune("\"'`“”„«»‘’", r) {
+			return -1
+		}
+		return r
+	}, t.mask))
+}
+
 // plain returns the words: those of the quotation if the text is one.
 func (t text) plain() string {
 	t = t.trim()
@@ -86,6 +99,14 @@ func (t text) blank(from, to int) text {
 	return text{t.raw[:from] + spaces + t.raw[to:], t.mask[:from] + spaces + t.mask[to:]}
 }
 
+// without returns the text with everything that matches overwritten.
+func (t text) without(re *regexp.Regexp) text {
+	for _, m := range re.FindAllStringIndex(t.mask, -1) {
+		t = t.blank(m[0], m[1])
+	}
+	return t
+}
+
 // left returns the text that is not blanked, with single spaces.
 func (t text) left() string { return oneSpace(t.raw) }
 
@@ -93,8 +114,10 @@ func oneSpace(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // oneAddress matches what may be meant as an address; the tool decides whether it is one.
 const (
-	oneAddress  = `[^\s<>,;:"'()\x01]+@[^\s<>,;:"'()\x01]*[^\s<>,;:"'()\x01.!?]`
-	addressList = `<?` + oneAddress + `>?(?:\s*(?:,\s*and\s|,|;|&|\band\b|\bplus\b)\s*<?` + oneAddress + `>?)*`
+	oneAddress = `[^\s<>,;:"'()\x01]+@[^\s<>,;:"'()\x01]*[^\s<>,;:"'()\x01.!?]`
+	oneReader  = `(?:(?:\pL[\pL'’.-]*\s+){1,4}<` + oneAddress + `>|` +
+		`<?` + oneAddress + `>?)` // “Ana Garcia <ana@example.com>”
+	addressList = oneReader + `(?:\s*(?:,\s*and\s|,|;|&|\band\b|\bplus\b)\s*` + oneReader + `)*`
 )
 
 var anAddress = regexp.MustCompile(oneAddress)

@@ -1,7 +1,6 @@
 package demomodel
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,46 +13,30 @@ type when struct {
 	days     []day
 	start    *clock
 	end      *clock
+	starts   []text        // all that are named
 	length   time.Duration // 0 if none is named
 	in       time.Duration // from now on; 0 if none is named
+	shift    time.Duration // later than it was said before
 	zone     string        // an IANA name, or empty
+	where    string        // what seems to name a zone, and is no one name for one
+	part     string        // of the day, such as morning
 	allDay   bool
 	repeats  bool
-	leftover text // the text without the times
+	unclear  string // words that may mean several times, or none
+	leftover text   // the text without the times
 }
 
-type day struct {
-	year  int
-	month time.Month
-	day   int
-}
-
-const (
-	months   = `jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?`
-	weekdays = `mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?`
-	numbers  = `a|an|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty-five|sixty|ninety`
-)
+const numbers = `a|an|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|` +
+	`forty-five|sixty|ninety`
 
 var (
-	isoTime   = regexp.MustCompile(`\d{4}-\d{2}-\d{2}(T)\d{2}:\d{2}`)
-	isoDay    = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{4})-(\d{2})-(\d{2})\b`)
-	dottedDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b`)
-	dayMonth  = regexp.MustCompile(`(?i)(?:\bon\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(` + months +
-		`)\b\.?(?:,?\s+(\d{4})\b)?`)
-	monthDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(` + months +
-		`)\.?\s+(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4})\b)?`)
-	relative = regexp.MustCompile(
-		`(?i)(?:\bon\s+)?\b(?:the\s+)?(day\s+after\s+tomorrow|tomorrow|today|tonight)\b(?:['’]s)?`)
-	weekday = regexp.MustCompile(`(?i)(?:\b(?:on|this|next|coming)\s+)+(` + weekdays +
-		`)\b|\b(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b`)
-	inDays  = regexp.MustCompile(`(?i)\bin\s+(\d{1,3}|` + numbers + `)\s+(day|week)s?\b`)
+	isoTime = regexp.MustCompile(`\d{4}-\d{2}-\d{2}(T)\d{2}:\d{2}`)
 	fromNow = regexp.MustCompile(`(?i)\bin\s+(half\s+an|\d{1,3}|` + numbers + `)\s+(minute|min|hour)s?\b`)
-	lasting = regexp.MustCompile(`(?i)(?:\bfor\s+|,\s*)?\b(half\s+an|\d{1,3}(?:[.,]5)?|` + numbers +
-		`)(?:\s+and\s+a\s+half)?[\s-]*(minutes?|mins?|min|hours?|hrs?|h)\b(?:\s+long)?`)
+	lasting = regexp.MustCompile(`(?i)(?:\bfor\s+|,\s*)?(-\s*|\b)(half\s+an|half(?:\s+a)?|` +
+		`\d{1,3}(?:[.,]5)?|` + numbers +
+		`)(?:\s+and\s+a\s+half)?[\s-]*(minutes?|mins?|min|hours?|hrs?|h)\b(?:\s+(?:long|(later|earlier)))?`)
 	wholeDay  = regexp.MustCompile(`(?i)\b(?:all|whole)[\s-]+day\b`)
 	repeating = regexp.MustCompile(`(?i)\b(?:every|each|daily|weekly|monthly|yearly|fortnightly)\b`)
-	zoned     = regexp.MustCompile(
-		`(?:\(|\bin\s+|,\s*)?\b((?:Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Europe|Indian|Pacific)/[A-Za-z_]+(?:/[A-Za-z_]+)?|UTC|GMT)\b\)?(?:\s+time)?`)
 )
 
 // maxTimes is the number of times of one kind that are parsed; two are used.
@@ -73,75 +56,88 @@ func findWhen(t text, now time.Time) when {
 					g[i] = strings.ToLower(t.mask[m[2*i]:m[2*i+1]])
 				}
 			}
-			if re == zoned {
-				g[1] = t.mask[m[2]:m[3]]
-			}
 			use(g)
 			t = t.blank(m[0], m[1])
 		}
 	}
 	take(repeating, func([]string) { w.repeats = true })
 	take(wholeDay, func([]string) { w.allDay = true })
-	take(zoned, func(g []string) { w.zone = g[1] })
-	if w.zone == "GMT" {
-		w.zone = "UTC"
-	}
-	today := now.In(w.location(now))
-	w.takeDays(take, today)
+	t = w.takePart(w.takeZone(t))
+	w.takeDays(take, now.In(w.location(now)))
 	take(fromNow, func(g []string) { w.in = length(g[1], g[2]) })
-	take(lasting, func(g []string) {
-		w.length = length(g[1], g[2])
-		if strings.Contains(g[0], "and a half") {
-			w.length += length("half an", g[2])
-		}
-	})
+	take(lasting, func(g []string) { w.takeLength(g) })
 	w.leftover = w.takeClocks(t)
+	if m := someZone.FindStringIndex(w.leftover.mask); m != nil && w.timed() {
+		w.where = strings.TrimSpace(w.leftover.mask[m[0]:m[1]])
+		w.leftover = w.leftover.blank(m[0], m[1])
+	}
 	return w
 }
 
-func (w *when) takeDays(take func(*regexp.Regexp, func([]string)), today time.Time) {
-	add := func(y int, m time.Month, d int) { w.days = append(w.days, day{y, m, d}) }
-	move := func(days int) {
-		t := today.AddDate(0, 0, days)
-		add(t.Year(), t.Month(), t.Day())
+// takeLength takes how long something lasts, or how much later it is.
+func (w *when) takeLength(g []string) {
+	d := length(g[2], g[3])
+	if strings.Contains(g[0], "and a half") {
+		d += length("half an", g[3])
 	}
-	dated := func(d, m, y string) {
-		month := monthOf(m)
-		year := number(y)
-		if y == "" {
-			year = today.Year()
-			if month < today.Month() || month == today.Month() && number(d) < today.Day() {
-				year++
-			}
-		}
-		add(year, month, number(d))
+	switch {
+	case g[1] != "":
+		w.unclear = strings.TrimSpace(g[0])
+	case g[4] == "later":
+		w.shift = d
+	case g[4] == "earlier":
+		w.shift = -d
+	default:
+		w.length = d
 	}
-	take(isoDay, func(g []string) { add(number(g[1]), time.Month(number(g[2])), number(g[3])) })
-	take(dottedDay, func(g []string) { add(number(g[3]), time.Month(number(g[2])), number(g[1])) })
-	take(dayMonth, func(g []string) { dated(g[1], g[2], g[3]) })
-	take(monthDay, func(g []string) { dated(g[2], g[1], g[3]) })
-	take(relative, func(g []string) { move(map[string]int{"day": 2, "tomorrow": 1}[strings.Fields(g[1])[0]]) })
-	take(inDays, func(g []string) {
-		n := number(g[1])
-		if g[2] == "week" {
-			n *= 7
-		}
-		move(n)
-	})
-	take(weekday, func(g []string) { move((int(weekdayOf(g[1]+g[2])-today.Weekday())+6)%7 + 1) })
 }
 
-func dayOf(t time.Time) day { return day{t.Year(), t.Month(), t.Day()} }
-
-// next returns the day n days later.
-func (d day) next(n int) day {
-	if n == 0 {
-		return d
+// timesIn returns the times of an answer or a change: a number alone is a clock there.
+func timesIn(t text, now time.Time) when {
+	if w := findWhen(t, now); w.some() || w.length > 0 || w.shift != 0 || w.zone != "" {
+		return w
 	}
-	return dayOf(time.Date(d.year, d.month, d.day+n, 0, 0, 0, 0, time.UTC))
+	return findWhen(read("at "+strings.TrimSpace(bareTo.ReplaceAllString(t.raw, ""))), now)
 }
 
-func (d day) String() string { return fmt.Sprintf("%04d-%02d-%02d", d.year, d.month, d.day) }
+var bareTo = regexp.MustCompile(`(?i)^\s*(?:to|for|at|on)\b`)
+
+// some reports whether there is any time.
+func (w when) some() bool { return w.start != nil || len(w.days) > 0 || w.in > 0 }
+
+// changes reports whether the words say another time, and nothing else.
+func (w when) changes() bool {
+	return (w.some() || w.length > 0 || w.shift != 0 || w.zone != "") && !remains(w.leftover.mask)
+}
+
+// with returns the times with those in place that were said later. A length stays where only the start is another one.
+func (w when) with(later when) when {
+	if len(later.days) > 0 {
+		w.days, w.unclear = later.days, ""
+	}
+	if later.start != nil || later.in > 0 {
+		if w.start != nil && w.end != nil {
+			w.length = time.Duration((w.end.minutes()-w.start.minutes()+24*60)%(24*60)) * time.Minute
+		}
+		later.start.staysLate(w.start)
+		w.start, w.end, w.starts, w.in, w.allDay = later.start, later.end, later.starts, later.in, false
+		w.leftover = w.leftover.without(clocks)
+	}
+	if later.length > 0 {
+		w.length, w.end = later.length, nil
+		w.unclear = ""
+	}
+	if later.zone != "" || later.where != "" {
+		w.zone, w.where = later.zone, later.where
+	}
+	w.shift += later.shift
+	w.allDay = w.allDay || later.allDay
+	w.repeats = w.repeats && !later.some() || later.repeats
+	if later.unclear != "" {
+		w.unclear = later.unclear
+	}
+	return w
+}
 
 // location returns the named zone, or that of now. A zone that does not exist is left to the tool.
 func (w when) location(now time.Time) *time.Location {
@@ -149,14 +145,6 @@ func (w when) location(now time.Time) *time.Location {
 		return loc
 	}
 	return now.Location()
-}
-
-func monthOf(s string) time.Month {
-	return time.Month(strings.Index("janfebmaraprmayjunjulaugsepoctnovdec", s[:3])/3 + 1)
-}
-
-func weekdayOf(s string) time.Weekday {
-	return time.Weekday(strings.Index("sunmontuewedthufrisat", s[:3]) / 3)
 }
 
 func length(n, unit string) time.Duration {

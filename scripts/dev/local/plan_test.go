@@ -23,7 +23,7 @@ type planReply struct {
 		Used     int
 		MaxCalls int
 	}
-	Artifacts []string
+	Artifacts, Questions []string
 }
 
 // plans sends a request of plans, and returns the session when it rests.
@@ -88,6 +88,17 @@ func TestAPlanThatSearches(t *testing.T) {
 	if p.Status != "COMPLETED" || len(p.Tasks) != 1 || p.Tasks[0].Result == "" ||
 		!strings.HasPrefix(p.Tasks[0].Result, "The web says: ") || strings.Contains(p.Tasks[0].Result, "Nothing") {
 		t.Errorf("it ends as %+v", p)
+	}
+}
+
+// A wish of another kind is asked about, in the plan.
+func TestAPlanThatAsks(t *testing.T) {
+	u := serve(t)
+	p := u.plans("", map[string]any{"prompt": "plan: translate the site into French",
+		"repoUrl": u.base + githubPath + "/demo/site", "deadline": time.Now().Add(6 * time.Hour).Format(time.RFC3339)})
+	if len(p.Questions) != 1 || !strings.Contains(p.Questions[0], "does not understand this wish") ||
+		len(p.Grants) > 0 {
+		t.Errorf("it plans %+v", p)
 	}
 }
 

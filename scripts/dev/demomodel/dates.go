@@ -1,0 +1,130 @@
+package demomodel
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// day is a day as it was written, be there one or not.
+type day struct {
+	year  int
+	month time.Month
+	day   int
+}
+
+const (
+	months = `jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|` +
+		`oct(?:ober)?|nov(?:ember)?|dec(?:ember)?`
+	weekdays = `mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?|` +
+		`sun(?:day)?`
+)
+
+var (
+	isoDay    = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{4})-(\d{2})-(\d{2})\b`)
+	dottedDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b`)
+	slashDay  = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})/(\d{1,2})/(\d{4})\b`)
+	dayMonth  = regexp.MustCompile(`(?i)(?:\bon\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(` + months +
+		`)\b\.?(?:,?\s+(\d{4})\b)?`)
+	monthDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(` + months +
+		`)\.?\s+(?:the\s+)?(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4})\b)?`)
+	relative = regexp.MustCompile(
+		`(?i)(?:\bon\s+)?\b(?:the\s+)?(day\s+after\s+tomorrow|tomorrow|today|tonight)\b(?:['’]s)?`)
+	weekday = regexp.MustCompile(`(?i)(?:\b(?:on|this|next|coming)\s+)+(` + weekdays +
+		`)\b|\b(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b`)
+	// daySpan and spanOfDays match “1 to 5 December” and “December 1-5”.
+	daySpan = regexp.MustCompile(`(?i)(?:\bfrom\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\s*(?:-|–|to|until|till|` +
+		`through)\s*` +
+		`(\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(` + months + `)\b(?:,?\s+(\d{4})\b)?`)
+	spanOfDays = regexp.MustCompile(`(?i)(?:\bfrom\s+)?\b(` + months + `)\s+(\d{1,2})(?:st|nd|rd|th)?\s*` +
+		`(?:-|–|to|until|till|through)\s*(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4})\b)?`)
+	// fromDay matches what is left of “from Monday to Wednesday”.
+	fromDay = regexp.MustCompile(`(?i)(?:\bfrom\s+|\s{4,})(?:to|until|till|through|–|-)\s{4,}`)
+	// monthless matches “the 3rd”: of this month, or where that is past of the next one.
+	monthless = regexp.MustCompile(`(?i)\b(?:on\s+)?the\s+(\d{1,2})(?:st|nd|rd|th)\b`)
+	inDays    = regexp.MustCompile(`(?i)\bin\s+(\d{1,3}|` + numbers + `)\s+(day|week)s?\b`)
+)
+
+// takeDays finds the days. Of those without a year the next one is meant.
+func (w *when) takeDays(take func(*regexp.Regexp, func([]string)), today time.Time) {
+	add := func(y int, m time.Month, d int) { w.days = append(w.days, day{y, m, d}) }
+	move := func(days int) {
+		t := today.AddDate(0, 0, days)
+		add(t.Year(), t.Month(), t.Day())
+	}
+	dated := func(d, m, y string) {
+		month := monthOf(m)
+		year := number(y)
+		if y == "" {
+			year = today.Year()
+			if month < today.Month() || month == today.Month() && number(d) < today.Day() {
+				year++
+			}
+		}
+		add(year, month, number(d))
+	}
+	span := func(first, last, month, year string) {
+		dated(first, month, year)
+		dated(last, month, year)
+		w.allDay = true
+	}
+	take(daySpan, func(g []string) { span(g[1], g[2], g[3], g[4]) })
+	take(spanOfDays, func(g []string) { span(g[2], g[3], g[1], g[4]) })
+	take(isoDay, func(g []string) { add(number(g[1]), time.Month(number(g[2])), number(g[3])) })
+	take(dottedDay, func(g []string) { add(number(g[3]), time.Month(number(g[2])), number(g[1])) })
+	take(slashDay, func(g []string) {
+		d, m := number(g[1]), number(g[2])
+		if d <= 12 && m > 12 { // as it is written in America
+			d, m = m, d
+		} else if d <= 12 && d != m {
+			w.unclear = strings.TrimPrefix(g[0], "on ")
+		}
+		add(number(g[3]), time.Month(m), d)
+	})
+	take(dayMonth, func(g []string) { dated(g[1], g[2], g[3]) })
+	take(monthDay, func(g []string) { dated(g[2], g[1], g[3]) })
+	take(monthless, func(g []string) {
+		month := today.Month()
+		if number(g[1]) < today.Day() {
+			month++
+		}
+		at := time.Date(today.Year(), month, number(g[1]), 0, 0, 0, 0, time.UTC)
+		if at.Day() != number(g[1]) {
+			w.unclear = strings.TrimPrefix(g[0], "on ")
+		}
+		add(at.Year(), at.Month(), at.Day())
+	})
+	take(relative, func(g []string) { move(map[string]int{"day": 2, "tomorrow": 1}[strings.Fields(g[1])[0]]) })
+	take(inDays, func(g []string) {
+		n := number(g[1])
+		if g[2] == "week" {
+			n *= 7
+		}
+		move(n)
+	})
+	take(weekday, func(g []string) { move((int(weekdayOf(g[1]+g[2])-today.Weekday())+6)%7 + 1) })
+	take(fromDay, func([]string) { w.allDay = w.allDay || len(w.days) == 2 })
+	w.days = slices.Compact(w.days)
+}
+
+func dayOf(t time.Time) day { return day{t.Year(), t.Month(), t.Day()} }
+
+// next returns the day n days later.
+func (d day) next(n int) day {
+	if n == 0 {
+		return d
+	}
+	return dayOf(time.Date(d.year, d.month, d.day+n, 0, 0, 0, 0, time.UTC))
+}
+
+func (d day) String() string { return fmt.Sprintf("%04d-%02d-%02d", d.year, d.month, d.day) }
+
+func monthOf(s string) time.Month {
+	return time.Month(strings.Index("janfebmaraprmayjunjulaugsepoctnovdec", s[:3])/3 + 1)
+}
+
+func weekdayOf(s string) time.Weekday {
+	return time.Weekday(strings.Index("sunmontuewedthufrisat", s[:3]) / 3)
+}

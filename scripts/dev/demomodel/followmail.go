@@ -1,0 +1,57 @@
+package demomodel
+
+import (
+	"regexp"
+	"slices"
+)
+
+// sameTo returns the mail of before, to others.
+func (f *follow) sameTo() ([]*ask, bool) {
+	a, _ := lastOf[*mailArgs](f.before)
+	who := f.slots["who"]
+	switch {
+	case a == nil && f.tool(mailTool) != nil:
+		return f.asking("I know of no mail before that. Please say the whole mail.")
+	case a == nil:
+		return nil, false
+	case len(who.addresses()) == 0:
+		return f.asking(addressOf(who.raw))
+	case remains(beside.ReplaceAllString(who.mask, "")):
+		return f.asking(unread(who.raw))
+	}
+	return []*ask{f.changed(a, func(s *since) { s.people, s.cc, s.bcc = who.addresses(), nil, nil })}, true
+}
+
+// copied returns the mail of before with further readers.
+func (f *follow) copied() ([]*ask, bool) {
+	a, _ := lastOf[*mailArgs](f.before)
+	if a == nil {
+		return nil, false
+	}
+	return f.again(a, func(s *since) {
+		s.cc = append(slices.Clone(s.cc), f.slots["cc"].addresses()...)
+		s.bcc = append(slices.Clone(s.bcc), f.slots["bcc"].addresses()...)
+	}), true
+}
+
+// reworded returns the mail of before with another text.
+func (f *follow) reworded() ([]*ask, bool) {
+	a, _ := lastOf[*mailArgs](f.before)
+	if a == nil {
+		return nil, false
+	}
+	return f.again(a, func(s *since) { s.body = endsInstead.ReplaceAllString(f.slots["body"].raw, "") }), true
+}
+
+var endsInstead = regexp.MustCompile(`(?i)[\s,]+instead[\s.!]*$`)
+
+// extended returns the mail of before with a further sentence.
+func (f *follow) extended() ([]*ask, bool) {
+	a, m := lastOf[*mailArgs](f.before)
+	if a == nil {
+		return nil, false
+	}
+	more := &mailArgs{}
+	more.write(f.slots["body"])
+	return f.again(a, func(s *since) { s.name, s.body = m.Subject, m.Body+" "+more.Body }), true
+}

@@ -1,0 +1,68 @@
+package demomodel
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+	"time"
+)
+
+var (
+	apart = regexp.MustCompile(`(?i)\b(?:separately|individually|one\s+by\s+one|each\s+(?:on\s+their|` +
+		`of\s+their)\s+own)\b`)
+	saidThen = regexp.MustCompile(`(?i)^[\s,]*(?:that|saying|about|to)\b`)
+
+	// anotherReader matches a reader without an address behind those that have one.
+	anotherReader = regexp.MustCompile(`^(?i:and|plus|&)\s+(` + aName + `)\s+(?i:that|saying|about|to\s+say)\b`)
+	manner        = regexp.MustCompile(`(?i)^((?:in|as|with|by|via|from|using|without|before|after|every|` +
+		`each)\s+\S+(?:\s+\S+){0,3}?)` +
+		`\s+(?:that|saying|about)\b`)
+	beginsQuoted = regexp.MustCompile(`^["'“„«‘` + "`" + `]\x01+["'”“»’` + "`" + `][\s,]*(?i:with|and|text|body|` +
+		`subject)\b`)
+	attaching = regexp.MustCompile(`(?i)(?:\band|[,;.])\s+(?:please\s+)?attach\s+\S|\bas\s+an?\s+attachment\b|` +
+		`\bwith\s+(?:\S+\s+){0,3}attach(?:ed|ment)\b`)
+	aFile = regexp.MustCompile(`(?i)^(?:the|my|this|that|our)\s+(?:\S+\s+)?(?:report|files?|documents?|slides|pdf|` +
+		`photos?|` +
+		`pictures?|presentation|spreadsheet|attachment)[\s.!]*$|` +
+		`^[€$£]?\d[\d.,]*\s*(?:[€$£]|euros?|dollars?|pounds?|bucks)[\s.!]*$`)
+)
+
+const sendsAtOnce = "I can send mail at once and not at a later time, so I did nothing. Please say it without the " +
+	"time to have it sent as soon as you approve it."
+
+// doubtMail returns what to ask about a mail.
+func (a *ask) doubtMail(now time.Time) string {
+	body := a.slots["body"]
+	head := strings.TrimSuffix(a.text.mask, body.mask)
+	starts := apart.FindStringIndex(body.mask)
+	if apart.MatchString(a.slots["lead"].mask+" "+head) || starts != nil && starts[0] < 3 {
+		return "I cannot tell one mail for all from one for each. Please ask for each of the mails, or leave “" +
+			apart.FindString(a.slots["lead"].and(a.text).mask) + "” out."
+	}
+	if lead := findWhen(a.slots["lead"], now); lead.some() {
+		return sendsAtOnce
+	}
+	if w := findWhen(body, now); w.some() && saidThen.MatchString(w.leftover.mask) && !saidThen.MatchString(body.mask) {
+		return sendsAtOnce
+	}
+	return cmp.Or(a.doubtText(), a.doubtLead())
+}
+
+// doubtText returns what to ask about words that stand where the text begins, or behind it, and are none of it.
+func (a *ask) doubtText() string {
+	body, tail := a.slots["body"].trim(), a.slots["tail"]
+	if m := anotherReader.FindStringSubmatchIndex(body.mask); m != nil {
+		return addressOf(body.raw[m[2]:m[3]])
+	}
+	switch {
+	case beginsQuoted.MatchString(body.mask) && remains(body.unquoted()):
+		return unread(body.unquoted())
+	case remains(tail.mask):
+		return unread(tail.raw)
+	case manner.MatchString(body.mask):
+		return unread(manner.FindStringSubmatch(body.mask)[1])
+	case attaching.MatchString(body.mask), aFile.MatchString(body.mask):
+		return "I can write mails and attach nothing to them, so I did nothing. What should the mail say instead?"
+	}
+	return ""
+}

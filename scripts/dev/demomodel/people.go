@@ -1,0 +1,38 @@
+package demomodel
+
+import (
+	"regexp"
+	"strings"
+)
+
+// aName matches a person who is called by a name, or by what they are: “bob”, “Ana Garcia”, “the team”.
+const aName = `(?:(?i:the|my|our|a|an|some)\s+)?\pL[\pL'’.-]*(?:\s+\p{Lu}[\pL'’.-]*)*`
+
+var (
+	guest   = regexp.MustCompile(`\b(?i:with\s+|w/\s*)(` + aName + `)|\b(?i:invite|inviting)\s+(` + aName + `)`)
+	topical = regexp.MustCompile(`(?i)\b(?:about|regarding|called|named|titled|entitled)\b`)
+)
+
+// strangers takes guests out of a text who are named without an address, and returns what the first is called. What
+// an event is about is none of them.
+func strangers(left text) (rest text, name string) {
+	rest = left.without(inviting)
+	end := len(rest.mask)
+	if m := topical.FindStringIndex(rest.mask); m != nil {
+		end = m[0]
+	}
+	for _, m := range guest.FindAllStringSubmatchIndex(rest.mask[:end], maxTimes) {
+		from, to := max(m[2], m[4]), max(m[3], m[5])
+		if name == "" {
+			name = rest.raw[from:to]
+		}
+		rest = rest.blank(m[0], m[1])
+	}
+	return rest, name
+}
+
+// addressOf asks for the address of somebody.
+func addressOf(who string) string {
+	return "I know no names: please give an e-mail address for “" + excerpt(strings.TrimSpace(who), 80) +
+		"”, or leave it out."
+}

@@ -1,0 +1,62 @@
+package demomodel
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	called   = regexp.MustCompile(`(?i)\b(?:called|named|titled|entitled)\s+`)
+	inviting = regexp.MustCompile(`(?i)(?:,\s*)?(?:\b(?:and\s+)?(?:with|invite|inviting|for)\s+|` +
+		`\bw/\s*)?` + addressList)
+	withThem = regexp.MustCompile(`(?i)\bwith\s+(?:them|her|him|both|everyone|everybody)\b`)
+	inMine   = regexp.MustCompile(
+		`(?i)\b(?:in|into|to|on)\s+(?:my|the|our)\s+(?:google\s+)?(?:calendar|diary|agenda)\b`)
+	startVerb = regexp.MustCompile(`(?i)^\s*(?:` + strings.ReplaceAll(planning, " ", `\s+`) + `)\b`)
+	articles  = regexp.MustCompile(`(?i)^(?:(?:remind\s+me|reminder\s+(?:for|to|about|of)|(?:event|entry|` +
+		`appointment|reminder)\s*:|i\s+(?:need|want|have)|i['’]ve\s+got|do|have|about|of|me|us|a|an|the|new|my|to|` +
+		`for|calendar|(?:event|entry|slot)\s+for)\s+)+`)
+	dangling   = regexp.MustCompile(`(?i)(?:^|[\s,;]+)(?:on|at|for|with|and|from|to|in|by|of|or|please|starting)$`)
+	eventNamed = regexp.MustCompile(`^(?i:event|entry|meeting\s+called)\s+(\p{Lu})`)
+	blankName  = regexp.MustCompile(`(?i)^(?:(?:calendar|event|entry|slot|time)\s*)+$`)
+)
+
+// name returns the quotation that names an event: not what it is about.
+func (t text) name() (string, bool) {
+	at := strings.IndexByte(t.mask, hidden)
+	if at > 0 && endsOnTopic.MatchString(t.mask[:at]) {
+		return "", false
+	}
+	return t.quoted()
+}
+
+var endsOnTopic = regexp.MustCompile(`(?i)\b(?:about|regarding|concerning|on)\W*$`)
+
+// title returns a quotation, or the name that was given, or the rest of the text without verb, times and people.
+func title(t, left text) string {
+	if q, ok := t.name(); ok {
+		return q
+	}
+	if m := called.FindStringIndex(left.mask); m != nil {
+		left = left.blank(0, m[1])
+	}
+	for _, re := range []*regexp.Regexp{inviting, withThem, inMine, startVerb} {
+		for _, m := range re.FindAllStringIndex(left.mask, -1) {
+			left = left.blank(m[0], m[1])
+		}
+	}
+	s := left.left()
+	for old := ""; old != s; {
+		old = s
+		s = strings.Trim(s, " ,;:.!?-–—()")
+		s = eventNamed.ReplaceAllString(articles.ReplaceAllString(s+" ", ""), "$1")
+		s = dangling.ReplaceAllString(strings.TrimSpace(s), "")
+	}
+	switch {
+	case pronoun.MatchString(s):
+		return ""
+	case blankName.MatchString(s):
+		return "Event"
+	}
+	return capitalise(s)
+}

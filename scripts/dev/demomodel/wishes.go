@@ -1,0 +1,180 @@
+package demomodel
+
+import (
+	"regexp"
+	"slices"
+)
+
+// asks returns the requests of the newest prompt, with what they take from those before.
+func (d *dialogue) asks() []*ask { return d.wishes(len(d.said) - 1) }
+
+// wishes returns the requests of the user's words up to the last one: what these ask for, what they change of the
+// requests before, or the requests before with what was missing in them.
+func (d *dialogue) wishes(last int) []*ask {
+	if last < 0 {
+		return nil
+	}
+	if asks, known := d.known[last]; known {
+		return asks
+	}
+	asks, ok := d.follows(last)
+	if !ok {
+		asks = d.understand(d.said[last])
+	}
+	if !ok && last > 0 && (len(asks) == 0 || asks[0].question != "") {
+		if completed, ok := completed(d.wishes(last-1), read(d.said[last])); ok {
+			asks = completed
+		}
+	}
+	d.known[last] = asks
+	return asks
+}
+
+// completed returns the requests with what was missing in the first of them that lacks something, and whether the words
+// say that.
+func completed(asks []*ask, said text) ([]*ask, bool) {
+	at := slices.IndexFunc(asks, func(a *ask) bool { return a.question != "" && a.args != nil })
+	if at < 0 || len(said.raw) > maxPrompt {
+		return nil, false
+	}
+	next := *asks[at]
+	next.answer(said)
+	if !next.fill() || next.question == asks[at].question {
+		return nil, false
+	}
+	asks = slices.Clone(asks)
+	asks[at] = &next
+	return asks, true
+}
+
+// answer has the words answer the question about the request.
+func (a *ask) answer(said text) {
+	m, isMail := a.args.(*mailArgs)
+	switch to := said.addresses(); {
+	case isMail && len(m.To) == 0:
+		a.since.people = to
+	case isMail && m.Body == "":
+		a.since.body = said.raw
+		if m := saidThat.FindStringSubmatch(said.raw); m != nil {
+			a.since.body = m[1]
+		}
+	default:
+		a.reply = said
+	}
+}
+
+// saidThat matches an answer that says “that” before the text.
+var saidThat = regexp.MustCompile(`(?is)^\s*(?:say(?:ing)?\s+)?that\s+((?:the|i|we|he|she|it|they|you|my|our)\b.*)$`)
+
+// understand returns the requests of a prompt.
+func (d *dialogue) understand(prompt string) (asks []*ask) {
+	if len(prompt) > maxPrompt {
+		return nil
+	}
+	before := &ask{}
+	var other text
+	for _, t := range d.split(read(prompt)) {
+		a := d.request(t, before)
+		if a != nil {
+			asks = append(asks, a)
+			before = a
+			continue
+		}
+		before = &ask{text: t}
+		if remains(t.mask) && other.raw == "" {
+			other = t
+		}
+	}
+	if len(asks) > 0 && other.raw != "" && !greeting.MatchString(other.mask) {
+		asks = append(asks, &ask{dialogue: d, rule: asks[0].rule, question: unread(other.raw)})
+	}
+	return asks
+}
+
+// request returns the request of a clause, by the rule that takes it from the earliest word.
+func (d *dialogue) request(t text, before *ask) (found *ask) {
+	question := isQuestion.MatchString(t.mask)
+	for i := range d.requests {
+		r := &d.requests[i]
+		if question && !r.questions || found != nil && r.fallback {
+			continue
+		}
+		a, ok := r.match(d, t)
+		if ok && negated.MatchString(a.slots["lead"].mask) {
+			return nil
+		}
+		if !ok || found != nil && len(a.text.raw) <= len(found.text.raw) {
+			continue
+		}
+		if a.before = before; a.fill() {
+			found = a
+		}
+	}
+	return found
+}
+
+// maxClauses bounds the requests of a prompt that are told apart, and maxVerbs the places where one may begin.
+const (
+	maxClauses = 8
+	maxVerbs   = 64
+)
+
+var (
+	further   = regexp.MustCompile(`(?i)(?:[.;!?,&]|\b(?:and|then|also|plus|please))\s+|\n\s*`)
+	connector = regexp.MustCompile(`(?i)[\s,;.&]*(?:\b(?:and|then|also|plus|please)\b[\s,]*)*$`)
+	negated   = regexp.MustCompile(`(?i)\b(?:don['’]?t|do\s+not|never|without|not\s+to)\s+(?:\w+\s+)?$`)
+	greeting  = regexp.MustCompile(`(?i)^\W*(?:hi|hello|hey|good\s+\w+|thanks|thank\s+you|` +
+		`dear)\b[^.!?,]{0,30}[.!?,\s]*$`)
+	isQuestion = regexp.MustCompile(`(?i)^\W*(?:what|who|whom|whose|when|where|why|how|which|is|are|am|was|were|do|` +
+		`does|did|have|has|should|any|anything|show|list|read|search|find|cancel|delete|remove|move|reschedule|` +
+		`reply|forward)\b`)
+)
+
+// split splits a prompt where a further request begins.
+func (d *dialogue) split(t text) (clauses []text) {
+	start := 0
+	for _, m := range further.FindAllStringIndex(t.mask, maxVerbs) {
+		end := m[1] - len(connector.FindString(t.mask[max(start, m[1]-40):m[1]]))
+		if end <= start || len(clauses) >= maxClauses {
+			continue
+		}
+		before, next := t.slice(start, end), t.from(m[1]).near()
+		if d.opens(before, next) || d.lists(before, next) {
+			clauses = append(clauses, before)
+			start = m[1]
+		}
+	}
+	return append(clauses, t.from(start))
+}
+
+// opens reports whether a request that may follow the one before it begins here, though something may be missing in it.
+func (d *dialogue) opens(before, t text) bool {
+	return slices.ContainsFunc(d.requests, func(r rule) bool {
+		if !r.joins || r.goesOn && !d.whole(before) {
+			return false
+		}
+		a, ok := r.match(d, t)
+		return ok && a.slots["lead"].raw == "" && a.fill() && (a.question == "" || a.begun(before))
+	})
+}
+
+// whole reports whether a clause is a request in which nothing is missing.
+func (d *dialogue) whole(clause text) bool {
+	a := d.request(clause, &ask{})
+	return a != nil && a.question == ""
+}
+
+// begun reports whether a request in which something is missing is one all the same, and not words of the one before.
+func (a *ask) begun(before text) bool {
+	switch {
+	case a.rule.tool == eventTool:
+		return calendarWord.MatchString(a.text.mask) || findWhen(a.text, a.now).timed()
+	case a.slots["them"].raw != "": // in a mail it is about somebody else
+		return !mails.MatchString(before.mask)
+	}
+	said := a.slots["body"].raw + a.slots["subject"].raw
+	return a.slots["to"].raw != "" || a.slots["whom"].raw != "" && said != ""
+}
+
+var mails = regexp.MustCompile(`(?i)^` + courtesy + `(?:email|e-mail|mail|message|tell|inform|notify|write|send|` +
+	`let|ask|remind)\b`)

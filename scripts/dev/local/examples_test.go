@@ -1,0 +1,67 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// agentView is an agent as GET /agents has it.
+type agentView struct {
+	Name           string
+	Examples       []string
+	Page, Terminal bool
+}
+
+// TestTheExamplesWork has each agent's examples be understood, and be named where a wish is not, as lines of a list:
+// there the console and the widget make buttons of them.
+func TestTheExamplesWork(t *testing.T) {
+	p := newTab(t)
+	var all struct{ Agents []agentView }
+	p.call(http.MethodGet, "/api/agent/agents", nil, &all)
+	tried := 0
+	for _, a := range all.Agents {
+		for _, example := range a.Examples {
+			tried++
+			if words := p.try(a, example); strings.Contains(words, "did nothing") {
+				t.Errorf("%s, asked to %q, says %q", a.Name, example, words)
+			}
+		}
+		if len(a.Examples) == 0 {
+			continue
+		}
+		want := "I did nothing about it. I am Countersign's offline demo model, no Gemini. Try one of these:\n- " +
+			strings.Join(a.Examples[:3], "\n- ")
+		if words := p.try(a, "write a poem"); !strings.Contains(words, want) {
+			t.Errorf("%s, asked for a poem, says %q", a.Name, words)
+		}
+	}
+	if tried < 15 {
+		t.Errorf("%d examples were tried", tried)
+	}
+}
+
+// try has an agent do something, rejects what it asks for, and returns its words.
+func (p *tab) try(a agentView, prompt string) string {
+	p.t.Helper()
+	if a.Page {
+		return p.say(prompt, func(c callView) {
+			var over struct{}
+			p.call(http.MethodPost, "/api/agent/approvals/resolve", map[string]any{"approvalId": c.Approval.ApprovalID,
+				"argsHash": c.Approval.ArgsHash, "decision": "reject"}, &over)
+		})
+	}
+	if a.Terminal {
+		_, words := p.task(p.terminal(), prompt, no)
+		return words
+	}
+	var run struct {
+		Status, Summary string
+		Approvals       []struct{ ApprovalID, ArgsHash string }
+	}
+	p.call(http.MethodPost, "/api/agent/run", map[string]any{"agent": a.Name, "prompt": prompt}, &run)
+	if run.Status != "completed" && len(run.Approvals) == 0 {
+		p.t.Errorf("%s, asked to %q: %+v", a.Name, prompt, run)
+	}
+	return run.Summary
+}
