@@ -33,6 +33,8 @@ func plannerAgent(cfg config.Config, limits agents.Limits) agents.Agent {
 		Name: run.Planner,
 		Description: "Plans work on a GitHub repository, and carries a plan out that its user has confirmed, " +
 			"until a deadline.",
+		Examples: []string{"fix the broken link of the README, and open an issue about it",
+			"find the broken links of the README"},
 		Instructions: agents.Located(agents.Text(plannerInstructions + aboutContainers(cfg))),
 		Tools:        planTools,
 		Limits:       limits,

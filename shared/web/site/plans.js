@@ -2,6 +2,7 @@
 
 import { call } from './api.js';
 import { busy, el, heading, say, trouble } from './dom.js';
+import { examples, examplesOf } from './examples.js';
 import { toLink } from './link.js';
 import { region } from './region.js';
 import { drafts } from './session.js';
@@ -71,9 +72,16 @@ function form(from) {
       error.append(toLink(err.code, repository) ?? '');
     }
   };
+  const use = (words) => {
+    prompt.value = words;
+    prompt.focus();
+    keep(undefined);
+  };
+  const tries = el('div');
+  examplesOf('planner').then((all) => tries.replaceChildren(examples(all, use) || ''));
   return el('form', { class: 'card form', onsubmit: send, oninput: () => keep(undefined) },
     el('h2', {}, from ? 'Go on with what was unfinished' : 'What should be done?'),
-    el('label', { for: prompt.id }, 'Your wish'), prompt, el('label', { for: repo.id }, 'Repository'), repo,
+    el('label', { for: prompt.id }, 'Your wish'), prompt, tries, el('label', { for: repo.id }, 'Repository'), repo,
     el('label', { for: until.id }, `Deadline (your clock, ${zone})`), until, submit, error);
 }
 
