@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -172,11 +173,30 @@ func (p provider) browserCookie(a *API, value string, seconds int) *http.Cookie 
 }
 
 // callback serves the redirect from the provider. It carries no token of the user: the state, which is valid once,
-// identifies the user.
+// identifies the user. A browser is led back to the page that asked also where nothing is linked; who asks for no page
+// gets the error as from any other route.
 func (p provider) callback(r *request) (any, error) {
+	returnTo, err := p.finish(r)
+	page := strings.Contains(r.Header.Get("Accept"), "text/html")
+	if err != nil && !page {
+		return nil, err
+	}
+	if err != nil {
+		r.api.Log.WarnContext(r.Context(), "an account was not linked as it was asked for", "provider", p.id, "error",
+			err)
+		returnTo = unlinked(returnTo, p.id, fault.As(err).Code)
+	}
+	http.SetCookie(r.w, p.browserCookie(r.api, "", -1))
+	r.w.Header().Set("Referrer-Policy", "no-referrer")
+	http.Redirect(r.w, r.Request, returnTo, http.StatusSeeOther)
+	return nil, nil
+}
+
+// finish takes what the provider sends a browser back with, and returns the page that asked, if that is known.
+func (p provider) finish(r *request) (returnTo string, err error) {
 	accounts, err := p.accounts(r)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	q := r.URL.Query()
 	ctx, cancel := r.working()
@@ -189,16 +209,23 @@ func (p provider) callback(r *request) (any, error) {
 	if err == nil || fault.Is(err, fault.Auth, fault.CodeScope) { // linked, perhaps with fewer scopes than requested
 		if refused := r.api.Records.CheckReader(ctx, uid); refused != nil { // disabled meanwhile: the link is not kept
 			_, unlinked := accounts.Unlink(ctx, uid)
-			return nil, cmp.Or(unlinked, refused)
+			return returnTo, cmp.Or(unlinked, refused)
 		}
 	}
+	return returnTo, err
+}
+
+// unlinked returns the page with the provider and the code of why its account is not linked, for the page to tell.
+func unlinked(page, provider string, why fault.Code) string {
+	u, err := url.Parse(cmp.Or(page, "/"))
 	if err != nil {
-		return nil, err
+		u = &url.URL{Path: "/"}
 	}
-	http.SetCookie(r.w, p.browserCookie(r.api, "", -1))
-	r.w.Header().Set("Referrer-Policy", "no-referrer")
-	http.Redirect(r.w, r.Request, returnTo, http.StatusSeeOther)
-	return nil, nil
+	q := u.Query()
+	q.Set("unlinked", provider)
+	q.Set("why", string(why))
+	u.RawQuery = q.Encode()
+	return u.String()
 }
 
 func (p provider) disconnect(r *request) (any, error) {

@@ -138,3 +138,52 @@ func TestADisabledUsersConsentIsNotKept(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoDeclinesIsLedBack: a browser to the page that asked, and every other client to the error.
+func TestWhoDeclinesIsLedBack(t *testing.T) {
+	w := newLinked(t)
+	back := func(accept string) *http.Response {
+		t.Helper()
+		a := w.call("POST", "/api/agent/connections/google", `{"returnTo":"/#/accounts"}`)
+		var consent struct{ URL string }
+		if err := json.Unmarshal(a.Body, &consent); err != nil {
+			t.Fatalf("%s: %v", a.Body, err)
+		}
+		set, err := http.ParseSetCookie(a.Header.Get("Set-Cookie"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := url.Parse(consent.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := url.Values{"state": {at.Query().Get("state")}, "error": {"access_denied"}}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			w.Base+"/api/agent/connections/google/callback?"+q.Encode(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.AddCookie(&http.Cookie{Name: set.Name, Value: set.Value})
+		req.Header.Set("Accept", accept)
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = res.Body.Close() })
+		return res
+	}
+	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+	if res := back(browser); res.StatusCode != http.StatusSeeOther ||
+		res.Header.Get("Location") != "/?unlinked=google&why=forbidden#/accounts" {
+		t.Errorf("a browser: %d %s", res.StatusCode, res.Header.Get("Location"))
+	}
+	for _, accept := range []string{"", "*/*", "application/json"} {
+		if res := back(accept); res.StatusCode != http.StatusForbidden ||
+			!strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
+			t.Errorf("%q: %d %s", accept, res.StatusCode, res.Header.Get("Content-Type"))
+		}
+	}
+	if w.account() != testkit.Address(home) {
+		t.Errorf("%s is linked", w.account())
+	}
+}

@@ -47,6 +47,23 @@ await run({
     await page.context().close();
   },
 
+  'who does not agree comes back to where they were, and is told': async () => {
+    const page = await visit();
+    await signIn(page, 'lou');
+    await unlink(page, 'lou');
+    await page.getByRole('button', { name: 'Link a Google account' }).click();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByText('You did not agree, so no Google account was linked. Nothing has changed.').waitFor();
+    await page.getByRole('button', { name: 'Link a Google account' }).waitFor();
+    expect(`the address is right again: ${page.url()}`, page.url().endsWith('/#/accounts'));
+    await accessible(page, 'a consent that was declined');
+    await shot(page, 'declined');
+    await page.getByRole('button', { name: 'Close' }).click();
+    await page.goto(`${new URL(page.url()).origin}/api/agent/connections/google/callback?state=gone&code=x`);
+    await page.getByText('That was begun elsewhere, or too long ago').waitFor();
+    await page.context().close();
+  },
+
   'so does a yes to a card whose account is gone': async () => {
     const page = await visit();
     await signIn(page, 'leo');

@@ -78,7 +78,7 @@ var consentPage = template.Must(template.New("").Parse(`<!doctype html><html lan
 <p>Countersign asks to send mail and make events for you. Nothing leaves this machine.</p>
 <form method="post">{{range .Fields}}<input type="hidden" name="{{index . 0}}" value="{{index . 1}}">{{end}}
 <p><label>Account <input name="account" type="email" required value="{{.Account}}"></label></p>
-<p><button>Allow</button></p></form></html>`))
+<p><button>Allow</button> <button name="answer" value="no" formnovalidate>Cancel</button></p></form></html>`))
 
 // asked lists the parameters of a request that the page's form sends again.
 var asked = []string{"client_id", "redirect_uri", "response_type", "code_challenge", "code_challenge_method", "state"}
@@ -101,19 +101,23 @@ func (o *OAuth) ask(w http.ResponseWriter, r *http.Request) {
 	_ = consentPage.Execute(w, page) // a browser that disconnected is not an error
 }
 
-// agree redirects the browser back with a code.
+// agree redirects the browser back with a code, or with the error of who does not agree.
 func (o *OAuth) agree(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	state, code, err := "", "", r.ParseForm()
 	if err == nil {
+		err = o.check(r.Form)
+	}
+	back := url.Values{"state": {r.FormValue("state")}, "error": {"access_denied"}}
+	if err == nil && r.FormValue("answer") != "no" {
 		state, code, err = o.allow(r.Form, r.FormValue("account"))
+		back = url.Values{"state": {state}, "code": {code}}
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	http.Redirect(w, r, r.FormValue("redirect_uri")+"?"+url.Values{"state": {state}, "code": {code}}.Encode(),
-		http.StatusSeeOther)
+	http.Redirect(w, r, r.FormValue("redirect_uri")+"?"+back.Encode(), http.StatusSeeOther)
 }
 
 // Consent is what a user does who is sent to the address, chooses the account, and agrees. It returns what their

@@ -8,6 +8,7 @@ import { button, byId, el, home, say } from './dom.js';
 import { away, gate } from './gate.js';
 import { icon, mark } from './icons.js';
 import { inbox } from './inbox.js';
+import { returned } from './link.js';
 import { accounts, allowed, mailbox } from './lists.js';
 import * as pending from './pending.js';
 import { planView } from './plan.js';
@@ -189,6 +190,7 @@ async function begin() {
   }
   dress();
   listen();
+  const unlinked = returned();
   tabs.join({ enter, leave: left });
   try {
     await signin.arrive();
@@ -200,6 +202,7 @@ async function begin() {
   // A reload that began before the question had a conversation has no address of it.
   if (begun.get() && fresh()) history.replaceState(null, '', `#/t/${begun.get()}`);
   enter();
+  notice(unlinked, button('Close', () => notice(''), 'small'));
 }
 
 begin();

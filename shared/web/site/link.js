@@ -21,6 +21,22 @@ export async function begin(provider, tool) {
   location.assign(url);
 }
 
+/** @type {Record<string, (name: string) => string>} why an account is not linked, by the code that comes back with the browser */
+const reasons = {
+  forbidden: (name) => `You did not agree, so no ${name} account was linked. Nothing has changed.`,
+  scope_missing: (name) => `${name} was linked, but not all that is needed was agreed to. Link it again where it is asked for.`,
+  invalid: (name) => `That was begun elsewhere, or too long ago, so no ${name} account was linked. Please begin again.`,
+};
+
+/** returned says why an account that was to be linked is not, and puts the address right; empty where nobody comes back so. */
+export function returned() {
+  const q = new URLSearchParams(location.search);
+  const [name, why] = [providers[q.get('unlinked') ?? ''], q.get('why') ?? ''];
+  if (!name) return '';
+  history.replaceState(null, '', location.pathname + location.hash);
+  return reasons[why]?.(name) ?? `The ${name} account could not be linked just now. Please try again.`;
+}
+
 /**
  * toLink returns the button for an error that a linked account mends; nothing for others, and where it is not known
  * whose account that would be.
