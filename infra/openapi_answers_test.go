@@ -30,7 +30,8 @@ func TestDescribedAnswers(t *testing.T) {
 		name string
 		test func(*testing.T, *described)
 	}{
-		{"runs", runs}, {"clients", clients}, {"approvals", approvals}, {"chat", chats}, {"turns", turns},
+		{"runs", runs}, {"taking back", takingBack}, {"clients", clients},
+		{"approvals", approvals}, {"chat", chats}, {"turns", turns},
 		{"actions", actions},
 		{"records", ownRecords},
 		{"connections", connections}, {"connections of GitHub", onGitHub}, {"hosts", onHosts}, {"plans", plans},
@@ -185,6 +186,35 @@ func runs(t *testing.T, d *described) {
 	})
 	// a run that fails, with refused actions
 	s.want(t, 200, ask{op: "runStream", uid: "cy", body: `{"prompt":"Please."}`})
+}
+
+// takingBack deletes an event that was made, and has a mail that cannot be taken back.
+func takingBack(t *testing.T, d *described) {
+	s := d.open(t, nil, "MAX_OPEN_APPROVALS=1")
+	s.SetModel(testkit.Wants("calendar_event_create", testkit.Event("Lunch", time.Now().AddDate(0, 1, 0))))
+	event := s.asked(t, "ada")
+	of := func(r run, status int) answer {
+		return s.want(t, status, ask{op: "compensateAction", params: []string{r.RunID},
+			body: inJSON(t, map[string]string{"actionId": r.Approvals[0].ActionID})})
+	}
+	of(event, 409)
+	s.resolve(t, 200, "ada", event.Approvals[0], "approve_once")
+	s.deliver(t)
+	s.want(t, 200, ask{op: "getRun", params: []string{event.RunID}})
+	mail := s.waits(t, "ada")
+	of(mail, 409)
+	of(event, 429)
+	s.want(t, 200, ask{op: "cancelRun", params: []string{mail.RunID}})
+	var r run
+	of(event, 200).into(t, &r)
+	s.resolve(t, 200, "ada", r.Approvals[0], "approve_once")
+	s.deliver(t)
+	of(event, 200)
+	s.want(t, 200, ask{op: "getRun", params: []string{event.RunID}})
+	s.want(t, 200, ask{op: "getReceipt", params: []string{r.RunID}})
+	s.want(t, 404, ask{op: "compensateAction", params: []string{event.RunID}, uid: "eve",
+		body: inJSON(t, map[string]string{"actionId": event.Approvals[0].ActionID})})
+	s.want(t, 400, ask{op: "compensateAction", params: []string{event.RunID}, body: `{}`})
 }
 
 // clients carries out calls of a stored run, with a tool that no release has of its own.

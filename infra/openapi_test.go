@@ -50,7 +50,7 @@ func TestDescribedRoutes(t *testing.T) {
 // function returns a part: only their names are compared.
 var (
 	answersOf = map[string]string{"Action": "run.ActionView",
-		"ActionRecord": "run.ActionRecord", "ReceiptFile": "receipt.File",
+		"ActionRecord": "run.ActionRecord", "Compensation": "run.Compensation", "ReceiptFile": "receipt.File",
 		"Receipt":     "receipt.Receipt",
 		"ReceiptCard": "receipt.Card",
 		"ReceiptKeys": "receipt.Keys", "ReceiptKey": "receipt.Key", "Step": "tool.Step", "Approval": "run.ApprovalView",
@@ -87,7 +87,8 @@ var (
 	namesOf = map[string]string{"Wish": "api.postPlan/in", "Refinement": "api.postRefine/in",
 		"Confirmation": "api.postExecute/in", "Ask": "api.ask/in", "Resolution": "api.postResolve/in",
 		"CallAnswers": "api.postAnswers/in", "TurnRequest": "api.postGeminiAgent/in",
-		"Connect": "api.googleRequest", "ConnectGitHub": "api.githubRequest", "ChatMessage": "api.postChat/in",
+		"TakeBack": "api.postCompensate/in",
+		"Connect":  "api.googleRequest", "ConnectGitHub": "api.githubRequest", "ChatMessage": "api.postChat/in",
 		"ChatResults": "api.postChatResults/in",
 		"ChatResult":  "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health",
 		"ScanRequest": "terminal.ScanRequest", "NewHost": "terminal.NewHost", "NewAuth": "terminal.NewAuth",

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/receipt"
 )
 
@@ -28,7 +29,9 @@ func getReceipt(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.AddRecords(r.api.Loop.Tools, events)
+	if err := loop.AddRecords(r.Context(), r.api.Loop, r.uid, v, events); err != nil {
+		return nil, err
+	}
 	stored, found, err := r.api.Records.Run(r.Context(), id)
 	if err != nil || !found {
 		return nil, orNotFound(err)

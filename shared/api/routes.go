@@ -61,6 +61,7 @@ var (
 		{"GET", "/api/agent/runs/{runId}/output/{actionId}", reading(streaming(getOutput))},
 		{"POST", "/api/agent/runs/{runId}/answers", reading(postAnswers)},
 		{"POST", "/api/agent/runs/{runId}/cancel", reading(postCancel)},
+		{"POST", "/api/agent/runs/{runId}/compensate", reading(postCompensate)},
 	}}
 	Threads = Function{"threads", []Route{
 		{"GET", "/api/agent/threads", reading(getThreads)},

@@ -147,7 +147,9 @@ func getRun(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.AddRecords(r.api.Loop.Tools, events)
+	if err := loop.AddRecords(r.Context(), r.api.Loop, r.uid, v, events); err != nil {
+		return nil, err
+	}
 	return r.api.withApprovals(r.Context(), r.uid, v)
 }
 
@@ -157,6 +159,32 @@ func postCancel(r *request) (any, error) {
 		return nil, err
 	}
 	return r.api.Loop.Cancel(r.Context(), r.uid, id)
+}
+
+// postCompensate begins to take back what an action has done, and answers with the run that asks its user about that.
+func postCompensate(r *request) (any, error) {
+	id, err := r.id("runId")
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		ActionID string `json:"actionId"`
+	}
+	if _, err := r.decode(&in); err != nil {
+		return nil, err
+	}
+	if !run.ValidID(in.ActionID) {
+		return nil, fault.Invalid("actionId", "this is not an id")
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	v, err := loop.Compensate(ctx, r.api.Loop, run.ActionRef{RunID: id, ActionID: in.ActionID},
+		loop.StartRequest{UID: r.uid, Origin: r.Header.Get("Origin")})
+	if err != nil {
+		return nil, err
+	}
+	obs.SetRun(ctx, v.RunID)
+	return r.api.withApprovals(ctx, r.uid, v)
 }
 
 func postResume(r *request) (any, error) {

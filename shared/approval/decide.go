@@ -85,6 +85,9 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 	case tx.State.Input.Via != nil && storesEntries(r.Decision):
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable,
 			"Your agent asks for this, and that needs your approval each time. Approve it once instead.")
+	case a.AsksAlways() && (storesEntries(r.Decision) || r.Decision == run.ApproveEdited):
+		return nil, fault.New(fault.Policy, fault.CodeNotApplicable,
+			"This takes back exactly what was done. Approve it once, or reject it.")
 	case !decisionFits(ap.Kind, r.Decision):
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "This decision does not apply here.")
 	}
@@ -323,13 +326,26 @@ func alwaysAllow(tx *journal.Tx, t *tool.Tool, args json.RawMessage, decision ru
 // outcome stays unknown.
 func restartCall(tx *journal.Tx, old *run.Action, t *tool.Tool, in tool.Place) error {
 	call := old.ProposedCall
+	call.Place = in
+	return ask(tx, call, t, "You asked to try this again. It may already have been done; please check first.")
+}
+
+// AskAnew proposes another call, about which its user is asked, in place of one that was not done because it is not
+// what they were shown any more.
+func AskAnew(tx *journal.Tx, old *run.Action, t *tool.Tool, args json.RawMessage, reason string) error {
+	call := old.ProposedCall
+	call.Args, call.Place = args, old.Place
+	return ask(tx, call, t, reason)
+}
+
+// ask proposes the call as the next attempt, and asks its user.
+func ask(tx *journal.Tx, call run.ProposedCall, t *tool.Tool, reason string) error {
 	call.Attempt++
-	call.Place, call.ArgsHash = in, run.ArgsHash(tx.Run.UID, t.Spec, in, call.Args)
-	call.RequiresApproval, call.UserInitiated = true, false
+	call.ArgsHash = run.ArgsHash(tx.Run.UID, t.Spec, call.Place, call.Args)
+	call.RequiresApproval, call.UserInitiated = true, call.UserInitiated && call.AsksAlways()
 	id := run.ActionID(tx.Run.ID, call.Turn, call.Index, call.Attempt)
 	if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
 		return err
 	}
-	return Request(tx, tx.State.Action(id), run.KindApproval,
-		"You asked to try this again. It may already have been done; please check first.")
+	return Request(tx, tx.State.Action(id), run.KindApproval, reason)
 }

@@ -15,9 +15,12 @@ import (
 )
 
 // NeedsApproval reports whether the user must approve the call. A call that users make themselves needs it only where
-// the policy asks for every call.
-func NeedsApproval(v Judgement, userInitiated bool) bool {
-	return v.Mode == policy.RequireApproval && (!userInitiated || v.Rule == policy.RuleAskedForAll)
+// the policy asks for every call, or where it takes back what was done.
+func NeedsApproval(v Judgement, call run.ProposedCall) bool {
+	if call.AsksAlways() {
+		return v.Mode != policy.Deny
+	}
+	return v.Mode == policy.RequireApproval && (!call.UserInitiated || v.Rule == policy.RuleAskedForAll)
 }
 
 // Judgement is the policy's decision about a call, and what its tool said of it, if that rules on each call.

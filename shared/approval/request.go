@@ -161,6 +161,9 @@ func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, verdi
 	case run.KindPlan:
 		return planDecisions, nil
 	}
+	if a.AsksAlways() { // exactly as it is shown, or not at all
+		return []run.Decision{run.ApproveOnce, run.Reject}, nil
+	}
 	// what would be allowed always does not count for it
 	if verdict.Rule == policy.RuleTainted || tx.State.Input.Via != nil {
 		return []run.Decision{run.ApproveOnce, run.ApproveEdited, run.Reject}, nil

@@ -139,8 +139,11 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 	}
 	call.PolicyDecision, call.Rule, call.Reason, call.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason,
 		verdict.Entries
+	if call.AsksAlways() {
+		call.Reason = "What was done is taken back only with your yes to exactly this."
+	}
 	call.Grant = verdict.Grant
-	call.RequiresApproval = NeedsApproval(verdict, call.UserInitiated)
+	call.RequiresApproval = NeedsApproval(verdict, call)
 	terms := journal.TermsOf(tx)
 	dear := call.SideEffect && terms.EffectsUsedUp(tx.State)                     // nobody is asked about it
 	asks := call.RequiresApproval && terms.InTurn(tx.State, call.Index) && !dear // or else when its turn comes

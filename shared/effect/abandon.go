@@ -21,6 +21,9 @@ func recordFailure(ctx context.Context, ex *journal.Execution, t *tool.Tool, id 
 		defer cancel()
 		return abandonRetry(ctx, ex, t, id, err)
 	}
+	if args := tool.AskedAnew(err); args != nil {
+		return askAnew(ctx, ex, t, id, args, err)
+	}
 	return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
 }
 

@@ -2,11 +2,13 @@ package effect
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // askAfterAll requests an approval of a call that the policy allows, because of what its tool has found where the call
@@ -27,5 +29,34 @@ func askAfterAll(ctx context.Context, ex *journal.Execution, found *run.Action, 
 		call := *a
 		call.Place, call.ArgsHash = found.Place, found.ArgsHash
 		return approval.Request(tx, &call, run.KindApproval, fault.As(why).Message)
+	})
+}
+
+// askAnew records that the call was not done, because it is not what its user was shown any more, and asks them about
+// the call as it is now. Where nothing more may be asked for, it has failed.
+func askAnew(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, args json.RawMessage,
+	why error) error {
+	f := failedWithoutEffect(why)
+	args, err := t.Normalize(args)
+	if err != nil {
+		ex.LogPanic(ctx, id, err)
+		return recordOutcome(ctx, ex, id, f)
+	}
+	ctx, cancel := journal.Detached(ctx)
+	defer cancel()
+	return ex.Transition(ctx, func(tx *journal.Tx) error {
+		a, over := tx.State.Action(id), tx.Ending() != nil
+		if !ownsOutcome(tx, a) {
+			return nil
+		}
+		if err := tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: id, Finished: &f}); err != nil {
+			return err
+		}
+		addOutcome(tx, a, f.Error)
+		u, err := tx.User()
+		if err != nil || over || approval.CheckCaps(tx, u) != nil {
+			return err
+		}
+		return approval.AskAnew(tx, a, t, args, f.Error.Message)
 	})
 }

@@ -162,7 +162,7 @@ func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (grant string, s
 
 // permit does what follows from the verdict on a call that is about to be carried out, and reports whether it is not.
 func permit(tx *journal.Tx, a *run.Action, u *run.User, v approval.Judgement) (stop bool, err error) {
-	asks := a.Unasked() || a.Decision == "" && approval.NeedsApproval(v, a.UserInitiated)
+	asks := a.Unasked() || a.Decision == "" && approval.NeedsApproval(v, a.ProposedCall)
 	switch {
 	case v.Mode == policy.Deny:
 		return true, block(tx, a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/output"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // errMissingDocs is how a decision asks for documents that were not read yet.
@@ -194,7 +195,7 @@ func (tx *Tx) AppendLastMessage(end *run.End, words int) error {
 	return nil
 }
 
-// Put has a further document of no other kind written, which must have been read.
+// Put has a further document written, with the fields that it has, which must have been read.
 func Put(tx *Tx, path string, v any) {
 	if tx.others == nil {
 		tx.others = map[string]any{}
@@ -228,6 +229,9 @@ func (tx *Tx) AddAudit(kind string, a *run.Action, fill func(*audit.Entry)) {
 		e.PolicyDecision, e.Rule, e.ExecutionStatus = a.PolicyDecision, a.Rule, string(a.Execution)
 		if a.Ruled != nil {
 			e.Class, e.Facts = string(a.Ruled.Class), a.Ruled.Facts
+		}
+		if a.Compensates != nil {
+			e.Facts = tool.Facts(e.Facts).With(tool.Facts{"compensates": a.Compensates.ActionID})
 		}
 		if a.Turn >= 1 && a.Turn <= len(tx.State.Turns) {
 			e.Model = tx.State.Turns[a.Turn-1].Model

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // Call is a call of a tool that is a whole run: no model is called.
@@ -17,6 +18,9 @@ type Call struct {
 	Tool string
 	Args json.RawMessage
 	Own  bool // the user makes it themselves, so it needs no approval; what the policy denies stays denied
+
+	Compensates *run.ActionRef // what it takes back: then it needs its user's yes all the same
+	In          tool.Place     // with Compensates: where that was done
 
 	Model string // the model that asked for it, for the record; empty for a call of the user's own
 }

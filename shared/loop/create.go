@@ -35,6 +35,9 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 	if req.ThreadID != "" {
 		also = append(also, document.ThreadPath(threadID))
 	}
+	if req.Call != nil && req.Call.Compensates != nil {
+		also = append(also, document.RunPath(req.Call.Compensates.RunID))
+	}
 	if err := readForCreate(ctx, ex, req, also); err != nil {
 		return err
 	}
@@ -87,6 +90,9 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 		switch {
 		case req.Call != nil:
 			at, err := places.Of(ctx, tx, called)
+			if err == nil && req.Call.Compensates != nil {
+				err = takeBack(tx, req.Call, at)
+			}
 			if err != nil {
 				return err
 			}
@@ -269,5 +275,6 @@ func addCall(tx *journal.Tx, c *Call, at approval.Placement) error {
 		Turn: &run.Turn{Calls: 1, Model: c.Model}}); err != nil {
 		return err
 	}
-	return propose(tx, run.ProposedCall{Turn: 1, Tool: c.Tool, UserInitiated: c.Own}, c.Args, at)
+	return propose(tx, run.ProposedCall{Turn: 1, Tool: c.Tool, UserInitiated: c.Own,
+		Compensates: c.Compensates}, c.Args, at)
 }

@@ -172,6 +172,17 @@ type ProposedCall struct {
 	Reasoning        string          `json:"reasoning,omitempty"` // the model's, of a run that plans
 	Grant            string          `json:"grant,omitempty"`     // id of that of the confirmed plan which allowed the call
 	Ruled            *Ruled          `json:"ruled,omitempty"`     // what the tool said of this one call
+
+	Compensates *ActionRef `json:"compensates,omitempty"` // what the call takes back, where it does (tool.Compensation)
+}
+
+// AsksAlways reports whether the call needs its user's yes whatever the policy allows, exactly as it is shown.
+func (c ProposedCall) AsksAlways() bool { return c.Compensates != nil }
+
+// ActionRef names an action of a run.
+type ActionRef struct {
+	RunID    string `json:"runId"`
+	ActionID string `json:"actionId"`
 }
 
 // Ruled is what is kept of what a tool says of one call (tool.Ruling).

@@ -32,6 +32,39 @@ type ActionRecord struct {
 	Result    json.RawMessage `json:"result,omitempty"`
 	Truncated bool            `json:"truncated,omitempty"` // Result is the beginning of what the call returned
 	Link      string          `json:"link,omitempty"`      // where its user finds what was made
+
+	Compensation *Compensation `json:"compensation,omitempty"` // of what was done and can be taken back, or was
+}
+
+// A Compensation tells how what an action has done can be taken back, and how far that is.
+type Compensation struct {
+	Title  string             `json:"title"`           // what its user is offered
+	RunID  string             `json:"runId,omitempty"` // of the newest run for it
+	Status CompensationStatus `json:"status"`
+	At     time.Time          `json:"at,omitzero"` // when it was done
+}
+
+// CompensationStatus is how far a compensation is.
+type CompensationStatus string
+
+// The states of a compensation.
+const (
+	Offered   CompensationStatus = "offered" // nothing is under way: it was not asked for, or came to nothing
+	Begun     CompensationStatus = "begun"   // its run waits, or is carried out
+	TakenBack CompensationStatus = "done"    // what was done is taken back
+)
+
+// Follow tells how far the compensation is, by the state of its run.
+func (c *Compensation) Follow(s *State) {
+	c.Status = Begun
+	if s.End != nil {
+		c.Status = Offered
+	}
+	for _, a := range s.Actions {
+		if a.Compensates != nil && a.Status == ActionCompleted {
+			c.Status, c.At = TakenBack, a.UpdatedAt
+		}
+	}
 }
 
 // AddRecords adds to each action that has an effect, or that its user was asked about, what is on record of it. events
@@ -47,6 +80,9 @@ func (v *View) AddRecords(tools tool.Set, events []Event) {
 		r.Preview = finalPreview(t, a).In(zone)
 		if t != nil && a.Status == ActionCompleted {
 			r.Link = t.Link(a.Place, a.Result)
+			if c := t.Compensate(a.Args, a.Result); c != nil {
+				r.Compensation = &Compensation{Title: c.Title, RunID: v.takenBack[a.ID], Status: Offered}
+			}
 		}
 		v.Actions[i].Record = r
 	}
@@ -58,8 +94,7 @@ func (v *View) Region() Region { return Region{TimeZone: v.TimeZone, Locale: v.L
 // recordOf returns what the events of the action tell.
 func recordOf(a *Action, events []Event) *ActionRecord {
 	r := &ActionRecord{Args: a.Args, ArgsHash: a.ArgsHash, Rule: a.Rule, Reason: a.Reason, Grant: a.Grant,
-		Own:     a.UserInitiated,
-		Comment: a.Comment, DecidedBy: a.DecidedBy}
+		Own: a.UserInitiated, Comment: a.Comment, DecidedBy: a.DecidedBy}
 	if a.Place != (tool.Place{}) {
 		r.Place = &a.Place
 	}

@@ -89,10 +89,11 @@ type Run struct {
 	Approvals int                 `json:"approvals,omitempty"` // number of approvals requested so far
 	Outputs   []string            `json:"outputs,omitempty"`   // ids of the actions whose output is kept
 	Counted   RunUsage            `json:"settled,omitzero"`
-	CleanUps  int                 `json:"cleanUps,omitempty"` // that have failed, once it has ended
-	Plan      *PlanHead           `json:"plan,omitempty"`     // of a run that plans
-	Trace     string              `json:"trace,omitempty"`    // traceparent of the run's first span, if it was traced
-	ToldTo    int64               `json:"toldTo,omitempty"`   // the number of the last event that others were told of
+	CleanUps  int                 `json:"cleanUps,omitempty"`  // that have failed, once it has ended
+	Plan      *PlanHead           `json:"plan,omitempty"`      // of a run that plans
+	Trace     string              `json:"trace,omitempty"`     // traceparent of the run's first span, if it was traced
+	ToldTo    int64               `json:"toldTo,omitempty"`    // the number of the last event that others were told of
+	TakenBack map[string]string   `json:"takenBack,omitempty"` // by actions: the newest run that is to take one back
 	Log       document.Log[Event] `json:"log"`
 }
 

@@ -43,7 +43,8 @@ type View struct {
 	// Waiting are the approvals and reviews that the run waits for, as far as they were at hand.
 	Waiting []ApprovalView `json:"-"`
 
-	state *State
+	state     *State
+	takenBack map[string]string // Run.TakenBack
 }
 
 // Answer returns the run's answer where that has a form ([State.Answer]).
@@ -119,7 +120,7 @@ func NewView(r Run, s *State, summary string) *View {
 		Actions:    []*ActionView{},
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
 		TimeZone: cmp.Or(r.Region.TimeZone, timezone.UTC), Locale: r.Region.Locale, CreatedAt: r.CreatedAt,
-		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce, state: s, Cost: s.Cost}
+		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce, state: s, Cost: s.Cost, takenBack: r.TakenBack}
 	for _, a := range s.Actions {
 		v.Actions = append(v.Actions, NewActionView(r.Nonce, s, a))
 		if a.WaitsForClient() && s.End == nil {

@@ -72,6 +72,16 @@ func (c *Cloud) effects(of func(address string) bool) (all []invariants.Effect) 
 	return all
 }
 
+// Deleted returns the events that were deleted from the user's calendar.
+func (c *Cloud) Deleted(uid string) (all []fakegoogle.Event) {
+	for _, e := range c.Google.Events() {
+		if e["user"] == Address(uid) && e["status"] == "cancelled" {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
 func uidOf(address string) string { return strings.TrimSuffix(address, "@example.com") }
 
 // actionOf reads the action's id from a message's own header.

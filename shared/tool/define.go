@@ -59,6 +59,8 @@ type Def[In, Out any] struct {
 	Step func(In, *Out) Step
 	// Link returns where the user of the place finds on the provider's pages what the call has made, or "". Optional.
 	Link func(Place, Out) string
+	// Compensate returns how what the call has done can be taken back, or nil. Optional.
+	Compensate func(In, Out) *Compensation
 	// Narrow returns what the model may still call in the run once it has made this call; nil leaves that as it is.
 	// Optional.
 	Narrow func(In) *Narrowing
@@ -256,6 +258,16 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 				return ""
 			}
 			return d.Link(in, out)
+		}
+	}
+	if d.Compensate != nil {
+		t.compensate = func(args, result json.RawMessage) *Compensation {
+			var out Out
+			v, err := decode(args)
+			if err != nil || json.Unmarshal(result, &out) != nil {
+				return nil
+			}
+			return d.Compensate(v, out)
 		}
 	}
 	t.narrow = func(args json.RawMessage) (*Narrowing, error) {

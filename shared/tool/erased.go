@@ -36,6 +36,8 @@ type Tool struct {
 	execute   func(context.Context, Call) (json.RawMessage, error)
 	reconcile func(context.Context, Call) (Outcome, error)
 	cleanUp   func(context.Context, Call) (int, error)
+
+	compensate func(args, result json.RawMessage) *Compensation
 }
 
 // Normalize strictly decodes the model's arguments (or those that a user edited), validates them and returns their

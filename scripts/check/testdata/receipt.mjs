@@ -80,6 +80,42 @@ await run({
     expect(`each byte counts: ${missed}`, missed.length === 0);
   },
 
+  'an event is deleted afterwards, by a card of its own, in one of two tabs': async () => {
+    const page = await visit();
+    await signIn(page, 'eda');
+    await ask(page, 'schedule lunch with ana@example.com tomorrow at noon');
+    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await page.locator('.live[data-status=completed]').waitFor({ timeout: 60000 });
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    for (const tab of [page, other]) {
+      await opened(tab).locator('summary').click();
+      await opened(tab).getByRole('button', { name: 'Delete the event' }).waitFor();
+    }
+    await opened(page).getByRole('button', { name: 'Delete the event' }).click();
+    await cards(page).getByRole('heading', { name: 'Delete a calendar event with 1 guest' }).waitFor();
+    const shown = await words(cards(page));
+    for (const part of ['Lunch', 'ana@example.com', 'Google mails everyone invited that it is cancelled', 'From']) {
+      expect(`the card tells ${part}: ${shown}`, shown.toLowerCase().includes(part.toLowerCase()));
+    }
+    expect('it is as it is', (await cards(page).getByRole('button', { name: /Edit before|Always allow/ }).count()) === 0);
+    await accessible(page, 'a card that deletes');
+    await shot(page, 'delete-event');
+    await opened(other).getByRole('button', { name: 'Delete the event' }).click();
+    await cards(other).getByRole('heading', { name: 'Delete a calendar event with 1 guest' }).waitFor();
+    expect('two tabs have one card', (await cards(other).count()) === 1);
+    await cards(other).getByRole('button', { name: 'Approve once' }).click();
+    await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2, 60000);
+    const { events } = await page.evaluate(() => fetch('/dev/calendar').then((r) => r.json()));
+    const own = events.filter((e) => e.user.startsWith('eda'));
+    expect(`it is deleted, and its guest told: ${JSON.stringify(own)}`, own.length === 1 && own[0].status === 'cancelled' && own[0].told === 'all');
+    await page.reload();
+    await opened(page).locator('summary').click();
+    await opened(page).getByText('Taken back').waitFor();
+    expect('it is not offered again', (await opened(page).getByRole('button', { name: 'Delete the event' }).count()) === 0);
+    await page.context().close();
+  },
+
   'a rejection opens to its comment': async () => {
     const page = await visit();
     await signIn(page, 'rob');

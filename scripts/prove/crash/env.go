@@ -128,8 +128,8 @@ type fault = fakegoogle.Kind
 // tear is the cloud's fault hook: it makes calls with an effect fail.
 func (e *env) tear(op string) fakegoogle.Fault {
 	switch op {
-	case "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert", "gmail.drafts.create", "issues/create",
-		"pulls/create", "git/update-ref":
+	case "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert", "calendar.events.delete",
+		"gmail.drafts.create", "issues/create", "pulls/create", "git/update-ref":
 		return fakegoogle.Fault{Kind: e.nextTear()}
 	}
 	return fakegoogle.Fault{}

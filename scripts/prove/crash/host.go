@@ -219,7 +219,7 @@ func (t *trial) effects() []invariants.Effect {
 	case t.kind.contained:
 		return t.contained()
 	case !t.kind.onHost:
-		return t.env.effectsOf(t.uid)
+		return append(t.env.effectsOf(t.uid), t.takenBack()...)
 	case !t.kind.looks:
 		return t.env.host.witnessed(t.uid)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
@@ -24,6 +25,7 @@ type trial struct {
 	approval    testkit.Approval
 	terminal    string
 	deadline    time.Time       // of a session
+	nothing     bool            // the first run has done nothing that could be taken back
 	slow        bool            // the run ended before it requested approval: the machine was too slow
 	sleeper     *process        // a stopped worker
 	sleeperDone <-chan struct{} // closed when its request has ended
@@ -34,6 +36,9 @@ func newTrial(ctx context.Context, e *env, p plan, n int) *trial {
 	t := &trial{plan: p, ctx: ctx, env: e, uid: fmt.Sprintf("user%06d", n), outcome: outcome{plan: p}}
 	for i := range 2 {
 		t.runs = append(t.runs, run.KeyedRunID(t.uid, t.key(i)))
+	}
+	if slices.ContainsFunc(p.walk.steps, func(s step) bool { return s.name == takeBack.name }) {
+		t.runs[1] = t.takingBack()
 	}
 	if p.kind.readable {
 		e.cloud.SetScopes(t.uid,

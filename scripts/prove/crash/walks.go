@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/tools/calendar"
 )
 
 // kind is a tool, with how much its provider reveals afterwards.
@@ -134,6 +135,8 @@ var (
 	people = func(k kind) bool { return anyOf(k) && k.tool != "note" && !k.onHost } // others have no recipient
 	looks  = func(k kind) bool { return k.looks }
 	onHost = func(k kind) bool { return k.onHost && !k.looks }
+
+	makesEvents = func(k kind) bool { return k.tool == calendar.Name }
 )
 
 // How long commands take: those that are cut off by chance, and those that are ended in the middle.
@@ -156,6 +159,8 @@ var walks = slices.Concat([]walk{
 		true, longer, 0},
 	{"hold", longTTL, []step{start(0), hold(time.Second), deliver}, anyOf, once, false, shortly, 0},
 	{"undo", longTTL, []step{start(0), hold(undoable), undo, deliver}, anyOf, never, false, shortly, 0},
+	{"take back", longTTL, []step{start(0), decide("approve_once"), deliver, takeBack, approveIt, deliver}, makesEvents,
+		twice, false, shortly, 0},
 	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never, false, shortly, 0},
 }, planWalks)
 

@@ -30,7 +30,8 @@ var Containers = app.Part{}
 func set(cfg config.Config, acting app.Accounts, now func() time.Time) tool.Set {
 	mail := gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint}
 	days := calendar.Options{Endpoint: cfg.CalendarEndpoint, Now: now}
-	tools := tool.NewSet(gmail.New(acting, mail), calendar.New(acting, days), calendar.NewList(acting, days))
+	tools := tool.NewSet(gmail.New(acting, mail), calendar.New(acting, days), calendar.NewDelete(acting, days),
+		calendar.NewList(acting, days))
 	if cfg.GmailSearch {
 		tools[gmail.Search] = gmail.NewSearch(acting, mail)
 	}

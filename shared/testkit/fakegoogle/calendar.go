@@ -15,6 +15,7 @@ type event struct {
 	ID          string         `json:"id"`
 	SendUpdates string         `json:"sendUpdates,omitempty"`
 	Resource    map[string]any `json:"resource"`
+	Told        string         `json:"told,omitempty"` // sendUpdates of the deletion
 }
 
 func (e *event) key() string { return e.User + "\n" + e.ID }
@@ -47,6 +48,20 @@ func (s *Server) AddEvent(email string, resource map[string]any) error {
 		return errors.New(e.message)
 	}
 	if _, e := s.insert(&event{User: email, SendUpdates: "none", Resource: maps.Clone(resource)}, false); e != nil {
+		return errors.New(e.message)
+	}
+	return nil
+}
+
+// ChangeEvent changes fields of an event that is in a user's calendar, as if they had done it there.
+func (s *Server) ChangeEvent(email, id string, fields map[string]any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ev := s.state.events[(&event{User: email, ID: id}).key()]
+	if ev == nil {
+		return errors.New("there is no such event")
+	}
+	if _, e := s.change(ev, fields); e != nil {
 		return errors.New(e.message)
 	}
 	return nil
@@ -165,13 +180,17 @@ func (s *Server) patchEvent(r request) (any, *apiError) {
 	if ev == nil {
 		return nil, notFound()
 	}
+	return s.change(ev, in)
+}
+
+func (s *Server) change(ev *event, fields map[string]any) (any, *apiError) {
 	if ev.cancelled() {
 		return nil, forbidden("Forbidden")
 	}
 	changed := *ev
-	changed.Resource = maps.Clone(ev.Resource)
-	for k, v := range in {
-		if k != "id" {
+	changed.Resource = s.touched(ev)
+	for k, v := range fields {
+		if k != "id" && k != "etag" {
 			changed.Resource[k] = v
 		}
 	}
@@ -181,7 +200,14 @@ func (s *Server) patchEvent(r request) (any, *apiError) {
 	return changed.Resource, s.commit(record{PutEvent: &changed})
 }
 
-// deleteEvent cancels: the id stays taken.
+// touched returns a copy of the event's resource under a new etag.
+func (s *Server) touched(ev *event) map[string]any {
+	next := maps.Clone(ev.Resource)
+	next["etag"], next["updated"] = `"`+s.id("")+`"`, s.opts.Now().UTC().Format(time.RFC3339Nano)
+	return next
+}
+
+// deleteEvent cancels: the id stays taken. With If-Match it does so only while the event is as it was then.
 func (s *Server) deleteEvent(r request) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,8 +218,11 @@ func (s *Server) deleteEvent(r request) (any, *apiError) {
 	if ev.cancelled() {
 		return nil, &apiError{status: 410, reason: "deleted", message: "Resource has been deleted"}
 	}
+	if match := r.Header.Get("If-Match"); match != "" && match != "*" && match != ev.Resource["etag"] {
+		return nil, &apiError{status: 412, reason: "conditionNotMet", message: "Precondition Failed"}
+	}
 	changed := *ev
-	changed.Resource = maps.Clone(ev.Resource)
+	changed.Resource, changed.Told = s.touched(ev), cmp.Or(r.FormValue("sendUpdates"), "none")
 	changed.Resource["status"] = "cancelled"
 	return nil, s.commit(record{PutEvent: &changed})
 }
@@ -203,7 +232,8 @@ func (s *Server) eventOf(r request) *event {
 }
 
 // Event is an event as GET /dev/calendar shows it: the fields of the resource as the Calendar API has them, and the
-// owner's address as "user" and, as "sendUpdates", who would have been notified by mail.
+// owner's address as "user" and, as "sendUpdates", who would have been notified by mail; of a deleted one also, as
+// "told", who of that.
 type Event map[string]any
 
 // Events returns the events of all users, oldest first, including deleted ones.
@@ -215,6 +245,9 @@ func (s *Server) Events() []Event {
 		ev := s.state.events[key]
 		e := Event(maps.Clone(ev.Resource))
 		e["user"], e["sendUpdates"] = ev.User, ev.SendUpdates
+		if ev.cancelled() {
+			e["told"] = ev.Told
+		}
 		out = append(out, e)
 	}
 	return out

@@ -27,6 +27,8 @@ type Settling struct {
 	Looks []string // the operations that only settle
 	// Rereads says that the first operation is also part of what comes after the handle, which it makes by reading.
 	Rereads bool
+	// Absence says that the effect is that something is not there: whoever says so is believed.
+	Absence bool
 	Cases   map[string]Settled // what becomes of a call, by name
 }
 
@@ -243,8 +245,12 @@ func (s Settling) settlesAll(t *testing.T) {
 	}
 	effect := s.Acts[len(s.Acts)-1]
 	lost := fakegoogle.Fault{Kind: fakegoogle.ResetAfter}
+	every := maps.Clone(everyFault)
+	if s.Absence {
+		delete(every, "404")
+	}
 	for _, op := range slices.Concat(s.Acts, s.Looks) {
-		for name, f := range everyFault {
+		for name, f := range every {
 			for _, times := range []int{1, tries} {
 				if times > 1 && strings.HasPrefix(name, "hangs") {
 					continue // that takes long, and is as a reset is
@@ -261,13 +267,13 @@ func (s Settling) settlesAll(t *testing.T) {
 		}
 	}
 	for _, op := range s.Acts[:len(s.Acts)-1] {
-		for name, f := range everyFault {
+		for name, f := range every {
 			if strings.HasPrefix(name, "hangs") || f.Status/100 == 4 {
 				continue // that takes long, or ends the call
 			}
 			t.Run(fmt.Sprintf("%s %s and then", op, name), func(t *testing.T) {
 				t.Parallel()
-				for second, g := range everyFault {
+				for second, g := range every {
 					if !strings.HasPrefix(second, "hangs") {
 						p := s.Open(t)
 						p.Break(op, f)

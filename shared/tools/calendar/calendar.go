@@ -1,7 +1,8 @@
 // Package calendar provides the tools of the primary calendar of the run's owner. calendar_event_create makes one
 // event, after the owner has approved it: its id is derived from the action, so that the calendar itself refuses a
-// second insert of the same action, and a lost answer is settled by reading the event of that id. calendar_events_list
-// (list.go) reads the events of a few days, which are text from strangers: anybody can send an invitation.
+// second insert of the same action, and a lost answer is settled by reading the event of that id. What it has made
+// calendar_event_delete (delete.go) takes back, as its compensation and for nobody else. calendar_events_list (list.go)
+// reads the events of a few days, which are text from strangers: anybody can send an invitation.
 package calendar
 
 import (
@@ -15,8 +16,9 @@ import (
 
 // The tools' names for the model.
 const (
-	Name = "calendar_event_create"
-	List = "calendar_events_list"
+	Name   = "calendar_event_create"
+	Delete = "calendar_event_delete" // which no model calls
+	List   = "calendar_events_list"
 )
 
 // The limits of an event.
@@ -86,6 +88,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Summary:    summary,
 		Heading:    func(a Args) string { return "Event: " + a.Summary },
 		Link:       func(_ tool.Place, c Created) string { return c.HTMLLink },
+		Compensate: deletion,
 		Execute:    c.insert,
 		Reconcile:  c.settle,
 	})

@@ -80,7 +80,7 @@ func (c *creator) failed(ctx context.Context, svc *calendarapi.Service, id, acti
 func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verdict, Created, string, error) {
 	svc, err := c.service(ctx, call)
 	if err != nil {
-		return cannotAsk(err)
+		return cannotAsk[Created](err, "created")
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -90,10 +90,9 @@ func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verd
 	case err != nil && google.Read(err).Proof == provider.Missing:
 		return tool.NotDone, Created{}, "", nil
 	case err != nil:
-		return cannotAsk(err)
+		return cannotAsk[Created](err, "created")
 	case ev == nil || ev.Id == "":
-		return "", Created{}, "",
-			tool.Transient(fault.New(fault.Tool, "provider_failed", "Google Calendar's answer could not be read."))
+		return "", Created{}, "", errUnreadable()
 	case own(ev, id, call.ActionID):
 		return tool.Done, created(ev), "", nil
 	}
@@ -102,17 +101,19 @@ func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verd
 }
 
 // cannotAsk returns the verdict if the calendar did not answer: unknown if only the user can resolve that, else an
-// error, after which the caller asks again.
-func cannotAsk(err error) (tool.Verdict, Created, string, error) {
+// error, after which the caller asks again. done says what was to become of the event.
+func cannotAsk[Out any](err error, done string) (v tool.Verdict, none Out, reason string, _ error) {
 	f := google.Read(err)
 	if f.Proof == provider.NoAccess || f.Proof == provider.Refused {
-		return tool.Unknown, Created{},
-			"We can no longer look at the calendar that this event was approved for, so we cannot tell whether it " +
-				"was created.", nil
+		return tool.Unknown, none, "We can no longer look at the calendar that this was approved for, so we cannot " +
+			"tell whether the event was " + done + ".", nil
 	}
-	return "", Created{}, "",
-		tool.Transient(f.Fault("calendar.events.get",
-			"Google Calendar could not be asked whether the event was created."))
+	return "", none, "", tool.Transient(f.Fault("calendar.events.get",
+		"Google Calendar could not be asked whether the event was "+done+"."))
+}
+
+func errUnreadable() error {
+	return tool.Transient(fault.New(fault.Tool, "provider_failed", "Google Calendar's answer could not be read."))
 }
 
 // own reports whether the event is the action's. Of a deleted event only the id is guaranteed to be there, and no other

@@ -22,15 +22,12 @@ func preview(a Args, now time.Time) tool.Preview {
 		v.Title = fmt.Sprintf("Create a calendar event with %d guests", n)
 	}
 	v.AddLine("Title", a.Summary)
-	v.times(a, now)
+	v.times(a)
+	if s, err := parseSpan(a); err == nil && s.start.Before(now) {
+		v.Warn("The event begins in the past.")
+	}
 	v.people(a)
-	if a.Location != "" {
-		v.AddLine("Location", a.Location)
-	}
-	if a.Description != "" {
-		v.AddText("Description", a.Description)
-	}
-	v.links(a.Location + "\n" + a.Description)
+	v.texts(a)
 	if a.Meet {
 		v.AddField("Video call", "A Google Meet link will be added")
 	}
@@ -41,7 +38,7 @@ func preview(a Args, now time.Time) tool.Preview {
 type view struct{ tool.Preview }
 
 // times shows the event's times in its time zone. The arguments were normalised, so they parse.
-func (v *view) times(a Args, now time.Time) {
+func (v *view) times(a Args) {
 	s, err := parseSpan(a)
 	if err != nil {
 		v.AddField("Time", a.Start+" to "+a.End)
@@ -54,9 +51,6 @@ func (v *view) times(a Args, now time.Time) {
 		v.moment("Ends", s.end, a.TimeZone)
 		v.doubled("start", s.start, a.TimeZone)
 		v.doubled("end", s.end, a.TimeZone)
-	}
-	if s.start.Before(now) {
-		v.Warn("The event begins in the past.")
 	}
 	if len(a.Recurrence) > 0 {
 		v.repeats(a, s)
@@ -111,6 +105,17 @@ func (v *view) people(a Args) {
 	}[a.SendUpdates])
 }
 
+// texts shows the location and the description, and what links in them lead to.
+func (v *view) texts(a Args) {
+	if a.Location != "" {
+		v.AddLine("Location", a.Location)
+	}
+	if a.Description != "" {
+		v.AddText("Description", a.Description)
+	}
+	v.links(a.Location + "\n" + a.Description)
+}
+
 // links shows the targets of the description's links: a calendar displays the description as HTML.
 func (v *view) links(s string) {
 	var targets []string
@@ -123,8 +128,7 @@ func (v *view) links(s string) {
 }
 
 func summary(a Args) string {
-	title, _ := visible.Line(a.Summary)
-	s := fmt.Sprintf("Created the event “%s” on %s", title, a.Start)
+	s := fmt.Sprintf("Created the event “%s” on %s", titleOf(a), a.Start)
 	if len(a.Attendees) > 0 {
 		s += " with " + strings.Join(a.Attendees, ", ")
 	}

@@ -95,7 +95,7 @@ export const mailbox = (main) => list(main, 'Local mailbox', 'What the local Gma
   if (!config().local) return [];
   const [{ messages = [] }, { events = [] }] = await Promise.all([local('/dev/mailbox'), local('/dev/calendar')]);
   const sent = mine(messages).map(mail);
-  const held = mine(events).map(event);
+  const held = mine(events).filter((e) => e.status !== 'cancelled').map(event);
   return [el('h2', {}, 'Sent mail'), ...(sent.length ? sent : [el('p', { class: 'empty-view' }, 'No mail was sent yet.')]),
     el('h2', {}, 'Calendar'), ...(held.length ? held : [el('p', { class: 'empty-view' }, 'No event was made yet.')])];
 });

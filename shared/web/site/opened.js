@@ -2,6 +2,7 @@
 
 import { takeBack } from './always.js';
 import { call } from './api.js';
+import { compensation } from './compensate.js';
 import { copy } from './copy.js';
 import { el, trouble } from './dom.js';
 import { instant, when } from './time.js';
@@ -59,6 +60,7 @@ export function recordOf(run, a) {
       ['Before the changes', r.proposed && changes(r.proposed, r.args)],
       ['Done', a.executionStatus === 'succeeded' && r.finishedAt && el('span', {}, when(r.finishedAt), ` (${zone})`)],
       ['Answer', answer(r)],
+      ['Afterwards', compensation(run, a)],
       ['Proof', el('a', { href: `#/audit/${run.runId}` }, 'Its entries in the audit')],
     ])));
 }

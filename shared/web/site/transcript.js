@@ -40,6 +40,15 @@ export class Transcript {
     this.how = how;
     signal.addEventListener('abort', () => this.#lives.forEach((l) => l.stop()));
     this.#stay(signal);
+    window.addEventListener('countersign:begun', (e) => this.#begun(/** @type {CustomEvent} */ (e)), { signal });
+  }
+
+  // begun shows a run that something else on the page has begun in this conversation.
+  #begun(e) {
+    if (e.detail.threadId !== this.threadId) return;
+    e.preventDefault();
+    this.#low = true;
+    this.load();
   }
 
   #low = true; // the end is in sight, and stays so while it grows

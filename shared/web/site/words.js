@@ -2,7 +2,7 @@
 
 import { now } from './clock.js';
 
-const tools = { gmail_send: 'Send an e-mail', gmail_search: 'Search your mail', calendar_event_create: 'Create a calendar event', calendar_events_list: 'Look into your calendar', run_command: 'Run a command', task_complete: 'End the task', ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Look at what was done',
+const tools = { gmail_send: 'Send an e-mail', gmail_search: 'Search your mail', calendar_event_create: 'Create a calendar event', calendar_event_delete: 'Delete a calendar event', calendar_events_list: 'Look into your calendar', run_command: 'Run a command', task_complete: 'End the task', ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Look at what was done',
   google_web_search: 'Search the web', web_fetch: 'Read a web page',
 };
 
@@ -13,13 +13,13 @@ export const toolName = (tool) => tools[tool]
 // apart sets the words of a name apart: "createIssue" is "create issue".
 const apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
 
-const soon = { gmail_send: 'Sending', calendar_event_create: 'Adding to the calendar' };
+const soon = { gmail_send: 'Sending', calendar_event_create: 'Adding to the calendar', calendar_event_delete: 'Deleting the event' };
 
 /** holding says what begins once its hold is over. @param {string} tool */
 export const holding = (tool) => soon[tool] ?? 'Beginning';
 
 const under = {
-  gmail_send: 'Sending…', gmail_search: 'Searching your mail…', calendar_event_create: 'Adding it to the calendar…', calendar_events_list: 'Looking into your calendar…', run_command: 'Running…', ask_user: 'Asking…',
+  gmail_send: 'Sending…', gmail_search: 'Searching your mail…', calendar_event_create: 'Adding it to the calendar…', calendar_event_delete: 'Deleting it from the calendar…', calendar_events_list: 'Looking into your calendar…', run_command: 'Running…', ask_user: 'Asking…',
 };
 
 /** toolIcon is the drawing of a tool. @param {string} tool */

@@ -1,0 +1,251 @@
+package app_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/receipt"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/tools/calendar"
+)
+
+// made is an event that was approved and made.
+type made struct {
+	linked
+	runID, actionID, threadID string
+}
+
+// newMade has ana make an event with a guest in her home account.
+func newMade(w linked) made {
+	w.t.Helper()
+	e := testkit.Event("Lunch", time.Now().AddDate(0, 1, 0))
+	e["attendees"] = []string{"bob@example.org"}
+	w.SetModel(testkit.Wants(calendar.Name, e))
+	asked := w.ask()
+	w.approve(asked)
+	w.deliver()
+	return made{w, asked.RunID, asked.Actions[0].ActionID, asked.ThreadID}
+}
+
+// takeBack asks to take the event back.
+func (m made) takeBack() testkit.Answer {
+	m.t.Helper()
+	return m.call("POST", "/api/agent/runs/"+m.runID+"/compensate", `{"actionId":"`+m.actionID+`"}`)
+}
+
+// compensation returns what the record tells of it.
+func (m made) compensation() run.Compensation {
+	m.t.Helper()
+	r := m.records(m.runID)
+	if len(r) != 1 || r[0] == nil || r[0].Compensation == nil {
+		m.t.Fatalf("nothing is offered: %+v", r)
+	}
+	return *r[0].Compensation
+}
+
+// event returns the event as the calendar has it.
+func (m made) event() map[string]any { return m.Google.Events()[0] }
+
+// TestAnEventIsDeletedAfterItsOwnYes on both stores: it is offered, asked about, done once, and not offered again.
+func TestAnEventIsDeletedAfterItsOwnYes(t *testing.T) {
+	onBothStores(t, func(t *testing.T, w linked) {
+		m := newMade(w)
+		if c := m.compensation(); c != (run.Compensation{Title: "Delete the event", Status: run.Offered}) {
+			t.Errorf("what was made is offered as %+v", c)
+		}
+		a := m.takeBack()
+		if a.HTTP != http.StatusOK || a.Status != "awaiting_confirmation" || a.ThreadID != m.threadID ||
+			a.RunID == m.runID {
+			t.Fatalf("%d %s", a.HTTP, a.Body)
+		}
+		c := m.card()
+		var shown struct {
+			Approvals []struct{ Decisions []string }
+		}
+		if err := json.Unmarshal(a.Body, &shown); err != nil || len(shown.Approvals) != 1 ||
+			!slices.Equal(shown.Approvals[0].Decisions, []string{"approve_once", "reject"}) {
+			t.Errorf("it may be decided otherwise than as it is shown: %s", a.Body)
+		}
+		words := fmt.Sprint(c.preview)
+		for _, want := range []string{"Delete a calendar event with 1 guest", "Lunch", "bob@example.org",
+			"Google mails everyone", testkit.Address(home)} {
+			if !strings.Contains(words, want) {
+				t.Errorf("the card lacks %q: %s", want, words)
+			}
+		}
+		if got := m.compensation(); got.Status != run.Begun || got.RunID != a.RunID {
+			t.Errorf("while it waits: %+v", got)
+		}
+		if again := m.takeBack(); again.RunID != a.RunID || m.event()["status"] != "confirmed" {
+			t.Errorf("asked again: %d %s", again.HTTP, again.Body)
+		}
+		w.wants("the yes", m.decide(c, "approve_once"), http.StatusOK, "")
+		m.deliver()
+		done := m.run(a.RunID)
+		if m.event()["status"] != "cancelled" || m.event()["told"] != "all" || done.Status != "completed" ||
+			!strings.Contains(done.Summary, "Deleted the event “Lunch”") {
+			t.Errorf("%v, %s", m.event(), done.Body)
+		}
+		if got := m.compensation(); got.Status != run.TakenBack || got.RunID != a.RunID || got.At.IsZero() {
+			t.Errorf("when it is done: %+v", got)
+		}
+		if again := m.takeBack(); again.HTTP != http.StatusOK || again.RunID != a.RunID || again.Status != "completed" {
+			t.Errorf("asked when it is done: %d %s", again.HTTP, again.Body)
+		}
+		m.onRecord(a.RunID)
+	})
+}
+
+// onRecord checks the audit and the receipt of the run that took the event back.
+func (m made) onRecord(runID string) {
+	m.t.Helper()
+	m.verifies(runID)
+	var page struct {
+		Entries []struct {
+			Kind, Tool, Decision string
+			Facts                map[string]string
+		}
+	}
+	a := m.call("GET", "/api/agent/audit?runId="+runID, "")
+	if err := json.Unmarshal(a.Body, &page); err != nil {
+		m.t.Fatal(err)
+	}
+	kinds := map[string]bool{}
+	for _, e := range page.Entries {
+		if e.Tool == calendar.Delete {
+			kinds[e.Kind] = e.Facts["compensates"] == m.actionID
+		}
+	}
+	for _, kind := range []string{"requested", "decided", "intent", "outcome"} {
+		if !kinds[kind] {
+			m.t.Errorf("the audit lacks %s of what is taken back: %s", kind, a.Body)
+		}
+	}
+	file := m.call("GET", "/api/agent/runs/"+runID+"/receipt", "").Body
+	if got, why := receipt.Verify(file, m.keys()); got != receipt.True || !strings.Contains(string(file), "Lunch") {
+		m.t.Errorf("the receipt: %s %s %s", got, why, file)
+	}
+}
+
+func TestSeveralTabsTakeBackOnce(t *testing.T) {
+	onBothStores(t, func(t *testing.T, w linked) {
+		m := newMade(w)
+		var all sync.WaitGroup
+		ids := make([]string, 4)
+		for i := range ids {
+			all.Go(func() {
+				a, err := m.Call(t.Context(), "ana", "POST", "/api/agent/runs/"+m.runID+"/compensate",
+					`{"actionId":"`+m.actionID+`"}`)
+				if err != nil || a.HTTP != http.StatusOK {
+					t.Errorf("%v %d %s", err, a.HTTP, a.Body)
+				}
+				ids[i] = a.RunID
+			})
+		}
+		all.Wait()
+		slices.Sort(ids)
+		if len(slices.Compact(ids)) != 1 {
+			t.Errorf("several runs are begun: %v", ids)
+		}
+		w.wants("the yes", m.decide(m.card(), "approve_once"), http.StatusOK, "")
+		m.deliver()
+		if m.event()["status"] != "cancelled" {
+			t.Errorf("%v", m.event())
+		}
+	})
+}
+
+func TestWhatCannotBeTakenBack(t *testing.T) {
+	w := newLinked(t)
+	m := newMade(w)
+	body := `{"actionId":"` + m.actionID + `"}`
+	other, err := w.Call(t.Context(), "eve", "POST", "/api/agent/runs/"+m.runID+"/compensate", body)
+	gone := w.call("POST", "/api/agent/runs/"+strings.Repeat("a", 26)+"/compensate", body)
+	if err != nil || other.HTTP != http.StatusNotFound || gone.HTTP != http.StatusNotFound ||
+		other.Error.Message != gone.Error.Message {
+		t.Errorf("another user's: %v %d %s; of no run: %d %s", err, other.HTTP, other.Body, gone.HTTP, gone.Body)
+	}
+	w.wants("no action", w.call("POST", "/api/agent/runs/"+m.runID+"/compensate", `{}`), http.StatusBadRequest, "invalid")
+	w.wants("another action", w.call("POST", "/api/agent/runs/"+m.runID+"/compensate",
+		`{"actionId":"`+strings.Repeat("b", 26)+`"}`), http.StatusNotFound, "not_found")
+	w.mail()
+	asked := w.ask()
+	mail := made{w, asked.RunID, asked.Actions[0].ActionID, ""}
+	w.wants("a mail that waits", mail.takeBack(), http.StatusConflict, "not_applicable")
+	w.approve(asked)
+	w.deliver()
+	w.wants("a mail", mail.takeBack(), http.StatusConflict, "not_applicable")
+	if r := w.records(asked.RunID)[0]; r.Compensation != nil {
+		t.Errorf("a mail is offered to be taken back: %+v", r.Compensation)
+	}
+	w.link(work)
+	w.wants("from another account", m.takeBack(), http.StatusConflict, "stale_view")
+	if n := len(w.call("GET", "/api/agent/approvals/pending", "").Approvals); n != 0 {
+		t.Errorf("%d approvals wait", n)
+	}
+	w.link(home)
+	w.wants("from the account again", m.takeBack(), http.StatusOK, "")
+}
+
+// TestWhatIsTakenBackIsWhatWasShown: neither edited, nor allowed for ever; rejected, it is offered again.
+func TestWhatIsTakenBackIsWhatWasShown(t *testing.T) {
+	w := newLinked(t)
+	m := newMade(w)
+	first := m.takeBack()
+	c := m.card()
+	w.wants("an edit", w.edit(c.Approval, json.RawMessage(c.Args)), http.StatusConflict, "not_applicable")
+	w.wants("always", m.decide(c, "approve_and_always_allow_recipient"), http.StatusConflict, "not_applicable")
+	w.wants("no", m.decide(c, "reject"), http.StatusOK, "")
+	w.deliver()
+	if got := m.compensation(); got.Status != run.Offered || m.event()["status"] != "confirmed" {
+		t.Errorf("after the no: %+v, %v", got, m.event())
+	}
+	second := m.takeBack()
+	if second.HTTP != http.StatusOK || second.RunID == first.RunID || second.Status != "awaiting_confirmation" {
+		t.Fatalf("asked anew: %d %s", second.HTTP, second.Body)
+	}
+	w.link(work)
+	w.wants("a yes after another account is linked", m.decide(m.card(), "approve_once"), http.StatusConflict,
+		"stale_view")
+	w.link(home)
+	w.wants("a yes", m.decide(m.card(), "approve_once"), http.StatusConflict, "stale_view") // it was asked for anew
+	w.wants("the yes", m.decide(m.card(), "approve_once"), http.StatusOK, "")
+	w.deliver()
+	if m.event()["status"] != "cancelled" {
+		t.Errorf("%v", m.event())
+	}
+}
+
+func TestAnEventThatWasChangedIsAskedAboutAnew(t *testing.T) {
+	w := newLinked(t)
+	m := newMade(w)
+	id, _ := m.event()["id"].(string)
+	a := m.takeBack()
+	if err := w.Google.ChangeEvent(testkit.Address(home), id, map[string]any{"summary": "Dinner"}); err != nil {
+		t.Fatal(err)
+	}
+	w.wants("the yes", m.decide(m.card(), "approve_once"), http.StatusOK, "")
+	w.deliver()
+	c := m.card()
+	if m.event()["status"] != "confirmed" || !strings.Contains(fmt.Sprint(c.preview), "Dinner") ||
+		!strings.Contains(c.Reason, "has changed since you were shown it (title)") || c.RunID != a.RunID {
+		t.Fatalf("%v; the card: %s: %v", m.event(), c.Reason, c.preview)
+	}
+	w.wants("the other yes", m.decide(c, "approve_once"), http.StatusOK, "")
+	w.deliver()
+	if done := m.run(a.RunID); m.event()["status"] != "cancelled" ||
+		!strings.Contains(done.Summary, "Deleted the event “Dinner”") {
+		t.Errorf("%v, %s", m.event(), done.Body)
+	}
+	m.verifies(a.RunID)
+	if got := m.compensation(); got.Status != run.TakenBack {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,93 @@
+package calendar
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	calendarapi "google.golang.org/api/calendar/v3"
+
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// How much of an event is shown that somebody may have changed since it was made.
+const (
+	maxSeenGuests = 200
+	maxSeenRules  = 20
+)
+
+// seen returns the event as it is, as a call that would make it, with the updates of the call that made it.
+func seen(ev *calendarapi.Event, updates string) Args {
+	a := Args{Summary: clip.Text(ev.Summary, MaxSummary), Location: clip.Text(ev.Location, MaxLocation),
+		Description: clip.Text(ev.Description, MaxDescription), SendUpdates: updates}
+	a.Start, a.TimeZone, a.AllDay = seenAt(ev.Start)
+	a.End, _, _ = seenAt(ev.End)
+	for _, at := range ev.Attendees[:min(len(ev.Attendees), maxSeenGuests)] {
+		if !at.Organizer && at.Email != "" {
+			a.Attendees = append(a.Attendees, clip.Text(at.Email, 254))
+		}
+	}
+	for _, rule := range ev.Recurrence[:min(len(ev.Recurrence), maxSeenRules)] {
+		a.Recurrence = append(a.Recurrence, clip.Text(rule, maxRule))
+	}
+	return a
+}
+
+// seenAt returns an end of an event in the form of [Args]. A zone of a name that is not known here is left out: the
+// moment has its offset.
+func seenAt(at *calendarapi.EventDateTime) (moment, zone string, allDay bool) {
+	if at == nil {
+		return "", "", false
+	}
+	if _, err := loadZone(at.TimeZone); err == nil {
+		zone = at.TimeZone
+	}
+	return cmp.Or(at.Date, at.DateTime), zone, at.Date != ""
+}
+
+// differences names in what two forms of an event differ, as far as its user would care. Who is told is not a part of
+// it.
+func differences(a, b Args) (names []string) {
+	for _, part := range []struct {
+		name string
+		same bool
+	}{
+		{"title", strings.TrimSpace(a.Summary) == strings.TrimSpace(b.Summary)},
+		{"time", sameTimes(a, b)},
+		{"repetition", slices.Equal(a.Recurrence, b.Recurrence)},
+		{"guests", slices.Equal(folded(a.Attendees), folded(b.Attendees))},
+		{"location", strings.TrimSpace(a.Location) == strings.TrimSpace(b.Location)},
+		{"description", strings.TrimSpace(a.Description) == strings.TrimSpace(b.Description)},
+	} {
+		if !part.same {
+			names = append(names, part.name)
+		}
+	}
+	return names
+}
+
+// sameTimes compares moments: a calendar may write them by another clock.
+func sameTimes(a, b Args) bool {
+	s, errA := parseSpan(a)
+	t, errB := parseSpan(b)
+	if errA != nil || errB != nil {
+		return a.Start == b.Start && a.End == b.End
+	}
+	return s.allDay == t.allDay && s.start.Equal(t.start) && s.end.Equal(t.end)
+}
+
+// folded returns the addresses in an order, without their letters' case.
+func folded(addresses []string) (all []string) {
+	for _, a := range addresses {
+		all = append(all, strings.ToLower(a))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// titleOf returns the event's title with what is hidden in it written out.
+func titleOf(a Args) string {
+	title, _ := visible.Line(a.Summary)
+	return title
+}

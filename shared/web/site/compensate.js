@@ -1,0 +1,31 @@
+// What takes back what an action has done, such as deleting an event that was made: a card of its own, in the same
+// conversation.
+
+import { call } from './api.js';
+import { button, busy, el, trouble } from './dom.js';
+import { when } from './time.js';
+
+/**
+ * compensation offers it, or tells how far it is; there is none for most actions.
+ * @param {any} run as GET /runs/{id} answers @param {any} a one of its actions
+ */
+export function compensation(run, a) {
+  const c = a.record.compensation;
+  if (!c) return '';
+  const link = (words) => el('a', { href: `#/run/${c.runId}` }, words);
+  if (c.status === 'done') return el('span', {}, 'Taken back ', when(c.at), ': ', link('how'));
+  if (c.status === 'begun') return el('span', {}, link('It waits for you, or is on its way'));
+  const error = el('span', { class: 'error', role: 'alert' });
+  const begin = button(c.title, async () => {
+    trouble(error);
+    try {
+      const path = `/api/agent/runs/${encodeURIComponent(run.runId)}/compensate`;
+      const its = await busy([begin], begin, () => call('POST', path, { body: { actionId: a.actionId } }));
+      // The conversation shows its card, where that is what is on the page.
+      if (window.dispatchEvent(new CustomEvent('countersign:begun', { detail: its, cancelable: true }))) location.hash = `#/t/${its.threadId}`;
+    } catch (err) {
+      trouble(error, err);
+    }
+  }, 'small');
+  return el('span', { class: 'unprinted' }, begin, error);
+}
