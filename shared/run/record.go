@@ -20,6 +20,7 @@ type ActionRecord struct {
 	Reason      string    `json:"reason,omitempty"` // of the policy, with the rule
 	Rule        string    `json:"rule,omitempty"`
 	Grant       string    `json:"grantId,omitempty"` // of the confirmed plan that allowed it
+	Entries     []string  `json:"entries,omitempty"` // ids of what its user always allows that allowed it
 	Own         bool      `json:"own,omitempty"`     // its user has called it, and not the model
 	RequestedAt time.Time `json:"requestedAt,omitzero"`
 	DecidedAt   time.Time `json:"decidedAt,omitzero"`
@@ -94,7 +95,7 @@ func (v *View) Region() Region { return Region{TimeZone: v.TimeZone, Locale: v.L
 // recordOf returns what the events of the action tell.
 func recordOf(a *Action, events []Event) *ActionRecord {
 	r := &ActionRecord{Args: a.Args, ArgsHash: a.ArgsHash, Rule: a.Rule, Reason: a.Reason, Grant: a.Grant,
-		Own: a.UserInitiated, Comment: a.Comment, DecidedBy: a.DecidedBy}
+		Entries: a.Allowed, Own: a.UserInitiated, Comment: a.Comment, DecidedBy: a.DecidedBy}
 	if a.Place != (tool.Place{}) {
 		r.Place = &a.Place
 	}

@@ -81,7 +81,13 @@ await run({
     await view(page, 'Always allowed');
     await page.locator('.item').getByText(command).waitFor();
     await accessible(page, 'a command that is always allowed');
-    await page.getByRole('button', { name: `Take back ${command}` }).click();
+    await view(page, 'Audit');
+    await page.locator('.story-head').first().click();
+    await page.getByText('Exactly what: Run a command').first().click();
+    await page.getByText('Sent without asking').waitFor();
+    await page.getByRole('button', { name: 'Take back' }).click();
+    await page.getByText('Taken back: you are asked again.').waitFor();
+    await view(page, 'Always allowed');
     await page.getByText('Nobody. You are asked each time.').waitFor();
     await view(page, 'Terminal');
     await ask(page, `run \`${command}\``);

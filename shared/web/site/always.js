@@ -13,7 +13,7 @@ export function alwaysLine(a) {
   const undo = button('Undo', async () => {
     trouble(error);
     try {
-      await busy([undo], undo, () => withdraw(a));
+      await busy([undo], undo, () => withdraw((entries) => stored(a, entries)));
     } catch (err) {
       trouble(error, err);
       return;
@@ -27,24 +27,24 @@ export function alwaysLine(a) {
   return el('div', { class: 'always', role: 'group', 'aria-label': 'Always allowed' }, icon('star'), words, undo, error);
 }
 
-// withdraw takes back what the decision has stored, and tells whether there was anything.
-async function withdraw(a) {
+// withdraw takes back those of what is always allowed that are chosen, and tells whether there are any.
+async function withdraw(chosen) {
   const { entries = [] } = await call('GET', '/api/agent/allowlist');
-  const its = stored(a, entries);
+  const its = chosen(entries);
   for (const e of its) await call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}`);
   return its.length > 0;
 }
 
 /**
  * takeBack is the way to be asked again about what was done because its user always allows it.
- * @param {{tool: string, args: any}} call that reaches whom they always allow
+ * @param {string[]} ids of what they always allow, as the record has them
  */
-export function takeBack(call) {
+export function takeBack(ids) {
   const error = el('span', { class: 'error', role: 'alert' });
   const back = button('Take back', async () => {
     trouble(error);
     try {
-      const was = await busy([back], back, () => withdraw(call));
+      const was = await busy([back], back, () => withdraw((entries) => entries.filter((e) => ids.includes(e.id))));
       const told = el('span', { tabindex: -1 }, was ? 'Taken back: you are asked again.' : 'It was taken back before: you are asked again.');
       node.replaceChildren(told);
       told.focus();

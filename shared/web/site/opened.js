@@ -27,10 +27,10 @@ const rules = {
 export const unasked = (a) => a.policyDecision === 'allow' && a.executionStatus === 'succeeded' && Boolean(a.record?.startedAt)
   && !a.approvalId && !a.record.own;
 
-/** @type {Record<string, (a: any) => Node>} how what allows it is taken back; an always-allow of a command by the list of them */
+/** @type {Record<string, (a: any) => Node>} how what allows it is taken back */
 const ways = {
-  allowlisted: (a) => takeBack({ tool: a.tool, args: a.record.args }),
-  command_allowed: () => el('a', { href: '#/allowed' }, 'Take back'),
+  allowlisted: (a) => takeBack(a.record.entries ?? []),
+  command_allowed: (a) => takeBack(a.record.entries ?? []),
 };
 
 // zone is the reader's own, by which the times are.
