@@ -104,7 +104,7 @@ function enter() {
   byId('gate').hidden = true;
   byId('gate').replaceChildren();
   byId('shell').hidden = false;
-  byId('who').textContent = email ? `${uid} · ${email}` : uid;
+  byId('who').textContent = byId('who').title = whose(uid, email);
   notice('');
   threads.load();
   pending.changed();
@@ -118,6 +118,9 @@ async function offer() {
   for (const a of document.querySelectorAll('[href="#/terminal"]')) a.toggleAttribute('hidden', !agents.some((g) => g.terminal));
   for (const a of document.querySelectorAll('[href="#/plans"]')) a.toggleAttribute('hidden', !agents.some((g) => g.plans));
 }
+
+// whose names the user: by the address, where the issuer's id of them says nothing to anybody.
+const whose = (uid, email) => (!email ? uid : config().local ? `${uid} · ${email}` : email);
 
 function signOut() {
   tabs.out(user.get()?.uid ?? '');
@@ -139,6 +142,7 @@ function left() {
 
 function dress() {
   byId('menu').append(icon('menu'));
+  byId('new').prepend(icon('plus'));
   for (const b of document.querySelectorAll('.shell .brand')) b.prepend(mark());
   const all = config().local ? [...views, /** @type {const} */ (['#/mailbox', 'box', 'Local mailbox'])] : views;
   byId('views').replaceChildren(...all.map(([href, drawing, words]) => el('li', {},

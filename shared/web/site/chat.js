@@ -203,7 +203,7 @@ class Conversation {
   /** @type {HTMLElement|undefined} */ #hint;
 
   #empty() {
-    if (this.threadId) return (this.#hint ??= el('li', { class: 'empty quiet', 'aria-busy': 'true' }, 'Loading …'));
+    if (this.threadId) return (this.#hint ??= el('li', { class: 'empty quiet', 'aria-busy': 'true' }, 'Loading…'));
     return (this.#hint ??= el('li', { class: 'empty' }, el('h2', {}, 'What should be done?'),
       el('p', { class: 'quiet' }, 'Say it in your own words. Whatever has an effect outside waits here until you have approved exactly what will be sent.'),
       this.#try));

@@ -29,7 +29,7 @@ export class Named {
 
   /** @param {string} title */
   show(title) {
-    this.#title.textContent = title;
+    this.#title.textContent = this.#title.title = title;
   }
 
   #ask() {
@@ -39,7 +39,8 @@ export class Named {
   }
 
   #open(is) {
-    [this.#title.hidden, this.#rename.hidden, this.#form.hidden] = [is, is, !is];
+    this.#title.classList.toggle('unseen', is); // the page keeps its heading
+    [this.#rename.hidden, this.#form.hidden] = [is, !is];
   }
 
   #close() {

@@ -5,9 +5,10 @@ import { call } from './api.js';
 import { card, version } from './card.js';
 import { arrange, button, busy, el, heading, say, trouble } from './dom.js';
 import { toLink } from './link.js';
+import { state } from './plans.js';
 import { hurry, later, pause, watch } from './run.js';
 import { when } from './time.js';
-import { changeWords, sessionWords, taskWords, toolName } from './words.js';
+import { changeWords, sessionWords, taskMoods, taskWords, toolName } from './words.js';
 
 const over = (s) => ['COMPLETED', 'FAILED', 'DEADLINE_EXCEEDED'].includes(s.status);
 
@@ -26,7 +27,7 @@ export async function planView(main, id, signal) {
     body.removeAttribute('aria-busy');
     const again = () => read();
     arrange(body, [
-      kept('about', [s.prompt, s.repoUrl, s.deadline, s.status, s.summary, s.errorReason], () => about(s)),
+      kept('about', [s.prompt, s.repoUrl, s.deadline, s.status, s.summary, s.errorReason, s.approvals.length], () => about(s)),
       ...s.approvals.map((a) => kept(version(a), '', () => card(a, () => {
         hurry();
         again();
@@ -120,18 +121,18 @@ function keeper() {
 
 const about = (s) => el('section', { class: 'stack', 'aria-label': 'About this plan' },
   el('p', { class: 'long' }, s.prompt),
-  el('dl', { class: 'facts' }, el('dt', {}, 'State'), el('dd', {}, el('span', { class: 'chip' }, sessionWords[s.status] ?? s.status)),
+  el('dl', { class: 'facts' }, el('dt', {}, 'State'), el('dd', {}, state(s)),
     el('dt', {}, 'Repository'), el('dd', {}, s.repoUrl),
     el('dt', {}, 'Deadline'),
     el('dd', {}, when(s.deadline), !over(s) && ' · ', !over(s) && el('time-left', { until: s.deadline, plain: true }))),
-  s.summary && el('p', { class: 'done-words' }, s.summary),
+  s.summary && !s.approvals.length && el('p', { class: 'done-words' }, s.summary), // a card says what it waits for
   s.errorReason && el('p', { class: 'quiet' }, `It ended before it was done: ${s.errorReason}`), toLink(s.errorReason, 'propose_plan', s.updatedAt));
 
 const tasks = (s) => el('section', { class: 'stack', 'aria-label': 'Tasks', hidden: !s.tasks.length && !s.log.length },
   el('h2', {}, 'Tasks'),
   el('ol', { class: 'stack plan-tasks' }, ...s.tasks.map((t) => el('li', { class: 'item' }, el('div', {},
     el('p', { class: 'task-head' }, el('strong', {}, t.title),
-      el('span', { class: 'chip', 'data-status': t.status }, taskWords[t.status] ?? t.status)),
+      el('span', { class: `chip ${taskMoods[t.status] ?? ''}`, 'data-status': t.status }, taskWords[t.status] ?? t.status)),
     el('p', {}, t.goal), t.result && el('p', {}, `Result: ${t.result}`), t.error && el('p', { class: 'error' }, t.error),
     ...s.log.filter((l) => l.taskId === t.id).map(step))))),
   s.log.some((l) => !l.taskId) && el('details', { 'data-part': 'planning' }, el('summary', {}, 'What it read for the plan'),

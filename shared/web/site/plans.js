@@ -7,7 +7,7 @@ import { toLink } from './link.js';
 import { region } from './region.js';
 import { drafts } from './session.js';
 import { when } from './time.js';
-import { sessionWords } from './words.js';
+import { sessionMoods, sessionWords } from './words.js';
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const repository = 'github.retrieveRepository'; // which a session begins with
@@ -36,7 +36,10 @@ export async function plans(main, from) {
 const row = (s) => el('li', { class: 'item' },
   el('div', {}, el('a', { href: `#/plans/${s.sessionId}` }, s.prompt || '(no words)'),
     el('p', { class: 'quiet' }, `${s.repoUrl} · until `, when(s.deadline), ' · begun ', when(s.createdAt))),
-  el('span', { class: 'chip' }, sessionWords[s.status] ?? s.status));
+  state(s));
+
+/** state says how far a session is. @param {any} s */
+export const state = (s) => el('span', { class: `chip ${sessionMoods[s.status] ?? ''}` }, sessionWords[s.status] ?? s.status);
 
 // local is a moment as a field for dates and times has it: by the reader's clock, to the minute.
 const local = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 60000).toISOString().slice(0, 16);

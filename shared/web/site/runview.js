@@ -12,7 +12,7 @@ export async function runView(main, runId, signal) {
   const facts = el('dl', { class: 'facts' });
   const rows = el('tbody');
   const error = el('p', { class: 'error', role: 'alert' });
-  const live = el('ul', { class: 'plain' });
+  const live = el('ul', { class: 'plain alone' });
   const done = el('div', { class: 'records' });
   main.replaceChildren(
     heading('Details', el('a', { href: `#/receipt/${runId}`, class: 'button small' }, 'Receipt'), el('a', { href: `#/audit/${runId}`, class: 'button small' }, 'Audit of this')), error, facts, live, done,
@@ -36,8 +36,8 @@ export async function runView(main, runId, signal) {
     },
     event: (e) => {
       const at = new Date(e.at).getTime();
-      rows.append(el('tr', {}, el('td', { class: 'number' }, String(e.seq)), el('td', {}, instant(e.at)),
-        el('td', { class: 'number' }, last ? `+${took(at - last)}` : ''), el('td', {}, eventWords(e))));
+      rows.append(el('tr', {}, el('td', { class: 'number' }, String(e.seq)), el('td', { class: 'at' }, instant(e.at)),
+        el('td', { class: 'number' }, last ? `+${took(at - last)}` : ''), el('td', { class: 'whole' }, eventWords(e))));
       last = at;
     },
     status: () => {}, delta: () => {}, action: () => {},

@@ -71,7 +71,7 @@ export class Story {
   /** add takes an entry that is older than those that are here. @param {any} e */
   add(e) {
     this.#entries.push(e);
-    this.#rows.append(el('tr', {}, el('td', {}, when(e.at)), ...this.row(e)));
+    this.#rows.append(el('tr', {}, el('td', { class: 'at' }, when(e.at)), ...this.row(e)));
     if (!this.own) this.#records.add(e, true);
     this.#tell();
   }

@@ -27,7 +27,7 @@ const row = (t, again, error) => el('div', { class: 'item' },
 /** form asks for the agent's name, and has a token made. @param {(name: string, token: string) => Promise<void>} give @param {Element} error */
 function form(give, error) {
   const name = /** @type {HTMLInputElement} */ (el('input', { name: 'name', maxlength: 60, required: true, autocomplete: 'off', placeholder: 'My editor' }));
-  const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'main' }, 'Give it a token'));
+  const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Give it a token'));
   return el('form', { class: 'item', onsubmit: async (/** @type {Event} */ e) => {
     e.preventDefault();
     trouble(error);
@@ -59,4 +59,4 @@ function shown(name, token) {
     ...ways.flatMap(([who, how]) => [el('h3', {}, who), code(how)]));
 }
 
-const code = (text) => el('div', {}, el('pre', { class: 'long', tabindex: 0 }, text), copy(text));
+const code = (text) => el('div', { class: 'copied' }, el('pre', { class: 'long', tabindex: 0 }, text), copy(text));

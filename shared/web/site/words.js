@@ -28,6 +28,9 @@ export const toolIcon = (tool) => (/mail/.test(tool) ? 'mail' : /calendar|event/
 /** sentence begins with a capital. @param {string} s */
 export const sentence = (s) => (s ? s[0].toUpperCase() + s.slice(1) : s);
 
+/** count says how many there are. @param {number} n @param {string} one @param {string} [more] */
+export const count = (n, one, more = `${one}s`) => `${n} ${n === 1 ? one : more}`;
+
 /** label makes a label of a name: "timeZone" is "Time zone". @param {string} name */
 export const label = (name) => sentence(name.replace(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`));
 
@@ -35,9 +38,13 @@ export const sessionWords = {
   PLANNING: 'Planning', AWAITING_CONFIRMATION: 'Waits for you', EXECUTING: 'Being carried out', COMPLETED: 'Completed', FAILED: 'Failed', DEADLINE_EXCEEDED: 'Out of time',
 };
 
+export const sessionMoods = { PLANNING: 'work', AWAITING_CONFIRMATION: 'wait', EXECUTING: 'work', FAILED: 'fail', DEADLINE_EXCEEDED: 'off' };
+
 export const changeWords = { add: 'Added', modify: 'Changed', obsolete: 'Dropped' };
 
 export const taskWords = { PENDING: 'To do', EXECUTING: 'Under way', COMPLETED: 'Done', FAILED: 'Failed', OBSOLETE: 'Dropped' };
+
+export const taskMoods = { PENDING: 'off', EXECUTING: 'work', FAILED: 'fail', OBSOLETE: 'off' };
 
 export const runWords = {
   sent: 'Sending your request', queued: 'Waiting its turn', planning: 'Thinking', awaiting_confirmation: 'Waiting for you',
@@ -120,9 +127,9 @@ export function eventWords(e) {
     case 'run.queued': return 'The request was stored';
     case 'run.status': return runWords[e.status] ?? String(e.status);
     case 'model.answered': return e.text ? 'The model answered in words' : 'The model asked for actions';
-    case 'action.planned': return `${what}: planned${e.action?.requiresApproval ? ', needs a yes' : ''}`;
+    case 'action.planned': return `${what}: planned${e.action?.requiresApproval ? ', needs your approval' : ''}`;
     case 'action.waiting': return `${what}: approval requested`;
-    case 'action.decided': return `${what}: you decided “${decisionWords(e.decision)}”`;
+    case 'action.decided': return `${what}: ${decisionWords(e.decision).toLowerCase()}`;
     case 'action.started': return `${what}: started`;
     case 'action.finished': return `${what}: ${actionState(e.action ?? {}).words.toLowerCase()}`;
     case 'context.compressed': return e.compressed?.code ? 'The conversation could not be made shorter' : 'The conversation was made shorter for the model';
@@ -133,4 +140,12 @@ export function eventWords(e) {
   }
 }
 
-const decisionWords = (d) => ({ undo: 'undo', approve_with_edits: 'approve with edits', approve_and_always_allow_recipient: 'approve and always allow', approve_and_always_allow_command: 'always allow this command' }[d] ?? String(d).replace(/_/g, ' '));
+/** @type {Record<string, string>} */
+const decidedAs = {
+  approve_once: 'Approved', approve_with_edits: 'Approved, with changes', reject: 'Rejected', undo: 'Undone',
+  approve_and_always_allow_recipient: 'Approved, and always allowed', confirm_done: 'Said to be done',
+  approve_and_always_allow_command: 'Approved, and always allowed', start_new: 'Asked again', refine: 'Another plan was asked for',
+};
+
+/** decisionWords says of the record what was decided. @param {string} d */
+export const decisionWords = (d) => decidedAs[d] ?? sentence(String(d).replace(/_/g, ' '));
