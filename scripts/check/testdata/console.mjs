@@ -22,6 +22,7 @@ async function mcp(token, name, args) {
 
 await run({
   'the walk of a newcomer: ask, see, approve, find the mail': async (page) => {
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     await accessible(page, 'signing in');
     await shot(page, 'sign-in');
     await signIn(page, 'nova');
@@ -508,9 +509,9 @@ await run({
     await accessible(page, 'the audit of a run');
     await shot(page, 'audit');
     for (const [name, spoil] of Object.entries({
-      'is not what was sealed': (e) => { e[1].decision = 'approve_once_and_more'; },
+      'is not what was written then': (e) => { e[1].decision = 'approve_once_and_more'; },
       'is missing': (e) => e.splice(1, 1),
-      'The last 1 entries are missing': (e) => e.pop(),
+      'The last entry is missing': (e) => e.pop(),
     })) {
       await page.route('**/api/agent/audit?runId*', async (r) => {
         const body = await (await r.fetch()).json();

@@ -6,7 +6,7 @@ import { button, el, heading, trouble } from './dom.js';
 import { icon } from './icons.js';
 import { Opened, Story } from './story.js';
 import { instant } from './time.js';
-import { sentence, toolName } from './words.js';
+import { decisionWords, toolName } from './words.js';
 
 const kinds = {
   requested: 'Approval requested', decided: 'Decided', intent: 'Started', outcome: 'Outcome', denied: 'Refused by a rule', expired: 'Expired',
@@ -23,7 +23,7 @@ export async function audit(main, runId, signal) {
   const place = el('div', { class: 'stack' });
   const run = runId && ofRun(runId) && el('a', { href: `#/run/${runId}`, class: 'button small' }, 'Details');
   main.replaceChildren(heading('Audit', run, runId && el('a', { href: '#/audit', class: 'button small' }, 'All of it')),
-    el('p', { class: 'quiet' }, 'Every side effect leaves entries here, and so do links, always-allows taken back and deletions, sealed one behind the other. No text, argument or address is in them.'),
+    el('p', { class: 'quiet' }, 'Whatever has an effect outside leaves entries here, and so do linked accounts, always-allows taken back and deletions, each chained to the one before. No text or address is in them.'),
     place);
   await (runId ? one(place, runId, signal) : all(place, signal));
 }
@@ -75,7 +75,7 @@ async function one(place, runId, signal) {
       const { entries, head } = await chain(runId, signal);
       const v = await verify(entries, head);
       rows.replaceChildren(...entries.map((e) => el('tr', { class: v.bad.has(e.seq) ? 'bad' : undefined },
-        el('td', { class: 'number' }, String(e.seq)), el('td', {}, instant(e.at)), ...cells(e),
+        el('td', { class: 'number' }, String(e.seq)), el('td', { class: 'at' }, instant(e.at)), ...cells(e),
         el('td', {}, el('code', { title: e.hash }, String(e.hash).slice(0, 10))))));
       const told = new Opened(runId);
       if (ofRun(runId)) for (const e of entries) told.add(e, false);
@@ -107,7 +107,11 @@ async function chain(runId, signal) {
   }
 }
 
+// cameTo is what an action has come to, once it is known.
+const cameTo = { succeeded: 'Done', failed: 'Failed, nothing was done', unknown: 'Not known whether it was done' };
+
 function cells(e) {
-  const what = [e.decision && sentence(e.decision.replace(/_/g, ' ')), e.executionStatus && `Effect: ${e.executionStatus.replace(/_/g, ' ')}`, e.errorCode, e.message].filter(Boolean).join('. ');
-  return [el('td', {}, kinds[e.kind] ?? e.kind), el('td', {}, e.tool ? toolName(e.tool) : ''), el('td', {}, what)];
+  const made = /^(decided|reviewed|refused)$/.test(e.kind) && e.decision && decisionWords(e.decision);
+  const what = [made, cameTo[e.executionStatus], e.errorCode, e.message].filter(Boolean).join('. ');
+  return [el('td', {}, kinds[e.kind] ?? e.kind), el('td', {}, e.tool ? toolName(e.tool) : ''), el('td', { class: 'whole' }, what)];
 }

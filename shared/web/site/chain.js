@@ -1,6 +1,8 @@
 // Checking a run's audit chain in the browser: each entry's SHA-256 over its canonical JSON (RFC 8785) without its own
 // hash, but with the hash of the entry before. The last hash is the head in the run's document.
 
+import { count } from './words.js';
+
 /** canonical writes JSON as RFC 8785 has it. @param {any} v @returns {string} */
 export function canonical(v) {
   if (Array.isArray(v)) return `[${v.map(canonical).join(',')}]`;
@@ -12,6 +14,12 @@ export function canonical(v) {
 export async function sum({ hash: _, ...rest }) {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(canonical(rest)));
   return [...new Uint8Array(digest)].map((b) => b.toString(16).padStart(2, '0')).join('');
+}
+
+// atEnd says what is wrong with the last entry. @param {number} missing how many should come after it
+function atEnd(missing) {
+  if (missing < 1) return 'The end of the chain is not the one that is vouched for.';
+  return missing === 1 ? 'The last entry is missing.' : `The last ${missing} entries are missing.`;
 }
 
 /**
@@ -31,11 +39,12 @@ export async function verify(entries, head) {
   for (const e of entries) {
     if (e.seq !== seq + 1) blame(e.seq, e.seq > seq + 1 ? `follows entry ${seq}: what was between is missing` : 'stands twice or in the wrong place');
     else if (e.prevHash !== hash) blame(e.seq, 'does not name the entry before it');
-    if ((await sum(e)) !== e.hash) blame(e.seq, 'is not what was sealed');
+    if ((await sum(e)) !== e.hash) blame(e.seq, 'is not what was written then');
     ({ seq, hash } = e);
   }
-  if (head && (head.seq !== seq || (head.hash || undefined) !== hash)) problems.push(seq < head.seq ? `The last ${head.seq - seq} entries are missing.` : 'The end of the chain is not the one that the run vouches for.');
+  if (head && (head.seq !== seq || (head.hash || undefined) !== hash)) problems.push(atEnd(head.seq - seq));
   if (problems.length) return { ok: false, words: problems.join(' '), bad };
-  const whole = `${entries.length === 1 ? 'One entry' : `${entries.length} entries`}, each recomputed here`;
-  return { ok: true, bad, words: head ? `${whole}; the last is the one that the run vouches for.` : `${whole}. The run itself was deleted, so nothing vouches for the end of the chain.` };
+  const whole = `${count(entries.length, 'entry', 'entries')}, each recomputed here`;
+  const gone = 'What they are about was deleted, so nothing vouches for the end of the chain.';
+  return { ok: true, bad, words: head ? `${whole}; the last is the one that is vouched for.` : `${whole}. ${gone}` };
 }

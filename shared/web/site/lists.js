@@ -65,6 +65,18 @@ const GIVEN = {
   unknown: 'Given by GITHUB_TOKEN of this server; GitHub could not be asked whose it is.',
 };
 
+/** @type {Record<string, string>} what a scope lets us do */
+const may = {
+  'gmail.compose': 'write drafts', 'gmail.send': 'send mail', 'gmail.readonly': 'read mail', 'calendar.events': 'see and change events',
+  repo: 'read and change repositories', public_repo: 'read and change public repositories', 'read:user': 'read the profile',
+};
+
+// mayDo says what the scopes let us do, beside learning whose account it is.
+function mayDo(scopes) {
+  const all = scopes.filter((s) => !/^(openid|email|profile)$/.test(s)).map((s) => s.replace(/^https:.*\/auth\//, ''));
+  return all.length ? `May ${new Intl.ListFormat('en').format(all.map((s) => may[s] ?? s))}` : '';
+}
+
 /** @param {HTMLElement} main */
 export const accounts = (main) => list(main, 'Linked accounts', 'The accounts that are acted in for you: Google for mail and events, GitHub for repositories. What is linked can be unlinked here at any time.', async (again, error) => {
   const { connections = [], providers = [], local: isLocal } = await call('GET', '/api/agent/connections');
@@ -74,7 +86,7 @@ export const accounts = (main) => list(main, 'Linked accounts', 'The accounts th
     const who = c.email || c.login || `the ${name} account`;
     return el('div', { class: 'item' },
       el('div', {}, el('strong', {}, c.email || c.login || `${name} account`), el('p', { class: 'quiet' }, `${name} · `, c.status === 'linked' ? 'Linked ' : 'It must be linked again. Linked ', when(c.linkedAt)),
-        el('ul', { class: 'quiet scopes' }, ...c.scopes.map((s) => el('li', {}, s)))),
+        el('p', { class: 'quiet', title: c.scopes.join(' ') }, mayDo(c.scopes))),
       el('div', { class: 'buttons' }, c.status === 'linked' ? '' : link(c.provider, `Link ${name} again`), change('Unlink', async () => {
         if (!(await confirm('Unlink this account?', gone[c.provider], 'Unlink'))) return false;
         return call('DELETE', `/api/agent/connections/${c.provider}`);

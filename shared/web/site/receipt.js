@@ -4,7 +4,8 @@ import { read, send } from './api.js';
 import { copy } from './copy.js';
 import { button, el, heading, home, say, trouble } from './dom.js';
 import { records } from './opened.js';
-import { when } from './time.js';
+import { exactly } from './time.js';
+import { count } from './words.js';
 
 /** @param {HTMLElement} main @param {string} runId @param {AbortSignal} signal */
 export async function receiptView(main, runId, signal) {
@@ -30,8 +31,8 @@ export async function receiptView(main, runId, signal) {
 // parts are those of the page. @param {any} file @param {string} text its bytes, as they were signed
 function parts({ receipt, jws }, text) {
   const facts = [
-    ['Asked', receipt.asked], ['When', when(receipt.askedAt)], ['By', receipt.user], ['Answer', receipt.summary], ['Receipt of', when(receipt.issuedAt)],
-    ['Run', el('code', {}, receipt.runId)], ['Audit', `${receipt.entries.length} entries, the last is ${receipt.head.hash}`], ['Signature', el('span', {}, el('code', { class: 'opened-jws' }, jws), ' ', copy(jws, 'the signature'))],
+    ['Asked', receipt.asked], ['When', exactly(receipt.askedAt)], ['By', receipt.user], ['Answer', receipt.summary], ['Issued', exactly(receipt.issuedAt)],
+    ['Id', el('code', {}, receipt.runId)], ['Audit', el('span', {}, `${count(receipt.entries.length, 'entry', 'entries')}, the last is `, el('code', {}, receipt.head.hash))], ['Signature', el('span', {}, el('code', { class: 'opened-jws' }, jws), ' ', copy(jws, 'the signature'))],
   ];
   return [
     el('div', { class: 'buttons unprinted' }, button('Save the file', () => save(text, receipt.runId), 'primary small'), button('Print', () => window.print(), 'small'),

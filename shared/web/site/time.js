@@ -16,6 +16,13 @@ function moment(iso, format) {
 /** when shows a moment: today's by its clock, others with their day. @param {string} iso */
 export const when = (iso) => moment(iso, new Date(iso).toDateString() === new Date().toDateString() ? clock : full);
 
+const named = new Intl.DateTimeFormat(undefined, {
+  day: 'numeric', month: 'short', year: 'numeric', hour: 'numeric', minute: '2-digit', timeZoneName: 'short',
+});
+
+/** exactly returns a moment in words that hold for others too: with its day and its zone. @param {string} iso */
+export const exactly = (iso) => named.format(new Date(iso));
+
 const short = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 const long = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
 

@@ -1,6 +1,8 @@
 // Whether a file is a receipt that one of the keys has signed: what shared/receipt says of it, in the browser.
 
 import { canonical, sum } from './chain.js';
+import { exactly } from './time.js';
+import { count } from './words.js';
 
 /** @typedef {{verdict: 'true'|'changed'|'false', words: string}} Verdict */
 
@@ -75,5 +77,5 @@ async function consistent(r, said) {
     const hash = key ? hex(await crypto.subtle.sign('HMAC', key, bytes(a.record.argsHash))) : a.record.argsHash;
     if (!r.entries.some((e) => e.actionId === a.actionId && e.inputHash === hash)) return no(`It is signed, but no entry of its audit is about what ${a.tool} was given.`);
   }
-  return { verdict: 'true', words: `It is as it was issued on ${new Date(r.issuedAt).toLocaleString()}, with ${r.entries.length} entries of its audit.` };
+  return { verdict: 'true', words: `It is as it was issued on ${exactly(r.issuedAt)}, with ${count(r.entries.length, 'entry', 'entries')} of its audit.` };
 }
