@@ -9,16 +9,6 @@ const witness = '/srv/witness'; // a file that the agent's commands write to
 const { talk, stop, screen, shows, idle, type, ask, decide } = panes('demo');
 const step = (page, name, words) => talk(page, name).getByRole('article').filter({ hasText: words });
 
-// picture is README's: the pane, and all of the card that waits.
-async function picture(page) {
-  const size = page.viewportSize();
-  await page.setViewportSize({ width: size.width, height: 1060 });
-  await page.mouse.move(640, 2);
-  await settled('all of the card is in view', () => cards(page).first().evaluate((e) => e.getBoundingClientRect().top > e.closest('.scroll').getBoundingClientRect().top));
-  await shot(page, 'terminal');
-  await page.setViewportSize(size);
-}
-
 await run({
   'a newcomer finds the demo host': async (page) => {
     await signIn(page, 'nova');
@@ -40,7 +30,6 @@ await run({
     expect('it says where', (await card.innerText()).includes('@demo'));
     expect('what only looks has run', (await talk(page).getByRole('article', { name: 'Command' }).count()) >= 2);
     await accessible(page, 'a command that waits');
-    await picture(page);
     await page.reload();
     await card.getByText('rm -v').first().waitFor();
     await page.getByText('Connected').waitFor();

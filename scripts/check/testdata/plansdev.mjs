@@ -35,7 +35,5 @@ await run({
     await decide(page, /^Confirm plan: it may create 1 issue in demo\/site until /);
     await page.getByRole('region', { name: 'What came of it' }).getByRole('link').first().waitFor();
     await page.locator('main dd .chip', { hasText: 'Completed' }).waitFor();
-    await page.setViewportSize({ width: 1280, height: 1060 });
-    await shot(page, 'screenshot-plan'); // README's picture
   },
 });

@@ -14,6 +14,7 @@ const token = (page) => page.evaluate(() => JSON.parse(sessionStorage.getItem('c
 
 await run({
   'by the authorization code': async (page) => {
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     await accessible(page, 'the way to the issuer');
     await shot(page, 'redirect');
     await page.getByRole('button', { name: 'Sign in' }).click();

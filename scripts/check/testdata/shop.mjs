@@ -1,6 +1,6 @@
 // Uses the example shop in Chromium: first as a plain shop, then through the assistant. Run by TestShop; see driver.mjs.
 
-import { expect, findings, run, settled, shot, visit } from './driver.mjs';
+import { accessible, expect, run, settled, shot, visit } from './driver.mjs';
 
 const { BASE_URL } = process.env;
 const cart = (page) => page.locator('#cart-items li');
@@ -10,12 +10,6 @@ const inCart = async (page) => (await cart(page).locator('p').allInnerTexts()).j
 async function open(page) {
   await page.goto(`${BASE_URL}/shop`);
   await page.getByRole('heading', { name: 'Mugs and what goes with them' }).waitFor();
-}
-
-/** accessible holds the page to axe-core without a finding of any level. */
-async function accessible(page, what) {
-  const all = await findings(page);
-  expect(`${what} is accessible: ${all.map((v) => `${v.impact} ${v.id} (${v.nodes.map((n) => n.target.join(' ')).slice(0, 3).join(', ')}): ${v.help}`).join('; ')}`, all.length === 0);
 }
 
 /** inView tells whether what is there is also seen: nothing lies over it, and it is within the screen. */

@@ -1,0 +1,75 @@
+package check_test
+
+import (
+	"cmp"
+	"context"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
+)
+
+// TestLooks brings about each state of the console, of the widget and of the shop (testdata/looks.mjs), and holds it to
+// what all have to keep, wide in light and dark, and narrow. SCREENSHOT_DIR, when set, gets the pictures, README's too:
+// screenshot*.png.
+func TestLooks(t *testing.T) {
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	browser.Run(ctx, "testdata/looks.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	dir := os.Getenv("SCREENSHOT_DIR")
+	if dir == "" {
+		return
+	}
+	for _, name := range []string{"screenshot.png", "screenshot-plan.png", "screenshot-terminal.png"} {
+		shrink(t, filepath.Join(dir, name))
+	}
+}
+
+// shrink writes a picture anew with its 256 most frequent colours, which is a third of its size and looks the same.
+func shrink(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	whole, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := image.NewPaletted(whole.Bounds(), frequent(whole))
+	draw.Draw(small, small.Rect, whole, small.Rect.Min, draw.Src)
+	out, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(out, small); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// frequent returns the 256 colours that most of the picture has.
+func frequent(of image.Image) color.Palette {
+	count := map[color.Color]int{}
+	for y := of.Bounds().Min.Y; y < of.Bounds().Max.Y; y++ {
+		for x := of.Bounds().Min.X; x < of.Bounds().Max.X; x++ {
+			count[of.At(x, y)]++
+		}
+	}
+	all := slices.SortedFunc(maps.Keys(count), func(a, b color.Color) int { return cmp.Compare(count[b], count[a]) })
+	return color.Palette(all[:min(len(all), 256)])
+}
