@@ -47,7 +47,6 @@ dd { white-space: pre-wrap; }
 .buttons { display: flex; flex-wrap: wrap; gap: 8px; }
 .card > .buttons { position: sticky; bottom: -8px; background: var(--soft); padding: 8px 0; margin: -8px 0; }
 .card .buttons button { min-height: 44px; }
-@media (pointer: coarse) { button { min-height: 44px; min-width: 44px; } }
 .composer { display: flex; align-items: flex-end; gap: 8px; margin: 12px; padding: 6px; background: var(--soft); border: 1px solid var(--line); border-radius: calc(var(--r) - 4px); }
 .composer:focus-within { border-color: var(--a); box-shadow: 0 0 0 1px var(--a); }
 .composer textarea { flex: 1; min-width: 0; resize: none; border: 0; outline: 0; background: none; color: inherit; font: inherit; padding: 6px 8px; max-height: 9.5em; field-sizing: content; }
@@ -60,6 +59,7 @@ button:is(:disabled, [aria-disabled=true]) { opacity: .55; cursor: default; }
 :focus-visible { outline: 2px solid var(--a); outline-offset: 2px; }
 .composer textarea:focus-visible { outline: 0; }
 .sr { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+@media (pointer: coarse), (max-width: 480px) { button, .composer textarea { min-height: 44px; } button { min-width: 44px; } }
 @media (prefers-reduced-motion: reduce) { * { animation: none !important; scroll-behavior: auto !important; } }
 @media (forced-colors: active) { .user, .card, .chat, button.main { border: 1px solid; } button.main { border-width: 2px; } .composer:focus-within { outline: 2px solid Highlight; } .status::before { background: CanvasText; } }
 `);

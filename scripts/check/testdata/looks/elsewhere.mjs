@@ -8,7 +8,7 @@ const chat = (page) => page.locator('gemini-chat');
 
 export const elsewhere = {
   'the shop, and its chat beside it and behind its button': async () => {
-    const page = await visit({ hasTouch: true, isMobile: true });
+    const page = await visit({ hasTouch: true });
     await page.goto(`${BASE_URL}/shop`);
     await page.getByRole('heading', { name: 'Mugs and what goes with them' }).waitFor();
     await look(page, 'shop');
