@@ -12,7 +12,10 @@ import { question } from './question.js';
 import { Step } from './step.js';
 import { actionState, lasts, toolIcon, toolName } from './words.js';
 
-/** @typedef {{node: HTMLElement, known: number, print: (offset: number, bytes: Uint8Array) => void}} Printer shows what an action prints */
+/**
+ * @typedef {{node: HTMLElement, known: number, print: (offset: number, bytes: Uint8Array) => void}} Printer shows what
+ * an action prints
+ */
 
 export class Actions {
   /** @type {Map<string, HTMLElement>} */ #cards = new Map();
@@ -25,12 +28,14 @@ export class Actions {
 
   /**
    * nodes returns those of an action.
-   * @param {string} runId @param {any} a @param {any} approval the newest of the action @param {any} asks the call, where its user answers it
+   * @param {string} runId @param {any} a @param {any} approval the newest of the action @param {any} asks the call,
+   * where its user answers it
    * @returns {HTMLElement[]}
    */
   nodes(runId, a, approval, asks) {
     const state = actionState(a);
-    const waits = approval && (state.kind === 'wait' || state.kind === 'review') && approval.approvalId === a.approvalId;
+    const waits = approval && (state.kind === 'wait' || state.kind === 'review')
+      && approval.approvalId === a.approvalId;
     if (waits) return [this.#kept(version(approval), () => card(approval, this.decided))];
     if (asks) return [this.#kept(`${a.actionId} asks`, () => question(runId, asks, this.decided))];
     if (a.step) return [this.#step(runId, a).node];
@@ -56,7 +61,14 @@ export class Actions {
     return step;
   }
 
-  /** print shows a piece of an action's output. @param {string} runId @param {string} id @param {any} a the action, if it is known @param {number} offset @param {Uint8Array} bytes */
+  /**
+   * print shows a piece of an action's output.
+   * @param {string} runId
+   * @param {string} id
+   * @param {any} a the action, if it is known
+   * @param {number} offset
+   * @param {Uint8Array} bytes
+   */
   print(runId, id, a, offset, bytes) {
     if (a?.step) this.#step(runId, a);
     else if (!this.#outputs.has(id)) this.#outputs.set(id, printer());
@@ -71,11 +83,14 @@ export class Actions {
 
 function line(a, state, approval, runId) {
   const settled = ['done', 'fail', 'off'].includes(state.kind) && (a.approvalId || a.executionStatus !== 'not_started');
-  const drawn = { done: 'check', fail: 'cross', off: 'cross', work: 'spin', plan: 'clock', wait: 'clock', review: 'alert' }[state.kind];
+  const drawn = { done: 'check', fail: 'cross', off: 'cross', work: 'spin', plan: 'clock', wait: 'clock',
+    review: 'alert' }[state.kind];
   const reason = state.kind === 'fail' ? a.message : '';
-  return el('div', { class: `action ${state.kind}`, 'data-status': a.status }, icon(/** @type {any} */ (toolIcon(a.tool))),
+  return el('div', { class: `action ${state.kind}`, 'data-status': a.status },
+    icon(/** @type {any} */ (toolIcon(a.tool))),
     el('span', { class: 'action-name' }, approval?.preview?.title ?? toolName(a.tool)),
-    el('span', { class: 'chip' }, icon(/** @type {any} */ (drawn)), state.words), reason && el('span', { class: 'action-why' }, reason),
+    el('span', { class: 'chip' }, icon(/** @type {any} */ (drawn)), state.words),
+      reason && el('span', { class: 'action-why' }, reason),
     toLink(a.errorReason, a.tool, a.updatedAt), settled && opened(runId, a.actionId));
 }
 

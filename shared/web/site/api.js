@@ -8,7 +8,11 @@ import { working } from './working.js';
 
 /** ApiError is an error answer of the API. */
 export class ApiError extends Error {
-  /** @param {number} status @param {{code?: string, message?: string, field?: string, requestId?: string, runId?: string}} [error] runId: of the run that stands in the way */
+  /**
+   * @param {number} status
+   * @param {{code?: string, message?: string, field?: string, requestId?: string, runId?: string}} [error] runId: of
+   * the run that stands in the way
+   */
   constructor(status, error = {}) {
     super(words(status, error));
     this.status = status;
@@ -30,7 +34,9 @@ export const passing = (err) => err instanceof Lost || (err instanceof ApiError 
 
 /** @param {number} status @param {{code?: string, message?: string, requestId?: string}} error */
 function words(status, { code, message, requestId }) {
-  if (code === 'unauthenticated') return 'Your sign-in is not accepted any more. Please sign in again; nothing is lost.';
+  if (code === 'unauthenticated') {
+    return 'Your sign-in is not accepted any more. Please sign in again; nothing is lost.';
+  }
   const what = message ? message[0].toUpperCase() + message.slice(1) : `The server answered ${status}.`;
   return [what, status >= 500 && requestId && `Request ${requestId}.`].filter(Boolean).join(' ');
 }
@@ -38,7 +44,8 @@ function words(status, { code, message, requestId }) {
 /**
  * send makes one request as the user. An expired token is renewed once, if that needs no user.
  * @param {string} method @param {string} path
- * @param {{body?: any, key?: string, wait?: number, signal?: AbortSignal, credentials?: RequestCredentials}} [options] wait: seconds that the answer may take until the run has ended or waits again
+ * @param {{body?: any, key?: string, wait?: number, signal?: AbortSignal, credentials?: RequestCredentials}} [options]
+ * wait: seconds that the answer may take until the run has ended or waits again
  */
 export async function send(method, path, { body, key, wait, signal, credentials } = {}) {
   for (let again = true; ; again = false) {
@@ -47,7 +54,8 @@ export async function send(method, path, { body, key, wait, signal, credentials 
     if (body !== undefined) headers['Content-Type'] = 'application/json';
     if (key) headers['Idempotency-Key'] = key;
     if (wait) headers.Prefer = `wait=${wait}`;
-    const res = await reach(address(path), { method, headers, signal, credentials, body: body === undefined ? undefined : JSON.stringify(body) });
+    const res = await reach(address(path),
+      { method, headers, signal, credentials, body: body === undefined ? undefined : JSON.stringify(body) });
     if (!again || !(await runOut(res)) || !(await renew())) return res;
   }
 }
@@ -56,7 +64,8 @@ export async function send(method, path, { body, key, wait, signal, credentials 
 export function address(path) {
   const [, first, second] = /** @type {RegExpMatchArray} */ (path.match(/^\/api\/agent\/([a-z]+)\/?([a-z]*)/));
   const terminals = path.endsWith('/socket') ? 'terminal-attach' : 'terminals';
-  const name = { approvals: `approvals-${second}`, run: second || first, agents: 'runs', tokens: 'allowlist', hosts: 'terminals', terminals }[first] ?? first;
+  const name = { approvals: `approvals-${second}`, run: second || first, agents: 'runs', tokens: 'allowlist',
+    hosts: 'terminals', terminals }[first] ?? first;
   return new URL(config().apiBase.replace('{function}', name) + path, location.origin).href;
 }
 
@@ -96,7 +105,13 @@ export async function read(res) {
   return body;
 }
 
-/** call makes a request and returns its JSON. @param {string} method @param {string} path @param {Parameters<typeof send>[2]} [options] @returns {Promise<any>} */
+/**
+ * call makes a request and returns its JSON.
+ * @param {string} method
+ * @param {string} path
+ * @param {Parameters<typeof send>[2]} [options]
+ * @returns {Promise<any>}
+ */
 export const call = (method, path, options) => working(async () => read(await send(method, path, options)));
 
 /** local reads what is of this machine alone, such as the mailbox. @param {string} path @returns {Promise<any>} */

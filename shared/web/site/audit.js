@@ -9,9 +9,12 @@ import { instant } from './time.js';
 import { decisionWords, toolName } from './words.js';
 
 const kinds = {
-  requested: 'Approval requested', decided: 'Decided', intent: 'Started', outcome: 'Outcome', denied: 'Refused by a rule', expired: 'Expired',
+  requested: 'Approval requested', decided: 'Decided', intent: 'Started', outcome: 'Outcome',
+    denied: 'Refused by a rule', expired: 'Expired',
   cancelled: 'Cancelled', cleaned_up: 'Cleaned up', reviewed: 'Reviewed', refused: 'A decision was not taken',
-  linked: 'An account was linked', unlinked: 'An account was unlinked', withdrew: 'An always-allow was taken back', token_made: 'An agent was given a token', token_revoked: 'An agent’s token was taken back', shut_out: 'Shut out', let_in: 'Let in again',
+  linked: 'An account was linked', unlinked: 'An account was unlinked', withdrew: 'An always-allow was taken back',
+    token_made: 'An agent was given a token', token_revoked: 'An agent’s token was taken back', shut_out: 'Shut out',
+    let_in: 'Let in again',
   deletion: 'A deletion was begun', deleted: 'A deletion is complete', exported: 'Everything kept was handed out',
 };
 
@@ -23,7 +26,9 @@ export async function audit(main, runId, signal) {
   const place = el('div', { class: 'stack' });
   const run = runId && ofRun(runId) && el('a', { href: `#/run/${runId}`, class: 'button small' }, 'Details');
   main.replaceChildren(heading('Audit', run, runId && el('a', { href: '#/audit', class: 'button small' }, 'All of it')),
-    el('p', { class: 'quiet' }, 'Whatever has an effect outside leaves entries here, and so do linked accounts, always-allows taken back and deletions, each chained to the one before. No text or address is in them.'),
+    el('p', { class: 'quiet' },
+      'Whatever has an effect outside leaves entries here, and so do linked accounts, always-allows '
+        + 'taken back and deletions, each chained to the one before. No text or address is in them.'),
     place);
   await (runId ? one(place, runId, signal) : all(place, signal));
 }
@@ -32,7 +37,8 @@ export async function audit(main, runId, signal) {
 async function all(place, signal) {
   const error = el('p', { class: 'error', role: 'alert' });
   const list = el('div', { class: 'stories', 'aria-busy': 'true' });
-  const none = el('p', { class: 'empty-view', hidden: true }, 'Nothing is on record yet. What you approve is told here, step by step.');
+  const none = el('p', { class: 'empty-view', hidden: true },
+    'Nothing is on record yet. What you approve is told here, step by step.');
   const more = button('Show older ones', () => older(), 'small', { hidden: true });
   place.append(error, list, none, more);
   /** @type {Map<string, Story>} */
@@ -41,7 +47,8 @@ async function all(place, signal) {
   const older = async () => {
     trouble(error);
     try {
-      const page = await call('GET', `/api/agent/audit?limit=50${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`, { signal });
+      const page = await call('GET',
+        `/api/agent/audit?limit=50${after(cursor)}`, { signal });
       for (const e of page.entries) {
         const story = stories.get(e.runId) ?? new Story(e.runId, cells);
         story.add(e);
@@ -80,7 +87,8 @@ async function one(place, runId, signal) {
       const told = new Opened(runId);
       if (ofRun(runId)) for (const e of entries) told.add(e, false);
       records.replaceChildren(told.node);
-      verdict.replaceChildren(icon(v.ok ? 'check' : 'alert'), el('strong', {}, v.ok ? 'The chain is whole.' : 'The chain is broken.'), el('span', {}, v.words));
+      verdict.replaceChildren(icon(v.ok ? 'check' : 'alert'),
+        el('strong', {}, v.ok ? 'The chain is whole.' : 'The chain is broken.'), el('span', {}, v.words));
       verdict.className = `verdict ${v.ok ? 'done' : 'fail'}`;
       verdict.hidden = false;
     } catch (err) {
@@ -90,6 +98,9 @@ async function one(place, runId, signal) {
   await check();
 }
 
+// after is where a page begins.
+const after = (cursor) => (cursor ? `&cursor=${encodeURIComponent(cursor)}` : '');
+
 // chain reads all entries of a run. A live run may add more between two pages: the newest head counts, and is read
 // again if entries are newer.
 async function chain(runId, signal) {
@@ -98,7 +109,8 @@ async function chain(runId, signal) {
     let head;
     let cursor = '';
     do {
-      const page = await call('GET', `/api/agent/audit?runId=${encodeURIComponent(runId)}&limit=200${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`, { signal });
+      const page = await call('GET',
+        `/api/agent/audit?runId=${encodeURIComponent(runId)}&limit=200${after(cursor)}`, { signal });
       entries.push(...page.entries);
       ({ head } = page);
       cursor = page.nextCursor ?? '';
@@ -113,5 +125,6 @@ const cameTo = { succeeded: 'Done', failed: 'Failed, nothing was done', unknown:
 function cells(e) {
   const made = /^(decided|reviewed|refused)$/.test(e.kind) && e.decision && decisionWords(e.decision);
   const what = [made, cameTo[e.executionStatus], e.errorCode, e.message].filter(Boolean).join('. ');
-  return [el('td', {}, kinds[e.kind] ?? e.kind), el('td', {}, e.tool ? toolName(e.tool) : ''), el('td', { class: 'whole' }, what)];
+  return [el('td', {}, kinds[e.kind] ?? e.kind), el('td', {}, e.tool ? toolName(e.tool) : ''),
+    el('td', { class: 'whole' }, what)];
 }

@@ -22,18 +22,22 @@ export const version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)
  * card makes the card.
  * @param {any} a an approval as the API returns it
  * @param {(run: any, line?: HTMLElement) => void} done is given the run after a decision, and a line to show with it
- * @param {number} [wait] seconds that it may take until the run has ended or waits again; 0 where the run is followed anyway
+ * @param {number} [wait] seconds that it may take until the run has ended or waits again; 0 where the run is followed
+ * anyway
  */
 export function card(a, done, wait = 0) {
   const review = a.kind === 'review';
   const preview = a.preview ?? {};
-  const plan = a.kind === 'plan' ? new PlanParts(a, (words, used) => void (still() && decide('refine', used, undefined, words))) : null;
+  const plan = a.kind === 'plan'
+    ? new PlanParts(a, (words, used) => void (still() && decide('refine', used, undefined, words))) : null;
   const title = preview.title || toolName(a.tool);
   const error = el('p', { class: 'error', role: 'alert' });
   const comment = /** @type {HTMLInputElement} */ (el('input', { type: 'text', maxlength: 2000, autocomplete: 'off' }));
   const buttons = el('div', { class: 'decisions' });
   const form = el('div', { class: 'edits' });
-  const sure = !review && preview.confirm && /** @type {HTMLInputElement} */ (el('input', { type: 'text', class: 'code', autocomplete: 'off', spellcheck: 'false' }));
+  const sure = !review && preview.confirm
+    && /** @type {HTMLInputElement} */ (
+    el('input', { type: 'text', class: 'code', autocomplete: 'off', spellcheck: 'false' }));
   const covers = (preview.fields ?? []).find((f) => f.label === 'Always allow covers');
   const fields = (plan?.lines ?? preview.fields ?? []).filter((f) => f !== covers);
   const from = fields.findIndex((f) => f.long && !plan);
@@ -42,18 +46,30 @@ export function card(a, done, wait = 0) {
   const lines = el('dl', { class: 'fields' }, ...pairs(from < 0 ? fields : fields.slice(0, from)));
   const rest = from < 0 ? undefined : el('dl', { class: 'fields' }, ...pairs(fields.slice(from)));
   // The decisions stay in view from here on: they never cover whom it reaches and when.
-  const body = el('div', { class: 'card-body' }, rest, a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
-    sure && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure), plan?.node, buttons, error);
-  const node = el('article', { class: `card ${review ? 'review' : 'wait'}`, tabindex: -1, 'data-version': version(a), 'aria-label': `${review ? 'Was this done? ' : ''}${title}` },
-    el('header', { class: 'card-head' }, icon(toolIcon(a.tool)), el('h2', {}, review ? `Was this done? ${title}` : title),
-      a.class && el('span', { class: `class ${a.class}` }, a.class), el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
-    review && el('p', {}, 'The service was asked, and its answer was lost: it is not known whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found.'),
+  const body = el('div', { class: 'card-body' }, rest,
+    a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
+    sure && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)),
+      sure), plan?.node, buttons, error);
+  const node = el('article',
+    { class: `card ${review ? 'review' : 'wait'}`, tabindex: -1, 'data-version': version(a),
+    'aria-label': `${review ? 'Was this done? ' : ''}${title}` },
+    el('header', { class: 'card-head' }, icon(toolIcon(a.tool)),
+      el('h2', {}, review ? `Was this done? ${title}` : title),
+      a.class && el('span', { class: `class ${a.class}` }, a.class),
+        el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
+    review && el('p', {},
+      'The service was asked, and its answer was lost: it is not known whether this happened. '
+        + 'It is not tried again on a guess. Look for it where it would be (sent mail, calendar), '
+        + 'and say what you found.'),
     warnings(preview.warnings), findings(a.findings),
     plan?.changes, lines, body,
-    el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }), el('span', {}, 'Requested ', when(a.requestedAt)),
+    el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }),
+      el('span', {}, 'Requested ', when(a.requestedAt)),
       el('a', { href: `#/run/${a.runId}` }, 'Details'),
       wait > 0 && el('a', { href: `#/t/${a.threadId}?from=inbox` }, 'Conversation'),
-      covers && el('details', { class: 'comment' }, el('summary', {}, 'What always allow covers'), el('p', {}, covers.value)), el('details', { class: 'comment' }, el('summary', {}, 'Add a comment'), el('label', {}, 'Comment', comment))));
+      covers && el('details', { class: 'comment' }, el('summary', {}, 'What always allow covers'),
+        el('p', {}, covers.value)),
+        el('details', { class: 'comment' }, el('summary', {}, 'Add a comment'), el('label', {}, 'Comment', comment))));
 
   function lapsed() {
     for (const b of node.querySelectorAll('button')) b.disabled = true;
@@ -72,10 +88,12 @@ export function card(a, done, wait = 0) {
     const strict = decision.startsWith('approve') && plan?.strict || undefined;
     const { approvalId, argsHash } = a;
     const body = {
-      approvalId, decision, argsHash, editedArgs, comment: comments || undefined, holdSeconds: holds(a, decision), strict,
+      approvalId, decision, argsHash, editedArgs, comment: comments || undefined, holdSeconds: holds(a, decision),
+        strict,
     };
     try {
-      const run = await busy(node.querySelectorAll('button, input, textarea'), used, () => patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w })));
+      const run = await busy(node.querySelectorAll('button, input, textarea'), used,
+        () => patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w })));
       edits.set(version(a), undefined);
       plan?.forget();
       say(decided[decision]);
@@ -108,7 +126,8 @@ export function card(a, done, wait = 0) {
       /** @type {HTMLElement|null} */ (buttons.querySelector('[data-decision=approve_with_edits]'))?.focus();
     };
     editing = new Editor(plan?.approval ?? a, edits.get(version(a)) ?? plan?.args ?? a.args, {
-      send: (args, used) => void (still() && decide('approve_with_edits', used, args)), close, keep: (args) => edits.set(version(a), args),
+      send: (args, used) => void (still() && decide('approve_with_edits', used, args)), close,
+        keep: (args) => edits.set(version(a), args),
     });
     form.replaceChildren(editing.node);
     as(true);
@@ -123,7 +142,8 @@ export function card(a, done, wait = 0) {
     editing?.focus();
   }, i === 0 ? 'primary small' : d === 'reject' ? 'danger small' : 'small', { 'data-decision': d }));
   const first = (b) => /^(approve_once|reject|confirm_done|start_new)$/.test(b.dataset.decision ?? '');
-  buttons.append(el('div', { class: 'buttons' }, ...made.filter(first)), el('div', { class: 'buttons others' }, ...made.filter((b) => !first(b))));
+  buttons.append(el('div', { class: 'buttons' }, ...made.filter(first)),
+    el('div', { class: 'buttons others' }, ...made.filter((b) => !first(b))));
   const yes = made.find((b) => b.dataset.decision === 'approve_once');
   if (yes) plan?.tell(yes);
   if (edits.get(version(a))) edit();
@@ -131,7 +151,8 @@ export function card(a, done, wait = 0) {
 }
 
 // holds is for how many seconds a yes can be undone. A command on a host can be stopped, and is not held.
-const holds = (a, decision) => (a.kind !== 'plan' && a.tool !== 'run_command' && /^approve_(once|with_edits)$/.test(decision) ? 10 : undefined);
+const holds = (a, decision) =>
+  (a.kind !== 'plan' && a.tool !== 'run_command' && /^approve_(once|with_edits)$/.test(decision) ? 10 : undefined);
 
 let waiting = false;
 
@@ -146,11 +167,13 @@ async function patient(wait, send) {
   }
 }
 
-const shown = ['approve_once', 'approve_with_edits', 'approve_and_always_allow_recipient', 'approve_and_always_allow_command', 'reject', 'confirm_done', 'start_new'];
+const shown = ['approve_once', 'approve_with_edits', 'approve_and_always_allow_recipient',
+  'approve_and_always_allow_command', 'reject', 'confirm_done', 'start_new'];
 
 // choices returns the possible decisions, the plain yes first. "Always allow" needs a recipient.
 function choices(a) {
-  return shown.filter((d) => a.decisions?.includes(d) && (d !== 'approve_and_always_allow_recipient' || reached(a.args).length));
+  return shown.filter((d) => a.decisions?.includes(d)
+    && (d !== 'approve_and_always_allow_recipient' || reached(a.args).length));
 }
 
 // onward gives the focus that was on a decided card to the next one, or to what came of it.
@@ -167,7 +190,8 @@ const choice = (a, d) => (/always_allow/.test(d) ? `Always allow ${always(a)} ($
 
 // long returns a text in a box that scrolls, also by keyboard.
 const long = (f, code) => el('div', { class: 'copied' },
-  el('div', { class: `long${code ? ' code' : ''}`, tabindex: 0, role: 'group', 'aria-label': f.label }, f.value), copy(f.value, f.label.toLowerCase()));
+  el('div', { class: `long${code ? ' code' : ''}`, tabindex: 0, role: 'group', 'aria-label': f.label }, f.value),
+    copy(f.value, f.label.toLowerCase()));
 
 // own returns the time of a field by the reader's clock, if that differs.
 function own(f, timeZone) {
@@ -175,7 +199,9 @@ function own(f, timeZone) {
   return words && el('span', { class: 'own quiet' }, 'By your clock: ', el('time', { datetime: f.at }, words));
 }
 
-const warnings = (list) => list?.length > 0 && el('ul', { class: 'warnings', 'aria-label': 'Look at this twice' }, ...list.map((w) => el('li', {}, icon('alert'), el('span', {}, w))));
+const warnings = (list) => list?.length > 0
+  && el('ul', { class: 'warnings', 'aria-label': 'Look at this twice' },
+  ...list.map((w) => el('li', {}, icon('alert'), el('span', {}, w))));
 
 /** @type {Record<string, (origin?: string) => string>} */
 const found = {
@@ -189,5 +215,8 @@ const found = {
 };
 
 // findings tells what comes from strangers, and where they wrote it.
-const findings = (list) => list?.length > 0 && el('ul', { class: 'warnings findings', 'aria-label': 'What is not in your own words' },
-  ...list.map((f) => el('li', {}, icon('alert'), el('span', {}, `${(found[f.reason] ?? found.target)(f.origin)} `, f.text && el('mark', {}, f.text)))));
+const findings = (list) => list?.length > 0
+  && el('ul', { class: 'warnings findings', 'aria-label': 'What is not in your own words' },
+  ...list.map((f) =>
+    el('li', {}, icon('alert'),
+    el('span', {}, `${(found[f.reason] ?? found.target)(f.origin)} `, f.text && el('mark', {}, f.text)))));

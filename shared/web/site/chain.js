@@ -7,7 +7,8 @@ import { count } from './words.js';
 export function canonical(v) {
   if (Array.isArray(v)) return `[${v.map(canonical).join(',')}]`;
   if (v === null || typeof v !== 'object') return JSON.stringify(v);
-  return `{${Object.keys(v).sort().map((k) => `${JSON.stringify(k)}:${canonical(v[k])}`).join(',')}}`; // by UTF-16 code units, as sort() does
+  // by UTF-16 code units, as sort() does
+  return `{${Object.keys(v).sort().map((k) => `${JSON.stringify(k)}:${canonical(v[k])}`).join(',')}}`;
 }
 
 /** sum is the hash that the entry should have. @param {any} entry @returns {Promise<string>} */
@@ -37,7 +38,8 @@ export async function verify(entries, head) {
   let seq = 0;
   let hash;
   for (const e of entries) {
-    if (e.seq !== seq + 1) blame(e.seq, e.seq > seq + 1 ? `follows entry ${seq}: what was between is missing` : 'stands twice or in the wrong place');
+    if (e.seq !== seq + 1) blame(e.seq,
+      e.seq > seq + 1 ? `follows entry ${seq}: what was between is missing` : 'stands twice or in the wrong place');
     else if (e.prevHash !== hash) blame(e.seq, 'does not name the entry before it');
     if ((await sum(e)) !== e.hash) blame(e.seq, 'is not what was written then');
     ({ seq, hash } = e);

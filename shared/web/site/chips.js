@@ -11,12 +11,14 @@ const ends = /[\s,;]+/;
  */
 export function chips(id, name, value, label) {
   let all = [...value];
-  const box = /** @type {HTMLInputElement} */ (el('input', { id, type: 'text', inputmode: 'email', autocomplete: 'off', spellcheck: 'false' }));
+  const box = /** @type {HTMLInputElement} */ (
+    el('input', { id, type: 'text', inputmode: 'email', autocomplete: 'off', spellcheck: 'false' }));
   const list = el('ul', { class: 'chips', 'aria-label': `${label}: addresses` });
   const node = el('div', { class: 'chip-field' }, list, box);
   const changed = () => node.dispatchEvent(new Event('input', { bubbles: true }));
 
-  const draw = () => list.replaceChildren(...all.map((address) => el('li', { class: 'address' }, el('span', {}, address),
+  const draw = () =>
+    list.replaceChildren(...all.map((address) => el('li', { class: 'address' }, el('span', {}, address),
     button('×', () => drop(address), 'chip-drop', { 'aria-label': `Remove ${address}` }))));
   const drop = (address) => {
     all = all.filter((a) => a !== address);

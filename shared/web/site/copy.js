@@ -2,7 +2,11 @@
 
 import { button, el, say } from './dom.js';
 
-/** copy makes it; nothing where the browser has no clipboard for this page. @param {string} text @param {string} [what] it is, for those who do not see it */
+/**
+ * copy makes it; nothing where the browser has no clipboard for this page.
+ * @param {string} text
+ * @param {string} [what] it is, for those who do not see it
+ */
 export function copy(text, what) {
   if (!navigator.clipboard) return null;
   const word = el('span', {}, 'Copy');

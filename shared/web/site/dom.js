@@ -26,8 +26,15 @@ export function el(name, attributes = {}, ...children) {
 /** there leaves out what is not: nothing, false, and the empty text. @param {any} c */
 export const there = (c) => c !== undefined && c !== null && c !== false && c !== '';
 
-/** button makes a button. @param {string} words @param {(e: Event) => void} onclick @param {string} [kind] its class @param {Record<string, any>} [more] */
-export const button = (words, onclick, kind = '', more = {}) => el('button', { type: 'button', class: kind || undefined, onclick, ...more }, words);
+/**
+ * button makes a button.
+ * @param {string} words
+ * @param {(e: Event) => void} onclick
+ * @param {string} [kind] its class
+ * @param {Record<string, any>} [more]
+ */
+export const button = (words, onclick, kind = '', more = {}) =>
+  el('button', { type: 'button', class: kind || undefined, onclick, ...more }, words);
 
 /**
  * arrange makes these the children, and moves only what has to be moved: what has the focus keeps it.
@@ -62,7 +69,8 @@ export function heading(words, ...beside) {
  * @param {Element} place @param {Error|null} [err] @param {() => void} [again]
  */
 export function trouble(place, err, again) {
-  place.replaceChildren(...(err ? [el('span', {}, err.message), again ? button('Try again', again, 'small') : ''].filter(Boolean) : []));
+  place.replaceChildren(
+    ...(err ? [el('span', {}, err.message), again ? button('Try again', again, 'small') : ''].filter(Boolean) : []));
 }
 
 /**
@@ -74,7 +82,8 @@ export function confirm(title, text, yes, no = 'Keep it') {
   const box = /** @type {HTMLDialogElement} */ (el('dialog', { class: 'dialog', 'aria-labelledby': 'dialog-title' },
     el('h2', { id: 'dialog-title' }, title), el('p', {}, text),
     el('form', { method: 'dialog', class: 'buttons' },
-      el('button', { value: 'no', class: 'small', autofocus: true }, no), el('button', { value: 'yes', class: 'small danger' }, yes))));
+      el('button', { value: 'no', class: 'small', autofocus: true }, no),
+        el('button', { value: 'yes', class: 'small danger' }, yes))));
   document.body.append(box);
   return new Promise((answer) => {
     box.addEventListener('close', () => {
@@ -87,7 +96,8 @@ export function confirm(title, text, yes, no = 'Keep it') {
 
 /**
  * busy disables the controls and marks the one that was used until the work has ended.
- * @template T @param {Iterable<Element>} controls @param {Element|null} used @param {() => Promise<T>} work @returns {Promise<T>}
+ * @template T @param {Iterable<Element>} controls @param {Element|null} used @param {() => Promise<T>} work @returns
+ * {Promise<T>}
  */
 export async function busy(controls, used, work) {
   const all = /** @type {HTMLButtonElement[]} */ ([...controls]).filter((c) => !c.disabled);

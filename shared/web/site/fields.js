@@ -1,4 +1,5 @@
-// The fields in which an argument of a call is changed, by what it is: addresses, times, texts, switches, anything else.
+// The fields in which an argument of a call is changed, by what it is: addresses, times, texts, switches, anything
+// else.
 
 import { chips } from './chips.js';
 import { el } from './dom.js';
@@ -21,7 +22,7 @@ const isList = (name) => ['to', 'cc', 'bcc', 'attendees'].includes(name);
  * field makes the one for an argument.
  * @param {string} id @param {string} name @param {any} value @param {string} label
  * @param {{args: any, zone: () => string, first: string, moved: (name: string, ms: number) => void,
- *   choices?: {value: string, name: string}[], fixed?: string[], legend?: (entry: any) => string|undefined}} of the call;
+ * choices?: {value: string, name: string}[], fixed?: string[], legend?: (entry: any) => string|undefined}} of the call;
  *   choices are what it may be, if that is known, and fixed and legend are of the entries of lists
  * @returns {Field}
  */
@@ -60,7 +61,8 @@ function toggle(id, name, value) {
   return { name, node: box, box, value: () => box.checked };
 }
 
-const updates = { all: 'Mail an invitation to all', externalOnly: 'Mail those without Google Calendar', none: 'Mail nobody' };
+const updates = { all: 'Mail an invitation to all', externalOnly: 'Mail those without Google Calendar',
+  none: 'Mail nobody' };
 
 /** @returns {Field} */
 function choice(id, name, value, names) {
@@ -95,7 +97,8 @@ function text(id, name, value) {
 
 /** @returns {Field} */
 function zone(id, name, value) {
-  const list = el('datalist', { id: `${id}-all` }, ...Intl.supportedValuesOf('timeZone').map((z) => el('option', { value: z })));
+  const list = el('datalist', { id: `${id}-all` },
+    ...Intl.supportedValuesOf('timeZone').map((z) => el('option', { value: z })));
   const box = input(id, 'text', value, { list: list.id, spellcheck: 'false' });
   return { name, node: el('div', {}, box, list), box, value: () => box.value.trim() };
 }

@@ -24,13 +24,19 @@ export function gate(enter, problem = null) {
 export function away(err, again) {
   const error = el('p', { class: 'error', role: 'alert' });
   trouble(error, err, again);
-  byId('gate').replaceChildren(el('div', { class: 'gate-card' }, el('p', { class: 'brand' }, mark(), 'Countersign'), el('h1', {}, 'Not just now'), error));
+  byId('gate').replaceChildren(
+    el('div', { class: 'gate-card' }, el('p', { class: 'brand' }, mark(), 'Countersign'), el('h1', {}, 'Not just now'),
+    error));
   byId('gate').hidden = false;
 }
 
 function localForm(enter, error) {
-  const uid = /** @type {HTMLInputElement} */ (el('input', { id: 'uid', required: true, maxlength: 128, pattern: '[A-Za-z0-9_.\\|:@+\\-]+', autocomplete: 'username', value: 'demo', 'aria-describedby': 'uid-help' }));
-  const email = /** @type {HTMLInputElement} */ (el('input', { id: 'email', type: 'email', required: true, maxlength: 254, autocomplete: 'email', value: 'demo@example.com' }));
+  const uid = /** @type {HTMLInputElement} */ (
+    el('input', { id: 'uid', required: true, maxlength: 128, pattern: '[A-Za-z0-9_.\\|:@+\\-]+',
+    autocomplete: 'username', value: 'demo', 'aria-describedby': 'uid-help' }));
+  const email = /** @type {HTMLInputElement} */ (
+    el('input', { id: 'email', type: 'email', required: true, maxlength: 254, autocomplete: 'email',
+    value: 'demo@example.com' }));
   const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Sign in'));
   const send = async (e) => {
     e.preventDefault();
@@ -45,9 +51,12 @@ function localForm(enter, error) {
       submit.disabled = false;
     }
   };
-  return [el('p', { class: 'quiet' }, 'This local server signs in whoever asks, because only this machine can reach it. Each name has its own conversations, approvals and mailbox.'),
+  return [el('p', { class: 'quiet' },
+    'This local server signs in whoever asks, because only this machine can reach it. '
+      + 'Each name has its own conversations, approvals and mailbox.'),
     el('form', { class: 'form', onsubmit: send },
-      el('label', { for: 'uid' }, 'User'), uid, el('p', { id: 'uid-help', class: 'quiet small-text' }, 'Letters, digits and _ . | : @ + -'),
+      el('label', { for: 'uid' }, 'User'), uid,
+        el('p', { id: 'uid-help', class: 'quiet small-text' }, 'Letters, digits and _ . | : @ + -'),
       el('label', { for: 'email' }, 'E-mail address of this user'), email, submit)];
 }
 
@@ -60,7 +69,11 @@ function redirect(error) {
       trouble(error, err);
     }
   };
-  return [el('p', { class: 'quiet' }, `You sign in at ${new URL(config().signIn.issuer ?? '').host}, and come back here.`), button('Sign in', go, 'primary')];
+  return [el('p', { class: 'quiet' },
+    `You sign in at ${new URL(config().signIn.issuer ?? '').host}, and come back here.`),
+    button('Sign in', go, 'primary')];
 }
 
-const nobody = () => [el('p', { class: 'quiet' }, 'No sign-in is configured for this console: WEB_CLIENT_ID names its client at the issuer of AUTH_ISSUER.')];
+const nobody = () =>
+  [el('p', { class: 'quiet' },
+  'No sign-in is configured for this console: WEB_CLIENT_ID names its client at the issuer of AUTH_ISSUER.')];

@@ -9,7 +9,8 @@ import { decided, holding, toolIcon, toolName } from './words.js';
 /**
  * heldRow makes its row.
  * @param {any} a an action as the API returns it @param {any} approval the newest of the action, if it is known
- * @param {(run: any) => void} done is given the run once the yes was taken back @param {() => void} [begins] is told when its time is over
+ * @param {(run: any) => void} done is given the run once the yes was taken back @param {() => void} [begins] is told
+ * when its time is over
  */
 export function heldRow(a, approval, done, begins) {
   const error = el('p', { class: 'error', role: 'alert' });
@@ -31,5 +32,6 @@ export function heldRow(a, approval, done, begins) {
   };
   return el('div', { class: 'action work held', 'data-status': a.status }, icon(/** @type {any} */ (toolIcon(a.tool))),
     el('span', { class: 'action-name' }, approval?.preview?.title ?? toolName(a.tool)),
-    el('span', { class: 'chip' }, el('hold-left', { until: a.heldUntil, words: holding(a.tool), onlapsed: begun })), undo, error);
+    el('span', { class: 'chip' }, el('hold-left', { until: a.heldUntil, words: holding(a.tool), onlapsed: begun })),
+      undo, error);
 }

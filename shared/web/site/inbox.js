@@ -13,9 +13,11 @@ export async function inbox(main, signal) {
   const list = el('div', { class: 'stack' });
   const holds = el('div', { class: 'stack', role: 'group', 'aria-label': 'Approved a moment ago' });
   const error = el('p', { class: 'error', role: 'alert' });
-  const none = el('p', { class: 'empty-view', hidden: true }, 'Nothing waits. What has an effect outside is shown here before it happens.');
+  const none = el('p', { class: 'empty-view', hidden: true },
+    'Nothing waits. What has an effect outside is shown here before it happens.');
   const more = button('Show older ones', () => older(), 'small', { hidden: true });
-  const since = el('section', { class: 'stack', hidden: true, 'aria-label': 'Decided just now' }, el('h2', {}, 'Decided just now'));
+  const since = el('section', { class: 'stack', hidden: true, 'aria-label': 'Decided just now' },
+    el('h2', {}, 'Decided just now'));
   const follow = el('ul', { class: 'stack plain' });
   since.append(follow);
   main.replaceChildren(heading('Waiting for you'), error, holds, list, none, more, since);
@@ -43,10 +45,12 @@ export async function inbox(main, signal) {
   onPending((known) => {
     trouble(error, known.error, () => changed());
     const shown = known.approvals.filter((a) => !lives.has(a.runId)); // decided runs show their cards
-    for (const a of shown) if (!cards.has(version(a))) cards.set(version(a), card(a, (run, line) => decided(a, run, line), 5));
+    for (const a of shown) if (!cards.has(version(a))) cards.set(version(a),
+      card(a, (run, line) => decided(a, run, line), 5));
     arrange(list, shown.map((a) => /** @type {HTMLElement} */ (cards.get(version(a)))));
     const held = known.held.filter((a) => !lives.has(a.runId) && lasts(a.heldUntil));
-    for (const a of held) if (!rows.has(a.approvalId)) rows.set(a.approvalId, heldRow(a, a, (run) => decided(a, run), () => changed()));
+    for (const a of held) if (!rows.has(a.approvalId)) rows.set(a.approvalId,
+      heldRow(a, a, (run) => decided(a, run), () => changed()));
     arrange(holds, held.map((a) => /** @type {HTMLElement} */ (rows.get(a.approvalId))));
     none.hidden = !known.loaded || shown.length > 0 || held.length > 0;
     more.hidden = !known.more;

@@ -37,7 +37,8 @@ export class Live {
    * @param {any} [from.run]
    * @param {boolean} [from.alone] it is on the page of its run, which needs no link to itself
    * @param {boolean} [from.bare] what is around it has its own way to stop it
-   * @param {{asked?: (l: Live) => string, again?: (l: Live, safe: boolean) => void, known?: (l: Live) => void, changed?: (l: Live) => void, moved?: (l: Live) => void, ended?: (l: Live, err: any) => void}} [on]
+   * @param {{asked?: (l: Live) => string, again?: (l: Live, safe: boolean) => void, known?: (l: Live) => void,
+   * changed?: (l: Live) => void, moved?: (l: Live) => void, ended?: (l: Live, err: any) => void}} [on]
    */
   constructor({ question, run, alone = false, bare = false }, on = {}) {
     this.alone = alone;
@@ -100,7 +101,8 @@ export class Live {
   /** start follows the run to its end. */
   async start() {
     try {
-      await (this.runId ? watch(this.runId, this.#note(), this.#stop.signal) : ask(/** @type {any} */ (this.question), this.#note(), this.#stop.signal));
+      await (this.runId ? watch(this.runId, this.#note(), this.#stop.signal)
+        : ask(/** @type {any} */ (this.question), this.#note(), this.#stop.signal));
       this.#lost = '';
       this.#render();
       say(this.unmet || (this.status === 'failed' ? `This failed. ${this.#message}` : 'Done.'));
@@ -140,7 +142,8 @@ export class Live {
       status: (status) => this.#enter(status),
       delta: (text) => this.#show(() => { this.#text += text; }),
       action: (a) => this.#show(() => this.#take(a)),
-      output: (id, offset, bytes) => this.#show(() => this.#shown.print(this.runId, id, this.#actions.get(id), offset, bytes)),
+      output: (id, offset, bytes) =>
+        this.#show(() => this.#shown.print(this.runId, id, this.#actions.get(id), offset, bytes)),
       printed: () => this.#shown.printed(),
       state: (run) => this.#show(() => this.#state(run)),
       event: (e) => this.#show(() => this.#event(e)),
@@ -200,7 +203,10 @@ export class Live {
     this.node.dataset.run = this.runId;
     this.#words.hidden = !this.#text.trim() || this.over;
     this.#words.textContent = this.#text.trim();
-    arrange(this.#list, this.actions.flatMap((a) => this.#shown.nodes(this.runId, a, this.#approvals.get(a.actionId), !this.over && this.#questions.get(a.actionId))));
+    arrange(this.#list,
+      this.actions.flatMap((a) =>
+      this.#shown.nodes(this.runId, a, this.#approvals.get(a.actionId),
+      !this.over && this.#questions.get(a.actionId))));
     this.#renderFoot();
   }
 
@@ -215,28 +221,37 @@ export class Live {
     }
     if (this.unmet) {
       const said = this.actions.some((a) => a.errorReason === this.#reason); // by its own line
-      this.#fill(!said && el('span', {}, this.unmet), this.on.asked?.(this) && button('Ask again', () => this.on.again?.(this, !this.#did), 'small'), link);
+      this.#fill(!said && el('span', {}, this.unmet),
+        this.on.asked?.(this) && button('Ask again', () => this.on.again?.(this, !this.#did), 'small'), link);
       return;
     }
     if (this.over) {
-      this.#fill(this.status === 'failed' && this.#message && el('span', { class: 'error' }, `This failed: ${this.#message}`), link);
+      this.#fill(this.status === 'failed' && this.#message
+        && el('span', { class: 'error' }, `This failed: ${this.#message}`), link);
       return;
     }
     const cancel = this.runId && !this.bare && button('Cancel', (e) => this.cancel(e.currentTarget), 'quiet-button');
     this.#fill(el('span', { class: 'dot', 'aria-hidden': 'true' }),
-      el('span', {}, this.#lost ? `${this.#lost} Nothing is lost; trying again` : runWords[this.status] ?? this.status), ' ',
-      this.status === 'awaiting_confirmation' ? '' : el('time-spent'), this.#lost && button('Try now', hurry, 'small'), cancel, link);
+      el('span', {},
+        this.#lost ? `${this.#lost} Nothing is lost; trying again` : runWords[this.status] ?? this.status), ' ',
+      this.status === 'awaiting_confirmation' ? '' : el('time-spent'), this.#lost && button('Try now', hurry, 'small'),
+        cancel, link);
   }
 
   #fill(...children) {
     this.#foot.replaceChildren(...children.filter(there));
   }
 
-  /** cancel asks for the run to be ended. @param {any} used the control that was used @returns {Promise<boolean>} whether it was taken */
+  /**
+   * cancel asks for the run to be ended.
+   * @param {any} used the control that was used
+   * @returns {Promise<boolean>} whether it was taken
+   */
   async cancel(used) {
     trouble(this.#error);
     try {
-      const run = await busy([used], used, () => call('POST', `/api/agent/runs/${encodeURIComponent(this.runId)}/cancel`, { body: {} }));
+      const run = await busy([used], used,
+        () => call('POST', `/api/agent/runs/${encodeURIComponent(this.runId)}/cancel`, { body: {} }));
       say('Cancelling…');
       this.#decided(run);
       return true;

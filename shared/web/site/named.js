@@ -8,13 +8,19 @@ import * as threads from './threads.js';
 /** Named is the title of one. */
 export class Named {
   #title = el('h1', {}, 'New conversation');
-  #rename = button('', () => this.#ask(), 'icon', { 'aria-label': 'Rename this conversation', title: 'Rename this conversation', hidden: true });
-  #words = /** @type {HTMLInputElement} */ (el('input', { type: 'text', maxlength: 80, required: true, autocomplete: 'off', 'aria-label': 'Title' }));
+  #rename = button('', () => this.#ask(), 'icon',
+    { 'aria-label': 'Rename this conversation', title: 'Rename this conversation', hidden: true });
+  #words = /** @type {HTMLInputElement} */ (
+    el('input', { type: 'text', maxlength: 80, required: true, autocomplete: 'off', 'aria-label': 'Title' }));
   #save = el('button', { class: 'primary small' }, 'Save');
-  #form = el('form', { class: 'rename', hidden: true, onsubmit: (e) => this.#send(e) }, this.#words, this.#save, button('Keep it', () => this.#close(), 'small'));
+  #form = el('form', { class: 'rename', hidden: true, onsubmit: (e) => this.#send(e) }, this.#words, this.#save,
+    button('Keep it', () => this.#close(), 'small'));
   node = el('div', { class: 'named' }, this.#title, this.#rename, this.#form);
 
-  /** @param {() => string} threadId whose title it is @param {(err: Error|null) => void} failed shows an error, or none */
+  /**
+   * @param {() => string} threadId whose title it is
+   * @param {(err: Error|null) => void} failed shows an error, or none
+   */
   constructor(threadId, failed) {
     this.threadId = threadId;
     this.failed = failed;

@@ -5,7 +5,10 @@ import { call } from './api.js';
 
 const page = 10;
 
-/** @type {{approvals: any[], held: any[], more: boolean, error: Error|null, loaded: boolean}} held: approved a moment ago, and can be undone */
+/**
+ * @type {{approvals: any[], held: any[], more: boolean, error: Error|null, loaded: boolean}} held: approved a moment
+ * ago, and can be undone
+ */
 let known = { approvals: [], held: [], more: false, error: null, loaded: false };
 let pages = 1;
 let user = 0; // counts sign-ins: what was loaded for an earlier user is not shown
@@ -16,7 +19,11 @@ let next = null;
 /** @type {Set<(k: typeof known) => void>} */
 const watchers = new Set();
 
-/** onPending is called with what is known, now and after each change, until the signal. @param {(k: typeof known) => void} f @param {AbortSignal} [signal] */
+/**
+ * onPending is called with what is known, now and after each change, until the signal.
+ * @param {(k: typeof known) => void} f
+ * @param {AbortSignal} [signal]
+ */
 export function onPending(f, signal) {
   watchers.add(f);
   signal?.addEventListener('abort', () => watchers.delete(f));
@@ -54,7 +61,8 @@ async function load() {
   let cursor = '';
   try {
     for (let i = 0; i < pages && (i === 0 || cursor); i++) {
-      const answer = await call('GET', `/api/agent/approvals/pending?limit=${page}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
+      const answer = await call('GET',
+        `/api/agent/approvals/pending?limit=${page}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
       approvals.push(...answer.approvals);
       held.push(...(answer.held ?? []));
       cursor = answer.nextCursor ?? '';

@@ -1,5 +1,5 @@
-// One session of the planner: what waits, its tasks and their steps, what was allowed, and what came of it. All of it is
-// what the server has on record; the run's events only say when to read it again.
+// One session of the planner: what waits, its tasks and their steps, what was allowed, and what came of it. All of it
+// is what the server has on record; the run's events only say when to read it again.
 
 import { call } from './api.js';
 import { card, version } from './card.js';
@@ -27,7 +27,8 @@ export async function planView(main, id, signal) {
     body.removeAttribute('aria-busy');
     const again = () => read();
     arrange(body, [
-      kept('about', [s.prompt, s.repoUrl, s.deadline, s.status, s.summary, s.errorReason, s.approvals.length], () => about(s)),
+      kept('about', [s.prompt, s.repoUrl, s.deadline, s.status, s.summary, s.errorReason, s.approvals.length],
+        () => about(s)),
       ...s.approvals.map((a) => kept(version(a), '', () => card(a, () => {
         hurry();
         again();
@@ -112,7 +113,8 @@ function keeper() {
       for (const p of node.querySelectorAll('details[data-part]')) p.open = parts.get(p.dataset.part)?.open ?? false;
       const focused = old.node.contains(document.activeElement) && document.activeElement?.closest('[data-part]');
       old.node.replaceWith(node);
-      const same = focused && [...node.querySelectorAll('[data-part]')].find((p) => p.dataset.part === focused.dataset.part);
+      const same = focused
+        && [...node.querySelectorAll('[data-part]')].find((p) => p.dataset.part === focused.dataset.part);
       if (same) (same.querySelector('summary') ?? same).focus();
     }
     return node;
@@ -124,18 +126,23 @@ const about = (s) => el('section', { class: 'stack', 'aria-label': 'About this p
   el('dl', { class: 'facts' }, el('dt', {}, 'State'), el('dd', {}, state(s)),
     el('dt', {}, 'Repository'), el('dd', {}, s.repoUrl),
     el('dt', {}, 'Deadline'),
-    el('dd', {}, when(s.deadline), !over(s) && ' · ', !over(s) && el('time-left', { until: s.deadline, plain: true }))),
+    el('dd', {}, when(s.deadline), !over(s) && ' · ',
+      !over(s) && el('time-left', { until: s.deadline, plain: true }))),
   s.summary && !s.approvals.length && el('p', { class: 'done-words' }, s.summary), // a card says what it waits for
-  s.errorReason && el('p', { class: 'quiet' }, `It ended before it was done: ${s.errorReason}`), toLink(s.errorReason, 'propose_plan', s.updatedAt));
+  s.errorReason && el('p', { class: 'quiet' }, `It ended before it was done: ${s.errorReason}`),
+    toLink(s.errorReason, 'propose_plan', s.updatedAt));
 
 const tasks = (s) => el('section', { class: 'stack', 'aria-label': 'Tasks', hidden: !s.tasks.length && !s.log.length },
   el('h2', {}, 'Tasks'),
   el('ol', { class: 'stack plan-tasks' }, ...s.tasks.map((t) => el('li', { class: 'item' }, el('div', {},
     el('p', { class: 'task-head' }, el('strong', {}, t.title),
-      el('span', { class: `chip ${taskMoods[t.status] ?? ''}`, 'data-status': t.status }, taskWords[t.status] ?? t.status)),
-    el('p', {}, t.goal), t.result && el('p', {}, `Result: ${t.result}`), t.error && el('p', { class: 'error' }, t.error),
+      el('span', { class: `chip ${taskMoods[t.status] ?? ''}`, 'data-status': t.status },
+        taskWords[t.status] ?? t.status)),
+    el('p', {}, t.goal), t.result && el('p', {}, `Result: ${t.result}`),
+      t.error && el('p', { class: 'error' }, t.error),
     ...s.log.filter((l) => l.taskId === t.id).map(step))))),
-  s.log.some((l) => !l.taskId) && el('details', { 'data-part': 'planning' }, el('summary', {}, 'What it read for the plan'),
+  s.log.some((l) => !l.taskId)
+    && el('details', { 'data-part': 'planning' }, el('summary', {}, 'What it read for the plan'),
     ...s.log.filter((l) => !l.taskId).map(step)));
 
 // changes are those that needed no further yes, oldest first.
@@ -160,7 +167,8 @@ const told = (l) => el('details', { class: 'plan-step', 'data-part': `step-${l.s
     l.executionStatus === 'unknown' ? ' (not known whether it was done)' : ''),
   l.reason && el('p', {}, `Why: ${l.reason}`),
   part('Arguments', l.action.args),
-  l.observation !== null && l.observation !== undefined && part(l.source ? `What came back, from ${l.source}` : 'What came back', l.observation));
+  l.observation !== null && l.observation !== undefined
+    && part(l.source ? `What came back, from ${l.source}` : 'What came back', l.observation));
 
 const part = (words, value) => el('div', {}, el('p', { class: 'quiet' }, words),
   el('pre', { class: 'long code', tabindex: 0, role: 'group', 'aria-label': words }, json(value)));
@@ -179,20 +187,24 @@ function grants(s, path, again, error) {
     }
   }, 'small', { 'aria-label': `Take back ${g.id}`, 'data-part': `take-${g.id}` });
   const hidden = !s.grants.length || s.status === 'AWAITING_CONFIRMATION' || s.status === 'PLANNING';
-  return el('section', { class: 'stack', 'aria-label': 'What you have allowed', hidden }, el('h2', {}, 'What you have allowed'),
+  return el('section', { class: 'stack', 'aria-label': 'What you have allowed', hidden },
+    el('h2', {}, 'What you have allowed'),
     ...s.grants.map((g) => el('div', { class: 'item' },
       el('div', {}, el('p', {}, g.words),
-        el('p', { class: 'quiet' }, `${g.used} of ${g.maxCalls} used · by your clock until `, when(g.until), g.revoked ? ' · taken back' : '')),
+        el('p', { class: 'quiet' }, `${g.used} of ${g.maxCalls} used · by your clock until `, when(g.until),
+          g.revoked ? ' · taken back' : '')),
       !g.revoked && !over(s) && take(g))));
 }
 
 function after(s) {
   const unknown = s.log.filter((l) => l.executionStatus === 'unknown');
-  return el('section', { class: 'stack', 'aria-label': 'What came of it', hidden: !s.artifacts.length && !unknown.length },
+  return el('section',
+    { class: 'stack', 'aria-label': 'What came of it', hidden: !s.artifacts.length && !unknown.length },
     el('h2', {}, 'What came of it'),
     el('ul', { class: 'plain' }, ...s.artifacts.map((a) => el('li', {},
       /^https?:\/\//.test(a) ? el('a', { href: a, rel: 'noopener noreferrer', target: '_blank' }, a) : a)),
-    ...unknown.map((l) => el('li', { class: 'error' }, `It is not known whether this was done: ${toolName(l.action.tool)}`))));
+    ...unknown.map((l) =>
+      el('li', { class: 'error' }, `It is not known whether this was done: ${toolName(l.action.tool)}`))));
 }
 
 function foot(s, again, error) {
@@ -200,7 +212,8 @@ function foot(s, again, error) {
     const used = /** @type {Element} */ (e.currentTarget);
     trouble(error);
     try {
-      await busy([used], used, () => call('POST', `/api/agent/runs/${encodeURIComponent(s.runId)}/cancel`, { body: {} }));
+      await busy([used], used,
+        () => call('POST', `/api/agent/runs/${encodeURIComponent(s.runId)}/cancel`, { body: {} }));
       say('It is being stopped.');
       hurry();
       await again();
@@ -209,6 +222,7 @@ function foot(s, again, error) {
     }
   }, 'danger', { 'data-part': 'stop' });
   return el('div', { class: 'buttons' }, !over(s) && stop,
-    over(s) && s.status !== 'COMPLETED' && el('a', { class: 'button primary', href: `#/plans?from=${s.sessionId}` }, 'Continue'),
+    over(s) && s.status !== 'COMPLETED'
+      && el('a', { class: 'button primary', href: `#/plans?from=${s.sessionId}` }, 'Continue'),
     el('a', { class: 'button', href: `#/run/${s.runId}` }, 'Every step on record'));
 }

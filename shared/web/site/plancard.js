@@ -108,7 +108,10 @@ export class PlanParts {
     this.#words.value = '';
   }
 
-  /** box returns a grant's words with its box; undefined for a field of another kind. @param {any} field of the preview */
+  /**
+   * box returns a grant's words with its box; undefined for a field of another kind.
+   * @param {any} field of the preview
+   */
   box(field) {
     const id = field.label.match(granted)?.[1];
     const grant = id && (this.a.args?.grants ?? []).find((g) => g.id === id);

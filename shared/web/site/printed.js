@@ -1,6 +1,9 @@
 // What a command prints, as text: the pieces in their order, without what only moves a cursor or paints.
 
-/** plain returns a text with its control and direction characters, but for tabs and ends of lines, made visible. @param {string} text */
+/**
+ * plain returns a text with its control and direction characters, but for tabs and ends of lines, made visible.
+ * @param {string} text
+ */
 export const plain = (text) => text.replaceAll('\r\n', '\n').replace(/[^\P{C}\t\n]|[\u2028\u2029]/gu,
   (c) => `[U+${/** @type {number} */ (c.codePointAt(0)).toString(16).toUpperCase().padStart(4, '0')}]`);
 
@@ -22,14 +25,16 @@ export class Printed {
 
   /**
    * add appends a piece and returns all of the text.
-   * @param {number|undefined} offset of the piece, in bytes: what was there already is not taken twice @param {Uint8Array} bytes
+   * @param {number|undefined} offset of the piece, in bytes: what was there already is not taken twice @param
+   * {Uint8Array} bytes
    */
   add(offset, bytes) {
     const known = offset === undefined ? 0 : this.next - offset;
     if (known >= bytes.length) return this.text;
     if (known < 0) this.text += '\n[…]\n'; // a piece was lost
     this.next = (offset ?? this.next) + bytes.length;
-    const raw = (this.#open + this.#decoder.decode(bytes.subarray(Math.max(0, known)), { stream: true })).replace(sequence, '');
+    const raw = (this.#open + this.#decoder.decode(bytes.subarray(Math.max(0, known)), { stream: true })).replace(
+      sequence, '');
     this.#open = raw.match(open)?.[0] ?? '';
     this.#take(raw.slice(0, raw.length - this.#open.length));
     return this.text;

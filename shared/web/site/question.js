@@ -8,7 +8,8 @@ import { edits } from './session.js';
 
 /**
  * question makes its card.
- * @param {string} runId @param {any} asked a call as the API returns it @param {(run: any) => void} done is given the run after the answer
+ * @param {string} runId @param {any} asked a call as the API returns it @param {(run: any) => void} done is given the
+ * run after the answer
  */
 export function question(runId, asked, done) {
   const id = `answer-${asked.callId}`;
@@ -22,7 +23,8 @@ export function question(runId, asked, done) {
     trouble(error);
     try {
       const results = [{ callId: asked.callId, result: JSON.stringify({ answer: words.value.trim() }) }];
-      const run = await busy([words, submit], submit, () => call('POST', `/api/agent/runs/${encodeURIComponent(runId)}/answers`, { body: { results } }));
+      const run = await busy([words, submit], submit,
+        () => call('POST', `/api/agent/runs/${encodeURIComponent(runId)}/answers`, { body: { results } }));
       edits.set(id, undefined);
       say('Answered.');
       done(run);
@@ -31,8 +33,10 @@ export function question(runId, asked, done) {
     }
   };
   return el('article', { class: 'card wait question', 'aria-label': 'A question' },
-    el('header', { class: 'card-head' }, icon('alert'), el('h2', {}, 'The agent asks'), el('span', { class: 'chip' }, 'Waits for you')),
+    el('header', { class: 'card-head' }, icon('alert'), el('h2', {}, 'The agent asks'),
+      el('span', { class: 'chip' }, 'Waits for you')),
     el('p', { class: 'text' }, plain(String(asked.args?.question ?? ''))),
-    el('form', { class: 'form', onsubmit: send }, el('label', { for: id }, 'Your answer (no passwords: the model reads it)'), words, submit), error,
+    el('form', { class: 'form', onsubmit: send },
+      el('label', { for: id }, 'Your answer (no passwords: the model reads it)'), words, submit), error,
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: asked.expiresAt })));
 }

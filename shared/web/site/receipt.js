@@ -11,7 +11,8 @@ import { count } from './words.js';
 export async function receiptView(main, runId, signal) {
   const error = el('p', { class: 'error', role: 'alert' });
   const inside = el('div', { class: 'receipt', 'aria-busy': 'true' });
-  main.replaceChildren(heading('Receipt', el('a', { href: `#/run/${runId}`, class: 'button small' }, 'Details')), error, inside);
+  main.replaceChildren(heading('Receipt', el('a', { href: `#/run/${runId}`, class: 'button small' }, 'Details')),
+    error, inside);
   const show = async () => {
     trouble(error);
     try {
@@ -20,7 +21,9 @@ export async function receiptView(main, runId, signal) {
       const file = res.ok ? JSON.parse(text) : await read(res);
       inside.replaceChildren(...parts(file, text));
     } catch (err) {
-      if (err.status === 404) main.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'), el('p', {}, 'There is no receipt of this: it is not yours, it was deleted, or receipts are not set up here.'), home());
+      if (err.status === 404) main.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'),
+        el('p', {}, 'There is no receipt of this: it is not yours, it was deleted, or receipts are not set up here.'),
+        home());
       else if (!signal.aborted) trouble(error, err, show);
     }
     inside.removeAttribute('aria-busy');
@@ -31,14 +34,21 @@ export async function receiptView(main, runId, signal) {
 // parts are those of the page. @param {any} file @param {string} text its bytes, as they were signed
 function parts({ receipt, jws }, text) {
   const facts = [
-    ['Asked', receipt.asked], ['When', exactly(receipt.askedAt)], ['By', receipt.user], ['Answer', receipt.summary], ['Issued', exactly(receipt.issuedAt)],
-    ['Id', el('code', {}, receipt.runId)], ['Audit', el('span', {}, `${count(receipt.entries.length, 'entry', 'entries')}, the last is `, el('code', {}, receipt.head.hash))], ['Signature', el('span', {}, el('code', { class: 'opened-jws' }, jws), ' ', copy(jws, 'the signature'))],
+    ['Asked', receipt.asked], ['When', exactly(receipt.askedAt)], ['By', receipt.user], ['Answer', receipt.summary],
+      ['Issued', exactly(receipt.issuedAt)],
+    ['Id', el('code', {}, receipt.runId)],
+      ['Audit', el('span', {}, `${count(receipt.entries.length, 'entry', 'entries')}, the last is `,
+      el('code', {}, receipt.head.hash))],
+      ['Signature', el('span', {}, el('code', { class: 'opened-jws' }, jws), ' ', copy(jws, 'the signature'))],
   ];
   return [
-    el('div', { class: 'buttons unprinted' }, button('Save the file', () => save(text, receipt.runId), 'primary small'), button('Print', () => window.print(), 'small'),
+    el('div', { class: 'buttons unprinted' },
+      button('Save the file', () => save(text, receipt.runId), 'primary small'),
+      button('Print', () => window.print(), 'small'),
       el('a', { href: '/verify', class: 'button small' }, 'Verify a file'), copy(text, 'the receipt')),
     el('dl', { class: 'facts' }, ...facts.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])),
-    el('h2', {}, 'What was done'), ...(records(receipt).length ? records(receipt) : [el('p', { class: 'quiet' }, 'Nothing was sent or changed.')]),
+    el('h2', {}, 'What was done'),
+      ...(records(receipt).length ? records(receipt) : [el('p', { class: 'quiet' }, 'Nothing was sent or changed.')]),
   ];
 }
 

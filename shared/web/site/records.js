@@ -15,7 +15,8 @@ import { label as words } from './words.js';
  */
 export function records(id, name, list, label, of, make) {
   const node = el('div', { id, class: 'stack', tabindex: -1, role: 'group', 'aria-label': label });
-  const groups = list.map((entry, i) => group(`${id}-${i}`, entry, of.legend?.(entry) ?? `${label.replace(/s$/, '')} ${i + 1}`, of, make));
+  const groups = list.map((entry, i) =>
+    group(`${id}-${i}`, entry, of.legend?.(entry) ?? `${label.replace(/s$/, '')} ${i + 1}`, of, make));
   for (const g of groups) {
     g.node.append(el('div', { class: 'buttons' }, button('Leave this out', () => {
       groups.splice(groups.indexOf(g), 1);

@@ -40,7 +40,8 @@ export const over = (status) => status === 'completed' || status === 'failed';
  * @param {Question} question @param {Note} note @param {AbortSignal} signal
  */
 export async function ask(question, note, signal) {
-  const body = { prompt: question.prompt, threadId: question.threadId || undefined, agent: question.agent || undefined, terminalId: question.terminalId || undefined, ...question.region };
+  const body = { prompt: question.prompt, threadId: question.threadId || undefined, agent: question.agent || undefined,
+    terminalId: question.terminalId || undefined, ...question.region };
   for (let wait = 500, runId = ''; ; wait = Math.min(wait * 2, 5000)) {
     try {
       const res = await send('POST', '/api/agent/run/stream', { body, key: question.key, signal });
@@ -49,7 +50,8 @@ export async function ask(question, note, signal) {
         if (run.runId && !runId) note.known?.((runId = run.runId), run.threadId);
         note.lost(null);
         take(line, note);
-        if (line.type === 'error' && !line.result && !runId) throw new ApiError(500, { message: line.error, requestId: line.requestId });
+        if (line.type === 'error' && !line.result && !runId) throw new ApiError(500,
+          { message: line.error, requestId: line.requestId });
       }
       if (runId) return await watch(runId, note, signal);
     } catch (err) {
@@ -73,7 +75,9 @@ function take(line, note) {
 }
 
 // printed returns the bytes of a piece of output: what is kept comes as they are, with its place, and other as text.
-const printed = (line) => (line.data === undefined ? new TextEncoder().encode(line.text) : Uint8Array.from(atob(line.data), (c) => c.charCodeAt(0)));
+const printed = (line) =>
+  (line.data === undefined ? new TextEncoder().encode(line.text)
+  : Uint8Array.from(atob(line.data), (c) => c.charCodeAt(0)));
 
 /**
  * watch follows a run to its end, over several connections if needed, and returns it. after is the last event that is
@@ -104,7 +108,8 @@ export async function watch(runId, note, signal, after = -1) {
           after = event.seq;
           wait = 500;
           note.event?.(event);
-          if (event.type === 'action.waiting' || event.type === 'run.ended') run = await look(); // for its preview, or its words
+          // for its preview, or its words
+          if (event.type === 'action.waiting' || event.type === 'run.ended') run = await look();
         }
         if (over(run.status) && after >= run.lastEvent) return run;
       }
@@ -119,7 +124,8 @@ export async function watch(runId, note, signal, after = -1) {
 /** later tells whether the same question may be answered later: nothing is begun by it. @param {any} err */
 export const later = (err) => passing(err) || err.status === 429;
 
-const known = (note) => (note.printed?.() ?? []).slice(-16).map(([id, bytes]) => `&output=${encodeURIComponent(id)}:${bytes}`).join('');
+const known = (note) =>
+  (note.printed?.() ?? []).slice(-16).map(([id, bytes]) => `&output=${encodeURIComponent(id)}:${bytes}`).join('');
 
 async function* events(path, signal) {
   streams++;
@@ -147,7 +153,8 @@ export function pause(ms, signal) {
       f(v);
     };
     const timer = setTimeout(() => end(go), ms);
-    for (const name of ['countersign:hurry', 'online']) window.addEventListener(name, () => end(go), { signal: done.signal });
+    for (const name of ['countersign:hurry', 'online']) window.addEventListener(name, () => end(go),
+      { signal: done.signal });
     signal.addEventListener('abort', () => end(stop, signal.reason), { signal: done.signal });
   });
 }

@@ -15,9 +15,11 @@ export async function runView(main, runId, signal) {
   const live = el('ul', { class: 'plain alone' });
   const done = el('div', { class: 'records' });
   main.replaceChildren(
-    heading('Details', el('a', { href: `#/receipt/${runId}`, class: 'button small' }, 'Receipt'), el('a', { href: `#/audit/${runId}`, class: 'button small' }, 'Audit of this')), error, facts, live, done,
+    heading('Details', el('a', { href: `#/receipt/${runId}`, class: 'button small' }, 'Receipt'),
+      el('a', { href: `#/audit/${runId}`, class: 'button small' }, 'Audit of this')), error, facts, live, done,
     el('h2', {}, 'What happened'),
-    el('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Events' }, el('table', {}, el('thead', {}, el('tr', {},
+    el('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Events' },
+      el('table', {}, el('thead', {}, el('tr', {},
       ...['#', 'Time', 'After', 'Event'].map((h) => el('th', { scope: 'col' }, h)))), rows)));
 
   /** @type {Live|undefined} */
@@ -48,7 +50,8 @@ export async function runView(main, runId, signal) {
     try {
       await watch(runId, note, signal, Number(rows.lastElementChild?.firstElementChild?.textContent ?? 0));
     } catch (err) {
-      if (err.status === 404) main.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'), el('p', {}, 'There is no such thing, or it is not yours. It may have been deleted.'), home());
+      if (err.status === 404) main.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'),
+        el('p', {}, 'There is no such thing, or it is not yours. It may have been deleted.'), home());
       else if (!signal.aborted) trouble(error, err, follow);
     }
   };
@@ -59,9 +62,13 @@ function describe(run) {
   const ms = new Date(run.updatedAt).getTime() - new Date(run.createdAt).getTime();
   const models = [...new Set(run.actions.map((a) => a.modelName).filter(Boolean))].join(', ');
   const facts = [
-    ['State', el('span', { class: `chip ${given[run.errorReason] ? 'off' : run.status}` }, given[run.errorReason] ?? runWords[run.status] ?? run.status)], ['Asked', when(run.createdAt)], ['Until the last step', took(ms)],
-    ['Model calls', String(run.modelCalls)], ['Model', models], ['Why', run.status === 'failed' && !given[run.errorReason] ? run.message : ''], ['Answer', run.summary],
-    ['Time zone', run.timeZone], ['Conversation', el('a', { href: `#/t/${run.threadId}` }, 'Open it')], ['Id', el('code', {}, run.runId)],
+    ['State', el('span', { class: `chip ${given[run.errorReason] ? 'off' : run.status}` },
+      given[run.errorReason] ?? runWords[run.status] ?? run.status)], ['Asked', when(run.createdAt)],
+      ['Until the last step', took(ms)],
+    ['Model calls', String(run.modelCalls)], ['Model', models],
+      ['Why', run.status === 'failed' && !given[run.errorReason] ? run.message : ''], ['Answer', run.summary],
+    ['Time zone', run.timeZone], ['Conversation', el('a', { href: `#/t/${run.threadId}` }, 'Open it')],
+      ['Id', el('code', {}, run.runId)],
   ];
   return facts.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]);
 }

@@ -48,7 +48,8 @@ export const asked = shelf('countersign.asked'); // thread → {prompt, threadId
 export const begun = slot('countersign.begun', ''); // the conversation of a new question, until the user leaves it
 export const drafts = shelf('countersign.drafts'); // thread → words that were not sent
 export const edits = shelf('countersign.edits'); // approval → arguments that were not sent
-export const chats = shelf('countersign.chats'); // terminal → {threadId, agent}: its conversation, and whether its agent is on
+// terminal → {threadId, agent}: its conversation, and whether its agent is on
+export const chats = shelf('countersign.chats');
 
 export function forget() {
   for (const s of [user, trip, asked, begun, drafts, edits, chats]) s.clear();

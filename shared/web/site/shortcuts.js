@@ -6,11 +6,13 @@ const key = 'countersign.shortcuts';
 const off = () => localStorage.getItem(key) === 'off';
 
 const help = [
-  ['j', 'The next card'], ['k', 'The card before'], ['a', 'Approve it once'], ['e', 'Edit it before approving'], ['r', 'Reject it'],
+  ['j', 'The next card'], ['k', 'The card before'], ['a', 'Approve it once'], ['e', 'Edit it before approving'],
+    ['r', 'Reject it'],
   ['/', 'Search the conversations'], ['?', 'These keys'],
 ];
 
-const typing = (at) => at instanceof Element && Boolean(at.closest('input, textarea, select, [contenteditable], .xterm, dialog'));
+const typing = (at) => at instanceof Element
+  && Boolean(at.closest('input, textarea, select, [contenteditable], .xterm, dialog'));
 const cards = () => /** @type {HTMLElement[]} */ ([...document.querySelectorAll('#main .card')]);
 const current = () => /** @type {HTMLElement|undefined} */ (document.activeElement?.closest('.card') ?? undefined);
 
@@ -33,7 +35,8 @@ function decide(decision) {
 }
 
 const acts = {
-  j: () => step(1), k: () => step(-1), a: () => decide('approve_once'), e: () => decide('approve_with_edits'), r: () => decide('reject'),
+  j: () => step(1), k: () => step(-1), a: () => decide('approve_once'), e: () => decide('approve_with_edits'),
+    r: () => decide('reject'),
   '/': () => search(), '?': () => show(),
 };
 
@@ -50,8 +53,10 @@ export function show() {
   on.checked = !off();
   on.addEventListener('change', () => (on.checked ? localStorage.removeItem(key) : localStorage.setItem(key, 'off')));
   const box = /** @type {HTMLDialogElement} */ (el('dialog', { class: 'dialog', 'aria-labelledby': 'keys-title' },
-    el('h2', { id: 'keys-title' }, 'Keys'), el('dl', { class: 'keys' }, ...help.flatMap(([k, what]) => [el('dt', {}, el('kbd', {}, k)), el('dd', {}, what)])),
-    el('label', { class: 'check' }, on, 'Use these keys'), el('div', { class: 'buttons' }, button('Close', () => box.close(), 'small', { autofocus: true }))));
+    el('h2', { id: 'keys-title' }, 'Keys'),
+      el('dl', { class: 'keys' }, ...help.flatMap(([k, what]) => [el('dt', {}, el('kbd', {}, k)), el('dd', {}, what)])),
+    el('label', { class: 'check' }, on, 'Use these keys'),
+      el('div', { class: 'buttons' }, button('Close', () => box.close(), 'small', { autofocus: true }))));
   box.addEventListener('close', () => box.remove());
   document.body.append(box);
   box.showModal();
@@ -60,7 +65,8 @@ export function show() {
 /** listen follows the keys while they are on. @param {() => boolean} ready whether somebody is signed in */
 export function listen(ready) {
   document.addEventListener('keydown', (e) => {
-    if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.isComposing || typing(e.target) || !ready()) return;
+    if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.isComposing || typing(e.target)
+      || !ready()) return;
     if (off() && e.key !== '?') return;
     const act = acts[e.key];
     if (!act) return;

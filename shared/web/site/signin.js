@@ -1,4 +1,5 @@
-// Signing in: at the local server, or by redirect at an OpenID Connect issuer. The token lies in the storage of tabs only (tabs.js).
+// Signing in: at the local server, or by redirect at an OpenID Connect issuer. The token lies in the storage of tabs
+// only (tabs.js).
 
 import { ApiError, reach, read } from './api.js';
 import { config } from './config.js';
@@ -11,7 +12,8 @@ export const onExpired = (f) => window.addEventListener(expired, f);
 
 /** local signs in as a local user. @param {string} uid @param {string} email */
 export async function local(uid, email) {
-  const res = await reach('/dev/token', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ uid, email }) });
+  const res = await reach('/dev/token',
+    { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ uid, email }) });
   take((await read(res)).token);
 }
 
@@ -34,7 +36,9 @@ export async function leave() {
   const { flow, clientId, authorizationEndpoint } = config().signIn;
   const t = { state: random(), nonce: random(), verifier: random(), hash: location.hash };
   trip.set(t);
-  const q = new URLSearchParams({ client_id: clientId ?? '', redirect_uri: here(), response_type: flow ?? '', scope: 'openid email', state: t.state, nonce: t.nonce });
+  const q = new URLSearchParams(
+    { client_id: clientId ?? '', redirect_uri: here(), response_type: flow ?? '', scope: 'openid email',
+    state: t.state, nonce: t.nonce });
   if (flow === 'code') {
     q.set('code_challenge', await challenge(t.verifier));
     q.set('code_challenge_method', 'S256');
@@ -54,17 +58,21 @@ export async function arrive() {
   const t = trip.get();
   trip.clear();
   history.replaceState(null, '', location.pathname + (t?.hash ?? ''));
-  if (!t || q.get('state') !== t.state) throw new ApiError(400, { message: 'This sign-in was not begun here, or was begun twice. Please sign in again.' });
-  if (q.has('error')) throw new ApiError(400, { message: `The sign-in service refused: ${q.get('error_description') ?? q.get('error')}` });
+  if (!t || q.get('state') !== t.state) throw new ApiError(400,
+    { message: 'This sign-in was not begun here, or was begun twice. Please sign in again.' });
+  if (q.has('error')) throw new ApiError(400,
+    { message: `The sign-in service refused: ${q.get('error_description') ?? q.get('error')}` });
   const token = q.get('id_token') ?? (await redeem(q.get('code') ?? '', t.verifier));
   const claims = claimsOf(token);
-  if (claims.nonce !== t.nonce) throw new ApiError(400, { message: 'The sign-in service answered another question (its nonce differs). Please sign in again.' });
+  if (claims.nonce !== t.nonce) throw new ApiError(400,
+    { message: 'The sign-in service answered another question (its nonce differs). Please sign in again.' });
   take(token);
 }
 
 async function redeem(code, verifier) {
   const { clientId, tokenEndpoint } = config().signIn;
-  const form = { grant_type: 'authorization_code', client_id: clientId ?? '', redirect_uri: here(), code, code_verifier: verifier };
+  const form = { grant_type: 'authorization_code', client_id: clientId ?? '', redirect_uri: here(), code,
+    code_verifier: verifier };
   const res = await reach(tokenEndpoint ?? '', { method: 'POST', body: new URLSearchParams(form) });
   if (!res.ok) throw new ApiError(400, { message: 'The sign-in service did not take the code. Please sign in again.' });
   return (await read(res)).id_token;
@@ -78,7 +86,8 @@ function take(token) {
 
 function claimsOf(token) {
   try {
-    const bytes = Uint8Array.from(atob(token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')), (c) => c.charCodeAt(0));
+    const bytes = Uint8Array.from(atob(token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')),
+      (c) => c.charCodeAt(0));
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
     throw new ApiError(400, { message: 'The sign-in service gave no ID token. Please sign in again.' });
@@ -87,5 +96,7 @@ function claimsOf(token) {
 
 const here = () => `${location.origin}/`;
 const random = () => base64(crypto.getRandomValues(new Uint8Array(32)));
-const challenge = async (verifier) => base64(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))));
-const base64 = (bytes) => btoa(String.fromCharCode(...bytes)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+const challenge = async (verifier) =>
+  base64(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))));
+const base64 = (bytes) =>
+  btoa(String.fromCharCode(...bytes)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');

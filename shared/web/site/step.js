@@ -44,10 +44,15 @@ export class Step {
     if (step.kind !== 'complete' && (step.exitCode !== undefined || step.output)) this.#finish(step);
   }
 
-  /** print shows a piece of live output. @param {number|undefined} offset in the whole, in bytes @param {Uint8Array} bytes */
+  /**
+   * print shows a piece of live output.
+   * @param {number|undefined} offset in the whole, in bytes
+   * @param {Uint8Array} bytes
+   */
   print(offset, bytes) {
     const text = this.#printed.add(offset, bytes);
-    if (this.action.step.exitCode === undefined) this.#put(text.slice(-most)); // else its text is known, as the model got it
+    // else its text is known, as the model got it
+    if (this.action.step.exitCode === undefined) this.#put(text.slice(-most));
   }
 
   #put(text) {
@@ -69,7 +74,8 @@ export class Step {
     trouble(this.#error);
     try {
       await busy([this.#rest], this.#rest, async () => {
-        const res = await send('GET', `/api/agent/runs/${encodeURIComponent(this.runId)}/output/${encodeURIComponent(this.action.actionId)}?from=0`);
+        const [run, id] = [this.runId, this.action.actionId].map(encodeURIComponent);
+        const res = await send('GET', `/api/agent/runs/${run}/output/${id}?from=0`);
         if (!res.ok) throw new Error('The output is not kept any more.');
         const all = new Printed(Infinity);
         this.#put(all.add(0, new Uint8Array(await res.arrayBuffer())));
@@ -82,25 +88,37 @@ export class Step {
 }
 
 const names = { command: 'Command', complete: 'The task is done', aborted: 'Stopped', error: 'Failed' };
-const drawn = { done: 'check', fail: 'cross', off: 'cross', work: 'spin', plan: 'clock', wait: 'clock', review: 'alert' };
+const drawn = { done: 'check', fail: 'cross', off: 'cross', work: 'spin', plan: 'clock', wait: 'clock',
+  review: 'alert' };
 
 function command(step, a, state) {
   const code = step.exitCode;
-  const words = code === undefined || a.executionStatus === 'unknown' ? state.words : { done: `Exit code ${code}`, fail: 'Ended before it was done' }[state.kind] ?? state.words;
-  const facts = [step.timedOut && 'ended at its time limit', step.durationMs !== undefined && took(step.durationMs), step.cwd && `in ${plain(step.cwd)}`];
+  const words = code === undefined || a.executionStatus === 'unknown' ? state.words
+    : { done: `Exit code ${code}`, fail: 'Ended before it was done' }[state.kind] ?? state.words;
+  const facts = [step.timedOut && 'ended at its time limit', step.durationMs !== undefined && took(step.durationMs),
+    step.cwd && `in ${plain(step.cwd)}`];
   return [
-    el('header', { class: 'step-head' }, el('strong', {}, names[step.kind] ?? ''), step.class && el('span', { class: `class ${step.class}` }, step.class),
-      el('span', { class: `chip step-chip ${code ? 'nonzero' : ''}` }, icon(/** @type {any} */ (code ? 'alert' : drawn[state.kind])), words)),
-    step.reasoning && el('p', { class: 'reasoning' }, el('span', { class: 'unseen' }, 'The assistant says: '), plain(step.reasoning)),
-    step.command && el('p', { class: 'command' }, el('span', { class: 'dollar', 'aria-hidden': 'true' }, '$ '), el('code', {}, plain(step.command))),
+    el('header', { class: 'step-head' }, el('strong', {}, names[step.kind] ?? ''),
+      step.class && el('span', { class: `class ${step.class}` }, step.class),
+      el('span', { class: `chip step-chip ${code ? 'nonzero' : ''}` },
+        icon(/** @type {any} */ (code ? 'alert' : drawn[state.kind])), words)),
+    step.reasoning
+      && el('p', { class: 'reasoning' }, el('span', { class: 'unseen' }, 'The assistant says: '),
+      plain(step.reasoning)),
+    step.command
+      && el('p', { class: 'command' }, el('span', { class: 'dollar', 'aria-hidden': 'true' }, '$ '),
+      el('code', {}, plain(step.command))),
     a.message && state.kind !== 'done' && el('p', { class: 'step-why' }, a.message),
     el('p', { class: 'quiet small-text' }, facts.filter(Boolean).join(' · ')),
   ].filter(Boolean);
 }
 
-const complete = (step) => [el('p', { class: 'done-words' }, el('span', { class: 'star', 'aria-hidden': 'true' }, '✦ '), el('span', { class: 'unseen' }, 'Done: '),
+const complete = (step) =>
+  [el('p', { class: 'done-words' }, el('span', { class: 'star', 'aria-hidden': 'true' }, '✦ '),
+  el('span', { class: 'unseen' }, 'Done: '),
   plain(step.output ?? step.reasoning ?? ''))];
 
 /** end is the card of a run that was stopped, or that failed. @param {boolean} stopped @param {string} why */
-export const end = (stopped, why) => el('article', { class: `step ${stopped ? 'aborted' : 'error'}`, 'aria-label': stopped ? 'Stopped' : 'Failed' },
+export const end = (stopped, why) =>
+  el('article', { class: `step ${stopped ? 'aborted' : 'error'}`, 'aria-label': stopped ? 'Stopped' : 'Failed' },
   el('p', {}, icon(stopped ? 'cross' : 'alert'), el('strong', {}, stopped ? 'Stopped. ' : 'Failed. '), why));

@@ -12,9 +12,11 @@ import { toolIcon, toolName } from './words.js';
 function came(e) {
   switch (e.kind) {
     case 'outcome':
-      return e.executionStatus === 'succeeded' ? ['done', 'Done'] : e.executionStatus === 'unknown' ? ['fail', 'Not known'] : ['fail', 'Failed'];
+      return e.executionStatus === 'succeeded' ? ['done', 'Done'] : e.executionStatus === 'unknown'
+        ? ['fail', 'Not known'] : ['fail', 'Failed'];
     case 'requested': return ['wait', 'Waits'];
-    case 'decided': return e.decision === 'reject' ? ['off', 'Rejected'] : e.decision === 'undo' ? ['off', 'Undone'] : ['work', 'Approved'];
+    case 'decided': return e.decision === 'reject' ? ['off', 'Rejected'] : e.decision === 'undo' ? ['off', 'Undone']
+      : ['work', 'Approved'];
     case 'reviewed': return e.decision === 'confirm_done' ? ['done', 'Done'] : ['off', 'Asked again'];
     case 'intent': return ['work', 'Started'];
     case 'denied': return ['off', 'Refused by a rule'];
@@ -62,7 +64,9 @@ export class Story {
     this.#records = new Opened(runId);
     this.node = el('details', { class: 'story' }, this.#head,
       el('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Entries' },
-        el('table', {}, el('thead', {}, el('tr', {}, ...['Time', 'Event', 'Action', 'What'].map((h) => el('th', { scope: 'col' }, h)))), this.#rows)),
+        el('table', {},
+          el('thead', {},
+          el('tr', {}, ...['Time', 'Event', 'Action', 'What'].map((h) => el('th', { scope: 'col' }, h)))), this.#rows)),
       this.#records.node,
       el('p', { class: 'story-foot' }, el('a', { href: `#/audit/${runId}` }, 'Check its chain'),
         !this.own && el('a', { href: `#/run/${runId}` }, 'Details')));
@@ -80,7 +84,8 @@ export class Story {
     const newest = this.#entries[0];
     const tools = [...new Set(this.#entries.map((e) => e.tool).filter(Boolean))];
     const title = this.own ? 'Your account' : tools.map(toolName).reverse().join(', ') || 'A conversation';
-    this.#head.replaceChildren(icon(/** @type {any} */ (this.own ? 'link' : toolIcon(tools[0] ?? ''))), el('span', { class: 'story-title' }, title),
+    this.#head.replaceChildren(icon(/** @type {any} */ (this.own ? 'link' : toolIcon(tools[0] ?? ''))),
+      el('span', { class: 'story-title' }, title),
       ...(this.own ? [] : this.#ends()), el('span', { class: 'story-time' }, when(newest.at)));
   }
 
@@ -89,6 +94,7 @@ export class Story {
     const last = new Map();
     for (const e of this.#entries) if (telling(e) && !last.has(e.actionId)) last.set(e.actionId, came(e));
     const said = new Map([...last.values()].map(([mood, words]) => [words, mood]));
-    return [...said].map(([words, mood]) => el('span', { class: `story-end ${mood}` }, icon(/** @type {any} */ (drawn[mood])), words));
+    return [...said].map(([words, mood]) =>
+      el('span', { class: `story-end ${mood}` }, icon(/** @type {any} */ (drawn[mood])), words));
   }
 }

@@ -1,5 +1,5 @@
-// One sign-in for all tabs. The token lies in each tab's own storage and nowhere else: a tab without one asks the others,
-// which tell it as long as they are open.
+// One sign-in for all tabs. The token lies in each tab's own storage and nowhere else: a tab without one asks the
+// others, which tell it as long as they are open.
 
 import { user } from './session.js';
 
@@ -9,7 +9,8 @@ let channel;
 const patience = 300; // ms for the others to answer before the sign-in is shown; a later answer is taken as well
 
 /**
- * join takes part. @param {{enter: () => void, leave: () => void}} on enter: another tab has signed in, or was; leave: it
+ * join takes part. @param {{enter: () => void, leave: () => void}} on enter: another tab has signed in, or was; leave:
+ * it
  * has signed out
  */
 export function join(on) {

@@ -12,7 +12,11 @@ let user = 0; // counts sign-ins: what was loaded for an earlier user is not sho
 /** @type {Set<(all: any[]) => void>} */
 const watchers = new Set();
 
-/** onThreads is called with the list, now and when it changes, until the signal. @param {(all: any[]) => void} f @param {AbortSignal} signal */
+/**
+ * onThreads is called with the list, now and when it changes, until the signal.
+ * @param {(all: any[]) => void} f
+ * @param {AbortSignal} signal
+ */
 export function onThreads(f, signal) {
   watchers.add(f);
   signal.addEventListener('abort', () => watchers.delete(f));
@@ -65,5 +69,9 @@ function render() {
   byId('threads-more').hidden = !cursor;
 }
 
-const row = (t) => el('li', {}, el('a', { href: `#/t/${t.threadId}`, class: 'thread', title: t.title, 'aria-current': t.threadId === open && 'page' }, 
-  el('span', { class: 'thread-title' }, t.title || '(no title)'), el('span', { class: 'thread-day' }, day(t.updatedAt))));
+const row = (t) =>
+  el('li', {},
+  el('a', { href: `#/t/${t.threadId}`, class: 'thread', title: t.title,
+  'aria-current': t.threadId === open && 'page' }, 
+  el('span', { class: 'thread-title' }, t.title || '(no title)'),
+    el('span', { class: 'thread-day' }, day(t.updatedAt))));

@@ -6,7 +6,9 @@ import { busy, el, say, trouble } from './dom.js';
 import { change, list } from './lists.js';
 import { when } from './time.js';
 
-const about = 'Give an agent of another program, such as your editor\u2019s, a token, and it can ask for what Countersign does: mails, events, and the rest. Whatever has an effect waits for you here, each time.';
+const about =
+  'Give an agent of another program, such as your editor\u2019s, a token, and it can ask for '
+  + 'what Countersign does: mails, events, and the rest. Whatever has an effect waits for you here, each time.';
 
 /** @param {HTMLElement} main */
 export function agents(main) {
@@ -16,17 +18,26 @@ export function agents(main) {
     const { tokens = [] } = await call('GET', '/api/agent/tokens');
     const give = (name, token) => { made = { name, token }; return again(); };
     const rows = tokens.map((t) => row(t, again, error));
-    return [form(give, error), ...(made ? [shown(made.name, made.token)] : []), ...(rows.length ? rows : [el('p', { class: 'empty-view' }, 'None has a token.')])];
+    return [form(give, error), ...(made ? [shown(made.name, made.token)] : []),
+      ...(rows.length ? rows : [el('p', { class: 'empty-view' }, 'None has a token.')])];
   });
 }
 
 const row = (t, again, error) => el('div', { class: 'item' },
-  el('div', {}, el('strong', {}, t.name), el('p', { class: 'quiet' }, t.lastUsedAt ? 'Last used ' : 'Never used', t.lastUsedAt && when(t.lastUsedAt), ' · since ', when(t.createdAt))),
-  change('Take back', () => call('DELETE', `/api/agent/tokens/${encodeURIComponent(t.tokenId)}`), `${t.name} can ask for nothing more.`, error, again, 'small', `Take back the token of ${t.name}`));
+  el('div', {}, el('strong', {}, t.name),
+    el('p', { class: 'quiet' }, t.lastUsedAt ? 'Last used ' : 'Never used', t.lastUsedAt && when(t.lastUsedAt),
+    ' · since ', when(t.createdAt))),
+  change('Take back', () => call('DELETE', `/api/agent/tokens/${encodeURIComponent(t.tokenId)}`),
+    `${t.name} can ask for nothing more.`, error, again, 'small', `Take back the token of ${t.name}`));
 
-/** form asks for the agent's name, and has a token made. @param {(name: string, token: string) => Promise<void>} give @param {Element} error */
+/**
+ * form asks for the agent's name, and has a token made.
+ * @param {(name: string, token: string) => Promise<void>} give
+ * @param {Element} error
+ */
 function form(give, error) {
-  const name = /** @type {HTMLInputElement} */ (el('input', { name: 'name', maxlength: 60, required: true, autocomplete: 'off', placeholder: 'My editor' }));
+  const name = /** @type {HTMLInputElement} */ (
+    el('input', { name: 'name', maxlength: 60, required: true, autocomplete: 'off', placeholder: 'My editor' }));
   const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Give it a token'));
   return el('form', { class: 'item', onsubmit: async (/** @type {Event} */ e) => {
     e.preventDefault();
@@ -50,7 +61,9 @@ function shown(name, token) {
   const ways = [
     ['Claude Code', `claude mcp add --transport http countersign ${url} --header "${bearer}"`],
     ['Gemini CLI', `gemini mcp add --transport http countersign ${url} --header "${bearer}"`],
-    ['VS Code, in .vscode/mcp.json', JSON.stringify({ servers: { countersign: { type: 'http', url, headers: { Authorization: `Bearer ${token}` } } } }, null, 2)],
+    ['VS Code, in .vscode/mcp.json',
+      JSON.stringify(
+      { servers: { countersign: { type: 'http', url, headers: { Authorization: `Bearer ${token}` } } } }, null, 2)],
   ];
   return el('section', { class: 'item token', 'aria-label': `The token of ${name}` },
     el('h2', {}, `The token of ${name}`),

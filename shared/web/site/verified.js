@@ -42,10 +42,12 @@ export async function verify(data, { keys }) {
   } catch {
     return no('This is no receipt.');
   }
-  if (head.alg !== 'EdDSA' || head.typ !== 'receipt+jws') return no('This is no receipt: its signature is of another kind.');
+  if (head.alg !== 'EdDSA' || head.typ !== 'receipt+jws') return no(
+    'This is no receipt: its signature is of another kind.');
   const known = keys.find((k) => k.kid === head.kid);
   const own = known && encode(new Uint8Array(await sha256(`{"crv":"Ed25519","kty":"OKP","x":"${known.x}"}`)));
-  if (!known || known.kty !== 'OKP' || known.crv !== 'Ed25519' || own !== known.kid) return no('None of the keys has signed this: it names a key that is not among them.');
+  if (!known || known.kty !== 'OKP' || known.crv !== 'Ed25519' || own !== known.kid) return no(
+    'None of the keys has signed this: it names a key that is not among them.');
   const [protectedHead, payload, last] = file.jws.split('.');
   try {
     said = part(payload);
@@ -55,9 +57,13 @@ export async function verify(data, { keys }) {
   }
   const { kty, crv, x } = known;
   const key = await crypto.subtle.importKey('jwk', { kty, crv, x }, { name: 'Ed25519' }, false, ['verify']);
-  if (!(await crypto.subtle.verify({ name: 'Ed25519' }, key, signature, bytes(`${protectedHead}.${payload}`)))) return changed('The signature does not fit: it, or what it signs, was changed.');
-  if (said.sha256 !== hex(await sha256(canonical(file.receipt)))) return changed('The receipt is not the one that was signed.');
-  if (canonical({ jws: file.jws, receipt: file.receipt }) !== text) return changed('The file says the same in other bytes than were handed out.');
+  if (!(await crypto.subtle.verify({ name: 'Ed25519' }, key, signature,
+    bytes(`${protectedHead}.${payload}`)))) return changed(
+    'The signature does not fit: it, or what it signs, was changed.');
+  if (said.sha256 !== hex(await sha256(canonical(file.receipt)))) return changed(
+    'The receipt is not the one that was signed.');
+  if (canonical({ jws: file.jws, receipt: file.receipt }) !== text) return changed(
+    'The file says the same in other bytes than were handed out.');
   return consistent(file.receipt, said);
 }
 
@@ -66,16 +72,23 @@ async function consistent(r, said) {
   if (r.runId !== said.runId) return no('It is signed for another run.');
   let before;
   for (const e of r.entries) {
-    const follows = before ? e.seq === before.seq + 1 && e.prevHash === before.hash : e.seq === 1 || e.prevExpires <= r.issuedAt;
+    const follows = before ? e.seq === before.seq + 1 && e.prevHash === before.hash : e.seq === 1
+      || e.prevExpires <= r.issuedAt;
     if (!follows || (await sum(e)) !== e.hash) return no(`It is signed, but its audit is not whole: entry ${e.seq}.`);
     before = e;
   }
-  if (before ? before.seq !== r.head.seq || before.hash !== r.head.hash : r.head.seq && !(r.head.expires <= r.issuedAt)) return no('It is signed, but the end of its audit is missing.');
-  const key = r.nonce && await crypto.subtle.importKey('raw', Uint8Array.from(r.nonce.match(/../g), (b) => parseInt(b, 16)), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+  if (before ? before.seq !== r.head.seq || before.hash !== r.head.hash : r.head.seq
+    && !(r.head.expires <= r.issuedAt)) return no('It is signed, but the end of its audit is missing.');
+  const key = r.nonce
+    && await crypto.subtle.importKey('raw', Uint8Array.from(r.nonce.match(/../g), (b) => parseInt(b, 16)),
+    { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
   for (const a of r.actions) {
     if (!a.record || !a.entries.length) continue;
     const hash = key ? hex(await crypto.subtle.sign('HMAC', key, bytes(a.record.argsHash))) : a.record.argsHash;
-    if (!r.entries.some((e) => e.actionId === a.actionId && e.inputHash === hash)) return no(`It is signed, but no entry of its audit is about what ${a.tool} was given.`);
+    if (!r.entries.some((e) => e.actionId === a.actionId && e.inputHash === hash)) return no(
+      `It is signed, but no entry of its audit is about what ${a.tool} was given.`);
   }
-  return { verdict: 'true', words: `It is as it was issued on ${exactly(r.issuedAt)}, with ${count(r.entries.length, 'entry', 'entries')} of its audit.` };
+  return { verdict: 'true',
+    words: `It is as it was issued on ${exactly(r.issuedAt)}, with `
+      + `${count(r.entries.length, 'entry', 'entries')} of its audit.` };
 }

@@ -5,7 +5,8 @@ import { verify } from './verified.js';
 const at = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const [file, own] = [/** @type {HTMLInputElement} */ (at('file')), /** @type {HTMLInputElement} */ (at('keys'))];
 const most = 32 << 20;
-const words = { true: 'This receipt is true.', changed: 'This receipt was changed.', false: 'This is not a receipt of these keys.' };
+const words = { true: 'This receipt is true.', changed: 'This receipt was changed.',
+  false: 'This is not a receipt of these keys.' };
 
 const fail = (text) => { at('error').textContent = text; };
 
@@ -37,7 +38,9 @@ async function check() {
     at('verdict').dataset.verdict = verdict;
     at('verdict').hidden = false;
   } catch (err) {
-    fail(err.name === 'NotSupportedError' ? 'This browser cannot check Ed25519. Use a newer one, or ops receipt verify.' : `It could not be checked: ${err.message}`);
+    fail(err.name === 'NotSupportedError'
+      ? 'This browser cannot check Ed25519. Use a newer one, or ops receipt verify.'
+      : `It could not be checked: ${err.message}`);
   }
 }
 

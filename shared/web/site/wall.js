@@ -1,6 +1,10 @@
 // Times by the clocks on the wall of a time zone, as the browser's pickers show them.
 
-/** clockIn returns a time of RFC 3339 as "2027-01-05T10:00" by the clocks of the zone. @param {string} at @param {string} zone */
+/**
+ * clockIn returns a time of RFC 3339 as "2027-01-05T10:00" by the clocks of the zone.
+ * @param {string} at
+ * @param {string} zone
+ */
 export function clockIn(at, zone) {
   if (!/(Z|[+-]\d\d:\d\d)$/i.test(at)) return at.slice(0, 16); // it is by those clocks already
   try {

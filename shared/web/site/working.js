@@ -5,7 +5,12 @@ import { byId } from './dom.js';
 let under = 0;
 let timer = 0;
 
-/** working shows the line while the work goes on, if it takes longer than a blink. @template T @param {() => Promise<T>} work @returns {Promise<T>} */
+/**
+ * working shows the line while the work goes on, if it takes longer than a blink.
+ * @template T
+ * @param {() => Promise<T>} work
+ * @returns {Promise<T>}
+ */
 export async function working(work) {
   if (under++ === 0) timer = window.setTimeout(() => { byId('progress').hidden = false; }, 400);
   try {

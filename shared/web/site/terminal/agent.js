@@ -27,7 +27,11 @@ export class AgentChat {
     this.changed = changed;
   }
 
-  /** startAgentLoop begins the task and follows it to its end. @param {string} text @param {Live} [live] a run that goes on, after a reload */
+  /**
+   * startAgentLoop begins the task and follows it to its end.
+   * @param {string} text
+   * @param {Live} [live] a run that goes on, after a reload
+   */
   async startAgentLoop(text, live) {
     this.abortAgentRef.current = false;
     this.agentRunning = true;
@@ -44,7 +48,10 @@ export class AgentChat {
     }
   }
 
-  /** runAgentStep takes one step, as the model gave it, and returns whether there may be another. @param {any[]} history */
+  /**
+   * runAgentStep takes one step, as the model gave it, and returns whether there may be another.
+   * @param {any[]} history
+   */
   async runAgentStep(history) {
     const action = await this.#until(() => this.#steps()[this.#taken]);
     if (!action) {
@@ -54,25 +61,32 @@ export class AgentChat {
     this.#taken++;
     const { kind, command, reasoning, output } = action.step;
     if (command) await this.executeAgentCommand(command, reasoning, history, action);
-    if (kind === 'complete') history.push({ role: 'model', parts: [{ functionCall: { name: 'task_complete', args: { summary: output ?? reasoning } } }] });
+    if (kind === 'complete') history.push(
+      { role: 'model', parts: [{ functionCall: { name: 'task_complete', args: { summary: output ?? reasoning } } }] });
     return kind !== 'complete';
   }
 
   /**
    * executeAgentCommand shows a command in its terminal until the server has carried it out, or has not, and tells the
    * history what became of it.
-   * @param {string} command @param {string} reasoning @param {any[]} history @param {{actionId: string}} action the call, which nothing but the server carries out
+   * @param {string} command @param {string} reasoning @param {any[]} history @param {{actionId: string}} action the
+   * call, which nothing but the server carries out
    */
   async executeAgentCommand(command, reasoning, history, { actionId }) {
     history.push({ role: 'model', parts: [{ functionCall: { name: 'run_command', args: { command, reasoning } } }] });
     const its = (...states) => () => this.#steps().find((a) => a.actionId === actionId && states.includes(a.status));
     const output = this.#until(its(...over)).then((a) => a?.step.output ?? a?.message ?? '');
     const begun = await this.#until(its('executing', ...over)); // it may wait for its user before
-    const response = { output: begun?.status === 'executing' ? await this.terminal.runAgentCommand({ runId: this.#live?.runId ?? '', actionId, text: command, output }) : await output };
+    const response = { output: begun?.status === 'executing'
+      ? await this.terminal.runAgentCommand({ runId: this.#live?.runId ?? '', actionId, text: command, output })
+      : await output };
     history.push({ role: 'user', parts: [{ functionResponse: { name: 'run_command', response } }] });
   }
 
-  /** stopAgent ends the task: nothing of it starts any more, and what runs is ended. @param {Element|null} [used] the control that was used */
+  /**
+   * stopAgent ends the task: nothing of it starts any more, and what runs is ended.
+   * @param {Element|null} [used] the control that was used
+   */
   async stopAgent(used = null) {
     this.abortAgentRef.current = true;
     this.changed();
@@ -99,7 +113,8 @@ export class AgentChat {
     return this.#live?.actions.filter((a) => a.step) ?? [];
   }
 
-  // until waits for something of the run, or for its end. @template T @param {() => T} what @returns {Promise<T|undefined>}
+  // until waits for something of the run, or for its end.
+  /** @template T @param {() => T} what @returns {Promise<T|undefined>} */
   #until(what) {
     return new Promise((found) => {
       const look = () => {

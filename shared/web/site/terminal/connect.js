@@ -11,11 +11,13 @@ export const lines = (text) => text.split('\n').map((s) => s.trim()).filter(Bool
 /** @param {(host: any) => void} added is given the host that was added */
 export function connect(added) {
   const input = (id, label, more = {}) => {
-    const box = /** @type {HTMLInputElement} */ (el('input', { id: `host-${id}`, type: 'text', autocomplete: 'off', spellcheck: 'false', ...more }));
+    const box = /** @type {HTMLInputElement} */ (
+      el('input', { id: `host-${id}`, type: 'text', autocomplete: 'off', spellcheck: 'false', ...more }));
     return { box, node: el('div', {}, el('label', { for: box.id }, label), box) };
   };
   const area = (id, label, more = {}) => {
-    const box = /** @type {HTMLTextAreaElement} */ (el('textarea', { id: `host-${id}`, rows: 4, class: 'code', autocomplete: 'off', spellcheck: 'false', ...more }));
+    const box = /** @type {HTMLTextAreaElement} */ (
+      el('textarea', { id: `host-${id}`, rows: 4, class: 'code', autocomplete: 'off', spellcheck: 'false', ...more }));
     return { box, node: el('div', {}, el('label', { for: box.id }, label), box) };
   };
   const host = input('address', 'Host', { required: true, maxlength: 253, placeholder: 'server.example.com' });
@@ -23,21 +25,29 @@ export function connect(added) {
   const username = input('user', 'User name', { required: true, maxlength: 64 });
   const name = input('name', 'Name (for you; empty: the host)', { maxlength: 64 });
   const key = area('key', 'Private key (OpenSSH or PEM)', { placeholder: '-----BEGIN …' });
-  const passphrase = input('passphrase', 'Passphrase of the key, if it has one', { type: 'password', autocomplete: 'new-password' });
+  const passphrase = input('passphrase', 'Passphrase of the key, if it has one',
+    { type: 'password', autocomplete: 'new-password' });
   const password = input('password', 'Password', { type: 'password', autocomplete: 'new-password' });
-  const paths = area('paths', 'Folders whose files may be printed without asking (one a line)', { rows: 3, placeholder: '/var/log' });
+  const paths = area('paths', 'Folders whose files may be printed without asking (one a line)',
+    { rows: 3, placeholder: '/var/log' });
   const auto = /** @type {HTMLInputElement} */ (el('input', { id: 'host-auto', type: 'checkbox', checked: true }));
   const error = el('p', { class: 'error', role: 'alert' });
   const found = el('div', { class: 'found', hidden: true });
-  const by = { generated: [el('p', { class: 'quiet' }, 'You get a line for ~/.ssh/authorized_keys on the host. The private half never leaves the server.')], privateKey: [key.node, passphrase.node], password: [password.node] };
+  const by = { generated: [el('p', { class: 'quiet' },
+    'You get a line for ~/.ssh/authorized_keys on the host. The private half never leaves the server.')],
+    privateKey: [key.node, passphrase.node], password: [password.node] };
   const secret = el('div', { class: 'form' });
   const choose = (kind) => secret.replaceChildren(...by[kind]);
   const radios = Object.entries(kinds).map(([kind, words], i) => {
-    const box = el('input', { type: 'radio', name: 'host-auth', id: `host-auth-${kind}`, value: kind, checked: i === 0, onchange: () => choose(kind) });
+    const box = el('input',
+      { type: 'radio', name: 'host-auth', id: `host-auth-${kind}`, value: kind, checked: i === 0,
+      onchange: () => choose(kind) });
     return el('p', { class: 'check' }, box, el('label', { for: box.id }, words));
   });
   const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Look at its fingerprint'));
-  const form = /** @type {HTMLFormElement} */ (el('form', { class: 'form connect', onsubmit: (e) => scan(e), oninput: () => forget(), 'aria-labelledby': 'connect-title' },
+  const form = /** @type {HTMLFormElement} */ (
+    el('form', { class: 'form connect', onsubmit: (e) => scan(e), oninput: () => forget(),
+    'aria-labelledby': 'connect-title' },
     el('h2', { id: 'connect-title' }, 'Add a host'),
     el('div', { class: 'pair' }, host.node, port.node), el('div', { class: 'pair even' }, username.node, name.node),
     el('fieldset', {}, el('legend', {}, 'Log in with'), ...radios, secret),
@@ -60,11 +70,15 @@ export function connect(added) {
     if (!found.hidden) return void add(e.submitter);
     trouble(error);
     try {
-      ({ hostKeys: keys } = await busy([submit], submit, () => call('POST', '/api/agent/hosts/scan', { body: where() })));
+      ({ hostKeys: keys } = await busy([submit], submit,
+        () => call('POST', '/api/agent/hosts/scan', { body: where() })));
       const yes = el('button', { class: 'primary' }, 'The fingerprint is right: add the host');
       found.replaceChildren(el('h3', {}, 'Is this your host?'),
-        el('p', {}, 'Compare with what the host itself says, on its console: ', el('code', {}, 'ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub'), '. Where another key answers later, nothing is sent.'),
-        el('dl', { class: 'fields prints' }, ...keys.flatMap((k) => [el('dt', {}, k.type), el('dd', {}, el('code', {}, k.sha256))])),
+        el('p', {}, 'Compare with what the host itself says, on its console: ',
+          el('code', {}, 'ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub'),
+          '. Where another key answers later, nothing is sent.'),
+        el('dl', { class: 'fields prints' },
+          ...keys.flatMap((k) => [el('dt', {}, k.type), el('dd', {}, el('code', {}, k.sha256))])),
         el('div', { class: 'buttons' }, yes, button('It is another one', () => forget(), 'small')));
       found.hidden = false;
       submit.hidden = true;
@@ -77,7 +91,8 @@ export function connect(added) {
 
   function auth() {
     const kind = new FormData(form).get('host-auth');
-    if (kind === 'privateKey') return { kind, privateKey: key.box.value, passphrase: passphrase.box.value || undefined };
+    if (kind === 'privateKey') return { kind, privateKey: key.box.value,
+      passphrase: passphrase.box.value || undefined };
     return kind === 'password' ? { kind, password: password.box.value } : { kind };
   }
 
@@ -85,7 +100,8 @@ export function connect(added) {
     trouble(error);
     const readPaths = lines(paths.box.value);
     const body = {
-      ...where(), name: name.box.value.trim() || where().host, username: username.box.value.trim(), auth: auth(), hostKeys: keys,
+      ...where(), name: name.box.value.trim() || where().host, username: username.box.value.trim(), auth: auth(),
+        hostKeys: keys,
       autoRun: auto.checked ? 'read_only' : 'none', readPaths: readPaths.length ? readPaths : undefined,
     };
     try {

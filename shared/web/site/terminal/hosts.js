@@ -25,14 +25,20 @@ export function hosts(on) {
     trouble(error);
     const { hosts: all = [] } = await call('GET', '/api/agent/hosts');
     on.changed(all);
-    list.replaceChildren(...(all.length ? all.map((h) => row(h, on, again)) : [el('li', { class: 'empty-view' }, 'No host yet. Add one below: its agent asks before it changes anything.')]));
+    list.replaceChildren(
+      ...(all.length ? all.map((h) => row(h, on, again))
+      : [el('li', { class: 'empty-view' }, 'No host yet. Add one below: its agent asks before it changes anything.')]));
   }
   const again = () => load().catch((err) => trouble(error, err, again));
   return { node, load };
 }
 
-const ownKey = (h) => [el('h2', {}, `Let ${h.name} know its key`), el('p', {}, 'Add this line to ', el('code', {}, `~${h.username}/.ssh/authorized_keys`), ' on the host, then check it.'),
-  el('pre', { class: 'long code', tabindex: 0, role: 'group', 'aria-label': 'The line for authorized_keys' }, h.auth.publicKey)];
+const ownKey = (h) =>
+  [el('h2', {}, `Let ${h.name} know its key`),
+  el('p', {}, 'Add this line to ', el('code', {}, `~${h.username}/.ssh/authorized_keys`),
+  ' on the host, then check it.'),
+  el('pre', { class: 'long code', tabindex: 0, role: 'group', 'aria-label': 'The line for authorized_keys' },
+    h.auth.publicKey)];
 
 function row(h, on, again) {
   const error = el('p', { class: 'error', role: 'alert' });
@@ -52,28 +58,40 @@ function row(h, on, again) {
   });
   const check = attempt(async () => {
     const facts = await call('POST', `${path(h)}/check`, { body: {} });
-    said.textContent = [`It answers: ${facts.os}`, facts.shells?.length && `shells ${facts.shells.join(', ')}`, facts.home ? `home ${facts.home}` : 'no home to write to: only commands that look can run there',
+    said.textContent = [`It answers: ${facts.os}`, facts.shells?.length && `shells ${facts.shells.join(', ')}`,
+      facts.home ? `home ${facts.home}` : 'no home to write to: only commands that look can run there',
       !facts.pty && 'without script, a command ends with its connection'].filter(Boolean).join(' · ');
   });
   const auto = /** @type {HTMLInputElement} */ (el('input', { type: 'checkbox', checked: h.autoRun === 'read_only' }));
   const paths = /** @type {HTMLTextAreaElement} */ (el('textarea', { rows: 3, class: 'code', spellcheck: 'false' }));
   paths.value = (h.readPaths ?? []).join('\n');
   const save = attempt(async () => {
-    await call('POST', path(h), { body: { autoRun: auto.checked ? 'read_only' : 'none', readPaths: lines(paths.value) } });
+    await call('POST', path(h),
+      { body: { autoRun: auto.checked ? 'read_only' : 'none', readPaths: lines(paths.value) } });
     say(`${h.name} was changed.`);
     await again();
   });
-  const settings = el('details', { class: 'small-text settings' }, el('summary', {}, 'What may run without asking'), el('div', { class: 'form' },
-    el('label', { class: 'check' }, auto, 'Read-only commands'), el('label', {}, 'Folders whose files may be printed (one a line)', paths), button('Save', save, 'small', { 'aria-label': `Save what may run on ${h.name}` })));
+  const settings = el('details', { class: 'small-text settings' }, el('summary', {}, 'What may run without asking'),
+    el('div', { class: 'form' },
+    el('label', { class: 'check' }, auto, 'Read-only commands'),
+      el('label', {}, 'Folders whose files may be printed (one a line)', paths),
+      button('Save', save, 'small', { 'aria-label': `Save what may run on ${h.name}` })));
   const remove = attempt(async () => {
-    if (!(await confirm(`Delete ${h.name}?`, 'Its terminals and its login are deleted here. What was put on the host stays there.', 'Delete'))) return;
+    if (!(await confirm(`Delete ${h.name}?`,
+      'Its terminals and its login are deleted here. What was put on the host stays there.', 'Delete'))) return;
     await call('DELETE', path(h));
     say(`${h.name} was deleted.`);
     await again();
   });
   return el('li', { class: 'item' },
-    el('div', {}, el('h2', {}, h.name), el('p', { class: 'quiet' }, `${h.username}@${h.host}${h.port === 22 ? '' : `:${h.port}`} · ${h.autoRun === 'read_only' ? 'read-only commands run without asking' : 'asks before every command'}`),
-      h.auth.publicKey && el('details', { class: 'small-text' }, el('summary', {}, 'Its key for authorized_keys'), el('code', { class: 'key' }, h.auth.publicKey)), settings, said, error),
-    el('div', { class: 'buttons' }, button('Open a terminal', open, 'primary small', { 'aria-label': `Open a terminal on ${h.name}` }),
-      button('Check', check, 'small', { 'aria-label': `Check ${h.name}` }), button('Delete', remove, 'danger small', { 'aria-label': `Delete ${h.name}` })));
+    el('div', {}, el('h2', {}, h.name),
+      el('p', { class: 'quiet' }, `${h.username}@${h.host}${h.port === 22 ? '' : `:${h.port}`} · `,
+        h.autoRun === 'read_only' ? 'read-only commands run without asking' : 'asks before every command'),
+      h.auth.publicKey
+        && el('details', { class: 'small-text' }, el('summary', {}, 'Its key for authorized_keys'),
+        el('code', { class: 'key' }, h.auth.publicKey)), settings, said, error),
+    el('div', { class: 'buttons' },
+      button('Open a terminal', open, 'primary small', { 'aria-label': `Open a terminal on ${h.name}` }),
+      button('Check', check, 'small', { 'aria-label': `Check ${h.name}` }),
+        button('Delete', remove, 'danger small', { 'aria-label': `Delete ${h.name}` })));
 }

@@ -13,7 +13,8 @@ const longest = 10000; // ms between two tries
 /**
  * @typedef {object} Ends is told what comes over the connection.
  * @property {(bytes: Uint8Array) => void} data what the terminal prints
- * @property {(keeps: boolean) => void} ready the connection is there, and what the terminal has shown so far follows; keeps: the shell outlives it. Then come the keys that waited, unless they are dropped
+ * @property {(keeps: boolean) => void} ready the connection is there, and what the terminal has shown so far follows;
+ * keeps: the shell outlives it. Then come the keys that waited, unless they are dropped
  * @property {(about: {runId: string, actionId: string, state: string}) => void} agent what the agent's command does
  * @property {(state: 'connecting'|'open'|'lost'|'closed', reason?: string) => void} state
  */
@@ -34,7 +35,8 @@ export class Socket {
   constructor(terminalId, on) {
     this.terminalId = terminalId;
     this.on = on;
-    for (const name of ['online', 'countersign:hurry']) window.addEventListener(name, () => this.#hurry(), { signal: this.#live.signal });
+    for (const name of ['online', 'countersign:hurry']) window.addEventListener(name, () => this.#hurry(),
+      { signal: this.#live.signal });
     window.addEventListener('offline', () => this.#leave(), { signal: this.#live.signal });
   }
 
@@ -47,7 +49,8 @@ export class Socket {
     this.#opening = false;
     if (this.#closed) return;
     if (!known) return this.on.state('closed', this.#ended);
-    const socket = new WebSocket(address(`/api/agent/terminals/${encodeURIComponent(this.terminalId)}/socket`).replace(/^http/, 'ws'));
+    const socket = new WebSocket(
+      address(`/api/agent/terminals/${encodeURIComponent(this.terminalId)}/socket`).replace(/^http/, 'ws'));
     socket.binaryType = 'arraybuffer';
     this.#socket = socket;
     this.#ended = '';
@@ -56,7 +59,9 @@ export class Socket {
       this.#tell({ type: 'auth', token: user.get()?.token });
       this.#tell({ type: 'resize', ...this.size });
     });
-    socket.addEventListener('message', (m) => this.#socket === socket && (m.data instanceof ArrayBuffer ? this.on.data(new Uint8Array(m.data)) : this.#told(JSON.parse(m.data))));
+    socket.addEventListener('message',
+      (m) => this.#socket === socket
+      && (m.data instanceof ArrayBuffer ? this.on.data(new Uint8Array(m.data)) : this.#told(JSON.parse(m.data))));
     socket.addEventListener('close', () => this.#socket === socket && this.#lost());
   }
 
@@ -136,7 +141,8 @@ export class Socket {
       this.#hold(bytes);
       return;
     }
-    for (let i = 0; i < bytes.length && this.#socket?.readyState === WebSocket.OPEN; i += piece) this.#socket.send(bytes.slice(i, i + piece));
+    for (let i = 0; i < bytes.length && this.#socket?.readyState === WebSocket.OPEN;
+      i += piece) this.#socket.send(bytes.slice(i, i + piece));
   }
 
   #hold(bytes) {
@@ -171,4 +177,5 @@ export class Socket {
 }
 
 // final are the reasons after which a person has to do something first.
-const final = ['deleted', 'not_found', 'disabled', 'user_disabled', 'exited', 'no_home', 'host_key_changed', 'host_login'];
+const final = ['deleted', 'not_found', 'disabled', 'user_disabled', 'exited', 'no_home', 'host_key_changed',
+  'host_login'];

@@ -4,20 +4,28 @@ import { button, el, say } from '../dom.js';
 import { Socket } from './socket.js';
 import { beforeCursor, fit, reports, screen, theme } from './xterm.js';
 
-const states = { connecting: 'Connecting', open: 'Connected', lost: 'The connection was lost. What runs goes on; trying again', closed: 'This terminal has ended' };
+const states = { connecting: 'Connecting', open: 'Connected',
+  lost: 'The connection was lost. What runs goes on; trying again', closed: 'This terminal has ended' };
 const reasons = {
-  host_key_changed: 'The host has another key than the one you confirmed. Nothing was sent.', host_login: 'The host refused the login.', deleted: 'This terminal was ended.', exited: 'The shell has ended.',
+  host_key_changed: 'The host has another key than the one you confirmed. Nothing was sent.',
+    host_login: 'The host refused the login.', deleted: 'This terminal was ended.', exited: 'The shell has ended.',
   no_home: 'No shell could be begun: nothing can be written to the home directory there.',
-  host_unreachable: 'The host cannot be reached; trying again …', disabled: 'Your account is disabled.', unauthenticated: 'Your sign-in has run out.',
+  host_unreachable: 'The host cannot be reached; trying again …', disabled: 'Your account is disabled.',
+    unauthenticated: 'Your sign-in has run out.',
   dropped: 'Connected. What you typed meanwhile was not sent.', unloaded: 'The screen could not be loaded.',
 };
 const most = 8 << 20; // bytes that wait to be shown
 const leftOut = '\u0018\r\n[… some output was left out …]\r\n';
 const newLine = (term) => ' '.repeat(term.cols - 1) + '\r'; // it wraps unless one has just begun
 const anew = Uint8Array.of(0x1b, 0x63); // resets the screen
-const retries = { exited: 'New shell', no_home: 'Try again', host_login: 'Try again', host_key_changed: 'Try again', unloaded: 'Try again' }; // by the reason; where nobody has to do anything it is tried again anyway
+// by the reason; where nobody has to do anything it is tried again anyway
+const retries = { exited: 'New shell', no_home: 'Try again', host_login: 'Try again', host_key_changed: 'Try again',
+  unloaded: 'Try again' };
 
-/** @typedef {{runId: string, actionId: string, text: string, output: Promise<string>}} Command what the agent runs, and what it will have printed */
+/**
+ * @typedef {{runId: string, actionId: string, text: string, output: Promise<string>}} Command what the agent runs, and
+ * what it will have printed
+ */
 
 export class Terminal {
   /** @type {import('./xterm.js').Xterm|null} */ #term = null;
@@ -27,7 +35,8 @@ export class Terminal {
   #retry = button('Try now', () => (this.#socket ? this.#socket.again() : this.open()), 'small', { hidden: true });
   #words = el('code', { class: 'pane-command' });
   #asks = el('strong', { class: 'asks', role: 'alert' });
-  #agent = el('p', { class: 'pane-agent', hidden: true }, el('span', { class: 'prefix' }, '⚡ The agent runs '), this.#words, this.#asks);
+  #agent = el('p', { class: 'pane-agent', hidden: true }, el('span', { class: 'prefix' }, '⚡ The agent runs '),
+    this.#words, this.#asks);
   /** @type {Map<string, Command>} */ #commands = new Map();
   /** @type {Map<string, string>} what the host says of each command */ #told = new Map();
   #watch = new ResizeObserver(() => this.#fit());
@@ -37,13 +46,16 @@ export class Terminal {
   constructor(of, ...tools) {
     this.of = of;
     this.node = el('section', { class: 'pane', 'aria-label': `Terminal on ${of.label}` },
-      el('header', { class: 'pane-head' }, el('h2', {}, of.label), this.#state, this.#retry, el('span', { class: 'quiet small-text leaves' }, el('kbd', {}, 'F6'), ' leaves'), ...tools), this.#agent, this.#box);
+      el('header', { class: 'pane-head' }, el('h2', {}, of.label), this.#state, this.#retry,
+        el('span', { class: 'quiet small-text leaves' }, el('kbd', {}, 'F6'), ' leaves'), ...tools), this.#agent,
+        this.#box);
   }
 
   /** open shows the screen and connects it, once. It has to be in the page. */
   open() {
     if (this.#term) this.#fit();
-    else this.#opening ??= this.#begin().catch(() => this.#show('closed', 'unloaded')).finally(() => { this.#opening = null; });
+    else this.#opening ??= this.#begin().catch(() =>
+      this.#show('closed', 'unloaded')).finally(() => { this.#opening = null; });
   }
   /** @type {Promise<void>|null} */ #opening = null;
 
@@ -55,20 +67,23 @@ export class Terminal {
     term.textarea?.setAttribute('aria-label', `Keys for the terminal on ${this.of.label}; F6 leaves it`);
     term.attachCustomKeyEventHandler((e) => e.key !== 'F6'); // which leaves it (view.js): Tab is the host's
     this.#socket = new Socket(this.of.terminalId, {
-      data: (bytes) => this.#print(term, bytes), ready: (keeps) => this.#ready(keeps), agent: (about) => this.#hear(about), state: (state, reason) => this.#show(state, reason),
+      data: (bytes) => this.#print(term, bytes), ready: (keeps) => this.#ready(keeps),
+        agent: (about) => this.#hear(about), state: (state, reason) => this.#show(state, reason),
     });
     term.onData((keys) => reports.includes(keys) || this.#socket?.send(keys));
     term.onBinary((keys) => this.#socket?.send(Uint8Array.from(keys, (c) => c.charCodeAt(0))));
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { term.options.theme = theme(); }, { signal: this.#leave.signal });
-    window.addEventListener('countersign:theme', () => { term.options.theme = theme(); }, { signal: this.#leave.signal });
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { term.options.theme = theme(); },
+      { signal: this.#leave.signal });
+    window.addEventListener('countersign:theme', () => { term.options.theme = theme(); },
+      { signal: this.#leave.signal });
     this.#watch.observe(this.#box);
     const size = fit(term, this.#box);
     if (size) term.resize(size.cols, size.rows);
     this.#socket.open({ cols: term.cols, rows: term.rows });
   }
 
-  // fit gives the screen the size of its box. A shell that is told of another size draws its prompt over the line that the
-  // cursor is on. While a command runs that line is the command's, so that the host is told when it has ended.
+  // fit gives the screen the size of its box. A shell that is told of another size draws its prompt over the line that
+  // the cursor is on. While a command runs that line is the command's, so that the host is told when it has ended.
   #fit() {
     const term = this.#term;
     const size = term && fit(term, this.#box);
@@ -90,8 +105,8 @@ export class Terminal {
   }
   #keeps = true;
 
-  // print shows what is printed. A tab in the background shows it slowly, and nothing can have the host wait: what is too
-  // much is left out.
+  // print shows what is printed. A tab in the background shows it slowly, and nothing can have the host wait: what is
+  // too much is left out.
   #print(term, bytes) {
     this.#leftOut ||= this.#unshown > most;
     if (this.#leftOut) return;
@@ -109,12 +124,18 @@ export class Terminal {
 
   #show(state, reason = '') {
     this.node.dataset.state = state;
-    this.#state.textContent = reasons[reason] ?? `${states[state]}${state === 'lost' ? ' …' : ''}${state === 'open' && !this.#keeps ? '. This host has no script: the shell ends with the connection' : ''}`;
+    const bare = state === 'open' && !this.#keeps
+      ? '. This host has no script: the shell ends with the connection' : '';
+    this.#state.textContent = reasons[reason] ?? `${states[state]}${state === 'lost' ? '…' : ''}${bare}`;
     this.#retry.hidden = state !== 'lost' && !retries[reason];
     this.#retry.textContent = retries[reason] ?? 'Try now';
   }
 
-  /** runAgentCommand shows the command in the pane until it has ended, and returns what it has printed. @param {Command} command @returns {Promise<string>} */
+  /**
+   * runAgentCommand shows the command in the pane until it has ended, and returns what it has printed.
+   * @param {Command} command
+   * @returns {Promise<string>}
+   */
   async runAgentCommand(command) {
     this.#commands.set(command.actionId, command);
     this.#render();
@@ -142,8 +163,8 @@ export class Terminal {
     this.#render();
   }
 
-  // begun gives a command a line of its own. What stood there, the shell's prompt as a rule, stands below its output again
-  // when it has ended: the shell takes its cursor to be behind it.
+  // begun gives a command a line of its own. What stood there, the shell's prompt as a rule, stands below its output
+  // again when it has ended: the shell takes its cursor to be behind it.
   #begun(actionId) {
     const term = this.#term;
     if (!term || this.#printing === actionId) return;
@@ -169,7 +190,8 @@ export class Terminal {
     const id = [...this.#told.keys(), ...this.#commands.keys()].at(-1);
     this.#agent.hidden = !id;
     this.#words.textContent = this.#commands.get(id ?? '')?.text ?? 'a command';
-    this.#asks.textContent = id && this.#told.get(id) === 'input' ? 'It asks for input: type it here. It is neither kept nor told to the model.' : '';
+    this.#asks.textContent = id && this.#told.get(id) === 'input'
+      ? 'It asks for input: type it here. It is neither kept nor told to the model.' : '';
     this.#fit(); // at once: the bar has come or gone
   }
 

@@ -29,7 +29,10 @@ class Terminals {
     this.open = terminalId;
     this.signal = signal;
     this.hosts = hosts({ opened: (t) => this.#opened(t), changed: (all) => this.#known(all) });
-    this.#tabs.set('', { id: '', label: 'Hosts', head: tab('', 'Hosts'), body: el('div', { class: 'tab-body', id: 'panel-', role: 'tabpanel', 'aria-labelledby': 'tab-' }, this.hosts.node), enter: () => {} });
+    this.#tabs.set('',
+      { id: '', label: 'Hosts', head: tab('', 'Hosts'),
+      body: el('div', { class: 'tab-body', id: 'panel-', role: 'tabpanel', 'aria-labelledby': 'tab-' },
+      this.hosts.node), enter: () => {} });
     this.#list.addEventListener('keydown', (e) => this.#key(e));
     this.#list.addEventListener('click', (e) => {
       const head = e.target instanceof Element && e.target.closest('[role=tab]');
@@ -42,7 +45,8 @@ class Terminals {
     trouble(this.#error);
     this.#render();
     try {
-      const [{ terminals: all = [] }] = await Promise.all([call('GET', '/api/agent/terminals', { signal: this.signal }), this.hosts.load()]);
+      const [{ terminals: all = [] }] = await Promise.all(
+        [call('GET', '/api/agent/terminals', { signal: this.signal }), this.hosts.load()]);
       this.#all = all;
       this.#render();
       if (this.open && !this.#tabs.has(this.open)) {
@@ -96,7 +100,9 @@ class Terminals {
     const of = { terminalId: t.terminalId, label: this.#label(t) };
     const leave = new AbortController();
     this.signal.addEventListener('abort', () => leave.abort());
-    const terminal = new Terminal(of, button('End', (e) => this.#end(t, /** @type {Element} */ (e.currentTarget)), 'small', { 'aria-label': `End the terminal on ${of.label}` }));
+    const terminal = new Terminal(of,
+      button('End', (e) => this.#end(t, /** @type {Element} */ (e.currentTarget)), 'small',
+      { 'aria-label': `End the terminal on ${of.label}` }));
     const chat = new TerminalChat(of, terminal, leave.signal);
     const close = () => {
       leave.abort();
@@ -105,7 +111,9 @@ class Terminals {
     this.signal.addEventListener('abort', () => terminal.close());
     terminal.onrun = (runId) => chat.adopt(runId);
     let begun = false;
-    const body = el('div', { class: 'tab-body split', id: `panel-${t.terminalId}`, role: 'tabpanel', 'aria-labelledby': `tab-${t.terminalId}` }, terminal.node, chat.node);
+    const body = el('div',
+      { class: 'tab-body split', id: `panel-${t.terminalId}`, role: 'tabpanel',
+      'aria-labelledby': `tab-${t.terminalId}` }, terminal.node, chat.node);
     body.addEventListener('keydown', (e) => {
       if (e.key !== 'F6') return;
       e.preventDefault();
@@ -123,7 +131,8 @@ class Terminals {
   }
 
   async #end(t, used) {
-    if (!(await confirm('End this terminal?', 'Its shell on the host is ended, and so is what runs in it. The conversation is kept.', 'End it'))) return;
+    if (!(await confirm('End this terminal?',
+      'Its shell on the host is ended, and so is what runs in it. The conversation is kept.', 'End it'))) return;
     trouble(this.#error);
     try {
       await busy([used], used, () => call('DELETE', `/api/agent/terminals/${encodeURIComponent(t.terminalId)}`));
@@ -159,7 +168,8 @@ class Terminals {
   #key(e) {
     const ids = [...this.#tabs.keys()];
     const at = ids.indexOf(this.open);
-    const to = { ArrowRight: (at + 1) % ids.length, ArrowLeft: (at + ids.length - 1) % ids.length, Home: 0, End: ids.length - 1 }[e.key];
+    const to = { ArrowRight: (at + 1) % ids.length, ArrowLeft: (at + ids.length - 1) % ids.length, Home: 0,
+      End: ids.length - 1 }[e.key];
     if (to === undefined) return;
     e.preventDefault();
     this.#show(ids[to]);
@@ -167,12 +177,17 @@ class Terminals {
   }
 }
 
-/** @typedef {{id: string, label: string, head: HTMLElement, body: HTMLElement, enter: () => void, close?: () => void}} Tab */
+/**
+ * @typedef {{id: string, label: string, head: HTMLElement, body: HTMLElement, enter: () => void, close?: () => void}}
+ * Tab
+ */
 
-const tab = (id, words) => el('button', { type: 'button', role: 'tab', class: 'tab', id: `tab-${id}`, 'aria-controls': `panel-${id}` }, words);
+const tab = (id, words) =>
+  el('button', { type: 'button', role: 'tab', class: 'tab', id: `tab-${id}`, 'aria-controls': `panel-${id}` }, words);
 
 // dress loads the styles of this view, which no other needs.
 function dress() {
   if (document.getElementById('terminal-style')) return;
-  document.head.append(el('link', { rel: 'stylesheet', href: '/xterm/xterm.css' }), el('link', { rel: 'stylesheet', href: '/terminal.css', id: 'terminal-style' }));
+  document.head.append(el('link', { rel: 'stylesheet', href: '/xterm/xterm.css' }),
+    el('link', { rel: 'stylesheet', href: '/terminal.css', id: 'terminal-style' }));
 }

@@ -11,22 +11,25 @@ export async function screen() {
   const { Terminal } = await import(at);
   /** @type {Xterm} */
   const term = new Terminal({
-    allowProposedApi: false, screenReaderMode: true, scrollback: 5000, minimumContrastRatio: 4.5, cursorBlink: false, fontSize: 13,
-    fontFamily: 'ui-monospace, "SF Mono", Menlo, monospace', theme: theme(), linkHandler: { activate: (_, address) => void visit(address) },
+    allowProposedApi: false, screenReaderMode: true, scrollback: 5000, minimumContrastRatio: 4.5, cursorBlink: false,
+      fontSize: 13,
+    fontFamily: 'ui-monospace, "SF Mono", Menlo, monospace', theme: theme(),
+      linkHandler: { activate: (_, address) => void visit(address) },
   });
   hush(term);
   return term;
 }
 
-// dress has the page make elements as its policy takes them, also for xterm, which takes no document of ours for all that
-// it makes. Its style elements (xtermjs/xterm.js#4445) need the nonce of this response, and a style attribute is never
-// taken: it becomes properties.
+// dress has the page make elements as its policy takes them, also for xterm, which takes no document of ours for all
+// that it makes. Its style elements (xtermjs/xterm.js#4445) need the nonce of this response, and a style attribute is
+// never taken: it becomes properties.
 function dress() {
   const made = document.createElement.bind(document);
   document.createElement = /** @type {any} */ ((name, options) => {
     const e = made(name, options);
     if (name === 'style') e.nonce = byId('style').nonce;
-    if (name === 'span') e.setAttribute = (key, value) => (key === 'style' ? void (e.style.cssText = value) : Element.prototype.setAttribute.call(e, key, value));
+    if (name === 'span') e.setAttribute = (key, value) =>
+      (key === 'style' ? void (e.style.cssText = value) : Element.prototype.setAttribute.call(e, key, value));
     return e;
   });
   dressed = true;
@@ -38,8 +41,10 @@ let dressed = false;
 function hush(term) {
   const done = () => true;
   const { parser } = term;
-  for (const id of [0, 1, 2, 4, 5, 10, 11, 12, 52, 104, 105, 110, 111, 112]) parser.registerOscHandler(id, done); // titles, colours, clipboard
-  for (const prefix of [undefined, '>', '=']) parser.registerCsiHandler({ prefix, final: 'c' }, done); // which terminal is it
+  // titles, colours, clipboard
+  for (const id of [0, 1, 2, 4, 5, 10, 11, 12, 52, 104, 105, 110, 111, 112]) parser.registerOscHandler(id, done);
+  // which terminal is it
+  for (const prefix of [undefined, '>', '=']) parser.registerCsiHandler({ prefix, final: 'c' }, done);
   for (const prefix of [undefined, '?']) {
     parser.registerCsiHandler({ prefix, final: 'n' }, done); // where is the cursor
     parser.registerCsiHandler({ prefix, intermediates: '$', final: 'p' }, done); // which modes are on
@@ -51,7 +56,10 @@ function hush(term) {
   parser.registerDcsHandler({ intermediates: '+', final: 'q' }, done);
 }
 
-/** reports are what a screen sends by itself, where the host has asked it to: that it has the focus, or has it no longer. */
+/**
+ * reports are what a screen sends by itself, where the host has asked it to: that it has the focus, or has it no
+ * longer.
+ */
 export const reports = ['\u001b[I', '\u001b[O'];
 
 async function visit(address) {
@@ -62,26 +70,30 @@ async function visit(address) {
     return;
   }
   if (to.protocol !== 'http:' && to.protocol !== 'https:') return;
-  if (await confirm('Open this link?', `The host printed it. It leads to ${to.href}`, 'Open it', 'Stay here')) window.open(to.href, '_blank', 'noopener,noreferrer');
+  if (await confirm('Open this link?', `The host printed it. It leads to ${to.href}`, 'Open it',
+    'Stay here')) window.open(to.href, '_blank', 'noopener,noreferrer');
 }
 
 /** theme returns the page's colours. */
 export function theme() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(name).trim();
-  return { background: of('--card'), foreground: of('--ink'), cursor: of('--accent'), cursorAccent: of('--card'), selectionBackground: of('--tint'), selectionForeground: of('--ink') };
+  return { background: of('--card'), foreground: of('--ink'), cursor: of('--accent'), cursorAccent: of('--card'),
+    selectionBackground: of('--tint'), selectionForeground: of('--ink') };
 }
 
 /**
  * fit returns how many characters the box takes.
- * @param {Xterm} term @param {HTMLElement} box @returns {{cols: number, rows: number}|undefined} undefined while it is not shown
+ * @param {Xterm} term @param {HTMLElement} box @returns {{cols: number, rows: number}|undefined} undefined while it is
+ * not shown
  */
 export function fit(term, box) {
   const shown = box.querySelector('.xterm-screen')?.getBoundingClientRect();
   if (!shown?.width || !shown.height) return undefined;
   const whole = (n, low, high) => Math.max(low, Math.min(high, Math.floor(n)));
   const bar = 14; // the scrollbar's width
-  return { cols: whole((box.clientWidth - bar) / (shown.width / term.cols), 20, 500), rows: whole(box.clientHeight / (shown.height / term.rows), 4, 200) };
+  return { cols: whole((box.clientWidth - bar) / (shown.width / term.cols), 20, 500),
+    rows: whole(box.clientHeight / (shown.height / term.rows), 4, 200) };
 }
 
 /** beforeCursor returns what stands before the cursor on its line. @param {Xterm} term */
