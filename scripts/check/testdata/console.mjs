@@ -275,7 +275,7 @@ await run({
     await accessible(page, 'the choice of an agent');
     await shot(page, 'agents');
     await ask(page, 'email ida@example.org that this has no tool');
-    await page.locator('.message.assistant').getByText('no tool called gmail_send').waitFor();
+    await page.locator('.message.assistant').getByText('I have no tool here for').waitFor();
     await ended(page);
     expect('there is nothing to choose any more', (await agents.count()) === 0 || !(await agents.isVisible()));
     await page.reload();
