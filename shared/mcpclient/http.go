@@ -9,11 +9,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign-run/countersign/shared/fault"
 )
 
 // maxResumes is how often the stream of an answer is taken up again after it broke off.
@@ -26,11 +29,11 @@ func (c *Client) dial() *line {
 	if c.cfg.HTTP != nil {
 		given = *c.cfg.HTTP
 	}
-	given.Transport = &bounded{base: given.Transport, life: life, end: end, header: c.cfg.Header,
-		timeout: c.cfg.Timeout}
+	by := &bounded{base: given.Transport, life: life, end: end, header: c.cfg.Header, timeout: c.cfg.Timeout}
+	given.Transport = by
 	given.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &line{kill: end, Transport: &mcp.StreamableClientTransport{Endpoint: c.cfg.URL, HTTPClient: &given,
-		MaxRetries: maxResumes, DisableStandaloneSSE: c.cfg.Deaf, MaxEventSize: maxMessage}}
+	return &line{kill: end, status: by.last.Load, Transport: &mcp.StreamableClientTransport{Endpoint: c.cfg.URL,
+		HTTPClient: &given, MaxRetries: maxResumes, DisableStandaloneSSE: c.cfg.Deaf, MaxEventSize: maxMessage}}
 }
 
 // bounded sends the requests of one session: none outlives it, no answer is read without end, and the context of a call
@@ -40,6 +43,7 @@ type bounded struct {
 	life    context.Context
 	end     func()
 	open    atomic.Int32 // requests whose headers have not come
+	last    atomic.Int32 // the status of the last answer; 0: none
 	header  http.Header
 	timeout time.Duration // for the headers of an answer whose request has no deadline
 }
@@ -80,6 +84,7 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.status.Store(int32(res.StatusCode))
+	b.last.Store(int32(res.StatusCode))
 	t.busy.Store(res.Header.Get("Retry-After") != "")
 	res.Body = &body{Reader: res.Body, Closer: res.Body, stop: stop, left: maxMessage, endless: isStream(res)}
 	return res, nil
@@ -151,4 +156,35 @@ func (u unsent) Unwrap() error { return u.error }
 func neverSent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &unsent{}) || errors.As(err, &op) && op.Op == "dial"
+}
+
+// statusError is why a server of HTTP cannot be connected to.
+type statusError struct {
+	error
+	status int
+}
+
+func (s statusError) Unwrap() error { return s.error }
+
+// Why returns why a server could not be reached, as an operator's log may have it: nothing that the server has said,
+// and of its address the host at most.
+func Why(err error) string {
+	var (
+		s statusError
+		u *url.Error
+		o *net.OpError
+	)
+	switch {
+	case fault.Is(err, fault.Tool, codeTooMany):
+		return fault.As(err).Message
+	case errors.As(err, &s) && s.status >= 300:
+		return fmt.Sprintf("it answered with the HTTP status %d", s.status)
+	case errors.As(err, &o):
+		return o.Err.Error()
+	case errors.As(err, &u):
+		return u.Err.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "it did not answer in time"
+	}
+	return "it did not answer as a server of MCP does"
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
+// codeTooMany is the code of a server that offers more than is taken.
+const codeTooMany fault.Code = "too_many"
+
 // A definition is what a server says of one of its tools.
 type definition struct {
 	Name        string
@@ -61,7 +64,7 @@ func (c *Client) listOn(ctx context.Context, s *session) (all []*definition, err
 			all = append(all, d)
 		}
 		if len(all) > maxListed {
-			return nil, fault.New(fault.Tool, "too_many", "The server %s lists more than %d tools.", c.cfg.Name,
+			return nil, fault.New(fault.Tool, codeTooMany, "The server %s lists more than %d tools.", c.cfg.Name,
 				maxListed)
 		}
 		if page.NextCursor == "" {
@@ -70,7 +73,7 @@ func (c *Client) listOn(ctx context.Context, s *session) (all []*definition, err
 		}
 		params = &mcp.ListToolsParams{Cursor: page.NextCursor}
 	}
-	return nil, fault.New(fault.Tool, "too_many", "The server %s lists its tools on more than %d pages.", c.cfg.Name,
+	return nil, fault.New(fault.Tool, codeTooMany, "The server %s lists its tools on more than %d pages.", c.cfg.Name,
 		maxPages)
 }
 

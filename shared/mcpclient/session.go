@@ -51,7 +51,8 @@ func uncached(next mcp.MethodHandler) mcp.MethodHandler {
 // A line is a connection in the making: what carries messages, and what ends it at once.
 type line struct {
 	mcp.Transport
-	kill func()
+	kill   func()
+	status func() int32 // of the last answer of HTTP; nil: it is a program
 
 	mu   sync.Mutex
 	conn mcp.Connection
@@ -154,6 +155,9 @@ func (c *Client) connectAs(ctx context.Context, protocol string) (*session, erro
 	}
 	if err != nil {
 		l.abort()
+		if l.status != nil {
+			err = statusError{err, int(l.status())}
+		}
 		return nil, err
 	}
 	ended := make(chan struct{})

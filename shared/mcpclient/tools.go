@@ -23,6 +23,11 @@ type Choice struct {
 	Reads  []string // tools that change nothing, so that they need no approval; all others have an effect
 	Only   []string // nil: all
 	Deny   []string // tools that are left out
+
+	// Approval is what becomes of all its tools' calls. Required: each asks, of those too that read. NotRequired: none
+	// asks, unless the server says that the tool destroys. Empty: those with an effect ask.
+	Approval tool.Approval
+	Named    bool // only agents that are given a tool by its name have it
 }
 
 // A Refusal is a tool of the server that cannot be used, and why.
@@ -33,7 +38,8 @@ type Refusal struct {
 
 // Tools returns the tools of the server that can be used, and what is refused: a name that is taken twice, too long or
 // of other characters, a description or a schema beyond its bounds. It is an error if the server cannot be reached, if
-// it offers more tools than are used, and if one that the choice names is not among the tools.
+// it offers more tools than are used, and, beside the tools that can be used, if one that the choice names is not among
+// them.
 func (c *Client) Tools(ctx context.Context, choice Choice) ([]*tool.Tool, []Refusal, error) {
 	all, err := c.list(ctx)
 	if err != nil {
@@ -41,10 +47,10 @@ func (c *Client) Tools(ctx context.Context, choice Choice) ([]*tool.Tool, []Refu
 	}
 	wanted := slices.DeleteFunc(slices.Clone(all), func(d *definition) bool { return !choice.wants(d.Name) })
 	if len(wanted) > maxTools {
-		return nil, nil, fmt.Errorf("MCP server %q offers %d tools; at most %d are used: choose some", c.cfg.Name,
-			len(wanted), maxTools)
+		return nil, nil, fault.New(fault.Tool, codeTooMany,
+			"The server %s offers %d tools; at most %d are used: choose some.", c.cfg.Name, len(wanted), maxTools)
 	}
-	var tools []*tool.Tool
+	tools := []*tool.Tool{} // not nil, whatever the error says of those that the choice names
 	var refusals []Refusal
 	why := map[string]error{}
 	for _, d := range wanted {
@@ -98,18 +104,23 @@ func (c *Client) tool(d *definition, alone bool, choice Choice) (*tool.Tool, err
 	}
 	reads := slices.Contains(choice.Reads, d.Name) && !d.Destructive
 	decl := tool.Declaration{Name: choice.Prefix + d.Name, Description: c.describe(d), Input: in, Untrusted: true,
-		Source:  "mcp " + c.identity,
-		Summary: fmt.Sprintf("Called %s of the server %s.", d.Name, c.cfg.Name),
+		Source:   "mcp " + c.identity,
+		Approval: choice.Approval,
+		Named:    choice.Named,
+		Summary:  fmt.Sprintf("Called %s of the server %s.", d.Name, c.cfg.Name),
+		Preview:  func(args json.RawMessage) (tool.Preview, error) { return c.preview(d.Name, args) },
 		Execute: func(ctx context.Context, call tool.Call) (json.RawMessage, error) {
 			return c.call(ctx, d, call, !reads)
 		}}
+	if d.Destructive && choice.Approval == tool.NotRequired {
+		decl.Approval = tool.Required
+	}
 	if !reads {
 		decl.SideEffect, decl.Class = true, tool.ClassOpaque
 		if d.Destructive {
 			decl.Class = tool.ClassDestructive
 		}
 		decl.Place = func(ctx context.Context, _ tool.Scope) (tool.Place, error) { return c.place(ctx, d.Name) }
-		decl.Preview = func(args json.RawMessage) (tool.Preview, error) { return c.preview(d.Name, args) }
 	}
 	return tool.Declare(decl)
 }
