@@ -11,11 +11,12 @@ import (
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/repositories"
+	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
 	functions.HTTP("approvals-resolve",
-		app.Serve(api.ApprovalsResolve, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part,
+		app.Serve(api.ApprovalsResolve, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part, servers.Part,
 			repositories.Part, tools.Containers))
 }

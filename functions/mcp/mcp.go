@@ -14,10 +14,11 @@ import (
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/mcp"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
 	functions.HTTP("mcp", app.Serve(api.MCP, mcp.Part, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
-		accounts.Part, fetch.Part))
+		servers.Part, accounts.Part, fetch.Part))
 }

@@ -13,11 +13,12 @@ import (
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
 	functions.HTTP("resume",
-		app.Serve(api.Resume, app.Push, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
+		app.Serve(api.Resume, app.Push, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part, servers.Part,
 			accounts.Part, fetch.Part))
 }

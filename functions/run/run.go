@@ -13,10 +13,11 @@ import (
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
 	functions.HTTP("run", app.Serve(api.Run, app.Users, pubsub.Part, gemini.Part, tools.Part, actions.Part,
-		agents.Part, accounts.Part, fetch.Part))
+		agents.Part, servers.Part, accounts.Part, fetch.Part))
 }

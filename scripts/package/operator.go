@@ -19,7 +19,7 @@ const (
 	maxOperatorBytes = 1 << 20
 )
 
-// readsOperatorFiles reports whether a function reads declared actions, agents or webhooks, or the model's
+// readsOperatorFiles reports whether a function reads declared actions, agents, servers or webhooks, or the model's
 // configuration.
 func readsOperatorFiles(f infra.Function) bool {
 	return slices.ContainsFunc(f.Parts, func(part string) bool {

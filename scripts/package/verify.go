@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/mcpfile"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 )
 
@@ -99,6 +100,8 @@ func (p program) remove() error { return os.RemoveAll(p.dir) }
 // declared holds the operator's actions and agents in an archive.
 type declared struct {
 	agents string // the folder of agents within the archive; empty without agents
+	server string // the file of MCP servers, likewise
+	secret []byte // as MCP_SECRETS: a value for each name that the file refers to
 	folder string // of the actions, likewise
 	list   []action.Action
 }
@@ -108,6 +111,11 @@ func declaredIn(src string, with []string) (d declared, err error) {
 	for _, name := range with {
 		if strings.HasSuffix(name, ".agent.yaml") {
 			d.agents = path.Dir(name)
+		}
+		if path.Ext(name) == ".json" && d.server == "" {
+			if err := d.findServers(src, name); err != nil {
+				return d, err
+			}
 		}
 		if path.Base(name) != "plugin.yaml" {
 			continue
@@ -126,7 +134,27 @@ func declaredIn(src string, with []string) (d declared, err error) {
 	return d, err
 }
 
+// findServers takes the file for that of MCP servers if it is one.
+func (d *declared) findServers(src, name string) error {
+	all, err := mcpfile.Read(filepath.Join(src, filepath.FromSlash(name)))
+	if err != nil {
+		return nil // another file of JSON; the function says what is wrong if it is named
+	}
+	values := map[string]string{}
+	for _, s := range all {
+		if _, _, err := s.Secrets(func(name string) string { values[name] = "x"; return "x" }); err != nil {
+			return err
+		}
+	}
+	d.server = name
+	d.secret, err = json.Marshal(values)
+	return err
+}
+
 func (d declared) settings() (settings []string) {
+	if d.server != "" {
+		settings = append(settings, "MCP_SERVERS="+sourceFolder+"/"+d.server, "MCP_SECRETS="+string(d.secret))
+	}
 	if d.agents != "" {
 		settings = append(settings, "AGENTS="+sourceFolder+"/"+d.agents)
 	}

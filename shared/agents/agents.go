@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
@@ -24,7 +25,8 @@ type Agent struct {
 	Examples     []string // requests that its users can try, in a line each; shown where a conversation begins
 	Instructions Instructions
 	Tools        []string // names of tools that it is offered; nil: all that the deployment has
-	Ask          []string // those of Tools whose calls need an approval even if the tool's own do not
+	Served       []string // beside Tools, of tools that come and go (journal.Served): x_* is all that begin with x_
+	Ask          []string // those of Tools and Served whose calls need an approval even if the tool's own do not
 	Model        model.Settings
 	Limits       Limits
 	History      History
@@ -165,7 +167,23 @@ const (
 )
 
 // Has reports whether the agent may call the tool with the name.
-func (a *Agent) Has(name string) bool { return a.Tools == nil || slices.Contains(a.Tools, name) }
+func (a *Agent) Has(name string) bool {
+	return a.Tools == nil || slices.Contains(a.Tools, name) || among(a.Served, name)
+}
+
+// HasServed reports whether it may call tools that come and go.
+func (a *Agent) HasServed() bool { return a.Tools == nil || len(a.Served) > 0 }
+
+// Asks reports whether its calls of the tool with the name need an approval because the agent is to ask.
+func (a *Agent) Asks(name string) bool { return among(a.Ask, name) }
+
+// among reports whether the name is one of those, or begins as one that ends in an asterisk.
+func among(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(n string) bool {
+		begin, all := strings.CutSuffix(n, "*")
+		return n == name || all && strings.HasPrefix(name, begin)
+	})
+}
 
 // Of returns those of the tools that the agent's model may call.
 func (a *Agent) Of(tools tool.Set) tool.Set {
@@ -192,7 +210,7 @@ func (a *Agent) Specs(tools tool.Set) []tool.Spec {
 // Spec returns the tool's spec with the approval that the agent's calls need. The agent may be nil, where it is gone.
 func (a *Agent) Spec(t *tool.Tool) tool.Spec {
 	spec := t.Spec
-	if a != nil && slices.Contains(a.Ask, t.Name) {
+	if a != nil && a.Asks(t.Name) {
 		spec.Approval = tool.Required
 	}
 	return spec

@@ -20,9 +20,11 @@ import (
 var reserved = []string{run.Assistant, run.Page, run.Terminal, run.TerminalChat, run.Planner}
 
 var (
-	validHome  = lazyregexp.New(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`) // as a function of infra/functions.json
-	validName  = lazyregexp.New(`^[a-z][a-z0-9-]{0,31}$`)
-	validModel = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._/@-]{0,127}$`)
+	validHome = lazyregexp.New(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`) // as a function of infra/functions.json
+	validName = lazyregexp.New(`^[a-z][a-z0-9-]{0,31}$`)
+	// a server's name ends at the first _ (mcpfile)
+	validServed = lazyregexp.New(`^[A-Za-z][A-Za-z0-9-]{0,31}_([A-Za-z0-9_.-]{1,61}|\*)$`)
+	validModel  = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._/@-]{0,127}$`)
 )
 
 // ValidName reports whether an agent may have the name.
@@ -81,6 +83,10 @@ func (c *checker) check(a Agent) {
 		// the tools of an agent with a home of its own are there alone
 		c.needs(c.tools[name] != nil || a.Home != "", "tools", "there is no tool %q", name)
 		c.needs(!slices.Contains(a.Tools[:i], name), "tools", "%q stands there twice", name)
+	}
+	for i, name := range a.Served {
+		c.needs(validServed.MatchString(name), "tools", "%q is no name of a server's tool", name)
+		c.needs(!slices.Contains(a.Served[:i], name), "tools", "%q stands there twice", name)
 	}
 	for _, name := range a.Ask {
 		c.needs(a.Has(name), "ask", "%q is none of the agent's tools", name)

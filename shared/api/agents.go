@@ -29,6 +29,7 @@ func getAgents(r *request) (any, error) {
 		for _, spec := range a.Specs(l.Tools) {
 			v.Tools = append(v.Tools, spec.Name)
 		}
+		v.Tools = append(v.Tools, a.Served...)
 		out.Agents = append(out.Agents, v)
 	}
 	return out, nil

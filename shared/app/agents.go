@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/mcpfile"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/docker"
@@ -19,8 +20,10 @@ const persona = "You are Countersign, a careful assistant who writes e-mails, ma
 	"the calendar for one user."
 
 // openAgents makes the registry of agents: the assistant and the agent of pages, as they are configured, and those that
-// declare returns, whose limits are the assistant's unless they say otherwise.
-func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agents.Set, error) {
+// declare returns, whose limits are the assistant's unless they say otherwise. The assistant has the tools of all
+// servers but those that only agents have which name them.
+func openAgents(cfg config.Config, tools tool.Set, servers []mcpfile.Server, declare DeclaredAgents) (agents.Set,
+	error) {
 	limits := agents.Limits{ModelCalls: cfg.MaxModelCalls, Deadline: cfg.RunDeadline, ApprovalTTL: cfg.ApprovalTTL,
 		MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay}.Within(cfg.FunctionTimeout)
 	examples := examplesOf(tools)
@@ -36,8 +39,13 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 		OnReject: agents.OnReject(cfg.RejectOutcome),
 	}
 	if named := slices.Concat(commandTools, docker.Names, web.Names, repositoryTools,
-		givenByName(tools)); slices.ContainsFunc(named, knows(tools)) {
+		givenByName(tools)); len(servers) > 0 || slices.ContainsFunc(named, knows(tools)) {
 		assistant.Tools = without(tools, named)
+	}
+	for _, s := range servers {
+		if !s.Named {
+			assistant.Served = append(assistant.Served, s.Prefix()+"*")
+		}
 	}
 	actions := pageActions(tools)
 	page := agents.Agent{
@@ -59,7 +67,7 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 	maps.DeleteFunc(others, func(name string, _ *tool.Tool) bool {
 		return slices.Contains(repositoryTools, name) || cfg.OnCloudRun && slices.Contains(atHome, name)
 	})
-	declared, err := declare(cfg, others, assistant, page)
+	declared, err := declare(cfg, others, servers, assistant, page)
 	if err != nil {
 		return nil, err
 	}

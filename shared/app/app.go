@@ -197,9 +197,20 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	tools = with(tools, o.clients.Containers(cfg, engine, o.clients.Checkouts(cfg, repositories, o.now)))
 	tools = with(tools, o.clients.Web(cfg, o.clients.Pages(cfg), mdl))
 	tools = with(tools, o.clients.Repositories(cfg, repositories, engine, o.now))
-	registry, err := openAgents(cfg, tools, o.clients.Agents)
+	file, err := readServers(cfg, tools)
 	if err != nil {
 		return err
+	}
+	registry, err := openAgents(cfg, tools, file, o.clients.Agents)
+	if err != nil {
+		return err
+	}
+	servers, err := o.clients.Servers(cfg, file, o.now, a.Log)
+	if err != nil {
+		return err
+	}
+	if servers != nil {
+		a.closers = append(a.closers, servers.Close)
 	}
 	receipts, err := o.clients.Receipts(ctx, cfg)
 	if err != nil {
@@ -212,6 +223,9 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		Console: cfg.ConsoleURL, Log: a.Log, Now: o.now}
 	if notices != nil {
 		env.Notices = notices
+	}
+	if servers != nil {
+		env.Served = servers
 	}
 	o.loop(&env)
 	l := loop.New(env)

@@ -5,6 +5,10 @@ import (
 
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
+	"github.com/countersign-run/countersign/shared/testkit/mcpservers"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m, emulators.End) }
+func TestMain(m *testing.M) {
+	mcpservers.Main()
+	leaktest.Main(m, emulators.End)
+}

@@ -9,9 +9,11 @@ import (
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/keeper"
 	"github.com/countersign-run/countersign/shared/linking"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/mcpfile"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/notice"
 	"github.com/countersign-run/countersign/shared/queue"
@@ -85,6 +87,8 @@ type Clients struct {
 	Receipts func(ctx context.Context, cfg config.Config) (api.Receipts, error)
 	// Webhooks opens the operator's endpoints that are told of runs; nil in a program that tells none itself.
 	Webhooks func(cfg config.Config, now func() time.Time) (api.Webhooks, error)
+	// Servers opens the operator's MCP servers, whose tools come and go; nil where the file names none.
+	Servers func(cfg config.Config, file []mcpfile.Server, now func() time.Time, log *slog.Logger) (Servers, error)
 	// AgentDoor serves the agents of other programs; nil in a program without them.
 	AgentDoor func(cfg config.Config, l *loop.Loop, log *slog.Logger) api.AgentDoor
 	// nil where no OAuth client is configured
@@ -120,10 +124,17 @@ type TokenAccounts interface {
 	api.Token
 }
 
-// DeclaredAgents returns the agents that the operator declares over the tools. What they do not say is the assistant's,
-// and of an agent of web pages what page says. Such an agent's instructions are its own alone, without what is shown on
-// the page.
-type DeclaredAgents func(cfg config.Config, tools tool.Set, assistant, page agents.Agent) ([]agents.Agent, error)
+// Servers are MCP servers (package mcptools).
+type Servers interface {
+	journal.Served
+	io.Closer
+}
+
+// DeclaredAgents returns the agents that the operator declares over the tools, and those of the servers. What they do
+// not say is the assistant's, and of an agent of web pages what page says. Such an agent's instructions are its own
+// alone, without what is shown on the page.
+type DeclaredAgents func(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
+	assistant, page agents.Agent) ([]agents.Agent, error)
 
 // none is a program with the store alone.
 var none = Clients{
@@ -133,7 +144,12 @@ var none = Clients{
 	Model:   func(context.Context, config.Config) (model.Model, error) { return nil, nil },
 	Actions: func(config.Config, func() time.Time) (api.DeclaredActions, error) { return nil, nil },
 	Tools:   func(config.Config, Accounts, func() time.Time) tool.Set { return nil },
-	Agents:  func(config.Config, tool.Set, agents.Agent, agents.Agent) ([]agents.Agent, error) { return nil, nil },
+	Agents: func(config.Config, tool.Set, []mcpfile.Server, agents.Agent, agents.Agent) ([]agents.Agent, error) {
+		return nil, nil
+	},
+	Servers: func(config.Config, []mcpfile.Server, func() time.Time, *slog.Logger) (Servers, error) {
+		return nil, nil
+	},
 	Terminals: func(context.Context, config.Config, store.Store, Hosts, func() time.Time) (api.Hosts, error) {
 		return nil, nil
 	},
@@ -178,14 +194,15 @@ func check(parts []Part, cfg config.Config, log *slog.Logger) error {
 			return err
 		}
 	}
-	if cfg.Agents == "" {
+	if cfg.Agents == "" && cfg.MCPServers == "" {
 		return nil
 	}
-	return checkAgents(parts, cfg)
+	return checkNames(parts, cfg)
 }
 
-// checkAgents returns what is wrong with the files of agents, which name the tools of all parts.
-func checkAgents(parts []Part, cfg config.Config) error {
+// checkNames returns what is wrong with the files of agents, which name the tools of all parts, or with the names of
+// servers.
+func checkNames(parts []Part, cfg config.Config) error {
 	o := options{clients: none}
 	With(parts...)(&o)
 	declared, err := o.clients.Actions(cfg, time.Now)
@@ -196,7 +213,11 @@ func checkAgents(parts []Part, cfg config.Config) error {
 	tools = with(with(tools, o.clients.Commands(cfg, nil, nil)), o.clients.Web(cfg, nil, nil))
 	tools = with(tools, o.clients.Containers(cfg, nil, o.clients.Checkouts(cfg, readOnlyAccounts{}, time.Now)))
 	tools = with(tools, o.clients.Repositories(cfg, readOnlyAccounts{}, nil, time.Now))
-	_, err = openAgents(cfg, tools, o.clients.Agents)
+	servers, err := readServers(cfg, tools)
+	if err != nil {
+		return err
+	}
+	_, err = openAgents(cfg, tools, servers, o.clients.Agents)
 	return err
 }
 

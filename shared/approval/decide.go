@@ -2,6 +2,7 @@ package approval
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -34,14 +35,21 @@ type Resolution struct {
 // ErrSameDecision means that the same decision was recorded before.
 var ErrSameDecision = errors.New("approval: the same decision was recorded before")
 
-// ToolToPlace returns the tool of the waiting call, for a decision that would have it carried out, or nil.
-func ToolToPlace(ex *journal.Execution, r Resolution) *tool.Tool {
+// ToolToPlace returns the tool of the waiting call as it is now, for a decision that would have it carried out, or nil.
+// The error says that its server cannot be reached.
+func ToolToPlace(ctx context.Context, ex *journal.Execution, r Resolution) (*tool.Tool, error) {
 	var ap run.Approval
 	if document.Decode(ex.Docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil || ap.Status != run.ApprovalOpen ||
 		!executes(r.Decision) {
-		return nil // Check says what is wrong
+		return nil, nil // Check says what is wrong
 	}
-	return journal.ToolFor(ex, ex.Run, ex.State, ap.Tool)
+	journal.MeetTools(ctx, ex)
+	if a := ex.State.Action(ap.ActionID); a != nil {
+		if err := journal.RenewTool(ctx, ex, a); err != nil {
+			return nil, err
+		}
+	}
+	return journal.ToolFor(ex, ex.Run, ex.State, ap.Tool), nil
 }
 
 // executes reports whether the decision causes the call to be carried out.

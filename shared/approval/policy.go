@@ -3,7 +3,6 @@ package approval
 import (
 	"context"
 	"encoding/json"
-	"slices"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
@@ -78,7 +77,7 @@ func Verdict(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args 
 		Allowlist: u.Allow, Now: tx.Now, Grant: grant, ReadsOnly: readsOnly(tx.State)}
 	if its := tx.Ex.Agents.Get(tx.Run.Agent); its != nil { // where it is gone, nothing is allowed that it would ask
 		in.Tool, in.Effects = its.Spec(t), its.Effects
-		if ruling != nil && ruling.Mode == tool.RuleAllow && slices.Contains(its.Ask, t.Name) {
+		if ruling != nil && ruling.Mode == tool.RuleAllow && its.Asks(t.Name) {
 			ruling.Mode = tool.RuleAsk
 		}
 	}

@@ -152,6 +152,10 @@ type Config struct {
 	// called: the first signs
 	ActionKey Secret // the bytes of the text
 	Agents    string // AGENTS: the folder of declared agents
+	// MCP_SERVERS: the file of the MCP servers whose tools agents have
+	MCPServers string
+	// MCP_SECRETS: what that file refers to as `${NAME}`, by its names; by default the environment is asked
+	MCPSecrets Secret // a JSON object of texts
 
 	// Users' Google accounts, and the APIs that use them.
 
@@ -265,7 +269,8 @@ type Config struct {
 	// SIDE_EFFECTS: `ask` has every side effect approved, whatever its user always allows; `off` denies them all
 	Rules policy.Rules
 
-	settings []Setting
+	settings    []Setting
+	environment func(name string) string
 }
 
 // Log returns the options of the process's log.

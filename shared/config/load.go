@@ -35,7 +35,7 @@ func Load(getenv func(string) string, parts ...Part) (Config, error) {
 	if len(l.problems) > 0 {
 		return Config{}, l.problems
 	}
-	c.settings = l.shown
+	c.settings, c.environment = l.shown, l.get
 	return c, nil
 }
 
@@ -60,8 +60,8 @@ func (l *loader) load() (c Config) {
 	l.deployed = c.OnCloudRun
 	l.dangers()
 	for _, read := range []func(
-		*Config){l.process, l.limits, l.gemini, l.store, l.queue, l.users, l.mcp, l.web, l.push, l.actions, l.google,
-		l.github, l.receipts, l.reach, l.docker, l.policy} {
+		*Config){l.process, l.limits, l.gemini, l.store, l.queue, l.users, l.mcp, l.servers, l.web, l.push, l.actions,
+		l.google, l.github, l.receipts, l.reach, l.docker, l.policy} {
 		read(&c)
 	}
 	return c

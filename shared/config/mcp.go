@@ -1,5 +1,7 @@
 package config
 
+import "encoding/json"
+
 // mcp reads who agents of other programs are, and where they ask.
 func (l *loader) mcp(c *Config) {
 	const address = "the address of /mcp that clients see, such as https://agent.example.com/mcp (http only on a " +
@@ -12,4 +14,35 @@ func (l *loader) mcp(c *Config) {
 	}
 	c.MCPIssuer = l.text("MCP_ISSUER", "", issuer,
 		func(v string) bool { return isBase(l.deployed)(v) && c.MCPURL != "" })
+}
+
+// servers reads where the file of MCP servers is, and what it refers to.
+func (l *loader) servers(c *Config) {
+	const secrets = "a JSON object of texts by their names, such as {\"GITHUB_MCP_TOKEN\": \"…\"}"
+	c.MCPServers = l.text("MCP_SERVERS", "", "a file in the form {\"mcpServers\": {…}}", isPath)
+	c.MCPSecrets = l.braced("MCP_SECRETS", secrets, func(v string) bool {
+		_, err := decodeSecrets(v)
+		return err == nil
+	})
+}
+
+func decodeSecrets(text string) (secrets map[string]string, err error) {
+	err = json.Unmarshal([]byte(text), &secrets)
+	return secrets, err
+}
+
+// Referenced returns what the file of MCP servers refers to by the name, or "": of MCP_SECRETS, or where that is not
+// set of the environment.
+func (c Config) Referenced(name string) string {
+	if !c.MCPSecrets.IsSet() {
+		if c.environment == nil {
+			return ""
+		}
+		return c.environment(name)
+	}
+	secrets, err := decodeSecrets(c.MCPSecrets.Reveal())
+	if err != nil { // it was checked
+		return ""
+	}
+	return secrets[name]
 }

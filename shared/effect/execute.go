@@ -15,6 +15,9 @@ import (
 // outcome (durable). After a death between any two of these, settle takes over.
 func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 	a := ex.State.Action(id)
+	if err := journal.RenewTool(ctx, ex, a); err != nil {
+		return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
+	}
 	t := journal.ToolOf(ex, a.Tool, a.UserInitiated)
 	if t == nil {
 		return recordOutcome(ctx, ex, id, failedWithoutEffect(errNoTool()))

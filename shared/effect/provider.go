@@ -23,7 +23,12 @@ func timeoutOf(ex *journal.Execution, id string) time.Duration {
 // it would act. It returns the call as it would be carried out: one that a call before it has moved is in another
 // place.
 func checkUnchanged(ctx context.Context, ex *journal.Execution, a *run.Action, t *tool.Tool) (*run.Action, error) {
-	if run.ArgsHash(ex.Run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
+	switch changed := run.ArgsHash(ex.Run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash; {
+	case changed && t.Source != "":
+		return nil, fault.New(fault.Policy, fault.CodeStaleView,
+			"What is said of this tool has changed since this was asked for, so it was not done. Please ask for it "+
+				"again.")
+	case changed:
 		return nil, fault.New(fault.Policy, fault.CodeIntegrity,
 			"The stored action does not match what was approved, so it was not done.")
 	}

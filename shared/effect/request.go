@@ -13,6 +13,9 @@ import (
 // call was planned is asked for in any case.
 func RequestApproval(ctx context.Context, ex *journal.Execution, id string) error {
 	a := ex.State.Action(id)
+	if err := journal.RenewTool(ctx, ex, a); err != nil {
+		return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
+	}
 	t := journal.ToolOf(ex, a.Tool, a.UserInitiated)
 	switch {
 	case t == nil:

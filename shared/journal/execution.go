@@ -29,6 +29,7 @@ type Execution struct {
 	span  Span            // in which this execution moves the run (TraceRun)
 	mover context.Context // of whoever has this execution move the run (Stay); nil: nobody yet
 
+	Tools  tool.Set // as they are known to this execution: those of Env, and of Served what there was (see Served)
 	Docs   map[string]store.Doc
 	Run    run.Run
 	Events []run.Event
@@ -47,7 +48,7 @@ func (l *Env) NewExecution(runID string, emit Sink) *Execution {
 		emit = func(Update) {}
 	}
 	return &Execution{Env: l, ID: runID, Owner: run.NewID(l.Random), sink: emit, Unread: unread,
-		Docs: map[string]store.Doc{}}
+		Tools: l.ToolsNow(), Docs: map[string]store.Doc{}}
 }
 
 // Now returns the time by the store's clock, or an earlier one where the store's last answer was long in coming: the

@@ -58,6 +58,7 @@ func Heard(tx *Tx) (*taint.Record, error) {
 func (h *heard) begin(tx *Tx) error {
 	in := tx.State.Input
 	h.asked(in)
+	h.served(tx)
 	for _, m := range in.History {
 		switch {
 		case m.Role == run.RoleUser && m.Read == nil:
@@ -87,6 +88,17 @@ func (h *heard) asked(in run.Input) {
 		return
 	}
 	h.record.Say(in.Prompt)
+}
+
+// served adds what strangers say of the tools that the run's agent has: its model is told.
+func (h *heard) served(tx *Tx) {
+	its := sessionTools(tx.Ex, tx.Run)
+	for _, name := range its.Names() {
+		if t := its[name]; t.Source != "" {
+			h.record.Read(taint.Source{Origin: "what is said of the tool " + name,
+				Text: strings.Join(append(tool.Strings(t.Schema), t.Description), "\n")})
+		}
+	}
 }
 
 // repository adds what a session's repository said of itself when the session began. AGENT.md, too, is information.

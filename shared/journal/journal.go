@@ -34,6 +34,7 @@ type Env struct {
 	Model  model.Model
 	Tools  tool.Set
 	Rules  policy.Rules
+	Served Served     // more tools, that come and go; nil: none
 	Agents agents.Set // without the agent of a run, it is read, decided, cancelled and ended, and not moved
 
 	// Function is the deployed function that this process is; it moves the runs of the agents that live there

@@ -43,18 +43,21 @@ func (c *CallResult) Terminal() bool {
 // and recorded like a call of the model, and survives the same crashes. Errors before the run is stored: those of
 // [Loop.Start], AuthError not_found for a tool that does not exist, ValidationError for arguments that do not fit.
 func (l *Loop) StartCall(ctx context.Context, req StartRequest) (*CallResult, error) {
-	t := l.Tools[req.Call.Tool]
+	id := run.NewID(l.Random)
+	if req.Key != "" {
+		id = run.KeyedRunID(req.UID, req.Key)
+	}
+	ex := l.NewExecution(id, nil)
+	if ex.Tools[req.Call.Tool] == nil {
+		ex.Tools = l.AwaitTools(ctx)
+	}
+	t := ex.Tools[req.Call.Tool]
 	if t == nil {
 		return nil, fault.NotFound()
 	}
 	if _, err := t.Normalize(req.Call.Args); err != nil {
 		return nil, err
 	}
-	id := run.NewID(l.Random)
-	if req.Key != "" {
-		id = run.KeyedRunID(req.UID, req.Key)
-	}
-	ex := l.NewExecution(id, nil)
 	if err := start(ctx, ex, req); err != nil {
 		return nil, err
 	}

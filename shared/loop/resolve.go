@@ -45,11 +45,14 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 	if !ex.Docs[path].Exists() {
 		return nil, fault.NotFound()
 	}
-	t := approval.ToolToPlace(ex, r)
+	t, err := approval.ToolToPlace(soon, ex, r)
+	if err != nil {
+		return nil, err
+	}
 	places := approval.AskPlaces(soon, ex, ex.Run.Scope(), t)
 	decided := false // stays true when the commit's answer was lost, and the next read finds the decision there
 	var refused error
-	err := ex.Transition(soon, func(tx *journal.Tx) error {
+	err = ex.Transition(soon, func(tx *journal.Tx) error {
 		ap, err := tx.Approval(r.ApprovalID)
 		if err != nil {
 			return err

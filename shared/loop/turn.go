@@ -22,6 +22,7 @@ import (
 // approvals that they need, or the end. The answer is stored before anything is done about it, and never asked for
 // again.
 func callModel(ctx context.Context, ex *journal.Execution) error {
+	journal.MeetTools(ctx, ex)
 	if err := ex.Claim(ctx, ex.Limits().ModelTimeout); err != nil {
 		return err
 	}

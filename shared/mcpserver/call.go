@@ -27,7 +27,7 @@ const threadsPerDay = 100
 // addTools adds what the agent may call.
 func (c *caller) addTools(server *mcp.Server) {
 	its := c.Loop.Agents.Get(run.Assistant)
-	for name, t := range its.Of(c.Loop.Tools) {
+	for name, t := range its.Of(c.Loop.AwaitTools(c.working)) {
 		if t.Waits() || t.Final || t.UserOnly {
 			continue // answered by a page or a person, or the end of a run that has more than one call
 		}

@@ -25,6 +25,7 @@ const (
 type Options struct {
 	Tools   tool.Set // of the deployment, which the files name
 	Actions tool.Set // those of Tools that an agent of web pages may name
+	Servers []string // how the names of tools begin that come and go (agents.Agent.Served)
 
 	// NoTools reports that this process has none of the tools that agents call. Their names are then not looked up, and
 	// the agents get none: enough to end their runs.

@@ -119,7 +119,7 @@ func (p *parser) page(s strictyaml.Section, a *agents.Agent) {
 	yes, err := s.Flag("page", false)
 	p.add(err)
 	if a.Page = yes; yes {
-		a.History, p.Tools, p.Limits = agents.HistoryNone, p.Actions, p.PageLimits
+		a.History, p.Tools, p.Servers, p.Limits = agents.HistoryNone, p.Actions, nil, p.PageLimits
 	}
 	p.NoTools = p.NoTools || p.PagesAlone && !yes
 }
@@ -178,7 +178,11 @@ func (p *parser) tools(s strictyaml.Section, a *agents.Agent) {
 		if p.NoTools {
 			continue
 		}
-		a.Tools = append(a.Tools, name)
+		if p.served(name) {
+			a.Served = append(a.Served, name)
+		} else {
+			a.Tools = append(a.Tools, name)
+		}
 		if asks {
 			a.Ask = append(a.Ask, name)
 		}
@@ -210,6 +214,11 @@ func (p *parser) tool(n *yaml.Node) (name string, asks bool) {
 	}
 	t := p.Tools[at.Value]
 	switch {
+	case p.served(at.Value):
+		if approval == string(tool.NotRequired) {
+			p.fail(n, "approval: required was expected, or no approval; what a server's tool needs is said where the "+
+				"server is named")
+		}
 	case t == nil:
 		p.fail(at, "tools: there is no tool %s; expected: %s", strictyaml.Quoted(at.Value), p.known())
 		return "", false
@@ -223,9 +232,19 @@ func (p *parser) tool(n *yaml.Node) (name string, asks bool) {
 	return at.Value, approval == string(tool.Required)
 }
 
+// served reports whether the name is a server's tool, or x_* for all of a server's.
+func (p *parser) served(name string) bool {
+	return slices.ContainsFunc(p.Servers, func(begin string) bool {
+		return strings.HasPrefix(name, begin) && name != begin
+	})
+}
+
 // known lists the tools that a file may name.
 func (p *parser) known() string {
 	names := slices.DeleteFunc(p.Tools.Names(), func(name string) bool { return p.Tools[name].UserOnly })
+	for _, begin := range p.Servers {
+		names = append(names, begin+"*")
+	}
 	if len(names) == 0 {
 		return "none, because this deployment has no tools"
 	}

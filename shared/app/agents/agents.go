@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agents/files"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/mcpfile"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -22,7 +23,8 @@ var Pages = app.Part{Link: func(c *app.Clients) { c.Agents = declared(files.Opti
 var Ending = app.Part{Link: func(c *app.Clients) { c.Agents = declared(files.Options{NoTools: true}) }}
 
 func declared(o files.Options) app.DeclaredAgents {
-	return func(cfg config.Config, tools tool.Set, assistant, page agents.Agent) ([]agents.Agent, error) {
+	return func(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
+		assistant, page agents.Agent) ([]agents.Agent, error) {
 		if cfg.Agents == "" {
 			return nil, nil
 		}
@@ -32,6 +34,9 @@ func declared(o files.Options) app.DeclaredAgents {
 			if t.Named {
 				o.Actions[name] = t
 			}
+		}
+		for _, s := range servers {
+			o.Servers = append(o.Servers, s.Prefix())
 		}
 		o.Limits, o.PageLimits, o.OnReject = assistant.Limits, page.Limits, assistant.OnReject
 		all, err := files.Load(cfg.Agents, o)

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/receipts"
 	"github.com/countersign-run/countersign/shared/app/repositories"
+	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/terminals"
 	"github.com/countersign-run/countersign/shared/app/tools"
 	"github.com/countersign-run/countersign/shared/app/webhooks"
@@ -23,4 +24,4 @@ import (
 // Parts are all of them.
 var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part, accounts.Part,
 	containers.Part, github.Part, github.Token, repositories.Part, fetch.Part, terminals.Hosts, terminals.Commands,
-	terminals.Attach, receipts.Part, mcp.Part, webhooks.Part, webhooks.Direct)
+	terminals.Attach, receipts.Part, mcp.Part, webhooks.Part, webhooks.Direct, servers.Programs)

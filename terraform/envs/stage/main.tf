@@ -85,6 +85,12 @@ variable "agents" {
   description = "Your declared agents, likewise: serverless_function_source_code/agents. Null for none."
 }
 
+variable "mcp_servers" {
+  type        = string
+  default     = null
+  description = "Your MCP servers, likewise: serverless_function_source_code/mcp.json. Null for none."
+}
+
 module "agent" {
   source = "../../modules/agent"
 
@@ -102,6 +108,7 @@ module "agent" {
   secret_versions = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)
   actions         = var.actions
   agents          = var.agents
+  mcp_servers     = var.mcp_servers
   domain          = var.domain
   alert_emails    = var.alert_emails
 }

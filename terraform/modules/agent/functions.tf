@@ -13,7 +13,7 @@ locals {
   services  = "${var.prefix}-(${join("|", keys(local.functions))})"
 
   # Where the model is reached with a key, its part needs the key and not the role; where nothing is declared, no key either.
-  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.webhooks == null ? { webhooks = "no-webhooks" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {})
+  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.mcp_servers == null ? { servers = "no-servers" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.webhooks == null ? { webhooks = "no-webhooks" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {})
   parts_of   = { for name, f in local.functions : name => [for part in f.parts : local.list.parts[lookup(local.instead, part, part)]] }
   secrets_of = { for name, parts in local.parts_of : name => merge([for p in parts : try(p.secrets, {})]...) }
   secrets    = toset(flatten([for s in values(local.secrets_of) : values(s)]))
@@ -47,6 +47,7 @@ locals {
     VERTEX_AI_LOCATION     = var.model.location
     ACTIONS                = var.actions
     AGENTS                 = var.agents
+    MCP_SERVERS            = var.mcp_servers
     GMAIL_SEND_MODE        = var.gmail_send_mode
     GMAIL_SEARCH           = var.gmail_search ? "on" : "off"
     GOOGLE_OAUTH_CLIENT_ID = var.oauth_client_id

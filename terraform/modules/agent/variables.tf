@@ -251,6 +251,16 @@ variable "agents" {
   }
 }
 
+variable "mcp_servers" {
+  type        = string
+  default     = null
+  description = "The file of the MCP servers whose tools agents have, where the deployed function finds it; what it refers to as $${NAME} is the secret mcp-secrets. Null for none."
+  validation {
+    condition     = var.mcp_servers == null ? true : can(regex("^[A-Za-z0-9_./-]+\\.json$", var.mcp_servers)) && !strcontains(var.mcp_servers, "..")
+    error_message = "mcp_servers is the path of a file, such as serverless_function_source_code/mcp.json, without .. in it."
+  }
+}
+
 variable "side_effects" {
   type        = string
   default     = "on"

@@ -17,6 +17,14 @@ variables {
   alert_emails    = ["oncall@acme.com"]
 }
 
+run "a_path_that_leaves_the_archive" {
+  command = plan
+  variables {
+    mcp_servers = "../mcp.json"
+  }
+  expect_failures = [var.mcp_servers]
+}
+
 run "an_unpinned_secret_is_refused" {
   command = plan
   variables {

@@ -55,6 +55,21 @@ run "with_a_key_of_gemini" {
   }
 }
 
+run "with_mcp_servers" {
+  variables {
+    mcp_servers     = "serverless_function_source_code/mcp.json"
+    secret_versions = { chat-key = "1", oauth-client-secret = "1", mcp-secrets = "2" }
+  }
+  assert {
+    condition     = local.secrets == toset(["chat-key", "mcp-secrets", "oauth-client-secret"])
+    error_message = "Whoever names servers pins what their file refers to."
+  }
+  assert {
+    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "MCP_SECRETS")]) == toset(["approvals-resolve", "mcp", "resume", "run", "stream"])
+    error_message = "Only the functions that ask the servers have their secrets."
+  }
+}
+
 run "with_declared_actions" {
   variables {
     actions         = "serverless_function_source_code/actions"

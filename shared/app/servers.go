@@ -1,0 +1,55 @@
+package app
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/mcpfile"
+	"github.com/countersign-run/countersign/shared/plan"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// ownNames are the names of tools that are no part of a set: those of runs with a form for their answer, of sessions,
+// and of the door for agents of other programs; and how the names of declared actions begin.
+var ownNames = []string{tool.FinalAnswer, plan.ProposeTool, plan.ReflectTool, "approval_status", "wait_for_approval",
+	"countersign_run", "action_"}
+
+// readServers returns the servers of the file MCP_SERVERS, or nil where it is not set. No server's tools can have a
+// name that is taken.
+func readServers(cfg config.Config, tools tool.Set) ([]mcpfile.Server, error) {
+	if cfg.MCPServers == "" {
+		return nil, nil
+	}
+	all, err := mcpfile.Read(cfg.MCPServers)
+	if err != nil {
+		return nil, InServers(cfg, err)
+	}
+	taken := slices.Concat(ownNames, BuiltIn, tools.Names())
+	for _, s := range all {
+		for _, name := range taken {
+			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(s.Prefix())) {
+				return nil, InServers(cfg, fault.Invalid("mcpServers/"+s.Name,
+					"another name was expected: %s is a name of ours, and the names of its tools begin with %s", name,
+					s.Prefix()))
+			}
+		}
+	}
+	return all, nil
+}
+
+// InServers returns the error with the name of the file and the field.
+func InServers(cfg config.Config, err error) error {
+	f := fault.As(err)
+	if f.Code == fault.CodeInternal {
+		return fmt.Errorf("MCP_SERVERS: %s: %w", filepath.Base(cfg.MCPServers), err)
+	}
+	at := filepath.Base(cfg.MCPServers)
+	if f.Field != "" {
+		at += ": " + f.Field
+	}
+	return fmt.Errorf("MCP_SERVERS: %s: %s", at, f.Message)
+}

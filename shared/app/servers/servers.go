@@ -1,0 +1,56 @@
+// Package servers is the part of the functions that know the tools of the operator's MCP servers: to offer them to the
+// model, to judge and show their calls, and to carry them out.
+package servers
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/mcpfile"
+	"github.com/countersign-run/countersign/shared/mcptools"
+	"github.com/countersign-run/countersign/shared/netguard"
+)
+
+// Part has the servers of the file MCP_SERVERS that are reached over HTTP.
+var Part = part(false)
+
+// Programs is Part for a program on one machine, which also starts servers that are programs there.
+var Programs = part(true)
+
+func part(programs bool) app.Part {
+	options := func(cfg config.Config) mcptools.Options {
+		return mcptools.Options{Programs: programs, HTTP: netguard.Client(cfg.OnCloudRun), Lookup: cfg.Referenced}
+	}
+	return app.Part{
+		Link: func(c *app.Clients) {
+			c.Servers = func(cfg config.Config, file []mcpfile.Server, now func() time.Time,
+				log *slog.Logger) (app.Servers, error) {
+				if file == nil {
+					return nil, nil
+				}
+				o := options(cfg)
+				o.Now, o.Log = now, log
+				s, err := mcptools.Open(file, o)
+				if err != nil {
+					return nil, app.InServers(cfg, err)
+				}
+				return s, nil
+			}
+		},
+		Check: func(cfg config.Config, _ *slog.Logger) error {
+			if cfg.MCPServers == "" {
+				return nil
+			}
+			file, err := mcpfile.Read(cfg.MCPServers)
+			if err == nil {
+				err = mcptools.Check(file, options(cfg))
+			}
+			if err != nil {
+				return app.InServers(cfg, err)
+			}
+			return nil
+		},
+	}
+}

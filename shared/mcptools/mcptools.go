@@ -1,0 +1,172 @@
+// Package mcptools has the tools of the operator's MCP servers, as they come and go. A server is asked for its tools
+// when they are first needed, all servers at once and in the background; one that is down has no tools until it is
+// back, and one that goes down keeps those that it had, whose calls then say so.
+package mcptools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/mcpclient"
+	"github.com/countersign-run/countersign/shared/mcpfile"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// The times of asking.
+const (
+	askTime   = 10 * time.Second // that a server has to connect and to list its tools
+	firstWait = 3 * time.Second  // that a model waits for servers that were never asked before
+	freshFor  = time.Minute      // after which a list is asked for again
+	retryTime = 10 * time.Second // after which a server that was down is asked again
+)
+
+// MaxTools is how many tools there are at most, of all servers together.
+const MaxTools = 128
+
+// Options of Open.
+type Options struct {
+	Programs bool                     // servers of stdio are started; else one is an error
+	HTTP     *http.Client             // sends the requests to servers of HTTP
+	Lookup   func(name string) string // what the file refers to as ${NAME}
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+// Servers are those of a file. They are safe for concurrent use.
+type Servers struct {
+	all []*server
+	log *slog.Logger
+}
+
+// Open returns the servers of a file. None of them is asked for anything, and no program is started. The error is a
+// ValidationError with the field.
+func Open(file []mcpfile.Server, o Options) (*Servers, error) {
+	s := &Servers{log: o.Log}
+	for _, f := range file {
+		one, err := open(f, o)
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.all = append(s.all, one)
+	}
+	return s, nil
+}
+
+// Check returns the error that Open would.
+func Check(file []mcpfile.Server, o Options) error {
+	s, err := Open(file, o)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+func open(f mcpfile.Server, o Options) (*server, error) {
+	at := "mcpServers/" + f.Name
+	if f.Type == mcpfile.Stdio && !o.Programs {
+		return nil, fault.Invalid(at+"/type", "http was expected: programs are started by the local server alone")
+	}
+	headers, env, err := f.Secrets(o.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{name: f.Name, log: o.Log, now: o.Now, choice: mcpclient.Choice{Prefix: f.Prefix(), Reads: f.ReadOnly,
+		Only: f.Only, Deny: f.Deny, Approval: tool.Approval(f.Approval), Named: f.Named}}
+	c := mcpclient.Config{Name: f.Name, URL: f.URL, HTTP: o.HTTP, Header: http.Header{}, Log: o.Log, Timeout: askTime,
+		Changed: s.outdate,
+		Deaf:    true} // a stream that stays open is of no use to a function that sleeps between its requests
+	if f.Command != "" {
+		c.Command = append([]string{f.Command}, f.Args...)
+	}
+	for name, value := range headers {
+		c.Header.Set(name, value)
+	}
+	for name, value := range env {
+		c.Env = append(c.Env, name+"="+value)
+	}
+	if s.client, err = mcpclient.New(c); err != nil {
+		return nil, fault.Invalid(at, "%s", err)
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Tools returns the tools that there are, and has servers be asked whose list is missing or old. It waits for none.
+func (s *Servers) Tools() tool.Set {
+	set := tool.Set{}
+	for _, one := range s.all {
+		one.ask(false)
+		tools := one.known()
+		if len(set)+len(tools) > MaxTools {
+			one.tooMany(s.log)
+			continue
+		}
+		for _, t := range tools {
+			set[t.Name] = t
+		}
+	}
+	return set
+}
+
+// Await waits for the servers that are asked for the first time, for a short while.
+func (s *Servers) Await(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, firstWait)
+	defer cancel()
+	for _, one := range s.all {
+		one.ask(false)
+	}
+	for _, one := range s.all {
+		select {
+		case <-one.first():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Renew asks the server that a tool of the name belongs to, so that [Servers.Tools] then has what the server says now.
+// The error says that it cannot be reached; of a name that is no server's it is nil.
+func (s *Servers) Renew(ctx context.Context, name string) error {
+	for _, one := range s.all {
+		if !strings.HasPrefix(name, one.choice.Prefix) {
+			continue
+		}
+		select {
+		case <-one.ask(true):
+			return one.unreachable()
+		case <-ctx.Done():
+			return one.unavailable(ctx.Err())
+		}
+	}
+	return nil
+}
+
+// Close ends all connections, and what is being asked.
+func (s *Servers) Close() error {
+	var errs []error
+	for _, one := range s.all {
+		one.end()
+		errs = append(errs, one.client.Close())
+		one.asking.Wait()
+	}
+	return errors.Join(errs...)
+}
+
+func (s *server) unavailable(err error) error {
+	return tool.Transient(fault.New(fault.Tool, "server_unavailable",
+		"The server %s cannot be reached at the moment. Nothing was done.", s.name).Because(err))
+}
+
+// tooMany warns once that the server's tools are left out.
+func (s *server) tooMany(log *slog.Logger) {
+	s.warned.Do(func() {
+		log.Warn("an MCP server's tools are left out: with those of the servers before it there are too many; choose "+
+			"some with only", "server", s.name, "most", fmt.Sprint(MaxTools))
+	})
+}
