@@ -3,12 +3,19 @@ package app_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/countersign-run/countersign/shared/planner"
 	"github.com/countersign-run/countersign/shared/receipt"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
 // keys returns the published keys, which nobody has to sign in for.
@@ -127,5 +134,58 @@ func TestReceiptsNeedTheirPublicKey(t *testing.T) {
 		Settings: []string{"RECEIPT_KEY=" + key, "RECEIPT_JWKS=" + string(published)}})
 	if err == nil || !strings.Contains(err.Error(), "RECEIPT_JWKS") || strings.Contains(err.Error(), key) {
 		t.Errorf("it starts with a key that is not published: %v", err)
+	}
+}
+
+// TestAReceiptOfASession has every call that was done in it, each with the decision or the grant by which it was done,
+// and the plan that has the grant.
+func TestAReceiptOfASession(t *testing.T) {
+	w := deploy(t)
+	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
+		Files: map[string]string{"README.md": "A site."}})
+	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
+		t.Fatal(err)
+	}
+	w.SetModel(opensIssues)
+	var s planner.Session
+	w.plans(&s, "", fmt.Sprintf(`{"prompt":"open two issues","repoUrl":"%s/acme/web","deadline":%q}`,
+		w.App.Config.GitHubURL, time.Now().Add(time.Hour).Format(time.RFC3339)))
+	path := "/" + s.SessionID
+	w.plans(&s, path, "")
+	w.plans(&s, path+"/execute", `{"planHash":"`+s.PlanHash+`"}`)
+	w.deliver()
+	w.plans(&s, path, "")
+	if len(s.Approvals) != 1 {
+		t.Fatalf("it stands as %+v", s)
+	}
+	yes := `{"approvalId":"` + s.Approvals[0].ApprovalID + `","decision":"approve_once","comment":"this one too"}`
+	w.wants("the yes", w.call("POST", "/api/agent/approvals/resolve", yes), http.StatusOK, "")
+	w.deliver()
+	file := w.call("GET", "/api/agent/runs"+path+"/receipt", "").Body
+	if got, why := receipt.Verify(file, w.keys()); got != receipt.True {
+		t.Fatalf("%s: %s", got, why)
+	}
+	var f receipt.File
+	var r receipt.Receipt
+	if err := errors.Join(json.Unmarshal(file, &f), json.Unmarshal(f.Receipt, &r)); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Plans) != 1 || r.Plans[0].Hash != s.PlanHash ||
+		!strings.Contains(string(r.Plans[0].Plan), s.Grants[0].ID) {
+		t.Errorf("the plan that was confirmed: %+v", r.Plans)
+	}
+	var by []string
+	for _, a := range r.Actions {
+		if a.Tool != "github.createIssue" || a.Status != run.ActionCompleted {
+			continue
+		}
+		if a.Record == nil || a.Record.Result == nil || len(a.Entries) == 0 {
+			t.Errorf("an issue without a record: %+v", a)
+			continue
+		}
+		by = append(by, a.Record.Grant+" "+a.Record.Comment)
+	}
+	if want := []string{s.Grants[0].ID + " ", " this one too"}; !slices.Equal(by, want) {
+		t.Errorf("the issues were opened by %q, want %q: %s", by, want, f.Receipt)
 	}
 }

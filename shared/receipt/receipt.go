@@ -39,6 +39,7 @@ type Receipt struct {
 	Summary   string     `json:"summary"`
 	UpdatedAt time.Time  `json:"updatedAt"`
 	Actions   []Action   `json:"actions"`
+	Plans     []Plan     `json:"plans,omitempty"` // that the user of a session has confirmed, in their order
 
 	Nonce   string        `json:"nonce"` // hexadecimal; of the hashes in the entries (audit.InputHash)
 	Head    audit.Head    `json:"head"`  // of the run's chain
@@ -50,6 +51,15 @@ type Action struct {
 	*run.ActionView
 	Shown   []Card  `json:"shown,omitempty"`
 	Entries []int64 `json:"entries"` // their numbers in the chain
+}
+
+// A Plan is what the user of a session has confirmed: the grants that actions rest on are in it.
+type Plan struct {
+	ApprovalID  string          `json:"approvalId"`
+	Plan        json.RawMessage `json:"plan"`
+	Hash        string          `json:"planHash"`
+	Decision    run.Decision    `json:"decision"`
+	ConfirmedAt time.Time       `json:"confirmedAt"`
 }
 
 // A Card is what the user was shown, and what they decided about it. With which arguments, before and after an edit, is
@@ -69,8 +79,8 @@ type Card struct {
 }
 
 // New returns the receipt of the run as the view has it with its records ([run.View.AddRecords]). cards are its
-// approvals, and entries its chain up to at least the run's head; later ones are left out. A proposed plan is in its
-// session's own log and not in the receipt.
+// approvals, and entries its chain up to at least the run's head; later ones are left out. A plan that was proposed and
+// not confirmed is in its session's own log and not in the receipt.
 func New(r run.Run, v *run.View, asked string, cards []run.Approval, entries []audit.Entry, now time.Time) Receipt {
 	out := Receipt{Version: 1, IssuedAt: now.UTC().Truncate(time.Millisecond), RunID: r.ID, ThreadID: r.ThreadID,
 		User: r.UID, Agent: r.AgentName(), Via: v.Via, TimeZone: v.TimeZone, Locale: v.Locale, Asked: asked,
@@ -79,6 +89,11 @@ func New(r run.Run, v *run.View, asked string, cards []run.Approval, entries []a
 	for _, e := range entries {
 		if e.Seq <= r.Audit.Seq {
 			out.Entries = append(out.Entries, e)
+		}
+	}
+	for _, c := range cards {
+		if c.Kind == run.KindPlan && c.Status == run.ApprovalApproved {
+			out.Plans = append(out.Plans, Plan{c.ID, c.Args, c.ArgsHash, c.Decision, c.DecidedAt})
 		}
 	}
 	for _, a := range v.Actions {

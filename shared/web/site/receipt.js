@@ -5,7 +5,7 @@ import { copy } from './copy.js';
 import { button, el, heading, home, say, trouble } from './dom.js';
 import { records } from './opened.js';
 import { exactly } from './time.js';
-import { count } from './words.js';
+import { count, toolName } from './words.js';
 
 /** @param {HTMLElement} main @param {string} runId @param {AbortSignal} signal */
 export async function receiptView(main, runId, signal) {
@@ -47,10 +47,20 @@ function parts({ receipt, jws }, text) {
       button('Print', () => window.print(), 'small'),
       el('a', { href: '/verify', class: 'button small' }, 'Verify a file'), copy(text, 'the receipt')),
     el('dl', { class: 'facts' }, ...facts.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])),
+    ...(receipt.plans ?? []).map(confirmed),
     el('h2', {}, 'What was done'),
       ...(records(receipt).length ? records(receipt) : [el('p', { class: 'quiet' }, 'Nothing was sent or changed.')]),
   ];
 }
+
+// confirmed tells what the user of a session has confirmed. @param {any} p
+const confirmed = ({ plan, planHash, confirmedAt }) => el('section', { class: 'record-of' },
+  el('h2', {}, 'What was confirmed'),
+  el('dl', { class: 'facts' }, el('dt', {}, 'When'), el('dd', {}, exactly(confirmedAt)),
+    el('dt', {}, 'Steps'), el('dd', {}, el('ol', {}, ...(plan.tasks ?? []).map((t) => el('li', {}, t.title)))),
+    el('dt', {}, 'Allowed'), el('dd', {}, (plan.grants ?? []).map((g) => `${toolName(g.tool)}, ${g.maxCalls} at most`)
+      .join('; ') || 'Nothing without a further yes'),
+    el('dt', {}, 'Hash'), el('dd', {}, el('code', {}, planHash))));
 
 function save(text, runId) {
   const href = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
