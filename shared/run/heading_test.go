@@ -22,6 +22,9 @@ func TestHeading(t *testing.T) {
 		define("plain", nil), define("broken", func(letter) string { panic("no") })} {
 		tools[one.Name] = one
 	}
+	tools["told"] = tool.Define(tool.Def[letter, struct{}]{Name: "told", Description: "Sends.", SideEffect: true,
+		Preview: func(letter) tool.Preview { return tool.Preview{Title: "Send"} },
+		Summary: func(l letter) string { return "Sent a letter to " + l.To + "." }})
 	did := func(name, to string) *run.Action {
 		args, err := json.Marshal(letter{to})
 		if err != nil {
@@ -45,6 +48,7 @@ func TestHeading(t *testing.T) {
 		"one thing":           {[]*run.Action{read, did("send", "ana"), rejected}, "Letter to ana"},
 		"two things":          {[]*run.Action{did("send", "ana"), did("send", "bob")}, ""},
 		"one, and perhaps":    {[]*run.Action{did("send", "ana"), unknown}, ""},
+		"its summary":         {[]*run.Action{did("told", "ana")}, "Sent a letter to ana"},
 		"no words for it":     {[]*run.Action{did("plain", "ana")}, ""},
 		"its words fail":      {[]*run.Action{did("broken", "ana")}, ""},
 		"the tool is gone":    {[]*run.Action{did("gone", "ana")}, ""},

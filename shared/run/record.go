@@ -2,6 +2,8 @@ package run
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/tool"
@@ -129,14 +131,25 @@ func recordOf(a *Action, events []Event) *ActionRecord {
 	return r
 }
 
+// addArguments adds the arguments of a call whose tool this process does not know, under their own names.
+func addArguments(p *tool.Preview, args json.RawMessage) {
+	var values map[string]json.RawMessage
+	_ = json.Unmarshal(args, &values) // they are canonical; what was never an object shows nothing
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		p.AddValue(name, values[name])
+	}
+}
+
 // finalPreview returns what a card about the action as it is now would show: where it acts, and then what the tool
-// shows of it. A tool that is gone shows the action's name.
+// shows of it. Of a tool that this process does not know it shows the name and the arguments.
 func finalPreview(t *tool.Tool, a *Action) tool.Preview {
 	p := tool.Preview{Title: a.Tool, Fields: []tool.Field{}}
 	if t != nil {
 		if made, err := t.Preview(a.Args); err == nil {
 			p.Title, p.Fields = made.Title, append(p.Fields, made.Fields...)
 		}
+	} else {
+		addArguments(&p, a.Args)
 	}
 	if a.Place != (tool.Place{}) {
 		name, _ := visible.Line(a.Place.Name)

@@ -82,6 +82,15 @@ func Declare(d Declaration) (*Tool, error) {
 	if d.Preview != nil {
 		t.preview = d.Preview
 	}
+	if d.SideEffect {
+		t.heading = func(args json.RawMessage) string {
+			p, err := d.Preview(args)
+			if err != nil {
+				return ""
+			}
+			return p.Title
+		}
+	}
 	t.place = d.Place
 	if d.Summary != "" {
 		t.summary = func(json.RawMessage) string { return d.Summary }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -52,7 +53,8 @@ type Def[In, Out any] struct {
 	// Optional.
 	Summary func(In) string
 	// Heading returns what a conversation may be called in which this was the one thing that was done: "Mail to
-	// ana@example.com". Nil means that its title stays as it is.
+	// ana@example.com". Nil means the sentence of Summary, of a tool with an effect that has one, and else that its
+	// title stays as it is.
 	Heading func(In) string
 	// Step returns how the call is shown among the steps of its run; the result is nil as long as there is none that
 	// can be read. Nil means that the tool's calls are not shown as steps.
@@ -228,6 +230,9 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 			return "Did " + d.Name + "."
 		}
 		return d.Summary(v)
+	}
+	if d.Heading == nil && d.SideEffect && d.Summary != nil {
+		d.Heading = func(v In) string { return strings.TrimSuffix(d.Summary(v), ".") }
 	}
 	if d.Heading != nil {
 		t.heading = func(args json.RawMessage) string {

@@ -133,6 +133,7 @@ func (r *runner) tool() *tool.Tool {
 		Targets:     func(Args) []tool.Target { return nil },
 		Preview:     preview,
 		Summary:     summary,
+		Heading:     func(a Args) string { return "Command: " + a.Command },
 		Step:        step,
 		Place:       r.place,
 		Reads:       terminal.Reads,

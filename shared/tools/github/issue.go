@@ -55,6 +55,7 @@ func (h *hub) createIssue() *tool.Tool {
 		},
 		Link:    func(_ tool.Place, made Issue) string { return made.URL },
 		Summary: func(in NewIssue) string { return fmt.Sprintf("Created an issue in %s/%s.", in.Owner, in.Repo) },
+		Heading: func(in NewIssue) string { return fmt.Sprintf("Issue in %s/%s: %s", in.Owner, in.Repo, in.Title) },
 		Prepare: func(ctx context.Context, c tool.Call, in NewIssue) (string, error) {
 			return h.inRepositoryBegun(ctx, c, in.Owner, in.Repo)
 		},

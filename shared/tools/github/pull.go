@@ -56,6 +56,9 @@ func (h *hub) createPullRequest() *tool.Tool {
 		Summary: func(in NewPullRequest) string {
 			return fmt.Sprintf("Opened a pull request in %s/%s.", in.Owner, in.Repo)
 		},
+		Heading: func(in NewPullRequest) string {
+			return fmt.Sprintf("Pull request in %s/%s: %s", in.Owner, in.Repo, in.Title)
+		},
 		Prepare: func(ctx context.Context, c tool.Call, in NewPullRequest) (string, error) {
 			return h.inRepositoryBegun(ctx, c, in.Owner, in.Repo)
 		},
