@@ -324,12 +324,3 @@ func headerBytes(h http.Header) int {
 func errNoSuchPath() error {
 	return fault.New(fault.Validation, fault.CodeNoPath, "Not found.")
 }
-
-// line returns one line of NDJSON, with its line feed.
-func line(v any) ([]byte, error) {
-	b, err := strictjson.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return append(b, '\n'), nil
-}

@@ -74,7 +74,7 @@ func (r *request) converse(say func(context.Context, chat.Request, journal.Sink)
 		}
 		return reply, nil
 	}
-	out := &ndjson{w: r.w}
+	out := &stream{w: r.w, format: ndjson}
 	stop := out.pings()
 	defer stop()
 	reply, err := say(ctx, q, func(n journal.Update) {

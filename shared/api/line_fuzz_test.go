@@ -23,12 +23,11 @@ func FuzzLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		rec := httptest.NewRecorder()
-		out := &ndjson{w: rec}
+		out := &stream{w: rec, format: ndjson}
 		view := &run.ActionView{Tool: text, Message: text, Field: text, ErrorReason: fault.Code(text)}
 		answer := runAnswer{View: &run.View{Summary: text, Actions: []*run.ActionView{view}}}
 		lines := []any{
 			statusLine{"status", run.Planning, text, text}, deltaLine{"delta", text}, actionLine{"action", view},
-			pingLine,
 			resultLine{"result", answer}, errorLine{"error", text, fault.Model, fault.Code(text), text, text, &answer},
 			run.EventView{Text: text, Action: view}, outputLine{"output", text, text},
 		}
@@ -47,7 +46,7 @@ func FuzzLine(f *testing.F) {
 		}
 		var delta deltaLine
 		var result struct{ Result struct{ Summary string } }
-		if json.Unmarshal([]byte(got[1]), &delta) != nil || json.Unmarshal([]byte(got[4]), &result) != nil {
+		if json.Unmarshal([]byte(got[1]), &delta) != nil || json.Unmarshal([]byte(got[3]), &result) != nil {
 			t.Fatalf("%q", got)
 		}
 		if meant := string([]rune(text)); delta.Delta != meant || result.Result.Summary != meant {

@@ -23,14 +23,14 @@ const (
 // way, and the last of it before the event of its outcome.
 type outputs struct {
 	r      *request
-	out    *ndjson
+	out    *stream
 	runID  string
 	at     map[string]int64 // how much of each was sent, or need not be
 	ending map[string]func()
 }
 
 // outputs returns those of a run, for a client that says by parameters output=actionId:bytes how much it has of each.
-func (r *request) outputs(out *ndjson, runID string) (*outputs, error) {
+func (r *request) outputs(out *stream, runID string) (*outputs, error) {
 	o := &outputs{r: r, out: out, runID: runID, at: map[string]int64{}, ending: map[string]func(){}}
 	positions := r.URL.Query()["output"]
 	if len(positions) > maxPositions {
@@ -118,17 +118,23 @@ func (r *request) followOutput(ctx context.Context, runID, id string, at int64, 
 	}
 }
 
+// following returns the context in which a run is followed: it ends in time for an answer, or when nobody waits for one
+// any more.
+func (r *request) following(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		end = time.Now().Add(r.api.Budget)
+	}
+	ctx, cancel := context.WithDeadline(ctx, end.Add(-answerSpare))
+	stop := context.AfterFunc(r.Context(), cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
 // follow sends what happens in a run that another process moves, until it no longer moves by itself or this request's
 // time is up, and returns it as it is then.
-func (r *request) follow(ctx context.Context, out *ndjson, v *run.View) *run.View {
-	if end, ok := ctx.Deadline(); ok {
-		sooner, cancel := context.WithDeadline(ctx, end.Add(-answerSpare))
-		defer cancel()
-		ctx = sooner
-	}
-	ctx, cancel := context.WithCancel(ctx)
+func (r *request) follow(ctx context.Context, out *stream, v *run.View) *run.View {
+	ctx, cancel := r.following(ctx)
 	defer cancel()
-	defer context.AfterFunc(r.Context(), cancel)() // nobody waits for the answer any more
 	printed := &outputs{r: r, out: out, runID: v.RunID, at: map[string]int64{}, ending: map[string]func(){}}
 	defer printed.stop()
 	after := v.LastEvent
@@ -167,7 +173,7 @@ func (r *request) follow(ctx context.Context, out *ndjson, v *run.View) *run.Vie
 }
 
 // tell sends an event as POST /run/stream tells it.
-func (n *ndjson) tell(e run.EventView, v *run.View) {
+func (n *stream) tell(e run.EventView, v *run.View) {
 	switch {
 	case e.Action != nil:
 		n.write(actionLine{"action", e.Action})

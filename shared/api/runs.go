@@ -22,48 +22,58 @@ import (
 // ask decodes the request of POST /run and /run/stream.
 func (r *request) ask() (loop.StartRequest, error) {
 	var in struct {
-		Agent      *string `json:"agent"`
-		Prompt     string  `json:"prompt"`
-		ThreadID   *string `json:"threadId"`
-		TerminalID *string `json:"terminalId"`
-		regionBody
+		Prompt   string  `json:"prompt"`
+		ThreadID *string `json:"threadId"`
+		chosenBody
 	}
 	hash, err := r.decode(&in)
 	if err != nil {
 		return loop.StartRequest{}, err
 	}
 	key, err := r.key()
-	region, wrong := in.region()
 	switch {
-	case visible.Blank(in.Prompt):
-		return loop.StartRequest{}, fault.Invalid("prompt", "a prompt is needed")
-	case len(in.Prompt) > loop.MaxPrompt:
-		return loop.StartRequest{}, fault.Invalid("prompt", "the prompt is longer than %d bytes", loop.MaxPrompt)
 	case in.ThreadID != nil && !run.ValidID(*in.ThreadID):
 		return loop.StartRequest{}, fault.Invalid("threadId", "this is not an id")
-	case in.TerminalID != nil && !run.ValidID(*in.TerminalID):
-		return loop.StartRequest{}, fault.Invalid("terminalId", "this is not an id")
-	case wrong != nil:
-		return loop.StartRequest{}, wrong
 	case err != nil:
 		return loop.StartRequest{}, err
 	}
-	if in.TerminalID != nil && in.Agent == nil {
-		in.Agent = new(run.Terminal)
-	}
-	its, err := chosen(r.api.Loop.Agents, in.Agent, in.ThreadID != nil)
-	if err != nil {
-		return loop.StartRequest{}, err
-	}
-	q := loop.StartRequest{UID: r.uid, Agent: its, Origin: r.Header.Get("Origin"), Region: region, Prompt: in.Prompt,
-		Key: key, BodyHash: hash}
+	q := loop.StartRequest{Key: key, BodyHash: hash}
 	if in.ThreadID != nil {
 		q.ThreadID = *in.ThreadID
 	}
-	if in.TerminalID != nil {
-		q.Terminal = *in.TerminalID
+	err = r.asks(&q, "prompt", in.Prompt, in.chosenBody)
+	return q, err
+}
+
+// chosenBody has the fields by which a client says who is to be asked, and where it is.
+type chosenBody struct {
+	Agent      *string `json:"agent"`
+	TerminalID *string `json:"terminalId"`
+	regionBody
+}
+
+// asks checks what its client wants, whose prompt stands in the field, and puts it into the request.
+func (r *request) asks(q *loop.StartRequest, field, prompt string, of chosenBody) error {
+	region, err := of.region()
+	switch {
+	case visible.Blank(prompt):
+		return fault.Invalid(field, "a prompt is needed")
+	case len(prompt) > loop.MaxPrompt:
+		return fault.Invalid(field, "the prompt is longer than %d bytes", loop.MaxPrompt)
+	case of.TerminalID != nil && !run.ValidID(*of.TerminalID):
+		return fault.Invalid("terminalId", "this is not an id")
+	case err != nil:
+		return err
 	}
-	return q, nil
+	if of.TerminalID != nil {
+		q.Terminal = *of.TerminalID
+		if of.Agent == nil {
+			of.Agent = new(run.Terminal)
+		}
+	}
+	q.UID, q.Origin, q.Region, q.Prompt = r.uid, r.Header.Get("Origin"), region, prompt
+	q.Agent, err = chosen(r.api.Loop.Agents, of.Agent, q.ThreadID != "" && !q.Opens)
+	return err
 }
 
 // key returns the Idempotency-Key, or "".

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -21,10 +22,25 @@ const (
 	writeTime = 10 * time.Second // a client that reads nothing for this long is dropped; the run goes on
 )
 
-// ndjson writes one JSON object per line. The answer's header is sent with the first line, so that an error before it
-// can still be a status. After a client has disconnected or stopped reading, nothing more is written to it, and the run
-// goes on.
-type ndjson struct {
+// A format is how a stream lays out what it sends.
+type format struct {
+	media         string
+	before, after string // each JSON object
+	ping          string // says that the stream is alive
+}
+
+// pingLine is the line of NDJSON that does.
+var pingLine = struct {
+	Type string `json:"type"`
+}{"ping"}
+
+// ndjson is one JSON object per line.
+var ndjson = format{"application/x-ndjson", "", "\n", `{"type":"` + pingLine.Type + `"}` + "\n"}
+
+// stream writes JSON objects. The answer's header is sent with the first, so that an error before it can still be a
+// status. After a client has disconnected or stopped reading, nothing more is written to it, and the run goes on.
+type stream struct {
+	format
 	mu    sync.Mutex
 	w     http.ResponseWriter
 	begun bool
@@ -33,11 +49,18 @@ type ndjson struct {
 	lost  func() // called when the client is gone; may be nil
 }
 
-func (n *ndjson) write(v any) {
-	b, err := line(v)
+func (n *stream) write(v any) {
+	b, err := strictjson.Marshal(v)
 	if err != nil {
 		return // no type that is sent fails to marshal; a test sends them all
 	}
+	n.data(string(b))
+}
+
+// data sends one event with this data.
+func (n *stream) data(s string) { n.send(n.before + s + n.after) }
+
+func (n *stream) send(s string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.gone {
@@ -45,11 +68,11 @@ func (n *ndjson) write(v any) {
 	}
 	if !n.begun {
 		n.begun = true
-		n.w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
+		n.w.Header().Set("Content-Type", n.media+"; charset=utf-8")
 		n.w.Header().Set("Cache-Control", "no-store")
 		n.w.Header().Set("X-Accel-Buffering", "no")
 	}
-	if n.last = time.Now(); send(n.w, b) != nil {
+	if n.last = time.Now(); send(n.w, []byte(s)) != nil {
 		n.gone = true
 		if n.lost != nil {
 			n.lost()
@@ -69,14 +92,14 @@ func send(w http.ResponseWriter, b []byte) error {
 	return rc.Flush()
 }
 
-func (n *ndjson) started() bool {
+func (n *stream) started() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.begun
 }
 
 // pings keeps the stream alive until the returned function is called.
-func (n *ndjson) pings() (stop func()) {
+func (n *stream) pings() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -86,17 +109,12 @@ func (n *ndjson) pings() (stop func()) {
 			quiet := n.begun && time.Since(n.last) > pingEvery*2/3
 			n.mu.Unlock()
 			if quiet {
-				n.write(pingLine)
+				n.send(n.ping)
 			}
 		}
 	}()
 	return func() { cancel(); <-done }
 }
-
-// pingLine says that the stream is alive.
-var pingLine = struct {
-	Type string `json:"type"`
-}{"ping"}
 
 // The lines of POST /run/stream (seed 000 §2, contract §1).
 type (
@@ -145,7 +163,7 @@ func postStream(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &ndjson{w: r.w}
+	out := &stream{w: r.w, format: ndjson}
 	stop := out.pings()
 	defer stop()
 	ctx, cancel := r.working()
@@ -179,7 +197,7 @@ func postStream(r *request) (any, error) {
 }
 
 // conclude writes the final line.
-func (r *request) conclude(ctx context.Context, out *ndjson, v *run.View, err error) {
+func (r *request) conclude(ctx context.Context, out *stream, v *run.View, err error) {
 	var answer runAnswer
 	if err == nil {
 		obs.SetRun(ctx, v.RunID)
@@ -210,14 +228,14 @@ func getEvents(r *request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), r.api.Budget)
 	defer cancel()
-	_, _, err = r.sendEvents(ctx, &ndjson{w: r.w, lost: cancel}, id, after)
+	_, _, err = r.sendEvents(ctx, &stream{w: r.w, format: ndjson, lost: cancel}, id, after)
 	return nil, err
 }
 
 // sendEvents sends a run's numbered events after the number, with what its actions print between them, until the run
 // has ended or ctx ends. It returns the last number that was sent and whether the run has ended. The error is one
 // before the first line; what cuts the stream off later is logged.
-func (r *request) sendEvents(ctx context.Context, out *ndjson, id string, after int64) (last int64, ended bool,
+func (r *request) sendEvents(ctx context.Context, out *stream, id string, after int64) (last int64, ended bool,
 	err error) {
 	printed, err := r.outputs(out, id)
 	if err != nil {
@@ -251,7 +269,7 @@ func (r *request) sendEvents(ctx context.Context, out *ndjson, id string, after 
 			after = e.Seq
 		}
 		if !out.started() {
-			out.write(pingLine)
+			out.send(out.ping)
 		}
 		printed.follow(ctx, w)
 		if w.Ended() {

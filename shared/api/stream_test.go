@@ -15,7 +15,7 @@ import (
 func TestPingsFillSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := httptest.NewRecorder()
-		out := &ndjson{w: rec}
+		out := &stream{w: rec, format: ndjson}
 		stop := out.pings()
 		defer stop()
 		time.Sleep(time.Minute)
@@ -39,7 +39,7 @@ func TestPingsFillSilence(t *testing.T) {
 }
 
 // said returns what has been written so far.
-func said(n *ndjson, rec *httptest.ResponseRecorder) string {
+func said(n *stream, rec *httptest.ResponseRecorder) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return rec.Body.String()
@@ -49,7 +49,7 @@ func said(n *ndjson, rec *httptest.ResponseRecorder) string {
 func TestPingsDoNotInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := httptest.NewRecorder()
-		out := &ndjson{w: rec}
+		out := &stream{w: rec, format: ndjson}
 		defer out.pings()()
 		for range 100 {
 			out.write(deltaLine{"delta", "x"})
@@ -80,9 +80,9 @@ func (b *broken) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 // TestAClientThatIsGone checks that nothing is written after a line that was lost.
 func TestAClientThatIsGone(t *testing.T) {
 	client := &broken{ResponseWriter: httptest.NewRecorder(), left: 2}
-	out := &ndjson{w: client}
+	out := &stream{w: client, format: ndjson}
 	for range 9 {
-		out.write(pingLine)
+		out.send(out.ping)
 	}
 	if client.tried != 3 {
 		t.Errorf("it was written to %d times; the third failed", client.tried)

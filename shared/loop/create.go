@@ -227,9 +227,9 @@ func openThread(tx *journal.Tx, req StartRequest, id string) error {
 	if err != nil {
 		return err
 	}
-	if !doc.Exists() && req.Title != "" {
-		tx.Thread = &run.Thread{ID: id, UID: req.UID, Title: threadTitle(req.Title), Titled: true,
-			CreatedAt: tx.Now}
+	if !doc.Exists() && (req.Title != "" || req.Opens) {
+		tx.Thread = &run.Thread{ID: id, UID: req.UID, Title: threadTitle(cmp.Or(req.Title, req.Prompt)),
+			Titled: req.Title != "", CreatedAt: tx.Now}
 		return nil
 	}
 	if t.ID == "" || t.UID != req.UID || t.Deleting {

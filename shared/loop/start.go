@@ -26,6 +26,7 @@ type StartRequest struct {
 	Terminal   string                      // the user's terminal that an agent with OnTerminal works on
 	ThreadID   string                      // empty: a new thread
 	Title      string                      // of ThreadID, which is created if it does not exist; empty: it must exist
+	Opens      bool                        // ThreadID is created if it does not exist, and called by the prompt
 	Key        string                      // the Idempotency-Key, or empty
 	BodyHash   string                      // of the request, compared where the key was used before
 	Region     run.Region                  // of the user, as far as the client sent it
