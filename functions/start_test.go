@@ -76,6 +76,7 @@ var firstRequests = map[string]struct {
 }{
 	"run":               {"POST", "/api/agent/run", `{"prompt":"hello"}`, http.StatusOK},
 	"stream":            {"POST", "/api/agent/run/stream", `{"prompt":"hello"}`, http.StatusOK},
+	"ui":                {"GET", "/api/agent/ui/chat/stream", "", http.StatusNoContent},
 	"resume":            {"POST", "/api/agent/resume", aMessage, http.StatusNoContent},
 	"resume-plan":       {"POST", "/api/agent/resume-plan", aMessage, http.StatusNoContent},
 	"resume-terminal":   {"POST", "/api/agent/resume-terminal", aMessage, http.StatusNoContent},

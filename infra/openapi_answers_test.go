@@ -153,6 +153,7 @@ func runs(t *testing.T, d *described) {
 		d.ops["runEvents"].at(open...), nil, func(testkit.Line) bool {
 			narrow.want(t, 429, ask{op: "runEvents", params: open})
 			narrow.want(t, 429, ask{op: "actionOutput", params: append(open, nobody)})
+			narrow.want(t, 429, ask{op: "resumeUI", params: []string{"chat"}})
 			return false
 		}); err != nil {
 		t.Fatal(err)
@@ -178,6 +179,7 @@ func runs(t *testing.T, d *described) {
 		}
 	}
 	s.want(t, 429, ask{op: "callAction", params: []string{"cart.add"}, body: `{"id":"mug"}`})
+	s.chatsByUI(t)
 	s.want(t, 200, ask{op: "getRun", params: []string{waiting.RunID}})
 	s.want(t, 200, ask{op: "cancelRun", params: []string{waiting.RunID}})
 	s.want(t, 200, ask{op: "runStream", uid: "bea", body: `{"prompt":"Please."}`}) // its result waits for an approval
@@ -215,6 +217,38 @@ func takingBack(t *testing.T, d *described) {
 	s.want(t, 404, ask{op: "compensateAction", params: []string{event.RunID}, uid: "eve",
 		body: inJSON(t, map[string]string{"actionId": event.Approvals[0].ActionID})})
 	s.want(t, 400, ask{op: "compensateAction", params: []string{event.RunID}, body: `{}`})
+}
+
+// chatsByUI asks as the AI SDK does, and answers what is asked back.
+func (s *stand) chatsByUI(t *testing.T) {
+	says := func(id, words string) string {
+		return inJSON(t, map[string]any{"id": "chat", "messages": []any{map[string]any{"id": id, "role": "user",
+			"parts": []any{map[string]string{"type": "text", "text": words}}}}})
+	}
+	resume := ask{op: "resumeUI", params: []string{"chat"}, uid: "ui"}
+	s.want(t, 204, resume)
+	s.want(t, 200, ask{op: "chatUI", uid: "ui", body: says("m1", "Please.")})
+	if a := s.want(t, 200, resume); !strings.Contains(a.body, "tool-approval-request") {
+		t.Errorf("it is resumed with %s", a.body)
+	}
+	var card struct {
+		Approvals []struct{ ApprovalID, ArgsHash string }
+	}
+	s.want(t, 200, ask{op: "pendingApprovals", uid: "ui"}).into(t, &card)
+	id := card.Approvals[0].ApprovalID
+	bound := id + "~" + card.Approvals[0].ArgsHash
+	s.want(t, 409, ask{op: "chatUI", uid: "ui", body: answersByUI(t, id+"~another")})
+	s.want(t, 404, ask{op: "chatUI", uid: "eve", body: answersByUI(t, bound)})
+	s.want(t, 200, ask{op: "chatUI", uid: "ui", body: answersByUI(t, bound)})
+	s.want(t, 429, ask{op: "chatUI", body: says("m1", "More.")})
+	s.want(t, 400, ask{op: "chatUI", body: `{"id":"chat","messages":[]}`})
+}
+
+// answersByUI is the body of a no to an approval, by the id that the AI SDK has for it.
+func answersByUI(t *testing.T, id string) string {
+	return inJSON(t, map[string]any{"id": "chat", "messages": []any{map[string]any{"id": "a", "role": "assistant",
+		"parts": []any{map[string]any{"type": "dynamic-tool", "state": "approval-responded",
+			"approval": map[string]any{"id": id, "approved": false}}}}}})
 }
 
 // clients carries out calls of a stored run, with a tool that no release has of its own.
@@ -307,6 +341,8 @@ func approvals(t *testing.T, d *described) {
 	late := s.waits(t, "lea")
 	s.shift.Add(int64(2 * time.Minute))
 	s.resolve(t, 410, "lea", late.Approvals[0], "approve_once")
+	s.want(t, 410, ask{op: "chatUI", uid: "lea", body: answersByUI(t, late.Approvals[0].ApprovalID+"~"+
+		late.Approvals[0].ArgsHash)})
 }
 
 func actions(t *testing.T, d *described) {

@@ -154,6 +154,11 @@ func (d *described) holds(t *testing.T, op operation, a answer) {
 			"#/components/schemas/")
 		schema, lines = d.doc.Components.Schemas[of].Value, strings.Split(strings.TrimSpace(a.body), "\n")
 	}
+	if kind == "text/event-stream" {
+		of = strings.TrimPrefix(media.Extensions["x-itemSchema"].(map[string]any)["$ref"].(string),
+			"#/components/schemas/")
+		schema, lines = d.doc.Components.Schemas[of].Value, sentEvents(a.body)
+	}
 	for _, one := range lines {
 		d.line(t, of, answer{body: one})
 		if err := matches(t, schema, one); err != nil {
@@ -163,6 +168,16 @@ func (d *described) holds(t *testing.T, op operation, a answer) {
 			t.Errorf("%s may answer a field that is not described", op.OperationID)
 		}
 	}
+}
+
+// sentEvents are the JSON objects of a stream of server-sent events.
+func sentEvents(body string) (data []string) {
+	for line := range strings.Lines(body) {
+		if one, ok := strings.CutPrefix(strings.TrimSpace(line), "data: {"); ok {
+			data = append(data, "{"+one)
+		}
+	}
+	return data
 }
 
 // line records the kind of a stream's line.

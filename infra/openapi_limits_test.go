@@ -32,7 +32,8 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"NewAuth/privateKey": "terminal/hosts.maxPrivateKey", "NewAuth/passphrase": "terminal/hosts.maxPassword",
 	"Approval/findings": "run.MaxFindings", "Rename/title": "run.MaxTitle",
 	"NewToken/name": "agenttoken.MaxName", "Tokens/tokens": "agenttoken.Most",
-	"NewAuth/password": "terminal/hosts.maxPassword", "NewTerminal/cwd": "terminal.maxCwd"}
+	"NewAuth/password": "terminal/hosts.maxPassword", "NewTerminal/cwd": "terminal.maxCwd",
+	"UIRequest/id": "ui.maxID", "UIRequest/timeZone": "timezone.MaxName", "UIRequest/locale": "api.maxLocale"}
 
 // TestDescribedLimits checks every limit of a field, and those in the description's text, against the constants.
 func TestDescribedLimits(t *testing.T) {

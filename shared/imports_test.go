@@ -45,7 +45,7 @@ var may = map[string]string{
 		"shared/journal shared/linking shared/loop shared/model shared/run " +
 		"shared/obs shared/output shared/planner shared/queue shared/receipt shared/records shared/strictjson " +
 		"shared/terminal " +
-		"shared/timezone shared/tool shared/visible shared/wait",
+		"shared/tell shared/timezone shared/tool shared/ui shared/visible shared/wait",
 	"shared/attach": "shared/document shared/fault shared/keeper shared/run shared/store shared/strictjson " +
 		"shared/terminal shared/tool shared/wait",
 	"shared/audit": "shared/clip shared/document shared/obs shared/store shared/strictjson",
@@ -123,6 +123,8 @@ var may = map[string]string{
 		"shared/shell shared/store shared/strictjson shared/terminal shared/visible",
 	"shared/taint":    "shared/clip shared/visible",
 	"shared/timezone": "shared/fault",
+	"shared/tell":     "shared/model shared/run",
+	"shared/ui":       "shared/fault shared/run shared/strictjson shared/tell shared/visible",
 	"shared/tool": "shared/address shared/fault shared/schema shared/strictjson shared/timezone " +
 		"shared/visible",
 	"shared/tools/calendar": "shared/address shared/clip shared/fault shared/timezone shared/tool " +

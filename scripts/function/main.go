@@ -34,6 +34,7 @@ import (
 	_ "github.com/countersign-run/countersign/functions/terminal-attach"
 	_ "github.com/countersign-run/countersign/functions/terminals"
 	_ "github.com/countersign-run/countersign/functions/threads"
+	_ "github.com/countersign-run/countersign/functions/ui"
 	_ "github.com/countersign-run/countersign/functions/web"
 	_ "github.com/countersign-run/countersign/shared/app/embedded"
 )

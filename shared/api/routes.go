@@ -26,6 +26,11 @@ var (
 	Run    = Function{"run", []Route{{"POST", "/api/agent/run", public(postRun)}}}
 	Stream = Function{"stream", []Route{{"POST", "/api/agent/run/stream", public(streaming(postStream))}}}
 
+	UI = Function{"ui", []Route{
+		{"POST", "/api/agent/ui", public(streaming(postUI))},
+		{"GET", "/api/agent/ui/{threadId}/stream", reading(streaming(getUIStream))},
+	}}
+
 	Chat        = Function{"chat", []Route{{"POST", "/api/agent/chat", public(postChat)}}}
 	ChatResults = Function{"chat-results", []Route{{"POST", "/api/agent/chat/results", reading(postChatResults)}}}
 	GeminiAgent = Function{"gemini-agent", []Route{{"POST", "/api/gemini/agent", public(postGeminiAgent)}}}
@@ -108,7 +113,7 @@ var (
 )
 
 // Functions lists all functions.
-var Functions = []Function{Run, Stream, Chat, ChatResults, GeminiAgent, Actions, ApprovalsPending, ApprovalsResolve,
+var Functions = []Function{Run, Stream, UI, Chat, ChatResults, GeminiAgent, Actions, ApprovalsPending, ApprovalsResolve,
 	Resume, ResumeTerminal, ResumePlan, Notify, Sweep,
 	Plans, Runs, Threads, Audit, Allowlist, Connections, MCP, Terminals, TerminalAttach}
 

@@ -34,19 +34,23 @@ var pingLine = struct {
 	Type string `json:"type"`
 }{"ping"}
 
-// ndjson is one JSON object per line.
-var ndjson = format{"application/x-ndjson", "", "\n", `{"type":"` + pingLine.Type + `"}` + "\n"}
+// The formats: one JSON object per line, and server-sent events, where a comment keeps the stream alive.
+var (
+	ndjson = format{"application/x-ndjson", "", "\n", `{"type":"` + pingLine.Type + `"}` + "\n"}
+	sse    = format{"text/event-stream", "data: ", "\n\n", ": ping\n\n"}
+)
 
 // stream writes JSON objects. The answer's header is sent with the first, so that an error before it can still be a
 // status. After a client has disconnected or stopped reading, nothing more is written to it, and the run goes on.
 type stream struct {
 	format
-	mu    sync.Mutex
-	w     http.ResponseWriter
-	begun bool
-	gone  bool
-	last  time.Time
-	lost  func() // called when the client is gone; may be nil
+	header [2]string // one more header, its name and value, or none
+	mu     sync.Mutex
+	w      http.ResponseWriter
+	begun  bool
+	gone   bool
+	last   time.Time
+	lost   func() // called when the client is gone; may be nil
 }
 
 func (n *stream) write(v any) {
@@ -71,6 +75,9 @@ func (n *stream) send(s string) {
 		n.w.Header().Set("Content-Type", n.media+"; charset=utf-8")
 		n.w.Header().Set("Cache-Control", "no-store")
 		n.w.Header().Set("X-Accel-Buffering", "no")
+		if n.header[0] != "" {
+			n.w.Header().Set(n.header[0], n.header[1])
+		}
 	}
 	if n.last = time.Now(); send(n.w, []byte(s)) != nil {
 		n.gone = true

@@ -78,9 +78,10 @@ type Update struct {
 	Action          *run.ActionView
 	Output          *Output
 	Compressed      *run.Compressed
-	Beyond          string   // a piece of the text, as Delta, beyond what an answer shows (run.MaxMessageText)
-	Started         *Call    // a call that is about to be carried out
-	Finished        *CallEnd // beside Action: a call that has its outcome, be it that it was not carried out
+	Beyond          string      // a piece of the text, as Delta, beyond what an answer shows (run.MaxMessageText)
+	Started         *Call       // a call that is about to be carried out
+	Finished        *CallEnd    // beside Action: a call that has its outcome, be it that it was not carried out
+	Events          []run.Event // that one commit has added to the run, before the updates that tell of them
 }
 
 // Call is a call as its tool gets it.

@@ -275,6 +275,9 @@ func (tx *Tx) SetStatus(to run.Status) error {
 
 // notifyUpdates sends the updates to the sink, after the commit.
 func (tx *Tx) notifyUpdates() {
+	if len(tx.events) > 0 {
+		tx.Ex.Notify(Update{Events: tx.events})
+	}
 	for _, n := range tx.Updates {
 		tx.Ex.Notify(n)
 	}

@@ -97,6 +97,15 @@ func (w *Watched) View(ctx context.Context) (*run.View, error) {
 	return currentView(ctx, w.ex)
 }
 
+// Stored returns the run's events as they are stored, all of them.
+func (w *Watched) Stored() []run.Event { return w.ex.Events }
+
+// Idle reports whether nothing happens in the run before somebody acts: it rests, and holds no yes that is carried out
+// when its hold is over.
+func (w *Watched) Idle() bool {
+	return w.Rests() && (run.HeldUntil(w.ex.State, w.ex.Now()).IsZero() || len(w.ex.State.Open()) > 0)
+}
+
 // Rests reports whether the server does not go on with the run by itself, here or elsewhere.
 func (w *Watched) Rests() bool {
 	st, _ := w.ex.Next()

@@ -102,14 +102,19 @@ func (c *content) parsed() (*Parsed, error) {
 }
 
 // Words returns the texts of a content, thoughts left out, or "" for one that cannot be read.
-func Words(raw json.RawMessage) string {
+func Words(raw json.RawMessage) string { return texts(raw, false) }
+
+// Thoughts returns what a content shows of what the model has thought, or "" where it shows nothing.
+func Thoughts(raw json.RawMessage) string { return texts(raw, true) }
+
+func texts(raw json.RawMessage, thoughts bool) string {
 	c, err := decode(raw)
 	if err != nil {
 		return ""
 	}
 	var text strings.Builder
 	for _, p := range c.parts {
-		if p.Text != nil && !p.Thought {
+		if p.Text != nil && p.Thought == thoughts {
 			text.WriteString(*p.Text)
 		}
 	}

@@ -205,3 +205,40 @@ func (r *Records) ownThread(ctx context.Context, uid, id string) (store.Doc, run
 	}
 	return docs[0], t, nil
 }
+
+// maxResumed is how many of a conversation's newest runs are looked at for one that has not ended.
+const maxResumed = 8
+
+// OpenRun returns the newest run of the user's conversation that has not ended, of the newest few, or "" where there is
+// none.
+func (r *Records) OpenRun(ctx context.Context, uid, threadID string) (runID string, err error) {
+	docs, err := r.get(ctx, document.ThreadPath(threadID))
+	if err != nil {
+		return "", err
+	}
+	var t run.Thread
+	if !docs[0].Exists() {
+		return "", nil
+	}
+	if err := document.Decode(docs[0], &t); err != nil || t.UID != uid || t.Deleting {
+		return "", err
+	}
+	var ids, paths []string
+	for _, m := range slices.Backward(t.Log.Tail) {
+		if m.RunID != "" && !slices.Contains(ids, m.RunID) && len(ids) < maxResumed {
+			ids, paths = append(ids, m.RunID), append(paths, document.RunPath(m.RunID))
+		}
+	}
+	if docs, err = r.get(ctx, paths...); err != nil {
+		return "", err
+	}
+	var begun time.Time
+	for i, d := range docs {
+		of := document.RunFieldsOf(d)
+		ended := of.Status == string(run.Completed) || of.Status == string(run.Failed)
+		if d.Exists() && !ended && of.CreatedAt.After(begun) {
+			runID, begun = ids[i], of.CreatedAt
+		}
+	}
+	return runID, nil
+}

@@ -20,11 +20,16 @@ import (
 const MaxDepth = 64
 
 // Decode decodes one JSON object into into, a pointer to a struct. Its errors are ValidationErrors that name the field.
-func Decode(data []byte, into any) error {
+func Decode(data []byte, into any) error { return decode(data, into, json.RejectUnknownMembers(true)) }
+
+// DecodeKnown is Decode for what clients of other makers send: names that are not known are passed over.
+func DecodeKnown(data []byte, into any) error { return decode(data, into) }
+
+func decode(data []byte, into any, options ...json.Options) error {
 	if err := Check(data); err != nil {
 		return err
 	}
-	err := json.Unmarshal(data, into, json.RejectUnknownMembers(true))
+	err := json.Unmarshal(data, into, options...)
 	var sem *json.SemanticError
 	switch {
 	case err == nil:

@@ -30,6 +30,7 @@ var (
 	Jay         = Part{Name: "jay-stack's packages", Install: ByScript, slow: true}
 	Emulate     = Part{Name: "emulate, an emulator of OAuth", Install: ByScript, slow: true}
 	MCPServers  = Part{Name: "the official MCP servers", Install: ByScript, slow: true}
+	ChatClients = Part{Name: "chat clients of other makers", Install: ByScript, slow: true}
 	Description = Part{Name: "GitHub's description of its API", Install: ByScript}
 	Emulators   = Part{Name: "the Firestore and Pub/Sub emulators", slow: true,
 		Install: "gcloud components install cloud-firestore-emulator pubsub-emulator"}
@@ -40,8 +41,8 @@ var (
 )
 
 // All are the parts, in the order in which they are told of.
-var All = []Part{Shell, Ps, SSHD, Podman, Chromium, Node, Jay, Emulate, MCPServers, Description, Emulators, Terraform,
-	Recorded, Discovery}
+var All = []Part{Shell, Ps, SSHD, Podman, Chromium, Node, Jay, Emulate, MCPServers, ChatClients, Description, Emulators,
+	Terraform, Recorded, Discovery}
 
 // T is a test, or a program that stands in for one.
 type T interface {

@@ -157,7 +157,7 @@ run "with_containers" {
     error_message = "The function that moves plans has the engine's certificates, and no other."
   }
   assert {
-    condition     = toset([for name, parts in local.parts_of : name if contains(flatten([for p in parts : try(p.environment, [])]), "DOCKER_IMAGES")]) == toset(["approvals-resolve", "plans", "resume-plan"])
+    condition     = toset([for name, parts in local.parts_of : name if contains(flatten([for p in parts : try(p.environment, [])]), "DOCKER_IMAGES")]) == toset(["approvals-resolve", "plans", "resume-plan", "ui"])
     error_message = "The functions that judge what a plan does know what containers are made of."
   }
   assert {
@@ -171,7 +171,7 @@ run "with_declared_agents" {
     agents = "serverless_function_source_code/agents"
   }
   assert {
-    condition     = toset([for name, parts in local.parts_of : name if contains(flatten([for p in parts : try(p.environment, [])]), "AGENTS")]) == toset(["approvals-resolve", "chat", "chat-results", "gemini-agent", "mcp", "plans", "resume", "resume-plan", "resume-terminal", "run", "runs", "stream", "sweep"])
+    condition     = toset([for name, parts in local.parts_of : name if contains(flatten([for p in parts : try(p.environment, [])]), "AGENTS")]) == toset(["approvals-resolve", "chat", "chat-results", "gemini-agent", "mcp", "plans", "resume", "resume-plan", "resume-terminal", "run", "runs", "stream", "sweep", "ui"])
     error_message = "The functions that begin runs, answer pages, move, decide, list and end runs know the agents."
   }
 }

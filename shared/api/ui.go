@@ -1,0 +1,118 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+
+	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/tell"
+	"github.com/countersign-run/countersign/shared/ui"
+)
+
+// postUI serves the AI SDK's useChat: the user's newest message begins a run, or answers what one has asked, and the
+// run is told until it rests.
+func postUI(r *request) (any, error) {
+	data, err := r.json()
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		ui.Request
+		chosenBody
+	}
+	if err := strictjson.DecodeKnown(data, &in); err != nil {
+		return nil, err
+	}
+	messageID, words, answers, err := in.Newest()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	if len(answers) > 0 {
+		return nil, r.answerUI(ctx, answers)
+	}
+	q := loop.StartRequest{ThreadID: clientThread(r.uid, in.ID), Opens: true}
+	if err := r.asks(&q, "messages", words, in.chosenBody); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(words))
+	q.BodyHash = hex.EncodeToString(sum[:])
+	q.Key = clientKey(q.ThreadID, messageID, q.BodyHash)
+	t, stop := r.tellingUI(run.KeyedRunID(r.uid, q.Key), q.ThreadID, nil)
+	defer stop()
+	return nil, t.ended(ctx, t.begin(ctx, q))
+}
+
+// answerUI records the user's answers, and tells what becomes of their run.
+func (r *request) answerUI(ctx context.Context, answers []ui.Answer) error {
+	var decided []approval.Resolution
+	var ids []string
+	for _, a := range answers {
+		if len(a.Comment) > maxComment {
+			return fault.Invalid(a.Field+"/reason", "the comment is longer than %d bytes", maxComment)
+		}
+		d := run.Reject
+		if a.Approved {
+			d = run.ApproveOnce
+		}
+		ids = append(ids, a.ApprovalID)
+		decided = append(decided, approval.Resolution{UID: r.uid, ApprovalID: a.ApprovalID, Decision: d,
+			ArgsHash: a.ArgsHash, Comment: a.Comment})
+	}
+	v, refused := r.resolveAll(ctx, decided)
+	if v == nil {
+		return refused
+	}
+	t, stop := r.tellingUI(v.RunID, v.ThreadID, ids)
+	defer stop()
+	err := t.run(ctx, v.RunID)
+	if err == nil {
+		err = refused
+	}
+	return t.ended(ctx, err)
+}
+
+// getUIStream tells the newest run of a client's conversation that has not ended, from its beginning.
+func getUIStream(r *request) (any, error) {
+	id := r.PathValue("threadId")
+	if err := ui.CheckID("threadId", id); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), r.api.Budget)
+	defer cancel()
+	threadID := clientThread(r.uid, id)
+	runID, err := r.api.Records.OpenRun(ctx, r.uid, threadID)
+	if err != nil {
+		return nil, err
+	}
+	if runID == "" {
+		r.w.WriteHeader(http.StatusNoContent)
+		return nil, nil
+	}
+	t, stop := r.tellingUI(runID, threadID, nil)
+	defer stop()
+	return nil, t.ended(ctx, t.run(ctx, runID))
+}
+
+// tellingUI returns what tells the run to a client of the AI SDK. stop ends the stream, if one has begun.
+func (r *request) tellingUI(runID, threadID string, answered []string) (t telling, stop func()) {
+	reading, cancel := context.WithCancel(r.Context())
+	r.Request = r.WithContext(reading)
+	out := &stream{w: r.w, format: sse, header: [2]string{ui.VersionHeader, ui.Version}, lost: cancel}
+	pings := out.pings()
+	to := tell.New(runID, threadID, answered, ui.Message(func(c ui.Chunk) { out.write(c) }))
+	return telling{r, out, to}, func() {
+		pings()
+		if out.started() {
+			out.data(ui.Done)
+		}
+		cancel()
+	}
+}

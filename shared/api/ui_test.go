@@ -1,0 +1,221 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/testkit/script"
+)
+
+// says is a request of useChat with the user's words as its newest message.
+func says(chat, id, words string) string {
+	return fmt.Sprintf(`{"id":%q,"trigger":"submit-message","unheardOf":1,"messages":[{"id":%q,"role":"user",`+
+		`"parts":[{"type":"text","text":%q}]}]}`, chat, id, words)
+}
+
+// answers is a request of useChat with the user's answers to what the assistant has asked.
+func answers(chat string, of map[string]bool) string {
+	var parts []string
+	for id, yes := range of {
+		parts = append(parts, fmt.Sprintf(`{"type":"dynamic-tool","toolName":"mail","toolCallId":"c","input":{"to":"eve"},`+
+			`"state":"approval-responded","approval":{"id":%q,"approved":%t,"reason":"so"}}`, id, yes))
+	}
+	return fmt.Sprintf(`{"id":%q,"messages":[{"id":"a","role":"assistant","parts":[{"type":"step-start"},%s]}]}`, chat,
+		strings.Join(parts, ","))
+}
+
+// chunks are what a stream has sent, in the form of the AI SDK.
+func chunks(t *testing.T, a answer) (all []map[string]any) {
+	t.Helper()
+	ended := false
+	for event := range strings.SplitSeq(strings.TrimSuffix(string(a.body), "\n\n"), "\n\n") {
+		data, ok := strings.CutPrefix(event, "data: ")
+		switch {
+		case strings.HasPrefix(event, ":"):
+			continue
+		case !ok || ended:
+			t.Fatalf("%q in %s", event, a.body)
+		case data == "[DONE]":
+			ended = true
+			continue
+		}
+		var c map[string]any
+		if err := json.Unmarshal([]byte(data), &c); err != nil {
+			t.Fatalf("%v: %s", err, data)
+		}
+		all = append(all, c)
+	}
+	if !ended {
+		t.Fatalf("%d, without an end: %s", a.StatusCode, a.body)
+	}
+	return all
+}
+
+// asked are the ids by which a stream asks for approvals.
+func asked(t *testing.T, a answer) (ids []string) {
+	t.Helper()
+	for _, c := range chunks(t, a) {
+		if c["type"] == "tool-approval-request" {
+			ids = append(ids, c["approvalId"].(string))
+		}
+	}
+	return ids
+}
+
+// moving is an env whose queue delivers by itself.
+func moving(w *env) *env {
+	w.onResume = func(queue.Message) { go w.push() }
+	return w
+}
+
+const uiPath = "/api/agent/ui"
+
+// TestUIBindsAYes has a plain yes count for the shown bytes alone, for their user alone, and once.
+func TestUIBindsAYes(t *testing.T) {
+	w := moving(newEnv(t))
+	w.wants("x")
+	ids := asked(t, w.send("POST", uiPath, "ana", says("c", "m1", "mail bob")))
+	if len(ids) != 1 {
+		t.Fatalf("it asks for %v", ids)
+	}
+	id, hash, _ := strings.Cut(ids[0], "~")
+	for name, c := range map[string]struct {
+		uid, id string
+		status  int
+	}{
+		"another hash":  {"ana", id + "~" + strings.Repeat("0", len(hash)), 409},
+		"no hash":       {"ana", id, 400},
+		"another user":  {"eve", ids[0], 404},
+		"another card":  {"ana", strings.Replace(ids[0], "-1~", "-2~", 1), 404},
+		"nobody's card": {"ana", "abcdefghijklmnop-1~" + hash, 404},
+	} {
+		a := w.send("POST", uiPath, c.uid, answers("c", map[string]bool{c.id: true}))
+		if a.StatusCode != c.status || a.at("error", "code") == "" ||
+			a.Header.Get("X-Vercel-Ai-Ui-Message-Stream") != "" {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		}
+	}
+	if len(w.sent) > 0 {
+		t.Fatalf("it sent %v", w.sent)
+	}
+	for range 2 { // the same answer again is answered alike
+		all := chunks(t, w.send("POST", uiPath, "ana", answers("other", map[string]bool{ids[0]: true})))
+		if last := all[len(all)-1]; last["finishReason"] != "stop" {
+			t.Errorf("it ends with %v", last)
+		}
+	}
+	if a := w.send("POST", uiPath, "ana", answers("c", map[string]bool{ids[0]: false})); a.StatusCode != 409 {
+		t.Errorf("the other answer: %d %s", a.StatusCode, a.body)
+	}
+	if len(w.sent) != 1 {
+		t.Errorf("it sent %v", w.sent)
+	}
+}
+
+// TestUIOneMessageIsOneRun begins a run once for each message and text, in the user's own conversation.
+func TestUIOneMessageIsOneRun(t *testing.T) {
+	w := newEnv(t)
+	w.model.Then(script.Turn{Text: "One."}, script.Turn{Text: "Two."}, script.Turn{Text: "Three."},
+		script.Turn{Text: "Four."})
+	runs, threads := map[string]string{}, map[string]string{}
+	for _, c := range []struct{ uid, chat, id, text string }{
+		{"ana", "c", "m1", "hello"}, {"ana", "c", "m1", "hello"}, {"ana", "c", "m1", "hello again"},
+		{"ana", "d", "m1", "hello"}, {"eve", "c", "m1", "hello"},
+	} {
+		a := w.send("POST", uiPath, c.uid, says(c.chat, c.id, c.text))
+		all := chunks(t, a)
+		data := all[1]["data"].(map[string]any)
+		key := fmt.Sprint(c.uid, c.chat, c.text)
+		if is := data["runId"].(string); all[0]["messageId"] != is || runs[key] != "" && runs[key] != is {
+			t.Errorf("%v is the run %v, and was %s", c, data, runs[key])
+		}
+		runs[key], threads[c.uid+c.chat] = data["runId"].(string), data["threadId"].(string)
+	}
+	if n := len(w.model.Requests()); n != 4 || len(threads) != 3 || threads["anac"] == threads["evec"] {
+		t.Errorf("the model was asked %d times, the conversations are %v", n, threads)
+	}
+	if a := w.send("GET", uiPath+"/c/stream", "ana", ""); a.StatusCode != 204 || len(a.body) > 0 {
+		t.Errorf("after the end: %d %s", a.StatusCode, a.body)
+	}
+	titles := w.send("GET", "/api/agent/threads", "eve", "")
+	if titles.at("threads", "0", "title") != "hello" {
+		t.Errorf("eve's conversations are %s", titles.body)
+	}
+}
+
+// TestUIPlan shows a plan that waits in its conversation, and takes a yes that is bound to its hash.
+func TestUIPlan(t *testing.T) {
+	w := moving(newPlans(t))
+	w.model.Then(script.Turn{Text: "Hello."}, proposes("Tell him"))
+	data := chunks(t, w.send("POST", uiPath, "ana", says("c", "m1", "hello")))[1]["data"].(map[string]any)
+	there := wish(fmt.Sprintf(`,"threadId":%q`, data["threadId"]))
+	a := w.send("POST", plansPath, "ana", there, header("Prefer", "wait=50"))
+	a.is(t, 200, "status", "AWAITING_CONFIRMATION")
+	ids := asked(t, w.send("GET", uiPath+"/c/stream", "ana", ""))
+	if len(ids) != 1 || !strings.HasSuffix(ids[0], "~"+a.at("planHash")) {
+		t.Fatalf("it asks for %v, and the plan is %s", ids, a.at("planHash"))
+	}
+	w.model.Then(acts, ends)
+	again := asked(t, w.send("POST", uiPath, "ana", answers("c", map[string]bool{ids[0]: true})))
+	if len(again) != 1 || len(w.sent) > 0 {
+		t.Fatalf("confirmed, it asks for %v and has sent %v", again, w.sent)
+	}
+	all := chunks(t, w.send("POST", uiPath, "ana", answers("c", map[string]bool{again[0]: true})))
+	if last := all[len(all)-1]; last["finishReason"] != "stop" || len(w.sent) != 1 {
+		t.Errorf("it ends with %v and has sent %v", last, w.sent)
+	}
+}
+
+// TestUIWaitsForAHold follows a yes that is held until it is carried out: a client whose stream ended sooner would
+// answer again and again.
+func TestUIWaitsForAHold(t *testing.T) {
+	w := moving(newEnv(t))
+	w.loop.Hold = 300 * time.Millisecond
+	w.wants("x")
+	ids := asked(t, w.send("POST", uiPath, "ana", says("c", "m1", "mail bob")))
+	all := chunks(t, w.send("POST", uiPath, "ana", answers("c", map[string]bool{ids[0]: true})))
+	if last := all[len(all)-1]; last["finishReason"] != "stop" || len(w.sent) != 1 {
+		t.Errorf("it ends with %v and has sent %v", last, w.sent)
+	}
+}
+
+// TestUIHoldsALimit keeps the limits of all requests where unknown fields are passed over.
+func TestUIHoldsALimit(t *testing.T) {
+	w := newEnv(t)
+	for body, status := range map[string]int{
+		`{"id":"c","id":"d","messages":[]}`: 400,
+		`{"id":"c","messages":[],"x":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + `}`: 400,
+		says("c", "m1", strings.Repeat("x", 32<<10+1)):                                           400,
+		`{"x":"` + strings.Repeat("x", 1<<20) + `"}`:                                             413,
+		`{"agent":"nobody",` + says("c", "m1", "hello")[1:]:                                      404,
+	} {
+		if a := w.send("POST", uiPath, "ana", body); a.StatusCode != status {
+			t.Errorf("%.60s: %d %s", body, a.StatusCode, a.body)
+		}
+	}
+	if a := w.send("GET", uiPath+"/"+strings.Repeat("x", 257)+"/stream", "ana", ""); a.StatusCode != 400 {
+		t.Errorf("a long id: %d %s", a.StatusCode, a.body)
+	}
+}
+
+// TestUIEndsInAnError tells an error that comes after the first byte as a chunk, and one that a run ends with.
+func TestUIEndsInAnError(t *testing.T) {
+	w := newEnv(t)
+	w.model.Then(script.Turn{Err: fault.New(fault.Model, "broken", "The model is broken.")})
+	all := chunks(t, w.send("POST", uiPath, "ana", says("c", "m1", "hello")))
+	if c := all[len(all)-2]; c["type"] != "error" || c["errorText"] != "The model is broken." {
+		t.Errorf("it ends with %v", all)
+	}
+	w.asks("x")
+	ids := asked(t, w.send("POST", uiPath, "ana", says("c", "m2", "mail")))
+	w.api.Budget = 3 * time.Second // and nobody moves the run
+	all = chunks(t, w.send("POST", uiPath, "ana", answers("c", map[string]bool{ids[0]: true})))
+	if c := all[len(all)-1]; c["type"] != "error" || !strings.Contains(fmt.Sprint(c["errorText"]), "goes on") {
+		t.Errorf("it ends with %v", all)
+	}
+}

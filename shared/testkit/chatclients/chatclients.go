@@ -1,0 +1,43 @@
+// Package chatclients names the chat clients of other makers for tests that run them.
+package chatclients
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
+)
+
+// The releases of the AI SDK, as files that a script imports.
+const (
+	AI7 = "ai/dist/index.js"
+	AI6 = "ai-6/dist/index.mjs"
+)
+
+// Modules returns the directory of the modules that npm has installed, as .ci/run does, where CHAT_CLIENTS_DIR says. A
+// test on a machine that lacks them is skipped, or fails where REQUIRE_ALL is 1.
+func Modules(t testing.TB) string {
+	t.Helper()
+	realpart.ChatClients.Take(t)
+	dir := filepath.Join(os.Getenv("CHAT_CLIENTS_DIR"), "node_modules")
+	_, err := os.Stat(filepath.Join(dir, AI7))
+	if err == nil && os.Getenv("CHAT_CLIENTS_DIR") != "" {
+		return dir
+	}
+	realpart.ChatClients.Absent(t, "they are not installed where CHAT_CLIENTS_DIR says")
+	return ""
+}
+
+// Bundle writes the page's script, with all that it imports, to a file for browsers.
+func Bundle(t testing.TB, script, out string) {
+	t.Helper()
+	modules := Modules(t)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(modules, "@esbuild", "linux-x64", "bin", "esbuild"), script,
+		"--bundle", "--format=esm", `--define:process.env.NODE_ENV="production"`, "--outfile="+out, "--log-level=error")
+	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+}

@@ -1,0 +1,141 @@
+package ui
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// Request is what a client of useChat sends, as far as it counts.
+type Request struct {
+	ID       string            `json:"id"` // of the conversation, made by the client
+	Messages []json.RawMessage `json:"messages"`
+}
+
+// message is one of the client's messages.
+type message struct {
+	ID    string `json:"id"`
+	Role  string `json:"role"`
+	Parts []part `json:"parts"`
+}
+
+// part is a part of a message: words, or a call with its user's answer.
+type part struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	State    string `json:"state"`
+	Approval *struct {
+		ID       string `json:"id"`
+		Approved *bool  `json:"approved"`
+		Reason   string `json:"reason"`
+	} `json:"approval"`
+}
+
+// An Answer is a user's yes or no to exactly what they were shown.
+type Answer struct {
+	ApprovalID, ArgsHash string
+	Approved             bool
+	Comment              string
+	Field                string // where it stands in the request
+}
+
+// maxID is the longest id that a client may have for a conversation or a message, in bytes.
+const maxID = 256
+
+// CheckID checks the client's id of a conversation or a message.
+func CheckID(field, id string) error {
+	if id == "" || len(id) > maxID {
+		return fault.Invalid(field, "an id of 1 to %d bytes is needed", maxID)
+	}
+	return nil
+}
+
+// Newest returns what the request's newest message says: the user's words with the message's id, or their answers to
+// what one run has asked. Everything else that the client says of the conversation is passed over.
+func (r Request) Newest() (id, words string, answers []Answer, err error) {
+	if err := CheckID("id", r.ID); err != nil {
+		return "", "", nil, err
+	}
+	if len(r.Messages) == 0 {
+		return "", "", nil, fault.Invalid("messages", "a message is needed")
+	}
+	at := len(r.Messages) - 1
+	field := fmt.Sprintf("messages/%d", at)
+	var newest message
+	if err := strictjson.DecodeKnown(r.Messages[at], &newest); err != nil {
+		return "", "", nil, within(field, err)
+	}
+	switch newest.Role {
+	case "user":
+		words, err = newest.words(field)
+		return newest.ID, words, nil, err
+	case "assistant":
+		answers, err = newest.answers(field)
+		return "", "", answers, err
+	}
+	return "", "", nil, fault.Invalid(field+"/role",
+		"the newest message is the user's, or the assistant's with answers")
+}
+
+func (m message) words(field string) (string, error) {
+	if err := CheckID(field+"/id", m.ID); err != nil {
+		return "", err
+	}
+	var texts []string
+	for i, p := range m.Parts {
+		switch {
+		case p.Type == "text":
+			texts = append(texts, p.Text)
+		case p.Type == "file":
+			return "", fault.Invalid(fmt.Sprintf("%s/parts/%d", field, i), "files are not taken")
+		}
+	}
+	words := strings.Join(texts, "\n\n")
+	if visible.Blank(words) {
+		return "", fault.Invalid(field+"/parts", "a text is needed")
+	}
+	return words, nil
+}
+
+// answered is the state of a call that the user has answered, and nobody else.
+const answered = "approval-responded"
+
+func (m message) answers(field string) (answers []Answer, err error) {
+	for i, p := range m.Parts {
+		if p.State != answered || p.Approval == nil || p.Approval.Approved == nil {
+			continue
+		}
+		at := fmt.Sprintf("%s/parts/%d/approval", field, i)
+		id, hash, bound := strings.Cut(p.Approval.ID, "~")
+		runID, of := run.RunOfApproval(id)
+		if !bound || !of || hash == "" {
+			return nil, fault.Invalid(at+"/id", "this is not the id of an approval, a ~ and the hash of what it shows")
+		}
+		if len(answers) > 0 {
+			if first, _ := run.RunOfApproval(answers[0].ApprovalID); first != runID {
+				return nil, fault.Invalid(at+"/id", "the answers of one message are to one run")
+			}
+		}
+		answers = append(answers, Answer{id, hash, *p.Approval.Approved, p.Approval.Reason, at})
+	}
+	if len(answers) == 0 {
+		return nil, fault.Invalid(field, "the newest message is the assistant's, and has no answer to an approval")
+	}
+	return answers, nil
+}
+
+// BoundID is the id by which a client knows an approval: with the hash of what it shows, so that a plain yes is to
+// that.
+func BoundID(approvalID, argsHash string) string { return approvalID + "~" + argsHash }
+
+// within returns the error with its field as one of what stands at that place.
+func within(field string, err error) error {
+	f := *fault.As(err)
+	f.Field = strings.TrimSuffix(field+"/"+f.Field, "/")
+	return &f
+}
