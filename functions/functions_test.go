@@ -299,7 +299,7 @@ func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "keys tools",
 		"chat": "actions agents gemini pubsub", "chat-results": "actions agents gemini pubsub",
 		"gemini-agent": "actions agents gemini pubsub tools",
-		"actions":      "actions pubsub", "terminals": "keys ssh", "terminal-attach": "keys ssh", "web": "",
+		"actions":      "actions agents pubsub", "terminals": "keys ssh", "terminal-attach": "keys ssh", "web": "",
 		"notify":          "",
 		"mcp":             acting,
 		"ui":              "actions agents fetch gemini keys pubsub repositories tools",

@@ -8,9 +8,10 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
+	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 )
 
 func init() {
-	functions.HTTP("actions", app.Serve(api.Actions, app.Users, pubsub.Part, actions.Part))
+	functions.HTTP("actions", app.Serve(api.Actions, app.Users, pubsub.Part, actions.Part, agents.Pages))
 }

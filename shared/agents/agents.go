@@ -52,6 +52,9 @@ type Agent struct {
 	// Page reports that its runs begin with a web page's message, which brings tools of the page's own. No other
 	// request begins one.
 	Page bool
+
+	// Origins are the origins of the web pages that it answers, of an agent with Page; nil: of all that may call.
+	Origins []string
 }
 
 // Limits bound an agent's runs.
@@ -216,6 +219,12 @@ func (a *Agent) Spec(t *tool.Tool) tool.Spec {
 	return spec
 }
 
+// Answers reports whether the agent answers pages of the origin, or programs where that is empty: only browsers say
+// where a request comes from, and only a page can ask in the name of a user who did not mean to.
+func (a *Agent) Answers(origin string) bool {
+	return a.Origins == nil || origin == "" || slices.Contains(a.Origins, origin)
+}
+
 // A Set holds agents by their names.
 type Set map[string]*Agent
 
@@ -227,6 +236,27 @@ func (s Set) Get(name string) *Agent { return s[cmp.Or(name, run.Assistant)] }
 func Gone(name string) error {
 	return fault.New(fault.Auth, fault.CodeNotFound,
 		"The agent %q is not available any more. Please begin a new conversation.", name)
+}
+
+// Admits reports whether pages of the origin may use the tool by its name: where agents of pages have it, one of them
+// has to answer there.
+func (s Set) Admits(origin, tool string) bool {
+	free := true
+	for _, a := range s {
+		if !a.Page || !a.Has(tool) {
+			continue
+		}
+		if a.Answers(origin) {
+			return true
+		}
+		free = false
+	}
+	return free
+}
+
+// Elsewhere returns the error of a page whose origin the agent does not answer.
+func Elsewhere(name string) error {
+	return fault.New(fault.Auth, fault.CodeOrigin, "The agent %q does not answer on this site.", name)
 }
 
 // DefaultHome is the function that moves the runs of all agents that have no other home, and of those that are not

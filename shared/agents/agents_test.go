@@ -211,3 +211,31 @@ func TestWithRules(t *testing.T) {
 		t.Error("instructions that fail are used")
 	}
 }
+
+// TestOrigins checks whom an agent with origins answers, and which pages may use the tools that agents of pages have.
+func TestOrigins(t *testing.T) {
+	const shop, other = "https://shop.example", "https://other.example"
+	bound := func(name string, tools []string, origins ...string) *agents.Agent {
+		return &agents.Agent{Name: name, Page: true, Tools: tools, Origins: origins}
+	}
+	s := agents.Set{"shop": bound("shop", []string{"rate", "look"}, shop), "docs": bound("docs", []string{"look"}),
+		"desk": {Name: "desk", Tools: []string{"rate"}}, "stock": bound("stock", []string{"count"}, other, shop)}
+	for _, c := range []struct {
+		agent, tool, origin string
+		answers, admits     bool
+	}{
+		{"shop", "rate", shop, true, true}, {"shop", "rate", other, false, false},
+		{"shop", "rate", shop + ":8443", false, false}, {"shop", "rate", "null", false, false},
+		{"shop", "rate", "", true, true}, // a program, no page
+		{"docs", "look", other, true, true}, {"docs", "look", shop, true, true},
+		{"stock", "count", other, true, true}, {"stock", "count", "https://third.example", false, false},
+		{"desk", "nobody's", other, true, true},
+	} {
+		if got := s[c.agent].Answers(c.origin); got != c.answers {
+			t.Errorf("%s answers %q: %v", c.agent, c.origin, got)
+		}
+		if got := s.Admits(c.origin, c.tool); got != c.admits {
+			t.Errorf("%s is for %q: %v", c.tool, c.origin, got)
+		}
+	}
+}

@@ -39,9 +39,12 @@ type actionAnswer struct {
 // postAction carries out a declared action for the user who calls it. It needs no approval, because the user requests
 // it directly.
 func postAction(r *request) (any, error) {
-	name := r.PathValue("name")
+	name, origin := r.PathValue("name"), r.Header.Get("Origin")
 	if r.api.Actions == nil || r.api.Actions.Tool(name) == nil {
 		return nil, fault.NotFound()
+	}
+	if !r.api.Loop.Agents.Admits(origin, r.api.Actions.Tool(name).Name) {
+		return nil, fault.New(fault.Auth, fault.CodeOrigin, "This action is not for pages of this site.")
 	}
 	key, err := r.key()
 	if err != nil {
@@ -56,7 +59,7 @@ func postAction(r *request) (any, error) {
 	if r.api.Actions.Tool(name).SideEffect {
 		return r.perform(ctx, name, key, input)
 	}
-	call := tool.Call{UID: r.uid, Origin: r.Header.Get("Origin"), ActionID: run.NewID(rand.Reader), Args: input}
+	call := tool.Call{UID: r.uid, Origin: origin, ActionID: run.NewID(rand.Reader), Args: input}
 	result, err := r.api.Actions.Execute(ctx, name, call)
 	if err != nil {
 		return nil, err

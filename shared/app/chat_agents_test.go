@@ -53,18 +53,18 @@ func withPageAgents(t *testing.T, settings ...string) (w *proved, asked func() f
 }
 
 // says sends a message to the agent, or to none that is named, and goes on with the history if there is one.
-func (w *proved) says(agent, message string, history json.RawMessage) testkit.Answer {
+func (w *proved) says(agent, message string, history json.RawMessage, header ...string) testkit.Answer {
 	w.t.Helper()
 	body := map[string]any{"message": message, "history": json.RawMessage(cmp.Or(string(history), "[]")),
 		"toolDefinitions": json.RawMessage(clickTool), "pageState": map[string]any{"shows": "a mug"}}
 	if agent != "" {
 		body["agent"] = agent
 	}
-	return w.chat(chatPath, inJSON(w.t, body))
+	return w.chat(chatPath, inJSON(w.t, body), header...)
 }
 
 // answers sends the page's results for the calls that the answer before asked for.
-func (w *proved) answers(a testkit.Answer) testkit.Answer {
+func (w *proved) answers(a testkit.Answer, header ...string) testkit.Answer {
 	w.t.Helper()
 	results := []map[string]any{}
 	for _, c := range a.Calls {
@@ -73,7 +73,7 @@ func (w *proved) answers(a testkit.Answer) testkit.Answer {
 		}
 	}
 	return w.chat(chatPath+"/results", inJSON(w.t, map[string]any{"results": results, "history": a.History,
-		"toolDefinitions": json.RawMessage(clickTool)}))
+		"toolDefinitions": json.RawMessage(clickTool)}), header...)
 }
 
 func inJSON(t testing.TB, v any) string {

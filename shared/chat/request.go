@@ -74,8 +74,10 @@ func (c *Chat) agent(r Request, h *history) (*agents.Agent, error) {
 	}
 	its := c.Core.Agents[h.agent()]
 	switch {
-	case its != nil && its.Page:
+	case its != nil && its.Page && its.Answers(r.Origin):
 		return its, nil
+	case its != nil && its.Page:
+		return nil, agents.Elsewhere(its.Name)
 	case fresh:
 		return nil, fault.NotFound()
 	}

@@ -117,7 +117,7 @@ func (c Config) ChatKeys() [][]byte { return decodeKeys(c.ChatKey.Reveal()) }
 func (l *loader) origins() []string {
 	const needs = "exact origins with commas between them, such as https://app.example.com: https (http only on a " +
 		"loopback address), small letters, no *, no path and no slash at the end, no port 443"
-	return l.list("ALLOWED_ORIGINS", needs, 50, isOrigin)
+	return l.list("ALLOWED_ORIGINS", needs, 50, IsOrigin)
 }
 
 // LeastTimeout is the shortest valid FUNCTION_TIMEOUT: no step of a run fits into less.

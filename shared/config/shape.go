@@ -115,9 +115,9 @@ func isBase(deployed bool) func(string) bool {
 	}
 }
 
-// isOrigin accepts an origin in the spelling in which browsers send it (RFC 6454 §6.2): https, or http on this machine;
+// IsOrigin accepts an origin in the spelling in which browsers send it (RFC 6454 §6.2): https, or http on this machine;
 // the host in small letters; no path, not even a slash; no port that the scheme implies.
-func isOrigin(v string) bool {
+func IsOrigin(v string) bool {
 	u, ok := parseURL(v)
 	if !ok || u.Path != "" || v != u.Scheme+"://"+u.Host || v != strings.ToLower(v) || !ascii(v) {
 		return false

@@ -122,6 +122,11 @@ func TestPage(t *testing.T) {
 			t.Errorf("%q: %v %+v", more, err, a)
 		}
 	}
+	a, err := files.Parse("x.agent.yaml",
+		[]byte(small+"page: true\norigins: [https://a.example, http://localhost:9000]"), options)
+	if err != nil || !slices.Equal(a.Origins, []string{"https://a.example", "http://localhost:9000"}) {
+		t.Errorf("its origins are %v: %v", a.Origins, err)
+	}
 	alone := options
 	alone.PagesAlone, alone.Tools = true, options.Actions
 	for text, tools := range map[string]int{"tools: [book]": 0, "tools: [look]\npage: true": 1} {
@@ -182,6 +187,16 @@ func TestWrong(t *testing.T) {
 		"page": {small + "page: yes", "x.agent.yaml:3: page: true or false was expected"},
 		"page's tool": {small + "tools: [book]\npage: true",
 			"x.agent.yaml:3: tools: there is no tool \"book\"; expected: look"},
+		"origins of no page": {small + "origins: [https://a.example]",
+			"x.agent.yaml:3: origins: they are for an agent with page: true"},
+		"one origin": {small + "page: true\norigins: https://a.example",
+			"x.agent.yaml:4: origins: a list of 1 to 50 was expected"},
+		"no origins": {small + "page: true\norigins: []", "x.agent.yaml:4: origins: a list of 1 to 50 was expected"},
+		"a page's address": {small + "page: true\norigins:\n  - https://a.example\n  - https://b.example/",
+			"x.agent.yaml:6: origins: one as browsers send it was expected, such as https://shop.example.com"},
+		"any origin": {small + "page: true\norigins: ['*']", "x.agent.yaml:4: origins: one as browsers send it"},
+		"an origin twice": {small + "page: true\norigins: [https://a.example, https://a.example]",
+			"x.agent.yaml:4: origins: \"https://a.example\" stands there twice"},
 		"onReject":     {small + "onReject: maybe", "x.agent.yaml:3: onReject: one of completed, failed, continue"},
 		"limits":       {small + "limits: 7", "x.agent.yaml:3: a mapping was expected, with keys from: modelCalls"},
 		"limit":        {small + "limits: {turns: 7}", "x.agent.yaml:3: the key \"turns\" is not known here"},
@@ -262,7 +277,8 @@ func FuzzParse(f *testing.F) {
 		small + "tools: [book, {name: look, approval: required}]", small + "limits: {deadline: 1h, approvalTTL: 2h}",
 		small + "limits: {deadline: -9999999h, maxOpen: 9223372036854775807}", small + "temperature: .nan",
 		small + "temperature: 0x1p-2", small + "limits: null\ntools: null\nonReject: null", small + "tools: [[a]]",
-		small + "tools: [look]\npage: true", small + "page: [true]"} {
+		small + "tools: [look]\npage: true", small + "page: [true]",
+		small + "page: true\norigins: [https://a.example, 1]"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

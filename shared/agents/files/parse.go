@@ -24,6 +24,7 @@ const (
 	maxDescription = 1 << 10
 	maxModel       = 128
 	maxTools       = 100
+	maxOrigins     = 50
 )
 
 // Parse decodes one agent's file, of whose name file the agent's is a part. Its error joins a [*strictyaml.Problem] for
@@ -34,7 +35,7 @@ func Parse(file string, data []byte, o Options) (agents.Agent, error) {
 		return agents.Agent{}, err
 	}
 	s, wrong := d.Fields(d.Root, "name", "model", "description", "examples", "instruction", "tools", "temperature",
-		"limits", "onReject", "page")
+		"limits", "onReject", "page", "origins")
 	p := &parser{Options: o, doc: d, at: map[string]*yaml.Node{}, wrong: wrong}
 	a := p.agent(s, strings.TrimSuffix(file, extension))
 	p.check(a)
@@ -85,6 +86,7 @@ func (p *parser) agent(s strictyaml.Section, name string) agents.Agent {
 	a.Model.Name = text("model", maxModel)
 	a.Model.Temperature = p.temperature(s.Values["temperature"])
 	p.page(s, &a)
+	p.origins(s, &a)
 	p.tools(s, &a)
 	a.Limits = p.limits(s.Values["limits"])
 	onReject, err := s.OneOf("onReject", "", string(agents.RejectCompletes), string(agents.RejectFails),
@@ -122,6 +124,32 @@ func (p *parser) page(s strictyaml.Section, a *agents.Agent) {
 		a.History, p.Tools, p.Servers, p.Limits = agents.HistoryNone, p.Actions, nil, p.PageLimits
 	}
 	p.NoTools = p.NoTools || p.PagesAlone && !yes
+}
+
+// origins reads the origins of the web pages that the agent answers.
+func (p *parser) origins(s strictyaml.Section, a *agents.Agent) {
+	list := s.Values["origins"]
+	switch {
+	case list == nil:
+		return
+	case !a.Page:
+		p.fail(list, "origins: they are for an agent with page: true")
+		return
+	case list.Kind != yaml.SequenceNode || len(list.Content) == 0 || len(list.Content) > maxOrigins:
+		p.fail(list, "origins: a list of 1 to %d was expected; without it all of ALLOWED_ORIGINS are answered",
+			maxOrigins)
+		return
+	}
+	for _, n := range list.Content {
+		switch {
+		case n.Kind != yaml.ScalarNode || !config.IsOrigin(n.Value):
+			p.fail(n, "origins: one as browsers send it was expected, such as https://shop.example.com: https (http "+
+				"only on a loopback address), small letters, no path")
+		case slices.Contains(a.Origins, n.Value):
+			p.fail(n, "origins: %s stands there twice", strictyaml.Quoted(n.Value))
+		}
+		a.Origins = append(a.Origins, n.Value)
+	}
 }
 
 // check has the registry check what was read, and reports its errors where the fields are in the file.
