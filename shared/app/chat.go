@@ -15,9 +15,9 @@ import (
 
 // BuiltIn are the names of the tools that Countersign brings. The functions that answer pages do not link these tools,
 // but must refuse page tools of such names.
-var BuiltIn = append([]string{"ask_user", "calendar_event_create", "calendar_events_list",
-	"docker.cleanupGroupContainers", "docker.createContainer", "docker.destroyContainer", "docker.executeScript",
-	"docker.getAllSourceFiles", "docker.listContainers", "docker.readFileInContainer",
+var BuiltIn = append([]string{"ask_user", "calendar_event_create", "calendar_event_delete",
+	"calendar_events_list", "docker.cleanupGroupContainers", "docker.createContainer", "docker.destroyContainer",
+	"docker.executeScript", "docker.getAllSourceFiles", "docker.listContainers", "docker.readFileInContainer",
 	"github.configureGitClientInContainer", "gmail_search", "gmail_send", "google_web_search", "run_command",
 	"run_shell_command", "task_complete", "web_fetch"}, repositoryTools...)
 
