@@ -33,9 +33,9 @@ export function connect(added) {
   const auto = /** @type {HTMLInputElement} */ (el('input', { id: 'host-auto', type: 'checkbox', checked: true }));
   const error = el('p', { class: 'error', role: 'alert' });
   const found = el('div', { class: 'found', hidden: true });
-  const by = { generated: [el('p', { class: 'quiet' },
-    'You get a line for ~/.ssh/authorized_keys on the host. The private half never leaves the server.')],
-    privateKey: [key.node, passphrase.node], password: [password.node] };
+  const made = el('p', { class: 'quiet' },
+    'You get a line for ~/.ssh/authorized_keys on the host. The private half never leaves the server.');
+  const by = { generated: [made], privateKey: [key.node, passphrase.node], password: [password.node] };
   const secret = el('div', { class: 'form' });
   const choose = (kind) => secret.replaceChildren(...by[kind]);
   const radios = Object.entries(kinds).map(([kind, words], i) => {
