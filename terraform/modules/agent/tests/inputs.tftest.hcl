@@ -233,6 +233,14 @@ run "an_engine_at_a_socket_is_refused" {
   expect_failures = [var.containers]
 }
 
+run "a_webhook_with_a_name_that_no_subscription_can_have_is_refused" {
+  command = plan
+  variables {
+    webhooks = { file = "serverless_function_source_code/webhooks.json", names = ["C R M"] }
+  }
+  expect_failures = [var.webhooks]
+}
+
 run "receipts_without_public_keys_are_refused" {
   command = plan
   variables {
