@@ -534,12 +534,9 @@ await run({
     await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click();
     await page.getByText('No account is linked.').waitFor();
     await accessible(page, 'linked accounts');
-    const home = page.url();
     await page.getByRole('button', { name: 'Link a GitHub account' }).click();
     await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.getByText('Access to the GitHub account was not given.').waitFor();
-    await page.goto(home);
-    await view(page, 'Linked accounts');
+    await page.getByText('You did not agree, so no GitHub account was linked.').waitFor();
     await page.getByRole('button', { name: 'Link a GitHub account' }).click();
     await page.getByRole('textbox', { name: 'Account' }).fill('nova-codes');
     await page.getByRole('button', { name: 'Authorize' }).click();

@@ -189,7 +189,7 @@ await run({
   'an answer can be copied': async () => {
     const page = await visit({ permissions: ['clipboard-read', 'clipboard-write'] });
     await signIn(page, 'cora');
-    await ask(page, 'hello');
+    await ask(page, 'thanks');
     await ended(page);
     const said = page.locator('.message.assistant').first();
     await said.getByRole('button', { name: 'Copy' }).click();
