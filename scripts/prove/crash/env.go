@@ -223,12 +223,12 @@ func (e *env) effectsOf(uid string) []invariants.Effect {
 	return mine
 }
 
-// deliver pushes the queue's messages to the worker, each as often as copies says. A push may fail: its message stays
-// in the queue.
-func (e *env) deliver(ctx context.Context) error {
+// deliver pushes the queue's messages to a worker, each as often as copies says. A push may fail: its message stays in
+// the queue.
+func (e *env) deliver(ctx context.Context, to *process) error {
 	e.ahead.Add(int64(time.Hour))
 	_, err := e.queue.Deliver(ctx,
-		func(ctx context.Context, envelope []byte) error { return e.push(ctx, e.worker, envelope) })
+		func(ctx context.Context, envelope []byte) error { return e.push(ctx, to, envelope) })
 	return err
 }
 

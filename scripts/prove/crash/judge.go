@@ -90,7 +90,7 @@ func (t *trial) answer(a testkit.Approval, decision string) {
 // quiet delivers old messages again, which must change nothing.
 func (t *trial) quiet() {
 	for _, id := range t.runs[:t.started()] {
-		proof.Must(t.env.deliver(t.ctx))
+		proof.Must(t.env.deliver(t.ctx, t.env.worker))
 		before, err := invariants.Versions(t.ctx, t.env.store, id)
 		proof.Must(err)
 		for range 3 {

@@ -64,7 +64,7 @@ const aMoment = 200 * time.Millisecond
 var lastly = step{"deliver at last", nil, func(t *trial, to *process) {
 	proof.Must(wait.For(t.ctx, time.Until(t.deadline.Add(-aMoment))))
 	t.env.worker = to
-	proof.Must(t.env.deliver(t.ctx))
+	proof.Must(t.env.deliver(t.ctx, to))
 }}
 
 // planDeadline is far enough ahead for every run, and for every clock.

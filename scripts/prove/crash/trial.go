@@ -268,6 +268,6 @@ func (t *trial) settle(what string, so func() bool) {
 		}
 		_, err := t.env.sweeper.Sweep(t.ctx)
 		proof.Must(err)
-		proof.Must(t.env.deliver(t.ctx))
+		proof.Must(t.env.deliver(t.ctx, t.env.worker))
 	}
 }

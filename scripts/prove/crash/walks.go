@@ -244,7 +244,7 @@ var cancel = step{"cancel", (*trial).asked, func(t *trial, to *process) {
 var cancelAmid = step{"cancel in the middle", nil, func(t *trial, to *process) {
 	t.env.worker = to
 	moved := make(chan error, 1)
-	go func() { moved <- t.env.deliver(t.ctx) }()
+	go func() { moved <- t.env.deliver(t.ctx, to) }()
 	over := false
 	for len(t.effects()) == 0 && !over {
 		select {
@@ -256,14 +256,14 @@ var cancelAmid = step{"cancel in the middle", nil, func(t *trial, to *process) {
 	}
 	a, err := t.at(to).Cancel(t.ctx, t.runs[0])
 	want("cancel", a, err, http.StatusOK, http.StatusConflict)
-	proof.Must(t.env.deliver(t.ctx)) // which interrupts it, whatever became of the first
+	proof.Must(t.env.deliver(t.ctx, to)) // which interrupts it, whatever became of the first
 	proof.Must(<-moved)
 }}
 
 // deliver pushes the queue's messages to the worker.
 var deliver = step{"deliver", nil, func(t *trial, to *process) {
 	t.env.worker = to
-	proof.Must(t.env.deliver(t.ctx))
+	proof.Must(t.env.deliver(t.ctx, to))
 }}
 
 // expire sweeps when the approval has expired.
