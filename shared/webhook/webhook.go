@@ -6,11 +6,11 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/notice"
 	"github.com/countersign-run/countersign/shared/outbound"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -49,7 +49,7 @@ func (all Hooks) Named(name string) (Hook, bool) {
 	return all[i], true
 }
 
-var named = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$`)
+var named = lazyregexp.New(`^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // IsName reports whether an endpoint can have the name.
 func IsName(name string) bool { return named.MatchString(name) }
