@@ -70,9 +70,14 @@ var scripts = map[string][]turn{
 	"pair":   {{calls: []object{asked("first"), asked("second")}}, {say: "Both were decided."}},
 	"mixed": {{calls: []object{use("click-add-to-cart", object{"key": "mug-1"}), asked("mixed")}},
 		{calls: []object{asked("mixed")}}, {say: "Both are done."}},
-	"behind": {{calls: []object{asked("behind")}}, {say: "It is sent."}},
-	"looks":  {{calls: []object{asked("looks")}}, {say: "It is sent, too."}},
-	"loop":   {{calls: []object{use("toggle-gift", object{"checked": true})}}},
+	"held":      {{calls: []object{asked("held")}}, {say: "You took it back."}},
+	"passes":    {{calls: []object{asked("passes")}}, {say: "It is sent after a while."}},
+	"tardy":     {{calls: []object{asked("tardy")}}, {say: "It was too late."}},
+	"halts":     {{calls: []object{asked("halts")}}},
+	"elsewhere": {{calls: []object{asked("elsewhere")}}, {say: "Somebody took it back."}},
+	"behind":    {{calls: []object{asked("behind")}}, {say: "It is sent."}},
+	"looks":     {{calls: []object{asked("looks")}}, {say: "It is sent, too."}},
+	"loop":      {{calls: []object{use("toggle-gift", object{"checked": true})}}},
 }
 
 // oddRef is the name of one of the page's buttons.
@@ -113,11 +118,12 @@ type chatServer struct {
 	agent     string // of the last message
 	open      int
 	looks     int // at runs that were decided about
+	holds     map[string]time.Time
 }
 
 func newServer(t *testing.T) *chatServer {
 	s := &chatServer{failed: map[string]bool{}, messages: map[string]string{}, lost: map[string]string{},
-		runs: map[string]string{}}
+		runs: map[string]string{}, holds: map[string]time.Time{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
@@ -312,6 +318,9 @@ func (s *chatServer) resolve(w http.ResponseWriter, r *http.Request) {
 	defer s.Unlock()
 	s.resolved = append(s.resolved, in)
 	id := strings.TrimSuffix(in["approvalId"].(string), "-1")
+	if s.hold(w, id, in) {
+		return
+	}
 	s.runs[id] = "executing"
 	if prefer := r.Header.Get("Prefer"); prefer != "wait=50" {
 		s.problem("a decision came with the preference %q", prefer)
@@ -327,6 +336,9 @@ func (s *chatServer) run(w http.ResponseWriter, r *http.Request) {
 	s.Lock()
 	defer s.Unlock()
 	id := r.PathValue("id")
+	if s.shown(w, id) {
+		return
+	}
 	status := s.runs[id]
 	if status != "" {
 		s.looks++

@@ -12,7 +12,14 @@ const steps = {
     await chat.getByRole('textbox', { name: 'Your message' }).press('Enter');
     await settled('the mug is in the cart', async () => (await page.locator('output').innerText()) === '1');
     expect('nothing is found by axe-core', (await findings(page)).length === 0);
+    await chat.getByRole('button', { name: 'Send' }).waitFor(); // the answer is whole
     await shot(page, 'widget-readme');
+    await chat.getByRole('textbox', { name: 'Your message' }).fill('rate the blue mug 5 stars');
+    await chat.getByRole('textbox', { name: 'Your message' }).press('Enter');
+    await chat.getByRole('button', { name: 'Approve' }).waitFor();
+    await shot(page, 'widget-readme-action');
+    await chat.getByRole('button', { name: 'Reject' }).click();
+    await chat.getByText('you rejected it').waitFor();
     await page.context().close();
   },
 };

@@ -20,8 +20,8 @@ let forms = 0; // for ids that are unique in the page
 
 /**
  * Editor is the form.
- * @typedef {{send: (args: any, used: Element|null) => void, close: () => void, keep: (args: any) => void}} On
- * keep is called with each change that can be read
+ * @typedef {{send: (args: any, used: Element|null) => void, close: () => void, keep: (args: any) => void, json?: boolean}} On
+ * keep is called with each change that can be read; json tells whether all of it may be edited as text, which is so unless said otherwise
  */
 export class Editor {
   /** @type {import('./fields.js').Field[]} */ #fields = [];
@@ -42,10 +42,10 @@ export class Editor {
     this.labels = shownAs[a.tool] ?? {};
     this.#fill(args);
     this.node = el('form', { class: 'edit', novalidate: true, onsubmit: (e) => this.#submit(e), oninput: () => this.#keep() },
-      this.#rows, this.#asJSON, this.#error,
+      this.#rows, on.json !== false && this.#asJSON, this.#error,
       el('div', { class: 'buttons' },
         el('button', { class: 'primary small', 'data-decision': 'approve_with_edits' }, 'Approve changes'),
-        button('Back', on.close, 'small'), this.#flip));
+        button('Back', on.close, 'small'), on.json !== false && this.#flip));
   }
 
   /** focus goes to the first field. */

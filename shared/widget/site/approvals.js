@@ -15,9 +15,11 @@ export async function follow(chat, card, signal) {
   let decidedAt = 0;
   for (let pause = shortest; ; pause = Math.min(pause * 1.6, longest)) {
     const before = card.state;
-    await nap(chat, approvalId, before === 'sending' ? patience : Math.min(pause, before === 'open' ? Math.max(expiry - Date.now(), 0) + 100 : longest), signal);
+    const end = { open: expiry, held: card.heldUntil ?? 0 }[/** @type {string} */ (before)] ?? Infinity; // of what is said now
+    const soon = Math.min(pause, Math.max(end - chat.now(), 0) + 100);
+    await nap(chat, approvalId, before === 'sending' ? patience : soon, signal);
     if (card.state === 'sending') continue; // the answer comes with the run's end
-    if (card.state === 'open' && Date.now() >= expiry) {
+    if (card.state === 'open' && chat.now() >= expiry) {
       card.state = 'expired';
       chat.changed();
     }
@@ -26,12 +28,31 @@ export async function follow(chat, card, signal) {
     const run = card.run ?? (await look(chat, runId, signal));
     card.run = null;
     if (run && ended(run, approvalId)) {
-      if (card.state !== 'expired') card.state = run.status === 'completed' && card.decision !== 'reject' ? 'completed' : 'failed';
+      const { status, decision = '' } = actionOf(run, approvalId) ?? run;
+      card.decision ||= decision;
+      const done = status === 'completed' && !['reject', 'undo'].includes(card.decision);
+      if (card.state !== 'expired') card.state = done ? 'completed' : 'failed';
       return chat.changed();
     }
+    if (run) hold(chat, card, run);
     if (decidedAt && Date.now() - decidedAt > patience) throw new ChatError('What you decided takes longer than expected. Look into your inbox for how it ended.');
   }
 }
+
+/**
+ * Shows until when a yes can be taken back, also one that was said elsewhere.
+ * @param {import('./chat.js').GeminiChat} chat @param {Card} card @param {any} run
+ */
+function hold(chat, card, run) {
+  const until = Date.parse(actionOf(run, card.approval.approvalId)?.heldUntil ?? '');
+  const state = until > chat.now() ? 'held' : card.state === 'held' ? 'following' : card.state;
+  if (card.state === 'sending' || state === card.state) return;
+  Object.assign(card, { state, heldUntil: until });
+  chat.changed();
+}
+
+/** The action of an approval. @param {any} run @param {string} approvalId */
+const actionOf = (run, approvalId) => run.actions?.find((/** @type {any} */ a) => a.approvalId === approvalId);
 
 /** A run that asks for something else has ended as far as this approval goes. @param {any} run @param {string} approvalId */
 function ended(run, approvalId) {

@@ -15,12 +15,24 @@ const moment = (signal) => new Promise((done) => {
   signal.addEventListener('abort', () => { clearTimeout(timer); done(); }, { once: true });
 });
 
+/** @param {Card} card @param {string} decision */
+const mayDecide = ({ state, approval }, decision) => (
+  state === 'held' ? decision === 'undo' : state === 'open' && approval.decisions.includes(decision)
+);
+
+/** How what was asked about has ended, in words. @param {Card} card */
+const endOf = ({ state, edit, decision }) => ({
+  completed: edit ? 'Done, with your changes' : 'Done', expired: 'Expired',
+  failed: { reject: 'Rejected', undo: 'Undone' }[decision] ?? 'Not done',
+}[/** @type {string} */ (state)]);
+
 /**
  * A conversation. It tells of itself by events: change (anything), message, error, tool-call, approval, and action when
  * the outcome of a server action is known.
  * Options: endpoint (the base of the API), token (a function that returns one; its argument says that the last was
- * refused), agent (a function that returns the name of the page agent; without it the server's own answers), page (a function that returns the automation of the page and the maker of its tools) and memory (where the
- * chat survives a reload).
+ * refused), agent (a function that returns the name of the page agent; without it the server's own answers), page (a
+ * function that returns the automation of the page and the maker of its tools), memory (where the chat survives a reload)
+ * and hold (for how many seconds a yes can be taken back, by the decision undo while its card is held).
  */
 export class GeminiChat extends EventTarget {
   /** @type {Message[]} */ messages = [];
@@ -49,16 +61,26 @@ export class GeminiChat extends EventTarget {
   #trips = 0;
   /** @type {Record<string, string>} */ #region = region();
 
-  /** @param {{endpoint: () => string, token: (again: boolean) => Promise<string>, agent?: () => string, page?: () => Promise<Page | null>, memory?: Memory | null}} options */
-  constructor({ endpoint, token, agent = () => '', page = async () => null, memory = null }) {
+  /** @param {{endpoint: () => string, token: (again: boolean) => Promise<string>, agent?: () => string, page?: () => Promise<Page | null>, memory?: Memory | null, hold?: number}} options */
+  constructor({ endpoint, token, agent = () => '', page = async () => null, memory = null, hold = 0 }) {
     super();
+    this.hold = hold;
     this.agent = agent;
     this.transport = new Transport(endpoint, token);
     this.page = page;
     this.memory = memory;
   }
 
-  get isLoading() { return this.#busy; }
+  /** An answer is awaited, or the end of what the user has decided about. */
+  get isLoading() {
+    return this.#busy || (this.approvals.length > 0 && this.approvals.every((card) => card.state !== 'open'));
+  }
+
+  /** The time by the server's clock, by which everything there is held and expires. */
+  now() {
+    return Date.now() + (this.transport.ahead ?? 0); // a page may bring a transport of its own
+  }
+
   get hasError() { return this.error !== ''; }
   get errorMessage() { return this.error; }
   get hasMessages() { return this.messages.length > 0; }
@@ -69,7 +91,7 @@ export class GeminiChat extends EventTarget {
   /** Sends what the user typed. It tells whether it did: while an answer is awaited nothing is sent. */
   sendMessage(text = this.messageInput) {
     const message = text.trim();
-    if (!message || this.#busy) return false;
+    if (!message || this.isLoading) return false;
     if (message.length > maxText) return this.#fail(new ChatError(`A message has at most ${maxText} characters; this one has ${message.length}.`));
     this.#work?.abort();
     this.messageInput = '';
@@ -88,15 +110,35 @@ export class GeminiChat extends EventTarget {
     return true;
   }
 
-  /** Stops what is being done. What was done already stays done. */
+  /** Stops what is being done. What was done already stays done, and what is held is undone. */
   stop() {
     if (!this.#work) return;
     this.#work.abort();
-    const waiting = this.approvals.some((card) => card.state === 'open');
-    this.#say('system', waiting ? 'Stopped. What waits for your decision stays in your inbox.' : 'Stopped.');
+    const held = this.approvals.filter((card) => card.state === 'held');
+    const has = (/** @type {Card['state']} */ state) => this.approvals.some((card) => card.state === state);
+    const waits = has('open') ? ' What waits for your decision stays in your inbox.' : '';
+    const goesOn = has('sending') || has('following') ? ' What you have approved goes on.' : '';
+    this.#say('system', `Stopped.${waits}${goesOn}`);
     this.approvals = [];
     this.#open = this.#unanswered = null;
     this.#rest();
+    for (const card of held) this.#undo(card);
+  }
+
+  /** Takes a yes back whose card is not shown any more. @param {Card} card */
+  async #undo({ approval: { approvalId, preview } }) {
+    try {
+      await this.#resolve({ approvalId, decision: 'undo' });
+      this.#say('system', `Undone: ${preview.title}`);
+    } catch (err) {
+      this.#say('system', `${preview.title}: ${err instanceof ChatError ? err.message : 'It could not be undone.'}`);
+    }
+    this.changed();
+  }
+
+  /** @param {object} decision @param {AbortSignal} [signal] */
+  #resolve(decision, signal = AbortSignal.timeout(60000)) {
+    return this.transport.ask('POST', '/api/agent/approvals/resolve', decision, signal);
   }
 
   /** Begins a new conversation. */
@@ -119,16 +161,19 @@ export class GeminiChat extends EventTarget {
   /** Decides about an approval that waits, perhaps with other arguments. @param {string} approvalId @param {string} decision @param {Record<string, unknown>} [editedArgs] */
   async decide(approvalId, decision, editedArgs) {
     const card = this.approvals.find((c) => c.approval.approvalId === approvalId);
-    if (!card || card.state !== 'open' || !card.approval.decisions.includes(decision)) return;
+    if (!card || !mayDecide(card, decision)) return;
     if (card.approval.kind === 'page') {
       card.decision = decision;
       return void this.dispatchEvent(new CustomEvent('decided', { detail: { approvalId } }));
     }
+    const { state } = card;
     Object.assign(card, { state: 'sending', decision, error: '' });
     this.changed();
     try {
-      const body = { approvalId, decision, argsHash: card.approval.argsHash, ...(editedArgs && { editedArgs }) };
-      card.run = await this.transport.ask('POST', '/api/agent/approvals/resolve', body, this.#work?.signal ?? AbortSignal.timeout(60000));
+      const { kind, argsHash } = card.approval;
+      const held = this.hold && kind === 'approval' && /^approve_(once|with_edits)$/.test(decision);
+      const body = { approvalId, decision, argsHash, ...(editedArgs && { editedArgs }), ...(held && { holdSeconds: this.hold }) };
+      card.run = await this.#resolve(body, this.#work?.signal);
       card.state = 'following';
     } catch (err) {
       if (!(err instanceof ChatError)) return;
@@ -136,7 +181,7 @@ export class GeminiChat extends EventTarget {
       const over = err.status === 410 || err.status === 409;
       const wrong = card.edit && err.status === 400; // which the form says at its field
       if (card.edit && wrong) card.edit.wrong = { field: err.field, message: err.message };
-      Object.assign(card, { state: over ? 'following' : 'open', decision: '', error: wrong ? '' : err.message });
+      Object.assign(card, { state: over ? 'following' : state, decision: '', error: wrong ? '' : err.message });
     }
     this.dispatchEvent(new CustomEvent('decided', { detail: { approvalId } }));
     this.#tell('approval', { approvalId, decision: card.decision, error: card.error });
@@ -257,9 +302,9 @@ export class GeminiChat extends EventTarget {
       return { callId: call.id, result: JSON.stringify({ ok: false, error: 'The page was loaded anew while this ran. It may have been done; look at the state of the page.' }) };
     }
     open.running = call.id;
-    this.activity = `Using the page: ${call.name}`;
-    this.changed();
     const tool = tools.get(call.name);
+    this.activity = tool?.title?.(call.args ?? {}) ?? 'Using the page…';
+    this.changed();
     const outcome = tool ? await tool.execute(call.args ?? {}, signal) : { ok: false, error: `The page has no tool ${call.name} any more.` };
     this.#tell('tool-call', { id: call.id, name: call.name, args: call.args, ok: outcome.ok });
     return { callId: call.id, result: JSON.stringify(outcome), ...(!outcome.ok && { isError: true }) };
@@ -284,7 +329,7 @@ export class GeminiChat extends EventTarget {
     const { follow } = await import('./approvals.js');
     await Promise.all(this.approvals.map((card) => follow(this, card, signal)));
     signal.throwIfAborted();
-    for (const card of this.approvals) this.#say('system', `${{ completed: card.edit ? 'Done, with your changes' : 'Done', failed: 'Not done', expired: 'Expired' }[/** @type {string} */ (card.state)]}: ${card.approval.preview.title}`);
+    for (const card of this.approvals) this.#say('system', `${endOf(card)}: ${card.approval.preview.title}`);
     this.approvals = [];
   }
 
@@ -353,6 +398,14 @@ export class GeminiChat extends EventTarget {
     if (line.type === 'delta') this.partial += String(line.delta ?? '');
     if (line.type === 'status') this.activity = line.status === 'executing' ? 'Working…' : 'Thinking…';
     if (line.type !== 'ping') this.#tell('change', {});
+  }
+
+  /** Stops for what went wrong beside the conversation, which can be gone on with. @param {string} message */
+  interrupt(message) {
+    this.#work?.abort();
+    this.approvals = [];
+    this.#rest();
+    this.#fail(new ChatError(message));
   }
 
   #signal() {

@@ -10,7 +10,7 @@ const form = await import(new URL('./console/edit.js', import.meta.url).href);
  */
 export function editorOf({ approval, edit }, send, close) {
   const editor = new form.Editor(approval, edit?.args ?? approval.args ?? {}, {
-    send, close, keep: (/** @type {Record<string, unknown>} */ args) => edit && (edit.args = args),
+    send, close, json: false, keep: (/** @type {Record<string, unknown>} */ args) => edit && (edit.args = args),
   });
   editor.node.part = 'approval-edit';
   const { field, message } = edit?.wrong ?? {};

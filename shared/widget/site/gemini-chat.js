@@ -1,5 +1,4 @@
 // <gemini-chat>: the chat of this server on any page, by one script tag.
-import { cardOf } from './card.js';
 import { GeminiChat } from './chat.js';
 import { make } from './dom.js';
 import { markdown } from './markdown.js';
@@ -28,10 +27,12 @@ export class GeminiChatElement extends HTMLElement {
     token: async (refused) => (this.getToken ? this.getToken({ refused }) : this.token),
     agent: () => this.agent,
     page: () => this.#page(),
+    hold: 10,
   });
   /** @type {Map<string, HTMLElement>} */ #shown = new Map();
   /** @type {Map<string, {says: string, el: HTMLElement}>} */ #cards = new Map();
   /** @type {{of: any, page: Promise<any>} | null} */ #known = null;
+  /** @type {typeof import('./card.js') | null} */ #look = null;
   /** @type {typeof import('./editor.js') | null} */ #editor = null;
   /** @type {import('./launcher.js').Launcher | null} */ #launcher = null;
   /** @type {AbortController | null} */ #launched = null;
@@ -227,8 +228,10 @@ export class GeminiChatElement extends HTMLElement {
     }
   }
 
-  /** Shows the cards, and returns the first that is new. */
+  /** Shows the cards, and returns the first that is new. What makes them is loaded with the first. */
   #approvals() {
+    const look = this.#look;
+    if (!look) return void (this.chat.approvals.length && this.#loadLook());
     /** @type {HTMLElement | null} */
     let fresh = null;
     const ids = this.chat.approvals.map((card) => card.approval.approvalId);
@@ -244,7 +247,12 @@ export class GeminiChatElement extends HTMLElement {
       const old = this.#cards.get(id);
       if (old?.says === saysOf(card)) continue;
       const form = card.edit && card.state === 'open' ? this.#form(card) : undefined;
-      const el = cardOf(card, (decision) => void (this.#moved || (decision === 'approve_with_edits' ? this.#edit(card) : this.chat.decide(id, decision))), form);
+      const decide = (/** @type {string} */ decision) => {
+        if (this.#moved) return;
+        if (decision === 'approve_with_edits') this.#edit(card);
+        else this.chat.decide(id, decision);
+      };
+      const el = look.cardOf(card, decide, () => this.chat.now(), form);
       const focused = old?.el.contains(this.shadowRoot?.activeElement ?? null);
       if (old) old.el.replaceWith(el);
       else this.#ui.waiting.append((fresh ??= el, el));
@@ -255,12 +263,28 @@ export class GeminiChatElement extends HTMLElement {
     return fresh;
   }
 
+  async #loadLook() {
+    try {
+      const look = await import('./card.js');
+      this.#dress(look.sheet);
+      this.#look = look;
+      this.#render();
+    } catch {
+      this.chat.interrupt('What waits for you could not be shown. Try again, or load this page again.');
+    }
+  }
+
+  /** @param {CSSStyleSheet} more */
+  #dress(more) {
+    const { adoptedStyleSheets: sheets } = /** @type {ShadowRoot} */ (this.shadowRoot);
+    if (!sheets.includes(more)) sheets.push(more);
+  }
+
   /** Lets the user change what a card shows. @param {Card} card */
   async #edit(card) {
     try {
       this.#editor = await import('./editor.js');
-      const { adoptedStyleSheets: sheets } = /** @type {ShadowRoot} */ (this.shadowRoot);
-      if (!sheets.includes(this.#editor.sheet)) sheets.push(this.#editor.sheet);
+      this.#dress(this.#editor.sheet);
       Object.assign(card, { edit: { args: card.approval.args }, error: '' });
     } catch {
       card.error = 'The form could not be loaded. Try again in a little while, or look into your inbox.';
@@ -291,7 +315,7 @@ export class GeminiChatElement extends HTMLElement {
 }
 
 /** What makes a card another one than it was. @param {Card} card */
-const saysOf = ({ state, error, edit }) => `${state} ${error} ${edit ? edit.wrong?.message ?? 'edited' : ''}`;
+const saysOf = ({ state, heldUntil, error, edit }) => `${state} ${heldUntil} ${error} ${edit ? edit.wrong?.message ?? 'edited' : ''}`;
 
 /** A property that the page set before this class was there. @param {any} el @param {string} name */
 function early(el, name) {

@@ -41,8 +41,9 @@ export class Launcher {
     this.#button.ariaLabel = `Open the chat: ${this.#host.getAttribute('heading') || 'Assistant'}${words && `, ${words}`}`;
     this.#badge.textContent = waits ? String(waits) : '';
     this.#badge.hidden = !waits;
-    const said = open ? '' : words;
+    const said = open ? '' : chat.turn ? `Your turn: use “${chat.turn}” on the page` : words;
     if (this.#says.textContent !== said) this.#says.textContent = said;
+    this.#says.className = said && chat.turn ? 'tip' : 'sr';
     this.#role(open && narrow.matches);
   }
 
@@ -95,6 +96,8 @@ sheet.replaceSync(`
 .launch { position: relative; display: grid; place-items: center; width: 56px; height: 56px; padding: 0; border-radius: 50%;
   border: 1px solid var(--a); background: var(--a); color: var(--on); box-shadow: 0 2px 4px #10142820, 0 8px 24px -4px #10142840; }
 .launch svg { width: 26px; height: 26px; fill: none; stroke: currentColor; stroke-width: 1.7; stroke-linecap: round; stroke-linejoin: round; }
+.tip { position: absolute; right: 68px; bottom: 4px; width: max-content; max-width: min(260px, 100vw - 112px); padding: 10px 14px; border: 1px solid var(--line);
+  border-radius: 14px; background: var(--bg); box-shadow: 0 8px 24px -4px #10142840; font-size: 14px; }
 .badge { position: absolute; top: -5px; right: -5px; min-width: 24px; padding: 0 6px; border-radius: 12px; border: 2px solid var(--bg);
   background: var(--fg); color: var(--bg); font-size: 12px; font-weight: 700; line-height: 20px; text-align: center; }
 :host([launcher][open]) .chat { display: flex; width: min(400px, 100vw - 32px); max-height: min(640px, 100dvh - 32px); animation: rise .15s ease-out; }

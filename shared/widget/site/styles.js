@@ -4,7 +4,7 @@
 export const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
 :host { display: block; width: min(100%, 420px); min-width: 0; color-scheme: light dark; }
-.chat, .launch { --a: var(--gemini-chat-accent, light-dark(#3f4fd1, #aab4ff)); --on: var(--gemini-chat-on-accent, light-dark(#fff, #14172e)); --bg: var(--gemini-chat-background, light-dark(#fff, #16181f));
+.chat, .launch, .tip { --a: var(--gemini-chat-accent, light-dark(#3f4fd1, #aab4ff)); --on: var(--gemini-chat-on-accent, light-dark(#fff, #14172e)); --bg: var(--gemini-chat-background, light-dark(#fff, #16181f));
   --fg: var(--gemini-chat-text, light-dark(#1b1d28, #eceef6)); --dim: var(--gemini-chat-muted, light-dark(#5a5f73, #a3a9bd)); --line: var(--gemini-chat-border, light-dark(#e2e4ec, #2e323f));
   --soft: var(--gemini-chat-soft, light-dark(#f4f5f9, #20232d)); --bad: var(--gemini-chat-error, light-dark(#b3261e, #ffb4ab)); --warn: var(--gemini-chat-warning, light-dark(#8a4b00, #ffc27a));
   --r: var(--gemini-chat-radius, 18px);
@@ -34,19 +34,6 @@ pre code { padding: 0; }
 @keyframes breathe { from { opacity: .25; } }
 .error, .warning { border-radius: 12px; padding: 10px 12px; font-size: 14px; border: 1px solid; }
 .error { color: var(--bad); margin: 10px 18px 0; display: flex; flex-wrap: wrap; gap: 8px; align-items: center; justify-content: space-between; }
-.error.inside { margin: 0; }
-.warning { color: var(--warn); }
-.card { border: 1px solid var(--line); background: var(--soft); border-radius: 14px; padding: 14px; display: flex; flex-direction: column; gap: 10px; margin-top: 14px; }
-.card h3 { font-size: 15px; }
-.card h3:focus { outline: none; }
-.small { color: var(--dim); font-size: 13px; }
-dl { display: grid; gap: 8px; }
-dt { color: var(--dim); font-size: 13px; }
-dd { white-space: pre-wrap; }
-.whole { max-height: 13.5em; overflow-y: auto; background: var(--bg); border: 1px solid var(--line); border-radius: 10px; padding: 8px 10px; }
-.buttons { display: flex; flex-wrap: wrap; gap: 8px; }
-.card > .buttons { position: sticky; bottom: -8px; background: var(--soft); padding: 8px 0; margin: -8px 0; }
-.card .buttons button { min-height: 44px; }
 .composer { display: flex; align-items: flex-end; gap: 8px; margin: 12px; padding: 6px; background: var(--soft); border: 1px solid var(--line); border-radius: calc(var(--r) - 4px); }
 .composer:focus-within { border-color: var(--a); box-shadow: 0 0 0 1px var(--a); }
 .composer textarea { flex: 1; min-width: 0; resize: none; border: 0; outline: 0; background: none; color: inherit; font: inherit; padding: 6px 8px; max-height: 9.5em; field-sizing: content; }

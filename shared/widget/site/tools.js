@@ -18,7 +18,7 @@ export function buildTools(automation) {
   let size = 0;
   for (const interaction of interactions) {
     const tool = semantic(automation, interaction, tools);
-    const { execute, ...definition } = tool;
+    const { execute, title, ...definition } = tool;
     size += bytes(definition);
     if (tools.size + 2 >= maxTools || size > maxBytes) break;
     tools.set(tool.name, tool);
@@ -62,14 +62,19 @@ function semantic(automation, interaction, taken) {
   const properties = { ...(interaction.items && { key: { type: 'string', enum: listed, description: 'Which one of the list.' } }), ...valueSchema(verb, interaction) };
   const required = Object.keys(properties);
   const says = { click: 'Clicks', fill: 'Fills', toggle: 'Ticks or unticks', select: 'Chooses in' }[verb];
+  const doing = { click: 'Clicking', fill: 'Filling in', toggle: 'Changing', select: 'Choosing in' }[verb];
   const [only] = interaction.items ?? [];
   const now = interaction.disabled ? ` It is disabled at the moment${interaction.disabledBecause ? `: ${interaction.disabledBecause}` : '.'}` : '';
   const description = `${says} "${cutText(interaction.description || interaction.refName, 200)}"${only ? ' of one item of a list' : ''}.${user}${now}${more}`;
+  const title = (/** @type {Record<string, unknown>} */ { key }) => {
+    const item = interaction.items?.find(({ coordinate }) => coordinate === keys.get(String(key))) ?? interaction;
+    return `${doing} “${cutText(item.description || interaction.refName, 80)}”…`;
+  };
   return tool(nameOf(verb, interaction, taken), description, properties, required, (args, signal) => {
     const coordinate = interaction.items ? keys.get(String(args.key)) : interaction.coordinate;
     if (!coordinate) return failed(`key: there is no ${JSON.stringify(cutText(String(args.key), 80))} here.`);
     return run(automation, verb === 'click' ? 'click' : 'change', coordinate, { checked: /** @type {boolean} */ (args.checked), value: args.value }, signal);
-  });
+  }, title);
 }
 
 /** @param {Interaction | null} interaction @returns {'click' | 'fill' | 'toggle' | 'select'} */
@@ -113,11 +118,11 @@ function nameOf(verb, { refName, items }, taken) {
 
 /**
  * @param {string} name @param {string} description @param {Record<string, unknown>} properties @param {string[]} required
- * @param {(args: Record<string, unknown>, signal?: AbortSignal) => Promise<ToolResult> | ToolResult} does @returns {Tool}
+ * @param {(args: Record<string, unknown>, signal?: AbortSignal) => Promise<ToolResult> | ToolResult} does @param {Tool['title']} [title] @returns {Tool}
  */
-function tool(name, description, properties, required, does) {
+function tool(name, description, properties, required, does, title = () => 'Using the page…') {
   return {
-    name, description: cutText(description, 960), category: 'page-automation', inputSchema: { type: 'object', properties, required },
+    name, title, description: cutText(description, 960), category: 'page-automation', inputSchema: { type: 'object', properties, required },
     execute: async (args, signal) => {
       const missing = required.find((field) => args?.[field] === undefined);
       return missing ? failed(`${missing}: this is required.`) : does(args, signal);

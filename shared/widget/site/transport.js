@@ -20,6 +20,7 @@ export class Transport {
   constructor(endpoint, token) {
     this.endpoint = endpoint;
     this.token = token;
+    this.ahead = 0; // ms by which the server's clock is ahead of the browser's
   }
 
   /** Posts to the chat and returns its answer; lines before the answer are passed to onLine. @param {string} path @param {unknown} body @param {AbortSignal} stop @param {(line: any) => void} onLine @returns {Promise<Answer>} */
@@ -54,8 +55,14 @@ export class Transport {
     });
     const other = response.status === 401 ? await this.token(true) : token;
     if (other !== token) response = await once(other);
-    if (!response.ok) throw await refusal(response);
-    return response;
+    const date = Date.parse(response.headers.get('date') ?? ''); // cut to the second
+    if (date) this.ahead = date + 500 - Date.now();
+    if (response.ok) return response;
+    const err = await refusal(response);
+    if (err.code === 'origin_forbidden') {
+      console.warn(`gemini-chat: ${err.message} Its file there (origins) has to name ${location.origin}.`);
+    }
+    throw err;
   }
 }
 

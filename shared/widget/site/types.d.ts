@@ -81,6 +81,8 @@ interface ToolDefinition {
 type ToolResult = { ok: true; changed: Record<string, unknown> } | { ok: false; error: string };
 
 interface Tool extends ToolDefinition {
+  /** What it does with the arguments, for people. */
+  title(args: Record<string, unknown>): string;
   execute(args: Record<string, unknown>, signal?: AbortSignal): Promise<ToolResult>;
 }
 
@@ -134,9 +136,11 @@ type Answer =
 /** An approval as the chat follows it. */
 interface Card {
   approval: Approval;
-  state: 'open' | 'sending' | 'following' | 'completed' | 'failed' | 'expired';
+  state: 'open' | 'sending' | 'held' | 'following' | 'completed' | 'failed' | 'expired';
   decision: string;
   error: string;
+  /** Until when a yes can be taken back, in ms by the server's clock. */
+  heldUntil?: number;
   /** What is in the form, while its user edits it, and what the server found wrong of it. */
   edit?: { args: Record<string, unknown>; wrong?: { field: string; message: string } };
   /** What the answer to the decision told of the run. */

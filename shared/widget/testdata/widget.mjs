@@ -216,6 +216,47 @@ const steps = {
     expect('nothing was decided', (await seen(page)).resolved === null);
   },
 
+  'a yes can be taken back while it is held': async (page) => {
+    const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
+    const undo = card.getByRole('button', { name: 'Undo' });
+    const approve = async (what) => {
+      await ask(page, what);
+      await card.getByRole('button', { name: 'Approve' }).click();
+      await undo.waitFor();
+    };
+    await approve('held');
+    await card.getByText('Approved. You can undo it until it begins.').waitFor();
+    await settled('the seconds are counted', async () => /^Begins in (5\d|60) s$/.test(await card.locator('[part=approval-held]').innerText()));
+    expect('nothing else can be said to it', (await card.getByRole('button').count()) === 1);
+    expect('nothing else can be asked meanwhile', (await prop(page, 'isLoading')) && (await send(page).isHidden()));
+    await accessible(page, 'while a yes is held');
+    await shot(page, 'held');
+    await undo.click();
+    await log(page).getByText('You took it back.').waitFor();
+    await log(page).getByText('Undone: Send an e-mail').waitFor({ state: 'attached' });
+    expect('two decisions', JSON.stringify((await seen(page)).resolved.map((r) => r.decision)) === '["approve_once","undo"]');
+
+    await approve('passes');
+    await log(page).getByText('It is sent after a while.').waitFor();
+    await seen(page);
+
+    await approve('tardy');
+    await undo.click();
+    await log(page).getByText('It was too late.').waitFor();
+    expect('it is told as done', /Note: Done: Send an e-mail$/.test(await log(page).locator('.system').last().textContent()));
+    await seen(page);
+
+    await approve('halts');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await log(page).getByText('Undone: Send an e-mail').last().waitFor();
+    expect('to stop takes it back', (await card.count()) === 0 && (await seen(page)).resolved.at(-1).decision === 'undo');
+
+    await ask(page, 'elsewhere');
+    await card.getByText('Approved. You can undo it until it begins.').waitFor(); // approved on another page, and undone there
+    await log(page).getByText('Somebody took it back.').waitFor();
+    expect('here nothing was decided', (await seen(page)).resolved === null);
+  },
+
   'what the model writes is text': async (page) => {
     await ask(page, 'hostile');
     await log(page).getByText('<img src=x').waitFor();
@@ -270,7 +311,7 @@ const steps = {
     expect('what was typed stays', (await input(page).inputValue()) === 'too soon');
     await shot(page, 'streaming');
     await page.getByRole('button', { name: 'Stop' }).click();
-    await log(page).getByText('Stopped.').waitFor();
+    await log(page).getByText('Stopped.').last().waitFor();
     expect('it is not loading', !(await prop(page, 'isLoading')));
     await ask(page, 'loop');
     await page.getByText('more than 24 steps').waitFor({ timeout: 30000 });
@@ -630,6 +671,8 @@ const steps = {
       await shot(page, `launcher-narrow-${colorScheme}`);
       await ask(page, 'order');
       await page.getByRole('button', { name: 'Open the chat: Shop assistant, 1 waits for you' }).waitFor();
+      expect('it is said what is to be done', await page.getByText('Your turn: use “Place order” on the page', { exact: true }).isVisible());
+      await accessible(page, `${colorScheme}, and it is the user's turn`);
       await shot(page, `launcher-turn-${colorScheme}`);
       const before = Number(await state(page, 'orders').innerText());
       await page.locator('[data-agent-waiting]').click();
