@@ -7,26 +7,52 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
-// TestAnotherOrigin has pages of two other origins use the chat of the local server (testdata/origin.mjs): one that
-// ALLOWED_ORIGINS names, and one that it does not.
+// TestAnotherOrigin has pages of three other origins use the chat of the local server (testdata/origin.mjs): the one
+// whose agent it is, another that ALLOWED_ORIGINS names, and one that it does not.
 func TestAnotherOrigin(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
-	allowed, stranger := elsewhere(t, server), elsewhere(t, server)
-	server.env = []string{"ALLOWED_ORIGINS=" + allowed}
+	allowed, neighbour, stranger := elsewhere(t, server), elsewhere(t, server), elsewhere(t, server)
+	server.env = append(penShop(t, allowed), "ALLOWED_ORIGINS="+allowed+","+neighbour)
 	server.start()
 	t.Setenv("API_URL", server.url)
+	t.Setenv("NEIGHBOUR_URL", neighbour)
 	t.Setenv("STRANGER_URL", stranger)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	browser.Run(ctx, "testdata/origin.mjs", allowed, func() { t.Error("nobody asks for a restart here") })
+}
+
+// penShop declares the agent of the pages of the origin, and its action there, and returns the settings for them.
+func penShop(t *testing.T, origin string) []string {
+	agents, actions := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(agents, "pens.agent.yaml"), "name: pens\npage: true\norigins: ["+origin+"]\n"+
+		"instruction: You help in a shop for pens.\ntools: [action_submitRating]\n")
+	write(t, filepath.Join(actions, "plugin.yaml"), "name: pens\noffered: named\nactions:\n"+
+		"  - {name: submitRating, action: ./rate.jay-action}\n")
+	write(t, filepath.Join(actions, "rate.jay-action"), `name: submitRating
+description: Publish a rating of a product, with 1 to 5 stars.
+inputSchema:
+  type: object
+  properties:
+    productId: {type: string, title: Pen}
+    stars: {type: integer, title: Stars, minimum: 1, maximum: 5}
+  required: [productId, stars]
+preview:
+  title: Rate {productId} with {stars} of 5 stars
+  fields: [{field: productId, names: {pen-blue: Blue Pen}}, {field: stars}]
+binding: {url: `+origin+`/ratings}
+`)
+	return []string{"AGENTS=" + agents, "ACTIONS=" + actions, "ACTION_KEY=" + strings.Repeat("0123456789abcdef", 2)}
 }
 
 // otherPage is a page of somebody else's, whose assistant is the local server's.
@@ -43,6 +69,7 @@ const otherPage = `<!doctype html>
   <ul data-agent-list="products"><li data-agent-key="pen-blue"><b data-agent-state="name">Blue Pen</b>
     <button data-agent-ref="add-to-cart">Add Blue Pen to cart</button></li></ul>
   <p>In the cart: <output data-agent-state="cart-count">0</output></p>
+  <p id="rated"></p>
   <gemini-chat heading="Ask the pen shop"></gemini-chat>
 </main>
 `
@@ -52,6 +79,9 @@ let pens = 0;
 const chat = document.querySelector('gemini-chat');
 document.querySelector('button').onclick = () => (document.querySelector('output').textContent = ++pens);
 chat.getToken = async () => (await (await fetch('/token')).json()).token;
+addEventListener('gemini-chat-action', async ({detail: {name, ok}}) => {
+  if (name === 'submitRating' && ok) document.querySelector('#rated').textContent = await (await fetch('/ratings')).text();
+});
 `
 
 // elsewhere serves that page at an origin of its own, and the token of its visitor, and returns the origin.
@@ -67,6 +97,28 @@ func elsewhere(t *testing.T, server *devServer) string {
 	mux.HandleFunc("GET /page.js", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
 		fmt.Fprint(w, otherScript)
+	})
+	var mu sync.Mutex
+	var rated []string
+	mux.HandleFunc("POST /ratings", func(w http.ResponseWriter, r *http.Request) {
+		var in struct {
+			ProductID string
+			Stars     int
+		}
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || r.Header.Get("Countersign-Identity") == "" {
+			http.Error(w, "not from the server", http.StatusBadRequest)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		rated = append(rated, fmt.Sprintf("%s %d", in.ProductID, in.Stars))
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"ok":true}`)
+	})
+	mux.HandleFunc("GET /ratings", func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprint(w, strings.Join(rated, ", "))
 	})
 	mux.HandleFunc("GET /token", func(w http.ResponseWriter, r *http.Request) {
 		token, err := tokenOf(r.Context(), server.url)

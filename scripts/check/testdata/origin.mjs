@@ -2,7 +2,7 @@
 
 import { expect, findings, problems, run, settled, shot, visit } from './driver.mjs';
 
-const { API_URL, STRANGER_URL } = process.env;
+const { API_URL, NEIGHBOUR_URL, STRANGER_URL } = process.env;
 const chat = (page) => page.locator('gemini-chat');
 
 /** ask tells the assistant, when it has answered what was said before. */
@@ -24,25 +24,44 @@ const steps = {
     await page.context().close();
   },
 
-  'a decision, and its edit, from there': async () => {
-    const page = await visit({ others: [API_URL] });
-    await chat(page).evaluate((el) => el.setAttribute('agent', 'shop'));
-    await page.evaluate(() => {
-      globalThis.ended = [];
-      addEventListener('gemini-chat-action', ({ detail }) => globalThis.ended.push(detail));
-    });
-    await ask(page, 'rate the red mug 5 stars');
-    const edit = chat(page).getByRole('button', { name: 'Edit before approving' });
-    await settled('the card has lain', async () => (await edit.getAttribute('aria-disabled', { timeout: 20000 })) !== 'true');
-    await edit.click();
-    await chat(page).getByLabel('Stars', { exact: true }).fill('2');
-    const approve = chat(page).getByRole('button', { name: 'Approve changes' });
-    await settled('the form has lain', async () => (await approve.getAttribute('aria-disabled')) !== 'true');
-    await approve.click();
-    await settled('the page is told', () => page.evaluate(() => globalThis.ended.length === 1));
-    const [{ name, ok }] = await page.evaluate(() => globalThis.ended);
-    expect(`the rating was submitted (${name}, ${ok})`, name === 'submitRating' && ok);
+  'a decision that is held, its undo, and its edit, from there': async () => {
+    const page = await visit({ others: [API_URL], held: true });
+    await chat(page).evaluate((el) => el.setAttribute('agent', 'pens'));
+    const card = chat(page).getByRole('region', { name: 'Approval: Rate Blue Pen with 5 of 5 stars' });
+    const press = async (name) => {
+      const button = card.getByRole('button', { name, exact: true });
+      await settled(`${name} can be pressed`, async () => (await button.getAttribute('aria-disabled', { timeout: 20000 })) !== 'true');
+      await button.click();
+    };
+    await ask(page, 'rate the blue pen 5 stars');
+    await press('Approve');
+    await card.getByText(/^Begins in \d+ s$/).waitFor();
+    expect('nothing else can be said meanwhile', await chat(page).getByRole('button', { name: 'Send' }).isHidden());
+    expect('nothing is found by axe-core', (await findings(page)).length === 0);
+    await shot(page, 'origin-held');
+    await press('Undo');
+    await chat(page).getByText('Undone: Rate Blue Pen with 5 of 5 stars').waitFor({ state: 'attached' });
+    await ask(page, 'rate the blue pen 5 stars');
+    await press('Edit before approving');
+    await card.getByLabel('Stars', { exact: true }).fill('2');
+    expect('nobody is shown JSON', (await card.getByText('JSON').count()) === 0);
+    await press('Approve changes');
+    await card.getByText(/^Begins in \d+ s$/).waitFor();
+    await settled('the page shows what is new', async () => (await page.locator('#rated').innerText()) === 'pen-blue 2');
     await shot(page, 'origin-edited');
+    await page.context().close();
+  },
+
+  'an agent answers its own pages alone': async () => {
+    const page = await visit({ others: [API_URL, NEIGHBOUR_URL] });
+    const warned = [];
+    page.on('console', (m) => m.type() === 'warning' && warned.push(m.text()));
+    await page.goto(NEIGHBOUR_URL);
+    await chat(page).evaluate((el) => el.setAttribute('agent', 'pens'));
+    await ask(page, 'rate the blue pen 5 stars');
+    await chat(page).getByText('The agent "pens" does not answer on this site.').waitFor();
+    await settled('its developer is told what to do', () => warned.some((w) => w.includes(`(origins) has to name ${NEIGHBOUR_URL}.`)));
+    await shot(page, 'origin-not-bound');
     await page.context().close();
   },
 

@@ -3,9 +3,11 @@ package main
 import (
 	"embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 //go:embed agents
@@ -34,10 +36,23 @@ func (s *server) agents(dir string) error {
 	s.env.fill("AGENTS", folder)
 	err = errors.Join(os.RemoveAll(folder), os.CopyFS(folder, files))
 	shops := s.env.own("ACTIONS")
+	if err == nil && shops {
+		err = bind(filepath.Join(folder, pageAgent), ownOrigins(s.base))
+	}
 	for file, kept := range map[string]bool{pageAgent: shops, supportAgent: shops, readerAgent: s.reads()} {
 		if err == nil && !kept {
 			err = os.Remove(filepath.Join(folder, file))
 		}
 	}
 	return err
+}
+
+// bind has an agent's file name the origins of its pages, which are known when the server starts.
+func bind(file string, origins []string) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "origins: [%s]\n", strings.Join(origins, ", "))
+	return errors.Join(err, f.Close())
 }

@@ -94,6 +94,9 @@ func TestExampleAgents(t *testing.T) {
 			if shops != (actions == "" && strings.HasPrefix(name, "shop")) {
 				t.Errorf("with ACTIONS=%s the agent %s has the shop's actions: %v", actions, name, shops)
 			}
+			if bound := len(agent.Origins) > 0; bound != (name == "shop") {
+				t.Errorf("with ACTIONS=%s the agent %s answers pages of %v", actions, name, agent.Origins)
+			}
 		}
 	}
 }
