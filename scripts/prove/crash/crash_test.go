@@ -68,7 +68,7 @@ func TestMatrixOnFirestore(t *testing.T) {
 
 // TestPlans strikes workers at the moment at which plans act: pull requests, commits, containers and scripts.
 func TestPlans(t *testing.T) {
-	const kills = 40
+	const kills = 200
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{pull, commit, create, script},
 		only: func(p plan) bool {
 			name := p.walk.steps[p.step].name
