@@ -67,7 +67,7 @@ export function card(a, done, wait = 0) {
       el('span', {}, 'Requested ', when(a.requestedAt)),
       el('a', { href: `#/run/${a.runId}` }, 'Details'),
       wait > 0 && el('a', { href: `#/t/${a.threadId}?from=inbox` }, 'Conversation'),
-      covers && el('details', { class: 'comment' }, el('summary', {}, 'What always allow covers'),
+      !review && covers && el('details', { class: 'comment' }, el('summary', {}, 'What always allow covers'),
         el('p', {}, covers.value)),
         el('details', { class: 'comment' }, el('summary', {}, 'Add a comment'), el('label', {}, 'Comment', comment))));
 

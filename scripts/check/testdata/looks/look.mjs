@@ -21,7 +21,9 @@ export async function look(page, name, at) {
     await page.emulateMedia({ colorScheme });
     await page.evaluate(async () => {
       await new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)));
-      const short = document.getAnimations().filter((a) => a.effect?.getTiming().iterations !== Infinity);
+      const roots = [document, ...[...document.querySelectorAll('*')].flatMap((e) => e.shadowRoot ?? [])];
+      const short = roots.flatMap((r) => r.getAnimations())
+        .filter((a) => a.effect?.getTiming().iterations !== Infinity);
       await Promise.all(short.map((a) => a.finished.catch(() => {})));
     });
     await at?.scrollIntoViewIfNeeded();
