@@ -8,7 +8,8 @@ import { awaiting, completed, database, mail, mailSchema, model, modelURL, sendM
 
 const google = createGoogle({ apiKey: 'fake', baseURL: modelURL + '/v1beta' })(model);
 const tools = {
-  [mail.name]: tool({ description: mail.description, inputSchema: mailSchema, execute: async (input) => sendMail(input) }),
+  [mail.name]: tool({ description: mail.description, inputSchema: mailSchema,
+    execute: async (input) => sendMail(input) }),
 };
 const db = new Database(database);
 db.pragma('journal_mode=WAL');
@@ -24,7 +25,8 @@ function load(threadId) {
 
 async function generate(threadId, messages) {
   const r = await generateText({
-    model: google, system, messages, tools, toolApproval: { [mail.name]: 'user-approval' }, stopWhen: isStepCount(3), maxRetries: 0,
+    model: google, system, messages, tools, toolApproval: { [mail.name]: 'user-approval' }, stopWhen: isStepCount(3),
+    maxRetries: 0,
   });
   messages.push(...(r.responseMessages ?? r.response.messages));
   put.run(threadId, JSON.stringify(messages));

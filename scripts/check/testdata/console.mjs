@@ -1,11 +1,13 @@
 // Uses the console in Chromium as a newcomer would. Run by TestConsole, which says through the environment where the
-// server, the browser, playwright-core and axe-core are. A line "restart" asks the test to kill the server with -9 and to
-// start it again; the test answers with a line.
+// server, the browser, playwright-core and axe-core are. A line "restart" asks the test to kill the server with -9 and
+// to start it again; the test answers with a line.
 
-import { accessible, cards, ask, expect, lain, newThread, problems, restart, run, settled, shot, signIn, visit, view } from './driver.mjs';
+import { accessible, cards, ask, expect, lain, newThread, problems, restart, run, settled, shot, signIn, visit, view }
+  from './driver.mjs';
 
 const rows = (page, status) => page.locator(`.action[data-status=${status}]`);
-const ended = (page) => settled('the run has ended', async () => (await page.locator('.live:not([data-status=completed]):not([data-status=failed])').count()) === 0);
+const ended = (page) => settled('the run has ended',
+  async () => (await page.locator('.live:not([data-status=completed]):not([data-status=failed])').count()) === 0);
 
 async function mails(page) {
   const { messages } = await page.evaluate(() => fetch('/dev/mailbox').then((r) => r.json()));
@@ -15,7 +17,8 @@ async function mails(page) {
 /** mcp calls a tool with an agent's token, and returns what it is told, or the status of a refusal. */
 async function mcp(token, name, args) {
   const res = await fetch(`${process.env.BASE_URL}/mcp`, { method: 'POST',
-    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' },
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json',
+      Accept: 'application/json, text/event-stream' },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }) });
   return res.ok ? (await res.json()).result.structuredContent : res.status;
 }
@@ -81,15 +84,18 @@ await run({
     const mail = cards(page).filter({ hasText: 'Send an e-mail' });
     await mail.getByRole('button', { name: 'Edit before approving' }).click();
     const to = mail.getByLabel('To', { exact: true });
-    expect('the card is changed where it stands', (await mail.getByLabel('Message').inputValue()) === 'The demo is at ten.');
+    expect('the card is changed where it stands',
+      (await mail.getByLabel('Message').inputValue()) === 'The demo is at ten.');
     await mail.getByLabel('Subject').fill('Demo, moved');
     await to.fill('no-address,');
     await mail.getByRole('button', { name: 'Remove ana@example.com' }).click();
     await mail.getByRole('button', { name: 'Approve changes' }).click();
     const wrong = mail.locator('dd', { has: page.getByLabel('To', { exact: true }) }).getByRole('alert');
     await wrong.filter({ hasText: /[a-z]/ }).waitFor();
-    expect(`it stands at its field, without a path: ${await wrong.innerText()}`, !/editedArgs|\/|to\b.*0/.test(await wrong.innerText()));
-    expect('its field is marked', (await to.getAttribute('aria-invalid')) === 'true' && (await mail.locator('.address.wrong').innerText()).includes('no-address'));
+    expect(`it stands at its field, without a path: ${await wrong.innerText()}`,
+      !/editedArgs|\/|to\b.*0/.test(await wrong.innerText()));
+    expect('its field is marked', (await to.getAttribute('aria-invalid')) === 'true'
+      && (await mail.locator('.address.wrong').innerText()).includes('no-address'));
     await accessible(page, 'editing');
     await shot(page, 'edit');
     await page.reload();
@@ -98,11 +104,13 @@ await run({
     await to.press('Backspace');
     await to.fill('bob@example.com');
     await mail.getByRole('button', { name: 'Edit as JSON' }).click();
-    expect('the JSON has the changes', (await mail.getByLabel('All of it as JSON').inputValue()).includes('"Demo, moved"'));
+    expect('the JSON has the changes',
+      (await mail.getByLabel('All of it as JSON').inputValue()).includes('"Demo, moved"'));
     await mail.getByLabel('All of it as JSON').fill('{');
     await mail.getByRole('button', { name: 'Approve changes' }).click();
     await mail.getByText('is not valid JSON').waitFor();
-    await mail.getByLabel('All of it as JSON').fill('{"to":["bob@example.com"],"subject":"Demo, moved","body":"At noon."}');
+    await mail.getByLabel('All of it as JSON')
+      .fill('{"to":["bob@example.com"],"subject":"Demo, moved","body":"At noon."}');
     await mail.getByRole('button', { name: 'Edit as fields' }).click();
     expect('the fields have the JSON', (await mail.getByLabel('Message').inputValue()) === 'At noon.');
     await mail.getByRole('button', { name: 'Approve changes' }).click();
@@ -123,23 +131,27 @@ await run({
     await card.getByRole('button', { name: 'Edit before approving' }).click();
     const [starts, ends] = [card.getByLabel('Starts'), card.getByLabel('Ends')];
     const before = await starts.inputValue();
-    expect(`noon stands there by the clocks of Berlin: ${before}`, before.endsWith('T12:00') && (await ends.inputValue()).endsWith('T13:00'));
+    expect(`noon stands there by the clocks of Berlin: ${before}`,
+      before.endsWith('T12:00') && (await ends.inputValue()).endsWith('T13:00'));
     await card.getByLabel('Title').fill('Late lunch');
     await starts.fill(before.replace('T12:00', 'T15:30'));
     await starts.press('Tab');
     await settled('the end has gone along', async () => (await ends.inputValue()).endsWith('T16:30'));
     await ends.fill(before.replace('T12:00', 'T15:00'));
     await card.getByRole('button', { name: 'Approve changes' }).click();
-    await card.locator('dd', { has: there.getByLabel('Ends') }).getByRole('alert').getByText('The end has to be later than the start').waitFor();
+    await card.locator('dd', { has: there.getByLabel('Ends') }).getByRole('alert')
+      .getByText('The end has to be later than the start').waitFor();
     await accessible(there, 'an event that is changed');
     await shot(there, 'edit-event');
     await ends.fill(before.replace('T12:00', 'T16:00'));
-    await settled('what was mended is not told as wrong', async () => (await card.locator('dd .error:not(:empty)').count()) === 0);
+    await settled('what was mended is not told as wrong',
+      async () => (await card.locator('dd .error:not(:empty)').count()) === 0);
     await card.getByRole('button', { name: 'Approve changes' }).click();
     await ended(there);
     const { events } = await there.evaluate(() => fetch('/dev/calendar').then((r) => r.json()));
     const own = events.filter((e) => e.summary === 'Late lunch');
-    expect(`it is in the calendar as it was changed: ${JSON.stringify(own)}`, own.length === 1 && own[0].start.dateTime.includes('T15:30') && own[0].end.dateTime.includes('T16:00'));
+    expect(`it is in the calendar as it was changed: ${JSON.stringify(own)}`,
+      own.length === 1 && own[0].start.dateTime.includes('T15:30') && own[0].end.dateTime.includes('T16:00'));
     await there.context().close();
   },
 
@@ -151,7 +163,8 @@ await run({
     await cards(there).getByRole('button', { name: 'Approve once' }).click();
     expect('the console asks for ten seconds', (await asked).postDataJSON().holdSeconds === 10);
     await there.getByText(/Sending in ([1-9]|10) s/).waitFor();
-    const joes = async () => (await mails(there)).filter((m) => m.to.join() === 'joe@example.org').map((m) => m.subject);
+    const joes = async () => (await mails(there)).filter((m) => m.to.join() === 'joe@example.org')
+      .map((m) => m.subject);
     expect('nothing was sent', (await joes()).length === 0);
     await accessible(there, 'what is held');
     await shot(there, 'held');
@@ -171,15 +184,21 @@ await run({
   'a reload in the middle, and a killed server': async (page) => {
     await newThread(page);
     const before = (await mails(page)).length;
-    await page.route('**/run/stream', async (r) => { await r.fetch(); await new Promise((go) => setTimeout(go, 3000)); await r.abort().catch(() => {}); }, { times: 1 });
+    await page.route('**/run/stream', async (r) => {
+      await r.fetch();
+      await new Promise((go) => setTimeout(go, 3000));
+      await r.abort().catch(() => {});
+    }, { times: 1 });
     await ask(page, 'tell eve@example.org that this survives');
     await page.reload(); // the server has it, and the page has heard nothing yet
     await cards(page).first().waitFor();
-    await settled('it was asked once', async () => (await page.locator('.message.user').count()) === 1 && (await cards(page).count()) === 1);
+    await settled('it was asked once',
+      async () => (await page.locator('.message.user').count()) === 1 && (await cards(page).count()) === 1);
     await page.reload();
     await cards(page).first().waitFor();
     await page.getByLabel('Your request').fill('half typed');
-    const again = page.waitForRequest((r) => /\/events\?after=[1-9]/.test(r.url())); // from the last number that was seen
+    // from the last number that was seen
+    const again = page.waitForRequest((r) => /\/events\?after=[1-9]/.test(r.url()));
     await restart();
     await again;
     await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
@@ -187,7 +206,8 @@ await run({
     await ended(page);
     expect('it went to Eve', (await mails(page)).at(-1).to.join() === 'eve@example.org');
     await page.reload();
-    await settled('half typed words are kept', async () => (await page.getByLabel('Your request').inputValue()) === 'half typed');
+    await settled('half typed words are kept',
+      async () => (await page.getByLabel('Your request').inputValue()) === 'half typed');
     await page.getByLabel('Your request').fill('');
   },
 
@@ -202,7 +222,9 @@ await run({
     await ended(page);
     expect('it was asked once', (await page.locator('.thread').filter({ hasText: 'zoe@example.org' }).count()) === 1);
     await newThread(page); // a reload that began before the conversation had its address
-    await page.evaluate((id) => sessionStorage.setItem('countersign.begun', JSON.stringify(id)), await page.locator('.thread').filter({ hasText: 'zoe@example.org' }).getAttribute('href').then((h) => h.slice(4)));
+    await page.evaluate((id) => sessionStorage.setItem('countersign.begun', JSON.stringify(id)),
+      await page.locator('.thread').filter({ hasText: 'zoe@example.org' }).getAttribute('href')
+        .then((h) => h.slice(4)));
     await page.reload();
     await page.waitForURL(/#\/t\/./);
   },
@@ -227,8 +249,10 @@ await run({
 
   'the server is busy, and there is no network': async (page) => {
     await newThread(page);
-    const busy = { class: 'ToolExecutionError', code: 'store_unavailable', message: 'The service is temporarily unavailable. Please try again.', requestId: 'r1' };
-    await page.route('**/api/agent/audit*', (r) => r.fulfill({ status: 503, json: { ok: false, error: busy } }), { times: 1 });
+    const busy = { class: 'ToolExecutionError', code: 'store_unavailable',
+      message: 'The service is temporarily unavailable. Please try again.', requestId: 'r1' };
+    await page.route('**/api/agent/audit*', (r) => r.fulfill({ status: 503, json: { ok: false, error: busy } }),
+      { times: 1 });
     await view(page, 'Audit');
     await page.getByText('The service is temporarily unavailable').waitFor();
     await page.getByRole('button', { name: 'Try again' }).click();
@@ -239,7 +263,8 @@ await run({
     await story.locator('.story-head').click();
     await story.getByRole('cell', { name: 'Outcome' }).first().waitFor();
     const told = await story.locator('tbody tr').count();
-    expect(`it has the entries of one run (${told})`, told >= 4 && (await story.locator('a[href^="#/audit/"]').count()) === 1);
+    expect(`it has the entries of one run (${told})`,
+      told >= 4 && (await story.locator('a[href^="#/audit/"]').count()) === 1);
     await page.context().setOffline(true);
     await page.getByText('You are offline.').first().waitFor();
     await newThread(page);
@@ -255,11 +280,14 @@ await run({
     await ask(page, 'hello');
     await ended(page);
     await settled('the answer is there, once', async () => (await page.locator('.message.assistant').count()) === 1);
-    const many = { class: 'PolicyError', code: 'too_many', message: 'Too much waits for you already.', requestId: 'r1' };
-    await page.route('**/run/stream', (r) => r.fulfill({ status: 429, json: { ok: false, error: many } }), { times: 1 });
+    const many = { class: 'PolicyError', code: 'too_many', message: 'Too much waits for you already.',
+      requestId: 'r1' };
+    await page.route('**/run/stream', (r) => r.fulfill({ status: 429, json: { ok: false, error: many } }),
+      { times: 1 });
     await ask(page, 'tell noa@example.org that this is too much');
     await page.getByText('Too much waits for you already.').waitFor();
-    expect('the words are given back', (await page.getByLabel('Your request').inputValue()) === 'tell noa@example.org that this is too much');
+    expect('the words are given back',
+      (await page.getByLabel('Your request').inputValue()) === 'tell noa@example.org that this is too much');
     expect('nothing else is shown of it', (await page.locator('.message.user').count()) === 1);
     await page.getByLabel('Your request').fill('');
   },
@@ -285,7 +313,8 @@ await run({
     expect('the conversation stays with its agent', (await again).postDataJSON().agent === 'concierge');
     await cards(page).first().getByRole('button', { name: 'Reject' }).click();
     await ended(page);
-    await page.route('**/run/stream', (route) => route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), agent: 'butler' }) }));
+    await page.route('**/run/stream',
+      (route) => route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), agent: 'butler' }) }));
     await ask(page, 'what shall we do without them?');
     await page.getByText('The agent "butler" is not available any more. Please begin a new conversation.').waitFor();
     await accessible(page, 'a conversation whose agent is gone');
@@ -307,16 +336,22 @@ await run({
     await ended(page);
     const said = async () => (await page.locator('.scroll').innerText());
     await settled('it says so once', async () => (await said()).split('Cancelled, nothing was done').length === 2);
-    expect(`and never that it failed: ${await said()}`, !/fail|the run/i.test(await said()) && (await page.locator('.scroll .fail, .scroll .error:not(:empty)').count()) === 0);
+    expect(`and never that it failed: ${await said()}`,
+      !/fail|the run/i.test(await said()) && (await page.locator('.scroll .fail, .scroll .error:not(:empty)').count())
+        === 0);
     await accessible(page, 'a request that was cancelled');
     await shot(page, 'cancelled');
     await page.route(/\/api\/agent\/runs\/[^/]+$/, async (r) => {
       const body = await (await r.fetch()).text();
-      await r.fulfill({ body: body.replaceAll('"errorReason":"cancelled"', '"errorReason":"expired"'), contentType: 'application/json' });
+      await r.fulfill({ body: body.replaceAll('"errorReason":"cancelled"', '"errorReason":"expired"'),
+        contentType: 'application/json' });
     });
     await page.reload();
-    await settled('it says once that it has expired', async () => (await said()).split('Expired, nothing was done').length === 2);
-    expect(`and never that it failed: ${await said()}`, !/fail|cancel/i.test(await said()) && (await page.locator('.scroll .fail, .scroll .error:not(:empty)').count()) === 0);
+    await settled('it says once that it has expired',
+      async () => (await said()).split('Expired, nothing was done').length === 2);
+    expect(`and never that it failed: ${await said()}`,
+      !/fail|cancel/i.test(await said()) && (await page.locator('.scroll .fail, .scroll .error:not(:empty)').count())
+        === 0);
     await page.unrouteAll({ behavior: 'wait' });
     await page.getByRole('button', { name: 'Ask again' }).click();
     await settled('it was asked again', async () => (await page.locator('.message.user').count()) === 2);
@@ -328,7 +363,8 @@ await run({
     await newThread(page);
     const before = (await mails(page)).length;
     await ask(page, 'tell ken@example.org that lunch is ready');
-    await cards(page).getByRole('button', { name: 'Always allow mails to ken@example.org (90 days)', exact: true }).click();
+    await cards(page).getByRole('button', { name: 'Always allow mails to ken@example.org (90 days)', exact: true })
+      .click();
     await settled('the mail is there', async () => (await mails(page)).length === before + 1);
     await ended(page);
     const line = page.getByRole('group', { name: 'Always allowed' });
@@ -343,7 +379,8 @@ await run({
     expect('nothing more was sent', (await mails(page)).length === before + 1);
     await ask(page, 'schedule lunch with ana@example.com tomorrow at noon');
     await cards(page).getByRole('heading', { name: 'Create a calendar event with 1 guest' }).waitFor();
-    await cards(page).getByRole('button', { name: 'Always allow invitations to ana@example.com (90 days)', exact: true }).waitFor();
+    await cards(page).getByRole('button',
+      { name: 'Always allow invitations to ana@example.com (90 days)', exact: true }).waitFor();
     await cards(page).getByRole('button', { name: 'Reject' }).click();
     await ended(page);
   },
@@ -381,12 +418,15 @@ await run({
     await accessible(page, 'a token that was made');
     await shot(page, 'agents');
     const before = (await mails(page)).length;
-    const asked = await mcp(token, 'gmail_send', { to: ['kim@example.org'], subject: 'From my editor', body: 'The build is green.' });
-    expect('it is told where its user decides', asked.status === 'awaiting_confirmation' && asked.link.startsWith(`${process.env.BASE_URL}/#/t/`));
+    const asked = await mcp(token, 'gmail_send',
+      { to: ['kim@example.org'], subject: 'From my editor', body: 'The build is green.' });
+    expect('it is told where its user decides',
+      asked.status === 'awaiting_confirmation' && asked.link.startsWith(`${process.env.BASE_URL}/#/t/`));
     await page.goto(asked.link);
     await page.getByText('This was not asked for here, but by your agent').getByText('My editor').waitFor();
     await lain(page);
-    expect('it is not to be allowed always', (await cards(page).first().getByRole('button', { name: 'Always allow' }).count()) === 0);
+    expect('it is not to be allowed always',
+      (await cards(page).first().getByRole('button', { name: 'Always allow' }).count()) === 0);
     await accessible(page, 'the card of an agent');
     await shot(page, 'agent-card');
     await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
@@ -404,7 +444,9 @@ await run({
   'the inbox: pages, and a decision there': async (page) => {
     for (let i = 0; i < 12; i++) await page.evaluate(async (n) => {
       const { token } = JSON.parse(sessionStorage.getItem('countersign.user'));
-      await fetch('/api/agent/run', { method: 'POST', headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }, body: JSON.stringify({ prompt: `tell page${n}@example.org that this is number ${n}` }) });
+      await fetch('/api/agent/run',
+        { method: 'POST', headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+          body: JSON.stringify({ prompt: `tell page${n}@example.org that this is number ${n}` }) });
     }, i);
     await view(page, 'Inbox');
     await settled('a page of cards', async () => (await cards(page).count()) === 10);
@@ -417,11 +459,14 @@ await run({
     page.on('request', (r) => /\/runs\//.test(r.url()) && looks.push(r.url()));
     const answer = page.waitForResponse('**/approvals/resolve');
     await cards(page).filter({ hasText: 'page11@' }).getByRole('button', { name: 'Approve once' }).click();
-    expect('the answer waited for the end', (await answer).headers()['preference-applied'] === 'wait=5' && (await (await answer).json()).status === 'completed');
+    expect('the answer waited for the end',
+      (await answer).headers()['preference-applied'] === 'wait=5'
+        && (await (await answer).json()).status === 'completed');
     await settled('it was sent', async () => (await mails(page)).length === before + 1);
     await page.getByRole('region', { name: 'Decided just now' }).getByText('Done').waitFor();
     expect(`its run was not asked for again (${looks})`, looks.length === 0);
-    const left = await page.evaluate(async () => { // the second click of a double click finds another card in the place of the first
+    // the second click of a double click finds another card in the place of the first
+    const left = await page.evaluate(async () => {
       const no = () => [...document.querySelectorAll('.card [data-decision=reject]')];
       const count = no().length;
       while (no()[0].ariaDisabled) await new Promise(requestAnimationFrame);
@@ -441,18 +486,25 @@ await run({
   // The server is honest here, so an outcome that nobody knows has to be put in its mouth.
   'an unknown outcome is asked about, and warnings are shown': async (page) => {
     const review = {
-      approvalId: 'review0000000000-1', kind: 'review', runId: 'review0000000000', threadId: 't', actionId: 'a', tool: 'gmail_send', args: { to: ['ana@example.com'] },
-      argsHash: 'abc', preview: { title: 'Send an e-mail', fields: [{ label: 'Message', value: 'two\nlines', long: true }], warnings: ['Look at the address.'] },
+      approvalId: 'review0000000000-1', kind: 'review', runId: 'review0000000000', threadId: 't', actionId: 'a',
+      tool: 'gmail_send', args: { to: ['ana@example.com'] },
+      argsHash: 'abc',
+      preview: { title: 'Send an e-mail', fields: [{ label: 'Message', value: 'two\nlines', long: true }],
+        warnings: ['Look at the address.'] },
       reason: 'It is not known whether this was done.', decisions: ['confirm_done', 'start_new'],
       requestedAt: new Date().toISOString(), expiresAt: new Date(Date.now() + 3e6).toISOString(),
     };
     let answer;
-    const done = { ok: true, runId: review.runId, threadId: 't', status: 'completed', summary: '', actions: [], lastEvent: 9 };
-    await page.route('**/approvals/pending*', (r) => r.fulfill({ json: { ok: true, approvals: answer?.decision === 'confirm_done' ? [] : [review] } }));
+    const done = { ok: true, runId: review.runId, threadId: 't', status: 'completed', summary: '', actions: [],
+      lastEvent: 9 };
+    await page.route('**/approvals/pending*',
+      (r) => r.fulfill({ json: { ok: true, approvals: answer?.decision === 'confirm_done' ? [] : [review] } }));
     await page.route('**/approvals/resolve', (r) => {
       answer = r.request().postDataJSON();
-      const late = { class: 'PolicyError', code: 'approval_expired', message: 'This approval has expired; nothing was done.', requestId: 'r' };
-      return answer.decision === 'start_new' ? r.fulfill({ status: 410, json: { ok: false, error: late } }) : r.fulfill({ json: done });
+      const late = { class: 'PolicyError', code: 'approval_expired',
+        message: 'This approval has expired; nothing was done.', requestId: 'r' };
+      return answer.decision === 'start_new' ? r.fulfill({ status: 410, json: { ok: false, error: late } })
+        : r.fulfill({ json: done });
     });
     await page.reload();
     const card = cards(page).first();
@@ -468,7 +520,8 @@ await run({
     await card.getByLabel('Comment').fill('I see it in Sent');
     await card.getByRole('button', { name: 'It was done', exact: true }).click();
     await settled('nothing waits', async () => (await cards(page).count()) === 0);
-    expect(`the decision is bound to what was shown (${JSON.stringify(answer)})`, answer.decision === 'confirm_done' && answer.argsHash === 'abc'
+    expect(`the decision is bound to what was shown (${JSON.stringify(answer)})`,
+      answer.decision === 'confirm_done' && answer.argsHash === 'abc'
       && answer.approvalId === review.approvalId && answer.comment === 'I see it in Sent');
     await page.unrouteAll({ behavior: 'wait' });
   },
@@ -476,9 +529,12 @@ await run({
   // A demo model has nothing of strangers to copy.
   'a card names what strangers wrote, and where': async (page) => {
     const wait = {
-      approvalId: 'tainted000000000-1', kind: 'approval', runId: 'tainted000000000', threadId: 't', actionId: 'a', tool: 'gmail_send', args: { to: ['ana@example.com'] },
-      argsHash: 'abc', preview: { title: 'Send an e-mail', fields: [] }, reason: 'It has text that is not in your own words.', decisions: ['approve_once', 'approve_with_edits', 'reject'],
-      findings: [{ reason: 'copied', origin: 'issue 3 of acme/web', text: '<b>the safe</b> stands behind the picture' }, { reason: 'mention', text: '@eve' }, { reason: 'too_much' }],
+      approvalId: 'tainted000000000-1', kind: 'approval', runId: 'tainted000000000', threadId: 't', actionId: 'a',
+      tool: 'gmail_send', args: { to: ['ana@example.com'] },
+      argsHash: 'abc', preview: { title: 'Send an e-mail', fields: [] },
+      reason: 'It has text that is not in your own words.', decisions: ['approve_once', 'approve_with_edits', 'reject'],
+      findings: [{ reason: 'copied', origin: 'issue 3 of acme/web', text: '<b>the safe</b> stands behind the picture' },
+        { reason: 'mention', text: '@eve' }, { reason: 'too_much' }],
       requestedAt: new Date().toISOString(), expiresAt: new Date(Date.now() + 3e6).toISOString(),
     };
     await page.route('**/approvals/pending*', (r) => r.fulfill({ json: { ok: true, approvals: [wait] } }));
@@ -487,7 +543,8 @@ await run({
     await list.waitFor();
     const said = (await list.getByRole('listitem').allTextContents()).map((s) => s.trim());
     expect(`the source and the text stand there (${JSON.stringify(said)})`, JSON.stringify(said) === JSON.stringify([
-      'These words stand in issue 3 of acme/web, and not in yours: <b>the safe</b> stands behind the picture', 'This is not in your own words: @eve',
+      'These words stand in issue 3 of acme/web, and not in yours: <b>the safe</b> stands behind the picture',
+      'This is not in your own words: @eve',
       'The assistant has read more than can be compared with this.']));
     expect('the text is marked', (await list.locator('mark').allTextContents()).length === 2);
     await accessible(page, 'a card with findings');
@@ -574,7 +631,8 @@ await run({
     const key = (...keys) => keys.reduce((p, k) => p.then(() => page.keyboard.press(k)), Promise.resolve());
     const tabTo = async (name) => {
       for (let i = 0; i < 60; i++) {
-        const at = await page.evaluate(() => document.activeElement?.getAttribute('aria-label') || document.activeElement?.textContent || '');
+        const at = await page.evaluate(() => document.activeElement?.getAttribute('aria-label')
+          || document.activeElement?.textContent || '');
         if (at.trim() === name) return;
         await key('Tab');
       }
@@ -586,7 +644,8 @@ await run({
     await cards(page).first().waitFor();
     await key('Control+Home');
     await tabTo('Approve once');
-    await page.locator('.card [data-decision]:not([aria-disabled])').first().waitFor(); // a card that has just come decides nothing yet
+    // a card that has just come decides nothing yet
+    await page.locator('.card [data-decision]:not([aria-disabled])').first().waitFor();
     await key('Enter');
     await ended(page);
     await settled('the mail was sent', async () => (await mails(page)).length === before + 1);
@@ -596,7 +655,8 @@ await run({
     await accessible(page, 'a dialog');
     await tabTo('Delete');
     await key('Enter');
-    await settled('it is gone', async () => (await page.locator('.thread').filter({ hasText: 'Mail to kay@example.org' }).count()) === 0);
+    await settled('it is gone',
+      async () => (await page.locator('.thread').filter({ hasText: 'Mail to kay@example.org' }).count()) === 0);
   },
 
   'another user sees nothing of it, at 320 pixels and in the dark': async () => {
@@ -611,7 +671,8 @@ await run({
     const card = cards(page).first();
     await card.waitFor();
     const fits = async (what) => {
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      const wide = await page.evaluate(() =>
+        document.documentElement.scrollWidth - document.documentElement.clientWidth);
       expect(`nothing of ${what} is wider than the screen (by ${wide} pixels)`, wide <= 0);
     };
     await fits('a card');

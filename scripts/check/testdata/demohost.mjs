@@ -1,5 +1,5 @@
-// Uses terminals in Chromium as a newcomer would, on the demo host. Run by TestTerminal. A line "restart" asks the test to
-// kill the server with -9 and to start it again.
+// Uses terminals in Chromium as a newcomer would, on the demo host. Run by TestTerminal. A line "restart" asks the test
+// to kill the server with -9 and to start it again.
 
 import { accessible, cards, expect, lain, restart, run, settled, shot, signIn, view, visit } from './driver.mjs';
 import { panes } from './panes.mjs';
@@ -38,7 +38,8 @@ await run({
     await restart();
     await decide(page, 'Approve once');
     await step(page, 'demo', 'full now').first().waitFor();
-    await settled('the task is done', async () => (await talk(page).getByRole('article', { name: 'The task is done' }).count()) === 1);
+    await settled('the task is done',
+      async () => (await talk(page).getByRole('article', { name: 'The task is done' }).count()) === 1);
     await idle(page);
     await accessible(page, 'a task that is done');
     await shot(page, 'terminal-demo-done');
@@ -52,7 +53,8 @@ await run({
     await lain(page);
     await card.getByRole('button', { name: 'Approve changes' }).click();
     await step(page, 'demo', `echo edited >> ${witness}`).getByText('Exit code 0').waitFor();
-    expect('the other command is not shown as one that ran', (await step(page, 'demo', `echo asked >> ${witness}`).count()) === 0);
+    expect('the other command is not shown as one that ran',
+      (await step(page, 'demo', `echo asked >> ${witness}`).count()) === 0);
     await idle(page);
     await type(page, `cat ${witness} | tr a-z A-Z`);
     await shows(page, 'EDITED');
@@ -63,7 +65,8 @@ await run({
     const command = `touch ${witness}-2`;
     await ask(page, `run \`${command}\``);
     await decide(page, 'Always allow this command');
-    const ran = (times) => settled(`it ran ${times} times`, async () => (await step(page, 'demo', `$ ${command}`).getByText('Exit code 0').count()) === times);
+    const ran = (times) => settled(`it ran ${times} times`,
+      async () => (await step(page, 'demo', `$ ${command}`).getByText('Exit code 0').count()) === times);
     await ran(1);
     await ask(page, `run \`${command}\``);
     await ran(2); // nobody was asked

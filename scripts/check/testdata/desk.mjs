@@ -1,4 +1,5 @@
-// What users do beside deciding: they link accounts, name conversations, copy, and take back. Run by TestDesk. Each step has a user of its own.
+// What users do beside deciding: they link accounts, name conversations, copy, and take back. Run by TestDesk. Each
+// step has a user of its own.
 
 import { accessible, ask, cards, expect, lain, run, settled, shot, signIn, view, visit } from './driver.mjs';
 
@@ -91,7 +92,8 @@ await run({
     const title = page.locator('.head h1');
     const entry = page.locator('.thread[aria-current]');
     const called = (what) => settled(`it is called ${what}`,
-      async () => (await title.textContent()) === what && (await entry.locator('.thread-title').textContent()) === what);
+      async () => (await title.textContent()) === what
+        && (await entry.locator('.thread-title').textContent()) === what);
     const done = async (n) => {
       await lain(page);
       await cards(page).getByRole('button', { name: 'Approve once' }).click();
@@ -103,7 +105,8 @@ await run({
     await done(1);
     await called('Mail to ana@example.com');
     await page.getByRole('button', { name: 'Rename this conversation' }).click();
-    expect('its title is there to be changed', (await page.getByLabel('Title', { exact: true }).inputValue()) === 'Mail to ana@example.com');
+    expect('its title is there to be changed',
+      (await page.getByLabel('Title', { exact: true }).inputValue()) === 'Mail to ana@example.com');
     await accessible(page, 'renaming');
     await shot(page, 'rename');
     await page.getByLabel('Title', { exact: true }).fill('Never mind');
@@ -142,7 +145,8 @@ await run({
       await ask(page, wish);
       await cards(page).getByRole('button', { name: 'Copy message' }).click();
       await cards(page).getByRole('button', { name: 'Copied' }).waitFor();
-      expect('the text of the mail is copied', (await page.evaluate(() => navigator.clipboard.readText())) === 'The demo is at ten.');
+      expect('the text of the mail is copied',
+        (await page.evaluate(() => navigator.clipboard.readText())) === 'The demo is at ten.');
       const send = page.getByRole('button', { name: 'Send', exact: true });
       expect('another request can be sent while the card waits', await send.isEnabled());
       await lain(page);
@@ -185,7 +189,8 @@ await run({
   'whose accounts nobody knows, nobody is sent to': async (page) => {
     const buttons = await page.evaluate(async () => {
       const { toLink } = await import(/** @type {any} */ ('/link.js'));
-      return [['scope_missing', 'calendar_event_create'], ['reauth_required', 'note_write'], ['denied', 'gmail_send'], [undefined, 'gmail_send']]
+      return [['scope_missing', 'calendar_event_create'], ['reauth_required', 'note_write'], ['denied', 'gmail_send'],
+        [undefined, 'gmail_send']]
         .map(([code, tool]) => toLink(code, tool)?.textContent ?? '').join();
     });
     expect(`only what a link mends has a button: ${buttons}`, buttons === 'Link Google,,,');

@@ -14,7 +14,8 @@ const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator](
 
 const browser = await chromium.launch({
   executablePath: CHROMIUM,
-  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync'],
 });
 
 /** problems are script errors, violations of the page's policy, and requests to anybody else. */
@@ -28,14 +29,21 @@ export async function visit({ held, others = [], ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   if (!held) await context.route('**/approvals/resolve', atOnce);
   context.setDefaultTimeout(30000);
-  await context.addInitScript(() => document.addEventListener('securitypolicyviolation', (e) => console.error(`policy violation: ${e.violatedDirective} ${e.blockedURI}`)));
+  await context.addInitScript(() =>
+    document.addEventListener('securitypolicyviolation',
+      (e) => console.error(`policy violation: ${e.violatedDirective} ${e.blockedURI}`)));
   const page = await context.newPage();
   page.on('pageerror', (e) => problems.push(`script error: ${e.message}`));
   page.on('console', (m) => {
-    if (m.type() === 'error' && !/Failed to load resource|ERR_CONNECTION|ERR_INTERNET|WebSocket connection to/.test(m.text())) problems.push(`console: ${m.text()}`);
+    if (m.type() === 'error'
+      && !/Failed to load resource|ERR_CONNECTION|ERR_INTERNET|WebSocket connection to/.test(m.text())) {
+        problems.push(`console: ${m.text()}`);
+      }
   });
   page.on('request', (r) => {
-    if (![BASE_URL, 'data:', ...others].some((origin) => r.url().startsWith(origin))) problems.push(`a request to ${r.url()}`);
+    if (![BASE_URL, 'data:', ...others].some((origin) => r.url().startsWith(origin))) {
+      problems.push(`a request to ${r.url()}`);
+    }
   });
   await page.goto(BASE_URL);
   return page;
@@ -48,7 +56,9 @@ const atOnce = (route) => {
 
 /** findings returns what axe-core finds, of every level. */
 export async function findings(page) {
-  await page.evaluate(() => Promise.all(document.getAnimations().filter((a) => a.effect?.getTiming().iterations !== Infinity).map((a) => a.finished.catch(() => {}))));
+  await page.evaluate(() =>
+    Promise.all(document.getAnimations().filter((a) => a.effect?.getTiming().iterations !== Infinity)
+      .map((a) => a.finished.catch(() => {}))));
   await page.evaluate(axe); // by the debugger, which no policy of the page concerns
   return (await page.evaluate(() => window.axe.run(document))).violations;
 }
@@ -86,7 +96,8 @@ export const lain = (page) => page.waitForFunction(() => {
   return all.length > 0 && all.every((b) => b.ariaDisabled !== 'true');
 });
 
-export const shot = (page, name) => (SCREENSHOT_DIR ? page.screenshot({ path: join(SCREENSHOT_DIR, `${name}.png`) }) : null);
+export const shot = (page, name) =>
+  (SCREENSHOT_DIR ? page.screenshot({ path: join(SCREENSHOT_DIR, `${name}.png`) }) : null);
 
 export function expect(what, ok) {
   if (!ok) throw new Error(`not so: ${what}`);

@@ -30,7 +30,8 @@ const steps = {
     const card = chat(page).getByRole('region', { name: 'Approval: Rate Blue Pen with 5 of 5 stars' });
     const press = async (name) => {
       const button = card.getByRole('button', { name, exact: true });
-      await settled(`${name} can be pressed`, async () => (await button.getAttribute('aria-disabled', { timeout: 20000 })) !== 'true');
+      await settled(`${name} can be pressed`,
+        async () => (await button.getAttribute('aria-disabled', { timeout: 20000 })) !== 'true');
       await button.click();
     };
     await ask(page, 'rate the blue pen 5 stars');
@@ -47,7 +48,8 @@ const steps = {
     expect('nobody is shown JSON', (await card.getByText('JSON').count()) === 0);
     await press('Approve changes');
     await card.getByText(/^Begins in \d+ s$/).waitFor();
-    await settled('the page shows what is new', async () => (await page.locator('#rated').innerText()) === 'pen-blue 2');
+    await settled('the page shows what is new',
+      async () => (await page.locator('#rated').innerText()) === 'pen-blue 2');
     await shot(page, 'origin-edited');
     await page.context().close();
   },
@@ -60,7 +62,8 @@ const steps = {
     await chat(page).evaluate((el) => el.setAttribute('agent', 'pens'));
     await ask(page, 'rate the blue pen 5 stars');
     await chat(page).getByText('The agent "pens" does not answer on this site.').waitFor();
-    await settled('its developer is told what to do', () => warned.some((w) => w.includes(`(origins) has to name ${NEIGHBOUR_URL}.`)));
+    await settled('its developer is told what to do',
+      () => warned.some((w) => w.includes(`(origins) has to name ${NEIGHBOUR_URL}.`)));
     await shot(page, 'origin-not-bound');
     await page.context().close();
   },
@@ -75,8 +78,10 @@ const steps = {
     expect('nothing was done', (await page.locator('output').innerText()) === '0');
     await settled('the browser says why', () => problems.length > 0);
     const told = problems.splice(0); // by the browser, which names the origin
-    expect(`it names the origin: ${told}`, told.length > 0 && told.every((p) => p.includes('CORS') && p.includes(STRANGER_URL)));
-    await settled('its developer is told what to do', () => warned.some((w) => w.includes(`ALLOWED_ORIGINS there has to name ${STRANGER_URL}.`)));
+    expect(`it names the origin: ${told}`,
+      told.length > 0 && told.every((p) => p.includes('CORS') && p.includes(STRANGER_URL)));
+    await settled('its developer is told what to do',
+      () => warned.some((w) => w.includes(`ALLOWED_ORIGINS there has to name ${STRANGER_URL}.`)));
     await shot(page, 'origin-refused');
     await page.context().close();
   },

@@ -2,14 +2,19 @@
 
 import { lain, settled } from './driver.mjs';
 
-/** panes returns the words for terminals. @param {string} standard a host, whose first terminal is meant where none is named */
+/**
+ * panes returns the words for terminals.
+ * @param {string} standard a host, whose first terminal is meant where none is named
+ */
 export function panes(standard) {
   const pane = (page, name = standard) => page.getByRole('region', { name: `Terminal on ${name}`, exact: true });
   const talk = (page, name = standard) => page.getByRole('region', { name: `Chat about ${name}`, exact: true });
   const stop = (page, name) => talk(page, name).getByRole('button', { name: '■ Stop' });
   const rows = (page, name) => pane(page, name).locator('.xterm-rows');
   const screen = async (page, name) => (await rows(page, name).innerText()).replaceAll('\u00a0', ' ');
-  const shows = (page, words, name) => settled(`the pane shows ${words}`, async () => (await screen(page, name)).replaceAll('\n', '').includes(words)); // which may wrap
+  const shows = (page, words, name) =>
+    settled(`the pane shows ${words}`,
+      async () => (await screen(page, name)).replaceAll('\n', '').includes(words)); // which may wrap
   const idle = (page, name) => settled('nothing is under way', async () => !(await stop(page, name).isVisible()));
 
   async function type(page, keys, name) {

@@ -1,5 +1,5 @@
-// What makes the console easy to live with: cards that fit, keys, colours, one sign-in, links that lead somewhere. Run by
-// TestPeople.
+// What makes the console easy to live with: cards that fit, keys, colours, one sign-in, links that lead somewhere. Run
+// by TestPeople.
 
 import { accessible, ask, cards, expect, newThread, run, settled, shot, signIn, view, visit } from './driver.mjs';
 
@@ -20,34 +20,38 @@ await run({
     for (const [width, height] of [[900, 700], [320, 640]]) {
       const page = await visit({ viewport: { width, height }, hasTouch: width < 400 });
       await signIn(page, `fit${width}`);
-      for (const wish of ['schedule lunch with ana@example.com tomorrow at noon', 'email ana@example.com that the demo is at ten']) {
-        await newThreadIn(page);
-        await ask(page, wish);
-        const approve = cards(page).getByRole('button', { name: 'Approve once' });
-        await approve.waitFor();
-        await settled(`${wish}: Approve is in view at ${width} by ${height}`, () => inSight(approve));
-        await settled('so is its title', () => inSight(cards(page).getByRole('heading')));
-        const heights = await page.evaluate(() => {
-          const high = () => /** @type {Element} */ (document.querySelector('.composer')).getBoundingClientRect().height;
-          /** @type {HTMLElement} */ (document.querySelector('#prompt')).focus();
-          const before = high();
-          /** @type {HTMLElement} */ (document.activeElement).blur();
-          return [before, high()];
-        });
-        expect(`nothing moves when the focus leaves the input (${heights})`, heights[0] === heights[1]);
-        await shot(page, `fit-${width}-${wish.slice(0, 5)}`);
-        if (width === 900) expect('the whole card is in view', await inSight(cards(page)));
-        else {
-          const low = await page.evaluate(() => [...document.querySelectorAll('.card button, .composer button, .bar button')]
-            .filter((b) => b.checkVisibility() && b.getBoundingClientRect().height < 44).map((b) => b.textContent));
-          expect(`what is touched has 44 pixels: ${low}`, low.length === 0);
+      for (const wish of ['schedule lunch with ana@example.com tomorrow at noon',
+        'email ana@example.com that the demo is at ten']) {
+          await newThreadIn(page);
+          await ask(page, wish);
+          const approve = cards(page).getByRole('button', { name: 'Approve once' });
+          await approve.waitFor();
+          await settled(`${wish}: Approve is in view at ${width} by ${height}`, () => inSight(approve));
+          await settled('so is its title', () => inSight(cards(page).getByRole('heading')));
+          const heights = await page.evaluate(() => {
+            const high = () => /** @type {Element} */
+              (document.querySelector('.composer')).getBoundingClientRect().height;
+            /** @type {HTMLElement} */ (document.querySelector('#prompt')).focus();
+            const before = high();
+            /** @type {HTMLElement} */ (document.activeElement).blur();
+            return [before, high()];
+          });
+          expect(`nothing moves when the focus leaves the input (${heights})`, heights[0] === heights[1]);
+          await shot(page, `fit-${width}-${wish.slice(0, 5)}`);
+          if (width === 900) expect('the whole card is in view', await inSight(cards(page)));
+          else {
+            const low = await page.evaluate(() =>
+              [...document.querySelectorAll('.card button, .composer button, .bar button')]
+              .filter((b) => b.checkVisibility() && b.getBoundingClientRect().height < 44).map((b) => b.textContent));
+            expect(`what is touched has 44 pixels: ${low}`, low.length === 0);
+          }
+          const wide = await page.evaluate(() =>
+            document.documentElement.scrollWidth - document.documentElement.clientWidth);
+          expect(`it is no wider than the screen (by ${wide})`, wide <= 0);
+          await accessible(page, `a card at ${width}`);
+          await cards(page).getByRole('button', { name: 'Reject' }).click();
+          await ended(page);
         }
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-        expect(`it is no wider than the screen (by ${wide})`, wide <= 0);
-        await accessible(page, `a card at ${width}`);
-        await cards(page).getByRole('button', { name: 'Reject' }).click();
-        await ended(page);
-      }
       await page.context().close();
     }
   },
@@ -58,7 +62,8 @@ await run({
     await settled('two cards wait', async () => (await cards(page).count()) === 2);
     await awake(page);
     await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement)?.blur());
-    const at = (i) => page.evaluate((n) => [...document.querySelectorAll('.card')].indexOf(document.activeElement) === n, i);
+    const at = (i) =>
+      page.evaluate((n) => [...document.querySelectorAll('.card')].indexOf(document.activeElement) === n, i);
     await page.keyboard.press('a'); // of two cards none is guessed
     expect('none was approved', (await cards(page).count()) === 2);
     expect('the first card has the focus', await at(0));
@@ -136,8 +141,10 @@ await run({
     await view(page, 'Inbox');
     await settled('both wait', async () => (await cards(page).count()) === 2);
     const covered = await page.evaluate(() => { // each step of scrolling shows more of the second card
-      const [main, card] = [/** @type {HTMLElement} */ (document.querySelector('#main')), [...document.querySelectorAll('.card')][1]];
-      const [yes, facts] = ['[data-decision=approve_once]', 'dl'].map((s) => /** @type {Element} */ (card.querySelector(s)));
+      const [main, card] = [/** @type {HTMLElement} */ (document.querySelector('#main')),
+        [...document.querySelectorAll('.card')][1]];
+      const [yes, facts] = ['[data-decision=approve_once]',
+        'dl'].map((s) => /** @type {Element} */ (card.querySelector(s)));
       const bad = [];
       for (main.scrollTop = 0; ; main.scrollTop += 10) {
         if (yes.getBoundingClientRect().top < facts.getBoundingClientRect().bottom) bad.push(main.scrollTop);
@@ -177,10 +184,12 @@ await run({
     await other.goto(`${BASE_URL}/#/inbox`);
     await other.getByRole('heading', { name: 'Waiting for you' }).waitFor();
     await other.getByText('kira · kira@example.com').waitFor();
-    expect('no token lies where it outlives the tabs', (await other.evaluate(() => localStorage.length + document.cookie.length)) === 0);
+    expect('no token lies where it outlives the tabs',
+      (await other.evaluate(() => localStorage.length + document.cookie.length)) === 0);
     await other.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
-    expect('the other tab keeps nothing', (await page.evaluate(() => sessionStorage.length + localStorage.length)) === 0);
+    expect('the other tab keeps nothing',
+      (await page.evaluate(() => sessionStorage.length + localStorage.length)) === 0);
     await signIn(page, 'kira');
     await other.getByText('kira · kira@example.com').waitFor();
     await other.close();
@@ -194,7 +203,8 @@ await run({
     const said = page.locator('.message.assistant').first();
     await said.getByRole('button', { name: 'Copy' }).click();
     await said.getByRole('button', { name: 'Copied' }).waitFor();
-    expect('it is in the clipboard', (await page.evaluate(() => navigator.clipboard.readText())) === (await said.locator('.text').innerText()));
+    expect('it is in the clipboard',
+      (await page.evaluate(() => navigator.clipboard.readText())) === (await said.locator('.text').innerText()));
     await page.context().close();
   },
 });

@@ -8,30 +8,42 @@ import { signIn } from './terminal/stage.mjs';
 const evil = '<img src=x onerror="document.title=1"> **bold**'; // what strangers write is never markup
 const soon = new Date(Date.now() + 2 * 36e5).toISOString();
 const it = new Run('', 'thread0000000001', 'Fix the link', 'planner');
-const grant = (id, used = 0, revoked = false) => ({ id, tool: 'github.createIssue', version: '1', maxCalls: 2, until: soon,
-  target: { base: 'main', owner: 'demo', repo: 'site' }, words: 'May create at most 2 issues in demo/site (base: "main").', used, revoked });
-const plan = { repo: 'https://github.com/demo/site', deadline: soon, tasks: [{ id: 't1', title: evil, goal: 'The link works.' }],
-  grants: ['g1', 'g2'].map((id) => ({ id, tool: 'github.createIssue', target: { owner: 'demo', repo: 'site' }, maxCalls: 2, until: soon })) };
+const grant = (id, used = 0, revoked = false) =>
+  ({ id, tool: 'github.createIssue', version: '1', maxCalls: 2, until: soon,
+  target: { base: 'main', owner: 'demo', repo: 'site' },
+  words: 'May create at most 2 issues in demo/site (base: "main").', used, revoked });
+const plan = { repo: 'https://github.com/demo/site', deadline: soon,
+  tasks: [{ id: 't1', title: evil, goal: 'The link works.' }],
+  grants: ['g1',
+    'g2'].map((id) =>
+      ({ id, tool: 'github.createIssue', target: { owner: 'demo', repo: 'site' }, maxCalls: 2, until: soon })) };
 const approval = (hash) => ({
-  approvalId: 'call00000000001-ap1', kind: 'plan', runId: it.id, threadId: it.threadId, actionId: 'call00000000001', tool: 'propose_plan',
+  approvalId: 'call00000000001-ap1', kind: 'plan', runId: it.id, threadId: it.threadId, actionId: 'call00000000001',
+  tool: 'propose_plan',
   args: plan, argsHash: hash, reason: '', requestedAt: new Date().toISOString(), expiresAt: soon, timeZone: 'UTC',
   decisions: ['approve_once', 'approve_with_edits', 'refine', 'reject'],
   preview: { title: 'Plan for demo/site: 1 task', fields: [{ label: 'Task 1', value: evil },
     { label: 'Task 1, must have done', value: 'github.createIssue' },
-    ...['g1', 'g2'].map((id) => ({ label: `Allowed by this yes, ${id}`, value: `May create at most 2 issues (${id}).` }))] },
+    ...['g1', 'g2'].map((id) =>
+      ({ label: `Allowed by this yes, ${id}`, value: `May create at most 2 issues (${id}).` }))] },
 });
 const held = { ok: false, error: { class: 'PolicyError', code: 'rate_limited', message: 'too many requests' } };
 const changes = [{ op: 'add', taskId: 't1', reason: 'It says more.',
   task: { id: 't2', title: 'Look at the log', goal: 'It is known.' } },
   { op: 'obsolete', taskId: 't1', reason: 'It is done.' }];
-const task = (status) => ({ sessionId: it.id, id: 't1', title: evil, goal: 'The link works.', status, tools: [], effects: [], doneWhen: '' });
-const session = (status, more = {}) => ({ ok: true, sessionId: it.id, runId: it.id, threadId: it.threadId, status, prompt: 'Fix the link',
-  repoUrl: 'https://github.com/demo/site', deadline: soon, revision: 1, tasks: [], questions: [], grants: [], changes: [], approvals: [],
-  artifacts: [], log: [], summary: '', modelCalls: 1, lastEvent: it.seq, createdAt: new Date().toISOString(), ...more });
+const task = (status) =>
+  ({ sessionId: it.id, id: 't1', title: evil, goal: 'The link works.', status, tools: [], effects: [], doneWhen: '' });
+const session = (status, more = {}) =>
+  ({ ok: true, sessionId: it.id, runId: it.id, threadId: it.threadId, status, prompt: 'Fix the link',
+  repoUrl: 'https://github.com/demo/site', deadline: soon, revision: 1, tasks: [], questions: [], grants: [],
+  changes: [], approvals: [],
+  artifacts: [], log: [], summary: '', modelCalls: 1, lastEvent: it.seq, createdAt: new Date().toISOString(),
+  ...more });
 const put = (status, more) => doc(`GET /api/agent/plans/${it.id}`, session(status, more));
 const resolve = '/api/agent/approvals/resolve';
 const sent = async (path) => (await asked('POST', path)).map((s) => s.body);
-const done = { seq: 5, at: soon, taskId: 't1', step: 1, reason: 'I look.', action: { tool: 'github.readIssue', args: { number: 3 } },
+const done = { seq: 5, at: soon, taskId: 't1', step: 1, reason: 'I look.',
+  action: { tool: 'github.readIssue', args: { number: 3 } },
   observation: { body: evil }, source: 'github.com/demo/site', executionStatus: 'succeeded' };
 
 async function narrow(page, name) {
@@ -48,7 +60,8 @@ async function narrow(page, name) {
   await page.setViewportSize({ width: 1280, height: 900 });
 }
 
-await doc('GET /api/agent/agents', { ok: true, agents: [{ name: 'planner', description: '', tools: [], plans: true }] });
+await doc('GET /api/agent/agents',
+  { ok: true, agents: [{ name: 'planner', description: '', tools: [], plans: true }] });
 await doc('GET /api/agent/plans', { ok: true, sessions: [] });
 
 const begin = async (page) => {
@@ -61,7 +74,8 @@ await run({
   'a wish without a linked account leads to where one is linked, and is kept over a reload': async (page) => {
     await signIn(page);
     await view(page, 'Plans');
-    await doc('POST /api/agent/plans', { ok: false, error: { code: 'reauth_required', message: 'link GitHub first' } }, 403);
+    await doc('POST /api/agent/plans', { ok: false, error: { code: 'reauth_required', message: 'link GitHub first' } },
+      403);
     await begin(page);
     await doc('POST /api/agent/connections/github', { ok: true, url: `${process.env.BASE_URL}/?elsewhere` });
     await page.getByRole('button', { name: 'Link GitHub' }).click();
@@ -113,7 +127,8 @@ await run({
     await page.getByRole('button', { name: 'Ask for another plan' }).click();
     await settled('it is refined', async () => (await sent(resolve)).length === 1);
     const [body] = await sent(resolve);
-    expect('it refines and does not confirm', body.decision === 'refine' && body.comment === 'Looks good, go' && !body.editedArgs);
+    expect('it refines and does not confirm',
+      body.decision === 'refine' && body.comment === 'Looks good, go' && !body.editedArgs);
   },
   'an unticked grant is left out of what is confirmed': async (page) => {
     const next = approval('b'.repeat(64));
@@ -159,8 +174,10 @@ await run({
     await settled('it is confirmed', async () => (await sent(resolve)).length === 2);
     const body = (await sent(resolve))[1];
     expect('with every change asked about', body.strict === true && !('strict' in (await sent(resolve))[0]));
-    expect('exactly the shown plan is confirmed, without that grant', body.decision === 'approve_with_edits' && body.argsHash === 'b'.repeat(64)
-      && body.editedArgs.grants.map((g) => g.id).join() === 'g1' && !('repo' in body.editedArgs) && !('deadline' in body.editedArgs));
+    expect('exactly the shown plan is confirmed, without that grant',
+      body.decision === 'approve_with_edits' && body.argsHash === 'b'.repeat(64)
+      && body.editedArgs.grants.map((g) => g.id).join() === 'g1' && !('repo' in body.editedArgs)
+      && !('deadline' in body.editedArgs));
   },
   'while it runs, its steps come in, and what was unfolded stays so': async (page) => {
     await put('EXECUTING', { tasks: [task('EXECUTING')], grants: [grant('g1', 1)], log: [done] });
@@ -169,7 +186,8 @@ await run({
     await page.getByText('What came back, from github.com/demo/site').waitFor();
     await page.getByText('1 of 2 used').waitFor();
     await page.getByText('May create at most 2 issues in demo/site (base: "main").', { exact: true }).waitFor();
-    await put('EXECUTING', { tasks: [task('EXECUTING')], grants: [grant('g1', 1)], log: [done, { ...done, seq: 7, step: 2 }] });
+    await put('EXECUTING',
+      { tasks: [task('EXECUTING')], grants: [grant('g1', 1)], log: [done, { ...done, seq: 7, step: 2 }] });
     await it.event('task.reflected');
     await page.getByText('Step 2: Read issue').waitFor();
     expect('the first step is still unfolded', await page.locator('[data-part=step-5]').evaluate((d) => d.open));
@@ -203,21 +221,24 @@ await run({
     await settled('it is read again', async () => !(await list.isVisible()));
     await accessible(page, 'a plan that is followed again');
   },
-  'a step that lacks an account leads to where it is linked; one whose accounts nobody knows does not': async (page) => {
-    const lacks = (code, tool, seq) => ({ ...done, seq, action: { tool, args: {} }, source: undefined, executionStatus: 'not_started',
-      observation: { error: { class: 'AuthError', code, message: 'No.' } } });
-    await put('EXECUTING', { tasks: [task('EXECUTING')], log: [lacks('scope_missing', 'github.createIssue', 7)] });
-    await it.event('task.reflected');
-    await page.getByRole('button', { name: 'Link GitHub' }).waitFor();
-    await narrow(page, 'a plan without an account');
-    const other = [lacks('denied', 'github.createIssue', 8), lacks('reauth_required', 'note_write', 9)];
-    await put('EXECUTING', { tasks: [task('EXECUTING')], log: other });
-    await it.event('task.reflected');
-    await settled('no other has a button', async () => !(await page.getByRole('button', { name: /^Link/ }).count()));
-  },
+  'a step that lacks an account leads to where it is linked; one whose accounts nobody knows does not': async (
+    page) => {
+      const lacks = (code, tool, seq) =>
+        ({ ...done, seq, action: { tool, args: {} }, source: undefined, executionStatus: 'not_started',
+        observation: { error: { class: 'AuthError', code, message: 'No.' } } });
+      await put('EXECUTING', { tasks: [task('EXECUTING')], log: [lacks('scope_missing', 'github.createIssue', 7)] });
+      await it.event('task.reflected');
+      await page.getByRole('button', { name: 'Link GitHub' }).waitFor();
+      await narrow(page, 'a plan without an account');
+      const other = [lacks('denied', 'github.createIssue', 8), lacks('reauth_required', 'note_write', 9)];
+      await put('EXECUTING', { tasks: [task('EXECUTING')], log: other });
+      await it.event('task.reflected');
+      await settled('no other has a button', async () => !(await page.getByRole('button', { name: /^Link/ }).count()));
+    },
   'in the end: links, what is unknown, and a way to go on': async (page) => {
     const artifacts = ['https://github.com/demo/site/issues/9', 'javascript:alert(1)'];
-    await put('DEADLINE_EXCEEDED', { tasks: [task('FAILED')], artifacts, log: [{ ...done, executionStatus: 'unknown' }] });
+    await put('DEADLINE_EXCEEDED',
+      { tasks: [task('FAILED')], artifacts, log: [{ ...done, executionStatus: 'unknown' }] });
     await it.over('failed');
     await page.getByRole('link', { name: artifacts[0] }).waitFor();
     expect('only web addresses are links', (await page.locator('main a[href^=javascript]').count()) === 0);

@@ -1,4 +1,5 @@
-// Plans in Chromium on the local server: a wish, a refinement, a kill while the plan waits, and a yes. Run by TestPlans.
+// Plans in Chromium on the local server: a wish, a refinement, a kill while the plan waits, and a yes. Run by
+// TestPlans.
 
 import { accessible, cards, expect, lain, restart, run, settled, shot, signIn, view } from './driver.mjs';
 

@@ -1,4 +1,5 @@
-// What was done, exactly, afterwards: in the conversation, in the details, as a receipt, and verified. Run by TestReceipts.
+// What was done, exactly, afterwards: in the conversation, in the details, as a receipt, and verified. Run by
+// TestReceipts.
 
 import { readFile } from 'node:fs/promises';
 
@@ -20,9 +21,10 @@ await run({
     await opened(page).locator('summary').click();
     await opened(page).getByText('The demo is at eleven.').waitFor();
     const told = await words(opened(page));
-    for (const part of ['ana@example.com', 'ria', 'Approved with changes', 'messageId', 'Open it there', 'Its entries in the audit']) {
-      expect(`it tells ${part}: ${told}`, told.includes(part));
-    }
+    for (const part of ['ana@example.com', 'ria', 'Approved with changes', 'messageId', 'Open it there',
+      'Its entries in the audit']) {
+        expect(`it tells ${part}: ${told}`, told.includes(part));
+      }
     expect('the words before the edit are struck out', (await words(opened(page).locator('del').first())).length > 0);
     expect('the link leads to the mail', /^https:\/\/mail\.google\.com\//.test(
       (await opened(page).getByRole('link', { name: 'Open it there' }).getAttribute('href')) ?? ''));
@@ -41,7 +43,8 @@ await run({
     await page.emulateMedia({ media: 'print' });
     expect('no buttons are printed', !(await page.getByRole('button', { name: 'Print' }).isVisible()));
     await page.emulateMedia({ media: null });
-    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save the file' }).click()]);
+    const [download] =
+      await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save the file' }).click()]);
     const file = await readFile(await download.path());
 
     await Promise.all([page.waitForResponse(/jwks\.json$/), page.goto(`${BASE_URL}/verify`)]);
@@ -98,21 +101,25 @@ await run({
     for (const part of ['Lunch', 'ana@example.com', 'Google mails everyone invited that it is cancelled', 'From']) {
       expect(`the card tells ${part}: ${shown}`, shown.toLowerCase().includes(part.toLowerCase()));
     }
-    expect('it is as it is', (await cards(page).getByRole('button', { name: /Edit before|Always allow/ }).count()) === 0);
+    expect('it is as it is', (await cards(page).getByRole('button', { name: /Edit before|Always allow/ }).count())
+      === 0);
     await accessible(page, 'a card that deletes');
     await shot(page, 'delete-event');
     await opened(other).getByRole('button', { name: 'Delete the event' }).click();
     await cards(other).getByRole('heading', { name: 'Delete a calendar event with 1 guest' }).waitFor();
     expect('two tabs have one card', (await cards(other).count()) === 1);
     await cards(other).getByRole('button', { name: 'Approve once' }).click();
-    await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2, 60000);
+    await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2,
+      60000);
     const { events } = await page.evaluate(() => fetch('/dev/calendar').then((r) => r.json()));
     const own = events.filter((e) => e.user.startsWith('eda'));
-    expect(`it is deleted, and its guest told: ${JSON.stringify(own)}`, own.length === 1 && own[0].status === 'cancelled' && own[0].told === 'all');
+    expect(`it is deleted, and its guest told: ${JSON.stringify(own)}`,
+      own.length === 1 && own[0].status === 'cancelled' && own[0].told === 'all');
     await page.reload();
     await opened(page).locator('summary').click();
     await opened(page).getByText('Taken back').waitFor();
-    expect('it is not offered again', (await opened(page).getByRole('button', { name: 'Delete the event' }).count()) === 0);
+    expect('it is not offered again',
+      (await opened(page).getByRole('button', { name: 'Delete the event' }).count()) === 0);
     await page.context().close();
   },
 
@@ -137,7 +144,8 @@ await run({
     await cards(page).getByRole('button', { name: /Always allow/ }).click();
     await page.locator('.live[data-status=completed]').first().waitFor({ timeout: 60000 });
     await ask(page, 'email kim@example.org that dinner is ready');
-    await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2, 60000);
+    await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2,
+      60000);
     const second = page.locator('.live').nth(1).locator('.opened');
     await second.locator('summary').click();
     await second.getByText('Sent without asking').waitFor();

@@ -1,5 +1,5 @@
-// Signs in to the console by redirect, in Chromium: the real discovery, page, code and PKCE of the local issuer, and what
-// must be refused on the way. Run by TestSignInByRedirect.
+// Signs in to the console by redirect, in Chromium: the real discovery, page, code and PKCE of the local issuer, and
+// what must be refused on the way. Run by TestSignInByRedirect.
 
 import { accessible, ask, cards, expect, newThread, run, settled, shot, view } from './driver.mjs';
 
@@ -20,12 +20,15 @@ await run({
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.waitForURL('**/dev/issuer/authorize?**');
     const asked = new URL(page.url()).searchParams;
-    expect('PKCE, a state and a nonce are sent', asked.get('code_challenge_method') === 'S256' && asked.get('state') && asked.get('nonce') && asked.get('response_type') === 'code');
+    expect('PKCE, a state and a nonce are sent',
+      asked.get('code_challenge_method') === 'S256' && asked.get('state') && asked.get('nonce')
+        && asked.get('response_type') === 'code');
     await accessible(page, 'the page of the issuer');
     await atTheIssuer(page, 'rita');
     await page.getByRole('heading', { name: 'What should be done?' }).waitFor();
     expect('the address keeps no code', !page.url().includes('code=') && !page.url().includes('state='));
-    expect('no token lies where it outlives the tab', (await page.evaluate(() => localStorage.length + document.cookie.length)) === 0);
+    expect('no token lies where it outlives the tab',
+      (await page.evaluate(() => localStorage.length + document.cookie.length)) === 0);
     await page.getByText('rita · rita@example.com').waitFor();
     await page.reload();
     await page.getByText('rita · rita@example.com').waitFor();
@@ -95,7 +98,10 @@ await run({
 
   'each function at an address of its own': async (page) => {
     const names = new Set();
-    await page.route('**/config.json', async (r) => r.fulfill({ json: { ...(await (await r.fetch()).json()), apiBase: `${new URL(r.request().url()).origin}/at-{function}` } }));
+    await page.route('**/config.json',
+      async (r) =>
+        r.fulfill({ json: { ...(await (await r.fetch()).json()),
+          apiBase: `${new URL(r.request().url()).origin}/at-{function}` } }));
     await page.route('**/at-*/**', (r) => {
       const [, name, path] = r.request().url().match(/\/at-([a-z-]+)(\/.*)$/);
       names.add(name);
@@ -106,7 +112,9 @@ await run({
     await cards(page).first().getByRole('button', { name: 'Reject' }).click();
     await page.getByText('Rejected, nothing was done').waitFor();
     for (const name of ['Audit', 'Linked accounts', 'Always allowed']) await view(page, name);
-    await settled(`each is found (${[...names]})`, () => ['stream', 'approvals-pending', 'approvals-resolve', 'runs', 'threads', 'audit', 'allowlist', 'connections'].every((n) => names.has(n)));
+    await settled(`each is found (${[...names]})`,
+      () => ['stream', 'approvals-pending', 'approvals-resolve', 'runs', 'threads', 'audit', 'allowlist',
+        'connections'].every((n) => names.has(n)));
     await page.unrouteAll({ behavior: 'wait' });
     const asked = page.waitForResponse('**/config.json'); // which may come after the page is loaded
     await page.reload();
@@ -114,8 +122,10 @@ await run({
   },
 
   'an issuer that is away is said plainly': async (page) => {
-    const away = { class: 'ToolExecutionError', code: 'store_unavailable', message: 'The sign-in service is temporarily unavailable. Please try again.', requestId: 'r1' };
-    await page.route('**/config.json', (r) => r.fulfill({ status: 503, json: { ok: false, error: away } }), { times: 1 });
+    const away = { class: 'ToolExecutionError', code: 'store_unavailable',
+      message: 'The sign-in service is temporarily unavailable. Please try again.', requestId: 'r1' };
+    await page.route('**/config.json', (r) => r.fulfill({ status: 503, json: { ok: false, error: away } }),
+      { times: 1 });
     await page.reload();
     await page.getByText('The sign-in service is temporarily unavailable').waitFor();
     await page.getByRole('button', { name: 'Try again' }).click();

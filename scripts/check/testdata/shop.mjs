@@ -1,4 +1,5 @@
-// Uses the example shop in Chromium: first as a plain shop, then through the assistant. Run by TestShop; see driver.mjs.
+// Uses the example shop in Chromium: first as a plain shop, then through the assistant. Run by TestShop; see
+// driver.mjs.
 
 import { accessible, expect, run, settled, shot, visit } from './driver.mjs';
 
@@ -22,7 +23,8 @@ const inView = (part) => part.evaluate((el) => {
 /** ask tells the assistant, which answers with words that contain these. */
 async function ask(page, words, answer) {
   const box = chat(page).getByRole('textbox', { name: 'Your message' });
-  await chat(page).getByRole('button', { name: 'Send' }).waitFor(); // the words of the last answer are seen before it is whole
+  // the words of the last answer are seen before it is whole
+  await chat(page).getByRole('button', { name: 'Send' }).waitFor();
   await box.fill(words);
   await box.press('Enter');
   if (answer) await chat(page).getByText(answer).last().waitFor();
@@ -65,7 +67,8 @@ const steps = {
   'the assistant finds a mug and puts two in the cart': async (page) => {
     await open(page);
     await page.getByLabel('Search the shop').fill('bowl'); // which hides the mugs
-    await ask(page, 'find a blue mug and put two in the cart', 'I put 2 × Blue Mug into the cart. In the cart: 2 × Blue Mug (€24.00). Total €24.00.');
+    await ask(page, 'find a blue mug and put two in the cart',
+      'I put 2 × Blue Mug into the cart. In the cart: 2 × Blue Mug (€24.00). Total €24.00.');
     expect(`two are in the cart (${await inCart(page)})`, (await inCart(page)) === '2 × Blue Mug');
     await shot(page, 'shop-assistant');
     await accessible(page, 'the shop with its assistant');
@@ -89,7 +92,9 @@ const steps = {
     await chat(page).getByRole('button', { name: 'Reject' }).click();
     await chat(page).getByText('The rating of red mug with 1 stars was not submitted: you rejected it.').waitFor();
     await open(page);
-    expect('one rating is on the page', (await page.getByText('5.0 of 5 stars, 1 rating').count()) === 1 && (await page.getByText('not rated yet').count()) === 11);
+    expect('one rating is on the page',
+      (await page.getByText('5.0 of 5 stars, 1 rating').count()) === 1
+        && (await page.getByText('not rated yet').count()) === 11);
   },
 
   'what is asked about can be changed in its place': async (page) => {
@@ -108,7 +113,8 @@ const steps = {
     await settled('the form has lain', async () => (await approve.getAttribute('aria-disabled')) !== 'true');
     await approve.click();
     await card.locator('[aria-invalid=true]').waitFor();
-    expect('what is wrong stands at its field, which has the focus', await stars.evaluate((el) => el.ariaInvalid === 'true' && el.getRootNode().activeElement === el));
+    expect('what is wrong stands at its field, which has the focus',
+      await stars.evaluate((el) => el.ariaInvalid === 'true' && el.getRootNode().activeElement === el));
     await accessible(page, 'the shop with a card that is edited');
     await shot(page, 'shop-edit');
     await stars.fill('3');
@@ -116,7 +122,8 @@ const steps = {
     await settled('the form has lain', async () => (await approve.getAttribute('aria-disabled')) !== 'true');
     await approve.click();
     await page.getByText('3.0 of 5 stars, 1 rating').waitFor();
-    expect('the plate is rated', await page.locator('[data-agent-key=plate-white]').getByText('3.0 of 5 stars').isVisible());
+    expect('the plate is rated', await page.locator('[data-agent-key=plate-white]').getByText('3.0 of 5 stars')
+      .isVisible());
     await chat(page).getByText('The rating of White Plate with 3 stars was submitted, with your changes.').waitFor();
     await chat(page).getByText('Done, with your changes').first().waitFor({ state: 'attached' });
   },
@@ -133,11 +140,13 @@ const steps = {
       await chat(page).getByText(done).waitFor();
     }
     await open(page);
-    expect('both are on the page', (await page.getByText('5.0 of 5 stars, 1 rating').count()) === 1 && (await page.getByText('1.0 of 5 stars, 1 rating').count()) === 1);
+    expect('both are on the page', (await page.getByText('5.0 of 5 stars, 1 rating').count()) === 1
+      && (await page.getByText('1.0 of 5 stars, 1 rating').count()) === 1);
   },
 
   'what cannot be done is told in the words of the page': async (page) => {
-    await ask(page, 'check out', 'That was not done: "Check out" is disabled on the page at the moment: Put something into the cart first.');
+    await ask(page, 'check out',
+      'That was not done: "Check out" is disabled on the page at the moment: Put something into the cart first.');
   },
 
   'checking out is left to the user, and so is the gift card': async (page) => {
@@ -168,7 +177,8 @@ const steps = {
     for (const colorScheme of ['light', 'dark']) {
       const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme, reducedMotion: 'reduce' });
       const fits = async (what) => {
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        const wide = await page.evaluate(() =>
+          document.documentElement.scrollWidth - document.documentElement.clientWidth);
         expect(`${what}: nothing is wider than the screen (by ${wide} pixels)`, wide <= 0);
         await accessible(page, `the narrow shop, ${colorScheme}, ${what}`);
         await shot(page, `shop-narrow-${what.replaceAll(' ', '-')}-${colorScheme}`);
@@ -179,8 +189,11 @@ const steps = {
       await page.getByRole('button', { name: 'Open the chat: Assistant' }).click();
       await ask(page, 'rate the candle 4 stars');
       await chat(page).getByRole('button', { name: 'Approve', exact: true }).waitFor();
-      const [head, yes] = [chat(page).getByText('Needs your approval', { exact: true }), chat(page).getByRole('button', { name: 'Approve', exact: true })];
-      for (const part of [head, yes]) await settled('the card is in view from its head to its buttons', () => inView(part));
+      const [head, yes] = [chat(page).getByText('Needs your approval', { exact: true }),
+        chat(page).getByRole('button', { name: 'Approve', exact: true })];
+      for (const part of [head, yes]) {
+        await settled('the card is in view from its head to its buttons', () => inView(part));
+      }
       await fits('with a card');
       await page.keyboard.press('Escape');
       await page.getByRole('button', { name: 'Open the chat: Assistant, 1 waits for you' }).waitFor();

@@ -1,6 +1,6 @@
 // Uses a host in Chromium as its owner would: added by its fingerprint, with a key of one's own, on a real sshd. Run by
-// TestTerminalOnSSHD, which says through the environment where that is. A line "restart" asks the test to kill the server
-// with -9 and to start it again.
+// TestTerminalOnSSHD, which says through the environment where that is. A line "restart" asks the test to kill the
+// server with -9 and to start it again.
 
 import { readFileSync } from 'node:fs';
 
@@ -64,7 +64,8 @@ await run({
     await shows(page, 'it has 6');
     await talk(page).getByText('it has 6').first().waitFor();
     await idle(page);
-    expect('what was typed is nowhere', !(await screen(page)).includes('secret') && !(await talk(page).innerText()).includes('secret'));
+    expect('what was typed is nowhere',
+      !(await screen(page)).includes('secret') && !(await talk(page).innerText()).includes('secret'));
     await shot(page, 'terminal-sshd');
   },
 

@@ -1,5 +1,5 @@
-// Uses the view of terminals in Chromium. Run by TestTerminalView, on an API that says what this script tells it to. The
-// steps follow one another on one page.
+// Uses the view of terminals in Chromium. Run by TestTerminalView, on an API that says what this script tells it to.
+// The steps follow one another on one page.
 
 import { run } from './driver.mjs';
 import { agent } from './terminal/agent.mjs';

@@ -1,5 +1,6 @@
 // The official client in TypeScript at /mcp, driven by TestTheOfficialClient: each line of standard input is a call
-// {name, arguments, _meta?}, each line of standard output what it answered. The first line of output is the tools' names.
+// {name, arguments, _meta?}, each line of standard output what it answered. The first line of output is the tools'
+// names.
 
 import { createInterface } from 'node:readline';
 import { join } from 'node:path';
@@ -9,7 +10,8 @@ const { Client } = await import(join(SDK, 'client/index.js'));
 const { StreamableHTTPClientTransport } = await import(join(SDK, 'client/streamableHttp.js'));
 
 const client = new Client({ name: 'official', version: '1.0.0' });
-await client.connect(new StreamableHTTPClientTransport(new URL(URL_OF_MCP), { requestInit: { headers: { Authorization: `Bearer ${TOKEN}` } } }));
+await client.connect(new StreamableHTTPClientTransport(new URL(URL_OF_MCP),
+  { requestInit: { headers: { Authorization: `Bearer ${TOKEN}` } } }));
 const tell = (what) => process.stdout.write(`${JSON.stringify(what)}\n`);
 tell((await client.listTools()).tools.map((t) => t.name));
 for await (const line of createInterface({ input: process.stdin })) tell(await client.callTool(JSON.parse(line)));

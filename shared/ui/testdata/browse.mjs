@@ -6,7 +6,9 @@ import { join } from 'node:path';
 
 const { BASE_URL, CHROMIUM, PLAYWRIGHT_DIR, API, ANA, EVE } = process.env;
 const { chromium } = createRequire(join(PLAYWRIGHT_DIR, 'x.js'))('playwright-core');
-const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'] });
+const browser =
+  await chromium.launch({ executablePath: CHROMIUM,
+    args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking'] });
 const problems = [];
 
 async function visit(token) {

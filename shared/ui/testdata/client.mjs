@@ -1,13 +1,16 @@
-// A client of the AI SDK as its users have it, without a page: its chat and its default transport, driven by a test. Each
-// line of standard input is something that the user does, each line of standard output how the chat stands after it.
+// A client of the AI SDK as its users have it, without a page: its chat and its default transport, driven by a test.
+// Each line of standard input is something that the user does, each line of standard output how the chat stands after
+// it.
 
 import { createInterface } from 'node:readline';
 
 const { AI, URL_OF_UI, TOKEN, CHAT } = process.env;
 const sdk = await import(AI);
-const { AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, uiMessageChunkSchema } = sdk;
+const { AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses,
+  uiMessageChunkSchema } = sdk;
 
-const known = new Set(['type', 'messageId', 'id', 'delta', 'toolCallId', 'toolName', 'input', 'dynamic', 'providerExecuted',
+const known =
+  new Set(['type', 'messageId', 'id', 'delta', 'toolCallId', 'toolName', 'input', 'dynamic', 'providerExecuted',
   'approvalId', 'reason', 'output', 'errorText', 'data', 'finishReason']);
 let cutAfter = 0; // events, after which the connection breaks
 let events = 0; // of the last stream
@@ -19,7 +22,8 @@ async function check(text) {
     if (!line.startsWith('data: {')) continue;
     events++;
     const chunk = JSON.parse(line.slice(6));
-    const read = await (typeof uiMessageChunkSchema === 'function' ? uiMessageChunkSchema() : uiMessageChunkSchema).validate(chunk);
+    const read = await (typeof uiMessageChunkSchema === 'function' ? uiMessageChunkSchema() : uiMessageChunkSchema)
+      .validate(chunk);
     if (!read.success) wrong.push(`${line}: ${read.error}`);
     for (const key of Object.keys(chunk)) if (!known.has(key)) wrong.push(`${line}: ${key}`);
   }
@@ -62,7 +66,8 @@ class Chat extends AbstractChat {
     super({
       id: CHAT,
       state: new State(messages),
-      transport: new DefaultChatTransport({ api: URL_OF_UI, headers: { Authorization: `Bearer ${TOKEN}` }, fetch: watched }),
+      transport: new DefaultChatTransport({ api: URL_OF_UI, headers: { Authorization: `Bearer ${TOKEN}` },
+        fetch: watched }),
       sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
       onFinish: () => finished?.(),
     });
@@ -80,13 +85,15 @@ const commands = {
     const ended = new Promise((resolve) => { finished = resolve; });
     for (const { id, approved, as } of answers) {
       if (as) { // somebody has changed what is answered
-        const parts = chat.lastMessage.parts.map((p) => p.approval?.id === id ? { ...p, approval: { ...p.approval, id: as } } : p);
+        const parts = chat.lastMessage.parts.map((p) => p.approval?.id === id
+          ? { ...p, approval: { ...p.approval, id: as } } : p);
         chat.messages = [...chat.messages.slice(0, -1), { ...chat.lastMessage, parts }];
       }
       await chat.addToolApprovalResponse({ id: as ?? id, approved });
     }
     await ended;
-    while (chat.status === 'submitted' || chat.status === 'streaming') await new Promise((resolve) => { setImmediate(resolve); });
+    while (chat.status === 'submitted' || chat.status === 'streaming') await new Promise(
+      (resolve) => { setImmediate(resolve); });
   },
 };
 
@@ -95,5 +102,6 @@ for await (const line of createInterface({ input: process.stdin })) {
   cutAfter = command.cut ?? 0;
   wrong = [];
   await commands[command.do](command);
-  process.stdout.write(`${JSON.stringify({ status: chat.status, error: chat.error?.message, events, wrong, messages: chat.messages })}\n`);
+  process.stdout.write(
+    `${JSON.stringify({ status: chat.status, error: chat.error?.message, events, wrong, messages: chat.messages })}\n`);
 }

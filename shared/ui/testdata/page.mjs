@@ -1,5 +1,5 @@
-// A chat as the AI SDK's users write one, for TestPage: useChat with its default transport and nothing else. The address
-// says where the API is, whose token it is called with, and which chat this is.
+// A chat as the AI SDK's users write one, for TestPage: useChat with its default transport and nothing else. The
+// address says where the API is, whose token it is called with, and which chat this is.
 
 import { createElement as h, useState } from 'react';
 import { createRoot } from 'react-dom/client';
@@ -37,7 +37,8 @@ function Chat() {
     messages.map((m) => h('section', { key: m.id, className: m.role }, m.parts.map((part, i) =>
       h(Part, { key: i, part, answer: addToolApprovalResponse })))),
     error && h('p', { role: 'alert' }, error.message),
-    h('form', { onSubmit: submit }, h('input', { value: text, onChange: (e) => setText(e.target.value), 'aria-label': 'Message' })));
+    h('form', { onSubmit: submit },
+      h('input', { value: text, onChange: (e) => setText(e.target.value), 'aria-label': 'Message' })));
 }
 
 createRoot(document.getElementById('root')).render(h(Chat));

@@ -24,7 +24,8 @@ export function alwaysLine(a) {
     undo.remove();
     say(words.textContent);
   }, 'quiet-button');
-  return el('div', { class: 'always', role: 'group', 'aria-label': 'Always allowed' }, icon('star'), words, undo, error);
+  return el('div', { class: 'always', role: 'group', 'aria-label': 'Always allowed' }, icon('star'), words, undo,
+    error);
 }
 
 // withdraw takes back those of what is always allowed that are chosen, and tells whether there are any.
@@ -45,7 +46,8 @@ export function takeBack(ids) {
     trouble(error);
     try {
       const was = await busy([back], back, () => withdraw((entries) => entries.filter((e) => ids.includes(e.id))));
-      const told = el('span', { tabindex: -1 }, was ? 'Taken back: you are asked again.' : 'It was taken back before: you are asked again.');
+      const told = el('span', { tabindex: -1 },
+        was ? 'Taken back: you are asked again.' : 'It was taken back before: you are asked again.');
       node.replaceChildren(told);
       told.focus();
       say(told.textContent ?? '');

@@ -30,8 +30,10 @@ const id = '([A-Za-z0-9_-]{16,64})';
 /** @type {[RegExp, string, (main: HTMLElement, arg: string, signal: AbortSignal) => Promise<void>][]} */
 const routes = [
   [/^#?\/?$/, 'Conversation', (main, _, signal) => chat(main, '', signal)],
-  [/^#\/new(?:\?agent=([a-z][a-z0-9-]{0,31}))?$/, 'Conversation', (main, agent, signal) => chat(main, '', signal, agent)],
-  [new RegExp(`^#/t/${id}(?:\\?from=inbox)?$`), 'Conversation', (main, threadId, signal) => chat(main, threadId, signal)],
+  [/^#\/new(?:\?agent=([a-z][a-z0-9-]{0,31}))?$/, 'Conversation',
+    (main, agent, signal) => chat(main, '', signal, agent)],
+  [new RegExp(`^#/t/${id}(?:\\?from=inbox)?$`), 'Conversation',
+    (main, threadId, signal) => chat(main, threadId, signal)],
   [/^#\/terminal(?:\/([A-Za-z0-9_-]{16,64}))?$/, 'Terminal', terminals],
   [new RegExp(`^#/plans(?:\\?from=${id})?$`), 'Plans', (main, from) => plans(main, from)],
   [new RegExp(`^#/plans/${id}$`), 'Plan', planView],
@@ -46,7 +48,9 @@ const routes = [
 ];
 
 /** @type {[string, Parameters<typeof icon>[0], string][]} */
-const views = [['#/inbox', 'inbox', 'Inbox'], ['#/plans', 'plan', 'Plans'], ['#/terminal', 'prompt', 'Terminal'], ['#/audit', 'record', 'Audit'], ['#/accounts', 'link', 'Linked accounts'], ['#/allowed', 'star', 'Always allowed'], ['#/agents', 'agent', 'Your agents']];
+const views = [['#/inbox', 'inbox', 'Inbox'], ['#/plans', 'plan', 'Plans'], ['#/terminal', 'prompt', 'Terminal'],
+  ['#/audit', 'record', 'Audit'], ['#/accounts', 'link', 'Linked accounts'], ['#/allowed', 'star', 'Always allowed'],
+  ['#/agents', 'agent', 'Your agents']];
 
 const fresh = () => /^#?\/?$|^#\/new\b/.test(location.hash); // a conversation that has not begun
 
@@ -62,7 +66,9 @@ function show(moved) {
   const { signal } = leave;
   if (moved) begun.clear();
   const [pattern, name, view] = routes.find(([p]) => p.test(location.hash)) ?? [];
-  for (const a of byId('views').querySelectorAll('a')) a.toggleAttribute('aria-current', location.hash.startsWith(a.getAttribute('href') ?? ''));
+  for (const a of byId('views').querySelectorAll('a')) {
+    a.toggleAttribute('aria-current', location.hash.startsWith(a.getAttribute('href') ?? ''));
+  }
   threads.current(location.hash.match(/^#\/t\/([^?]+)/)?.[1] ?? '');
   const main = byId('main');
   if (!view || !pattern) {
@@ -74,7 +80,9 @@ function show(moved) {
   title = name ?? '';
   entitle();
   view(main, location.hash.match(pattern)?.[1] ?? '', signal);
-  if (moved) /** @type {HTMLElement|null} */ (main.querySelector('textarea, h1[tabindex]'))?.focus({ preventScroll: true });
+  if (moved) {
+    /** @type {HTMLElement|null} */ (main.querySelector('textarea, h1[tabindex]'))?.focus({ preventScroll: true });
+  }
 }
 
 function entitle() {
@@ -115,8 +123,12 @@ function enter() {
 // offer shows the views of terminals and of plans where the server has an agent for them.
 async function offer() {
   const { agents } = await call('GET', '/api/agent/agents').catch(() => ({ agents: [] }));
-  for (const a of document.querySelectorAll('[href="#/terminal"]')) a.toggleAttribute('hidden', !agents.some((g) => g.terminal));
-  for (const a of document.querySelectorAll('[href="#/plans"]')) a.toggleAttribute('hidden', !agents.some((g) => g.plans));
+  for (const a of document.querySelectorAll('[href="#/terminal"]')) {
+    a.toggleAttribute('hidden', !agents.some((g) => g.terminal));
+  }
+  for (const a of document.querySelectorAll('[href="#/plans"]')) {
+    a.toggleAttribute('hidden', !agents.some((g) => g.plans));
+  }
 }
 
 // whose names the user: by the address, where the issuer's id of them says nothing to anybody.
@@ -146,7 +158,8 @@ function dress() {
   for (const b of document.querySelectorAll('.shell .brand')) b.prepend(mark());
   const all = config().local ? [...views, /** @type {const} */ (['#/mailbox', 'box', 'Local mailbox'])] : views;
   byId('views').replaceChildren(...all.map(([href, drawing, words]) => el('li', {},
-    el('a', { href, hidden: href === '#/terminal' || href === '#/plans' }, icon(drawing), words, href === '#/inbox' && el('span', { class: 'count', 'data-count': 'pending' })))));
+    el('a', { href, hidden: href === '#/terminal' || href === '#/plans' }, icon(drawing), words,
+      href === '#/inbox' && el('span', { class: 'count', 'data-count': 'pending' })))));
   byId('ways').replaceChildren(themes(), button('Keys', shortcuts.show, 'quiet-button'));
   byId('release').textContent = config().release ? `release ${config().release}` : '';
   pending.onPending((known) => {
@@ -171,16 +184,19 @@ function listen() {
   });
   byId('new').addEventListener('click', () => fresh() && byId('prompt').focus());
   byId('sign-out').addEventListener('click', signOut);
-  byId('threads-search').addEventListener('input', (e) => threads.search(/** @type {HTMLInputElement} */ (e.target).value));
+  byId('threads-search').addEventListener('input',
+    (e) => threads.search(/** @type {HTMLInputElement} */ (e.target).value));
   shortcuts.listen(() => Boolean(user.get()));
   byId('threads-more').addEventListener('click', () => threads.load(true));
-  window.addEventListener('offline', () => notice('You are offline. What is under way goes on; this page catches up when you are back.'));
+  window.addEventListener('offline',
+    () => notice('You are offline. What is under way goes on; this page catches up when you are back.'));
   window.addEventListener('online', () => {
     notice('');
     hurry();
     pending.changed();
   });
-  signin.onExpired(() => notice('Your sign-in has run out. What you typed is kept.', button('Sign in again', () => signin.leave(), 'primary small')));
+  signin.onExpired(() => notice('Your sign-in has run out. What you typed is kept.',
+    button('Sign in again', () => signin.leave(), 'primary small')));
   // Approvals expire, and other windows decide: reload now and then.
   setInterval(() => user.get() && !document.hidden && navigator.onLine && pending.changed(), 15000);
 }

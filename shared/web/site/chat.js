@@ -30,8 +30,11 @@ class Conversation {
   #refusal = false; // the error is about a request that was refused
   #error = el('p', { class: 'error', role: 'alert' });
   #title = new Named(() => this.threadId, (err) => trouble(this.#error, err));
-  #remove = button('', () => this.#delete(), 'icon', { 'aria-label': 'Delete this conversation', title: 'Delete this conversation', hidden: true });
-  #prompt = /** @type {HTMLTextAreaElement} */ (el('textarea', { id: 'prompt', rows: 1, maxlength: 32768, placeholder: 'What should be done?', 'aria-label': 'Your request', 'aria-describedby': 'prompt-help' }));
+  #remove = button('', () => this.#delete(), 'icon',
+    { 'aria-label': 'Delete this conversation', title: 'Delete this conversation', hidden: true });
+  #prompt = /** @type {HTMLTextAreaElement} */ (el('textarea',
+    { id: 'prompt', rows: 1, maxlength: 32768, placeholder: 'What should be done?', 'aria-label': 'Your request',
+      'aria-describedby': 'prompt-help' }));
   #send = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Send'));
   #agents = /** @type {HTMLSelectElement} */ (el('select', { class: 'agents', 'aria-label': 'Agent', hidden: true }));
   #with = el('span', { class: 'quiet small-text' });
@@ -42,7 +45,9 @@ class Conversation {
     this.signal = signal;
     this.#remove.append(icon('bin'));
     const form = this.#form = el('form', { class: 'composer', onsubmit: (e) => this.#submit(e) }, this.#prompt,
-      el('div', { class: 'row' }, el('span', { id: 'prompt-help', class: 'quiet small-text' }, 'Enter sends, Shift and Enter starts a new line.'), this.#agents, this.#send));
+      el('div', { class: 'row' },
+        el('span', { id: 'prompt-help', class: 'quiet small-text' }, 'Enter sends, Shift and Enter starts a new line.'),
+        this.#agents, this.#send));
     this.#agents.addEventListener('change', () => this.#choose(this.#agents.value));
     this.#prompt.addEventListener('input', () => drafts.set(this.threadId, this.#prompt.value));
     this.#prompt.addEventListener('keydown', (key) => {
@@ -51,7 +56,8 @@ class Conversation {
       /** @type {HTMLFormElement} */ (form).requestSubmit();
     });
     this.#talk = new Transcript(threadId, signal, {
-      known: (live) => this.#known(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(), moved: () => this.#render(), empty: () => this.#empty(),
+      known: (live) => this.#known(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(),
+      moved: () => this.#render(), empty: () => this.#empty(),
       again: (prompt, safe) => this.#again(prompt, safe), use: (words) => this.#use(words),
       followed: (run) => this.#followed(run),
       failed: (/** @type {any} */ err, again) => {
@@ -61,7 +67,9 @@ class Conversation {
     });
     const back = /[?]from=inbox$/.test(location.hash) && el('a', { href: '#/inbox', class: 'back' }, '‹ Inbox');
     this.#place = main;
-    main.replaceChildren(el('div', { class: 'chat' }, el('header', { class: 'head' }, back, this.#title.node, this.#with, this.#remove), this.#talk.node, this.#error, form));
+    main.replaceChildren(el('div', { class: 'chat' },
+      el('header', { class: 'head' }, back, this.#title.node, this.#with, this.#remove), this.#talk.node, this.#error,
+      form));
     threads.onThreads((all) => this.#named(all), signal);
   }
 
@@ -115,7 +123,8 @@ class Conversation {
     }
     if (!run.terminalId) return;
     const along = () => chats.set(run.terminalId, { ...chats.get(run.terminalId), threadId: this.threadId });
-    this.#form.replaceChildren(el('a', { href: `#/terminal/${run.terminalId}`, class: 'button small', onclick: along }, 'Go on in its terminal'));
+    this.#form.replaceChildren(el('a', { href: `#/terminal/${run.terminalId}`, class: 'button small', onclick: along },
+      'Go on in its terminal'));
   }
 
   #named(all) {
@@ -153,7 +162,9 @@ class Conversation {
     drafts.set(this.threadId, this.#prompt.value);
     this.#refusal = true;
     trouble(this.#error, err);
-    if (err.status === 404 && this.threadId) this.#error.append(button('New conversation', () => this.#anew(), 'small'));
+    if (err.status === 404 && this.threadId) {
+      this.#error.append(button('New conversation', () => this.#anew(), 'small'));
+    }
   }
 
   // anew takes the words along to a new conversation: this one is gone, or its agent is.
@@ -205,7 +216,9 @@ class Conversation {
   #empty() {
     if (this.threadId) return (this.#hint ??= el('li', { class: 'empty quiet', 'aria-busy': 'true' }, 'Loading…'));
     return (this.#hint ??= el('li', { class: 'empty' }, el('h2', {}, 'What should be done?'),
-      el('p', { class: 'quiet' }, 'Say it in your own words. Whatever has an effect outside waits here until you have approved exactly what will be sent.'),
+      el('p', { class: 'quiet' },
+        'Say it in your own words. Whatever has an effect outside waits here until you have approved exactly what '
+          + 'will be sent.'),
       this.#try));
   }
 
@@ -228,9 +241,11 @@ class Conversation {
   }
 
   async #delete() {
-    if (!(await confirm('Delete this conversation?', 'Its messages and runs are deleted. What was sent stays sent, and the audit keeps its entries.', 'Delete'))) return;
+    const told = 'Its messages and runs are deleted. What was sent stays sent, and the audit keeps its entries.';
+    if (!(await confirm('Delete this conversation?', told, 'Delete'))) return;
     try {
-      await busy([this.#remove], this.#remove, () => call('DELETE', `/api/agent/threads/${encodeURIComponent(this.threadId)}`));
+      await busy([this.#remove], this.#remove,
+        () => call('DELETE', `/api/agent/threads/${encodeURIComponent(this.threadId)}`));
       say('The conversation was deleted.');
       drafts.set(this.threadId, undefined);
       threads.load();

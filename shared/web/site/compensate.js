@@ -22,7 +22,9 @@ export function compensation(run, a) {
       const path = `/api/agent/runs/${encodeURIComponent(run.runId)}/compensate`;
       const its = await busy([begin], begin, () => call('POST', path, { body: { actionId: a.actionId } }));
       // The conversation shows its card, where that is what is on the page.
-      if (window.dispatchEvent(new CustomEvent('countersign:begun', { detail: its, cancelable: true }))) location.hash = `#/t/${its.threadId}`;
+      if (window.dispatchEvent(new CustomEvent('countersign:begun', { detail: its, cancelable: true }))) {
+        location.hash = `#/t/${its.threadId}`;
+      }
     } catch (err) {
       trouble(error, err);
     }

@@ -9,7 +9,8 @@ import { label as words, sentence } from './words.js';
 const shownAs = {
   gmail_send: { to: 'To', cc: 'Cc', bcc: 'Bcc', subject: 'Subject', body: 'Message' },
   calendar_event_create: {
-    summary: 'Title', start: 'Starts', end: 'Ends', timeZone: 'Time zone', attendees: 'Invited', sendUpdates: 'Invitations',
+    summary: 'Title', start: 'Starts', end: 'Ends', timeZone: 'Time zone', attendees: 'Invited',
+    sendUpdates: 'Invitations',
     location: 'Location', description: 'Description', meet: 'Video call',
   },
   run_command: { command: 'Command', reasoning: 'The assistant says' },
@@ -20,8 +21,10 @@ let forms = 0; // for ids that are unique in the page
 
 /**
  * Editor is the form.
- * @typedef {{send: (args: any, used: Element|null) => void, close: () => void, keep: (args: any) => void, json?: boolean}} On
- * keep is called with each change that can be read; json tells whether all of it may be edited as text, which is so unless said otherwise
+ * @typedef {{send: (args: any, used: Element|null) => void, close: () => void, keep: (args: any) => void,
+ *   json?: boolean}} On
+ * keep is called with each change that can be read; json tells whether all of it may be edited as text, which is so
+ * unless said otherwise
  */
 export class Editor {
   /** @type {import('./fields.js').Field[]} */ #fields = [];
@@ -31,7 +34,8 @@ export class Editor {
   #error = el('p', { class: 'error', role: 'alert' });
   #json = /** @type {HTMLTextAreaElement} */ (el('textarea',
     { id: `${this.#id}-json`, rows: 10, spellcheck: 'false', class: 'code' }));
-  #asJSON = el('div', { class: 'form', hidden: true }, el('label', { for: `${this.#id}-json` }, 'All of it as JSON'), this.#json);
+  #asJSON = el('div', { class: 'form', hidden: true }, el('label', { for: `${this.#id}-json` }, 'All of it as JSON'),
+    this.#json);
   #flip = button('Edit as JSON', () => this.#turn(), 'quiet-button');
   node;
 
@@ -41,7 +45,8 @@ export class Editor {
     this.on = on;
     this.labels = shownAs[a.tool] ?? {};
     this.#fill(args);
-    this.node = el('form', { class: 'edit', novalidate: true, onsubmit: (e) => this.#submit(e), oninput: () => this.#keep() },
+    this.node = el('form',
+      { class: 'edit', novalidate: true, onsubmit: (e) => this.#submit(e), oninput: () => this.#keep() },
       this.#rows, on.json !== false && this.#asJSON, this.#error,
       el('div', { class: 'buttons' },
         el('button', { class: 'primary small', 'data-decision': 'approve_with_edits' }, 'Approve changes'),
@@ -114,7 +119,8 @@ export class Editor {
     if (this.#rows.hidden) return parse(this.#json.value);
     const args = Object.fromEntries(this.#fields.map((f) => [f.name, f.value()]));
     const bare = ['start', 'end'].some((n) => typeof args[n] === 'string' && args[n] !== this.args[n]);
-    if (bare && this.args.summary !== undefined && !args.allDay) args.timeZone ??= this.#zone(); // by whose clocks they are
+    // by whose clocks they are
+    if (bare && this.args.summary !== undefined && !args.allDay) args.timeZone ??= this.#zone();
     return args;
   }
 
@@ -168,6 +174,8 @@ export class Editor {
 
 function parse(text) {
   const value = parseAny(text);
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new Unread('This has to be one JSON object.');
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    throw new Unread('This has to be one JSON object.');
+  }
   return value;
 }

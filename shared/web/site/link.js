@@ -1,5 +1,5 @@
-// The way out where an account is missing, or does not allow enough: a button that leads to where it is linked, and from
-// there back to this view.
+// The way out where an account is missing, or does not allow enough: a button that leads to where it is linked, and
+// from there back to this view.
 
 import { call } from './api.js';
 import { button, busy, el, trouble } from './dom.js';
@@ -21,14 +21,18 @@ export async function begin(provider, tool) {
   location.assign(url);
 }
 
-/** @type {Record<string, (name: string) => string>} why an account is not linked, by the code that comes back with the browser */
+/**
+ * Why an account is not linked, by the code that comes back with the browser.
+ * @type {Record<string, (name: string) => string>}
+ */
 const reasons = {
   forbidden: (name) => `You did not agree, so no ${name} account was linked. Nothing has changed.`,
-  scope_missing: (name) => `${name} was linked, but not all that is needed was agreed to. Link it again where it is asked for.`,
+  scope_missing: (name) =>
+    `${name} was linked, but not all that is needed was agreed to. Link it again where it is asked for.`,
   invalid: (name) => `That was begun elsewhere, or too long ago, so no ${name} account was linked. Please begin again.`,
 };
 
-/** returned says why an account that was to be linked is not, and puts the address right; empty where nobody comes back so. */
+/** returned says why an account that was to be linked is not, or nothing, and puts the address right. */
 export function returned() {
   const q = new URLSearchParams(location.search);
   const [name, why] = [providers[q.get('unlinked') ?? ''], q.get('why') ?? ''];
@@ -50,14 +54,16 @@ export function toLink(code, tool, since) {
   const link = button(`Link ${providers[provider]}`, async () => {
     trouble(error);
     try {
-      await busy([link], link, () => begin(provider, provider === 'google' && code === 'scope_missing' ? tool : undefined));
+      await busy([link], link,
+        () => begin(provider, provider === 'google' && code === 'scope_missing' ? tool : undefined));
     } catch (err) {
       trouble(error, err);
     }
   }, 'primary small');
   const node = el('span', { class: 'to-link' }, link, error);
   if (since) {
-    linked(provider, since).then((is) => is && node.replaceChildren(`${providers[provider]} was linked since. Ask again.`));
+    linked(provider, since)
+      .then((is) => is && node.replaceChildren(`${providers[provider]} was linked since. Ask again.`));
   }
   return node;
 }

@@ -10,7 +10,8 @@ import { toolName } from './words.js';
 
 /**
  * list is a view that loads something, shows it, and shows its errors.
- * @param {HTMLElement} main @param {string} title @param {string} about @param {(again: () => Promise<void>, error: Element) => Promise<Node[]>} load
+ * @param {HTMLElement} main @param {string} title @param {string} about
+ * @param {(again: () => Promise<void>, error: Element) => Promise<Node[]>} load
  */
 export async function list(main, title, about, load) {
   const error = el('p', { class: 'error', role: 'alert' });
@@ -44,13 +45,18 @@ export function change(words, what, told, error, again, kind, label) {
 }
 
 /** @param {HTMLElement} main */
-export const allowed = (main) => list(main, 'Always allowed', 'Recipients that you are no longer asked about, each for one kind of action, and commands, each on one host. Taken back, they are asked about again at once.', async (again, error) => {
-  const { entries = [] } = await call('GET', '/api/agent/allowlist');
-  if (!entries.length) return [el('p', { class: 'empty-view' }, 'Nobody. You are asked each time.')];
-  return entries.map((e) => el('div', { class: 'item' },
-    el('div', {}, el('strong', {}, e.recipient || e.command), el('p', { class: 'quiet' }, `${toolName(e.tool)} · until `, when(e.expiresAt))),
-    change('Take back', () => call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}`), `${e.recipient || e.command} is no longer always allowed.`, error, again, 'small', `Take back ${e.recipient || e.command} for ${toolName(e.tool)}`)));
-});
+export const allowed = (main) => list(main, 'Always allowed',
+  'Recipients that you are no longer asked about, each for one kind of action, and commands, each on one host. '
+  + 'Taken back, they are asked about again at once.', async (again, error) => {
+    const { entries = [] } = await call('GET', '/api/agent/allowlist');
+    if (!entries.length) return [el('p', { class: 'empty-view' }, 'Nobody. You are asked each time.')];
+    return entries.map((e) => el('div', { class: 'item' },
+      el('div', {}, el('strong', {}, e.recipient || e.command),
+        el('p', { class: 'quiet' }, `${toolName(e.tool)} · until `, when(e.expiresAt))),
+      change('Take back', () => call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}`),
+        `${e.recipient || e.command} is no longer always allowed.`, error, again, 'small',
+        `Take back ${e.recipient || e.command} for ${toolName(e.tool)}`)));
+  });
 
 // What is said before an account of each provider is unlinked.
 const gone = {
@@ -67,8 +73,10 @@ const GIVEN = {
 
 /** @type {Record<string, string>} what a scope lets us do */
 const may = {
-  'gmail.compose': 'write drafts', 'gmail.send': 'send mail', 'gmail.readonly': 'read mail', 'calendar.events': 'see and change events',
-  repo: 'read and change repositories', public_repo: 'read and change public repositories', 'read:user': 'read the profile',
+  'gmail.compose': 'write drafts', 'gmail.send': 'send mail', 'gmail.readonly': 'read mail',
+  'calendar.events': 'see and change events',
+  repo: 'read and change repositories', public_repo: 'read and change public repositories',
+  'read:user': 'read the profile',
 };
 
 // mayDo says what the scopes let us do, beside learning whose account it is.
@@ -78,39 +86,51 @@ function mayDo(scopes) {
 }
 
 /** @param {HTMLElement} main */
-export const accounts = (main) => list(main, 'Linked accounts', 'The accounts that are acted in for you: Google for mail and events, GitHub for repositories. What is linked can be unlinked here at any time.', async (again, error) => {
-  const { connections = [], providers = [], local: isLocal } = await call('GET', '/api/agent/connections');
-  const link = (id, words) => change(words, () => begin(id), '', error, async () => {}, 'primary small', words);
-  const linked = (c) => {
-    const name = names[c.provider];
-    const who = c.email || c.login || `the ${name} account`;
-    return el('div', { class: 'item' },
-      el('div', {}, el('strong', {}, c.email || c.login || `${name} account`), el('p', { class: 'quiet' }, `${name} · `, c.status === 'linked' ? 'Linked ' : 'It must be linked again. Linked ', when(c.linkedAt)),
-        el('p', { class: 'quiet', title: c.scopes.join(' ') }, mayDo(c.scopes))),
-      el('div', { class: 'buttons' }, c.status === 'linked' ? '' : link(c.provider, `Link ${name} again`), change('Unlink', async () => {
-        if (!(await confirm('Unlink this account?', gone[c.provider], 'Unlink'))) return false;
-        return call('DELETE', `/api/agent/connections/${c.provider}`);
-      }, 'The account is unlinked.', error, again, 'danger small', `Unlink ${who}`)));
-  };
-  const given = (c) => el('div', { class: 'item' }, el('div', {}, el('strong', {}, c.login || 'GitHub account'), el('p', { class: 'quiet' }, `GitHub · ${GIVEN[c.status]}`)));
-  const missing = providers.filter((id) => !connections.some((c) => c.provider === id));
-  const words = isLocal ? 'This server uses its local mailbox and calendar. For them nothing has to be linked, and nothing leaves this machine.' : 'No account is linked.';
-  return [
-    ...(isLocal || !connections.length ? [el('p', { class: 'empty-view' }, words)] : []),
-    ...connections.map((c) => (c.source ? given(c) : linked(c))),
-    ...missing.map((id) => link(id, `Link a ${names[id]} account`)),
-  ];
-});
+export const accounts = (main) => list(main, 'Linked accounts',
+  'The accounts that are acted in for you: Google for mail and events, GitHub for repositories. What is linked can '
+  + 'be unlinked here at any time.', async (again, error) => {
+    const { connections = [], providers = [], local: isLocal } = await call('GET', '/api/agent/connections');
+    const link = (id, words) => change(words, () => begin(id), '', error, async () => {}, 'primary small', words);
+    const linked = (c) => {
+      const name = names[c.provider];
+      const who = c.email || c.login || `the ${name} account`;
+      return el('div', { class: 'item' },
+        el('div', {}, el('strong', {}, c.email || c.login || `${name} account`),
+          el('p', { class: 'quiet' }, `${name} · `,
+            c.status === 'linked' ? 'Linked ' : 'It must be linked again. Linked ', when(c.linkedAt)),
+          el('p', { class: 'quiet', title: c.scopes.join(' ') }, mayDo(c.scopes))),
+        el('div', { class: 'buttons' }, c.status === 'linked' ? '' : link(c.provider, `Link ${name} again`),
+          change('Unlink', async () => {
+            if (!(await confirm('Unlink this account?', gone[c.provider], 'Unlink'))) return false;
+            return call('DELETE', `/api/agent/connections/${c.provider}`);
+          }, 'The account is unlinked.', error, again, 'danger small', `Unlink ${who}`)));
+    };
+    const given = (c) => el('div', { class: 'item' },
+      el('div', {}, el('strong', {}, c.login || 'GitHub account'),
+        el('p', { class: 'quiet' }, `GitHub · ${GIVEN[c.status]}`)));
+    const missing = providers.filter((id) => !connections.some((c) => c.provider === id));
+    const words = isLocal
+      ? 'This server uses its local mailbox and calendar. For them nothing has to be linked, and nothing leaves this '
+        + 'machine.'
+      : 'No account is linked.';
+    return [
+      ...(isLocal || !connections.length ? [el('p', { class: 'empty-view' }, words)] : []),
+      ...connections.map((c) => (c.source ? given(c) : linked(c))),
+      ...missing.map((id) => link(id, `Link a ${names[id]} account`)),
+    ];
+  });
 
 /** @param {HTMLElement} main */
-export const mailbox = (main) => list(main, 'Local mailbox', 'What the local Gmail has sent and the local Calendar holds for you. Nothing leaves this machine.', async () => {
-  if (!config().local) return [];
-  const [{ messages = [] }, { events = [] }] = await Promise.all([local('/dev/mailbox'), local('/dev/calendar')]);
-  const sent = mine(messages).map(mail);
-  const held = mine(events).filter((e) => e.status !== 'cancelled').map(event);
-  return [el('h2', {}, 'Sent mail'), ...(sent.length ? sent : [el('p', { class: 'empty-view' }, 'No mail was sent yet.')]),
-    el('h2', {}, 'Calendar'), ...(held.length ? held : [el('p', { class: 'empty-view' }, 'No event was made yet.')])];
-});
+export const mailbox = (main) => list(main, 'Local mailbox',
+  'What the local Gmail has sent and the local Calendar holds for you. Nothing leaves this machine.', async () => {
+    if (!config().local) return [];
+    const [{ messages = [] }, { events = [] }] = await Promise.all([local('/dev/mailbox'), local('/dev/calendar')]);
+    const sent = mine(messages).map(mail);
+    const held = mine(events).filter((e) => e.status !== 'cancelled').map(event);
+    return [el('h2', {}, 'Sent mail'),
+      ...(sent.length ? sent : [el('p', { class: 'empty-view' }, 'No mail was sent yet.')]),
+      el('h2', {}, 'Calendar'), ...(held.length ? held : [el('p', { class: 'empty-view' }, 'No event was made yet.')])];
+  });
 
 // mine leaves out what other local users sent, and puts the newest first.
 function mine(items) {
@@ -119,15 +139,20 @@ function mine(items) {
 }
 
 const mail = (m) => el('article', { class: 'item mail' }, el('div', {}, el('h3', {}, m.subject || '(no subject)'),
-  el('dl', { class: 'fields' }, ...pairs(['From', m.from], ['To', m.to?.join(', ')], ['Cc', m.cc?.join(', ')], ['Bcc', m.bcc?.join(', ')], ['Sent', when(m.sentAt)])),
+  el('dl', { class: 'fields' },
+    ...pairs(['From', m.from], ['To', m.to?.join(', ')], ['Cc', m.cc?.join(', ')], ['Bcc', m.bcc?.join(', ')],
+      ['Sent', when(m.sentAt)])),
   el('p', { class: 'long' }, m.text || '')));
 
 const event = (e) => el('article', { class: 'item event' }, el('div', {}, el('h3', {}, e.summary || '(no title)'),
-  el('dl', { class: 'fields' }, ...pairs(['Starts', moment(e.start)], ['Ends', moment(e.end)], ['Invited', (e.attendees ?? []).map((a) => a.email).join(', ')], ['Location', e.location]))));
+  el('dl', { class: 'fields' },
+    ...pairs(['Starts', moment(e.start)], ['Ends', moment(e.end)],
+      ['Invited', (e.attendees ?? []).map((a) => a.email).join(', ')], ['Location', e.location]))));
 
 // moment shows a time of the calendar in the event's own time zone.
 function moment(t = {}) {
-  return t.date ?? [String(t.dateTime ?? '').replace('T', ' ').replace(/:00(?=[Z+-]|$)/, ''), t.timeZone].filter(Boolean).join(' ');
+  const clock = String(t.dateTime ?? '').replace('T', ' ').replace(/:00(?=[Z+-]|$)/, '');
+  return t.date ?? [clock, t.timeZone].filter(Boolean).join(' ');
 }
 
 const pairs = (...all) => all.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]);

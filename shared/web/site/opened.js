@@ -24,7 +24,8 @@ const rules = {
 };
 
 /** unasked tells whether the action had an effect that nobody was asked about. @param {any} a */
-export const unasked = (a) => a.policyDecision === 'allow' && a.executionStatus === 'succeeded' && Boolean(a.record?.startedAt)
+export const unasked = (a) => a.policyDecision === 'allow' && a.executionStatus === 'succeeded'
+  && Boolean(a.record?.startedAt)
   && !a.approvalId && !a.record.own;
 
 /** @type {Record<string, (a: any) => Node>} how what allows it is taken back */
@@ -46,7 +47,9 @@ const pairs = (some) => some.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', 
 export function recordOf(run, a) {
   const r = a.record;
   const preview = r.preview ?? {};
-  const long = (f) => (f.long ? el('div', { class: 'copied' }, el('pre', { class: 'opened-text', tabindex: 0 }, f.value), copy(f.value, f.label.toLowerCase())) : f.value);
+  const copied = (f) => el('div', { class: 'copied' }, el('pre', { class: 'opened-text', tabindex: 0 }, f.value),
+    copy(f.value, f.label.toLowerCase()));
+  const long = (f) => (f.long ? copied(f) : f.value);
   const free = unasked(a);
   return el('div', { class: 'record' },
     free && el('p', { class: 'unasked' }, el('span', { class: 'chip work' }, 'Sent without asking'), ' ',
@@ -54,7 +57,8 @@ export function recordOf(run, a) {
     el('dl', { class: 'fields' }, ...pairs([
       ['What', preview.title || toolName(a.tool)],
       ...(preview.fields ?? []).map((f) => /** @type {[string, any]} */ ([f.label, long(f)])),
-      [a.decision === 'reject' ? 'Rejected by' : 'Decided by', r.decidedBy && el('span', {}, `${r.decidedBy}: ${said[a.decision] ?? a.decision}`)],
+      [a.decision === 'reject' ? 'Rejected by' : 'Decided by',
+        r.decidedBy && el('span', {}, `${r.decidedBy}: ${said[a.decision] ?? a.decision}`)],
       ['Decided', r.decidedAt && when(r.decidedAt)],
       ['Comment', r.comment && el('q', {}, r.comment)],
       ['Before the changes', r.proposed && changes(r.proposed, r.args)],
@@ -67,16 +71,22 @@ export function recordOf(run, a) {
 
 // changes tells what an edit has changed: what stood there before.
 function changes(before, after) {
-  const names = Object.keys({ ...before, ...after }).filter((k) => JSON.stringify(before[k]) !== JSON.stringify(after[k]));
-  const words = (v) => (typeof v === 'string' ? v : v === undefined ? 'nothing' : Array.isArray(v) ? v.join(', ') : JSON.stringify(v));
+  const names = Object.keys({ ...before, ...after })
+    .filter((k) => JSON.stringify(before[k]) !== JSON.stringify(after[k]));
+  const words = (v) => (typeof v === 'string' ? v
+    : v === undefined ? 'nothing'
+    : Array.isArray(v) ? v.join(', ')
+    : JSON.stringify(v));
   return el('ul', { class: 'plain' }, ...names.map((k) => el('li', {}, `${k}: `, el('del', {}, words(before[k])))));
 }
 
 // answer is what the provider has answered: its ids, and the link to what was made.
 function answer(r) {
   if (r.result === undefined) return '';
-  const ids = typeof r.result === 'object' && r.result ? Object.entries(r.result).filter(([, v]) => typeof v === 'string' && !/^https:/.test(v)) : [];
-  return el('span', {}, ...ids.flatMap(([k, v]) => [el('span', { class: 'opened-id' }, `${k} `, el('code', {}, v)), ' ']),
+  const ids = typeof r.result === 'object' && r.result
+    ? Object.entries(r.result).filter(([, v]) => typeof v === 'string' && !/^https:/.test(v)) : [];
+  return el('span', {},
+    ...ids.flatMap(([k, v]) => [el('span', { class: 'opened-id' }, `${k} `, el('code', {}, v)), ' ']),
     r.link && el('a', { href: r.link, target: '_blank', rel: 'noopener noreferrer' }, 'Open it there'));
 }
 
@@ -95,7 +105,8 @@ export function opened(runId, actionId, words = 'Exactly what') {
     try {
       const run = await call('GET', `/api/agent/runs/${encodeURIComponent(runId)}`);
       const a = run.actions.find((one) => one.actionId === actionId);
-      inside.replaceChildren(a?.record ? recordOf(run, a) : el('p', { class: 'quiet' }, 'Nothing is on record of this.'));
+      inside.replaceChildren(a?.record ? recordOf(run, a)
+        : el('p', { class: 'quiet' }, 'Nothing is on record of this.'));
     } catch (err) {
       asked = false;
       trouble(error, err, read);

@@ -39,7 +39,8 @@ const row = (s) => el('li', { class: 'item' },
   state(s));
 
 /** state says how far a session is. @param {any} s */
-export const state = (s) => el('span', { class: `chip ${sessionMoods[s.status] ?? ''}` }, sessionWords[s.status] ?? s.status);
+export const state = (s) => el('span', { class: `chip ${sessionMoods[s.status] ?? ''}` },
+  sessionWords[s.status] ?? s.status);
 
 // local is a moment as a field for dates and times has it: by the reader's clock, to the minute.
 const local = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 60000).toISOString().slice(0, 16);
@@ -65,7 +66,8 @@ function form(from) {
     const key = before?.key && before.from === from ? before.key : crypto.randomUUID();
     keep(key);
     try {
-      const s = await busy([prompt, repo, until, submit], submit, () => begin(prompt.value, repo.value, until.value, from, key));
+      const s = await busy([prompt, repo, until, submit], submit,
+        () => begin(prompt.value, repo.value, until.value, from, key));
       drafts.set(slot, undefined);
       say('The session has begun.');
       if (submit.isConnected) location.hash = `#/plans/${s.sessionId}`;
@@ -91,7 +93,8 @@ function form(from) {
 async function begin(prompt, repoUrl, until, from, key) {
   const where = region();
   for (;;) {
-    const body = { prompt, repoUrl: repoUrl.trim(), deadline: new Date(until).toISOString(), continueFrom: from || undefined, ...where };
+    const body = { prompt, repoUrl: repoUrl.trim(), deadline: new Date(until).toISOString(),
+      continueFrom: from || undefined, ...where };
     try {
       return await call('POST', '/api/agent/plans', { body, key });
     } catch (err) {

@@ -72,6 +72,6 @@ function render() {
 const row = (t) =>
   el('li', {},
   el('a', { href: `#/t/${t.threadId}`, class: 'thread', title: t.title,
-  'aria-current': t.threadId === open && 'page' }, 
+  'aria-current': t.threadId === open && 'page' },
   el('span', { class: 'thread-title' }, t.title || '(no title)'),
     el('span', { class: 'thread-day' }, day(t.updatedAt))));

@@ -14,7 +14,8 @@ const recent = 5; // runs of a conversation whose actions are shown with it
  * @property {(live: Live) => void} [known] which run answers a question
  * @property {(live: Live, err: any) => void} [ended]
  * @property {(live: Live) => void} [moved] something of the run has changed
- * @property {(prompt: string, safe: boolean) => void} [again] to ask what was cancelled, or has expired, once more; safe: nothing of it was done
+ * @property {(prompt: string, safe: boolean) => void} [again] to ask what was cancelled, or has expired, once more;
+ *   safe: nothing of it was done
  * @property {() => void} [rendered]
  * @property {(run: any) => void} [followed] the newest run of what was loaded
  * @property {(err: Error|null, again?: () => void) => void} failed loading failed, or begins anew
@@ -30,9 +31,13 @@ export class Transcript {
   #before = 0;
   #list = el('ol', { class: 'messages' });
   #earlier = button('Show earlier messages', () => this.load(this.#before), 'quiet-button', { hidden: true });
-  node = el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Messages' }, this.#earlier, this.#list);
+  node = el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Messages' }, this.#earlier,
+    this.#list);
 
-  /** @param {string} threadId @param {AbortSignal} signal @param {Watcher} on @param {{bare?: boolean}} [how] of its runs */
+  /**
+   * @param {string} threadId @param {AbortSignal} signal @param {Watcher} on
+   * @param {{bare?: boolean}} [how] of its runs
+   */
   constructor(threadId, signal, on, how = {}) {
     this.threadId = threadId;
     this.signal = signal;
@@ -61,7 +66,8 @@ export class Transcript {
     const end = this.node.scrollHeight - this.node.clientHeight;
     const card = [...this.#list.querySelectorAll('.live')].at(-1)?.querySelector('.card');
     if (card?.contains(document.activeElement)) return; // what has the focus stays where it is
-    const top = card ? card.getBoundingClientRect().top - this.node.getBoundingClientRect().top + this.node.scrollTop - 8 : end;
+    const from = this.node.getBoundingClientRect().top - this.node.scrollTop + 8;
+    const top = card ? card.getBoundingClientRect().top - from : end;
     this.node.scrollTop = Math.min(end, Math.floor(top));
     this.#aimed = top < end ? this.node.scrollTop : -1;
   }
@@ -75,7 +81,8 @@ export class Transcript {
       const { scrollTop } = this.node;
       const low = this.node.scrollHeight - scrollTop - this.node.clientHeight < 80;
       if (scrollTop === this.#aimed) this.#low = true;
-      else if (low || scrollTop < last) this.#low = low; // who moves down, but not to the end, may only be slower than what comes
+      // who moves down, but not to the end, may only be slower than what comes
+      else if (low || scrollTop < last) this.#low = low;
       last = scrollTop;
     });
     signal.addEventListener('abort', () => grown.disconnect());
@@ -97,7 +104,9 @@ export class Transcript {
   async load(before = 0) {
     this.on.failed(null);
     try {
-      const page = await call('GET', `/api/agent/threads/${encodeURIComponent(this.threadId)}/messages?limit=50${before ? `&before=${before}` : ''}`, { signal: this.signal });
+      const page = await call('GET',
+        `/api/agent/threads/${encodeURIComponent(this.threadId)}/messages?limit=50${before ? `&before=${before}` : ''}`,
+        { signal: this.signal });
       this.#merge(page.messages, page.before ?? 0);
       this.#earlier.hidden = !this.#before;
       if (!before) await this.#follow();
@@ -121,8 +130,10 @@ export class Transcript {
   // follow shows the newest runs: those in progress, and those with actions.
   async #follow() {
     const known = (id) => this.lives.some((l) => l.runId === id);
-    const ids = [...new Set(this.#messages.map((m) => m.runId).filter(Boolean))].slice(-recent).filter((id) => !known(id));
-    const runs = await Promise.all(ids.map((id) => call('GET', `/api/agent/runs/${encodeURIComponent(id)}`, { signal: this.signal })));
+    const ids = [...new Set(this.#messages.map((m) => m.runId).filter(Boolean))].slice(-recent)
+      .filter((id) => !known(id));
+    const runs = await Promise.all(ids.map((id) =>
+      call('GET', `/api/agent/runs/${encodeURIComponent(id)}`, { signal: this.signal })));
     for (const run of runs) if (!known(run.runId)) this.#take(new Live({ run, ...this.how }, this.#on));
     if (runs.length) this.on.followed?.(runs.at(-1));
   }
@@ -137,7 +148,8 @@ export class Transcript {
   #on = {
     known: (l) => {
       this.threadId ||= l.threadId;
-      for (const twin of this.lives) if (twin !== l && twin.runId === l.runId) this.drop(twin); // it came with the conversation, before its question was answered
+      // it came with the conversation, before its question was answered
+      for (const twin of this.lives) if (twin !== l && twin.runId === l.runId) this.drop(twin);
       this.on.known?.(l);
       this.render();
     },
@@ -155,7 +167,8 @@ export class Transcript {
 
   // promptOf returns the user's words that a run answers; none where their agent has asked.
   #promptOf(live) {
-    return live.question?.prompt ?? this.#messages.find((m) => m.runId === live.runId && m.role === 'user' && !m.read)?.text ?? '';
+    return live.question?.prompt
+      ?? this.#messages.find((m) => m.runId === live.runId && m.role === 'user' && !m.read)?.text ?? '';
   }
 
   #take(live) {
@@ -189,7 +202,8 @@ export class Transcript {
     const placed = new Set();
     this.#messages.forEach((m, i) => {
       const live = [...this.#lives].find((l) => l.runId === m.runId);
-      if (live && m.role !== 'user' && (live.concluded || !(live.over && isLast(this.#messages, i)))) return; // its cards show it
+      // its cards show it
+      if (live && m.role !== 'user' && (live.concluded || !(live.over && isLast(this.#messages, i)))) return;
       nodes.push(this.#bubble(m));
       if (!live || placed.has(live) || m.role !== 'user') return;
       placed.add(live);

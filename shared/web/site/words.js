@@ -2,7 +2,10 @@
 
 import { now } from './clock.js';
 
-const tools = { gmail_send: 'Send an e-mail', gmail_search: 'Search your mail', calendar_event_create: 'Create a calendar event', calendar_event_delete: 'Delete a calendar event', calendar_events_list: 'Look into your calendar', run_command: 'Run a command', task_complete: 'End the task', ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Look at what was done',
+const tools = { gmail_send: 'Send an e-mail', gmail_search: 'Search your mail',
+  calendar_event_create: 'Create a calendar event', calendar_event_delete: 'Delete a calendar event',
+  calendar_events_list: 'Look into your calendar', run_command: 'Run a command', task_complete: 'End the task',
+  ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Look at what was done',
   google_web_search: 'Search the web', web_fetch: 'Read a web page',
 };
 
@@ -13,17 +16,21 @@ export const toolName = (tool) => tools[tool]
 // apart sets the words of a name apart: "createIssue" is "create issue".
 const apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
 
-const soon = { gmail_send: 'Sending', calendar_event_create: 'Adding to the calendar', calendar_event_delete: 'Deleting the event' };
+const soon = { gmail_send: 'Sending', calendar_event_create: 'Adding to the calendar',
+  calendar_event_delete: 'Deleting the event' };
 
 /** holding says what begins once its hold is over. @param {string} tool */
 export const holding = (tool) => soon[tool] ?? 'Beginning';
 
 const under = {
-  gmail_send: 'Sending…', gmail_search: 'Searching your mail…', calendar_event_create: 'Adding it to the calendar…', calendar_event_delete: 'Deleting it from the calendar…', calendar_events_list: 'Looking into your calendar…', run_command: 'Running…', ask_user: 'Asking…',
+  gmail_send: 'Sending…', gmail_search: 'Searching your mail…', calendar_event_create: 'Adding it to the calendar…',
+  calendar_event_delete: 'Deleting it from the calendar…', calendar_events_list: 'Looking into your calendar…',
+  run_command: 'Running…', ask_user: 'Asking…',
 };
 
 /** toolIcon is the drawing of a tool. @param {string} tool */
-export const toolIcon = (tool) => (/mail/.test(tool) ? 'mail' : /calendar|event/.test(tool) ? 'calendar' : tool === 'run_command' ? 'prompt' : 'tool');
+export const toolIcon = (tool) => (/mail/.test(tool) ? 'mail' : /calendar|event/.test(tool) ? 'calendar'
+  : tool === 'run_command' ? 'prompt' : 'tool');
 
 /** sentence begins with a capital. @param {string} s */
 export const sentence = (s) => (s ? s[0].toUpperCase() + s.slice(1) : s);
@@ -35,28 +42,36 @@ export const count = (n, one, more = `${one}s`) => `${n} ${n === 1 ? one : more}
 export const label = (name) => sentence(name.replace(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`));
 
 export const sessionWords = {
-  PLANNING: 'Planning', AWAITING_CONFIRMATION: 'Waits for you', EXECUTING: 'Being carried out', COMPLETED: 'Completed', FAILED: 'Failed', DEADLINE_EXCEEDED: 'Out of time',
+  PLANNING: 'Planning', AWAITING_CONFIRMATION: 'Waits for you', EXECUTING: 'Being carried out', COMPLETED: 'Completed',
+  FAILED: 'Failed', DEADLINE_EXCEEDED: 'Out of time',
 };
 
-export const sessionMoods = { PLANNING: 'work', AWAITING_CONFIRMATION: 'wait', EXECUTING: 'work', FAILED: 'fail', DEADLINE_EXCEEDED: 'off' };
+export const sessionMoods = { PLANNING: 'work', AWAITING_CONFIRMATION: 'wait', EXECUTING: 'work', FAILED: 'fail',
+  DEADLINE_EXCEEDED: 'off' };
 
 export const changeWords = { add: 'Added', modify: 'Changed', obsolete: 'Dropped' };
 
-export const taskWords = { PENDING: 'To do', EXECUTING: 'Under way', COMPLETED: 'Done', FAILED: 'Failed', OBSOLETE: 'Dropped' };
+export const taskWords = { PENDING: 'To do', EXECUTING: 'Under way', COMPLETED: 'Done', FAILED: 'Failed',
+  OBSOLETE: 'Dropped' };
 
 export const taskMoods = { PENDING: 'off', EXECUTING: 'work', FAILED: 'fail', OBSOLETE: 'off' };
 
 export const runWords = {
-  sent: 'Sending your request', queued: 'Waiting its turn', planning: 'Thinking', awaiting_confirmation: 'Waiting for you',
+  sent: 'Sending your request', queued: 'Waiting its turn', planning: 'Thinking',
+  awaiting_confirmation: 'Waiting for you',
   executing: 'Working on it', completed: 'Done', failed: 'Failed',
 };
 
 /** lasts tells whether a moment is still to come. @param {string|undefined} at */
 export const lasts = (at) => Boolean(at) && new Date(String(at)).getTime() > now();
 
-/** unmet are the reasons for which a call was not carried out although nothing went wrong. @type {Record<string, string>} */
+/**
+ * unmet are the reasons for which a call was not carried out although nothing went wrong.
+ * @type {Record<string, string>}
+ */
 const unmet = {
-  cancelled: 'Cancelled, nothing was done', expired: 'Expired, nothing was done', not_run: 'Not started, since an earlier step was not done',
+  cancelled: 'Cancelled, nothing was done', expired: 'Expired, nothing was done',
+  not_run: 'Not started, since an earlier step was not done',
 };
 
 /** given says what an end is that is no failure: its user, or nobody, decided so. @type {Record<string, string>} */
@@ -68,16 +83,22 @@ export const given = { cancelled: 'Cancelled.', expired: 'Expired: it was not ap
  * @returns {{kind: 'plan'|'wait'|'work'|'done'|'fail'|'off'|'review', words: string}}
  */
 export function actionState(a) {
-  if (a.executionStatus === 'unknown' && a.kind === 'review' && !a.decision) return { kind: 'review', words: 'Was it done? Please check' };
+  if (a.executionStatus === 'unknown' && a.kind === 'review' && !a.decision) {
+    return { kind: 'review', words: 'Was it done? Please check' };
+  }
   switch (a.status) {
     case 'planned': return { kind: 'plan', words: 'Planned' };
     case 'awaiting_confirmation': if (a.decision && lasts(a.heldUntil)) return { kind: 'work', words: 'Approved' };
-      return a.decision ? { kind: 'work', words: 'Approved, about to start' } : { kind: 'wait', words: 'Waits for you' };
+      return a.decision ? { kind: 'work', words: 'Approved, about to start' }
+        : { kind: 'wait', words: 'Waits for you' };
     case 'executing': return { kind: 'work', words: under[a.tool] ?? 'Working…' };
     case 'completed': return { kind: 'done', words: a.edited ? 'Done, with your changes' : 'Done' };
-    case 'rejected': return { kind: 'off', words: a.decision === 'undo' ? 'Undone, nothing was done' : 'Rejected, nothing was done' };
-    case 'failed': if (a.executionStatus !== 'unknown' && unmet[a.errorReason]) return { kind: 'off', words: unmet[a.errorReason] };
-      return { kind: 'fail', words: a.executionStatus === 'unknown' ? 'Not known whether it was done' : 'Failed, nothing was done' };
+    case 'rejected':
+      return { kind: 'off', words: a.decision === 'undo' ? 'Undone, nothing was done' : 'Rejected, nothing was done' };
+    case 'failed':
+      if (a.executionStatus !== 'unknown' && unmet[a.errorReason]) return { kind: 'off', words: unmet[a.errorReason] };
+      return { kind: 'fail', words: a.executionStatus === 'unknown' ? 'Not known whether it was done'
+        : 'Failed, nothing was done' };
     default: return { kind: 'plan', words: sentence(String(a.status)) };
   }
 }
@@ -98,7 +119,10 @@ export const reached = (args) => [...new Set(['to', 'cc', 'bcc', 'attendees'].fl
 
 const kindsOf = { gmail_send: 'mails to', calendar_event_create: 'invitations to' };
 
-/** always says what would be always allowed: "mails to ana@example.com". @param {any} a an approval as the API returns it */
+/**
+ * always says what would be always allowed: "mails to ana@example.com".
+ * @param {any} a an approval as the API returns it
+ */
 export function always(a) {
   if (a.decisions?.includes('approve_and_always_allow_command')) return 'this command on this host';
   const all = reached(a.args);
@@ -132,7 +156,9 @@ export function eventWords(e) {
     case 'action.decided': return `${what}: ${decisionWords(e.decision).toLowerCase()}`;
     case 'action.started': return `${what}: started`;
     case 'action.finished': return `${what}: ${actionState(e.action ?? {}).words.toLowerCase()}`;
-    case 'context.compressed': return e.compressed?.code ? 'The conversation could not be made shorter' : 'The conversation was made shorter for the model';
+    case 'context.compressed':
+      return e.compressed?.code ? 'The conversation could not be made shorter'
+        : 'The conversation was made shorter for the model';
     case 'run.cleaned': return 'What was left over was cleaned up';
     case 'run.cancel_requested': return 'Somebody asked to cancel';
     case 'run.ended': return e.status === 'failed' ? 'Ended' : 'Done';
@@ -144,7 +170,8 @@ export function eventWords(e) {
 const decidedAs = {
   approve_once: 'Approved', approve_with_edits: 'Approved, with changes', reject: 'Rejected', undo: 'Undone',
   approve_and_always_allow_recipient: 'Approved, and always allowed', confirm_done: 'Said to be done',
-  approve_and_always_allow_command: 'Approved, and always allowed', start_new: 'Asked again', refine: 'Another plan was asked for',
+  approve_and_always_allow_command: 'Approved, and always allowed', start_new: 'Asked again',
+  refine: 'Another plan was asked for',
 };
 
 /** decisionWords says of the record what was decided. @param {string} d */

@@ -15,7 +15,9 @@ export function obstacle(el) {
   const label = `"${labelOf(el)}"`;
   if (isPrivate(el)) return 'This part of the page is private.';
   if (!el.isConnected) return `${label} is not on the page any more.`;
-  if (isDisabled(el)) return `${label} is disabled on the page at the moment${whyDisabled(el) ? `: ${whyDisabled(el)}` : '.'}`;
+  if (isDisabled(el)) {
+    return `${label} is disabled on the page at the moment${whyDisabled(el) ? `: ${whyDisabled(el)}` : '.'}`;
+  }
   if (!isVisible(el)) return `${label} is not visible.`;
   if ('readOnly' in el && el.readOnly && kindOf(el) === 'text') return `${label} is read-only.`;
   return '';
@@ -29,9 +31,13 @@ export function act(eventType, elements, data) {
   const el = elements[0];
   const kind = kindOf(el);
   if (eventType === 'focus' || eventType === 'blur') return done(() => el[eventType]());
-  if (eventType === 'click' && kind === 'checkbox' && data.checked === undefined && data.value === undefined) return done(() => el.click());
+  if (eventType === 'click' && kind === 'checkbox' && data.checked === undefined && data.value === undefined) {
+    return done(() => el.click());
+  }
   if (eventType === 'click' && ['button', 'link'].includes(kind)) return done(() => el.click());
-  if (!['input', 'change', 'click'].includes(eventType)) return refused(`The event ${eventType} is not one of: click, input, change, focus, blur.`);
+  if (!['input', 'change', 'click'].includes(eventType)) {
+    return refused(`The event ${eventType} is not one of: click, input, change, focus, blur.`);
+  }
   if (kind === 'checkbox') return tick(/** @type {HTMLInputElement} */ (el), data.checked ?? data.value);
   if (kind === 'radio') return pick(/** @type {HTMLInputElement[]} */ (elements), data.value);
   if (kind === 'select') return choose(/** @type {HTMLSelectElement} */ (el), data.value);
@@ -55,7 +61,9 @@ function tick(box, checked) {
 /** @param {HTMLInputElement[]} group @param {unknown} value @returns {Outcome} */
 function pick(group, value) {
   const radio = group.find((r) => r.value === String(value));
-  if (!radio) return refused(`There is no such choice. The choices are: ${group.map((r) => r.value).join(', ').slice(0, 500)}.`);
+  if (!radio) {
+    return refused(`There is no such choice. The choices are: ${group.map((r) => r.value).join(', ').slice(0, 500)}.`);
+  }
   const why = obstacle(radio);
   if (why) return refused(why);
   radio.click();
@@ -68,7 +76,10 @@ function choose(select, value) {
   if (wanted.length !== 1 && !select.multiple) return refused(`"${labelOf(select)}" takes one value.`);
   const options = [...select.options].filter((o) => !o.disabled);
   const missing = wanted.find((w) => !options.some((o) => o.value === w));
-  if (missing !== undefined) return refused(`There is no such choice. The choices are: ${options.map((o) => o.value).join(', ').slice(0, 500)}.`);
+  if (missing !== undefined) {
+    return refused(
+      `There is no such choice. The choices are: ${options.map((o) => o.value).join(', ').slice(0, 500)}.`);
+  }
   if (select.multiple) for (const option of select.options) option.selected = wanted.includes(option.value);
   else setNative(select, 'value', wanted[0]);
   return tell(select);
@@ -84,7 +95,9 @@ function fill(el, value) {
     return tell(el);
   }
   const field = /** @type {HTMLInputElement} */ (el);
-  if (field.maxLength >= 0 && text.length > field.maxLength) return refused(`"${labelOf(field)}" takes at most ${field.maxLength} characters.`);
+  if (field.maxLength >= 0 && text.length > field.maxLength) {
+    return refused(`"${labelOf(field)}" takes at most ${field.maxLength} characters.`);
+  }
   const before = field.value;
   setNative(field, 'value', text);
   if (text !== '' && field.value === '') {
@@ -94,7 +107,10 @@ function fill(el, value) {
   return tell(field);
 }
 
-/** Sets by the setter of the browser, past those that frameworks put on an element. @param {HTMLElement} el @param {string} name @param {string} value */
+/**
+ * Sets by the setter of the browser, past those that frameworks put on an element.
+ * @param {HTMLElement} el @param {string} name @param {string} value
+ */
 function setNative(el, name, value) {
   const view = el.ownerDocument.defaultView ?? window;
   const type = [view.HTMLInputElement, view.HTMLTextAreaElement, view.HTMLSelectElement].find((t) => el instanceof t);

@@ -15,7 +15,8 @@ export async function follow(chat, card, signal) {
   let decidedAt = 0;
   for (let pause = shortest; ; pause = Math.min(pause * 1.6, longest)) {
     const before = card.state;
-    const end = { open: expiry, held: card.heldUntil ?? 0 }[/** @type {string} */ (before)] ?? Infinity; // of what is said now
+    // of what is said now
+    const end = { open: expiry, held: card.heldUntil ?? 0 }[/** @type {string} */ (before)] ?? Infinity;
     const soon = Math.min(pause, Math.max(end - chat.now(), 0) + 100);
     await nap(chat, approvalId, before === 'sending' ? patience : soon, signal);
     if (card.state === 'sending') continue; // the answer comes with the run's end
@@ -35,7 +36,9 @@ export async function follow(chat, card, signal) {
       return chat.changed();
     }
     if (run) hold(chat, card, run);
-    if (decidedAt && Date.now() - decidedAt > patience) throw new ChatError('What you decided takes longer than expected. Look into your inbox for how it ended.');
+    if (decidedAt && Date.now() - decidedAt > patience) {
+      throw new ChatError('What you decided takes longer than expected. Look into your inbox for how it ended.');
+    }
   }
 }
 
@@ -54,13 +57,20 @@ function hold(chat, card, run) {
 /** The action of an approval. @param {any} run @param {string} approvalId */
 const actionOf = (run, approvalId) => run.actions?.find((/** @type {any} */ a) => a.approvalId === approvalId);
 
-/** A run that asks for something else has ended as far as this approval goes. @param {any} run @param {string} approvalId */
+/**
+ * A run that asks for something else has ended as far as this approval goes.
+ * @param {any} run @param {string} approvalId
+ */
 function ended(run, approvalId) {
-  const other = run.status === 'awaiting_confirmation' && run.actions?.some((/** @type {any} */ a) => a.approvalId && a.approvalId !== approvalId);
+  const other = run.status === 'awaiting_confirmation'
+    && run.actions?.some((/** @type {any} */ a) => a.approvalId && a.approvalId !== approvalId);
   return run.status === 'completed' || run.status === 'failed' || other;
 }
 
-/** Returns the run, or nothing if the request fails, which is then retried. @param {import('./chat.js').GeminiChat} chat @param {string} runId @param {AbortSignal} signal */
+/**
+ * Returns the run, or nothing if the request fails, which is then retried.
+ * @param {import('./chat.js').GeminiChat} chat @param {string} runId @param {AbortSignal} signal
+ */
 async function look(chat, runId, signal) {
   try {
     return await chat.transport.ask('GET', `/api/agent/runs/${encodeURIComponent(runId)}`, undefined, signal);
@@ -71,7 +81,11 @@ async function look(chat, runId, signal) {
   }
 }
 
-/** Waits a while, or until this approval is decided. @param {EventTarget} chat @param {string} approvalId @param {number} ms @param {AbortSignal} signal @returns {Promise<void>} */
+/**
+ * Waits a while, or until this approval is decided.
+ * @param {EventTarget} chat @param {string} approvalId @param {number} ms @param {AbortSignal} signal
+ * @returns {Promise<void>}
+ */
 function nap(chat, approvalId, ms, signal) {
   return new Promise((wake, stop) => {
     const over = new AbortController();
@@ -81,7 +95,8 @@ function nap(chat, approvalId, ms, signal) {
       then();
     };
     const timer = setTimeout(() => end(wake), ms);
-    chat.addEventListener('decided', (e) => /** @type {CustomEvent} */ (e).detail.approvalId === approvalId && end(wake), { signal: over.signal });
+    chat.addEventListener('decided',
+      (e) => /** @type {CustomEvent} */ (e).detail.approvalId === approvalId && end(wake), { signal: over.signal });
     signal.addEventListener('abort', () => end(() => stop(signal.reason)), { signal: over.signal });
     if (signal.aborted) end(() => stop(signal.reason));
   });

@@ -29,7 +29,8 @@ export function createAutomation(root = document, { userClickMs = defaultUserCli
   noteSecrets(root);
 
   /** @type {Automation['getPageState']} */
-  const getPageState = () => bounded({ viewState: viewState(root), interactions: interactionsOf(find(root)), customEvents: [] });
+  const getPageState = () =>
+    bounded({ viewState: viewState(root), interactions: interactionsOf(find(root)), customEvents: [] });
 
   /** @type {Automation['getInteraction']} */
   const getInteraction = (coordinate) => {
@@ -46,7 +47,8 @@ export function createAutomation(root = document, { userClickMs = defaultUserCli
     if (why) return refused(why);
     if (needsUser(el)) return user.wait(thing.elements, coordinate, signal);
     if (!asksFirst(el)) return act(eventType, thing.elements, eventData);
-    const no = await first.ask(() => find(root).get(JSON.stringify(coordinate))?.elements[0], eventType, coordinate, eventData, signal) || obstacle(el);
+    const no = await first.ask(() => find(root).get(JSON.stringify(coordinate))?.elements[0], eventType, coordinate,
+      eventData, signal) || obstacle(el);
     return no ? refused(no) : act(eventType, thing.elements, eventData);
   };
 

@@ -19,7 +19,10 @@ export function bounded(state) {
   return small ?? { viewState: { leftOut: 'the state of this page is too large' }, interactions: [], customEvents: [] };
 }
 
-/** Cuts a value to at most that number of bytes of JSON, or returns null if that is impossible. @param {unknown} value @param {number} most @returns {unknown} */
+/**
+ * Cuts a value to at most that number of bytes of JSON, or returns null if that is impossible.
+ * @param {unknown} value @param {number} most @returns {unknown}
+ */
 export function within(value, most) {
   for (const step of steps) {
     const small = cut(value, step, 0);

@@ -4,20 +4,28 @@ import { ownClock } from './region.js';
 
 /** @type {Record<string, string>} In the order of the buttons. */
 const words = {
-  approve_once: 'Approve', reject: 'Reject', approve_with_edits: 'Edit before approving', approve_and_always_allow_recipient: 'Approve and always allow', confirm_done: 'It was done', start_new: 'It was not done', undo: 'Undo',
+  approve_once: 'Approve', reject: 'Reject', approve_with_edits: 'Edit before approving',
+  approve_and_always_allow_recipient: 'Approve and always allow', confirm_done: 'It was done',
+  start_new: 'It was not done', undo: 'Undo',
 };
 
 /** @type {Record<string, string>} */
 const states = {
-  held: 'Approved. You can undo it until it begins.', sending: 'Your decision is being sent and carried out…', following: 'Your decision is being carried out…', expired: 'This has expired. Nothing was done.', completed: 'Done.', failed: 'Not done.',
+  held: 'Approved. You can undo it until it begins.', sending: 'Your decision is being sent and carried out…',
+  following: 'Your decision is being carried out…', expired: 'This has expired. Nothing was done.', completed: 'Done.',
+  failed: 'Not done.',
 };
 
 /** What comes from strangers, and where they wrote it. @param {{ reason: string, origin?: string }} finding */
-const found = ({ reason, origin }) => reason === 'too_much' ? 'More was read than can be compared.' : reason === 'leaking' ? `Public, after something private: ${origin}` : reason === 'agent' ? 'Asked for by your agent ' : `Not in your words${origin ? `; see ${origin}` : ''}: `;
+const found = ({ reason, origin }) => reason === 'too_much' ? 'More was read than can be compared.'
+  : reason === 'leaking' ? `Public, after something private: ${origin}`
+  : reason === 'agent' ? 'Asked for by your agent '
+  : `Not in your words${origin ? `; see ${origin}` : ''}: `;
 
 /**
  * The lines of a card, or the form in their place.
- * @param {Card} card @param {(decision: string) => void} decide @param {() => number} now by the clock that it is held by @param {HTMLElement} [form]
+ * @param {Card} card @param {(decision: string) => void} decide
+ * @param {() => number} now by the clock that it is held by @param {HTMLElement} [form]
  */
 export function cardOf({ approval, state, error, heldUntil = 0 }, decide, now, form) {
   const { title, fields, warnings } = approval.preview;
@@ -26,21 +34,34 @@ export function cardOf({ approval, state, error, heldUntil = 0 }, decide, now, f
   const buttons = decisions.map((d, i) => make('button', {
     type: 'button', part: `approval-button ${d}`, className: i || d === 'undo' ? '' : 'main', onclick: () => decide(d),
   }, words[d]));
-  const until = approval.expiresAt ? `until ${new Date(approval.expiresAt).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })}` : 'for you';
+  const until = approval.expiresAt
+    ? `until ${new Date(approval.expiresAt).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })}`
+    : 'for you';
   return make('section', { className: 'card', part: 'approval', 'aria-label': `Approval: ${title}` },
-    make('p', { className: 'small' }, approval.kind === 'review' ? 'Was this done?' : state === 'held' ? 'Approved by you' : 'Needs your approval'),
+    make('p', { className: 'small' },
+      approval.kind === 'review' ? 'Was this done?' : state === 'held' ? 'Approved by you' : 'Needs your approval'),
     make('h3', { tabIndex: -1 }, title),
-    ...(warnings ?? []).map((text) => make('p', { className: 'warning', part: 'approval-warning' }, `Careful: ${text}`)),
-    ...(approval.findings ?? []).map((f) => make('p', { className: 'warning', part: 'approval-warning' }, found(f), make('mark', {}, f.text ?? ''))),
-    form ?? make('dl', {}, ...(fields ?? []).map((field) => make('div', {}, make('dt', {}, field.label), make('dd', {}, ...shown(field, approval.timeZone))))),
+    ...(warnings ?? [])
+      .map((text) => make('p', { className: 'warning', part: 'approval-warning' }, `Careful: ${text}`)),
+    ...(approval.findings ?? [])
+      .map((f) => make('p', { className: 'warning', part: 'approval-warning' }, found(f),
+        make('mark', {}, f.text ?? ''))),
+    form ?? make('dl', {},
+      ...(fields ?? [])
+        .map((field) => make('div', {}, make('dt', {}, field.label),
+          make('dd', {}, ...shown(field, approval.timeZone))))),
     ...(approval.reason ? [make('p', { className: 'small' }, approval.reason)] : []),
     ...(error ? [make('p', { className: 'error inside', role: 'alert' }, error)] : []),
     buttons.length ? make('div', { className: 'buttons' }, ...buttons) : '',
     state === 'held' ? countdown(heldUntil, now) : '',
-    make('p', { className: 'small', part: 'approval-state', role: 'status' }, state === 'open' ? `Waits ${until}` : states[state]));
+    make('p', { className: 'small', part: 'approval-state', role: 'status' },
+      state === 'open' ? `Waits ${until}` : states[state]));
 }
 
-/** The seconds until then, for the eye alone: the card's state says once what they are about. @param {number} until @param {() => number} now */
+/**
+ * The seconds until then, for the eye alone: the card's state says once what they are about.
+ * @param {number} until @param {() => number} now
+ */
 function countdown(until, now) {
   const node = make('p', { className: 'small', part: 'approval-held', 'aria-hidden': 'true' });
   const tick = () => {
@@ -52,13 +73,20 @@ function countdown(until, now) {
   return node;
 }
 
-/** @param {NonNullable<Approval['preview']['fields']>[number]} field @param {string} [timeZone] by whose clocks the card is made */
+/**
+ * @param {NonNullable<Approval['preview']['fields']>[number]} field
+ * @param {string} [timeZone] by whose clocks the card is made
+ */
 function shown({ label, value, long, at }, timeZone) {
   const own = ownClock(at, timeZone);
-  return [long || value.length > 160 ? whole(label, value) : value, ...(own ? [make('p', { className: 'small' }, `By your clock: ${own}`)] : [])];
+  return [long || value.length > 160 ? whole(label, value) : value,
+    ...(own ? [make('p', { className: 'small' }, `By your clock: ${own}`)] : [])];
 }
 
-/** A long text in a box that scrolls: a user does not approve what is behind a button. @param {string} label @param {string} value */
+/**
+ * A long text in a box that scrolls: a user does not approve what is behind a button.
+ * @param {string} label @param {string} value
+ */
 function whole(label, value) {
   return make('div', { className: 'whole', tabIndex: 0, role: 'group', 'aria-label': label }, value);
 }
@@ -67,14 +95,16 @@ export const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
 .error.inside { margin: 0; }
 .warning { color: var(--warn); }
-.card { border: 1px solid var(--line); background: var(--soft); border-radius: 14px; padding: 14px; display: flex; flex-direction: column; gap: 10px; margin-top: 14px; }
+.card { border: 1px solid var(--line); background: var(--soft); border-radius: 14px; padding: 14px; display: flex;
+  flex-direction: column; gap: 10px; margin-top: 14px; }
 .card h3 { font-size: 15px; }
 .card h3:focus { outline: none; }
 .small { color: var(--dim); font-size: 13px; }
 dl { display: grid; gap: 8px; }
 dt { color: var(--dim); font-size: 13px; }
 dd { white-space: pre-wrap; }
-.whole { max-height: 13.5em; overflow-y: auto; background: var(--bg); border: 1px solid var(--line); border-radius: 10px; padding: 8px 10px; }
+.whole { max-height: 13.5em; overflow-y: auto; background: var(--bg); border: 1px solid var(--line);
+  border-radius: 10px; padding: 8px 10px; }
 .buttons { display: flex; flex-wrap: wrap; gap: 8px; }
 .card > .buttons { position: sticky; bottom: -8px; background: var(--soft); padding: 8px 0; margin: -8px 0; }
 .card .buttons button { min-height: 44px; }

@@ -14,7 +14,8 @@ export function changes(before, after) {
     interactions: difference(standing(before), standing(after)),
     events: difference({ customEvents: before.customEvents }, { customEvents: after.customEvents }).customEvents ?? {},
   }).filter(([, changed]) => Object.keys(changed ?? {}).length));
-  return /** @type {Record<string, unknown> | null} */ (within(found, maxBytes)) ?? { leftOut: 'more than is told here; the page state has all of it' };
+  return /** @type {Record<string, unknown> | null} */ (within(found, maxBytes))
+    ?? { leftOut: 'more than is told here; the page state has all of it' };
 }
 
 /** @param {Record<string, any>} before @param {Record<string, any>} after @returns {Record<string, any>} */
@@ -33,13 +34,15 @@ function difference(before, after) {
 /** An object, or a list of entries with keys as one. @param {any} value @returns {Record<string, any> | null} */
 function named(value) {
   if (!Array.isArray(value)) return value && typeof value === 'object' ? value : null;
-  return value.length && value.every((entry) => typeof entry?.key === 'string') ? Object.fromEntries(value.map((entry) => [entry.key, entry])) : null;
+  return value.length && value.every((entry) => typeof entry?.key === 'string')
+    ? Object.fromEntries(value.map((entry) => [entry.key, entry])) : null;
 }
 
 /** The state of each interaction, by its coordinate. @param {PageState} state */
 function standing({ interactions }) {
   const all = /** @type {any[]} */ (interactions).flatMap((one) => one?.items ?? [one]);
   return Object.fromEntries(all.filter((one) => one?.coordinate).map(({ coordinate, value, disabled, hidden }) => [
-    coordinate.join('/'), { ...(value !== undefined && { value }), ...(disabled && { disabled }), ...(hidden && { hidden }) },
+    coordinate.join('/'),
+    { ...(value !== undefined && { value }), ...(disabled && { disabled }), ...(hidden && { hidden }) },
   ]));
 }

@@ -7,7 +7,8 @@ const maxTrips = 24;
 const maxText = 20000;
 const maxMessages = 500;
 
-const newId = () => crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+const newId = () => crypto.randomUUID?.()
+  ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /** Waits for a second, or until it is aborted. @param {AbortSignal} signal @returns {Promise<void>} */
 const moment = (signal) => new Promise((done) => {
@@ -31,7 +32,8 @@ const endOf = ({ state, edit, decision }) => ({
  * the outcome of a server action is known.
  * Options: endpoint (the base of the API), token (a function that returns one; its argument says that the last was
  * refused), agent (a function that returns the name of the page agent; without it the server's own answers), page (a
- * function that returns the automation of the page and the maker of its tools), memory (where the chat survives a reload)
+ * function that returns the automation of the page and the maker of its tools), memory (where the chat survives a
+ * reload)
  * and hold (for how many seconds a yes can be taken back, by the decision undo while its card is held).
  */
 export class GeminiChat extends EventTarget {
@@ -50,7 +52,10 @@ export class GeminiChat extends EventTarget {
   /** @type {Card[]} */ approvals = [];
 
   /** @type {unknown[]} */ #history = [];
-  /** The id of the user's newest message. What is sent again has it again, so that the server does once what it asks for. */
+  /**
+   * The id of the user's newest message. What is sent again has it again, so that the server does once what it asks
+   * for.
+   */
   #messageId = '';
   /** @type {Ask | null} The request that was not answered. */ #unanswered = null;
   /** @type {Open | null} The calls that are being answered. */ #open = null;
@@ -61,7 +66,10 @@ export class GeminiChat extends EventTarget {
   #trips = 0;
   /** @type {Record<string, string>} */ #region = region();
 
-  /** @param {{endpoint: () => string, token: (again: boolean) => Promise<string>, agent?: () => string, page?: () => Promise<Page | null>, memory?: Memory | null, hold?: number}} options */
+  /**
+   * @param {{endpoint: () => string, token: (again: boolean) => Promise<string>, agent?: () => string,
+   *   page?: () => Promise<Page | null>, memory?: Memory | null, hold?: number}} options
+   */
   constructor({ endpoint, token, agent = () => '', page = async () => null, memory = null, hold = 0 }) {
     super();
     this.hold = hold;
@@ -92,7 +100,9 @@ export class GeminiChat extends EventTarget {
   sendMessage(text = this.messageInput) {
     const message = text.trim();
     if (!message || this.isLoading) return false;
-    if (message.length > maxText) return this.#fail(new ChatError(`A message has at most ${maxText} characters; this one has ${message.length}.`));
+    if (message.length > maxText) {
+      return this.#fail(new ChatError(`A message has at most ${maxText} characters; this one has ${message.length}.`));
+    }
     this.#work?.abort();
     this.messageInput = '';
     this.approvals = [];
@@ -158,7 +168,10 @@ export class GeminiChat extends EventTarget {
     this.changed();
   }
 
-  /** Decides about an approval that waits, perhaps with other arguments. @param {string} approvalId @param {string} decision @param {Record<string, unknown>} [editedArgs] */
+  /**
+   * Decides about an approval that waits, perhaps with other arguments.
+   * @param {string} approvalId @param {string} decision @param {Record<string, unknown>} [editedArgs]
+   */
   async decide(approvalId, decision, editedArgs) {
     const card = this.approvals.find((c) => c.approval.approvalId === approvalId);
     if (!card || !mayDecide(card, decision)) return;
@@ -172,7 +185,8 @@ export class GeminiChat extends EventTarget {
     try {
       const { kind, argsHash } = card.approval;
       const held = this.hold && kind === 'approval' && /^approve_(once|with_edits)$/.test(decision);
-      const body = { approvalId, decision, argsHash, ...(editedArgs && { editedArgs }), ...(held && { holdSeconds: this.hold }) };
+      const body = { approvalId, decision, argsHash, ...(editedArgs && { editedArgs }),
+        ...(held && { holdSeconds: this.hold }) };
       card.run = await this.#resolve(body, this.#work?.signal);
       card.state = 'following';
     } catch (err) {
@@ -192,14 +206,16 @@ export class GeminiChat extends EventTarget {
   restore() {
     const kept = this.memory?.load();
     if (!kept) return;
-    ({ messages: this.messages, draft: this.messageInput, isExpanded: this.isExpanded, history: this.#history, trips: this.#trips } = kept);
+    ({ messages: this.messages, draft: this.messageInput, isExpanded: this.isExpanded, history: this.#history,
+      trips: this.#trips } = kept);
     this.#messageId = kept.messageId ?? '';
     this.#unanswered = kept.unanswered;
     if (kept.open) {
       this.#open = kept.open;
       this.#begin(() => this.#settle());
     } else if (kept.unanswered) {
-      this.#fail(new ChatError('The page was loaded anew before the answer came, so the answer was lost. Try again to ask once more.'));
+      this.#fail(new ChatError('The page was loaded anew before the answer came, so the answer was lost. Try again to '
+        + 'ask once more.'));
     }
     this.changed();
   }
@@ -207,7 +223,8 @@ export class GeminiChat extends EventTarget {
   /** Says that something changed, and keeps it. */
   changed() {
     this.memory?.save({
-      messages: this.messages, draft: this.messageInput, isExpanded: this.isExpanded, history: this.#history, unanswered: this.#unanswered,
+      messages: this.messages, draft: this.messageInput, isExpanded: this.isExpanded, history: this.#history,
+      unanswered: this.#unanswered,
       open: this.#open, trips: this.#trips, messageId: this.#messageId,
     });
     this.#tell('change', {});
@@ -236,7 +253,10 @@ export class GeminiChat extends EventTarget {
     this.changed();
   }
 
-  /** Sends requests to the server and carries out the calls it answers with, until the answer is words. @param {Ask} request @returns {Promise<void>} */
+  /**
+   * Sends requests to the server and carries out the calls it answers with, until the answer is words.
+   * @param {Ask} request @returns {Promise<void>}
+   */
   async #request(request) {
     const signal = this.#signal();
     this.#unanswered = request;
@@ -253,19 +273,25 @@ export class GeminiChat extends EventTarget {
     if (request.kind === 'message') this.#messageId = request.id ??= newId(); // none from the previous release
     const body = { messageId: this.#messageId, history: this.#history, toolDefinitions: definitions, pageState };
     const answer = request.kind === 'message'
-      ? await this.#chat('/api/agent/chat', { message: request.text, ...(this.agent() && { agent: this.agent() }), ...body }, signal)
+      ? await this.#chat('/api/agent/chat',
+        { message: request.text, ...(this.agent() && { agent: this.agent() }), ...body }, signal)
       : await this.#chat('/api/agent/chat/results', { results: request.results, ...body }, signal);
     signal.throwIfAborted();
     this.#history = answer.history;
     this.#unanswered = null;
     this.partial = '';
-    for (const { name, ...ended } of answer.actions ?? []) this.#tell('action', { name: name.replace(/^action_/, ''), ...ended });
+    for (const { name, ...ended } of answer.actions ?? []) {
+      this.#tell('action', { name: name.replace(/^action_/, ''), ...ended });
+    }
     if (answer.type === 'response') return this.#say('assistant', answer.message);
     this.#open = { calls: answer.calls, results: [], running: '' };
     return this.#settle();
   }
 
-  /** Asks with the region of the browser, as far as the server knows of it. @param {string} path @param {object} body @param {AbortSignal} signal @returns {Promise<Answer>} */
+  /**
+   * Asks with the region of the browser, as far as the server knows of it.
+   * @param {string} path @param {object} body @param {AbortSignal} signal @returns {Promise<Answer>}
+   */
   async #chat(path, body, signal) {
     try {
       return await this.transport.chat(path, { ...body, ...this.#region }, signal, (line) => this.#heard(line, signal));
@@ -277,7 +303,10 @@ export class GeminiChat extends EventTarget {
     }
   }
 
-  /** Answers the open calls: those of the page one after another; otherwise it waits for the user's decisions. @returns {Promise<void>} */
+  /**
+   * Answers the open calls: those of the page one after another; otherwise it waits for the user's decisions.
+   * @returns {Promise<void>}
+   */
   async #settle() {
     const signal = this.#signal();
     const open = /** @type {Open} */ (this.#open);
@@ -299,13 +328,16 @@ export class GeminiChat extends EventTarget {
   async #run(call, open, signal) {
     const { tools } = await this.#pageNow();
     if (open.running === call.id) {
-      return { callId: call.id, result: JSON.stringify({ ok: false, error: 'The page was loaded anew while this ran. It may have been done; look at the state of the page.' }) };
+      return { callId: call.id,
+        result: JSON.stringify({ ok: false,
+          error: 'The page was loaded anew while this ran. It may have been done; look at the state of the page.' }) };
     }
     open.running = call.id;
     const tool = tools.get(call.name);
     this.activity = tool?.title?.(call.args ?? {}) ?? 'Using the page…';
     this.changed();
-    const outcome = tool ? await tool.execute(call.args ?? {}, signal) : { ok: false, error: `The page has no tool ${call.name} any more.` };
+    const outcome = tool ? await tool.execute(call.args ?? {}, signal)
+      : { ok: false, error: `The page has no tool ${call.name} any more.` };
     this.#tell('tool-call', { id: call.id, name: call.name, args: call.args, ok: outcome.ok });
     return { callId: call.id, result: JSON.stringify(outcome), ...(!outcome.ok && { isError: true }) };
   }
@@ -340,7 +372,8 @@ export class GeminiChat extends EventTarget {
     const tools = page ? page.buildTools(page.automation) : [];
     return {
       tools: new Map(tools.map((t) => [t.name, t])),
-      definitions: tools.map(({ name, description, inputSchema, category }) => ({ name, description, inputSchema, category })),
+      definitions: tools.map(({ name, description, inputSchema, category }) =>
+        ({ name, description, inputSchema, category })),
       pageState: page ? page.automation.getPageState() : { viewState: {}, interactions: [], customEvents: [] },
     };
   }
@@ -363,9 +396,13 @@ export class GeminiChat extends EventTarget {
     this.#unwatch = () => [clicks, asks].forEach((stop) => stop?.());
   }
 
-  /** Asks the user before the agent uses a part of the page that wants that. @param {Question} question @returns {Promise<boolean>} */
+  /**
+   * Asks the user before the agent uses a part of the page that wants that.
+   * @param {Question} question @returns {Promise<boolean>}
+   */
   async #mayUse({ title, fields, signal }) {
-    const approval = { approvalId: newId(), runId: '', kind: 'page', tool: '', argsHash: '', preview: { title, fields }, decisions: ['approve_once', 'reject'], expiresAt: '' };
+    const approval = { approvalId: newId(), runId: '', kind: 'page', tool: '', argsHash: '', preview: { title, fields },
+      decisions: ['approve_once', 'reject'], expiresAt: '' };
     /** @type {Card} */ const card = { approval, state: 'open', decision: '', error: '' };
     const { activity } = this;
     const open = /** @type {Open} */ (this.#open);

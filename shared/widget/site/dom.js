@@ -1,6 +1,8 @@
 // Elements, built node by node.
 
-/** @param {string} name @param {Record<string, any>} [props] @param {(Node | string)[]} children @returns {HTMLElement} */
+/**
+ * @param {string} name @param {Record<string, any>} [props] @param {(Node | string)[]} children @returns {HTMLElement}
+ */
 export function make(name, props = {}, ...children) {
   const el = document.createElement(name);
   for (const [prop, value] of Object.entries(props)) {

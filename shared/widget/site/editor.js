@@ -23,7 +23,8 @@ export const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
 .edit { display: grid; gap: 12px; }
 .edit dd { display: grid; gap: 4px; white-space: normal; }
-.edit :is(input, select, textarea) { width: 100%; min-width: 0; font: inherit; color: inherit; background: var(--bg); border: 1px solid var(--dim);
+.edit :is(input, select, textarea) { width: 100%; min-width: 0; font: inherit; color: inherit; background: var(--bg);
+  border: 1px solid var(--dim);
   border-radius: 10px; padding: 8px 10px; min-height: 44px; max-height: 40vh; }
 .edit textarea { resize: vertical; field-sizing: content; }
 .edit input[type=checkbox] { width: 20px; min-height: 20px; }
@@ -37,7 +38,8 @@ sheet.replaceSync(`
 .edit .code { font: 13px/1.5 ui-monospace, monospace; }
 .chips { display: flex; flex-wrap: wrap; gap: 6px; list-style: none; padding: 0; }
 .chips:empty { display: none; }
-.address { display: flex; align-items: center; gap: 4px; padding-left: 10px; border: 1px solid var(--line); border-radius: 10px; }
+.address { display: flex; align-items: center; gap: 4px; padding-left: 10px; border: 1px solid var(--line);
+  border-radius: 10px; }
 .address.wrong { border-color: var(--bad); }
 .chip-drop { border: 0; }
 .chip-field { display: grid; gap: 6px; }

@@ -10,14 +10,18 @@ export { GeminiChat };
 const own = new URL(import.meta.url).origin;
 
 /**
- * Attributes: endpoint, agent, token, automation="off", expanded, heading, placeholder, remember, launcher and open. The properties are those of the
+ * Attributes: endpoint, agent, token, automation="off", expanded, heading, placeholder, remember, launcher and open.
+ * The properties are those of the
  * contract gemini-chat: messageInput, sendMessage and toggleExpand are its elements. Each event of the state is told as
  * gemini-chat-change, -message, -error, -tool-call, -approval and -action.
  */
 export class GeminiChatElement extends HTMLElement {
   static observedAttributes = ['expanded', 'heading', 'placeholder', 'launcher', 'open'];
 
-  /** Returns a token if the page has no fixed one; called again once if the server refuses the last. @type {((ask: {refused: boolean}) => Promise<string> | string) | null} */
+  /**
+   * Returns a token if the page has no fixed one; called again once if the server refuses the last.
+   * @type {((ask: {refused: boolean}) => Promise<string> | string) | null}
+   */
   getToken = early(this, 'getToken') ?? null;
   /** The automation of the page, where it brings one; null for none. @type {any} */
   automation = early(this, 'automation');
@@ -38,9 +42,12 @@ export class GeminiChatElement extends HTMLElement {
   /** @type {AbortController | null} */ #launched = null;
   #moved = 0; // the timer of cards that have just appeared or moved
 
-  messageInput = /** @type {HTMLTextAreaElement} */ (make('textarea', { id: 'input', part: 'message-input', rows: 1, maxLength: 20000 }));
-  sendMessage = /** @type {HTMLButtonElement} */ (make('button', { type: 'submit', part: 'send-message', className: 'main' }, 'Send'));
-  toggleExpand = /** @type {HTMLButtonElement} */ (make('button', { type: 'button', part: 'toggle-expand', className: 'quiet', onclick: () => this.chat.toggleExpand() }));
+  messageInput = /** @type {HTMLTextAreaElement} */ (make('textarea',
+    { id: 'input', part: 'message-input', rows: 1, maxLength: 20000 }));
+  sendMessage = /** @type {HTMLButtonElement} */ (make('button',
+    { type: 'submit', part: 'send-message', className: 'main' }, 'Send'));
+  toggleExpand = /** @type {HTMLButtonElement} */ (make('button',
+    { type: 'button', part: 'toggle-expand', className: 'quiet', onclick: () => this.chat.toggleExpand() }));
   #ui = this.#build();
 
   constructor() {
@@ -74,7 +81,8 @@ export class GeminiChatElement extends HTMLElement {
   connectedCallback() {
     addEventListener('pagehide', this.#keep);
     if (this.hasAttribute('remember') && !this.chat.memory) {
-      this.chat.memory = new Memory(`${this.getAttribute('remember') || this.id} ${this.endpoint}${this.agent && ` ${this.agent}`}`);
+      this.chat.memory =
+        new Memory(`${this.getAttribute('remember') || this.id} ${this.endpoint}${this.agent && ` ${this.agent}`}`);
       this.chat.restore();
       this.messageInput.value = this.chat.messageInput;
     }
@@ -95,7 +103,10 @@ export class GeminiChatElement extends HTMLElement {
 
   #keep = () => this.chat.changed();
 
-  /** Without its button the chat lies in the page: also where what makes the button cannot be loaded. @param {boolean} on */
+  /**
+   * Without its button the chat lies in the page: also where what makes the button cannot be loaded.
+   * @param {boolean} on
+   */
   async #launch(on) {
     this.#launched?.abort();
     this.#launcher = null;
@@ -128,25 +139,35 @@ export class GeminiChatElement extends HTMLElement {
 
   #build() {
     const heading = make('h2', { part: 'heading', id: 'heading' });
-    const fresh = make('button', { type: 'button', part: 'new-conversation', className: 'quiet', onclick: () => this.#clear() }, 'New');
+    const fresh = make('button',
+      { type: 'button', part: 'new-conversation', className: 'quiet', onclick: () => this.#clear() }, 'New');
     fresh.setAttribute('aria-label', 'New conversation');
-    const hint = make('p', { className: 'hint', part: 'hint' }, 'Ask a question, or say what should be done on this page.');
-    const log = make('div', { className: 'messages', part: 'messages', role: 'log', 'aria-live': 'polite', 'aria-labelledby': 'heading' });
+    const hint = make('p', { className: 'hint', part: 'hint' },
+      'Ask a question, or say what should be done on this page.');
+    const log = make('div',
+      { className: 'messages', part: 'messages', role: 'log', 'aria-live': 'polite', 'aria-labelledby': 'heading' });
     const live = make('div', { className: 'assistant', part: 'message assistant partial' });
     const waiting = make('div', { part: 'approvals' });
-    const scroll = make('div', { className: 'scroll', tabIndex: 0, role: 'group', 'aria-label': 'Conversation' }, hint, log, live, waiting);
+    const scroll = make('div', { className: 'scroll', tabIndex: 0, role: 'group', 'aria-label': 'Conversation' }, hint,
+      log, live, waiting);
     const status = make('p', { className: 'status', part: 'status' });
     const fault = make('span', {});
-    const again = make('button', { type: 'button', part: 'retry', onclick: () => this.#focusAfter(() => this.chat.retry()) }, 'Try again');
+    const again = make('button',
+      { type: 'button', part: 'retry', onclick: () => this.#focusAfter(() => this.chat.retry()) }, 'Try again');
     const alert = make('div', { className: 'error', part: 'error' }, fault, again);
-    const halt = make('button', { type: 'button', part: 'stop', onclick: () => this.#focusAfter(() => this.chat.stop()) }, 'Stop');
+    const halt = make('button',
+      { type: 'button', part: 'stop', onclick: () => this.#focusAfter(() => this.chat.stop()) }, 'Stop');
     const label = make('label', { className: 'sr', htmlFor: 'input' }, 'Your message');
-    const form = make('form', { part: 'form', className: 'composer', onsubmit: (/** @type {Event} */ e) => this.#submit(e) }, label, this.messageInput, halt, this.sendMessage);
+    const form = make('form',
+      { part: 'form', className: 'composer', onsubmit: (/** @type {Event} */ e) => this.#submit(e) }, label,
+      this.messageInput, halt, this.sendMessage);
     this.messageInput.oninput = () => void (this.chat.messageInput = this.messageInput.value);
     this.messageInput.onkeydown = (e) => {
       if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) this.#submit(e);
     };
-    const frame = make('section', { className: 'chat', part: 'chat', 'aria-labelledby': 'heading', onkeydown: (/** @type {KeyboardEvent} */ e) => this.#escape(e) },
+    const frame = make('section',
+      { className: 'chat', part: 'chat', 'aria-labelledby': 'heading',
+        onkeydown: (/** @type {KeyboardEvent} */ e) => this.#escape(e) },
       make('header', { part: 'header' }, heading, fresh, this.toggleExpand), scroll,
       make('div', { role: 'status' }, status), make('div', { role: 'alert' }, alert), form);
     const shadow = this.attachShadow({ mode: 'open', delegatesFocus: true });
@@ -206,7 +227,8 @@ export class GeminiChatElement extends HTMLElement {
     this.#ui.again.hidden = !chat.canRetry;
     this.#ui.halt.hidden = !chat.isLoading && !chat.approvals.length;
     this.sendMessage.hidden = chat.isLoading;
-    if (fresh) this.#ui.scroll.scrollTop += fresh.getBoundingClientRect().top - this.#ui.scroll.getBoundingClientRect().top;
+    const { scroll } = this.#ui;
+    if (fresh) scroll.scrollTop += fresh.getBoundingClientRect().top - scroll.getBoundingClientRect().top;
     else if (low) this.#ui.scroll.scrollTop = this.#ui.scroll.scrollHeight;
   }
 
@@ -295,16 +317,21 @@ export class GeminiChatElement extends HTMLElement {
   /** @param {Card} card */
   #form(card) {
     const id = card.approval.approvalId;
-    const send = (/** @type {Record<string, unknown>} */ args) => void (this.#moved || this.chat.decide(id, 'approve_with_edits', args));
+    const send = (/** @type {Record<string, unknown>} */ args) =>
+      void (this.#moved || this.chat.decide(id, 'approve_with_edits', args));
     return this.#editor?.editorOf(card, send, () => {
       delete card.edit;
       this.chat.changed();
     });
   }
 
-  /** Half a second goes by before a card that has come, or moved, can be decided: a double click was meant for what lay there before. */
+  /**
+   * Half a second goes by before a card that has come, or moved, can be decided: a double click was meant for what lay
+   * there before.
+   */
   #hold() {
-    const buttons = (/** @type {boolean} */ held) => this.#ui.waiting.querySelectorAll('.buttons button').forEach((b) => (b.ariaDisabled = held ? 'true' : null));
+    const buttons = (/** @type {boolean} */ held) => this.#ui.waiting.querySelectorAll('.buttons button')
+      .forEach((b) => (b.ariaDisabled = held ? 'true' : null));
     clearTimeout(this.#moved);
     buttons(true);
     this.#moved = setTimeout(() => {
@@ -315,7 +342,8 @@ export class GeminiChatElement extends HTMLElement {
 }
 
 /** What makes a card another one than it was. @param {Card} card */
-const saysOf = ({ state, heldUntil, error, edit }) => `${state} ${heldUntil} ${error} ${edit ? edit.wrong?.message ?? 'edited' : ''}`;
+const saysOf = ({ state, heldUntil, error, edit }) =>
+  `${state} ${heldUntil} ${error} ${edit ? edit.wrong?.message ?? 'edited' : ''}`;
 
 /** A property that the page set before this class was there. @param {any} el @param {string} name */
 function early(el, name) {
@@ -327,7 +355,8 @@ function early(el, name) {
 /** @param {Message} message */
 function messageOf({ role, content }) {
   const who = make('span', { className: 'sr' }, { user: 'You: ', assistant: 'Assistant: ', system: 'Note: ' }[role]);
-  return make('div', { className: role, part: `message ${role}` }, who, role === 'assistant' ? markdown(content) : content);
+  return make('div', { className: role, part: `message ${role}` }, who,
+    role === 'assistant' ? markdown(content) : content);
 }
 
 customElements.define('gemini-chat', GeminiChatElement);

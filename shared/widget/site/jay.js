@@ -13,7 +13,8 @@ export function fromJay(jay, user, first) {
   const interactions = () => (jay.getPageState().interactions ?? []).map(plain).filter(Boolean);
   const getPageState = () => {
     const state = jay.getPageState();
-    return bounded({ viewState: state.viewState ?? {}, interactions: interactions(), customEvents: state.customEvents ?? [] });
+    return bounded({ viewState: state.viewState ?? {}, interactions: interactions(),
+      customEvents: state.customEvents ?? [] });
   };
   return {
     getPageState, interactions,
@@ -29,11 +30,14 @@ export function fromJay(jay, user, first) {
       if (why) return refused(why);
       if (needsUser(found.element)) return user.wait([found.element], coordinate, signal);
       if (asksFirst(found.element)) {
-        const no = await first.ask(() => jay.getInteraction(coordinate)?.element, eventType, coordinate, eventData, signal) || obstacle(found.element);
+        const no = await first.ask(() => jay.getInteraction(coordinate)?.element, eventType, coordinate, eventData,
+          signal) || obstacle(found.element);
         if (no) return refused(no);
       }
       // A field gets its value before jay gets the event, which it may handle in its own way.
-      if (eventData.value === undefined && eventData.checked === undefined) return heard(() => jay.triggerEvent(eventType, coordinate, eventData));
+      if (eventData.value === undefined && eventData.checked === undefined) {
+        return heard(() => jay.triggerEvent(eventType, coordinate, eventData));
+      }
       return act(eventType, [found.element], eventData);
     },
     onStateChange: (callback) => {
@@ -55,18 +59,25 @@ async function heard(trigger) {
   }
 }
 
-/** An interaction without its elements, or nothing where they are private. @param {any} given @returns {Interaction | null} */
+/**
+ * An interaction without its elements, or nothing where they are private.
+ * @param {any} given @returns {Interaction | null}
+ */
 function plain(given) {
   const items = given.items?.filter((/** @type {any} */ item) => !(item.element && isPrivate(item.element)));
   if (items?.length === 0 || (given.element && isPrivate(given.element))) return null;
   const element = given.element ?? items?.[0]?.element;
   return {
     refName: given.refName ?? given.coordinate?.at(-1) ?? '',
-    ...(items ? { items: items.map((/** @type {any} */ i) => ({ coordinate: i.coordinate, ...(i.description && { description: i.description }) })) } : { coordinate: given.coordinate }),
-    elementType: element instanceof HTMLInputElement ? `HTMLInputElement:${element.type}` : given.elementType ?? element?.constructor.name ?? 'HTMLElement',
+    ...(items ? { items: items.map((/** @type {any} */ i) =>
+      ({ coordinate: i.coordinate, ...(i.description && { description: i.description }) })) }
+      : { coordinate: given.coordinate }),
+    elementType: element instanceof HTMLInputElement ? `HTMLInputElement:${element.type}`
+      : given.elementType ?? element?.constructor.name ?? 'HTMLElement',
     supportedEvents: given.supportedEvents ?? items?.[0]?.events ?? ['click'],
     description: given.description ?? given.refName ?? '',
-    ...(element && needsUser(element) && { needsUser: true }), ...(element && asksFirst(element) && { asksFirst: true }),
+    ...(element && needsUser(element) && { needsUser: true }),
+    ...(element && asksFirst(element) && { asksFirst: true }),
     ...(element instanceof HTMLSelectElement && { options: [...element.options].map((o) => o.value).slice(0, 100) }),
   };
 }

@@ -3,16 +3,23 @@ import { make } from './dom.js';
 
 const narrow = matchMedia('(max-width: 480px)'); // where the open chat covers the page
 
-/** Makes the chat one that is opened and closed, until the signal. It is open while its element has the attribute open. */
+/**
+ * Makes the chat one that is opened and closed, until the signal. It is open while its element has the attribute open.
+ */
 export class Launcher {
   #host;
   #frame;
   #badge = make('span', { className: 'badge', part: 'badge', ariaHidden: 'true' });
-  #button = make('button', { type: 'button', className: 'launch', part: 'launcher', onclick: () => this.#open() }, bubble(), this.#badge);
-  #close = make('button', { type: 'button', className: 'quiet close', part: 'close', onclick: () => this.#shut(), 'aria-label': 'Close' }, '×');
+  #button = make('button', { type: 'button', className: 'launch', part: 'launcher', onclick: () => this.#open() },
+    bubble(), this.#badge);
+  #close = make('button',
+    { type: 'button', className: 'quiet close', part: 'close', onclick: () => this.#shut(), 'aria-label': 'Close' },
+    '×');
   #says = make('p', { className: 'sr', role: 'status' });
 
-  /** @param {import('./gemini-chat.js').GeminiChatElement} host @param {HTMLElement} frame @param {AbortSignal} signal */
+  /**
+   * @param {import('./gemini-chat.js').GeminiChatElement} host @param {HTMLElement} frame @param {AbortSignal} signal
+   */
   constructor(host, frame, signal) {
     this.#host = host;
     this.#frame = frame;
@@ -38,7 +45,8 @@ export class Launcher {
     const waits = chat.approvals.filter((card) => card.state === 'open').length + (chat.turn ? 1 : 0);
     const words = waits ? `${waits} ${waits === 1 ? 'waits' : 'wait'} for you` : '';
     this.#button.hidden = open;
-    this.#button.ariaLabel = `Open the chat: ${this.#host.getAttribute('heading') || 'Assistant'}${words && `, ${words}`}`;
+    this.#button.ariaLabel =
+      `Open the chat: ${this.#host.getAttribute('heading') || 'Assistant'}${words && `, ${words}`}`;
     this.#badge.textContent = waits ? String(waits) : '';
     this.#badge.hidden = !waits;
     const said = open ? '' : chat.turn ? `Your turn: use “${chat.turn}” on the page` : words;
@@ -63,14 +71,18 @@ export class Launcher {
     this.#button.focus();
   }
 
-  /** Escape closes, unless it has made the chat smaller; where the chat covers the page the focus stays within. @param {KeyboardEvent} e */
+  /**
+   * Escape closes, unless it has made the chat smaller; where the chat covers the page the focus stays within.
+   * @param {KeyboardEvent} e
+   */
   #key(e) {
     if (e.key === 'Escape' && !e.isComposing && !e.defaultPrevented) {
       e.stopPropagation();
       this.#shut();
     }
     if (e.key !== 'Tab' || !narrow.matches) return;
-    const all = /** @type {HTMLElement[]} */ ([...this.#frame.querySelectorAll('button, a[href], input, select, textarea, [tabindex="0"]')])
+    const all = /** @type {HTMLElement[]} */ (
+      [...this.#frame.querySelectorAll('button, a[href], input, select, textarea, [tabindex="0"]')])
       .filter((el) => el.checkVisibility() && !el.matches(':disabled'));
     const at = all.indexOf(/** @type {HTMLElement} */ (this.#host.shadowRoot?.activeElement));
     if (e.shiftKey ? at > 0 : at < all.length - 1) return;
@@ -91,16 +103,23 @@ function bubble() {
 
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
-:host([launcher]) { position: fixed; inset: auto max(16px, env(safe-area-inset-right)) max(16px, env(safe-area-inset-bottom)) auto;
+:host([launcher]) { position: fixed;
+  inset: auto max(16px, env(safe-area-inset-right)) max(16px, env(safe-area-inset-bottom)) auto;
   width: auto; z-index: var(--gemini-chat-layer, 1000); }
-.launch { position: relative; display: grid; place-items: center; width: 56px; height: 56px; padding: 0; border-radius: 50%;
-  border: 1px solid var(--a); background: var(--a); color: var(--on); box-shadow: 0 2px 4px #10142820, 0 8px 24px -4px #10142840; }
-.launch svg { width: 26px; height: 26px; fill: none; stroke: currentColor; stroke-width: 1.7; stroke-linecap: round; stroke-linejoin: round; }
-.tip { position: absolute; right: 68px; bottom: 4px; width: max-content; max-width: min(260px, 100vw - 112px); padding: 10px 14px; border: 1px solid var(--line);
+.launch { position: relative; display: grid; place-items: center; width: 56px; height: 56px; padding: 0;
+  border-radius: 50%;
+  border: 1px solid var(--a); background: var(--a); color: var(--on);
+  box-shadow: 0 2px 4px #10142820, 0 8px 24px -4px #10142840; }
+.launch svg { width: 26px; height: 26px; fill: none; stroke: currentColor; stroke-width: 1.7; stroke-linecap: round;
+  stroke-linejoin: round; }
+.tip { position: absolute; right: 68px; bottom: 4px; width: max-content; max-width: min(260px, 100vw - 112px);
+  padding: 10px 14px; border: 1px solid var(--line);
   border-radius: 14px; background: var(--bg); box-shadow: 0 8px 24px -4px #10142840; font-size: 14px; }
-.badge { position: absolute; top: -5px; right: -5px; min-width: 24px; padding: 0 6px; border-radius: 12px; border: 2px solid var(--bg);
+.badge { position: absolute; top: -5px; right: -5px; min-width: 24px; padding: 0 6px; border-radius: 12px;
+  border: 2px solid var(--bg);
   background: var(--fg); color: var(--bg); font-size: 12px; font-weight: 700; line-height: 20px; text-align: center; }
-:host([launcher][open]) .chat { display: flex; width: min(400px, 100vw - 32px); max-height: min(640px, 100dvh - 32px); animation: rise .15s ease-out; }
+:host([launcher][open]) .chat { display: flex; width: min(400px, 100vw - 32px); max-height: min(640px, 100dvh - 32px);
+  animation: rise .15s ease-out; }
 @keyframes rise { from { opacity: 0; transform: translateY(8px); } }
 button.close { min-width: 44px; font-size: 20px; line-height: 1; }
 @media (max-width: 480px) {

@@ -2,7 +2,12 @@
 // model writes is never read as HTML.
 import { make } from './dom.js';
 
-const inline = /(?<!`)(`{1,9})(?!`)([\s\S]+?)(?<!`)\1(?!`)|\*\*(?=\S)([\s\S]+?\S?)\*\*|(?<![\w*])[*_](?=[^\s*_])([^*_\n]*[^\s*_])[*_](?![\w*])|\[([^\]\n]{1,300})\]\(([^\s()]{1,2000})\)/g;
+const inline = new RegExp([
+  /(?<!`)(`{1,9})(?!`)([\s\S]+?)(?<!`)\1(?!`)/, // code
+  /\*\*(?=\S)([\s\S]+?\S?)\*\*/, // bold
+  /(?<![\w*])[*_](?=[^\s*_])([^*_\n]*[^\s*_])[*_](?![\w*])/, // italics
+  /\[([^\]\n]{1,300})\]\(([^\s()]{1,2000})\)/, // links
+].map((part) => part.source).join('|'), 'g');
 const maxDepth = 4;
 
 /** @param {string} text @returns {DocumentFragment} */
@@ -49,7 +54,10 @@ function words(text, depth = 0) {
   return [...out, text.slice(from)];
 }
 
-/** A link shows where it leads. One that leads elsewhere than to the web or a mailbox stays text. @param {string} label @param {string} href @param {string} source @returns {(Node | string)[]} */
+/**
+ * A link shows where it leads. One that leads elsewhere than to the web or a mailbox stays text.
+ * @param {string} label @param {string} href @param {string} source @returns {(Node | string)[]}
+ */
 function link(label, href, source) {
   const url = URL.canParse(href) ? new URL(href) : null;
   if (!url || !['http:', 'https:', 'mailto:'].includes(url.protocol)) return [source];

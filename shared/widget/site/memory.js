@@ -18,7 +18,10 @@ export class Memory {
     }
   }
 
-  /** Keeps a conversation; one that is too large is not kept at all, rather than a part of it. @param {Record<string, unknown>} conversation */
+  /**
+   * Keeps a conversation; one that is too large is not kept at all, rather than a part of it.
+   * @param {Record<string, unknown>} conversation
+   */
   save(conversation) {
     try {
       sessionStorage.setItem(this.key, JSON.stringify({ version, ...conversation }));

@@ -7,7 +7,8 @@ const secrets = new WeakSet();
 
 /** Whether nothing of this element may be read, filled or clicked. @param {Element} el @returns {boolean} */
 export function isPrivate(el) {
-  return Boolean(el.closest('[data-agent-private]')) || isSecret(el) || (el instanceof HTMLLabelElement && el.control !== null && isPrivate(el.control));
+  return Boolean(el.closest('[data-agent-private]')) || isSecret(el)
+    || (el instanceof HTMLLabelElement && el.control !== null && isPrivate(el.control));
 }
 
 /** @param {Element} el @returns {boolean} */
@@ -30,7 +31,10 @@ export function textOf(el) {
   /** @param {Node} node @returns {string} */
   const words = (node) => {
     if (node instanceof Text) return node.data;
-    if (!(node instanceof Element) || node.matches('script, style, template, noscript, textarea, select, [hidden]') || isPrivate(node)) return '';
+    if (!(node instanceof Element) || node.matches('script, style, template, noscript, textarea, select, [hidden]')
+      || isPrivate(node)) {
+        return '';
+      }
     const inside = [...node.childNodes].map(words).join('');
     return /^(inline|contents)/.test(getComputedStyle(node).display) ? inside : ` ${inside} `;
   };

@@ -36,7 +36,8 @@ export function find(root) {
     const before = found.get(id);
     if (before && kindOf(el) === 'radio' && kindOf(before.elements[0]) === 'radio') before.elements.push(el);
     if (before || found.size === maxElements) continue;
-    found.set(id, { refName, coordinate, elements: [el], path: JSON.stringify([...way.filter((_, i) => i % 2 === 0), refName]) });
+    found.set(id,
+      { refName, coordinate, elements: [el], path: JSON.stringify([...way.filter((_, i) => i % 2 === 0), refName]) });
   }
   return found;
 }
@@ -57,7 +58,8 @@ export function kindOf(el) {
 }
 
 const events = {
-  text: ['input', 'change'], checkbox: ['click', 'change'], radio: ['change'], select: ['change'], button: ['click'], link: ['click'],
+  text: ['input', 'change'], checkbox: ['click', 'change'], radio: ['change'], select: ['change'], button: ['click'],
+  link: ['click'],
 };
 
 /** The interaction of one thing. @param {Found} thing @returns {Interaction} */
@@ -65,13 +67,18 @@ export function describe({ refName, coordinate, elements }) {
   const el = elements[0];
   const kind = kindOf(el);
   return {
-    refName, coordinate, elementType: el instanceof HTMLInputElement ? `HTMLInputElement:${el.type}` : el.constructor.name,
+    refName, coordinate, elementType: el instanceof HTMLInputElement ? `HTMLInputElement:${el.type}`
+      : el.constructor.name,
     supportedEvents: events[kind], description: labelOf(el), ...valueOf(elements), ...optionsOf(elements),
-    ...disabledOf(el), ...(isVisible(el) ? {} : { hidden: true }), ...(needsUser(el) && { needsUser: true }), ...(asksFirst(el) && { asksFirst: true }),
+    ...disabledOf(el), ...(isVisible(el) ? {} : { hidden: true }), ...(needsUser(el) && { needsUser: true }),
+    ...(asksFirst(el) && { asksFirst: true }),
   };
 }
 
-/** All interactions: those of a list that are alike are one with items. @param {Map<string, Found>} found @returns {Interaction[]} */
+/**
+ * All interactions: those of a list that are alike are one with items.
+ * @param {Map<string, Found>} found @returns {Interaction[]}
+ */
 export function interactionsOf(found) {
   /** @type {Map<string, Interaction>} */
   const groups = new Map();
@@ -83,7 +90,8 @@ export function interactionsOf(found) {
     }
     const { coordinate, value, disabled, disabledBecause, hidden, options, ...shared } = one;
     const group = groups.get(thing.path) ?? { ...shared, items: [] };
-    group.items?.push({ coordinate: thing.coordinate, description: one.description, value, disabled, disabledBecause, hidden });
+    group.items?.push({ coordinate: thing.coordinate, description: one.description, value, disabled, disabledBecause,
+      hidden });
     if (options) group.options = [...new Set([...(group.options ?? []), ...options])];
     groups.set(thing.path, group);
   }
@@ -105,7 +113,8 @@ function optionsOf(elements) {
   const el = elements[0];
   if (kindOf(el) === 'radio') return { options: radios(elements).map((r) => r.value).slice(0, maxOptions) };
   if (!(el instanceof HTMLSelectElement)) return {};
-  return { options: [...el.options].filter((o) => !o.disabled).map((o) => o.value).slice(0, maxOptions), ...(el.multiple && { multiple: true }) };
+  return { options: [...el.options].filter((o) => !o.disabled).map((o) => o.value).slice(0, maxOptions),
+    ...(el.multiple && { multiple: true }) };
 }
 
 /** @param {HTMLElement[]} elements */
@@ -115,11 +124,13 @@ function radios(elements) {
 
 /** What a thing is called, in the words of the page. @param {HTMLElement} el @returns {string} */
 export function labelOf(el) {
-  const by = (el.getAttribute('aria-labelledby') ?? '').split(/\s+/).map((id) => (id ? el.ownerDocument.getElementById(id) : null));
+  const by = (el.getAttribute('aria-labelledby') ?? '').split(/\s+/)
+    .map((id) => (id ? el.ownerDocument.getElementById(id) : null));
   const labels = 'labels' in el && el.labels ? /** @type {NodeListOf<Element>} */ (el.labels) : [];
   const own = ['button', 'link'].includes(kindOf(el)) ? textOf(el) || el.getAttribute('value') : '';
   const candidates = [
-    el.dataset.agentLabel, by.map((label) => (label ? textOf(label) : '')).join(' ').trim(), el.getAttribute('aria-label'),
+    el.dataset.agentLabel, by.map((label) => (label ? textOf(label) : '')).join(' ').trim(),
+    el.getAttribute('aria-label'),
     [...labels].map(textOf).join(' ').trim(), own, el.getAttribute('placeholder'), el.title, el.dataset.agentRef,
   ];
   return cutText(candidates.find(Boolean) ?? '', 200);
@@ -130,9 +141,13 @@ export function isDisabled(el) {
   return el.matches(':disabled') || Boolean(el.closest('[aria-disabled="true"], [inert]'));
 }
 
-/** Why a disabled thing is, as its description or its tooltip on the page says. @param {HTMLElement} el @returns {string} */
+/**
+ * Why a disabled thing is, as its description or its tooltip on the page says.
+ * @param {HTMLElement} el @returns {string}
+ */
 export function whyDisabled(el) {
-  const by = (el.getAttribute('aria-describedby') ?? '').split(/\s+/).map((id) => (id ? el.ownerDocument.getElementById(id) : null));
+  const by = (el.getAttribute('aria-describedby') ?? '').split(/\s+/)
+    .map((id) => (id ? el.ownerDocument.getElementById(id) : null));
   return cutText(by.map((note) => (note ? textOf(note) : '')).join(' ').trim() || el.title, 200);
 }
 
@@ -148,7 +163,10 @@ export function isVisible(el) {
   return el.checkVisibility({ visibilityProperty: true });
 }
 
-/** The state of a page: what data-agent-state names, that of lists under their keys. @param {Document | Element} root */
+/**
+ * The state of a page: what data-agent-state names, that of lists under their keys.
+ * @param {Document | Element} root
+ */
 export function viewState(root) {
   /** @type {Record<string, any>} */
   const state = Object.create(null);
@@ -163,7 +181,10 @@ export function viewState(root) {
   return state;
 }
 
-/** The object in a state that belongs to a way, made where it is missing. @param {Record<string, any>} state @param {Coordinate} way */
+/**
+ * The object in a state that belongs to a way, made where it is missing.
+ * @param {Record<string, any>} state @param {Coordinate} way
+ */
 function placeAt(state, way) {
   let place = state;
   for (let i = 0; i < way.length; i += 2) {
@@ -179,7 +200,9 @@ function placeAt(state, way) {
 /** @param {HTMLElement} el @returns {unknown} */
 function stateOf(el) {
   if (el instanceof HTMLInputElement && el.type === 'radio') {
-    const all = el.name ? /** @type {HTMLInputElement[]} */ ([...(el.form ?? el.ownerDocument).querySelectorAll('input[type=radio]')]) : [el];
+    const all = el.name
+      ? /** @type {HTMLInputElement[]} */ ([...(el.form ?? el.ownerDocument).querySelectorAll('input[type=radio]')])
+      : [el];
     return plain(all.find((r) => r.name === el.name && r.checked && !isPrivate(r))?.value ?? '');
   }
   const { value } = valueOf([el]);

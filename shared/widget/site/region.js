@@ -16,5 +16,7 @@ export function ownClock(at, timeZone) {
   const [, sign, hours, minutes] = at?.match(/([+-])(\d\d):(\d\d)$/) ?? [];
   const shown = sign ? Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes)) : 0;
   if (!at || zone === timeZone || shown === -new Date(at).getTimezoneOffset()) return '';
-  return new Date(at).toLocaleString(undefined, { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric', hour: 'numeric', minute: '2-digit', timeZoneName: 'short' });
+  return new Date(at).toLocaleString(undefined,
+    { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric', hour: 'numeric', minute: '2-digit',
+      timeZoneName: 'short' });
 }

@@ -8,7 +8,8 @@ const maxKeys = 100;
 
 /**
  * The tools for a page as it is now: two generic ones, then one for each interaction in the order of the page, at most
- * 128 and 256 KB of definitions in all. What comes after that has no tool of its own and is reached by the generic ones.
+ * 128 and 256 KB of definitions in all. What comes after that has no tool of its own and is reached by the generic
+ * ones.
  * @param {Automation} automation @returns {Tool[]}
  */
 export function buildTools(automation) {
@@ -29,14 +30,17 @@ export function buildTools(automation) {
 /** @param {Automation} automation @param {number} leftOut @returns {Tool[]} */
 function generic(automation, leftOut) {
   const more = leftOut ? ` ${leftOut} interactions have no tool of their own; use this one for them.` : '';
-  const coordinate = { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 20, description: 'A coordinate as the interactions of the page give it.' };
+  const coordinate = { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 20,
+    description: 'A coordinate as the interactions of the page give it.' };
   return [
     tool('trigger-interaction', `Triggers an event on an element of the page.${more}`, {
-      coordinate, event: { type: 'string', enum: ['click', 'focus', 'blur'], description: 'click where it is left out.' },
+      coordinate,
+      event: { type: 'string', enum: ['click', 'focus', 'blur'], description: 'click where it is left out.' },
     }, ['coordinate'], (args, signal) => run(automation, String(args.event ?? 'click'), args.coordinate, {}, signal)),
-    tool('fill-input', `Fills a field, ticks a checkbox (value true or false) or chooses an option of the page.${more}`, {
-      coordinate, value: { type: 'string', description: 'The text, or the value of the option.' },
-    }, ['coordinate', 'value'], (args, signal) => fillAny(automation, args.coordinate, args.value, signal)),
+    tool('fill-input', `Fills a field, ticks a checkbox (value true or false) or chooses an option of the page.${more}`,
+      {
+        coordinate, value: { type: 'string', description: 'The text, or the value of the option.' },
+      }, ['coordinate', 'value'], (args, signal) => fillAny(automation, args.coordinate, args.value, signal)),
   ];
 }
 
@@ -56,16 +60,22 @@ function semantic(automation, interaction, taken) {
   const verb = verbOf(interaction);
   const keys = keysOf(interaction);
   const listed = [...keys.keys()].slice(0, maxKeys);
-  const more = keys.size > maxKeys ? ` ${keys.size - maxKeys} more keys are not listed; use trigger-interaction or fill-input for them.` : '';
-  const user = interaction.needsUser ? ' The user has to click it themselves: calling this shows them where.' : interaction.asksFirst ? ' The user is asked first.' : '';
+  const more = keys.size > maxKeys
+    ? ` ${keys.size - maxKeys} more keys are not listed; use trigger-interaction or fill-input for them.` : '';
+  const user = interaction.needsUser ? ' The user has to click it themselves: calling this shows them where.'
+    : interaction.asksFirst ? ' The user is asked first.' : '';
   /** @type {Record<string, unknown>} */
-  const properties = { ...(interaction.items && { key: { type: 'string', enum: listed, description: 'Which one of the list.' } }), ...valueSchema(verb, interaction) };
+  const properties =
+    { ...(interaction.items && { key: { type: 'string', enum: listed, description: 'Which one of the list.' } }),
+      ...valueSchema(verb, interaction) };
   const required = Object.keys(properties);
   const says = { click: 'Clicks', fill: 'Fills', toggle: 'Ticks or unticks', select: 'Chooses in' }[verb];
   const doing = { click: 'Clicking', fill: 'Filling in', toggle: 'Changing', select: 'Choosing in' }[verb];
   const [only] = interaction.items ?? [];
-  const now = interaction.disabled ? ` It is disabled at the moment${interaction.disabledBecause ? `: ${interaction.disabledBecause}` : '.'}` : '';
-  const description = `${says} "${cutText(interaction.description || interaction.refName, 200)}"${only ? ' of one item of a list' : ''}.${user}${now}${more}`;
+  const now = interaction.disabled
+    ? ` It is disabled at the moment${interaction.disabledBecause ? `: ${interaction.disabledBecause}` : '.'}` : '';
+  const what = `${says} "${cutText(interaction.description || interaction.refName, 200)}"`;
+  const description = `${what}${only ? ' of one item of a list' : ''}.${user}${now}${more}`;
   const title = (/** @type {Record<string, unknown>} */ { key }) => {
     const item = interaction.items?.find(({ coordinate }) => coordinate === keys.get(String(key))) ?? interaction;
     return `${doing} “${cutText(item.description || interaction.refName, 80)}”…`;
@@ -73,7 +83,8 @@ function semantic(automation, interaction, taken) {
   return tool(nameOf(verb, interaction, taken), description, properties, required, (args, signal) => {
     const coordinate = interaction.items ? keys.get(String(args.key)) : interaction.coordinate;
     if (!coordinate) return failed(`key: there is no ${JSON.stringify(cutText(String(args.key), 80))} here.`);
-    return run(automation, verb === 'click' ? 'click' : 'change', coordinate, { checked: /** @type {boolean} */ (args.checked), value: args.value }, signal);
+    return run(automation, verb === 'click' ? 'click' : 'change', coordinate,
+      { checked: /** @type {boolean} */ (args.checked), value: args.value }, signal);
   }, title);
 }
 
@@ -93,7 +104,10 @@ function valueSchema(verb, { options, multiple }) {
   return { value: multiple ? { type: 'array', items: one } : one };
 }
 
-/** The keys of a list with the coordinate of each; those of lists in lists are joined. @param {Interaction} interaction */
+/**
+ * The keys of a list with the coordinate of each; those of lists in lists are joined.
+ * @param {Interaction} interaction
+ */
 function keysOf({ items = [] }) {
   /** @type {Map<string, Coordinate>} */
   const keys = new Map();
@@ -117,12 +131,15 @@ function nameOf(verb, { refName, items }, taken) {
 }
 
 /**
- * @param {string} name @param {string} description @param {Record<string, unknown>} properties @param {string[]} required
- * @param {(args: Record<string, unknown>, signal?: AbortSignal) => Promise<ToolResult> | ToolResult} does @param {Tool['title']} [title] @returns {Tool}
+ * @param {string} name @param {string} description @param {Record<string, unknown>} properties
+ * @param {string[]} required
+ * @param {(args: Record<string, unknown>, signal?: AbortSignal) => Promise<ToolResult> | ToolResult} does
+ * @param {Tool['title']} [title] @returns {Tool}
  */
 function tool(name, description, properties, required, does, title = () => 'Using the page…') {
   return {
-    name, title, description: cutText(description, 960), category: 'page-automation', inputSchema: { type: 'object', properties, required },
+    name, title, description: cutText(description, 960), category: 'page-automation',
+    inputSchema: { type: 'object', properties, required },
     execute: async (args, signal) => {
       const missing = required.find((field) => args?.[field] === undefined);
       return missing ? failed(`${missing}: this is required.`) : does(args, signal);
@@ -130,7 +147,10 @@ function tool(name, description, properties, required, does, title = () => 'Usin
   };
 }
 
-/** @param {Automation} automation @param {string} event @param {unknown} coordinate @param {EventData} data @param {AbortSignal} [signal] @returns {Promise<ToolResult>} */
+/**
+ * @param {Automation} automation @param {string} event @param {unknown} coordinate @param {EventData} data
+ * @param {AbortSignal} [signal] @returns {Promise<ToolResult>}
+ */
 async function run(automation, event, coordinate, data, signal) {
   if (!isCoordinate(coordinate)) return failed('coordinate: this has to be a list of texts.');
   try {

@@ -16,23 +16,34 @@ export class ChatError extends Error {
 }
 
 export class Transport {
-  /** @param {() => string} endpoint @param {(again: boolean) => Promise<string>} token asks for a token; again after a 401 */
+  /**
+   * @param {() => string} endpoint
+   * @param {(again: boolean) => Promise<string>} token asks for a token; again after a 401
+   */
   constructor(endpoint, token) {
     this.endpoint = endpoint;
     this.token = token;
     this.ahead = 0; // ms by which the server's clock is ahead of the browser's
   }
 
-  /** Posts to the chat and returns its answer; lines before the answer are passed to onLine. @param {string} path @param {unknown} body @param {AbortSignal} stop @param {(line: any) => void} onLine @returns {Promise<Answer>} */
+  /**
+   * Posts to the chat and returns its answer; lines before the answer are passed to onLine.
+   * @param {string} path @param {unknown} body @param {AbortSignal} stop @param {(line: any) => void} onLine
+   * @returns {Promise<Answer>}
+   */
   async chat(path, body, stop, onLine) {
     return answer(await this.ask('POST', path, body, stop, onLine));
   }
 
-  /** @param {'GET' | 'POST'} method @param {string} path @param {unknown} body @param {AbortSignal} stop @param {(line: any) => void} [onLine] where a stream is welcome @returns {Promise<any>} */
+  /**
+   * @param {'GET' | 'POST'} method @param {string} path @param {unknown} body @param {AbortSignal} stop
+   * @param {(line: any) => void} [onLine] where a stream is welcome @returns {Promise<any>}
+   */
   async ask(method, path, body, stop, onLine) {
     const timer = new Timer(stop);
     try {
-      const response = await this.#send(method, path, body, timer.signal, onLine ? 'application/x-ndjson, application/json;q=0.9' : 'application/json');
+      const response = await this.#send(method, path, body, timer.signal,
+        onLine ? 'application/x-ndjson, application/json;q=0.9' : 'application/json');
       const streamed = onLine && response.headers.get('content-type')?.startsWith('application/x-ndjson');
       return await (streamed ? lastLine(response, timer, onLine) : json(response));
     } catch (err) {
@@ -42,11 +53,15 @@ export class Transport {
     }
   }
 
-  /** @param {string} method @param {string} path @param {unknown} body @param {AbortSignal} signal @param {string} accept */
+  /**
+   * @param {string} method @param {string} path @param {unknown} body @param {AbortSignal} signal
+   * @param {string} accept
+   */
   async #send(method, path, body, signal, accept) {
     const once = (/** @type {string} */ token) => fetch(this.endpoint().replace(/\/+$/, '') + path, {
       method, signal, credentials: 'omit', cache: 'no-store', body: JSON.stringify(body),
-      headers: { Accept: accept, ...(body ? { 'Content-Type': 'application/json' } : {}), ...(path.endsWith('/resolve') && { Prefer: 'wait=50' }), ...(token && { Authorization: `Bearer ${token}` }) },
+      headers: { Accept: accept, ...(body ? { 'Content-Type': 'application/json' } : {}),
+        ...(path.endsWith('/resolve') && { Prefer: 'wait=50' }), ...(token && { Authorization: `Bearer ${token}` }) },
     });
     const token = await this.token(false);
     let response = await once(token).catch((err) => {
@@ -70,7 +85,8 @@ export class Transport {
 function hint(endpoint) {
   const { origin } = new URL(endpoint, location.href);
   if (origin === location.origin) return;
-  console.warn(`gemini-chat: ${origin} gave no answer that this page may read. If it is up, ALLOWED_ORIGINS there has to name ${location.origin}.`);
+  console.warn(`gemini-chat: ${origin} gave no answer that this page may read. If it is up, ALLOWED_ORIGINS there `
+    + `has to name ${location.origin}.`);
 }
 
 /** Ends a request that is stopped, that takes too long, or whose server has gone silent. */
@@ -134,7 +150,9 @@ function parse(text) {
 function answer(given) {
   const calls = given?.type === 'tool-calls' && Array.isArray(given.calls) && given.calls.length > 0;
   const said = given?.type === 'response' && typeof given.message === 'string';
-  if (!Array.isArray(given?.history) || !(calls || said)) throw new ChatError('The server gave an answer of an unknown kind.');
+  if (!Array.isArray(given?.history) || !(calls || said)) {
+    throw new ChatError('The server gave an answer of an unknown kind.');
+  }
   return given;
 }
 
@@ -147,12 +165,20 @@ async function refusal(response) {
 /** @param {any} error @param {number} status @returns {ChatError} */
 function told(error, status) {
   const facts = { status, code: String(error?.code ?? ''), field: String(error?.field ?? '') };
-  if (status === 401) return new ChatError('You are not signed in, or your sign-in has expired. Sign in again, then try again.', facts);
-  if (facts.field === 'history') return new ChatError('This conversation cannot go on, because what was kept of it does not fit. Begin a new one.', facts);
+  if (status === 401) {
+    return new ChatError('You are not signed in, or your sign-in has expired. Sign in again, then try again.', facts);
+  }
+  if (facts.field === 'history') {
+    return new ChatError('This conversation cannot go on, because what was kept of it does not fit. Begin a new one.',
+      facts);
+  }
   const message = String(error?.message ?? '').slice(0, 500);
   if (message) return new ChatError(message[0].toUpperCase() + message.slice(1), facts);
-  if (status === 429) return new ChatError('There are too many requests at the moment. Wait a little, then try again.', facts);
-  return new ChatError(status >= 500 ? 'The server has a problem at the moment. Try again in a little while.' : `The server refused the request (${status}).`, facts);
+  if (status === 429) {
+    return new ChatError('There are too many requests at the moment. Wait a little, then try again.', facts);
+  }
+  return new ChatError(status >= 500 ? 'The server has a problem at the moment. Try again in a little while.'
+    : `The server refused the request (${status}).`, facts);
 }
 
 /** @param {unknown} err @param {AbortSignal} stop @returns {unknown} */

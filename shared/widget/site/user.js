@@ -2,7 +2,10 @@
 // user's own click and never makes it. And elements in data-agent-policy, which need the user's approval first.
 import { kindOf, labelOf } from './read.js';
 
-/** What using an element uses: a label its field, and a button its form. @param {Element} el @returns {(Element | null)[]} */
+/**
+ * What using an element uses: a label its field, and a button its form.
+ * @param {Element} el @returns {(Element | null)[]}
+ */
 function parts(el) {
   const control = el instanceof HTMLLabelElement ? el.control : null;
   const form = 'form' in el && el.form instanceof HTMLFormElement ? el.form : null;
@@ -14,7 +17,10 @@ export function needsUser(el) {
   return parts(el).some((one) => Boolean(one?.closest('[data-agent-confirm]')));
 }
 
-/** Whether the user is asked before the agent uses an element: data-agent-policy="ask" around it. @param {Element} el @returns {boolean} */
+/**
+ * Whether the user is asked before the agent uses an element: data-agent-policy="ask" around it.
+ * @param {Element} el @returns {boolean}
+ */
 export function asksFirst(el) {
   return parts(el).some((one) => Boolean(one?.closest('[data-agent-policy]')));
 }
@@ -30,8 +36,10 @@ export function questions() {
       return () => void listeners.delete(callback);
     },
     /**
-     * Why the agent may not use an element, or nothing. find returns the element at its place, before and after the user was asked.
-     * @param {() => HTMLElement | undefined} find @param {string} eventType @param {Coordinate} coordinate @param {EventData} data @param {AbortSignal} [signal]
+     * Why the agent may not use an element, or nothing. find returns the element at its place, before and after the
+     * user was asked.
+     * @param {() => HTMLElement | undefined} find @param {string} eventType @param {Coordinate} coordinate
+     * @param {EventData} data @param {AbortSignal} [signal]
      * @returns {Promise<string>}
      */
     ask: async (find, eventType, coordinate, data, signal) => {
@@ -44,21 +52,27 @@ export function questions() {
         ...(coordinate.length > 1 ? [{ label: 'Where', value: visible(coordinate.slice(0, -1).join(', ')) }] : []),
       ];
       if (!(await listener({ title, fields, signal }))) return 'The user rejected this; it was not done.';
-      return find() === el && titleOf(el, eventType, data) === title ? '' : 'The page has changed since the user was asked; it was not done.';
+      return find() === el && titleOf(el, eventType, data) === title ? ''
+        : 'The page has changed since the user was asked; it was not done.';
     },
   };
 }
 
-/** What the agent would do, in words. @param {HTMLElement} el @param {string} eventType @param {EventData} data @returns {string} */
+/**
+ * What the agent would do, in words.
+ * @param {HTMLElement} el @param {string} eventType @param {EventData} data @returns {string}
+ */
 function titleOf(el, eventType, { checked, value }) {
   const fills = kindOf(el) === 'text' ? 'Fill in' : 'Choose in';
-  const verb = checked !== undefined ? (checked ? 'Tick' : 'Untick') : value !== undefined ? fills : { click: 'Click', focus: 'Go to', blur: 'Leave' }[eventType] ?? 'Use';
+  const verb = checked !== undefined ? (checked ? 'Tick' : 'Untick') : value !== undefined ? fills
+    : { click: 'Click', focus: 'Go to', blur: 'Leave' }[eventType] ?? 'Use';
   return `${verb} “${visible(labelOf(el))}”`;
 }
 
 /** Writes out what cannot be seen, or turns the reading direction. @param {string} text */
 function visible(text) {
-  return text.replace(/[^\P{C}\n\t]/gu, (c) => `⟨U+${(c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`);
+  return text.replace(/[^\P{C}\n\t]/gu,
+    (c) => `⟨U+${(c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`);
 }
 
 /** Waits for clicks of the user, at most ms each, and tells those who listen. @param {number} ms */
@@ -71,17 +85,24 @@ export function userClicks(ms) {
       listeners.add(callback);
       return () => void listeners.delete(callback);
     },
-    /** @param {HTMLElement[]} elements @param {Coordinate} coordinate @param {AbortSignal} [signal] @returns {Promise<Outcome>} */
+    /**
+     * @param {HTMLElement[]} elements @param {Coordinate} coordinate @param {AbortSignal} [signal]
+     * @returns {Promise<Outcome>}
+     */
     wait: async (elements, coordinate, signal) => {
       const label = labelOf(elements[0]);
       const done = acted(elements, ms, signal);
       for (const listener of listeners) listener({ coordinate, label, expiresAt: Date.now() + ms, done });
-      return (await done) ? { ok: true } : { ok: false, error: `The user did not use "${label}". Only the user can, by their own click.` };
+      return (await done) ? { ok: true }
+        : { ok: false, error: `The user did not use "${label}". Only the user can, by their own click.` };
     },
   };
 }
 
-/** Whether the user acts within the time: a click, or a change of a field. @param {HTMLElement[]} elements @param {number} ms @param {AbortSignal} [signal] @returns {Promise<boolean>} */
+/**
+ * Whether the user acts within the time: a click, or a change of a field.
+ * @param {HTMLElement[]} elements @param {number} ms @param {AbortSignal} [signal] @returns {Promise<boolean>}
+ */
 function acted(elements, ms, signal) {
   const event = ['button', 'link', 'checkbox'].includes(kindOf(elements[0])) ? 'click' : 'change';
   const seen = new AbortController();
@@ -103,7 +124,9 @@ function acted(elements, ms, signal) {
 
 /** @param {HTMLElement[]} elements */
 function show(elements) {
-  if (!document.adoptedStyleSheets.includes(sheet)) document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+  if (!document.adoptedStyleSheets.includes(sheet)) {
+    document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+  }
   for (const el of elements) el.setAttribute('data-agent-waiting', '');
   elements[0].scrollIntoView({ block: 'center' });
   elements[0].focus({ preventScroll: true });
@@ -112,6 +135,9 @@ function show(elements) {
 // A style sheet that is made by script needs no permission of the page's policy.
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
-  [data-agent-waiting] { outline: 3px solid #b45309 !important; outline-offset: 3px !important; box-shadow: 0 0 0 8px #f59e0b55 !important; }
-  @media (prefers-reduced-motion: no-preference) { [data-agent-waiting] { animation: data-agent-waiting 1s ease-in-out infinite alternate; } }
+  [data-agent-waiting] { outline: 3px solid #b45309 !important; outline-offset: 3px !important;
+    box-shadow: 0 0 0 8px #f59e0b55 !important; }
+  @media (prefers-reduced-motion: no-preference) {
+    [data-agent-waiting] { animation: data-agent-waiting 1s ease-in-out infinite alternate; }
+  }
   @keyframes data-agent-waiting { to { outline-offset: 6px; } }`);

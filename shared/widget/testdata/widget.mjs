@@ -12,7 +12,8 @@ const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
 const browser = await chromium.launch({
   executablePath: CHROMIUM,
-  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync'],
 });
 const problems = [];
 
@@ -21,7 +22,8 @@ async function visit(options) {
   context.setDefaultTimeout(30000);
   const page = await context.newPage();
   page.on('pageerror', (e) => problems.push(`script error: ${e.message}`));
-  page.on('console', (m) => m.type() === 'error' && !/Failed to load resource/.test(m.text()) && problems.push(`console: ${m.text()}`));
+  page.on('console', (m) => m.type() === 'error' && !/Failed to load resource/.test(m.text())
+    && problems.push(`console: ${m.text()}`));
   page.on('request', (r) => r.url().startsWith(BASE_URL) || problems.push(`a request to ${r.url()}`));
   await page.goto(BASE_URL);
   await input(page).waitFor();
@@ -57,10 +59,14 @@ const prop = (page, name) => page.locator('gemini-chat').evaluate((el, n) => el[
 async function accessible(page, when) {
   const client = await page.context().newCDPSession(page);
   const { frameTree } = await client.send('Page.getFrameTree');
-  const { executionContextId: contextId } = await client.send('Page.createIsolatedWorld', { frameId: frameTree.frame.id });
-  const run = (expression) => client.send('Runtime.evaluate', { expression, contextId, awaitPromise: true, returnByValue: true });
+  const { executionContextId: contextId } = await client.send('Page.createIsolatedWorld',
+    { frameId: frameTree.frame.id });
+  const run = (expression) => client.send('Runtime.evaluate',
+    { expression, contextId, awaitPromise: true, returnByValue: true });
   await run(`${axe}; void 0`);
-  const { result, exceptionDetails } = await run("axe.run(document.querySelector('gemini-chat')).then((r) => ({ passes: r.passes.length, bad: r.violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.target + ' ' + n.failureSummary).join('; ')) }))");
+  const { result, exceptionDetails } = await run(`axe.run(document.querySelector('gemini-chat')).then((r) => ({
+    passes: r.passes.length,
+    bad: r.violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.target + ' ' + n.failureSummary).join('; ')) }))`);
   expect(`axe ran (${exceptionDetails?.text})`, result.value?.passes > 5);
   expect(`nothing is found ${when}: ${result.value.bad.join(' | ')}`, result.value.bad.length === 0);
   await client.detach();
@@ -72,17 +78,22 @@ const steps = {
     await shot(page, 'empty');
     await page.evaluate(() => {
       globalThis.told = [];
-      for (const type of ['change', 'message', 'error', 'tool-call', 'approval']) addEventListener(`gemini-chat-${type}`, () => globalThis.told.push(type));
+      for (const type of ['change', 'message', 'error', 'tool-call', 'approval']) {
+        addEventListener(`gemini-chat-${type}`, () => globalThis.told.push(type));
+      }
     });
     await ask(page, 'hello');
     await log(page).getByText('Hello you').waitFor();
     expect('bold is bold', (await log(page).locator('strong').innerText()) === 'you');
     const link = log(page).getByRole('link', { name: 'the shop' });
-    expect('the link is safe', (await link.getAttribute('rel')).includes('noopener') && (await log(page).innerText()).includes('(shop.example)'));
+    expect('the link is safe', (await link.getAttribute('rel')).includes('noopener')
+      && (await log(page).innerText()).includes('(shop.example)'));
     expect('there is a list', (await log(page).locator('li').count()) === 2);
     expect('the box is empty', (await input(page).inputValue()) === '');
-    expect('the last pair', (await prop(page, 'lastUserMessage')) === 'hello' && (await prop(page, 'lastAssistantMessage')).startsWith('Hello'));
-    expect('the events were told', await page.evaluate(() => ['change', 'message'].every((t) => globalThis.told.includes(t))));
+    expect('the last pair', (await prop(page, 'lastUserMessage')) === 'hello'
+      && (await prop(page, 'lastAssistantMessage')).startsWith('Hello'));
+    expect('the events were told',
+      await page.evaluate(() => ['change', 'message'].every((t) => globalThis.told.includes(t))));
     await ask(page, 'json');
     await log(page).getByText('By JSON.').waitFor();
   },
@@ -92,10 +103,12 @@ const steps = {
     const toggle = page.getByRole('button', { name: 'Expand' });
     await toggle.click();
     expect('all is shown', await log(page).getByText('Hello you').isVisible());
-    expect('the focus stays', await page.locator('gemini-chat').evaluate((el) => el.shadowRoot.activeElement === el.toggleExpand));
+    expect('the focus stays', await page.locator('gemini-chat')
+      .evaluate((el) => el.shadowRoot.activeElement === el.toggleExpand));
     await shot(page, 'expanded');
     await page.keyboard.press('Escape');
-    expect('it is compact again', !(await prop(page, 'isExpanded')) && (await page.getByRole('button', { name: 'Expand' }).getAttribute('aria-expanded')) === 'false');
+    expect('it is compact again', !(await prop(page, 'isExpanded'))
+      && (await page.getByRole('button', { name: 'Expand' }).getAttribute('aria-expanded')) === 'false');
   },
 
   'the page\'s own colours, whatever it calls them': async (page) => {
@@ -126,16 +139,21 @@ const steps = {
     expect('two clicks', (await state(page, 'count').innerText()) === '2');
     expect('the page heard what was filled', (await state(page, 'query').innerText()) === 'mug');
     expect('ticked', await page.getByLabel('As a gift').isChecked());
-    expect('chosen', (await page.getByLabel('Fast').isChecked()) && (await page.getByLabel('Colour').inputValue()) === 'blue');
+    expect('chosen', (await page.getByLabel('Fast').isChecked())
+      && (await page.getByLabel('Colour').inputValue()) === 'blue');
     expect('written', (await page.getByLabel('Note').inputValue()) === 'two\nlines');
     const { results, pageState } = await seen(page);
     expect('eight results', results.length === 8 && results.every((r) => !r.isError && JSON.parse(r.result).ok));
     const told = results.map((r) => JSON.parse(r.result).changed);
     const changed = Object.assign({}, ...told.map((c) => c.state));
-    expect(`each tells what it changed ${JSON.stringify(told)}`, changed.count === 2 && changed.gift === true && changed.delivery === 'fast' && told.some((c) => c.interactions?.note?.value === 'two\nlines'));
+    expect(`each tells what it changed ${JSON.stringify(told)}`,
+      changed.count === 2 && changed.gift === true && changed.delivery === 'fast'
+        && told.some((c) => c.interactions?.note?.value === 'two\nlines'));
     expect('and nothing else', !('profile' in changed) && results.every((r) => r.result.length < 1000));
     const last = pageState.viewState;
-    expect(`with the fresh state ${JSON.stringify(last)}`, last.count === 2 && last.gift === true && last.delivery === 'fast' && last.products[0].price === 12.5 && last.profile === 'Ana');
+    expect(`with the fresh state ${JSON.stringify(last)}`,
+      last.count === 2 && last.gift === true && last.delivery === 'fast' && last.products[0].price === 12.5
+        && last.profile === 'Ana');
     expect('nothing private', ['password', 'card', 'diary'].every((name) => !(name in last)));
   },
 
@@ -143,7 +161,8 @@ const steps = {
     await ask(page, 'refused');
     await log(page).getByText('I could not.').waitFor();
     const said = (await seen(page)).results.map((r) => JSON.parse(r.result).error);
-    expect(said.join(' | '), /disabled/.test(said[0]) && /not visible/.test(said[1]) && /nothing at/.test(said[2]) && /no tool/.test(said[3]) && /no such choice/.test(said[4]));
+    expect(said.join(' | '), /disabled/.test(said[0]) && /not visible/.test(said[1]) && /nothing at/.test(said[2])
+      && /no tool/.test(said[3]) && /no such choice/.test(said[4]));
     expect('the password is as it was', (await page.getByLabel('Password').inputValue()) === 'hunter2');
   },
 
@@ -168,17 +187,21 @@ const steps = {
     expect('it is not loading', !(await prop(page, 'isLoading')));
     const text = card.getByRole('group', { name: 'Message' });
     const [told, seen0] = await text.evaluate((el) => [el.textContent.length, el.scrollTop]);
-    expect(`all ${told} characters are in the box`, told === 400 && seen0 === 0 && (await card.locator('details').count()) === 0);
+    expect(`all ${told} characters are in the box`,
+      told === 400 && seen0 === 0 && (await card.locator('details').count()) === 0);
     await text.focus();
     await page.keyboard.press('End');
-    await settled('its end is reached by the keyboard', () => text.evaluate((el) => el.scrollHeight > el.clientHeight && el.scrollTop + el.clientHeight > el.scrollHeight - 2));
+    await settled('its end is reached by the keyboard',
+      () => text.evaluate((el) => el.scrollHeight > el.clientHeight
+        && el.scrollTop + el.clientHeight > el.scrollHeight - 2));
     await shot(page, 'approval');
     await accessible(page, 'with an approval');
     await card.getByRole('button', { name: 'Approve' }).click();
     await log(page).getByText('The mail is sent.').waitFor();
     const { resolved, looks } = await seen(page);
     expect(`the end came with the answer to the decision, and ${looks} looks`, looks === 0);
-    expect(JSON.stringify(resolved), resolved.length === 1 && resolved[0].argsHash === 'hash-yes' && resolved[0].decision === 'approve_once');
+    expect(JSON.stringify(resolved),
+      resolved.length === 1 && resolved[0].argsHash === 'hash-yes' && resolved[0].decision === 'approve_once');
     expect('the card is gone', (await card.count()) === 0);
   },
 
@@ -226,7 +249,8 @@ const steps = {
     };
     await approve('held');
     await card.getByText('Approved. You can undo it until it begins.').waitFor();
-    await settled('the seconds are counted', async () => /^Begins in (5\d|60) s$/.test(await card.locator('[part=approval-held]').innerText()));
+    await settled('the seconds are counted',
+      async () => /^Begins in (5\d|60) s$/.test(await card.locator('[part=approval-held]').innerText()));
     expect('nothing else can be said to it', (await card.getByRole('button').count()) === 1);
     expect('nothing else can be asked meanwhile', (await prop(page, 'isLoading')) && (await send(page).isHidden()));
     await accessible(page, 'while a yes is held');
@@ -234,7 +258,8 @@ const steps = {
     await undo.click();
     await log(page).getByText('You took it back.').waitFor();
     await log(page).getByText('Undone: Send an e-mail').waitFor({ state: 'attached' });
-    expect('two decisions', JSON.stringify((await seen(page)).resolved.map((r) => r.decision)) === '["approve_once","undo"]');
+    expect('two decisions', JSON.stringify((await seen(page)).resolved.map((r) => r.decision))
+      === '["approve_once","undo"]');
 
     await approve('passes');
     await log(page).getByText('It is sent after a while.').waitFor();
@@ -243,16 +268,19 @@ const steps = {
     await approve('tardy');
     await undo.click();
     await log(page).getByText('It was too late.').waitFor();
-    expect('it is told as done', /Note: Done: Send an e-mail$/.test(await log(page).locator('.system').last().textContent()));
+    expect('it is told as done',
+      /Note: Done: Send an e-mail$/.test(await log(page).locator('.system').last().textContent()));
     await seen(page);
 
     await approve('halts');
     await page.getByRole('button', { name: 'Stop' }).click();
     await log(page).getByText('Undone: Send an e-mail').last().waitFor();
-    expect('to stop takes it back', (await card.count()) === 0 && (await seen(page)).resolved.at(-1).decision === 'undo');
+    expect('to stop takes it back',
+      (await card.count()) === 0 && (await seen(page)).resolved.at(-1).decision === 'undo');
 
     await ask(page, 'elsewhere');
-    await card.getByText('Approved. You can undo it until it begins.').waitFor(); // approved on another page, and undone there
+    // approved on another page, and undone there
+    await card.getByText('Approved. You can undo it until it begins.').waitFor();
     await log(page).getByText('Somebody took it back.').waitFor();
     expect('here nothing was decided', (await seen(page)).resolved === null);
   },
@@ -272,7 +300,8 @@ const steps = {
   'an error, and another try': async (page) => {
     await ask(page, 'fault');
     await page.getByText('The model has too much to do').waitFor();
-    expect('the error is told', (await prop(page, 'hasError')) && (await prop(page, 'errorMessage')).startsWith('The model'));
+    expect('the error is told', (await prop(page, 'hasError'))
+      && (await prop(page, 'errorMessage')).startsWith('The model'));
     await shot(page, 'error');
     await input(page).fill('typed meanwhile');
     await page.getByRole('button', { name: 'Try again' }).click();
@@ -351,18 +380,25 @@ const steps = {
       for (let i = 0; i < 300; i++) add(document.body, 'button', { agentRef: `b ${i} ü` }, 'x'.repeat(500));
       for (const name of ['a', 'b']) {
         const list = add(document.body, 'ul', { agentList: name });
-        for (let i = 0; i < 150; i++) add(add(list, 'li', { agentKey: `${name}-${i}` }), 'button', { agentRef: 'same', agentState: 'words' }, 'y'.repeat(300));
+        for (let i = 0; i < 150; i++) {
+          add(add(list, 'li', { agentKey: `${name}-${i}` }), 'button', { agentRef: 'same', agentState: 'words' },
+            'y'.repeat(300));
+        }
       }
       const { createAutomation, buildTools } = await import('/widget/automation.js');
       const automation = createAutomation();
       const tools = buildTools(automation);
       const last = await tools[0].execute({ coordinate: ['b', 'b-149', 'same'] });
       const wrong = await tools[1].execute({ coordinate: ['count'] });
-      return { names: tools.map((t) => t.name), bytes: new Blob([JSON.stringify(automation.getPageState())]).size, says: tools[0].description, state: JSON.stringify(automation.getPageState()), last: last.ok, wrong };
+      return { names: tools.map((t) => t.name), bytes: new Blob([JSON.stringify(automation.getPageState())]).size,
+        says: tools[0].description, state: JSON.stringify(automation.getPageState()), last: last.ok, wrong };
     });
-    expect('128 tools with names of their own', found.names.length === 128 && new Set(found.names).size === 128 && found.names.every((n) => /^[A-Za-z][A-Za-z0-9_.-]{0,62}$/.test(n)));
+    expect('128 tools with names of their own',
+      found.names.length === 128 && new Set(found.names).size === 128
+        && found.names.every((n) => /^[A-Za-z][A-Za-z0-9_.-]{0,62}$/.test(n)));
     expect('it is said how many have none', /have no tool of their own/.test(found.says) && found.last);
-    expect(`the state has ${found.bytes} bytes`, found.bytes <= 32768 && found.state.includes('"leftOut"') && found.state.includes('more characters'));
+    expect(`the state has ${found.bytes} bytes`,
+      found.bytes <= 32768 && found.state.includes('"leftOut"') && found.state.includes('more characters'));
     expect('what is missing is named', found.wrong.ok === false && found.wrong.error === 'value: this is required.');
     await page.context().close();
   },
@@ -380,17 +416,23 @@ const steps = {
       const automation = createAutomation();
       let changes = 0;
       const stop = automation.onStateChange(() => changes++);
-      const outcomes = [await automation.triggerEvent('change', ['note'], { value: 'hello' }), await automation.triggerEvent('change', ['search'], { value: 'many' }),
-        await automation.triggerEvent('drag', ['note']), await automation.triggerEvent('click', ['gift']), await automation.triggerEvent('click', ['gift'])];
+      const outcomes = [await automation.triggerEvent('change', ['note'], { value: 'hello' }),
+        await automation.triggerEvent('change', ['search'], { value: 'many' }),
+        await automation.triggerEvent('drag', ['note']), await automation.triggerEvent('click', ['gift']),
+        await automation.triggerEvent('click', ['gift'])];
       await new Promise((go) => setTimeout(go, 300));
       stop();
       delete note.value;
       const password = document.querySelector('[data-agent-ref=password]');
       password.type = 'text';
-      return { outcomes, own, changes, note: note.value, search: search.value, shown: JSON.stringify(automation.getPageState()), element: automation.getInteraction(['note']).element === note };
+      return { outcomes, own, changes, note: note.value, search: search.value,
+        shown: JSON.stringify(automation.getPageState()),
+        element: automation.getInteraction(['note']).element === note };
     });
     expect('the setter of the browser is used', found.own === 0 && found.note === 'hello');
-    expect(`a field that takes no words says so ${JSON.stringify(found.outcomes)}`, /field of type number/.test(found.outcomes[1].error) && found.search === '7' && found.outcomes[2].ok === false && found.outcomes[4].ok);
+    expect(`a field that takes no words says so ${JSON.stringify(found.outcomes)}`,
+      /field of type number/.test(found.outcomes[1].error) && found.search === '7' && found.outcomes[2].ok === false
+        && found.outcomes[4].ok);
     expect(`changes are told together (${found.changes})`, found.changes === 1);
     expect('a password that is shown stays secret', !found.shown.includes('hunter2') && found.element);
     await page.context().close();
@@ -404,7 +446,8 @@ const steps = {
       const password = document.querySelector('[data-agent-ref=password]');
       const heard = [];
       const all = [
-        { refName: 'add', coordinate: ['add'], element: button, elementType: 'HTMLButtonElement', supportedEvents: ['click'], description: 'Add' },
+        { refName: 'add', coordinate: ['add'], element: button, elementType: 'HTMLButtonElement',
+          supportedEvents: ['click'], description: 'Add' },
         { refName: 'order', items: [{ coordinate: ['o1', 'order'], element: order, events: ['click'] }] },
         { refName: 'password', coordinate: ['password'], element: password, supportedEvents: ['input'] },
       ];
@@ -422,11 +465,15 @@ const steps = {
       const asked = [];
       automation.onAsk(async (question) => (asked.push(question.title), false));
       const refused = await tools['click-add'].execute({});
-      return { names: Object.keys(tools), clicked, ordered, heard, asked, refused, private: automation.getInteraction(['password']) };
+      return { names: Object.keys(tools), clicked, ordered, heard, asked, refused,
+        private: automation.getInteraction(['password']) };
     });
-    expect(`its tools: ${found.names}`, found.names.join() === 'trigger-interaction,fill-input,click-add,click-order' && found.private === null);
-    expect('it is used', found.heard.join() === 'click add' && found.clicked.ok && !('pageState' in found.clicked) && JSON.stringify(found.clicked.changed) === '{}');
-    expect(`the policy of the page holds there too (${found.asked})`, found.asked.join() === 'Click “Add to cart”' && /rejected/.test(found.refused.error));
+    expect(`its tools: ${found.names}`,
+      found.names.join() === 'trigger-interaction,fill-input,click-add,click-order' && found.private === null);
+    expect('it is used', found.heard.join() === 'click add' && found.clicked.ok && !('pageState' in found.clicked)
+      && JSON.stringify(found.clicked.changed) === '{}');
+    expect(`the policy of the page holds there too (${found.asked})`,
+      found.asked.join() === 'Click “Add to cart”' && /rejected/.test(found.refused.error));
     expect('the click of the user was waited for, for a while', /did not use/.test(found.ordered.error));
     await page.context().close();
   },
@@ -449,11 +496,13 @@ const steps = {
     expect('what was approved is done', (await value('count')) === '1' && (await click.count()) === 0);
     await decide('Fill in “Note”', 'Reject');
     await page.getByText('Your turn').waitFor();
-    expect('what only the user may click is not asked about besides', (await page.getByRole('region', { name: /^Approval/ }).count()) === 0);
+    expect('what only the user may click is not asked about besides',
+      (await page.getByRole('region', { name: /^Approval/ }).count()) === 0);
     await page.getByRole('button', { name: 'Place order' }).click();
     await log(page).getByText('As you said.').waitFor();
     const { results } = await seen(page);
-    expect(`the model is told ${JSON.stringify(results[1])}`, results.length === 3 && results[1].isError && /rejected/.test(results[1].result) && (await value('note')) === '');
+    expect(`the model is told ${JSON.stringify(results[1])}`,
+      results.length === 3 && results[1].isError && /rejected/.test(results[1].result) && (await value('note')) === '');
     await ask(page, 'search');
     await card('Fill in “Search”').waitFor();
     await page.reload(); // this also removes the policy, unlike a real page's
@@ -471,7 +520,8 @@ const steps = {
     await decide('Fill in “Search”', 'Approve');
     await log(page).getByText('I looked.').nth(1).waitFor();
     const told = (await seen(page)).results[0];
-    expect(`what changed meanwhile is not used: ${JSON.stringify(told)}`, /changed/.test(told.result) && (await value('query')) === '');
+    expect(`what changed meanwhile is not used: ${JSON.stringify(told)}`,
+      /changed/.test(told.result) && (await value('query')) === '');
     await ask(page, 'search');
     await card('Fill in “Delete”').waitFor();
     await page.getByRole('button', { name: 'Stop' }).click();
@@ -494,7 +544,8 @@ const steps = {
     let now = (html) => html;
     await page.route(`${BASE_URL}/`, async (route) => {
       const response = await route.fetch();
-      await route.fulfill({ response, body: now((await response.text()).replace('<main>', '<main data-agent-policy="ask">')) });
+      await route.fulfill({ response,
+        body: now((await response.text()).replace('<main>', '<main data-agent-policy="ask">')) });
     });
     const reload = async (change = (html) => html) => {
       now = change;
@@ -510,17 +561,20 @@ const steps = {
     for (let n = 0; n < 2; n += 1) {
       await reload();
       await card('Fill in “Note”').getByText('two\nlines').waitFor();
-      expect('it is asked about once, and nothing is done meanwhile', (await cards.count()) === 1 && (await value('note')) === '' && !(await prop(page, 'isLoading')));
+      expect('it is asked about once, and nothing is done meanwhile',
+        (await cards.count()) === 1 && (await value('note')) === '' && !(await prop(page, 'isLoading')));
     }
     expect('what was done before is not done again', (await value('count')) === '0');
     await accessible(page, 'after a reload of a page that asks first');
     await decide('Fill in “Note”', 'Approve');
     await page.getByText('Your turn').waitFor();
-    expect('what was approved after a reload is done', (await value('note')) === 'two\nlines' && (await cards.count()) === 0);
+    expect('what was approved after a reload is done',
+      (await value('note')) === 'two\nlines' && (await cards.count()) === 0);
     await page.getByRole('button', { name: 'Place order' }).click();
     await log(page).getByText('As you said.').waitFor();
     const { results } = await seen(page);
-    expect(`the model is told of each once: ${JSON.stringify(results)}`, results.length === 3 && results.every((r) => !r.isError));
+    expect(`the model is told of each once: ${JSON.stringify(results)}`,
+      results.length === 3 && results.every((r) => !r.isError));
 
     const found = log(page).getByText('I looked.');
     const told = async (n) => {
@@ -539,7 +593,8 @@ const steps = {
     await card('Fill in “Search”').waitFor();
     await reload((html) => html.replace('<label>Search ', '<label>Delete '));
     await card('Fill in “Delete”').waitFor();
-    expect('the card names what would be filled now, and no other is left', (await cards.count()) === 1 && (await value('query')) === '');
+    expect('the card names what would be filled now, and no other is left',
+      (await cards.count()) === 1 && (await value('query')) === '');
     await decide('Fill in “Delete”', 'Approve');
     expect('that is done', JSON.parse(await told(1)).ok && (await value('query')) === 'blue');
 
@@ -547,7 +602,8 @@ const steps = {
     await ask(page, 'search');
     await card('Fill in “Search”').waitFor();
     await reload((html) => html.replace(' data-agent-ref="search"', ''));
-    expect('what is not there any more is not asked about', /no tool fill-search/.test(await told(2)) && (await cards.count()) === 0);
+    expect('what is not there any more is not asked about',
+      /no tool fill-search/.test(await told(2)) && (await cards.count()) === 0);
 
     await reload();
     await ask(page, 'search');
@@ -558,7 +614,8 @@ const steps = {
     await log(page).getByText('Stopped.').waitFor();
     await reload();
     await log(page).getByText('Stopped.').waitFor();
-    expect('what was stopped is not asked about again', (await cards.count()) === 0 && (await value('query')) === '' && !(await prop(page, 'isLoading')));
+    expect('what was stopped is not asked about again',
+      (await cards.count()) === 0 && (await value('query')) === '' && !(await prop(page, 'isLoading')));
 
     await ask(page, 'search');
     await card('Fill in “Search”').waitFor();
@@ -566,7 +623,8 @@ const steps = {
     await card('Fill in “Search”').waitFor();
     await ask(page, 'gift'); // goes on without an answer
     await card('Tick “As a gift”').waitFor();
-    expect('what was left unanswered is asked about no more, and not done', (await cards.count()) === 1 && (await value('query')) === '');
+    expect('what was left unanswered is asked about no more, and not done',
+      (await cards.count()) === 1 && (await value('query')) === '');
     await page.context().close();
   },
 
@@ -590,26 +648,30 @@ const steps = {
     await second.getByRole('button', { name: 'Reject' }).click();
     await log(page).getByText('It was odd.').waitFor();
     expect('the button was clicked', await page.evaluate(() => document.body.dataset.odd === 'clicked'));
-    expect('nothing of it became an element', (await page.locator('gemini-chat').locator('img, b, i').count()) === 0 && (await page.title()) === 'A shop of somebody else');
+    expect('nothing of it became an element',
+      (await page.locator('gemini-chat').locator('img, b, i').count()) === 0
+        && (await page.title()) === 'A shop of somebody else');
     const { problems: wrong } = await seen(page);
     expect(`the definitions are in order: ${wrong}`, !wrong?.length);
     await page.context().close();
   },
 
   'where the browser is, and what its clock shows': async () => {
-    for (const [timezoneId, locale, own] of [['Asia/Kolkata', 'en-IN', '4:30'], ['Europe/Berlin', 'de-DE', ''], ['Europe/Paris', 'fr-FR', '']]) {
-      const page = await visit({ timezoneId, locale });
-      await ask(page, 'when');
-      const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
-      await card.getByText('12:00 (Europe/Berlin').waitFor();
-      const { region } = await seen(page);
-      expect(`the server was told ${region}`, region.replace('Calcutta', 'Kolkata') === `${timezoneId} ${locale}`);
-      const words = await card.locator('dd').innerText();
-      expect(`beside it stands the reader's clock: ${words}`, own ? /By your clock: .*4:30/.test(words) : !words.includes('your clock'));
-      await accessible(page, `in ${timezoneId}`);
-      await shot(page, `zone-${timezoneId.replace('/', '-')}`);
-      await page.context().close();
-    }
+    for (const [timezoneId, locale, own] of [['Asia/Kolkata', 'en-IN', '4:30'], ['Europe/Berlin', 'de-DE', ''],
+      ['Europe/Paris', 'fr-FR', '']]) {
+        const page = await visit({ timezoneId, locale });
+        await ask(page, 'when');
+        const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
+        await card.getByText('12:00 (Europe/Berlin').waitFor();
+        const { region } = await seen(page);
+        expect(`the server was told ${region}`, region.replace('Calcutta', 'Kolkata') === `${timezoneId} ${locale}`);
+        const words = await card.locator('dd').innerText();
+        expect(`beside it stands the reader's clock: ${words}`,
+          own ? /By your clock: .*4:30/.test(words) : !words.includes('your clock'));
+        await accessible(page, `in ${timezoneId}`);
+        await shot(page, `zone-${timezoneId.replace('/', '-')}`);
+        await page.context().close();
+      }
     const page = await visit({ timezoneId: 'Antarctica/Troll' });
     await ask(page, 'hello');
     await log(page).getByText('Hello you').waitFor();
@@ -621,7 +683,8 @@ const steps = {
     const page = await visit({ reducedMotion: 'reduce' }); // axe-core may not look while it rises
     await page.bringToFront();
     const button = page.getByRole('button', { name: 'Open the chat: Shop assistant' });
-    const focused = (name) => page.locator('gemini-chat').evaluate((el, n) => el.shadowRoot.activeElement?.getAttribute('part') === n, name);
+    const focused = (name) => page.locator('gemini-chat')
+      .evaluate((el, n) => el.shadowRoot.activeElement?.getAttribute('part') === n, name);
     await page.evaluate(() => document.querySelector('gemini-chat').setAttribute('launcher', ''));
     await button.waitFor();
     expect('the chat is closed', await page.getByRole('dialog').isHidden() && await input(page).isHidden());
@@ -665,13 +728,15 @@ const steps = {
       await page.locator('section[aria-modal=true]').waitFor();
       for (let i = 0; i < 8; i++) {
         await page.keyboard.press('Tab');
-        expect('the focus stays in the chat', await page.evaluate(() => document.activeElement?.localName === 'gemini-chat'));
+        expect('the focus stays in the chat',
+          await page.evaluate(() => document.activeElement?.localName === 'gemini-chat'));
       }
       await accessible(page, `${colorScheme}, and over the page`);
       await shot(page, `launcher-narrow-${colorScheme}`);
       await ask(page, 'order');
       await page.getByRole('button', { name: 'Open the chat: Shop assistant, 1 waits for you' }).waitFor();
-      expect('it is said what is to be done', await page.getByText('Your turn: use “Place order” on the page', { exact: true }).isVisible());
+      expect('it is said what is to be done',
+        await page.getByText('Your turn: use “Place order” on the page', { exact: true }).isVisible());
       await accessible(page, `${colorScheme}, and it is the user's turn`);
       await shot(page, `launcher-turn-${colorScheme}`);
       const before = Number(await state(page, 'orders').innerText());
@@ -687,7 +752,8 @@ const steps = {
     const page = await visit({ forcedColors: 'active' });
     await ask(page, 'looks');
     await page.getByRole('region', { name: 'Approval: Send an e-mail' }).waitFor();
-    const edges = await page.locator('gemini-chat').evaluate((el) => ['.chat', '.card', '.composer', 'button.main', '.user']
+    const edges = await page.locator('gemini-chat')
+      .evaluate((el) => ['.chat', '.card', '.composer', 'button.main', '.user']
       .filter((part) => getComputedStyle(el.shadowRoot.querySelector(part)).borderTopStyle !== 'solid'));
     expect(`these have none: ${edges}`, edges.length === 0);
     await shot(page, 'forced-colours');
@@ -722,14 +788,16 @@ const steps = {
       await page.keyboard.press('Enter');
       await log(page).getByText('Both are done.').or(mail).first().waitFor();
       await page.locator('gemini-chat').scrollIntoViewIfNeeded();
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      const wide = await page.evaluate(() =>
+        document.documentElement.scrollWidth - document.documentElement.clientWidth);
       expect(`nothing is wider than the screen (by ${wide} pixels)`, wide <= 0);
       await shot(page, `narrow-${colorScheme}`);
       await page.evaluate(() => { document.body.dataset.agentPolicy = 'ask'; });
       await input(page).focus();
       await page.keyboard.type('policy');
       await page.keyboard.press('Enter');
-      const yes = page.getByRole('region', { name: 'Approval: Click “Add to cart”' }).getByRole('button', { name: 'Approve' });
+      const yes = page.getByRole('region', { name: 'Approval: Click “Add to cart”' })
+        .getByRole('button', { name: 'Approve' });
       await yes.waitFor();
       await accessible(page, `${colorScheme} and asked first`);
       await settled('it can be decided', async () => !(await yes.getAttribute('aria-disabled')));
@@ -740,7 +808,8 @@ const steps = {
       });
       await page.keyboard.press('Enter');
       await page.getByRole('region', { name: 'Approval: Fill in “Note”' }).waitFor();
-      const wider = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      const wider = await page.evaluate(() =>
+        document.documentElement.scrollWidth - document.documentElement.clientWidth);
       expect(`nothing of a question is wider than the screen (by ${wider} pixels)`, wider <= 0);
       await page.locator('gemini-chat').scrollIntoViewIfNeeded();
       await shot(page, `narrow-question-${colorScheme}`);

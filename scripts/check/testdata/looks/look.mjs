@@ -1,5 +1,5 @@
-// Looks at a state of the console, the widget or the shop: wide in light and dark, and narrow. SCREENSHOT_DIR, when set,
-// gets a picture of each.
+// Looks at a state of the console, the widget or the shop: wide in light and dark, and narrow. SCREENSHOT_DIR, when
+// set, gets a picture of each.
 
 import { accessible, expect, shot } from '../driver.mjs';
 
@@ -11,7 +11,8 @@ const modes = [
 ];
 
 /**
- * look holds a state to what each has to keep: nothing scrolls sideways or is cut off, axe-core finds nothing, and where
+ * look holds a state to what each has to keep: nothing scrolls sideways or is cut off, axe-core finds nothing, and
+ * where
  * fingers are, there is room for them.
  * @param {any} page @param {string} name of its pictures @param {any} [at] what of it has to be in view
  */

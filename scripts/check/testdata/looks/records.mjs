@@ -39,7 +39,8 @@ export const records = {
     await page.route('**/approvals/pending*', async (route) => {
       const body = await (await route.fetch()).json();
       const mail = body.approvals.find((a) => a.tool === 'gmail_send');
-      const review = { kind: 'review', reason: 'It is not known whether this was done.', decisions: ['confirm_done', 'start_new'] };
+      const review = { kind: 'review', reason: 'It is not known whether this was done.',
+        decisions: ['confirm_done', 'start_new'] };
       const approvalId = `${mail.approvalId.slice(0, -1)}9`;
       await route.fulfill({ json: { ...body, approvals: [{ ...mail, ...review, approvalId }] } });
     });

@@ -16,7 +16,8 @@ export const done = (page, n) => settled(`${n} have ended`,
 /** hold has what is approved begin without a hold, or with one of so many seconds. */
 export const hold = (page, seconds) => page.route('**/approvals/resolve', (route) => {
   const { holdSeconds, ...body } = route.request().postDataJSON();
-  return route.fallback({ postData: JSON.stringify(holdSeconds && seconds ? { ...body, holdSeconds: seconds } : body) });
+  return route.fallback(
+    { postData: JSON.stringify(holdSeconds && seconds ? { ...body, holdSeconds: seconds } : body) });
 });
 
 export const talk = {

@@ -57,7 +57,8 @@ export const work = {
     await cards(page).first().getByText('rm -v').first().waitFor();
     await lain(page);
     await look(page, 'terminal');
-    await picture(page, 'screenshot-terminal', 1060, () => settled('all of the card is in view', () => cards(page).first()
+    await picture(page, 'screenshot-terminal', 1060,
+      () => settled('all of the card is in view', () => cards(page).first()
       .evaluate((e) => e.getBoundingClientRect().top > e.closest('.scroll').getBoundingClientRect().top))); // README's
   },
 };

@@ -1,5 +1,5 @@
-// What happens on a terminal from elsewhere: in another tab, in another conversation, or while this tab slept. All of it
-// is on a page and a terminal of its own.
+// What happens on a terminal from elsewhere: in another tab, in another conversation, or while this tab slept. All of
+// it is on a page and a terminal of its own.
 
 import { cards, expect, settled, view, visit } from '../driver.mjs';
 import { asked, cut, doc, frames, keys, late, passing, Run } from '../fakeapi.mjs';
@@ -69,7 +69,10 @@ export const elsewhere = {
   'a run that stands in the way is shown, and can be stopped': async () => {
     await begun(third);
     await third.waits('else000000000003', rm);
-    await doc('POST /api/agent/run/stream', { ok: false, error: { class: 'PolicyError', code: 'terminal_busy', message: 'another run is open on this terminal', runId: third.id } }, 409);
+    await doc('POST /api/agent/run/stream',
+      { ok: false,
+        error: { class: 'PolicyError', code: 'terminal_busy', message: 'another run is open on this terminal',
+          runId: third.id } }, 409);
     await ask(page, 'And this');
     await talk(page).getByText('Another run is open').waitFor();
     await cards(page).first().getByText('rm -rf /tmp/cache').first().waitFor();
@@ -90,8 +93,11 @@ export const elsewhere = {
     await pane(page).getByText('The agent runs uptime').waitFor();
     await passing(three, about(fourth, 'ended', 'else000000000004'));
     await fourth.ends('else000000000004', { output: 'up', exitCode: 0 });
-    await fourth.event('action.finished', { action: await fourth.action('done000000000004', 'completed', { kind: 'complete', output: 'It is up.' }, { tool: 'task_complete' }) });
-    await talk(page).getByRole('article', { name: 'The task is done' }).last().waitFor(); // which is before the run is over
+    await fourth.event('action.finished',
+      { action: await fourth.action('done000000000004', 'completed', { kind: 'complete', output: 'It is up.' },
+        { tool: 'task_complete' }) });
+    // which is before the run is over
+    await talk(page).getByRole('article', { name: 'The task is done' }).last().waitFor();
     expect('the page is alive', await page.evaluate(() => true));
     await fourth.over('completed', { summary: 'It is up.' });
     await stop().waitFor({ state: 'hidden' });
@@ -106,7 +112,8 @@ export const elsewhere = {
     await fifth.begin();
     await fifth.waits('else000000000005', rm);
     await page.reload();
-    await settled('it is answered', async () => !(await page.evaluate(() => sessionStorage.getItem('countersign.asked') ?? '')).includes('Fifth'));
+    await settled('it is answered',
+      async () => !(await page.evaluate(() => sessionStorage.getItem('countersign.asked') ?? '')).includes('Fifth'));
     expect('it is there once', (await shown(fifth).count()) === 1 && (await cards(page).count()) === 1);
     await fifth.over('completed', { summary: 'The fifth is done.' });
     await stop().waitFor({ state: 'hidden' });
@@ -194,7 +201,8 @@ export const elsewhere = {
     await page.reload();
     const again = page.getByRole('button', { name: 'Try again' });
     await again.waitFor();
-    expect('it is not said to have ended', !(await page.getByText('This terminal has ended.').isVisible()) && page.url().endsWith(three));
+    expect('it is not said to have ended',
+      !(await page.getByText('This terminal has ended.').isVisible()) && page.url().endsWith(three));
     await doc('GET /api/agent/hosts', { ok: true, hosts: [host] });
     await again.click();
     await page.getByText('Connected').waitFor();
@@ -216,7 +224,8 @@ export const elsewhere = {
     come();
     await (await answered).finished();
     await page.waitForTimeout(500); // for what must not happen
-    expect(`the address is the inbox's (${page.url()}, ${sockets - opened} connections)`, page.url().endsWith('#/inbox') && sockets === opened);
+    expect(`the address is the inbox's (${page.url()}, ${sockets - opened} connections)`,
+      page.url().endsWith('#/inbox') && sockets === opened);
   },
 
   'a conversation goes on in its terminal': async () => {

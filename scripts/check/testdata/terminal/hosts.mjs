@@ -9,7 +9,10 @@ export const hosts = {
     await signIn(page);
     const link = page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name: 'Terminal' });
     expect('it is not offered', (await link.count()) === 0);
-    await doc('GET /api/agent/agents', { ok: true, agents: [{ name: 'assistant', description: '', tools: [] }, { name: 'terminal', description: '', tools: ['run_command'], terminal: true }] });
+    await doc('GET /api/agent/agents',
+      { ok: true,
+        agents: [{ name: 'assistant', description: '', tools: [] },
+          { name: 'terminal', description: '', tools: ['run_command'], terminal: true }] });
     await page.reload();
     await link.click();
     await page.getByText('No host yet.').waitFor();
@@ -19,7 +22,8 @@ export const hosts = {
   'a host is added once its fingerprint is confirmed (002-14)': async (page) => {
     await doc('POST /api/agent/hosts/scan', { ok: true, hostKeys: [print] });
     await doc('POST /api/agent/hosts', { ok: true, ...host });
-    expect('commands that look run without asking', await page.getByLabel('Run read-only commands without asking').isChecked());
+    expect('commands that look run without asking',
+      await page.getByLabel('Run read-only commands without asking').isChecked());
     await page.getByLabel('Host', { exact: true }).fill('web-1.example.com');
     await page.getByLabel('User name').fill('ana');
     await page.getByLabel('Name (for you').fill('web-1');
@@ -31,7 +35,9 @@ export const hosts = {
     await page.getByLabel('Folders whose files').fill('/var/log\n\n /srv/log ');
     await page.getByRole('button', { name: 'Look at its fingerprint' }).click();
     await page.getByText(print.sha256).waitFor();
-    expect('nothing but the address was sent', JSON.stringify((await asked('POST', '/api/agent/hosts/scan'))[0].body) === '{"host":"web-1.example.com","port":22}');
+    expect('nothing but the address was sent',
+      JSON.stringify((await asked('POST', '/api/agent/hosts/scan'))[0].body)
+        === '{"host":"web-1.example.com","port":22}');
     await accessible(page, 'a fingerprint');
     await shot(page, 'terminal-connect');
     await page.getByLabel('Host', { exact: true }).fill('web-2.example.com');
@@ -42,8 +48,11 @@ export const hosts = {
     await page.getByRole('button', { name: 'The fingerprint is right' }).click();
     await page.getByText('Let web-1 know its key').waitFor();
     const [{ body }] = await asked('POST', '/api/agent/hosts');
-    expect(`the host is what was typed (${JSON.stringify(body)})`, body.auth.kind === 'generated' && body.autoRun === 'read_only' && body.readPaths.join() === '/var/log,/srv/log' && body.hostKeys[0].sha256 === print.sha256 && body.port === 22);
-    await doc(`POST /api/agent/hosts/${host.hostId}/check`, { ok: true, os: 'Linux 6.1', shells: ['bash', 'posix'], pty: true, home: '/home/ana' });
+    expect(`the host is what was typed (${JSON.stringify(body)})`,
+      body.auth.kind === 'generated' && body.autoRun === 'read_only' && body.readPaths.join() === '/var/log,/srv/log'
+        && body.hostKeys[0].sha256 === print.sha256 && body.port === 22);
+    await doc(`POST /api/agent/hosts/${host.hostId}/check`,
+      { ok: true, os: 'Linux 6.1', shells: ['bash', 'posix'], pty: true, home: '/home/ana' });
     await page.getByRole('button', { name: 'Check web-1' }).click();
     await page.getByText('It answers: Linux 6.1').waitFor();
     await doc(`POST /api/agent/hosts/${host.hostId}`, { ok: true, ...host, autoRun: 'none' });
@@ -52,8 +61,11 @@ export const hosts = {
     await page.getByLabel('Read-only commands', { exact: true }).uncheck();
     await page.getByLabel('Folders whose files may be printed (one a line)').fill('/var/log');
     await page.getByRole('button', { name: 'Save what may run on web-1' }).click();
-    await settled('the change is sent', async () => (await asked('POST', `/api/agent/hosts/${host.hostId}`)).length === 1);
-    expect('it is what was chosen', JSON.stringify((await asked('POST', `/api/agent/hosts/${host.hostId}`))[0].body) === '{"autoRun":"none","readPaths":["/var/log"]}');
+    await settled('the change is sent',
+      async () => (await asked('POST', `/api/agent/hosts/${host.hostId}`)).length === 1);
+    expect('it is what was chosen',
+      JSON.stringify((await asked('POST', `/api/agent/hosts/${host.hostId}`))[0].body)
+        === '{"autoRun":"none","readPaths":["/var/log"]}');
     await shot(page, 'terminal-hosts');
   },
 };

@@ -25,24 +25,34 @@ export const modules = {
       const rubbed = [whole('ab\b\b\b\bc'), whole('abc\b\bd\b\be')];
       const began = Date.now();
       const much = whole(`${'a'.repeat(60000)}${'\b'.repeat(60000)}b`);
-      return [whole(all), each(all) === whole(all), twice.text, plain('\u202ea\u0000b\tc\nd'), ...rubbed, much, Date.now() - began < 5000];
+      return [whole(all), each(all) === whole(all), twice.text, plain('\u202ea\u0000b\tc\nd'), ...rubbed, much,
+        Date.now() - began < 5000];
     });
-    expect(`it is text (${JSON.stringify(said)})`, JSON.stringify(said) === JSON.stringify(['aébc\n99%\nz!', true, 'abcd\n[…]\ng', '[U+202E]a[U+0000]b\tc\nd', '\b\bc', 'e', 'b', true]));
+    expect(`it is text (${JSON.stringify(said)})`,
+      JSON.stringify(said)
+        === JSON.stringify(['aébc\n99%\nz!', true, 'abcd\n[…]\ng', '[U+202E]a[U+0000]b\tc\nd', '\b\bc', 'e', 'b',
+          true]));
   },
 
   'the whole output is whole, and a directory hides nothing': async (page) => {
-    await page.route('**/output/all0000000000001?from=0', (route) => route.fulfill({ body: `first${'x'.repeat(200000)}last` }));
+    await page.route('**/output/all0000000000001?from=0',
+      (route) => route.fulfill({ body: `first${'x'.repeat(200000)}last` }));
     const { place, output } = await page.evaluate(async () => {
       const { Step } = await import('/step.js');
-      const step = new Step('run', { actionId: 'all0000000000001', status: 'completed', executionStatus: 'executed', step: { kind: 'command', command: 'yes', output: 'cut', exitCode: 0, truncated: true, cwd: '/tmp/\u202ea' } });
+      const step = new Step('run',
+        { actionId: 'all0000000000001', status: 'completed', executionStatus: 'executed',
+          step: { kind: 'command', command: 'yes', output: 'cut', exitCode: 0, truncated: true,
+            cwd: '/tmp/\u202ea' } });
       const place = step.node.querySelector('.small-text')?.textContent;
       const [pre, all] = [step.node.querySelector('pre'), step.node.querySelector('button.quiet-button')];
-      const shown = new Promise((is) => new MutationObserver(() => is(pre.textContent)).observe(pre, { childList: true }));
+      const shown = new Promise((is) => new MutationObserver(() => is(pre.textContent))
+        .observe(pre, { childList: true }));
       all.click();
       return { place, output: await shown };
     });
     expect(`the directory is ${place}`, place === 'in /tmp/[U+202E]a');
-    expect(`all is there (${output.length})`, output.length === 200009 && output.startsWith('first') && output.endsWith('last'));
+    expect(`all is there (${output.length})`,
+      output.length === 200009 && output.startsWith('first') && output.endsWith('last'));
   },
 
   'a screen begins anew where it is told to, and leaves out what is too much': async (page) => {
@@ -64,10 +74,15 @@ export const modules = {
       terminal.node.style.cssText = 'position: fixed; inset: 0'; // in view, or xterm paints nothing
       document.body.append(terminal.node);
       try {
-        const come = async (what) => { for (const end = Date.now() + 20000; !what() && Date.now() < end;) await new Promise((go) => setTimeout(go, 20)); };
+        const come = async (what) => {
+          for (const end = Date.now() + 20000; !what() && Date.now() < end;) {
+            await new Promise((go) => setTimeout(go, 20));
+          }
+        };
         const hear = (data) => socket.dispatchEvent(new MessageEvent('message', { data }));
         const prints = (s) => hear(new TextEncoder().encode(s).buffer);
-        const rows = () => [...terminal.node.querySelectorAll('.xterm-rows > div')].map((row) => row.textContent.trim()).filter(Boolean).join('|');
+        const rows = () => [...terminal.node.querySelectorAll('.xterm-rows > div')].map((row) => row.textContent.trim())
+          .filter(Boolean).join('|');
         const much = (bytes) => 'x\r\n'.repeat(bytes / 3);
         terminal.open();
         await come(() => socket);
@@ -95,15 +110,21 @@ export const modules = {
 
   'the names of the seed (002-13)': async (page) => {
     const said = await page.evaluate(async () => {
-      const [{ AgentChat }, { Terminal }] = await Promise.all([import('/terminal/agent.js'), import('/terminal/terminal.js')]);
+      const [{ AgentChat }, { Terminal }] =
+        await Promise.all([import('/terminal/agent.js'), import('/terminal/terminal.js')]);
       const ran = [];
-      const live = { runId: 'r', actions: [], over: false, words: 'All is well.', cancel: async () => ran.push('cancel') };
-      const agent = new AgentChat({ runAgentCommand: async (c) => `${ran.push(c.text) && await c.output}` }, () => live, () => {});
-      const first = [agent.agentMode, agent.agentHistory.length, agent.agentSteps.length, agent.agentRunning, agent.abortAgentRef.current];
+      const live = { runId: 'r', actions: [], over: false, words: 'All is well.',
+        cancel: async () => ran.push('cancel') };
+      const agent = new AgentChat({ runAgentCommand: async (c) => `${ran.push(c.text) && await c.output}` }, () => live,
+        () => {});
+      const first = [agent.agentMode, agent.agentHistory.length, agent.agentSteps.length, agent.agentRunning,
+        agent.abortAgentRef.current];
       const task = agent.startAgentLoop('Install htop');
       const running = agent.agentRunning;
       const move = async (status, step) => {
-        live.actions = [{ actionId: 'a', status, step: { kind: 'command', command: 'apt install -y htop', reasoning: 'It is asked for.', ...step } }];
+        live.actions =
+          [{ actionId: 'a', status,
+            step: { kind: 'command', command: 'apt install -y htop', reasoning: 'It is asked for.', ...step } }];
         agent.moved(live);
         await new Promise((go) => setTimeout(go));
       };
@@ -116,16 +137,21 @@ export const modules = {
       live.over = true;
       agent.moved(live);
       await task;
-      const methods = ['startAgentLoop', 'runAgentStep', 'executeAgentCommand', 'stopAgent'].filter((n) => typeof agent[n] === 'function').length;
-      return { first, running, before, ran, aborted, methods, pane: typeof Terminal.prototype.runAgentCommand, steps: agent.agentSteps.length, after: agent.agentRunning, history: agent.agentHistory };
+      const methods = ['startAgentLoop', 'runAgentStep', 'executeAgentCommand',
+        'stopAgent'].filter((n) => typeof agent[n] === 'function').length;
+      return { first, running, before, ran, aborted, methods, pane: typeof Terminal.prototype.runAgentCommand,
+        steps: agent.agentSteps.length, after: agent.agentRunning, history: agent.agentHistory };
     });
     const { history, ...rest } = said;
     expect(`what the names say (${JSON.stringify(rest)})`, JSON.stringify(rest) === JSON.stringify({
-      first: [false, 0, 0, false, false], running: true, before: 0, ran: ['apt install -y htop', 'cancel'], aborted: true, methods: 4, pane: 'function', steps: 1, after: false,
+      first: [false, 0, 0, false, false], running: true, before: 0, ran: ['apt install -y htop', 'cancel'],
+      aborted: true, methods: 4, pane: 'function', steps: 1, after: false,
     }));
     expect(`the history is Gemini's form (${JSON.stringify(history)})`, JSON.stringify(history) === JSON.stringify([
       { role: 'user', parts: [{ text: 'Install htop' }] },
-      { role: 'model', parts: [{ functionCall: { name: 'run_command', args: { command: 'apt install -y htop', reasoning: 'It is asked for.' } } }] },
+      { role: 'model',
+        parts: [{ functionCall: { name: 'run_command',
+          args: { command: 'apt install -y htop', reasoning: 'It is asked for.' } } }] },
       { role: 'user', parts: [{ functionResponse: { name: 'run_command', response: { output: 'done' } } }] },
       { role: 'model', parts: [{ text: 'All is well.' }] },
     ]));

@@ -6,7 +6,8 @@ import { df, disk, one, pane, rm, shows, signIn, style, talk } from './stage.mjs
 
 export const reach = {
   'by the keyboard alone': async (page) => {
-    const focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label') || document.activeElement?.textContent || '');
+    const focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label')
+      || document.activeElement?.textContent || '');
     const tabTo = async (name) => {
       for (let i = 0; i < 40; i++) {
         if ((await focused()).trim().startsWith(name)) return;
@@ -30,14 +31,17 @@ export const reach = {
     await page.keyboard.press('Shift+Tab');
     await page.getByRole('button', { name: '⚡ Agent' }).focus();
     await page.keyboard.press('Space');
-    await settled('the agent is off', async () => (await page.getByRole('button', { name: '⚡ Agent' }).getAttribute('aria-pressed')) === 'false');
+    await settled('the agent is off',
+      async () => (await page.getByRole('button', { name: '⚡ Agent' }).getAttribute('aria-pressed')) === 'false');
     await page.keyboard.press('Enter');
     await tabTo('■ Stop');
   },
 
   'in the dark, and with the colours of the system': async (page) => {
     await page.emulateMedia({ colorScheme: 'dark' });
-    await settled('the screen is dark', async () => (await style(pane(page).locator('.xterm-scrollable-element'), 'backgroundColor')) === 'rgb(28, 34, 36)');
+    await settled('the screen is dark',
+      async () => (await style(pane(page).locator('.xterm-scrollable-element'), 'backgroundColor'))
+        === 'rgb(28, 34, 36)');
     await accessible(page, 'the dark');
     await shot(page, 'terminal-dark');
     await page.emulateMedia({ colorScheme: 'light', forcedColors: 'active' });
@@ -49,10 +53,12 @@ export const reach = {
   'from a phone: the inbox, and the terminal itself': async () => {
     const late = new Run(one, disk.threadId, 'From afar');
     await late.begin();
-    await late.waits('afar000000000001', { ...rm, command: `rm -rf ${'/srv/a-very-long-name'.repeat(6)}` }, { preview: { confirm: 'web-1' } });
+    await late.waits('afar000000000001', { ...rm, command: `rm -rf ${'/srv/a-very-long-name'.repeat(6)}` },
+      { preview: { confirm: 'web-1' } });
     const page = await visit({ viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true });
     const fits = async (what) => {
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      const wide = await page.evaluate(() =>
+        document.documentElement.scrollWidth - document.documentElement.clientWidth);
       expect(`nothing of ${what} is wider than the screen (by ${wide} pixels)`, wide <= 0);
     };
     await signIn(page);
@@ -75,7 +81,8 @@ export const reach = {
     await shows(page, 'hello');
     await talk(page).getByText('From afar').waitFor(); // which was begun elsewhere
     await fits('a terminal');
-    await talk(page).getByRole('button', { name: '■ Stop' }).click({ trial: true }); // nothing covers it while a command runs
+    // nothing covers it while a command runs
+    await talk(page).getByRole('button', { name: '■ Stop' }).click({ trial: true });
     await accessible(page, 'a terminal on a phone');
     await shot(page, 'terminal-phone');
     const last = new Run(one, disk.threadId, 'Once more');
@@ -88,8 +95,11 @@ export const reach = {
     await talk(page).locator('.scroll').evaluate((e) => { e.scrollTop = e.scrollHeight; });
     await edit.evaluate((e) => /** @type {HTMLElement} */ (e).click()); // a tap of this script would scroll up first
     await page.waitForTimeout(200); // what follows the end of the conversation would have moved it by then
-    const [field, around] = await Promise.all([talk(page).getByLabel('Command', { exact: true }).and(page.locator('textarea')), talk(page).locator('.scroll')].map((l) => l.boundingBox()));
-    expect(`the field that is typed in is in view (${field.y} and ${field.height} in ${around.y} to ${around.y + around.height})`, field.y >= around.y && field.y + field.height <= around.y + around.height);
+    const typed = talk(page).getByLabel('Command', { exact: true }).and(page.locator('textarea'));
+    const [field, around] = await Promise.all([typed, talk(page).locator('.scroll')].map((l) => l.boundingBox()));
+    const end = around.y + around.height;
+    expect(`the field that is typed in is in view (${field.y} and ${field.height} in ${around.y} to ${end})`,
+      field.y >= around.y && field.y + field.height <= end);
     await page.context().close();
   },
 };

@@ -42,10 +42,12 @@ export const sessions = {
     await page.getByText('$ sleep 20').waitFor();
     await shows(page, 'still here');
     await page.getByRole('button', { name: '■ Stop' }).waitFor();
-    expect('the agent is still on', (await page.getByRole('button', { name: '⚡ Agent' }).getAttribute('aria-pressed')) === 'true');
+    expect('the agent is still on',
+      (await page.getByRole('button', { name: '⚡ Agent' }).getAttribute('aria-pressed')) === 'true');
     expect('the terminal is the same', page.url().endsWith(one));
     await pane(page).getByText('The agent runs sleep 20').waitFor();
-    expect('the question was not sent again', (await asked('POST', '/api/agent/run/stream')).filter((s) => s.body.prompt === 'Take your time').length === 1);
+    expect('the question was not sent again',
+      (await asked('POST', '/api/agent/run/stream')).filter((s) => s.body.prompt === 'Take your time').length === 1);
   },
 
   'a connection that is lost comes back with what was missed': async (page) => {

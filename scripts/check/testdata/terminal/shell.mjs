@@ -13,7 +13,8 @@ export const shell = {
     await shows(page, 'ana@web-1:~$ hello');
     await page.getByText('Connected').waitFor();
     const [size] = await frames(one);
-    expect(`the host knows the size (${JSON.stringify(size)})`, size.type === 'resize' && size.cols > 40 && size.rows > 10);
+    expect(`the host knows the size (${JSON.stringify(size)})`,
+      size.type === 'resize' && size.cols > 40 && size.rows > 10);
     await page.getByLabel('Keys for the terminal on web-1;').focus();
     await page.keyboard.type('ls');
     await page.keyboard.press('Enter');
@@ -23,7 +24,9 @@ export const shell = {
     await frame(one, { type: 'agent', runId: disk.id, actionId: 'line000000000001', state: 'ended' });
     await shows(page, 'its own line');
     expect('what the agent prints begins a line', /^its own line/m.test(await screen(page)));
-    expect('it has the colours of the host', /rgb/.test(await style(rows(page).locator('span').first(), 'color')) && (await page.locator('style').evaluateAll((all) => all.every((s) => s.sheet?.cssRules.length > 0))));
+    expect('it has the colours of the host',
+      /rgb/.test(await style(rows(page).locator('span').first(), 'color'))
+        && (await page.locator('style').evaluateAll((all) => all.every((s) => s.sheet?.cssRules.length > 0))));
     await accessible(page, 'a terminal');
   },
 
@@ -56,14 +59,18 @@ export const shell = {
 
   'what a host prints is only text': async (page) => {
     const title = await page.title();
-    await say(one, '\u001b]0;owned\u0007\u001b]52;c;b3duZWQ=\u0007\u001b[c\u001b[>c\u001b[=c\u001b[6n\u001b[?6n\u001b[5n\u001b[?25$p\u001b[18t\u001b[21t\u001b[>q\u001b[?u\u001bP$qm\u001b\\\u001bP+q544e\u001b\\\u001b]10;?\u0007\u001b]11;?\u0007\u001b]4;1;?\u0007\u001b[?1004h\u001b[?25;1004h\u001bZ');
+    await say(one,
+      '\u001b]0;owned\u0007\u001b]52;c;b3duZWQ=\u0007\u001b[c\u001b[>c\u001b[=c\u001b[6n\u001b[?6n\u001b[5n\u001b[?25$p'
+      + '\u001b[18t\u001b[21t\u001b[>q\u001b[?u\u001bP$qm\u001b\\\u001bP+q544e\u001b\\\u001b]10;?\u0007'
+      + '\u001b]11;?\u0007\u001b]4;1;?\u0007\u001b[?1004h\u001b[?25;1004h\u001bZ');
     await say(one, 'after \u001b]8;;https://evil.example/x\u0007link\u001b]8;;\u0007 end');
     await shows(page, 'after link end');
     await page.getByLabel('Keys for the terminal on web-1;').blur();
     await page.getByLabel('Keys for the terminal on web-1;').focus();
     await page.keyboard.type('x');
     await settled('the keys arrive', async () => (await keys(one)).endsWith('x'));
-    expect(`no answer was sent as if it was typed (${JSON.stringify(await keys(one))})`, (await keys(one)) === 'ls\rkx');
+    expect(`no answer was sent as if it was typed (${JSON.stringify(await keys(one))})`,
+      (await keys(one)) === 'ls\rkx');
     expect('the title is the page\'s', (await page.title()) === title);
     const at = await rows(page).getByText('link').boundingBox();
     await page.mouse.move(at.x + 4, at.y + 4, { steps: 4 });

@@ -21,7 +21,8 @@ function getToken(again = false) {
 }
 
 async function signIn() {
-  const res = await fetch('/dev/token', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(who()) });
+  const res = await fetch('/dev/token',
+    { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(who()) });
   if (!res.ok) throw new Error('The local sign-in does not answer.');
   return (await res.json()).token;
 }

@@ -37,7 +37,8 @@ function showCart() {
   byId('cart-items').replaceChildren(...lines.map(([id, n]) => line(id, n)));
   const count = lines.reduce((sum, [, n]) => sum + n, 0);
   byId('cart-count').textContent = String(count);
-  byId('cart-total').textContent = euros(lines.reduce((sum, [id, n]) => sum + n * Number(productOf(id).dataset.cents), 0));
+  byId('cart-total').textContent =
+    euros(lines.reduce((sum, [id, n]) => sum + n * Number(productOf(id).dataset.cents), 0));
   byId('cart-empty').hidden = count > 0;
   byId('checkout').disabled = count === 0;
   byId('checkout-note').textContent = count === 0 ? 'Put something into the cart first.' : '';
@@ -45,7 +46,9 @@ function showCart() {
 
 function line(id, n) {
   const name = nameOf(id);
-  const input = el('input', { type: 'number', min: '0', max: String(most), value: String(n), 'aria-label': `Quantity of ${name} in the cart`, 'data-agent-ref': 'cart-quantity' });
+  const input = el('input',
+    { type: 'number', min: '0', max: String(most), value: String(n), 'aria-label': `Quantity of ${name} in the cart`,
+      'data-agent-ref': 'cart-quantity' });
   input.addEventListener('change', () => put(id, input.checkValidity() ? input.valueAsNumber || 0 : n));
   const remove = el('button', { type: 'button', 'aria-label': `Remove ${name}`, 'data-agent-ref': 'remove' }, 'Remove');
   remove.addEventListener('click', () => {
@@ -54,7 +57,8 @@ function line(id, n) {
   });
   const shown = (state, text) => el('span', { 'data-agent-state': state, class: state }, text);
   const price = euros(n * Number(productOf(id).dataset.cents));
-  return el('li', { 'data-agent-key': id }, el('p', {}, shown('quantity', String(n)), ' × ', shown('name', name)), input, shown('price', price), remove);
+  return el('li', { 'data-agent-key': id }, el('p', {}, shown('quantity', String(n)), ' × ', shown('name', name)),
+    input, shown('price', price), remove);
 }
 
 function el(name, attributes, ...children) {
@@ -89,7 +93,8 @@ byId('search-form').addEventListener('submit', (event) => {
 });
 byId('checkout-form').addEventListener('submit', (event) => {
   event.preventDefault();
-  byId('order').textContent = `Thank you. ${pieces()} for ${byId('cart-total').textContent}: an example, so nothing was charged.`;
+  byId('order').textContent =
+    `Thank you. ${pieces()} for ${byId('cart-total').textContent}: an example, so nothing was charged.`;
   byId('checkout-form').reset();
   for (const id of [...cart.keys()]) put(id, 0);
 });

@@ -14,28 +14,36 @@ const agents = { true: 'terminal', false: 'terminal-chat' }; // by whether the a
 
 export class TerminalChat {
   #error = el('p', { class: 'error', role: 'alert' });
-  #toggle = button('⚡ Agent', () => this.#mode(!this.agent.agentMode), 'agent-toggle small', { 'aria-pressed': 'false', title: 'The agent runs commands; without it the chat has words alone' });
+  #toggle = button('⚡ Agent', () => this.#mode(!this.agent.agentMode), 'agent-toggle small',
+    { 'aria-pressed': 'false', title: 'The agent runs commands; without it the chat has words alone' });
   #badge = el('span', { class: 'agent-badge', hidden: true }, 'AGENT');
-  #stop = button('■ Stop', (e) => this.agent.stopAgent(/** @type {Element} */ (e.currentTarget)), 'stop small', { hidden: true });
+  #stop = button('■ Stop', (e) => this.agent.stopAgent(/** @type {Element} */ (e.currentTarget)), 'stop small',
+    { hidden: true });
   #sign = el('span', { class: 'prompt-sign', 'aria-hidden': 'true' });
   #prompt = /** @type {HTMLTextAreaElement} */ (el('textarea', { rows: 1, maxlength: 32768, class: 'code' }));
   #send = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary small' }, 'Send'));
   #empty = el('li', { class: 'empty quiet' });
 
-  /** @param {{terminalId: string, label: string}} of @param {import('./terminal.js').Terminal} terminal @param {AbortSignal} signal */
+  /**
+   * @param {{terminalId: string, label: string}} of @param {import('./terminal.js').Terminal} terminal
+   * @param {AbortSignal} signal
+   */
   constructor(of, terminal, signal) {
     this.of = of;
     this.slot = `terminal:${of.terminalId}`;
     this.signal = signal;
     const known = chats.get(of.terminalId) ?? {};
     this.talk = new Transcript(known.threadId ?? '', signal, {
-      known: (live) => this.#known(live), moved: (live) => this.agent.moved(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(), followed: () => this.#follow(),
-      failed: (err, again) => { if (err || !this.#refusal) trouble(this.#error, err, again); }, empty: () => this.#empty,
+      known: (live) => this.#known(live), moved: (live) => this.agent.moved(live),
+      ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(), followed: () => this.#follow(),
+      failed: (err, again) => { if (err || !this.#refusal) trouble(this.#error, err, again); },
+      empty: () => this.#empty,
       use: (words) => this.#use(words),
     }, { bare: true });
     this.agent = new AgentChat(terminal, (text) => this.talk.pose(this.#question(text)), () => this.#render());
     this.agent.agentMode = Boolean(known.agent);
-    const form = /** @type {HTMLFormElement} */ (el('form', { class: 'composer terminal-composer', onsubmit: (e) => this.#submit(e) }, this.#sign, this.#prompt, this.#send));
+    const form = /** @type {HTMLFormElement} */ (el('form',
+      { class: 'composer terminal-composer', onsubmit: (e) => this.#submit(e) }, this.#sign, this.#prompt, this.#send));
     this.#prompt.value = drafts.get(this.slot) ?? '';
     this.#prompt.addEventListener('input', () => drafts.set(this.slot, this.#prompt.value));
     this.#prompt.addEventListener('keydown', (key) => {
@@ -44,7 +52,8 @@ export class TerminalChat {
       form.requestSubmit();
     });
     this.node = el('section', { class: 'terminal-chat', 'aria-label': `Chat about ${of.label}` },
-      el('header', { class: 'pane-head' }, this.#toggle, this.#badge, el('span', { class: 'spread' }), this.#stop), this.talk.node, this.#error, form);
+      el('header', { class: 'pane-head' }, this.#toggle, this.#badge, el('span', { class: 'spread' }), this.#stop),
+      this.talk.node, this.#error, form);
     this.#render();
   }
 
@@ -81,7 +90,10 @@ export class TerminalChat {
     if (this.#elsewhere) this.adopt(this.#elsewhere);
   }
 
-  /** adopt follows a run that was begun on the terminal from elsewhere, with its conversation or beside this one. @param {string} runId */
+  /**
+   * adopt follows a run that was begun on the terminal from elsewhere, with its conversation or beside this one.
+   * @param {string} runId
+   */
   async adopt(runId) {
     if (this.talk.lives.some((l) => l.runId === runId)) return;
     this.#elsewhere = runId;
@@ -102,7 +114,8 @@ export class TerminalChat {
   #elsewhere = ''; // a run that was heard of while another one seemed to be under way
 
   #question(prompt) {
-    return { prompt, threadId: this.talk.threadId, terminalId: this.of.terminalId, agent: agents[String(this.agent.agentMode)], slot: this.slot, key: crypto.randomUUID(), region: region() };
+    return { prompt, threadId: this.talk.threadId, terminalId: this.of.terminalId,
+      agent: agents[String(this.agent.agentMode)], slot: this.slot, key: crypto.randomUUID(), region: region() };
   }
 
   #submit(e) {
@@ -166,12 +179,15 @@ export class TerminalChat {
     this.#toggle.setAttribute('aria-pressed', String(agentMode));
     this.#badge.hidden = !agentMode;
     this.#sign.textContent = agentMode ? 'agent:/>' : 'gemini:/>';
-    this.#prompt.setAttribute('aria-label', agentMode ? `Task for the agent on ${this.of.label}` : `Message about ${this.of.label}`);
+    this.#prompt.setAttribute('aria-label',
+      agentMode ? `Task for the agent on ${this.of.label}` : `Message about ${this.of.label}`);
     this.#prompt.placeholder = agentMode ? 'What should be done?' : 'Ask about this host';
     this.#stop.hidden = !running;
     this.#stop.textContent = abortAgentRef.current && running ? '■ Stopping' : '■ Stop';
     this.#send.disabled = running;
-    this.#empty.textContent = agentMode ? 'The agent takes one step after the other. What only looks may run at once, if you allowed that for this host; everything else waits for your yes.'
+    this.#empty.textContent = agentMode
+      ? 'The agent takes one step after the other. What only looks may run at once, if you allowed that for this '
+        + 'host; everything else waits for your yes.'
       : 'Words alone: nothing runs. Turn ⚡ Agent on to have something done.';
   }
 }
