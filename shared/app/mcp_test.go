@@ -34,14 +34,20 @@ func (w *proved) gives(uid, name string) *agent {
 	if err != nil || a.HTTP != http.StatusOK || made.Token == "" {
 		w.t.Fatalf("a token: %d %s, %v", a.HTTP, a.Body, err)
 	}
-	client := mcp.NewClient(&mcp.Implementation{Name: "editor", Version: "1"}, nil)
+	return &agent{w, made.Token, made.TokenID, w.connects(made.Token, nil)}
+}
+
+// connects connects a client with a token.
+func (w *proved) connects(token string, o *mcp.ClientOptions) *mcp.ClientSession {
+	w.t.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "editor", Version: "1"}, o)
 	session, err := client.Connect(w.t.Context(), &mcp.StreamableClientTransport{Endpoint: w.Base + "/mcp",
-		HTTPClient: &http.Client{Transport: bearing(made.Token)}, DisableStandaloneSSE: true}, nil)
+		HTTPClient: &http.Client{Transport: bearing(token)}, DisableStandaloneSSE: true}, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = session.Close() })
-	return &agent{w, made.Token, made.TokenID, session}
+	return session
 }
 
 // bearing sends a token with each request.

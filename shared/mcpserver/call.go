@@ -31,9 +31,8 @@ func (c *caller) addTools(server *mcp.Server) {
 		if t.Waits() || t.Final || t.UserOnly {
 			continue // answered by a page or a person, or the end of a run that has more than one call
 		}
-		server.AddTool(declared(its.Spec(t)), c.answering(func(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
-			return c.call(name, in)
-		}))
+		call := func(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return c.call(name, req.Params) }
+		server.AddTool(declared(its.Spec(t)), c.answering(c.asking(call)))
 	}
 	c.addOwnTools(server)
 }
@@ -49,11 +48,14 @@ func declared(t tool.Spec) *mcp.Tool {
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: !t.SideEffect, DestructiveHint: &destructive}}
 }
 
+// handler answers a call.
+type handler func(req *mcp.CallToolRequest) (*mcp.CallToolResult, error)
+
 // answering returns the handler of a tool. What stands in the way of a call is told to the model, which can often mend
 // it; what is not the caller's doing is logged.
-func (c *caller) answering(call func(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error)) mcp.ToolHandler {
+func (c *caller) answering(call handler) mcp.ToolHandler {
 	return func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		out, err := call(req.Params)
+		out, err := call(req)
 		if err == nil {
 			return out, nil
 		}

@@ -85,7 +85,7 @@ func (c *caller) addOwnTools(server *mcp.Server) {
 	server.AddTool(&mcp.Tool{Name: "countersign_run",
 		InputSchema: object("prompt", field("What it is to do, in words."), "agent", agent),
 		Description: "Gives a task to an agent of Countersign, which plans and calls tools by itself. What has an " +
-			"effect outside waits for the user's approval."}, c.answering(c.run))
+			"effect outside waits for the user's approval."}, c.answering(c.asking(c.run)))
 }
 
 // agents returns the names of the agents that take a task in words.
@@ -132,8 +132,8 @@ func (c *caller) which(in *mcp.CallToolParamsRaw) (w which, err error) {
 	return w, nil
 }
 
-func (c *caller) tellStatus(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
-	w, err := c.which(in)
+func (c *caller) tellStatus(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	w, err := c.which(req.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -190,12 +190,16 @@ func expiry(v *run.View, approvalID string) (at time.Time) {
 	return at
 }
 
-// wait waits until the run has ended, and tells how far it has come by then.
-func (c *caller) wait(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
-	w, err := c.which(in)
+func (c *caller) wait(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	w, err := c.which(req.Params)
 	if err != nil {
 		return nil, err
 	}
+	return c.await(w)
+}
+
+// await waits until the run has ended, and tells how far it has come by then.
+func (c *caller) await(w which) (*mcp.CallToolResult, error) {
 	leave, err := c.hold()
 	if err != nil {
 		return nil, err
@@ -219,7 +223,8 @@ func (c *caller) wait(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
 }
 
 // run starts a run of an agent of ours, and tells how far it has come when it waits, ends, or has taken long enough.
-func (c *caller) run(in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
+func (c *caller) run(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	in := req.Params
 	var args struct {
 		Prompt string `json:"prompt"`
 		Agent  string `json:"agent"`

@@ -1,0 +1,83 @@
+package app_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// opening gives the agent's program a way to open a page, on which its user does something; it answers what the program
+// says of it then. What was opened is counted.
+func (g *agent) opening(visit func(page *mcp.ElicitParams) (action string)) (opened *int) {
+	opened = new(int)
+	g.session = g.connects(g.token, &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{
+			URL: &mcp.URLElicitationCapabilities{}}},
+		ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			*opened++
+			return &mcp.ElicitResult{Action: visit(req.Params)}, nil
+		}})
+	return opened
+}
+
+// TestAProgramThatOpensThePage sends the user to the card by itself, and has one answer in the end: the mail's.
+func TestAProgramThatOpensThePage(t *testing.T) {
+	w := deploy(t)
+	g := w.gives("ana", "My editor")
+	opened := g.opening(func(page *mcp.ElicitParams) string {
+		c := g.card()
+		if page.Mode != "url" || !strings.HasPrefix(page.URL, w.Base+"/#/t/") || page.ElicitationID != c.ApprovalID ||
+			strings.Contains(page.Message, "CANARY") {
+			t.Errorf("the user is sent to %+v", page)
+		}
+		g.decides(c, "approve_once", http.StatusOK)
+		return "accept"
+	})
+	a := g.calls("gmail_send", bobs)
+	if a.Status != "completed" || *opened != 1 || len(w.Google.Messages()) != 1 {
+		t.Errorf("%+v, after %d pages and with %d mails", a, *opened, len(w.Google.Messages()))
+	}
+}
+
+// TestNoPageIsAYes has programs say what they like of the page: what was not decided there is not done, and is told as
+// what waits, without asking for the page again.
+func TestNoPageIsAYes(t *testing.T) {
+	for _, said := range []string{"decline", "cancel"} {
+		t.Run(said, func(t *testing.T) {
+			w := deploy(t)
+			g := w.gives("ana", "My editor")
+			opened := g.opening(func(*mcp.ElicitParams) string { return said })
+			a := g.calls("gmail_send", bobs)
+			if a.Status != "awaiting_confirmation" || len(a.Waiting) != 1 || *opened != 1 {
+				t.Errorf("%+v, after %d pages", a, *opened)
+			}
+			g.decides(g.card(), "reject", http.StatusOK)
+			if a := g.calls("approval_status", map[string]any{"runId": a.RunID}); a.Status == "awaiting_confirmation" {
+				t.Errorf("after the no: %+v", a)
+			}
+			if n := len(w.Google.Messages()); n != 0 {
+				t.Errorf("%d mails without a yes", n)
+			}
+		})
+	}
+}
+
+// TestAStateOfAnother is no state: what a client brings back names a run of its own agent, or nothing.
+func TestAStateOfAnother(t *testing.T) {
+	w := deploy(t)
+	mine, other := w.gives("ana", "My editor"), w.gives("ana", "Another")
+	asked := mine.calls("gmail_send", bobs)
+	for _, state := range []string{asked.RunID, "../x", strings.Repeat("a", 26)} {
+		res, err := other.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "gmail_send", Arguments: bobs,
+			RequestState: state})
+		if err != nil || !res.IsError || res.NeedsInput() {
+			t.Errorf("%q: %+v, %v", state, res, err)
+		}
+	}
+	if c := mine.card(); c.RunID != asked.RunID {
+		t.Errorf("another card: %+v", c)
+	}
+}
