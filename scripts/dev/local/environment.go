@@ -65,6 +65,7 @@ func (e *environment) localParts(base string) {
 	if e.own("AUTH_ISSUER") {
 		e.fill("AUTH_ISSUER", base+"/dev/issuer")
 		e.fill("AUTH_AUDIENCE", "countersign-dev")
+		e.fill("MCP_ISSUER", base+"/dev/issuer")
 	}
 	e.local["PUSH_ISSUER"] = base + "/dev/issuer"
 	e.local["PUSH_AUDIENCE"] = base + "/api/agent/resume"

@@ -121,6 +121,12 @@ func (s *server) build(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	if cfg.MCPIssuer == s.issuer.URL() {
+		programs := issuer.Agents{Resource: cfg.MCPURL, File: filepath.Join(dir, "programs.json"), SignedIn: s.signedIn}
+		if err := s.issuer.ServeAgents(programs); err != nil {
+			return err
+		}
+	}
 	cfg.AllowedOrigins = append(cfg.AllowedOrigins, ownOrigins(s.base)...)
 	s.origins = cfg.AllowedOrigins
 	if err := s.startDemo(dir); err != nil {

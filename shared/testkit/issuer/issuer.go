@@ -26,7 +26,11 @@ type Issuer struct {
 	public jose.JSONWebKeySet
 	signer jose.Signer
 	mux    *http.ServeMux
-	signIn *signIn // nil if users do not sign in by browser
+
+	codes    Codes[grant]
+	served   bool      // the endpoints of those that follow are
+	console  *Client   // nil if users do not sign in by browser
+	programs *programs // nil if there are no agents of other programs
 }
 
 // New returns an issuer with the key (see [NewKey] and [OpenKey]). issuerURL is the URL of ServeHTTP and the tokens'
@@ -47,6 +51,15 @@ func New(issuerURL string, key *rsa.PrivateKey, now func() time.Time) (*Issuer, 
 	i.mux.HandleFunc("GET "+u.Path+"/.well-known/openid-configuration", i.discovery)
 	i.mux.HandleFunc("GET "+u.Path+"/jwks", i.jwks)
 	return i, nil
+}
+
+// path returns the path of the issuer's URL.
+func (i *Issuer) path() string {
+	u, err := url.Parse(i.url)
+	if err != nil {
+		panic("issuer: " + err.Error()) // New has parsed it
+	}
+	return u.Path
 }
 
 // URL returns the issuer's URL, which is the iss of its tokens.
@@ -96,16 +109,30 @@ func (i *Issuer) Sign(claims map[string]any) (string, error) {
 	return signed.CompactSerialize()
 }
 
+// verified returns what the issuer has signed as a token.
+func (i *Issuer) verified(token string) (payload []byte, err error) {
+	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.RS256})
+	if err != nil {
+		return nil, err
+	}
+	return signed.Verify(&i.public.Keys[0])
+}
+
 func (i *Issuer) discovery(w http.ResponseWriter, _ *http.Request) {
 	about := map[string]any{
 		"issuer": i.url, "jwks_uri": i.url + "/jwks", "id_token_signing_alg_values_supported": []string{"RS256"},
 		"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
 	}
-	if i.signIn != nil {
+	if i.served {
 		about["authorization_endpoint"], about["token_endpoint"] = i.url+"/authorize", i.url+"/token"
 		about["response_types_supported"] = []string{"code", "id_token"}
 		about["code_challenge_methods_supported"] = []string{"S256"}
 		about["token_endpoint_auth_methods_supported"] = []string{"none"}
+		about["grant_types_supported"] = []string{"authorization_code", "refresh_token"}
+		about["authorization_response_iss_parameter_supported"] = true // RFC 9207
+	}
+	if i.programs != nil {
+		about["registration_endpoint"] = i.url + "/register"
 	}
 	answer(w, about)
 }

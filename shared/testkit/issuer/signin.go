@@ -1,12 +1,14 @@
 package issuer
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -19,53 +21,78 @@ type Client struct {
 	SignedIn  func(uid, email string) error // called for each user; may refuse one
 }
 
-// signIn serves sign-in by browser: OpenID Connect's authorization code with PKCE (RFC 7636, S256 only), and the ID
-// token in the fragment (OpenID Connect Core §3.2), as Google serves it to clients without a secret. Every visitor is
-// signed in, under the name that they enter.
-type signIn struct {
-	Client
-	codes Codes[grant]
+// grant is what a code was given for.
+type grant struct{ client, uid, email, nonce, redirect string }
+
+// ServeSignIn enables the sign-in of the client's users: OpenID Connect's authorization code with PKCE (RFC 7636, S256
+// only), and the ID token in the fragment (OpenID Connect Core §3.2), as Google serves it to clients without a secret.
+// Every visitor is signed in, under the name that they enter.
+func (i *Issuer) ServeSignIn(c Client) {
+	i.console = &c
+	i.serveSignIn()
 }
 
-// grant is what a code was given for.
-type grant struct{ uid, email, nonce, redirect string }
-
-// ServeSignIn enables the authorization and token endpoints for the client.
-func (i *Issuer) ServeSignIn(c Client) {
-	i.signIn = &signIn{Client: c}
-	u, err := url.Parse(i.url)
-	if err != nil {
-		panic("issuer: " + err.Error()) // New has parsed it
+// serveSignIn enables the authorization and token endpoints.
+func (i *Issuer) serveSignIn() {
+	if i.served {
+		return
 	}
-	i.mux.HandleFunc("GET "+u.Path+"/authorize", i.ask)
-	i.mux.Handle("POST "+u.Path+"/authorize", http.NewCrossOriginProtection().Handler(http.HandlerFunc(i.authorize)))
-	i.mux.HandleFunc("POST "+u.Path+"/token", i.redeem)
+	i.served = true
+	i.mux.HandleFunc("GET "+i.path()+"/authorize", i.ask)
+	i.mux.Handle("POST "+i.path()+"/authorize", http.NewCrossOriginProtection().Handler(http.HandlerFunc(i.authorize)))
+	i.mux.HandleFunc("POST "+i.path()+"/token", i.redeem)
 }
 
 // request is an authorization request.
 type request struct {
-	ClientID, Redirect, Type, State, Nonce, Challenge string
-	UID, Email, Problem                               string // the user's input, and what is wrong with it
+	ClientID, Redirect, Type, State, Nonce, Challenge, Resource string
+
+	UID, Email, Problem string // the user's input, and what is wrong with it
+	Agent               string // the name of the program that asks to act for the user, or ""
 }
 
 // read validates what must be right before a browser may be redirected.
 func (i *Issuer) read(r *http.Request) (request, error) {
-	q := request{r.FormValue("client_id"), r.FormValue("redirect_uri"), r.FormValue("response_type"),
-		r.FormValue("state"), r.FormValue("nonce"),
-		r.FormValue("code_challenge"), r.FormValue("uid"), r.FormValue("email"), ""}
-	switch {
-	case q.ClientID != i.signIn.ID:
-		return q, errors.New("client_id is not the client that this issuer knows")
-	case !slices.Contains(i.signIn.Redirects, q.Redirect):
-		return q, errors.New("redirect_uri is not one of the client's")
-	case q.Type != "code" && q.Type != "id_token":
-		return q, errors.New("response_type must be code or id_token")
-	case q.Type == "code" && (r.FormValue("code_challenge_method") != "S256" || len(q.Challenge) != 43):
+	q := request{ClientID: r.FormValue("client_id"), Redirect: r.FormValue("redirect_uri"),
+		Type: r.FormValue("response_type"), State: r.FormValue("state"), Nonce: r.FormValue("nonce"),
+		Challenge: r.FormValue("code_challenge"), Resource: r.FormValue("resource"), UID: r.FormValue("uid"),
+		Email: r.FormValue("email")}
+	if q.Type == "code" && (r.FormValue("code_challenge_method") != "S256" || len(q.Challenge) != 43) {
 		return q, errors.New("code_challenge is needed, by the method S256")
-	case q.Nonce == "":
-		return q, errors.New("nonce is needed")
 	}
-	return q, nil
+	if i.console != nil && q.ClientID == i.console.ID {
+		return q, i.console.check(q)
+	}
+	a, ok := i.programs.get(q.ClientID)
+	if !ok {
+		return q, errors.New("client_id is no client that this issuer knows")
+	}
+	q.Agent = cmp.Or(a.Name, a.ID)
+	return q, i.programs.check(a, q)
+}
+
+func (c *Client) check(q request) error {
+	switch {
+	case !slices.Contains(c.Redirects, q.Redirect):
+		return errors.New("redirect_uri is not one of the client's")
+	case q.Type != "code" && q.Type != "id_token":
+		return errors.New("response_type must be code or id_token")
+	case q.Nonce == "":
+		return errors.New("nonce is needed")
+	}
+	return nil
+}
+
+func (p *programs) check(a program, q request) error {
+	switch {
+	case !a.redirects(q.Redirect):
+		return errors.New("redirect_uri is not one of the client's")
+	case q.Type != "code":
+		return errors.New("response_type must be code")
+	case q.Resource != p.Resource:
+		return errors.New("resource must be " + p.Resource)
+	}
+	return nil
 }
 
 // ask shows the sign-in page.
@@ -87,16 +114,21 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if err := i.signIn.SignedIn(q.UID, q.Email); err != nil {
+	if r.PostFormValue("answer") == "no" && q.Agent != "" {
+		no := url.Values{"error": {"access_denied"}, "state": {q.State}, "iss": {i.url}}
+		http.Redirect(w, r, with(q.Redirect, no), http.StatusSeeOther)
+		return
+	}
+	if err := i.signedIn(q); err != nil {
 		q.Problem = err.Error()
 		show(w, http.StatusBadRequest, q)
 		return
 	}
-	g := grant{q.UID, q.Email, q.Nonce, q.Redirect}
-	back := url.Values{"state": {q.State}}
+	g := grant{q.ClientID, q.UID, q.Email, q.Nonce, q.Redirect}
+	back := url.Values{"state": {q.State}, "iss": {i.url}}
 	if q.Type == "code" {
-		back.Set("code", i.signIn.codes.Give(g, q.Challenge, i.now()))
-		http.Redirect(w, r, q.Redirect+"?"+back.Encode(), http.StatusSeeOther)
+		back.Set("code", i.codes.Give(g, q.Challenge, i.now()))
+		http.Redirect(w, r, with(q.Redirect, back), http.StatusSeeOther)
 		return
 	}
 	token, err := i.idToken(g)
@@ -108,30 +140,65 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, q.Redirect+"#"+back.Encode(), http.StatusSeeOther)
 }
 
-// redeem exchanges a code for the ID token (RFC 6749 §4.1.3, RFC 7636 §4.5).
+func (i *Issuer) signedIn(q request) error {
+	if q.Agent != "" {
+		return i.programs.SignedIn(q.UID, q.Email)
+	}
+	return i.console.SignedIn(q.UID, q.Email)
+}
+
+// with returns an address with more parameters.
+func with(address string, more url.Values) string {
+	if strings.Contains(address, "?") {
+		return address + "&" + more.Encode()
+	}
+	return address + "?" + more.Encode()
+}
+
+// redeem exchanges a code, or a program's refresh token, for tokens (RFC 6749 §4.1.3 and §6, RFC 7636 §4.5).
 func (i *Issuer) redeem(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	w.Header().Set("Cache-Control", "no-store")
-	g, proven := i.signIn.codes.Take(r.PostFormValue("code"), r.PostFormValue("code_verifier"), i.now())
-	if !proven || r.PostFormValue("grant_type") != "authorization_code" ||
-		r.PostFormValue("client_id") != i.signIn.ID || r.PostFormValue("redirect_uri") != g.redirect {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = w.Write([]byte(`{"error":"invalid_grant"}`)) // a client that disconnected is not an error
+	tokens, err := i.tokens(r)
+	if err != nil {
+		refuse(w, "invalid_grant")
 		return
+	}
+	answer(w, tokens)
+}
+
+func (i *Issuer) tokens(r *http.Request) (map[string]any, error) {
+	id := r.PostFormValue("client_id")
+	if r.PostFormValue("grant_type") == "refresh_token" {
+		uid, err := i.refreshed(r.PostFormValue("refresh_token"), id)
+		if err != nil {
+			return nil, err
+		}
+		return i.accessTokens(uid, id)
+	}
+	g, proven := i.codes.Take(r.PostFormValue("code"), r.PostFormValue("code_verifier"), i.now())
+	if !proven || r.PostFormValue("grant_type") != "authorization_code" || id != g.client ||
+		r.PostFormValue("redirect_uri") != g.redirect {
+		return nil, errors.New("issuer: no such code")
+	}
+	if i.console == nil || id != i.console.ID {
+		return i.accessTokens(g.uid, id)
 	}
 	token, err := i.idToken(g)
-	if err != nil {
-		http.Error(w, "no token could be made", http.StatusInternalServerError)
-		return
-	}
-	answer(w, map[string]any{"id_token": token, "access_token": rand.Text(), "token_type": "Bearer",
-		"expires_in": int(tokenLifetime.Seconds())})
+	return map[string]any{"id_token": token, "access_token": rand.Text(), "token_type": "Bearer",
+		"expires_in": int(tokenLifetime.Seconds())}, err
+}
+
+// refuse answers as RFC 6749 §5.2 and RFC 7591 §3.2.2 have it.
+func refuse(w http.ResponseWriter, code string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = w.Write([]byte(`{"error":"` + code + `"}`)) // a client that disconnected is not an error
 }
 
 func (i *Issuer) idToken(g grant) (string, error) {
 	now := i.now()
-	return i.Sign(map[string]any{"iss": i.url, "aud": i.signIn.ID, "sub": g.uid, "email": g.email,
+	return i.Sign(map[string]any{"iss": i.url, "aud": i.console.ID, "sub": g.uid, "email": g.email,
 		"email_verified": true, "nonce": g.nonce,
 		"iat": now.Unix(), "auth_time": now.Unix(), "exp": now.Add(tokenLifetime).Unix()})
 }
@@ -151,13 +218,15 @@ var page = template.Must(template.New("page").Parse(`<!doctype html>
 <title>Local issuer: sign in</title></head>
 <body><main><h1>Local issuer</h1>
 <p>Anyone can sign in here, because only this machine can reach it.</p>
+{{with .Agent}}<p><strong>{{.}}</strong> asks to act for you. What it asks for waits for your approval each time.</p>{{end}}
 {{with .Problem}}<p role="alert">{{.}}</p>{{end}}
 <form method="post">
 <input type="hidden" name="client_id" value="{{.ClientID}}"><input type="hidden" name="redirect_uri" value="{{.Redirect}}">
 <input type="hidden" name="response_type" value="{{.Type}}"><input type="hidden" name="state" value="{{.State}}"><input type="hidden" name="nonce" value="{{.Nonce}}">
-<input type="hidden" name="code_challenge" value="{{.Challenge}}"><input type="hidden" name="code_challenge_method" value="S256">
+<input type="hidden" name="resource" value="{{.Resource}}"><input type="hidden" name="code_challenge" value="{{.Challenge}}"><input type="hidden" name="code_challenge_method" value="S256">
 <p><label>User <input name="uid" value="{{.UID}}" required maxlength="128"></label></p>
 <p><label>E-mail <input name="email" type="email" value="{{.Email}}" required maxlength="254"></label></p>
-<p><button>Sign in</button></p>
+<p>{{if .Agent}}<button>Allow</button> <button name="answer" value="no" formnovalidate>Do not allow</button>
+{{else}}<button>Sign in</button>{{end}}</p>
 </form></main></body></html>
 `))
