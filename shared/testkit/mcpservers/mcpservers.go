@@ -1,4 +1,5 @@
-// Package mcpservers names the official servers of the Model Context Protocol for tests that run them.
+// Package mcpservers names the official servers of the Model Context Protocol, and clients that people use, for tests
+// that run them.
 package mcpservers
 
 import (
@@ -37,19 +38,34 @@ func Client(t testing.TB, script string) (command []string, env string) {
 	return []string{c[0], script}, "SDK=" + of
 }
 
+// Inspector returns the command of the protocol's inspector without a page, for the Node of version 22 or later that it
+// needs. What follows is its own: URL --transport http --method METHOD.
+func Inspector(t testing.TB, node string) []string {
+	return append([]string{node}, append(installed(t, "@modelcontextprotocol/inspector/clients/launcher/build/index.js")[1:], "--cli")...)
+}
+
+// GeminiCLI returns the command of a coding agent that many have: Google's, which asks a Gemini where
+// GOOGLE_GEMINI_BASE_URL says.
+func GeminiCLI(t testing.TB) []string { return installed(t, "@google/gemini-cli/bundle/gemini.js") }
+
 // command returns the command of a server that npm has installed, as .ci/run does, in the directory that
 // MCP_SERVERS_DIR names. A test on a machine that lacks it is skipped, or fails where REQUIRE_ALL is 1.
 func command(t testing.TB, name string, args ...string) []string {
 	t.Helper()
+	return append(installed(t, "@modelcontextprotocol/"+name+"/dist/index.js"), args...)
+}
+
+// installed returns the command of an installed script.
+func installed(t testing.TB, name string) []string {
+	t.Helper()
 	realpart.MCPServers.Take(t)
-	script := filepath.Join(os.Getenv("MCP_SERVERS_DIR"), "node_modules", "@modelcontextprotocol", name, "dist",
-		"index.js")
+	script := filepath.Join(os.Getenv("MCP_SERVERS_DIR"), "node_modules", filepath.FromSlash(name))
 	node, err := exec.LookPath("node")
 	if err == nil {
 		_, err = os.Stat(script)
 	}
 	if err == nil && os.Getenv("MCP_SERVERS_DIR") != "" {
-		return append([]string{node, script}, args...)
+		return []string{node, script}
 	}
 	realpart.MCPServers.Absent(t, "they are not installed where MCP_SERVERS_DIR says, or Node is missing")
 	return nil
