@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -29,9 +30,12 @@ func (u *served) consents(page, answer string) url.Values {
 	for name, value := range map[string]string{"uid": "ana", "email": "ana@example.com", "answer": answer} {
 		q.Set(name, value)
 	}
-	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	defer browser.CloseIdleConnections()
-	res, err := browser.PostForm(at, q)
+	r, err := http.NewRequestWithContext(u.t.Context(), http.MethodPost, at, strings.NewReader(q.Encode()))
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	res, err := http.DefaultTransport.RoundTrip(r) // which follows no redirect
 	if err != nil {
 		u.t.Fatal(err)
 	}
@@ -43,26 +47,40 @@ func (u *served) consents(page, answer string) url.Values {
 	return back.Query()
 }
 
+// connects connects a program that knows the address of /mcp alone, and whose user gives an answer.
+func (u *served) connects(answer string) (session *mcp.ClientSession, back url.Values, err error) {
+	u.t.Helper()
+	fetch := func(_ context.Context, a *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+		back = u.consents(a.URL, answer)
+		if !back.Has("code") {
+			return nil, errors.New(back.Get("error"))
+		}
+		return &auth.AuthorizationResult{Code: back.Get("code"), State: back.Get("state"), Iss: back.Get("iss")}, nil
+	}
+	registers := &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+		ClientName: "My Editor", RedirectURIs: []string{editorsPort}}}
+	oauth, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		DynamicClientRegistrationConfig: registers, AuthorizationCodeFetcher: fetch})
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "editor", Version: "1"}, nil)
+	session, err = client.Connect(u.t.Context(), &mcp.StreamableClientTransport{Endpoint: u.base + "/mcp",
+		OAuthHandler: oauth, DisableStandaloneSSE: true}, nil)
+	if err == nil {
+		u.t.Cleanup(func() { _ = session.Close() })
+	}
+	return session, back, err
+}
+
 // TestAProgramComesByItself gives a program the address of /mcp and nothing else: it finds the local issuer, registers,
 // has its user agree, and asks for a mail, which waits under its name.
 func TestAProgramComesByItself(t *testing.T) {
 	u := serve(t)
-	oauth, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			ClientName: "My Editor", RedirectURIs: []string{editorsPort}}},
-		AuthorizationCodeFetcher: func(_ context.Context, a *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-			q := u.consents(a.URL, "yes")
-			return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
-		}})
+	session, _, err := u.connects("yes")
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "editor", Version: "1"}, nil).Connect(t.Context(),
-		&mcp.StreamableClientTransport{Endpoint: u.base + "/mcp", OAuthHandler: oauth, DisableStandaloneSSE: true}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = session.Close() })
 	res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "gmail_send", Arguments: map[string]any{
 		"to": []string{"bob@example.com"}, "subject": "Lunch", "body": "At noon."}})
 	if err != nil || res.IsError {
@@ -82,22 +100,8 @@ func TestAProgramComesByItself(t *testing.T) {
 // TestAUserRefusesAProgram has the program come back with nothing.
 func TestAUserRefusesAProgram(t *testing.T) {
 	u := serve(t)
-	oauth, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			RedirectURIs: []string{editorsPort}}},
-		AuthorizationCodeFetcher: func(_ context.Context, a *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-			q := u.consents(a.URL, "no")
-			if q.Get("error") != "access_denied" || q.Has("code") {
-				t.Errorf("it comes back with %v", q)
-			}
-			return nil, context.Canceled
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = mcp.NewClient(&mcp.Implementation{Name: "editor", Version: "1"}, nil).Connect(t.Context(),
-		&mcp.StreamableClientTransport{Endpoint: u.base + "/mcp", OAuthHandler: oauth, DisableStandaloneSSE: true}, nil)
-	if err == nil {
-		t.Error("it connects without its user's yes")
+	_, back, err := u.connects("no")
+	if err == nil || back.Get("error") != "access_denied" || back.Has("code") {
+		t.Errorf("it comes back with %v: %v", back, err)
 	}
 }

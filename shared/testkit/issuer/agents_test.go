@@ -75,7 +75,8 @@ func TestAProgramRegistersItself(t *testing.T) {
 	}
 	back := "http://127.0.0.1:4711/cb" // it listens at another port now
 	status, to, _ := post(t, iss.URL()+"/authorize", agentAsks(id, back))
-	if status != http.StatusSeeOther || !strings.HasPrefix(to.String(), back+"?") || to.Query().Get("iss") != iss.URL() {
+	if status != http.StatusSeeOther || !strings.HasPrefix(to.String(), back+"?") ||
+		to.Query().Get("iss") != iss.URL() {
 		t.Fatalf("%d to %s", status, to)
 	}
 	form := url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "redirect_uri": {back},

@@ -41,7 +41,8 @@ func Client(t testing.TB, script string) (command []string, env string) {
 // Inspector returns the command of the protocol's inspector without a page, for the Node of version 22 or later that it
 // needs. What follows is its own: URL --transport http --method METHOD.
 func Inspector(t testing.TB, node string) []string {
-	return append([]string{node}, append(installed(t, "@modelcontextprotocol/inspector/clients/launcher/build/index.js")[1:], "--cli")...)
+	c := installed(t, "@modelcontextprotocol/inspector/clients/launcher/build/index.js")
+	return []string{node, c[1], "--cli"}
 }
 
 // GeminiCLI returns the command of a coding agent that many have: Google's, which asks a Gemini where
