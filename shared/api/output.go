@@ -245,7 +245,7 @@ func getOutput(r *request) (any, error) {
 		}
 	}
 	if !out.begun {
-		return nil, fault.Unavailable("The run could not be read in time. Please try again.", ctx.Err())
+		return nil, fault.Unavailable("This could not be read in time. Please try again.", ctx.Err())
 	}
 	end()
 	end = func() {}

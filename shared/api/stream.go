@@ -284,7 +284,7 @@ func (r *request) sendEvents(ctx context.Context, out *stream, id string, after 
 		}
 	}
 	if !out.started() {
-		return after, false, fault.Unavailable("The run could not be read in time. Please try again.", ctx.Err())
+		return after, false, fault.Unavailable("This could not be read in time. Please try again.", ctx.Err())
 	}
 	return after, false, nil
 }

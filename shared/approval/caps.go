@@ -23,7 +23,7 @@ func CheckCaps(tx *journal.Tx, u *run.User) error {
 	p, count := tx.Limits(), u.CountOf(tx.Run.Agent)
 	if p.MaxAsks > 0 && tx.Run.Approvals >= p.MaxAsks {
 		return fault.New(fault.Policy, fault.CodeTooMany,
-			"%d approvals were asked for in this run, which is the limit.", p.MaxAsks)
+			"This request has asked for %d approvals, which is the limit.", p.MaxAsks)
 	}
 	if p.MaxOpen > 0 && count.Open >= p.MaxOpen {
 		return fault.New(fault.Policy, fault.CodeTooMany,

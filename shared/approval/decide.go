@@ -171,7 +171,7 @@ func closedError(ap *run.Approval, a *run.Action, r Resolution, hash string) err
 			"This was replaced by a new request. Please reload.")
 	case ap.Status == run.ApprovalCancelled:
 		return fault.New(fault.Policy, fault.CodeAlreadyResolved,
-			"The run has ended; this can no longer be decided.")
+			"This has ended, and can no longer be decided.")
 	}
 	return fault.New(fault.Policy, fault.CodeAlreadyResolved, "Already decided: %s, at %s.", ap.Decision,
 		ap.DecidedAt.Format(time.RFC3339))

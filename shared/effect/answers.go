@@ -60,7 +60,7 @@ func checkAnswer(a *run.Action, f *run.Finished, waiting []*run.Action, number i
 	case a == nil && len(waiting) > 0:
 		return false, fault.Invalid(fmt.Sprintf("results/%d/callId", number), "the run has no such call")
 	case a == nil:
-		return false, fault.New(fault.Policy, fault.CodeNotWaiting, "This run is not waiting for an answer.")
+		return false, fault.New(fault.Policy, fault.CodeNotWaiting, "Nothing here waits for an answer.")
 	case answered(a) && sameAnswer(a, f):
 		return true, nil
 	case answered(a):

@@ -147,7 +147,7 @@ func recordFound(ctx context.Context, ex *journal.Execution, id string, out tool
 	switch {
 	case out.Verdict == tool.Never:
 		return recordOutcome(ctx, ex, id, failedWithoutEffect(
-			fault.New(fault.Policy, run.CodeCancelled, "The run ended before this was begun, so it was not done.")))
+			fault.New(fault.Policy, run.CodeCancelled, "This was ended before it was begun, so it was not done.")))
 	case out.Verdict == tool.Running: // of a tool without limits, which promises no end
 		return markUnknown(ctx, ex, id, "It is still under way.", nil)
 	case out.Err != nil:

@@ -59,7 +59,7 @@ func settled(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Ac
 		return recordFound(ctx, ex, id, out)
 	case ex.Ending() != nil:
 		return abandonRetry(ctx, ex, t, id,
-			fault.New(fault.Policy, run.CodeCancelled, "The run ended before it was tried again."))
+			fault.New(fault.Policy, run.CodeCancelled, "This was ended before it was tried again."))
 	case a.Started.Attempt >= run.MaxAttempts:
 		return GiveUp(ctx, ex, a)
 	}

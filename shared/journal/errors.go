@@ -26,7 +26,7 @@ const CodeTooLarge fault.Code = "too_large"
 
 // ErrHeld means that another process holds the run's lease.
 var ErrHeld = fault.New(fault.Tool, fault.CodeLeaseHeld,
-	"Another process is working on this run.").After(10 * time.Second)
+	"Another process is working on this.").After(10 * time.Second)
 
 // Held reports whether [Loop.Advance] stopped because another process moves the run: deliver again later.
 func Held(err error) bool { return fault.Is(err, fault.Tool, fault.CodeLeaseHeld) }

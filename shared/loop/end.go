@@ -126,7 +126,7 @@ func closeAction(tx *journal.Tx, a *run.Action, end *run.End) error {
 		return nil // it has its outcome already; an unknown one stays unknown
 	}
 	if a.WaitsForClient() && a.SideEffect {
-		return effect.LeaveUnanswered(tx, a, "The run was ended before this was answered")
+		return effect.LeaveUnanswered(tx, a, "This was ended before it was answered")
 	}
 	if err := approval.Release(tx, a); err != nil {
 		return err

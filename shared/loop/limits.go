@@ -64,8 +64,8 @@ func overRunBudget(ctx context.Context, ex *journal.Execution, req model.Request
 	var end *run.End
 	switch {
 	case name != "" && !b.Priced(name): // a model without a name cannot be asked, and says why
-		end = run.FailedEnd(fault.New(fault.Model, run.CodeRunBudget, "The run's budget has no price for the model %s.",
-			name))
+		end = run.FailedEnd(fault.New(fault.Model, run.CodeRunBudget,
+			"There is no price for the model %s, so what this costs cannot be bounded.", name))
 	case o != nil:
 		end = run.OverrunEnd(o)
 	default:

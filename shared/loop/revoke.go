@@ -35,7 +35,7 @@ func (g Grants) Revoke(ctx context.Context, uid, runID, grantID string) error {
 		case grants[i].Revoked:
 			return nil
 		case tx.State.End != nil:
-			return fault.New(fault.Policy, fault.CodeAlreadyResolved, "The session has ended.")
+			return fault.New(fault.Policy, fault.CodeAlreadyResolved, "This plan has ended.")
 		}
 		tx.KeepLease = true
 		return approval.Planned(tx, plan.Event{Revoked: &plan.Revoked{GrantID: grantID}})

@@ -96,16 +96,18 @@ func (b Bind) addTask(card *tool.Preview, label string, t Task) {
 	}
 }
 
+// allowedBy heads what a yes allows: a line for each grant, in their order.
+const allowedBy = "Allowed by this yes"
+
 // addGrants says what a yes allows, and what is asked about in any case.
 func (b Bind) addGrants(card *tool.Preview, p Plan, zone *time.Location) {
 	granted := map[string]bool{}
 	for _, g := range p.Grants {
 		granted[g.Tool] = true
-		card.Fields = append(card.Fields, tool.Field{Label: "Allowed by this yes, " + g.ID, Value: g.Sentence(zone),
+		card.Fields = append(card.Fields, tool.Field{Label: allowedBy, Value: g.Sentence(zone),
 			At: g.Until.In(zone).Format(time.RFC3339)})
 		if t := b.Tools[g.Tool]; t != nil && !calm(t.Class) {
-			card.Warn("%s allows calls that delete or overwrite something, or whose effect cannot be told in advance.",
-				g.ID)
+			card.Warn("To %s may delete or overwrite something, or do what cannot be told in advance.", g.allowed())
 		}
 	}
 	asked := slices.DeleteFunc(p.Tools(), func(name string) bool {

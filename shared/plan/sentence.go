@@ -41,21 +41,32 @@ var deeds = map[string]deed{
 //
 //	May create at most 2 issues in acme/web until Friday, 8 January, 14:00. Their text is written later.
 func (g Grant) Sentence(zone *time.Location) string {
-	d, known := deeds[g.Tool]
-	if !known {
-		name, _ := visible.Line(g.Tool)
-		d = deed{"make", "call of " + name, "calls of " + name, true}
+	s := "May " + g.allowed() + " until " + g.Until.In(zone).Format("Monday, 2 January, 15:04") + "."
+	switch {
+	case !g.deed().written:
+		return s
+	case g.MaxCalls == 1:
+		return s + " Its text is written later."
 	}
-	count, text := fmt.Sprintf("at most %d %s", g.MaxCalls, d.many), "Their text is written later."
+	return s + " Their text is written later."
+}
+
+func (g Grant) deed() deed {
+	if d, known := deeds[g.Tool]; known {
+		return d
+	}
+	name, _ := visible.Line(g.Tool)
+	return deed{"make", "call of " + name, "calls of " + name, true}
+}
+
+// allowed says what a grant allows, without until when: create at most 2 issues in acme/web.
+func (g Grant) allowed() string {
+	d := g.deed()
+	count := fmt.Sprintf("at most %d %s", g.MaxCalls, d.many)
 	if g.MaxCalls == 1 {
-		count, text = "1 "+d.one, "Its text is written later."
+		count = "1 " + d.one
 	}
-	s := "May " + d.verb + " " + count + where(g.Target) + " until " +
-		g.Until.In(zone).Format("Monday, 2 January, 15:04") + "."
-	if d.written {
-		s += " " + text
-	}
-	return s
+	return d.verb + " " + count + where(g.Target)
 }
 
 // where says what a target names: the repository, then all else in the order of names.

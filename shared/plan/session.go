@@ -122,7 +122,7 @@ type Session struct {
 
 // ErrUnreadable is the error of a session whose stored plan is none: somebody has written it who is not this program.
 var ErrUnreadable = fault.New(fault.Validation, fault.CodeIntegrity,
-	"The stored plan cannot be read, so this session has ended, and nothing more is done.")
+	"The stored plan cannot be read, so this has ended, and nothing more is done.")
 
 // cause says why a plan is made.
 type cause string

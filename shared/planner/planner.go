@@ -92,9 +92,9 @@ func (p *Planner) unfinished(ctx context.Context, o StartOptions, repo plan.Repo
 	state := s.PlanState()
 	switch {
 	case state.End == nil:
-		return nil, fault.Invalid("continueFrom", "this session has not ended")
+		return nil, fault.Invalid("continueFrom", "this plan has not ended")
 	case state.Input.Session.Repo != repo:
-		return nil, fault.Invalid("continueFrom", "this session was about another repository")
+		return nil, fault.Invalid("continueFrom", "this plan was about another repository")
 	}
 	var left plan.Plan
 	if proposed := plan.Newest(state.Plan); state.Plan.Confirmed == nil && proposed != nil {
@@ -106,7 +106,7 @@ func (p *Planner) unfinished(ctx context.Context, o StartOptions, repo plan.Repo
 		}
 	}
 	if len(left.Tasks) == 0 {
-		return nil, fault.Invalid("continueFrom", "this session has left nothing undone")
+		return nil, fault.Invalid("continueFrom", "this plan has left nothing undone")
 	}
 	if state.Plan.Plan != nil {
 		left.Assumptions = state.Plan.Plan.Assumptions
@@ -228,7 +228,7 @@ func (p *Planner) card(ctx context.Context, uid, sessionID string) (string, erro
 		return "", plan.ErrUnreadable
 	case of.Phase() == plan.Ended && of.Confirmed == nil:
 		return "", fault.New(fault.Policy, fault.CodeAlreadyResolved,
-			"The session has ended, and no plan was confirmed.")
+			"This has ended, and no plan was confirmed.")
 	case id == "" || of.Phase() == plan.Planning:
 		return "", fault.New(fault.Policy, fault.CodeNotWaiting, "No plan waits; it is being made.").After(time.Second)
 	}

@@ -60,7 +60,7 @@ func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, 
 	}
 	if underWay(entries) || r.beginsLater(entries, d) {
 		return left, fault.New(fault.Policy, fault.CodeBusy,
-			"A run of this conversation stopped while it was doing something, and it isn't on record yet whether "+
+			"Something in this conversation stopped while it was being done, and it isn't on record yet whether "+
 				"that was done. The operator of this service has to look at it first.")
 	}
 	left.chain, left.kept = audit.HeadOf(entries), begun(entries)

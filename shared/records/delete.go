@@ -95,12 +95,12 @@ func (r *Records) atRest(ctx context.Context, uid, id string) error {
 
 func errUnclean() error {
 	return fault.New(fault.Policy, fault.CodeBusy,
-		"What a run of this conversation has made is still being removed. Please try again in some minutes.")
+		"What was made in this conversation is still being removed. Please try again in some minutes.")
 }
 
 func errBusy() error {
 	return fault.New(fault.Policy, fault.CodeBusy,
-		"A run of this conversation has not ended yet. Cancel it or answer it first.")
+		"Something in this conversation has not ended yet. Cancel it or answer it first.")
 }
 
 // eraseThread deletes a thread that was marked, page by page, its own document last. Two at once do no more than one.

@@ -51,13 +51,13 @@ func (o *Overrun) Fault() *fault.Error {
 		return nil
 	case o.Limit == LimitEffects:
 		return fault.New(fault.Policy, CodeRunBudget,
-			"This would be more than the %d actions with an effect that one run may carry out.", o.Max)
+			"One request may have at most %d actions with an effect, and this would be one more.", o.Max)
 	case o.Limit == LimitMoney:
-		return fault.New(fault.Policy, CodeRunBudget, "The run has cost %s of the %s that it may cost, and its next "+
-			"request may need more than what is left.", units(o.Used), units(o.Max))
+		return fault.New(fault.Policy, CodeRunBudget, "This has cost %s of the %s that it may cost, and its next "+
+			"step may need more than what is left.", units(o.Used), units(o.Max))
 	}
-	return fault.New(fault.Policy, CodeRunBudget, "The run has used %d of the %d tokens that it may use, and its next "+
-		"request may need more than what is left.", o.Used, o.Max)
+	return fault.New(fault.Policy, CodeRunBudget, "This has used %d of the %d tokens that it may use, and its next "+
+		"step may need more than what is left.", o.Used, o.Max)
 }
 
 // units returns millionths of a currency as units of it.

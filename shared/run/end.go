@@ -28,12 +28,12 @@ func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 	singleCall := s.Input.SingleCall && len(s.Turns) > 0
 	switch {
 	case s.Cancelled:
-		return FailedEnd(fault.New(fault.Policy, CodeCancelled, "The run was cancelled."))
+		return FailedEnd(fault.New(fault.Policy, CodeCancelled, "This was cancelled."))
 	case !now.Before(r.Deadline) && !t.Known:
 		return FailedEnd(fault.New(fault.Policy, fault.CodeAgentGone,
-			"The agent %q of this run is no longer available, so the run was ended at its deadline.", r.AgentName()))
+			"The agent %q is no longer available, so this was ended when its time was over.", r.AgentName()))
 	case !now.Before(r.Deadline):
-		return FailedEnd(fault.New(fault.Policy, codeDeadline, "The run reached its deadline and was ended."))
+		return FailedEnd(fault.New(fault.Policy, codeDeadline, "The time for this was over, so it was ended."))
 	case s.Plan != nil && s.Plan.Unreadable:
 		return FailedEnd(plan.ErrUnreadable)
 	case !AllTerminal(s):
@@ -69,7 +69,7 @@ func (t Terms) planEnding(s *State) *End {
 		return FailedEnd(fault.New(fault.Policy, "plan_failed", "%s", s.Plan.Why))
 	case s.Plan.ModelCalls >= t.ModelCalls:
 		return FailedEnd(fault.New(fault.Model, "too_many_calls",
-			"The model was asked %d times, which is as often as a session may.", t.ModelCalls))
+			"The model was asked %d times, which is as often as it may be for one plan.", t.ModelCalls))
 	case phase == plan.Planning && s.Plan.CallsLeft() == 0 && s.Plan.Stuck() == "":
 		return FailedEnd(fault.New(fault.Model, "no_plan", "The model proposed no usable plan in %d answers.",
 			plan.MaxPlanningCalls))

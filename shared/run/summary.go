@@ -127,10 +127,10 @@ func notDoneLine(tools tool.Set, a *Action) string {
 // notDoneReasons tells why the loop itself gives an action up.
 var notDoneReasons = map[fault.Code]string{
 	fault.CodeExpired:   "the approval expired",
-	CodeCancelled:       "the run was cancelled",
+	CodeCancelled:       "it was cancelled",
 	codeNotRun:          "an earlier step was not done",
-	codeDeadline:        "the run took too long",
-	fault.CodeAgentGone: "the run's agent is no longer available",
+	codeDeadline:        "the time for it was over",
+	fault.CodeAgentGone: "the agent that was asked is no longer available",
 }
 
 // VerifiedSummary returns the summary of what was done where an effect that the model asked for did not take place, or

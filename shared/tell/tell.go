@@ -45,7 +45,7 @@ func (r Run) Agent() string { return cmp.Or(r.State.Input.Agent, run.Assistant) 
 // Error returns why the run has failed, or "".
 func (r Run) Error() string {
 	if end := r.State.End; end != nil && end.Error != nil {
-		return cmp.Or(end.Error.Message, "The run failed.")
+		return cmp.Or(end.Error.Message, "This failed.")
 	}
 	return ""
 }

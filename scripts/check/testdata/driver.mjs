@@ -37,8 +37,8 @@ export async function visit({ held, others = [], ...options } = {}) {
   page.on('console', (m) => {
     if (m.type() === 'error'
       && !/Failed to load resource|ERR_CONNECTION|ERR_INTERNET|WebSocket connection to/.test(m.text())) {
-        problems.push(`console: ${m.text()}`);
-      }
+      problems.push(`console: ${m.text()}`);
+    }
   });
   page.on('request', (r) => {
     if (![BASE_URL, 'data:', ...others].some((origin) => r.url().startsWith(origin))) {

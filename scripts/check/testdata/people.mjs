@@ -22,36 +22,36 @@ await run({
       await signIn(page, `fit${width}`);
       for (const wish of ['schedule lunch with ana@example.com tomorrow at noon',
         'email ana@example.com that the demo is at ten']) {
-          await newThreadIn(page);
-          await ask(page, wish);
-          const approve = cards(page).getByRole('button', { name: 'Approve once' });
-          await approve.waitFor();
-          await settled(`${wish}: Approve is in view at ${width} by ${height}`, () => inSight(approve));
-          await settled('so is its title', () => inSight(cards(page).getByRole('heading')));
-          const heights = await page.evaluate(() => {
-            const high = () => /** @type {Element} */
-              (document.querySelector('.composer')).getBoundingClientRect().height;
-            /** @type {HTMLElement} */ (document.querySelector('#prompt')).focus();
-            const before = high();
-            /** @type {HTMLElement} */ (document.activeElement).blur();
-            return [before, high()];
-          });
-          expect(`nothing moves when the focus leaves the input (${heights})`, heights[0] === heights[1]);
-          await shot(page, `fit-${width}-${wish.slice(0, 5)}`);
-          if (width === 900) expect('the whole card is in view', await inSight(cards(page)));
-          else {
-            const low = await page.evaluate(() =>
-              [...document.querySelectorAll('.card button, .composer button, .bar button')]
-              .filter((b) => b.checkVisibility() && b.getBoundingClientRect().height < 44).map((b) => b.textContent));
-            expect(`what is touched has 44 pixels: ${low}`, low.length === 0);
-          }
-          const wide = await page.evaluate(() =>
-            document.documentElement.scrollWidth - document.documentElement.clientWidth);
-          expect(`it is no wider than the screen (by ${wide})`, wide <= 0);
-          await accessible(page, `a card at ${width}`);
-          await cards(page).getByRole('button', { name: 'Reject' }).click();
-          await ended(page);
+        await newThreadIn(page);
+        await ask(page, wish);
+        const approve = cards(page).getByRole('button', { name: 'Approve once' });
+        await approve.waitFor();
+        await settled(`${wish}: Approve is in view at ${width} by ${height}`, () => inSight(approve));
+        await settled('so is its title', () => inSight(cards(page).getByRole('heading')));
+        const heights = await page.evaluate(() => {
+          const high = () => /** @type {Element} */
+            (document.querySelector('.composer')).getBoundingClientRect().height;
+          /** @type {HTMLElement} */ (document.querySelector('#prompt')).focus();
+          const before = high();
+          /** @type {HTMLElement} */ (document.activeElement).blur();
+          return [before, high()];
+        });
+        expect(`nothing moves when the focus leaves the input (${heights})`, heights[0] === heights[1]);
+        await shot(page, `fit-${width}-${wish.slice(0, 5)}`);
+        if (width === 900) expect('the whole card is in view', await inSight(cards(page)));
+        else {
+          const low = await page.evaluate(() =>
+            [...document.querySelectorAll('.card button, .composer button, .bar button')]
+            .filter((b) => b.checkVisibility() && b.getBoundingClientRect().height < 44).map((b) => b.textContent));
+          expect(`what is touched has 44 pixels: ${low}`, low.length === 0);
         }
+        const wide = await page.evaluate(() =>
+          document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        expect(`it is no wider than the screen (by ${wide})`, wide <= 0);
+        await accessible(page, `a card at ${width}`);
+        await cards(page).getByRole('button', { name: 'Reject' }).click();
+        await ended(page);
+      }
       await page.context().close();
     }
   },

@@ -14,9 +14,8 @@ const grant = (id, used = 0, revoked = false) =>
   words: 'May create at most 2 issues in demo/site (base: "main").', used, revoked });
 const plan = { repo: 'https://github.com/demo/site', deadline: soon,
   tasks: [{ id: 't1', title: evil, goal: 'The link works.' }],
-  grants: ['g1',
-    'g2'].map((id) =>
-      ({ id, tool: 'github.createIssue', target: { owner: 'demo', repo: 'site' }, maxCalls: 2, until: soon })) };
+  grants: ['g1', 'g2'].map((id) =>
+    ({ id, tool: 'github.createIssue', target: { owner: 'demo', repo: 'site' }, maxCalls: 2, until: soon })) };
 const approval = (hash) => ({
   approvalId: 'call00000000001-ap1', kind: 'plan', runId: it.id, threadId: it.threadId, actionId: 'call00000000001',
   tool: 'propose_plan',
@@ -25,7 +24,7 @@ const approval = (hash) => ({
   preview: { title: 'Plan for demo/site: 1 task', fields: [{ label: 'Task 1', value: evil },
     { label: 'Task 1, must have done', value: 'github.createIssue' },
     ...['g1', 'g2'].map((id) =>
-      ({ label: `Allowed by this yes, ${id}`, value: `May create at most 2 issues (${id}).` }))] },
+      ({ label: 'Allowed by this yes', value: `May create at most 2 issues (${id}).` }))] },
 });
 const held = { ok: false, error: { class: 'PolicyError', code: 'rate_limited', message: 'too many requests' } };
 const changes = [{ op: 'add', taskId: 't1', reason: 'It says more.',

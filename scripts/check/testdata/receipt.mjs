@@ -21,10 +21,10 @@ await run({
     await opened(page).locator('summary').click();
     await opened(page).getByText('The demo is at eleven.').waitFor();
     const told = await words(opened(page));
-    for (const part of ['ana@example.com', 'ria', 'Approved with changes', 'messageId', 'Open it there',
+    for (const part of ['ana@example.com', 'ria', 'Approved with changes', 'Message id', 'Open it there',
       'Its entries in the audit']) {
-        expect(`it tells ${part}: ${told}`, told.includes(part));
-      }
+      expect(`it tells ${part}: ${told}`, told.includes(part));
+    }
     expect('the words before the edit are struck out', (await words(opened(page).locator('del').first())).length > 0);
     expect('the link leads to the mail', /^https:\/\/mail\.google\.com\//.test(
       (await opened(page).getByRole('link', { name: 'Open it there' }).getAttribute('href')) ?? ''));

@@ -3,18 +3,8 @@
 
 import { button, el, trouble } from './dom.js';
 import { field, parseAny, Unread } from './fields.js';
-import { label as words, sentence } from './words.js';
+import { argument, sentence } from './words.js';
 
-// shownAs are the labels under which previews show arguments.
-const shownAs = {
-  gmail_send: { to: 'To', cc: 'Cc', bcc: 'Bcc', subject: 'Subject', body: 'Message' },
-  calendar_event_create: {
-    summary: 'Title', start: 'Starts', end: 'Ends', timeZone: 'Time zone', attendees: 'Invited',
-    sendUpdates: 'Invitations',
-    location: 'Location', description: 'Description', meet: 'Video call',
-  },
-  run_command: { command: 'Command', reasoning: 'The assistant says' },
-};
 const always = ['Always allow covers', 'Day', 'Days', 'Time']; // lines that say nothing while it is changed
 
 let forms = 0; // for ids that are unique in the page
@@ -43,7 +33,6 @@ export class Editor {
   constructor(a, args, on) {
     this.a = a;
     this.on = on;
-    this.labels = shownAs[a.tool] ?? {};
     this.#fill(args);
     this.node = el('form',
       { class: 'edit', novalidate: true, onsubmit: (e) => this.#submit(e), oninput: () => this.#keep() },
@@ -84,8 +73,7 @@ export class Editor {
 
   #label(name) {
     if (this.args.allDay && (name === 'start' || name === 'end')) return name === 'start' ? 'First day' : 'Last day';
-    const shown = this.a.preview?.fields?.find((f) => f.argument === name)?.label;
-    return this.labels[name] ?? words(shown ?? name);
+    return argument(this.a.tool, name, this.a.preview);
   }
 
   #row(name, value) {

@@ -6,7 +6,7 @@ import { compensation } from './compensate.js';
 import { copy } from './copy.js';
 import { el, trouble } from './dom.js';
 import { instant, when } from './time.js';
-import { toolName } from './words.js';
+import { argument, label, toolName } from './words.js';
 
 const said = {
   approve_once: 'Approved', approve_with_edits: 'Approved with changes', reject: 'Rejected', undo: 'Taken back',
@@ -61,23 +61,24 @@ export function recordOf(run, a) {
         r.decidedBy && el('span', {}, `${r.decidedBy}: ${said[a.decision] ?? a.decision}`)],
       ['Decided', r.decidedAt && when(r.decidedAt)],
       ['Comment', r.comment && el('q', {}, r.comment)],
-      ['Before the changes', r.proposed && changes(r.proposed, r.args)],
+      ['Before the changes', r.proposed && changes(a.tool, r)],
       ['Done', a.executionStatus === 'succeeded' && r.finishedAt && el('span', {}, when(r.finishedAt), ` (${zone})`)],
       ['Answer', answer(r)],
       ['Afterwards', compensation(run, a)],
-      ['Proof', el('a', { href: `#/audit/${run.runId}` }, 'Its entries in the audit')],
+      ['Audit', el('a', { href: `#/audit/${run.runId}` }, 'Its entries in the audit')],
     ])));
 }
 
 // changes tells what an edit has changed: what stood there before.
-function changes(before, after) {
+function changes(tool, { proposed: before, args: after, preview }) {
   const names = Object.keys({ ...before, ...after })
     .filter((k) => JSON.stringify(before[k]) !== JSON.stringify(after[k]));
   const words = (v) => (typeof v === 'string' ? v
     : v === undefined ? 'nothing'
     : Array.isArray(v) ? v.join(', ')
     : JSON.stringify(v));
-  return el('ul', { class: 'plain' }, ...names.map((k) => el('li', {}, `${k}: `, el('del', {}, words(before[k])))));
+  return el('ul', { class: 'plain' }, ...names.map((k) => el('li', {}, `${argument(tool, k, preview)}: `,
+    el('del', {}, words(before[k])))));
 }
 
 // answer is what the provider has answered: its ids, and the link to what was made.
@@ -86,7 +87,7 @@ function answer(r) {
   const ids = typeof r.result === 'object' && r.result
     ? Object.entries(r.result).filter(([, v]) => typeof v === 'string' && !/^https:/.test(v)) : [];
   return el('span', {},
-    ...ids.flatMap(([k, v]) => [el('span', { class: 'opened-id' }, `${k} `, el('code', {}, v)), ' ']),
+    ...ids.flatMap(([k, v]) => [el('span', { class: 'opened-id' }, `${label(k)} `, el('code', {}, v)), ' ']),
     r.link && el('a', { href: r.link, target: '_blank', rel: 'noopener noreferrer' }, 'Open it there'));
 }
 

@@ -4,7 +4,7 @@ import { button, el } from './dom.js';
 import { drafts } from './session.js';
 import { sentence, toolName } from './words.js';
 
-const granted = /^Allowed by this yes, (.+)$/;
+const granted = 'Allowed by this yes'; // a line for each grant, in their order
 const changed = /^Change(?:, (.+ before))?$/;
 const named = /, must have done$|^Asked about each time$/; // by the names of tools
 const edited = /^(Task|Question|Assumption) \d/; // what the form has fields for
@@ -98,8 +98,14 @@ export class PlanParts {
   }
 
   #granted(f) {
-    const id = f.label.match(granted)?.[1];
-    return id && !this.#off(id);
+    const grant = this.#grant(f);
+    return grant && !this.#off(grant.id);
+  }
+
+  // grant returns the one that a field of the preview is about.
+  #grant(field) {
+    const at = this.#fields.filter((f) => f.label.startsWith(granted)).indexOf(field);
+    return (this.a.args?.grants ?? [])[at];
   }
 
   /** forget drops what was typed and ticked, once it was sent. */
@@ -113,9 +119,8 @@ export class PlanParts {
    * @param {any} field of the preview
    */
   box(field) {
-    const id = field.label.match(granted)?.[1];
-    const grant = id && (this.a.args?.grants ?? []).find((g) => g.id === id);
-    if (!grant || !this.a.decisions?.includes('approve_with_edits')) return undefined;
+    const id = this.#grant(field)?.id;
+    if (!id || !this.a.decisions?.includes('approve_with_edits')) return undefined;
     const box = this.#tick(!drafts.get(this.#slot('off'))?.includes(id));
     this.#boxes.set(id, box);
     return el('label', { class: 'check' }, box, el('span', {}, field.value));
@@ -135,8 +140,8 @@ export class PlanParts {
 
   /** approval is what its form is made of: the lines that cannot be changed, and what the grants are headed with. */
   get approval() {
-    const fields = this.lines.filter((f) => !granted.test(f.label) && !edited.test(f.label));
-    const legends = Object.fromEntries(this.lines.map((f) => [f.label.match(granted)?.[1], f.value]));
+    const fields = this.lines.filter((f) => !f.label.startsWith(granted) && !edited.test(f.label));
+    const legends = Object.fromEntries(this.lines.map((f) => [this.#grant(f)?.id, f.value]));
     return { ...this.a, preview: { ...this.a.preview, fields }, legends, fixed };
   }
 

@@ -69,7 +69,7 @@ function form(from) {
       const s = await busy([prompt, repo, until, submit], submit,
         () => begin(prompt.value, repo.value, until.value, from, key));
       drafts.set(slot, undefined);
-      say('The session has begun.');
+      say('Begun: the planner reads the repository.');
       if (submit.isConnected) location.hash = `#/plans/${s.sessionId}`;
     } catch (err) {
       if (err.status && err.status < 500) keep(undefined); // answered, and nothing was begun

@@ -41,6 +41,23 @@ export const count = (n, one, more = `${one}s`) => `${n} ${n === 1 ? one : more}
 /** label makes a label of a name: "timeZone" is "Time zone". @param {string} name */
 export const label = (name) => sentence(name.replace(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`));
 
+// shownAs are the labels under which previews show arguments.
+const shownAs = {
+  gmail_send: { to: 'To', cc: 'Cc', bcc: 'Bcc', subject: 'Subject', body: 'Message' },
+  calendar_event_create: {
+    summary: 'Title', start: 'Starts', end: 'Ends', timeZone: 'Time zone', attendees: 'Invited',
+    sendUpdates: 'Invitations', location: 'Location', description: 'Description', meet: 'Video call',
+  },
+  run_command: { command: 'Command', reasoning: 'The assistant says' },
+};
+
+/**
+ * argument is the label of an argument of a tool, as its line in the preview has it.
+ * @param {string} tool @param {string} name @param {any} [preview]
+ */
+export const argument = (tool, name, preview) => shownAs[tool]?.[name]
+  ?? label(preview?.fields?.find((f) => f.argument === name)?.label ?? name);
+
 export const sessionWords = {
   PLANNING: 'Planning', AWAITING_CONFIRMATION: 'Waits for you', EXECUTING: 'Being carried out', COMPLETED: 'Completed',
   FAILED: 'Failed', DEADLINE_EXCEEDED: 'Out of time',

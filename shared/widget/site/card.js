@@ -5,7 +5,7 @@ import { ownClock } from './region.js';
 /** @type {Record<string, string>} In the order of the buttons. */
 const words = {
   approve_once: 'Approve', reject: 'Reject', approve_with_edits: 'Edit before approving',
-  approve_and_always_allow_recipient: 'Approve and always allow', confirm_done: 'It was done',
+  approve_and_always_allow_recipient: 'Always allow these addresses', confirm_done: 'It was done',
   start_new: 'It was not done', undo: 'Undo',
 };
 
@@ -17,10 +17,11 @@ const states = {
 };
 
 /** What comes from strangers, and where they wrote it. @param {{ reason: string, origin?: string }} finding */
-const found = ({ reason, origin }) => reason === 'too_much' ? 'More was read than can be compared.'
-  : reason === 'leaking' ? `Public, after something private: ${origin}`
-  : reason === 'agent' ? 'Asked for by your agent '
-  : `Not in your words${origin ? `; see ${origin}` : ''}: `;
+const found = ({ reason, origin }) =>
+  reason === 'too_much' ? 'The assistant has read more than can be compared with this.'
+  : reason === 'leaking' ? `Everybody can read this, and the assistant has read what may be private: ${origin}.`
+  : reason === 'agent' ? 'This was not asked for here, but by your agent '
+  : `This is not in your own words${origin ? `; it stands in ${origin}` : ''}: `;
 
 /**
  * The lines of a card, or the form in their place.

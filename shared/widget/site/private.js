@@ -33,8 +33,8 @@ export function textOf(el) {
     if (node instanceof Text) return node.data;
     if (!(node instanceof Element) || node.matches('script, style, template, noscript, textarea, select, [hidden]')
       || isPrivate(node)) {
-        return '';
-      }
+      return '';
+    }
     const inside = [...node.childNodes].map(words).join('');
     return /^(inline|contents)/.test(getComputedStyle(node).display) ? inside : ` ${inside} `;
   };

@@ -163,12 +163,12 @@ export const agent = {
         async () => (await asked('POST', `/api/agent/runs/${r.id}/cancel`)).length === 1);
       const part = state === 'a command runs' ? { exitCode: 130, durationMs: 900, output: 'half' } : {};
       if (commands) await r.ends(id, { kind: 'aborted', ...part }, 'failed', { message: 'It was ended.' });
-      await r.over('failed', { message: 'The run was cancelled.', errorCode: 'PolicyError', errorReason: 'cancelled' });
+      await r.over('failed', { message: 'This was cancelled.', errorCode: 'PolicyError', errorReason: 'cancelled' });
       const card = talk(page).getByRole('article', { name: 'Stopped' }).last();
       await settled('it says so', async () => (await talk(page).getByRole('article', { name: 'Stopped' }).count()) >= 1
         && (await stop.count()) === 0);
       expect('its edge is red', (await style(card, 'borderLeftColor')) === 'rgb(156, 36, 29)');
-      const times = async () => (await talk(page).innerText()).split('The run was cancelled.').length - 1;
+      const times = async () => (await talk(page).innerText()).split('This was cancelled.').length - 1;
       await settled('it says why', async () => (await times()) > stopped);
       expect('it says once why', (await times()) === ++stopped);
       const said = await talk(page).innerText();

@@ -62,7 +62,7 @@ export const elsewhere = {
     await doc(`POST /api/agent/runs/${second.id}/cancel`, second.view());
     await stop().click();
     await settled('the cancel is sent again', async () => (await cancelled(second)) === 2);
-    await second.over('failed', { message: 'The run was cancelled.', errorReason: 'cancelled' });
+    await second.over('failed', { message: 'This was cancelled.', errorReason: 'cancelled' });
     await stop().waitFor({ state: 'hidden' });
   },
 
@@ -80,7 +80,7 @@ export const elsewhere = {
     await doc(`POST /api/agent/runs/${third.id}/cancel`, third.view());
     await stop().click();
     await settled('it is stopped', async () => (await cancelled(third)) === 1);
-    await third.over('failed', { message: 'The run was cancelled.', errorReason: 'cancelled' });
+    await third.over('failed', { message: 'This was cancelled.', errorReason: 'cancelled' });
     await stop().waitFor({ state: 'hidden' });
   },
 
