@@ -179,6 +179,44 @@ await run({
     }
   },
 
+  'what waits is seen in all tabs, in their titles and on their icons': async () => {
+    const page = await visit();
+    await page.context().addInitScript(() => {
+      window.setInterval = /** @type {any} */ (() => 0); // no tab looks by itself
+      const badge = (n = 0) => Promise.resolve(document.documentElement.dataset.badge = String(n));
+      Object.assign(navigator, { setAppBadge: badge, clearAppBadge: badge });
+    });
+    await page.reload();
+    await signIn(page, 'tabea');
+    const other = await page.context().newPage();
+    await other.goto(`${BASE_URL}/#/inbox`);
+    await other.getByText('Nothing waits.').waitFor();
+    const shows = (n) => settled(`both tabs show that ${n} wait`, async () => {
+      for (const tab of [page, other]) {
+        const badge = await tab.locator('html').getAttribute('data-badge');
+        const marked = (await tab.locator('#icon').getAttribute('href')) === '/waiting.svg';
+        const counted = (await tab.title()).startsWith(n ? `(${n}) ` : tab === page ? 'Conversation' : 'Inbox');
+        if (badge !== String(n) || marked !== n > 0 || !counted) return false;
+      }
+      return (await cards(other).count()) === n;
+    });
+    await shows(0);
+    await ask(page, 'email ana@example.com that the demo is at ten and put it in my calendar tomorrow at ten');
+    await shows(2);
+    await awake(other);
+    await cards(other).first().getByRole('button', { name: 'Reject' }).click();
+    await shows(1);
+    await awake(page);
+    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await shows(0);
+    await ask(page, 'tell ida@example.org that this waits');
+    await shows(1);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await settled('nobody is told of another user', async () => (await other.title()).startsWith('(') === false
+      && (await other.locator('html').getAttribute('data-badge')) === '0');
+    await page.context().close();
+  },
+
   'one sign-in for all tabs, kept by none beyond them': async (page) => {
     const other = await page.context().newPage();
     await other.goto(`${BASE_URL}/#/inbox`);

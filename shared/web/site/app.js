@@ -2,6 +2,7 @@
 
 import { call, Lost, reach, read } from './api.js';
 import { audit } from './audit.js';
+import { badge } from './badge.js';
 import { chat } from './chat.js';
 import { config, configure } from './config.js';
 import { button, byId, el, home, say } from './dom.js';
@@ -169,6 +170,7 @@ function dress() {
       c.setAttribute('aria-label', waiting ? `${waiting} waiting` : '');
     }
     entitle();
+    badge(known.approvals.length);
   });
 }
 
@@ -197,8 +199,14 @@ function listen() {
   });
   signin.onExpired(() => notice('Your sign-in has run out. What you typed is kept.',
     button('Sign in again', () => signin.leave(), 'primary small')));
-  // Approvals expire, and other windows decide: reload now and then.
-  setInterval(() => user.get() && !document.hidden && navigator.onLine && pending.changed(), 15000);
+  // Approvals expire, and are asked for and decided elsewhere: reload now and then, less often where nobody looks.
+  let unseen = 0;
+  const look = () => {
+    unseen = document.hidden ? unseen + 1 : 0;
+    if (unseen % 4 === 0 && user.get() && navigator.onLine) pending.changed();
+  };
+  setInterval(look, 15000);
+  document.addEventListener('visibilitychange', look);
 }
 
 async function begin() {
@@ -211,7 +219,7 @@ async function begin() {
   dress();
   listen();
   const unlinked = returned();
-  tabs.join({ enter, leave: left });
+  tabs.join({ enter, leave: left, news: pending.heard });
   try {
     await signin.arrive();
     await tabs.ask();

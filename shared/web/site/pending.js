@@ -2,6 +2,7 @@
 // inbox.
 
 import { call } from './api.js';
+import * as tabs from './tabs.js';
 
 const page = 10;
 
@@ -40,6 +41,9 @@ export function changed() {
   return next;
 }
 
+/** heard reloads it where another tab knows otherwise. @param {string} theirs what waits, as that tab knows it */
+export const heard = (theirs) => theirs === waiting(known) || changed();
+
 /** older loads a page more. */
 export function older() {
   pages++;
@@ -54,6 +58,9 @@ export function reset() {
   for (const f of watchers) f(known);
 }
 
+/** waiting names what waits and what is held. @param {typeof known} k */
+const waiting = (k) => [...k.approvals, null, ...k.held].map((a) => a?.approvalId).join();
+
 async function load() {
   const approvals = [];
   const held = [];
@@ -67,7 +74,10 @@ async function load() {
       held.push(...(answer.held ?? []));
       cursor = answer.nextCursor ?? '';
     }
-    if (whose === user) known = { approvals, held, more: Boolean(cursor), error: null, loaded: true };
+    if (whose !== user) return;
+    const before = waiting(known);
+    known = { approvals, held, more: Boolean(cursor), error: null, loaded: true };
+    if (waiting(known) !== before) tabs.news(waiting(known));
   } catch (err) {
     if (whose === user) known = { ...known, error: err };
   }

@@ -9,9 +9,11 @@ let channel;
 const patience = 300; // ms for the others to answer before the sign-in is shown; a later answer is taken as well
 
 /**
- * join takes part. @param {{enter: () => void, leave: () => void}} on enter: another tab has signed in, or was; leave:
- * it
- * has signed out
+ * join takes part.
+ * @param {object} on
+ * @param {() => void} on.enter another tab has signed in, or was
+ * @param {() => void} on.leave it has signed out
+ * @param {(waiting: string) => void} on.news what waits, as it knows
  */
 export function join(on) {
   channel = new BroadcastChannel('countersign.user');
@@ -19,6 +21,7 @@ export function join(on) {
     const known = user.get();
     if (data?.asks && known) tell();
     if (data?.out && known?.uid === data.out) on.leave();
+    if (data?.of && known?.uid === data.of) on.news(data.news);
     if (data?.user && !known && data.user.expires > Date.now()) {
       user.set(data.user);
       on.enter();
@@ -31,6 +34,9 @@ export const tell = () => channel?.postMessage({ user: user.get() });
 
 /** out has the tabs of the same user sign out. @param {string} uid */
 export const out = (uid) => channel?.postMessage({ out: uid });
+
+/** news has the tabs of the same user know what waits. @param {string} waiting */
+export const news = (waiting) => channel?.postMessage({ of: user.get()?.uid, news: waiting });
 
 /** ask waits a moment for another tab's user, where this one has none. */
 export async function ask() {
