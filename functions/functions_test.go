@@ -106,7 +106,7 @@ func TestEachFunctionAlone(t *testing.T) {
 		base := start(t, bin, "web")
 		for path, want := range map[string]int{"/": http.StatusOK, "/config.json": http.StatusServiceUnavailable,
 			"/widget/gemini-chat.js": http.StatusOK, "/widget/automation.js": http.StatusOK,
-			"/api/agent/run": http.StatusNotFound} {
+			"/openapi.json": http.StatusOK, "/api/agent/run": http.StatusNotFound} {
 			if status, body := call(t, "GET", base+path); status != want {
 				t.Errorf("%s: %d %s", path, status, body) // no server answers at the issuer's URL
 			}

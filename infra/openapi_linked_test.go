@@ -124,8 +124,8 @@ func (s *stand) consent(t *testing.T) (state, cookie string) {
 	return u.Query().Get("state"), cookie
 }
 
-// configuration requests the console's configuration without sign-in, with local sign-in, with an issuer, and with
-// broken issuers.
+// configuration requests the description, and the console's configuration without sign-in, with local sign-in, with an
+// issuer, and with broken issuers.
 func configuration(t *testing.T, d *described) {
 	issuers := http.NewServeMux()
 	at := httptest.NewServer(issuers)
@@ -153,6 +153,7 @@ func configuration(t *testing.T, d *described) {
 			strings.NewReader(strings.Repeat("0123456789abcdef", 64)), time.Now, site))
 		s := &stand{described: d, Deployment: &testkit.Deployment{Base: served.URL}}
 		s.want(t, c.status, ask{op: "configuration"})
+		s.want(t, 200, ask{op: "description"})
 		s.want(t, 200, ask{op: "health"})
 		served.Close()
 	}

@@ -38,12 +38,10 @@ func load(from fs.FS, prefix string) (files, error) {
 		if err != nil {
 			return err
 		}
-		kind := types[path.Ext(name)]
-		if kind == "" {
-			return fmt.Errorf("web: %s has a type that is not known here", name)
+		f, err := newFile(path.Base(name), data)
+		if err != nil {
+			return err
 		}
-		sum := sha256.Sum256(data)
-		f := file{path.Base(name), kind, `"` + hex.EncodeToString(sum[:12]) + `"`, data}
 		all[prefix+name] = f
 		if f.name == "index.html" {
 			all[prefix+name[:len(name)-len(f.name)]] = f
@@ -51,6 +49,15 @@ func load(from fs.FS, prefix string) (files, error) {
 		return nil
 	})
 	return all, err
+}
+
+func newFile(name string, data []byte) (file, error) {
+	kind := types[path.Ext(name)]
+	if kind == "" {
+		return file{}, fmt.Errorf("web: %s has a type that is not known here", name)
+	}
+	sum := sha256.Sum256(data)
+	return file{name, kind, `"` + hex.EncodeToString(sum[:12]) + `"`, data}, nil
 }
 
 // page reports whether the file is an HTML page.

@@ -1,6 +1,7 @@
 // Package web serves what browsers load: the console at "/", the page that verifies receipts at "/verify", the chat
-// widget's files below "/widget/", and the public configuration that the console starts from. It stores nothing, reads
-// no user data, and has no secret: the console requests all that it shows from the API, with its user's own token.
+// widget's files below "/widget/", the API's description at "/openapi.json", and the public configuration that the
+// console starts from. It stores nothing, reads no user data, and has no secret: the console requests all that it shows
+// from the API, with its user's own token.
 package web
 
 import (
@@ -39,7 +40,7 @@ type Site struct {
 	options Options
 	issuer  *issuer // nil without a client
 	console files
-	widget  files
+	foreign files // for pages of any origin: the widget's, and the API's description
 }
 
 // New reads the files and returns a Site.
@@ -55,16 +56,17 @@ func New(o Options) (*Site, error) {
 	if s.console, err = load(site, "/"); err != nil {
 		return nil, err
 	}
-	if o.Widget == nil {
-		return s, nil
+	s.foreign = files{}
+	if o.Widget != nil {
+		if s.foreign, err = load(o.Widget, "/widget/"); err != nil {
+			return nil, err
+		}
+		for _, name := range forWidget {
+			s.foreign["/widget/console/"+name] = s.console["/"+name]
+		}
 	}
-	if s.widget, err = load(o.Widget, "/widget/"); err != nil {
-		return nil, err
-	}
-	for _, name := range forWidget {
-		s.widget["/widget/console/"+name] = s.console["/"+name]
-	}
-	return s, nil
+	s.foreign["/openapi.json"], err = describe(o.APIBase)
+	return s, err
 }
 
 // forWidget are the console's modules that the widget's card is edited with. They import one another alone.
@@ -105,7 +107,7 @@ func (s *Site) find(path string) http.HandlerFunc {
 			f.serve(w, r)
 		}
 	}
-	if f, ok := s.widget[path]; ok {
+	if f, ok := s.foreign[path]; ok {
 		return func(w http.ResponseWriter, r *http.Request) { foreign(w.Header()); f.serve(w, r) }
 	}
 	return nil
@@ -142,7 +144,7 @@ func (s *Site) own(h http.Header, policy string) {
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 }
 
-// foreign sets the headers of the widget's files, which pages of any origin load.
+// foreign sets the headers of the files that pages of any origin load.
 func foreign(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")

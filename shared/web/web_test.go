@@ -202,6 +202,39 @@ func TestTheWidgetIsForPagesOfAnyOrigin(t *testing.T) {
 	}
 }
 
+// TestTheDescriptionIsForPagesOfAnyOrigin, with the deployment's own server in it, and sent once.
+func TestTheDescriptionIsForPagesOfAnyOrigin(t *testing.T) {
+	for base, want := range map[string]string{
+		"":                             `{"url":"/"}`,
+		"https://api.example.com/base": `{"url":"https://api.example.com/base"}`,
+		"https://agent-{function}-1.run.app": `{"url":"https://agent-{function}-1.run.app",` +
+			`"variables":{"function":{"default":"run","description":"The function that serves the path."}}}`,
+	} {
+		s := site(t, web.Options{APIBase: base})
+		w := get(s, "GET", "/openapi.json", "Origin", "https://shop.example")
+		var doc struct {
+			OpenAPI string
+			Servers []map[string]any
+			Paths   map[string]any
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil || len(doc.Servers) != 1 {
+			t.Fatalf("%v, %v", err, doc.Servers)
+		}
+		delete(doc.Servers[0], "description")
+		if got, _ := json.Marshal(doc.Servers[0]); string(got) != want || doc.OpenAPI != "3.1.0" ||
+			doc.Paths["/openapi.json"] == nil {
+			t.Errorf("for %q its server is %s", base, got)
+		}
+		h := w.Header()
+		if h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Content-Type") != "application/json; charset=utf-8" {
+			t.Errorf("%v", h)
+		}
+		if w := get(s, "GET", "/openapi.json", "If-None-Match", h.Get("ETag")); w.Code != http.StatusNotModified {
+			t.Errorf("%d for a page that has it", w.Code)
+		}
+	}
+}
+
 func TestEverythingElseIsNotThere(t *testing.T) {
 	s := site(t, web.Options{Widget: widget})
 	for _, target := range []string{"/nothing", "/site/app.js", "/site", "/..", "/index.html/", "/web.go", "/widget",

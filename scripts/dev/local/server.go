@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
+	"github.com/countersign-run/countersign/scripts/dev/docs"
 	"github.com/countersign-run/countersign/scripts/dev/localweb"
 	"github.com/countersign-run/countersign/scripts/dev/shop"
 	"github.com/countersign-run/countersign/shared/api"
@@ -180,6 +181,8 @@ func (s *server) routes() error {
 	s.mux.HandleFunc("GET /dev/calendar", s.calendar)
 	s.mux.Handle("/shop", s.shop.Handler())
 	s.mux.Handle("/shop/", s.shop.Handler())
+	s.mux.Handle("/docs", docs.Handler())
+	s.mux.Handle("/docs/", docs.Handler())
 	s.mux.Handle("/", s.site)
 	return nil
 }
@@ -311,6 +314,6 @@ func (s *server) greet(w io.Writer) {
 		[2]string{"web", s.webPart()}, [2]string{"containers", s.containers}) {
 		fmt.Fprintf(t, "  %s\t%s\n", p[0], p[1])
 	}
-	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop\n", s.base)
+	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop; the API is described at %[1]s/docs\n", s.base)
 	_ = t.Flush() // a closed terminal is not an error
 }

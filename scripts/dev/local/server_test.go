@@ -114,7 +114,8 @@ func TestGreeting(t *testing.T) {
 		names = append(names, name)
 	}
 	if got := strings.Join(names, "; "); got != "store; queue; model; mail, calendar; sign-in; host; web; containers" ||
-		head != "Countersign" || last != "Open "+testBase+"/, or the example shop at "+testBase+"/shop\n" ||
+		head != "Countersign" || last != "Open "+testBase+"/, or the example shop at "+testBase+
+		"/shop; the API is described at "+testBase+"/docs\n" ||
 		!strings.Contains(parts, fmt.Sprintf("demo host at 127.0.0.1:%d, pretended", s.demo.port)) {
 		t.Errorf("it says %s", said.String())
 	}

@@ -5,33 +5,22 @@ package shop
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"net/http"
-	"path"
 	"slices"
-	"strings"
-	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/static"
 )
 
 //go:embed site
 var site embed.FS
 
-// policy permits the page's own scripts, styles, pictures and requests, and nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; " +
-	"trusted-types 'none'"
+var files = static.Files{FS: site, Policy: static.Policy}
 
 var page = template.Must(template.ParseFS(site, "site/index.html"))
-
-// types holds the media types of the files; the machine's own table may differ.
-var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-	".svg": "image/svg+xml"}
 
 // Handler returns a handler for the page at /shop and its files below.
 func (s *Shop) Handler() http.Handler {
@@ -41,7 +30,9 @@ func (s *Shop) Handler() http.Handler {
 		http.Redirect(w, r, "/shop", http.StatusMovedPermanently)
 	})
 	mux.HandleFunc("GET /shop/ratings", s.allRatings)
-	mux.HandleFunc("GET /shop/{file...}", serveFile)
+	mux.HandleFunc("GET /shop/{file...}", func(w http.ResponseWriter, r *http.Request) {
+		files.ServeFile(w, r, "site/"+r.PathValue("file"))
+	})
 	return mux
 }
 
@@ -70,7 +61,7 @@ func (s *Shop) index(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the page cannot be made", http.StatusInternalServerError)
 		return
 	}
-	headers(w.Header(), "text/html; charset=utf-8")
+	files.Headers(w.Header(), "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = b.WriteTo(w) // a client that disconnected is not an error
 }
@@ -81,7 +72,7 @@ func (s *Shop) allRatings(w http.ResponseWriter, _ *http.Request) {
 	for _, p := range products {
 		all[p.ID] = s.rating(p.ID)
 	}
-	headers(w.Header(), "application/json")
+	files.Headers(w.Header(), "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_ = json.NewEncoder(w).Encode(all) // a client that disconnected is not an error
 }
@@ -95,29 +86,4 @@ func (s *Shop) rating(id string) string {
 		return fmt.Sprintf("%.1f of 5 stars, 1 rating", stars)
 	}
 	return fmt.Sprintf("%.1f of 5 stars, %d ratings", stars, n)
-}
-
-func serveFile(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("file")
-	kind := types[path.Ext(name)]
-	data, err := fs.ReadFile(site, "site/"+name)
-	if err != nil || kind == "" {
-		http.NotFound(w, r)
-		return
-	}
-	sum := sha256.Sum256(data)
-	headers(w.Header(), kind)
-	w.Header().Set("Cache-Control", "no-cache")
-	w.Header().Set("ETag", `"`+hex.EncodeToString(sum[:12])+`"`)
-	http.ServeContent(w, r, strings.TrimPrefix(name, "/"), time.Time{}, bytes.NewReader(data))
-}
-
-func headers(h http.Header, kind string) {
-	h.Set("Content-Type", kind)
-	h.Set("Content-Security-Policy", policy)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }

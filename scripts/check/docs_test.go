@@ -1,0 +1,45 @@
+package check_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/chatclients"
+)
+
+// TestDocs reads the description of the API in Chromium, and tries a request there (testdata/docs.mjs).
+func TestDocs(t *testing.T) {
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	browser.Run(ctx, "testdata/docs.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+}
+
+// TestDescribedTypes has openapi-typescript make types of the description, and a client that uses them compiled.
+func TestDescribedTypes(t *testing.T) {
+	node, modules, dir := browsertest.Node(t), chatclients.Modules(t), t.TempDir()
+	runs := func(script string, args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), node, append([]string{filepath.Join(modules, script)}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	runs("openapi-typescript/bin/cli.js", "../../shared/web/openapi.json", "-o", filepath.Join(dir, "countersign.d.ts"))
+	client, err := os.ReadFile("testdata/described.ts")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "described.ts"), client, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs("typescript/bin/tsc", "--strict", "--noEmit", "--target", "es2022", "--module", "esnext",
+		"--moduleResolution", "bundler", "--lib", "es2022,dom", filepath.Join(dir, "described.ts"))
+}
