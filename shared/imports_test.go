@@ -123,6 +123,7 @@ var may = map[string]string{
 		"shared/shell shared/store shared/strictjson shared/terminal shared/visible",
 	"shared/taint":    "shared/clip shared/visible",
 	"shared/timezone": "shared/fault",
+	"shared/traces":   "shared/obs",
 	"shared/tell":     "shared/model shared/run",
 	"shared/ui":       "shared/fault shared/run shared/strictjson shared/tell shared/visible",
 	"shared/tool": "shared/address shared/fault shared/schema shared/strictjson shared/timezone " +
@@ -146,7 +147,7 @@ var may = map[string]string{
 
 // cloud are the libraries of backends and protocols: the rooms that may name each.
 var cloud = map[string]string{
-	"go.opentelemetry.io/otel":               "shared/journal shared/countersign",
+	"go.opentelemetry.io/otel":               "shared/journal shared/countersign shared/app shared/traces",
 	"github.com/modelcontextprotocol/go-sdk": "shared/mcpclient shared/mcpserver",
 	"cloud.google.com/go/firestore":          "shared/store/firestore",
 	"cloud.google.com/go/pubsub":             "shared/queue/pubsub",
@@ -239,10 +240,11 @@ func TestOnlyTheProductIsDeployed(t *testing.T) {
 	}
 }
 
-// foreign are what only programs around the functions link: the SDK, and where spans go. The protocol of MCP is linked
-// by the function that serves it, and by those that have the tools of the operator's servers.
+// foreign is what only programs around the functions link: the SDK. The protocol of MCP is linked by the function that
+// serves it, and by those that have the tools of the operator's servers; where spans go, by those that ask a model.
 var (
-	foreign  = regexp.MustCompile(`^shared/countersign(/|$)|^go\.opentelemetry\.io/otel/(sdk|exporters)/`)
+	foreign  = regexp.MustCompile(`^shared/countersign(/|$)`)
+	spans    = "go.opentelemetry.io/otel/sdk/"
 	protocol = "github.com/modelcontextprotocol/"
 	speaking = []string{"functions/mcp", "functions/run", "functions/stream", "functions/resume",
 		"functions/approvals-resolve"}
@@ -259,6 +261,10 @@ func TestNoFunctionLinksTheSDK(t *testing.T) {
 		has := slices.ContainsFunc(deps, func(room string) bool { return strings.HasPrefix(room, protocol) })
 		if strings.HasPrefix(function, "functions/") && has != slices.Contains(speaking, function) {
 			t.Errorf("%s contains the protocol of MCP: %t", function, has)
+		}
+		has = slices.ContainsFunc(deps, func(room string) bool { return strings.HasPrefix(room, spans) })
+		if strings.HasPrefix(function, "functions/") && has != slices.Contains(deps, module+"shared/app/gemini") {
+			t.Errorf("%s contains what sends spans: %t", function, has)
 		}
 	}
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/traces"
 )
 
 func init() {
-	functions.HTTP("chat", app.Serve(api.Chat, app.Users, app.Chat, pubsub.Part, gemini.Part, actions.Part,
+	functions.HTTP("chat", app.Serve(api.Chat, app.Users, app.Chat, pubsub.Part, gemini.Part, traces.Part, actions.Part,
 		agents.Pages))
 }

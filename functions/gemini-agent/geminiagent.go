@@ -13,9 +13,10 @@ import (
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/tools"
+	"github.com/countersign-run/countersign/shared/app/traces"
 )
 
 func init() {
 	functions.HTTP("gemini-agent", app.Serve(api.GeminiAgent, app.Users, app.Chat, pubsub.Part, gemini.Part,
-		tools.Part, actions.Part, agents.Part))
+		traces.Part, tools.Part, actions.Part, agents.Part))
 }

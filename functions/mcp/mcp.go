@@ -16,9 +16,10 @@ import (
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/tools"
+	"github.com/countersign-run/countersign/shared/app/traces"
 )
 
 func init() {
-	functions.HTTP("mcp", app.Serve(api.MCP, mcp.Part, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
-		servers.Part, accounts.Part, fetch.Part))
+	functions.HTTP("mcp", app.Serve(api.MCP, mcp.Part, pubsub.Part, gemini.Part, traces.Part, tools.Part, actions.Part,
+		agents.Part, servers.Part, accounts.Part, fetch.Part))
 }

@@ -16,10 +16,11 @@ import (
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/tools"
+	"github.com/countersign-run/countersign/shared/app/traces"
 )
 
 func init() {
 	functions.HTTP("resume-plan",
-		app.Serve(api.ResumePlan, app.Push, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
-			accounts.Part, fetch.Part, github.Part, repositories.Part, tools.Containers, containers.Part))
+		app.Serve(api.ResumePlan, app.Push, pubsub.Part, gemini.Part, traces.Part, tools.Part, actions.Part,
+			agents.Part, accounts.Part, fetch.Part, github.Part, repositories.Part, tools.Containers, containers.Part))
 }

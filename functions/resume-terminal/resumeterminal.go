@@ -16,10 +16,11 @@ import (
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/terminals"
 	"github.com/countersign-run/countersign/shared/app/tools"
+	"github.com/countersign-run/countersign/shared/app/traces"
 )
 
 func init() {
 	functions.HTTP("resume-terminal",
-		app.Serve(api.ResumeTerminal, app.Push, pubsub.Part, gemini.Part, tools.Part, actions.Part,
+		app.Serve(api.ResumeTerminal, app.Push, pubsub.Part, gemini.Part, traces.Part, tools.Part, actions.Part,
 			agents.Part, accounts.Part, fetch.Part, terminals.Commands))
 }

@@ -15,10 +15,11 @@ import (
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/tools"
+	"github.com/countersign-run/countersign/shared/app/traces"
 )
 
 func init() {
 	functions.HTTP("resume",
-		app.Serve(api.Resume, app.Push, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part, servers.Part,
-			accounts.Part, fetch.Part))
+		app.Serve(api.Resume, app.Push, pubsub.Part, gemini.Part, traces.Part, tools.Part, actions.Part, agents.Part,
+			servers.Part, accounts.Part, fetch.Part))
 }

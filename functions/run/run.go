@@ -15,9 +15,10 @@ import (
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/tools"
+	"github.com/countersign-run/countersign/shared/app/traces"
 )
 
 func init() {
-	functions.HTTP("run", app.Serve(api.Run, app.Users, pubsub.Part, gemini.Part, tools.Part, actions.Part,
+	functions.HTTP("run", app.Serve(api.Run, app.Users, pubsub.Part, gemini.Part, traces.Part, tools.Part, actions.Part,
 		agents.Part, servers.Part, accounts.Part, fetch.Part))
 }

@@ -153,6 +153,7 @@ func reply(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)+1)) // so that nobody waits for what is done after the answer
 	w.WriteHeader(status)
 	_, _ = w.Write(append(b, '\n')) // a client that disconnected is not an error of the server
 }

@@ -42,6 +42,7 @@ type App struct {
 	Queue   queue.Queue
 	Config  config.Config
 	Log     *slog.Logger
+	traces  Traces // or nil
 	closers []func() error
 }
 
@@ -132,6 +133,13 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	}
 	if notices != nil {
 		a.closers = append(a.closers, notices.Close)
+	}
+	traces, err := o.clients.Traces(ctx, cfg, a.Log)
+	if err != nil {
+		return err
+	}
+	if traces != nil {
+		a.closers = append(a.closers, traces.Close)
 	}
 	sweeper, err := o.clients.Sweeper(ctx, cfg)
 	if err != nil {
@@ -224,6 +232,9 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if notices != nil {
 		env.Notices = notices
 	}
+	if traces != nil {
+		a.traces, env.Tracer, env.TraceContent = traces, traces.Tracer(), cfg.TraceContent
+	}
 	if servers != nil {
 		env.Served = servers
 	}
@@ -304,7 +315,11 @@ func WarnUnbound(log *slog.Logger, actions api.DeclaredActions) {
 
 // Handler serves the named functions with everything around them.
 func (a *App) Handler(functions ...api.Function) http.Handler {
-	return obs.Middleware(a.Log, rand.Reader, time.Now, a.API.Handler(functions...))
+	h := a.API.Handler(functions...)
+	if a.traces != nil {
+		h = a.traces.Around(h)
+	}
+	return obs.Middleware(a.Log, rand.Reader, time.Now, h)
 }
 
 // Offboard returns what takes a user's access away and deletes their data.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net/http"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/api"
@@ -87,6 +90,8 @@ type Clients struct {
 	Receipts func(ctx context.Context, cfg config.Config) (api.Receipts, error)
 	// Webhooks opens the operator's endpoints that are told of runs; nil in a program that tells none itself.
 	Webhooks func(cfg config.Config, now func() time.Time) (api.Webhooks, error)
+	// Traces sends the traces of runs; nil where no collector is configured, and in a program that moves no runs.
+	Traces func(ctx context.Context, cfg config.Config, log *slog.Logger) (Traces, error)
 	// Servers opens the operator's MCP servers, whose tools come and go; nil where the file names none.
 	Servers func(cfg config.Config, file []mcpfile.Server, now func() time.Time, log *slog.Logger) (Servers, error)
 	// AgentDoor serves the agents of other programs; nil in a program without them.
@@ -109,6 +114,13 @@ type Hosts interface {
 // Notices tells others of runs (package notice).
 type Notices interface {
 	notice.Publisher
+	io.Closer
+}
+
+// Traces are traces of runs (package traces).
+type Traces interface {
+	Tracer() trace.Tracer
+	Around(next http.Handler) http.Handler
 	io.Closer
 }
 
@@ -141,6 +153,7 @@ var none = Clients{
 	Queue:   func(context.Context, config.Config) (queue.Queue, error) { return queue.None{}, nil },
 	Notices: func(context.Context, config.Config) (Notices, error) { return nil, nil },
 	Sweeper: func(context.Context, config.Config) (queue.Sweeper, error) { return nil, nil },
+	Traces:  func(context.Context, config.Config, *slog.Logger) (Traces, error) { return nil, nil },
 	Model:   func(context.Context, config.Config) (model.Model, error) { return nil, nil },
 	Actions: func(config.Config, func() time.Time) (api.DeclaredActions, error) { return nil, nil },
 	Tools:   func(config.Config, Accounts, func() time.Time) tool.Set { return nil },

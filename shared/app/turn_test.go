@@ -53,3 +53,26 @@ func BenchmarkTurn(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTraced is a turn whose traces are sent, beside one without; the collector takes no time.
+func BenchmarkTraced(b *testing.B) {
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer collector.Close()
+	for name, setting := range map[string]string{"off": "OTEL_SDK_DISABLED=true",
+		"on": "OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL} {
+		b.Run(name, func(b *testing.B) {
+			d := testkit.Open(b, testkit.Options{Settings: append([]string{setting}, testkit.Unlimited...)})
+			d.SetModel(testkit.Says("It is ten o'clock."))
+			ana, err := d.As(b.Context(), "ana")
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if a, err := ana.Ask(b.Context(), "hi"); err != nil || a.HTTP != http.StatusOK {
+					b.Fatal(a, err)
+				}
+			}
+		})
+	}
+}

@@ -102,6 +102,24 @@ type Config struct {
 	// CONSOLE_URL: the address at which people find the console, to which what others are told leads; by default
 	// PUBLIC_URL
 	ConsoleURL string // without a slash at its end
+	// OTEL_EXPORTER_OTLP_ENDPOINT: the collector to which OpenTelemetry's traces of runs are sent; by default none are
+	// made
+	TracesEndpoint string // empty where TracesOff
+	// OTEL_EXPORTER_OTLP_PROTOCOL: how: OTLP over HTTP, with protocol buffers
+	TracesProtocol string
+	// OTEL_SDK_DISABLED: that none are made, whatever else is set
+	TracesOff    bool
+	TraceService string // OTEL_SERVICE_NAME: the name of the service in traces
+	// OTEL_TRACES_SAMPLER: which runs are traced; no caller's own trace is gone on with, so `parentbased_` makes no
+	// difference
+	TraceSampler string
+	// OTEL_TRACES_SAMPLER_ARG: the percentage, for a ratio, of runs that are traced, as a part of 1
+	TraceRatio float64
+	// OTEL_EXPORTER_OTLP_HEADERS: headers of each request to it
+	tracesHeaders Secret
+	// OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: whether traces have what was said to the model and by it, and
+	// what tools were given and answered; without it no span has any content
+	TraceContent bool
 	// RETENTION: for how many days a conversation is kept after it was last used, with its runs and approvals; 0: for
 	// good
 	Retention time.Duration

@@ -55,8 +55,9 @@ type Env struct {
 	LeasePeriod time.Duration // a longer step is covered by leases of this length, one after the other; 0: a minute
 
 	// Tracer makes the spans of a run: invoke_agent for each process that moves it, and within that chat and
-	// execute_tool. Nil makes none.
-	Tracer trace.Tracer
+	// execute_tool. Nil makes none. They have content, what was said and done, only with TraceContent.
+	Tracer       trace.Tracer
+	TraceContent bool
 
 	Log    *slog.Logger
 	Now    func() time.Time // for durations and, adjusted to the store's clock, for leases

@@ -15,7 +15,7 @@ import (
 )
 
 // The attributes of spans, by OpenTelemetry's semantic conventions for generative AI; semconv has had no constants for
-// them since v1.41. No span has content: no words, no arguments, no results, no addresses.
+// them since v1.41. They have no content: no words, no arguments, no results, no addresses.
 const (
 	attrOperation      attribute.Key = "gen_ai.operation.name"
 	attrProvider       attribute.Key = "gen_ai.provider.name"
@@ -42,7 +42,10 @@ const (
 const provider = "gcp.gen_ai"
 
 // A Span is a part of a trace, under way. The zero value is none: without Env.Tracer all of this costs nothing.
-type Span struct{ span trace.Span }
+type Span struct {
+	span    trace.Span
+	content bool
+}
 
 // TraceNew begins the first span of a run that is about to be created, unless ex has begun one, and returns what the
 // run's document keeps of it, so that whoever takes the run up elsewhere can refer to it.
@@ -115,7 +118,10 @@ func TraceModel(ctx context.Context, ex *Execution, req model.Request) (context.
 	if n := req.Settings.MaxOutputTokens; n > 0 {
 		span.SetAttributes(attrMaxTokens.Int(int(n)))
 	}
-	return ctx, Span{span}
+	if ex.TraceContent {
+		span.SetAttributes(asked(req)...)
+	}
+	return ctx, Span{span, ex.TraceContent}
 }
 
 // EndModel ends the span of a request to the model.
@@ -127,6 +133,9 @@ func (s Span) EndModel(r *model.Reply, err error) {
 		s.span.SetAttributes(attrResponseModel.String(r.Model), attrFinishReasons.StringSlice([]string{r.Finish}),
 			attrInputTokens.Int(r.Usage.Prompt), attrCachedTokens.Int(r.Usage.Cached),
 			attrOutputTokens.Int(r.Usage.Output+r.Usage.Thoughts), attrThoughtsTokens.Int(r.Usage.Thoughts))
+		if s.content {
+			s.span.SetAttributes(answered(r)...)
+		}
 	}
 	s.end(err)
 }
@@ -139,13 +148,16 @@ func TraceTool(ctx context.Context, ex *Execution, a *run.Action) (context.Conte
 	ctx, span := ex.Tracer.Start(ctx, "execute_tool "+a.Tool, trace.WithAttributes(
 		attrOperation.String("execute_tool"), attrConversation.String(ex.Run.ThreadID), attrTool.String(a.Tool),
 		attrToolType.String("function"), attrToolCall.String(cmp.Or(a.CallID, a.ID)), attrAction.String(a.ID)))
-	return ctx, Span{span}
+	return ctx, Span{span, ex.TraceContent}
 }
 
 // EndTool ends the span of the call with what is on record of it. err is why nothing could be recorded.
 func (s Span) EndTool(a *run.Action, err error) {
 	if s.span == nil {
 		return
+	}
+	if a != nil && s.content {
+		s.span.SetAttributes(done(a)...)
 	}
 	if a != nil && a.Error != nil {
 		s.failed(a.Error)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
@@ -29,10 +30,10 @@ type edge struct {
 	now    func() time.Time
 }
 
-// request holds the log attributes of a request. Only the goroutine that serves it writes to it.
+// request holds the log attributes of a request. Only the goroutine that serves it writes to it, but for the trace.
 type request struct {
 	id    string
-	trace trace
+	trace *atomic.Pointer[trace]
 	route string
 	user  string
 	run   string
@@ -76,6 +77,14 @@ func SetRun(ctx context.Context, runID string) {
 	}
 }
 
+// SetTrace records the span that the request's work is in, by the ids in hexadecimal digits: its lines are of that
+// trace from now on, whichever the caller's is.
+func SetTrace(ctx context.Context, id, span string, sampled bool) {
+	if r := from(ctx); r != nil {
+		r.trace.Store(&trace{id, span, sampled})
+	}
+}
+
 // UserHash returns the name of a user in logs: 16 hexadecimal digits that distinguish users without identifying them.
 func UserHash(uid string) string {
 	sum := sha256.Sum256([]byte("log\x00" + uid))
@@ -84,7 +93,10 @@ func UserHash(uid string) string {
 
 func (e edge) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	start := e.now()
-	about := &request{id: e.requestID(r.Header), trace: traceOf(r.Header)}
+	about := &request{id: e.requestID(r.Header), trace: new(atomic.Pointer[trace])}
+	if t := traceOf(r.Header); t.id != "" {
+		about.trace.Store(&t)
+	}
 	r = r.WithContext(context.WithValue(r.Context(), contextKey{}, about))
 	w.Header().Set("X-Request-Id", about.id)
 	Strict(w.Header(), r)

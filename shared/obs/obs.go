@@ -126,8 +126,8 @@ func (h *handler) context(ctx context.Context) []slog.Attr {
 	}
 	add("requestId", r.id)
 	attrs := []slog.Attr{slog.Group("logging.googleapis.com/labels", labels...)}
-	if r.trace.id != "" {
-		attrs = append(attrs, r.trace.attrs(h.options.Project)...)
+	if t := r.trace.Load(); t != nil {
+		attrs = append(attrs, t.attrs(h.options.Project)...)
 	}
 	if r.done != nil {
 		attrs = append(attrs, *r.done)

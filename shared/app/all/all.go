@@ -18,10 +18,12 @@ import (
 	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/terminals"
 	"github.com/countersign-run/countersign/shared/app/tools"
+	"github.com/countersign-run/countersign/shared/app/traces"
 	"github.com/countersign-run/countersign/shared/app/webhooks"
 )
 
 // Parts are all of them.
 var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part, accounts.Part,
 	containers.Part, github.Part, github.Token, repositories.Part, fetch.Part, terminals.Hosts, terminals.Commands,
-	terminals.Attach, receipts.Part, mcp.Part, webhooks.Part, webhooks.Direct, servers.Programs)
+	terminals.Attach, receipts.Part, mcp.Part, webhooks.Part, webhooks.Direct, servers.Programs,
+	traces.Part)

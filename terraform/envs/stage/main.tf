@@ -61,6 +61,12 @@ variable "webhooks" {
   description = "Your endpoints that are told of runs, in the archives through scripts/package -with: { file = \"serverless_function_source_code/webhooks.json\", names = [\"crm\"] }. Null for none."
 }
 
+variable "traces" {
+  type        = object({ endpoint = string, headers = optional(bool, false), content = optional(bool, false) })
+  default     = null
+  description = "The collector to which OpenTelemetry's traces of runs are sent, whether it needs the headers in the secret otlp-headers, and whether traces have content. Null: there are none."
+}
+
 variable "receipts" {
   type        = object({ jwks = string, kms_key_version = optional(string, "") })
   default     = null
@@ -105,6 +111,7 @@ module "agent" {
   events          = var.events
   webhooks        = var.webhooks
   receipts        = var.receipts
+  traces          = var.traces
   secret_versions = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)
   actions         = var.actions
   agents          = var.agents

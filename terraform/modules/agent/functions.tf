@@ -13,7 +13,7 @@ locals {
   services  = "${var.prefix}-(${join("|", keys(local.functions))})"
 
   # Where the model is reached with a key, its part needs the key and not the role; where nothing is declared, no key either.
-  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.mcp_servers == null ? { servers = "no-servers" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.webhooks == null ? { webhooks = "no-webhooks" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {})
+  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.mcp_servers == null ? { servers = "no-servers" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.webhooks == null ? { webhooks = "no-webhooks" } : {}, var.traces == null ? { traces = "no-traces" } : var.traces.headers ? { traces = "traces-key" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {})
   parts_of   = { for name, f in local.functions : name => [for part in f.parts : local.list.parts[lookup(local.instead, part, part)]] }
   secrets_of = { for name, parts in local.parts_of : name => merge([for p in parts : try(p.secrets, {})]...) }
   secrets    = toset(flatten([for s in values(local.secrets_of) : values(s)]))
@@ -25,41 +25,43 @@ locals {
   public_url   = var.domain == null ? replace(local.each_address, "{function}", "connections") : "https://${var.domain}"
 
   environment = {
-    WEB_CLIENT_ID          = var.auth.audience
-    WEB_API_URL            = local.each_address
-    AUTH_ISSUER            = var.auth.issuer
-    AUTH_AUDIENCE          = var.auth.audience
-    AUTH_ALLOWED_DOMAINS   = join(",", var.auth.allowed_domains)
-    ALLOWED_ORIGINS        = join(",", distinct(concat([local.page], var.allowed_origins)))
-    PUBLIC_URL             = local.public_url
-    MCP_URL                = var.domain == null ? "${replace(local.each_address, "{function}", "mcp")}/mcp" : null
-    MCP_ISSUER             = var.mcp_issuer
-    PUSH_VERIFIED_BY       = "platform" # Cloud Run lets nobody else in, and takes the signature away once it has checked it
-    GOOGLE_CLOUD_PROJECT   = var.project_id
-    FIRESTORE_DATABASE     = google_firestore_database.agent.name
-    RESUME_TOPIC           = google_pubsub_topic.resume.id
-    SWEEP_TOPIC            = google_pubsub_topic.sweep.id
-    EVENTS_TOPIC           = local.told ? google_pubsub_topic.events.id : null
-    WEBHOOKS               = try(var.webhooks.file, null)
-    CONSOLE_URL            = local.page
-    GEMINI_MODEL           = var.model.name
-    VERTEX_AI_PROJECT_ID   = var.project_id
-    VERTEX_AI_LOCATION     = var.model.location
-    ACTIONS                = var.actions
-    AGENTS                 = var.agents
-    MCP_SERVERS            = var.mcp_servers
-    GMAIL_SEND_MODE        = var.gmail_send_mode
-    GMAIL_SEARCH           = var.gmail_search ? "on" : "off"
-    GOOGLE_OAUTH_CLIENT_ID = var.oauth_client_id
-    GITHUB_CLIENT_ID       = try(var.github.client_id, null)
-    GITHUB_URL             = try(var.github.url, null)
-    GITHUB_API_URL         = try(var.github.api_url, null)
-    DOCKER_HOST            = try(var.containers.host, null)
-    DOCKER_IMAGES          = try(join(",", var.containers.images), null)
-    DOCKER_NETWORK         = try(var.containers.network, null)
-    RECEIPT_JWKS           = try(var.receipts.jwks, null)
-    RECEIPT_KMS_KEY        = try(var.receipts.kms_key_version, null)
-    TOKEN_KMS_KEY          = google_kms_crypto_key.tokens.id
+    WEB_CLIENT_ID                                      = var.auth.audience
+    WEB_API_URL                                        = local.each_address
+    AUTH_ISSUER                                        = var.auth.issuer
+    AUTH_AUDIENCE                                      = var.auth.audience
+    AUTH_ALLOWED_DOMAINS                               = join(",", var.auth.allowed_domains)
+    ALLOWED_ORIGINS                                    = join(",", distinct(concat([local.page], var.allowed_origins)))
+    PUBLIC_URL                                         = local.public_url
+    MCP_URL                                            = var.domain == null ? "${replace(local.each_address, "{function}", "mcp")}/mcp" : null
+    MCP_ISSUER                                         = var.mcp_issuer
+    PUSH_VERIFIED_BY                                   = "platform" # Cloud Run lets nobody else in, and takes the signature away once it has checked it
+    GOOGLE_CLOUD_PROJECT                               = var.project_id
+    FIRESTORE_DATABASE                                 = google_firestore_database.agent.name
+    RESUME_TOPIC                                       = google_pubsub_topic.resume.id
+    SWEEP_TOPIC                                        = google_pubsub_topic.sweep.id
+    EVENTS_TOPIC                                       = local.told ? google_pubsub_topic.events.id : null
+    WEBHOOKS                                           = try(var.webhooks.file, null)
+    CONSOLE_URL                                        = local.page
+    OTEL_EXPORTER_OTLP_ENDPOINT                        = try(var.traces.endpoint, null)
+    OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT = try(tostring(var.traces.content), null)
+    GEMINI_MODEL                                       = var.model.name
+    VERTEX_AI_PROJECT_ID                               = var.project_id
+    VERTEX_AI_LOCATION                                 = var.model.location
+    ACTIONS                                            = var.actions
+    AGENTS                                             = var.agents
+    MCP_SERVERS                                        = var.mcp_servers
+    GMAIL_SEND_MODE                                    = var.gmail_send_mode
+    GMAIL_SEARCH                                       = var.gmail_search ? "on" : "off"
+    GOOGLE_OAUTH_CLIENT_ID                             = var.oauth_client_id
+    GITHUB_CLIENT_ID                                   = try(var.github.client_id, null)
+    GITHUB_URL                                         = try(var.github.url, null)
+    GITHUB_API_URL                                     = try(var.github.api_url, null)
+    DOCKER_HOST                                        = try(var.containers.host, null)
+    DOCKER_IMAGES                                      = try(join(",", var.containers.images), null)
+    DOCKER_NETWORK                                     = try(var.containers.network, null)
+    RECEIPT_JWKS                                       = try(var.receipts.jwks, null)
+    RECEIPT_KMS_KEY                                    = try(var.receipts.kms_key_version, null)
+    TOKEN_KMS_KEY                                      = google_kms_crypto_key.tokens.id
   }
   settings = merge(
     var.settings,

@@ -159,6 +159,16 @@ variable "containers" {
   }
 }
 
+variable "traces" {
+  type        = object({ endpoint = string, headers = optional(bool, false), content = optional(bool, false) })
+  default     = null
+  description = "The collector to which OpenTelemetry's traces of runs are sent by OTLP over HTTP, such as https://otel.example.com; whether it needs headers, which are in the secret otlp-headers as OTEL_EXPORTER_OTLP_HEADERS has them; and whether traces have what was said and done. Null: there are none."
+  validation {
+    condition     = var.traces == null ? true : can(regex("^https://[^/?#]+(/[^?#]*)?$", var.traces.endpoint))
+    error_message = "traces.endpoint is an https address without a query."
+  }
+}
+
 variable "receipts" {
   type        = object({ jwks = string, kms_key_version = optional(string, "") })
   default     = null
@@ -289,9 +299,9 @@ variable "settings" {
     condition = alltrue([for name in keys(var.settings) : contains([
       "APPROVAL_TTL", "CHAT_MAX_MODEL_CALLS", "HOLD", "LOG_LEVEL", "MAX_APPROVALS_PER_DAY", "MAX_COMMANDS_PER_DAY", "MAX_MODEL_CALLS",
       "MAX_MODEL_CALLS_PER_DAY", "MAX_OPEN_APPROVALS", "MAX_RUNS_PER_MINUTE", "MAX_TOKENS_PER_DAY", "PERSONA", "PLAN_MAX_ASKS", "PLAN_MAX_DEADLINE", "PLAN_MAX_MODEL_CALLS", "POLICY_ALWAYS_ASK", "POLICY_DENIED", "POLICY_PERMITTED", "REJECT_OUTCOME", "RUN_DEADLINE",
-      "TERMINAL", "TERMINAL_DENY", "TERMINAL_HOSTS", "WEB_TOOLS",
+      "OTEL_SERVICE_NAME", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "TERMINAL", "TERMINAL_DENY", "TERMINAL_HOSTS", "WEB_TOOLS",
     ], name)])
-    error_message = "settings takes limits, policy, what is said of terminals and of the web, PERSONA and LOG_LEVEL; everything else has a variable of its own, and a secret never goes here."
+    error_message = "settings takes limits, policy, what is said of terminals, of the web and of traces, PERSONA and LOG_LEVEL; everything else has a variable of its own, and a secret never goes here."
   }
 }
 
