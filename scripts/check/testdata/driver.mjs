@@ -137,3 +137,10 @@ export async function run(steps, options = {}) {
   await browser.close();
   process.exit(code);
 }
+
+/** inSight tells whether all four corners of an element are to be seen, and nothing covers them. */
+export const inSight = (locator) => locator.evaluate((e) => {
+  const { left, right, top, bottom } = e.getBoundingClientRect();
+  const seen = (x, y) => e.contains(document.elementFromPoint(x, y));
+  return [left + 8, right - 8].every((x) => [top + 4, bottom - 4].every((y) => seen(x, y)));
+});

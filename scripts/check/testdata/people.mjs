@@ -1,18 +1,13 @@
 // What makes the console easy to live with: cards that fit, keys, colours, one sign-in, links that lead somewhere. Run
 // by TestPeople.
 
-import { accessible, ask, cards, expect, newThread, run, settled, shot, signIn, view, visit } from './driver.mjs';
+import { accessible, ask, cards, expect, inSight, newThread, run, settled, shot, signIn, view, visit }
+  from './driver.mjs';
 
 const { BASE_URL } = process.env;
 const ended = (page) => settled('all have ended',
   async () => (await page.locator('.live:not([data-status=completed]):not([data-status=failed])').count()) === 0);
 const focused = (page, css) => page.evaluate((s) => Boolean(document.activeElement?.matches(s)), css);
-/** inSight tells whether all four corners of an element are to be seen, and nothing covers them. */
-const inSight = (locator) => locator.evaluate((e) => {
-  const { left, right, top, bottom } = e.getBoundingClientRect();
-  const seen = (x, y) => e.contains(document.elementFromPoint(x, y));
-  return [left + 8, right - 8].every((x) => [top + 4, bottom - 4].every((y) => seen(x, y)));
-});
 const awake = (page) => page.locator('.card [data-decision]:not([aria-disabled])').first().waitFor();
 
 await run({

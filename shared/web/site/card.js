@@ -38,6 +38,8 @@ export function card(a, done, wait = 0) {
   const sure = !review && preview.confirm
     && /** @type {HTMLInputElement} */ (
     el('input', { type: 'text', class: 'code', autocomplete: 'off', spellcheck: 'false' }));
+  const typed = sure
+    && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure);
   const covers = (preview.fields ?? []).find((f) => f.label === 'Always allow covers');
   const fields = (plan?.lines ?? preview.fields ?? []).filter((f) => f !== covers);
   const from = fields.findIndex((f) => f.long && !plan);
@@ -48,8 +50,7 @@ export function card(a, done, wait = 0) {
   // The decisions stay in view from here on: they never cover whom it reaches and when.
   const body = el('div', { class: 'card-body' }, rest,
     a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
-    sure && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)),
-      sure), plan?.node, buttons, error);
+    plan?.node, buttons, error);
   const node = el('article',
     { class: `card ${review ? 'review' : 'wait'}`, tabindex: -1, 'data-version': version(a),
     'aria-label': `${review ? 'Was this done? ' : ''}${title}` },
@@ -112,6 +113,7 @@ export function card(a, done, wait = 0) {
 
   function edit() {
     const as = (changing) => {
+      if (typed) (changing ? body : buttons.firstElementChild)?.prepend(typed);
       if (changing) lines.replaceWith(form);
       else form.replaceWith(lines);
       buttons.hidden = changing;
@@ -142,7 +144,7 @@ export function card(a, done, wait = 0) {
     editing?.focus();
   }, i === 0 ? 'primary small' : d === 'reject' ? 'danger small' : 'small', { 'data-decision': d }));
   const first = (b) => /^(approve_once|reject|confirm_done|start_new)$/.test(b.dataset.decision ?? '');
-  buttons.append(el('div', { class: 'buttons' }, ...made.filter(first)),
+  buttons.append(el('div', { class: 'buttons' }, typed, ...made.filter(first)),
     el('div', { class: 'buttons others' }, ...made.filter((b) => !first(b))));
   const yes = made.find((b) => b.dataset.decision === 'approve_once');
   if (yes) plan?.tell(yes);

@@ -1,6 +1,6 @@
 // The view by the keyboard alone, in other colours, and on a phone.
 
-import { accessible, cards, expect, lain, settled, shot, visit } from '../driver.mjs';
+import { accessible, cards, expect, inSight, lain, settled, shot, visit } from '../driver.mjs';
 import { asked, doc, keys, Run } from '../fakeapi.mjs';
 import { df, disk, one, pane, rm, shows, signIn, style, talk } from './stage.mjs';
 
@@ -53,7 +53,7 @@ export const reach = {
   'from a phone: the inbox, and the terminal itself': async () => {
     const late = new Run(one, disk.threadId, 'From afar');
     await late.begin();
-    await late.waits('afar000000000001', { ...rm, command: `rm -rf ${'/srv/a-very-long-name'.repeat(6)}` },
+    await late.waits('afar000000000001', { ...rm, command: `rm -rf ${'/srv/a-very-long-name'.repeat(16)}` },
       { preview: { confirm: 'web-1' } });
     const page = await visit({ viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true });
     const fits = async (what) => {
@@ -66,10 +66,14 @@ export const reach = {
     const card = cards(page).first();
     await card.getByText('rm -rf /srv').waitFor();
     await fits('a card');
+    await page.locator('#main').evaluate((e) => { e.scrollTop = 0; });
+    const sure = card.getByLabel('To approve, type web-1');
+    await settled('what has to be typed is in view, beside the decisions', () => inSight(sure));
+    await sure.tap();
+    await page.keyboard.type('web-1');
     await accessible(page, 'a command on a phone');
     await shot(page, 'terminal-phone-inbox');
     await doc('POST /api/agent/approvals/resolve', { ...late.view(), status: 'executing', approvals: [] });
-    await card.getByLabel('To approve, type web-1').fill('web-1');
     await lain(page);
     await card.getByRole('button', { name: 'Approve once' }).tap();
     await settled('the yes is sent', async () => (await asked('POST', '/api/agent/approvals/resolve')).length === 2);
