@@ -254,6 +254,22 @@ func (s Set) Admits(origin, tool string) bool {
 	return free
 }
 
+// Barred returns the tools that pages of the origin may not use, whoever calls them there.
+func (s Set) Barred(origin string) (names []string) {
+	for _, a := range s {
+		if !a.Page || a.Origins == nil {
+			continue
+		}
+		for _, name := range a.Tools {
+			if !s.Admits(origin, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Elsewhere returns the error of a page whose origin the agent does not answer.
 func Elsewhere(name string) error {
 	return fault.New(fault.Auth, fault.CodeOrigin, "The agent %q does not answer on this site.", name)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/document"
@@ -72,8 +73,17 @@ func (r *request) asks(q *loop.StartRequest, field, prompt string, of chosenBody
 		}
 	}
 	q.UID, q.Origin, q.Region, q.Prompt = r.uid, r.Header.Get("Origin"), region, prompt
+	if !r.own() {
+		q.Barred = r.api.Loop.Agents.Barred(q.Origin)
+	}
 	q.Agent, err = chosen(r.api.Loop.Agents, of.Agent, q.ThreadID != "" && !q.Opens)
 	return err
+}
+
+// own reports whether the request comes from a page at this very address, which is the console's.
+func (r *request) own() bool {
+	_, host, ok := strings.Cut(r.Header.Get("Origin"), "://")
+	return ok && host == r.Host
 }
 
 // key returns the Idempotency-Key, or "".

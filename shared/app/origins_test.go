@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-const shopSite, otherSite = "https://shop.example", "https://other.example"
+const shopSite, otherSite, ownHost = "https://shop.example", "https://other.example", "agent.example"
 
 // withAShop is a deployment that two sites may use: a shop, whose agents alone have its actions, and another.
 func withAShop(t *testing.T, e *endpoint) *proved {
@@ -32,7 +32,7 @@ func withAShop(t *testing.T, e *endpoint) *proved {
 	}
 	write(actions, "plugin.yaml", plugin)
 	w := deploy(t, "AGENTS="+agents, "ACTIONS="+actions, "ACTION_KEY=0123456789abcdef0123456789abcdef",
-		"ALLOWED_ORIGINS="+shopSite+","+otherSite)
+		"ALLOWED_ORIGINS="+shopSite+","+otherSite+",https://"+ownHost)
 	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 {
 			return fakegemini.Turn{Text: "That is what came of it."}
@@ -74,5 +74,38 @@ func TestAShopsActionsAreForTheShopAlone(t *testing.T) {
 	}
 	if got := e.requests(); len(got) != 4 {
 		t.Errorf("the shop was asked %v", got)
+	}
+}
+
+// TestAnotherSiteGetsNoShopAction asks the console's agent that has the shop's action from everywhere: from a page of
+// another site its model is not offered it, and cannot call it by its name.
+func TestAnotherSiteGetsNoShopAction(t *testing.T) {
+	w := withAShop(t, newEndpoint(t))
+	for where, c := range map[string]struct {
+		header []string
+		waits  bool
+	}{
+		"another site":                    {[]string{"Origin", otherSite}, false},
+		"a page that is not what it says": {[]string{"Origin", "https://" + ownHost}, false},
+		"the shop":                        {[]string{"Origin", shopSite}, true},
+		"the console":                     {[]string{"Origin", "https://" + ownHost, "Host", ownHost}, true},
+		"a program":                       {nil, true},
+	} {
+		t.Run(where, func(t *testing.T) {
+			for path, body := range map[string]string{
+				"/api/agent/run": `{"agent":"desk","prompt":"action_rate"}`,
+				"/api/agent/ui": `{"id":"c-` + strings.ReplaceAll(where, " ", "-") + `","agent":"desk","trigger":"submit-message",` +
+					`"messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"action_rate"}]}]}`,
+			} {
+				a, err := w.Call(t.Context(), "ana", "POST", path, body, c.header...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				asks := strings.Contains(string(a.Body), "mug") && strings.Contains(string(a.Body), "approv")
+				if a.HTTP != http.StatusOK || asks != c.waits {
+					t.Errorf("%s: %d %s", path, a.HTTP, a.Body)
+				}
+			}
+		})
 	}
 }

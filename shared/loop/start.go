@@ -38,6 +38,7 @@ type StartRequest struct {
 	// The run keeps these, whoever goes on with it (run.Input).
 	Instructions string          // in place of the agent's; at most 256 KiB
 	Tools        []string        // that its model is offered, of those that the agent has; nil: all of them
+	Barred       []string        // that its model is not offered in any case
 	Answer       json.RawMessage // JSON Schema of an object: the form of the answer (tool.Answer); nil: words
 	Session      *run.Session    // of an agent that plans, and of no other
 }

@@ -121,11 +121,14 @@ type Input struct {
 	// What is set of these holds for the whole run, whichever release or process goes on with it.
 	Instructions string          `json:"instructions,omitempty"` // in place of the agent's
 	Tools        []string        `json:"tools,omitzero"`         // names; nil: those that the agent has at the time
+	Barred       []string        `json:"barred,omitempty"`       // tools that pages of the run's origin may not use
 	Answer       json.RawMessage `json:"answer,omitempty"`       // JSON Schema of the answer; nil: it is words
 }
 
 // Has reports whether the run began with the tool.
-func (in Input) Has(name string) bool { return in.Tools == nil || slices.Contains(in.Tools, name) }
+func (in Input) Has(name string) bool {
+	return (in.Tools == nil || slices.Contains(in.Tools, name)) && !slices.Contains(in.Barred, name)
+}
 
 // A Turn is one answer of the model. It is stored before any of its calls is handled, and never requested again.
 type Turn struct {

@@ -52,6 +52,9 @@ func send(ctx context.Context, h *http.Client, base, token, method, path string,
 	}
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+		}
 	}
 	if h == nil {
 		h = http.DefaultClient
