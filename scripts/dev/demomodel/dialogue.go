@@ -139,6 +139,9 @@ func (d *dialogue) call(asks []*ask) fakegemini.Turn {
 				"it. " + d.abilities())
 		default:
 			turn.Calls = append(turn.Calls, c)
+			if a.amends {
+				turn.Text = stillWaits
+			}
 		}
 	}
 	if len(lacking) > 0 {
@@ -146,6 +149,9 @@ func (d *dialogue) call(asks []*ask) fakegemini.Turn {
 	}
 	return turn
 }
+
+// stillWaits is said beside a call that is instead of one that waits: only its user can withdraw that one.
+const stillWaits = "This is a card of its own. The one before still waits: reject it there, if you want this instead."
 
 // permitted keeps an answer to the request's function-calling mode.
 func (d *dialogue) permitted(t fakegemini.Turn) fakegemini.Turn {

@@ -98,7 +98,7 @@ func (f *follow) changed(a *ask, change func(*since)) *ask {
 func (f *follow) again(a *ask, change func(*since)) []*ask {
 	next := f.changed(a, change)
 	if next.question == "" {
-		next.question = f.standing()
+		next.question, next.amends = f.standing(), f.n > 0 && f.n <= len(f.came) && waiting.MatchString(f.came[f.n-1])
 	}
 	return f.instead(a, next)
 }
@@ -150,14 +150,15 @@ func (f *follow) standing() string {
 	case n >= len(f.answers) || !wasDone.MatchString(f.answers[n]) && !onRecord.MatchString(f.came[n]):
 		return ""
 	case len(f.events()) > 0:
-		return "That is done already, and I cannot change an event. Please delete it in your calendar, and ask for " +
-			"the new one as a whole."
+		return "That is done already, and I cannot change an event. " + deleteIt +
+			" Then ask for the new one as a whole."
 	}
 	return "That mail is sent already. Please ask for another one as a whole, or for the same to somebody else."
 }
 
 var (
 	wasDone  = regexp.MustCompile(`\bwas (?:created|sent)\b`)
+	waiting  = regexp.MustCompile(`what came of it is not known yet`)
 	onRecord = regexp.MustCompile(`\b(?:Created the event|Sent) “`)
 )
 

@@ -110,10 +110,13 @@ func noChange(a *ask) (fakegemini.Turn, bool) {
 	if a.tool(eventTool) == nil || slices.ContainsFunc(a.tools, (*offered).onPage) {
 		return declined()
 	}
-	return says("I can neither change nor delete what is there, so I did nothing about it. A card that waits is " +
-		"rejected " +
-		"on the card itself.")
+	return says("I can neither change nor delete what is there, so I did nothing about it. " + deleteIt +
+		" A card that waits is rejected on the card itself.")
 }
+
+// deleteIt says how a user takes an event back.
+const deleteIt = "An event that was made here you can delete: open “Exactly what” where it was done, and press " +
+	"“Delete the event”."
 
 func noReply(a *ask) (fakegemini.Turn, bool) {
 	if a.tool(mailTool) == nil {
