@@ -241,6 +241,14 @@ run "a_webhook_with_a_name_that_no_subscription_can_have_is_refused" {
   expect_failures = [var.webhooks]
 }
 
+run "traces_go_nowhere_in_the_clear" {
+  command = plan
+  variables {
+    traces = { endpoint = "http://otel.example.com:4318" }
+  }
+  expect_failures = [var.traces]
+}
+
 run "receipts_without_public_keys_are_refused" {
   command = plan
   variables {

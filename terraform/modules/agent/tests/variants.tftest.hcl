@@ -126,6 +126,21 @@ run "with_webhooks" {
   }
 }
 
+run "with_traces" {
+  variables {
+    traces          = { endpoint = "https://otel.example.com", headers = true }
+    secret_versions = { chat-key = "1", oauth-client-secret = "1", otlp-headers = "1" }
+  }
+  assert {
+    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "OTEL_EXPORTER_OTLP_HEADERS")]) == toset([for name, f in local.functions : name if contains(f.parts, "model")])
+    error_message = "The functions that ask a model have the collector's headers, and no other."
+  }
+  assert {
+    condition     = local.environment.OTEL_EXPORTER_OTLP_ENDPOINT == "https://otel.example.com" && local.environment.OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT == "false"
+    error_message = "Traces have no content unless it is asked for."
+  }
+}
+
 run "with_receipts" {
   variables {
     receipts        = { jwks = "{\"keys\":[{\"kty\":\"OKP\",\"x\":\"AA\"}]}" }
