@@ -127,7 +127,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		return err
 	}
 	a.closers = append(a.closers, a.Queue.Close)
-	notices, err := o.clients.Notices(ctx, cfg)
+	notices, err := o.clients.Notices(ctx, cfg, o.now, a.Log)
 	if err != nil {
 		return err
 	}

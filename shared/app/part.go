@@ -50,7 +50,7 @@ type Clients struct {
 	Chat  bool // whether pages are answered
 	Queue func(ctx context.Context, cfg config.Config) (queue.Queue, error)
 	// Notices tells others of runs; nil where nobody is told.
-	Notices func(ctx context.Context, cfg config.Config) (Notices, error)
+	Notices func(ctx context.Context, cfg config.Config, now func() time.Time, log *slog.Logger) (Notices, error)
 	// nil where a sweep goes on by itself
 	Sweeper func(ctx context.Context, cfg config.Config) (queue.Sweeper, error)
 	// nil where no model is configured
@@ -150,8 +150,10 @@ type DeclaredAgents func(cfg config.Config, tools tool.Set, servers []mcpfile.Se
 
 // none is a program with the store alone.
 var none = Clients{
-	Queue:   func(context.Context, config.Config) (queue.Queue, error) { return queue.None{}, nil },
-	Notices: func(context.Context, config.Config) (Notices, error) { return nil, nil },
+	Queue: func(context.Context, config.Config) (queue.Queue, error) { return queue.None{}, nil },
+	Notices: func(context.Context, config.Config, func() time.Time, *slog.Logger) (Notices, error) {
+		return nil, nil
+	},
 	Sweeper: func(context.Context, config.Config) (queue.Sweeper, error) { return nil, nil },
 	Traces:  func(context.Context, config.Config, *slog.Logger) (Traces, error) { return nil, nil },
 	Model:   func(context.Context, config.Config) (model.Model, error) { return nil, nil },

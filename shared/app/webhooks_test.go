@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
@@ -72,6 +74,15 @@ func (r *receiver) took() (types []string) {
 	return types
 }
 
+// isTold waits until it has taken these, and nothing else.
+func (r *receiver) isTold(want ...string) {
+	r.t.Helper()
+	until(r.t, "it is told "+strings.Join(want, ", "), func() bool { return len(r.took()) >= len(want) })
+	if got := r.took(); !slices.Equal(got, want) {
+		r.t.Errorf("told %v, want %v", got, want)
+	}
+}
+
 func (r *receiver) set(down bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,9 +108,7 @@ func TestWebhook(t *testing.T) {
 	w := deployWith(t, testkit.Options{Settings: r.settings(t, "")})
 	w.mail()
 	asked := w.ask()
-	if got := r.took(); !slices.Equal(got, []string{"approval.requested"}) {
-		t.Fatalf("told %v", got)
-	}
+	r.isTold("approval.requested")
 	first := r.events[0]
 	if first.Subject != asked.RunID || first.Data.UID != "ana" || first.Data.Tool != "gmail_send" ||
 		first.Data.ApprovalID != asked.Approvals[0].ApprovalID || first.Data.Link != w.Base+"/#/t/"+asked.ThreadID {
@@ -109,19 +118,24 @@ func TestWebhook(t *testing.T) {
 	if got := w.approve(asked); got.Status != "completed" {
 		t.Fatalf("a webhook that is down keeps a mail from being sent: %s", got.Body)
 	}
-	if got := r.took(); len(got) != 1 {
-		t.Errorf("told %v", got)
-	}
+	r.isTold("approval.requested")
 	if strings.Contains(w.Logs.String(), "CANARY-path") {
 		t.Error("the log says where the webhook is")
 	}
 	r.set(false)
-	if _, err := w.App.API.Loop.Advance(t.Context(), asked.RunID, nil); err != nil { // as the sweep has it done later
-		t.Fatal(err)
+	advance := func() { // as the sweep has it done later
+		if _, err := w.App.API.Loop.Advance(t.Context(), asked.RunID, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if got := r.took(); !slices.Equal(got, []string{"approval.requested", "approval.decided", "run.ended"}) {
-		t.Errorf("told %v", got)
-	}
+	advance()
+	r.isTold("approval.requested", "approval.decided", "run.ended")
+	until(t, "it is on record that all was told", func() bool {
+		advance()
+		docs, err := w.App.Store.Get(t.Context(), document.RunPath(asked.RunID))
+		var got run.Run
+		return err == nil && document.Decode(docs[0], &got) == nil && got.ToldTo > 0
+	})
 }
 
 // TestWebhookWantsOnlySome is told of what it wants alone.
@@ -130,9 +144,7 @@ func TestWebhookWantsOnlySome(t *testing.T) {
 	w := deployWith(t, testkit.Options{Settings: r.settings(t, `,"types":["run.countersign.run.ended"]`)})
 	w.mail()
 	w.approve(w.ask())
-	if got := r.took(); !slices.Equal(got, []string{"run.ended"}) {
-		t.Errorf("told %v", got)
-	}
+	r.isTold("run.ended")
 }
 
 // TestNotify has a push of the topic be sent to its webhook, once for each push, and an unknown one be refused.

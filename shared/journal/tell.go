@@ -2,13 +2,14 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/notice"
 )
 
-// tellAgain is when others are told who could not be told at once.
-const tellAgain = 5 * time.Minute
+// tellAtMost is the longest pause before others are told again who could not be told.
+const tellAtMost = time.Hour
 
 // The run's own events are the outbox of its notices: its document says of which of them others were told, and while
 // there are more it is due. So what a crash or an outage keeps from being told is told by whoever the sweep asks.
@@ -27,10 +28,15 @@ func Tell(ctx context.Context, ex *Execution) {
 	ctx, cancel := Detached(ctx)
 	defer cancel()
 	to := ex.Events[len(ex.Events)-1].Seq
-	failed := ex.Notices.Publish(ctx, notice.After(ex.Run.ToldTo, ex.Run, ex.State, ex.Events, ex.Console)...)
-	if failed != nil {
+	untoldOf := notice.After(ex.Run.ToldTo, ex.Run, ex.State, ex.Events, ex.Console)
+	failed := ex.Notices.Publish(ctx, untoldOf...)
+	if failed != nil && !errors.Is(failed, notice.ErrUnderWay) {
 		ex.Log.WarnContext(ctx, "nobody could be told of a run, which is tried again later", "counter",
 			"notices_failed", "runId", ex.ID, "error", failed)
+	}
+	pause := min(ex.Now().Sub(untoldOf[0].Time), tellAtMost) // twice as long each time
+	if failed != nil && pause <= publishGrace {
+		return // it is due so soon anyway
 	}
 	err := ex.Transition(ctx, func(tx *Tx) error {
 		tx.KeepLease = tx.Run.Lease.Held(ex.Owner, tx.Now)
@@ -38,7 +44,7 @@ func Tell(ctx context.Context, ex *Execution) {
 		case failed == nil && tx.Run.ToldTo < to:
 			tx.Run.ToldTo, tx.Changed = to, true
 		case failed != nil && untold(tx) && !tx.KeepLease:
-			tx.DueIn, tx.Changed = tellAgain, true
+			tx.DueIn, tx.Changed = pause, true
 		}
 		return nil
 	})

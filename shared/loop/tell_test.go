@@ -18,11 +18,13 @@ import (
 
 // told takes what others are told of runs.
 type told struct {
-	all  []notice.Notice
-	down bool
+	all   []notice.Notice
+	down  bool
+	tries int
 }
 
 func (d *told) Publish(_ context.Context, notices ...notice.Notice) error {
+	d.tries++
 	if d.down {
 		return errors.New("down")
 	}
@@ -139,6 +141,9 @@ func TestOthersAreToldLater(t *testing.T) {
 	}
 	if f := document.RunFieldsOf(w.document(id)); f.Aside || len(d.all) > 0 {
 		t.Errorf("put aside: %v, and told %v", f.Aside, d.short())
+	}
+	if d.tries < 4 || d.tries > 8 {
+		t.Errorf("tried %d times in an hour, and each pause is to be twice as long", d.tries)
 	}
 	d.down = false
 	expire(t, w, id)

@@ -6,6 +6,7 @@ package notice
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -58,8 +59,11 @@ type Data struct {
 	Link string `json:"link,omitempty"` // to where its owner sees it, and decides; empty: nobody knows the console
 }
 
-// A Publisher sends notices of one run, in their order. After an error some of them may have been sent. Each is sent
-// again then.
+// ErrUnderWay says that notices are being sent, or will be, and that the publisher is to be asked again.
+var ErrUnderWay = errors.New("notice: others are being told")
+
+// A Publisher sends notices of one run, in their order. After an error some of them may have been sent. Each is given
+// to it again then.
 type Publisher interface {
 	Publish(ctx context.Context, notices ...Notice) error
 }

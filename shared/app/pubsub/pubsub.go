@@ -3,6 +3,8 @@ package pubsub
 
 import (
 	"context"
+	"log/slog"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
@@ -25,7 +27,7 @@ func openSweeper(ctx context.Context, cfg config.Config) (queue.Sweeper, error) 
 	return pubsub.OpenSweeper(ctx, cfg.Project, cfg.SweepTopic)
 }
 
-func openNotices(ctx context.Context, cfg config.Config) (app.Notices, error) {
+func openNotices(ctx context.Context, cfg config.Config, _ func() time.Time, _ *slog.Logger) (app.Notices, error) {
 	if cfg.EventsTopic == "" {
 		return nil, nil
 	}

@@ -4,7 +4,6 @@ package webhooks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -34,13 +33,46 @@ var Part = app.Part{
 var Direct = app.Part{
 	Link: func(c *app.Clients) {
 		published := c.Notices
-		c.Notices = func(ctx context.Context, cfg config.Config) (app.Notices, error) {
+		c.Notices = func(ctx context.Context, cfg config.Config, now func() time.Time, log *slog.Logger) (app.Notices,
+			error) {
 			if cfg.EventsTopic != "" || cfg.Webhooks == "" {
-				return published(ctx, cfg)
+				return published(ctx, cfg, now, log)
 			}
-			return open(cfg, time.Now)
+			return openDirect(cfg, now, log)
 		}
 	},
+}
+
+// direct is a [webhook.Direct] with the connections that it keeps.
+type direct struct {
+	*webhook.Direct
+	client *http.Client
+}
+
+func openDirect(cfg config.Config, now func() time.Time, log *slog.Logger) (app.Notices, error) {
+	all, err := read(cfg)
+	if err != nil {
+		return nil, err
+	}
+	client := netguard.Client(cfg.OnCloudRun)
+	failed := func(f webhook.Failure) {
+		if f.GivenUp {
+			log.Error("a webhook has not taken a notice for a day, and is not told of it", "counter",
+				"webhook_given_up", "webhook", f.Hook, "noticeId", f.NoticeID, "error", f.Err)
+			return
+		}
+		log.Warn("a webhook did not take a notice, which will be sent again", "counter", "webhook_failed", "webhook",
+			f.Hook, "noticeId", f.NoticeID, "error", f.Err)
+	}
+	sender := webhook.Sender{Client: client, Now: now}
+	return direct{webhook.NewDirect(all, cfg.ConsoleURL, sender, failed), client}, nil
+}
+
+// Close ends what is being sent, and closes idle connections.
+func (d direct) Close() error {
+	err := d.Direct.Close()
+	d.client.CloseIdleConnections()
+	return err
 }
 
 func check(cfg config.Config, _ *slog.Logger) error {
@@ -73,7 +105,6 @@ func read(cfg config.Config) (webhook.Hooks, error) {
 type endpoints struct {
 	all    webhook.Hooks
 	sender webhook.Sender
-	source string
 }
 
 func open(cfg config.Config, now func() time.Time) (*endpoints, error) {
@@ -81,7 +112,7 @@ func open(cfg config.Config, now func() time.Time) (*endpoints, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &endpoints{all, webhook.Sender{Client: netguard.Client(cfg.OnCloudRun), Now: now}, cfg.ConsoleURL}, nil
+	return &endpoints{all, webhook.Sender{Client: netguard.Client(cfg.OnCloudRun), Now: now}}, nil
 }
 
 // Send implements [api.Webhooks].
@@ -96,26 +127,4 @@ func (e *endpoints) Send(ctx context.Context, name string, n queue.NoticeDeliver
 		return nil
 	}
 	return e.sender.Send(ctx, h, n.ID, notice.ContentType, n.Event)
-}
-
-// Publish implements [notice.Publisher]: nil means that each endpoint has taken what it wants of the notices.
-func (e *endpoints) Publish(ctx context.Context, notices ...notice.Notice) (err error) {
-	for _, n := range notices {
-		event, encoding := n.Encode(e.source)
-		if encoding != nil {
-			return encoding
-		}
-		for _, h := range e.all {
-			err = errors.Join(err, e.Send(ctx, h.Name, queue.NoticeDelivery{ID: n.ID, Type: n.Type, Event: event}))
-		}
-	}
-	return err
-}
-
-// Close closes idle connections.
-func (e *endpoints) Close() error {
-	if t, ok := e.sender.Client.Transport.(*http.Transport); ok {
-		t.CloseIdleConnections()
-	}
-	return nil
 }
