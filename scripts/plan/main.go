@@ -14,6 +14,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -78,7 +79,7 @@ func execute(ctx context.Context, args []string, getenv func(string) string, in 
 	if len(args) == 0 {
 		return errors.New(usage)
 	}
-	if slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
+	if isHelp(args[0]) || args[0] == "help" {
 		_, err := io.WriteString(out, help)
 		return err
 	}
@@ -89,6 +90,14 @@ func execute(ctx context.Context, args []string, getenv func(string) string, in 
 	}
 	f := flag.NewFlagSet("plan "+c.name, flag.ContinueOnError)
 	f.SetOutput(errs)
+	if slices.ContainsFunc(args[1:], isHelp) {
+		f.SetOutput(out) // it was asked for
+	}
+	f.Usage = func() {
+		fmt.Fprintf(f.Output(), "usage: go run ./scripts/plan %s [flags] %s\n\n", c.name, c.takes())
+		f.PrintDefaults()
+		fmt.Fprintf(f.Output(), "\nexamples:\n%s", c.examples())
+	}
 	f.StringVar(&c.base, "base", "",
 		"the URL of a deployment; its ID token is in COUNTERSIGN_TOKEN (default: the local server)")
 	f.StringVar(&c.user, "user", "ana", "the user of the local server")
@@ -113,6 +122,8 @@ func execute(ctx context.Context, args []string, getenv func(string) string, in 
 	return do(ctx)
 }
 
+func isHelp(arg string) bool { return slices.Contains([]string{"-h", "-help", "--help"}, arg) }
+
 func (c *command) do() (do func(context.Context) error, least, most int) {
 	const words = 1 << 10
 	switch c.name {
@@ -128,6 +139,28 @@ func (c *command) do() (do func(context.Context) error, least, most int) {
 		return c.cancel, 1, 1
 	}
 	return nil, 0, 0
+}
+
+// takes says what stands behind the flags.
+func (c *command) takes() string {
+	switch c.name {
+	case "start":
+		return "WISH"
+	case "refine":
+		return "SESSION WISH"
+	}
+	return "SESSION"
+}
+
+// examples are the lines of the help that are about the command.
+func (c *command) examples() string {
+	var lines strings.Builder
+	for line := range strings.Lines(help) {
+		if strings.HasPrefix(line, "  go run ./scripts/plan "+c.name+" ") {
+			lines.WriteString(line)
+		}
+	}
+	return cmp.Or(lines.String(), "  go run ./scripts/plan "+c.name+" SESSION\n")
 }
 
 // deadline returns the deadline as the API takes it.

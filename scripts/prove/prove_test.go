@@ -36,7 +36,8 @@ func TestEachProofSaysWhatItTries(t *testing.T) {
 		if code := proof.Main([]string{p.Name, "-h"}, &out, &errs, proofs...); code != proof.Proven {
 			t.Errorf("%s -h: exit code %d", p.Name, code)
 		}
-		for _, want := range []string{p.Tries, "It takes " + p.Takes, "-json", "-report file", "-list"} {
+		for _, want := range []string{"usage: go run ./scripts/prove " + p.Name + " [flags]", p.Tries,
+			"It takes " + p.Takes, "-json", "-report file", "-list", "examples:\n  go run ./scripts/prove " + p.Name} {
 			if !strings.Contains(errs.String(), want) {
 				t.Errorf("%s -h does not say %q:\n%s", p.Name, want, errs.String())
 			}

@@ -162,8 +162,10 @@ func (p Proof) flagSet(f *flags, errs io.Writer) *flag.FlagSet {
 	set := flag.NewFlagSet("prove "+p.Name, flag.ContinueOnError)
 	set.SetOutput(errs)
 	set.Usage = func() {
-		fmt.Fprintf(errs, "%s: %s\n\nIt takes %s.\n\n%s\n\n", p.Name, p.Tries, p.Takes, strings.TrimSpace(p.About))
+		fmt.Fprintf(errs, "usage: go run ./scripts/prove %s [flags]\n\n%[1]s: %s\n\nIt takes %s.\n\n%s\n\n", p.Name,
+			p.Tries, p.Takes, strings.TrimSpace(p.About))
 		set.PrintDefaults()
+		fmt.Fprintf(errs, "\nexamples:\n%s", p.examples())
 	}
 	if p.Chance {
 		set.Uint64Var(&f.seed, "seed", 0,
@@ -186,6 +188,16 @@ func (p Proof) flagSet(f *flags, errs io.Writer) *flag.FlagSet {
 		p.Flags(set)
 	}
 	return set
+}
+
+// examples are lines to type, of the flags that most proofs have.
+func (p Proof) examples() string {
+	call := "  go run ./scripts/prove " + p.Name
+	lines := call + "\n" + call + " -list\n"
+	if p.Chance {
+		lines += call + " -seed 2231489697\n"
+	}
+	return lines
 }
 
 func (p Proof) open(f flags, out io.Writer) (*Run, error) {
