@@ -357,3 +357,14 @@ func FuzzPage(f *testing.F) {
 		}
 	})
 }
+
+// TestACartThatIsACountAlone is told by its count: a page need not list what is in it.
+func TestACartThatIsACountAlone(t *testing.T) {
+	for count, want := range map[string]string{"0": "The cart is empty.", "1": "There is 1 thing in the cart.",
+		"3": "There are 3 things in the cart."} {
+		c := newTalk(t, shopTools, `{"viewState":{"cart-count":"`+count+`"},"interactions":[]}`)
+		if _, got := c.add("user", map[string]string{"text": "What is in my cart?"}); got != want {
+			t.Errorf("%s: %q", count, got)
+		}
+	}
+}

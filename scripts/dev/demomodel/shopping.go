@@ -62,6 +62,7 @@ func (s state) inCart() string {
 		return "I see no cart on this page."
 	}
 	var things, others []string
+	count := "0"
 	for _, part := range parts {
 		for _, i := range items(part.value) {
 			switch n := i.text("quantity"); {
@@ -72,13 +73,24 @@ func (s state) inCart() string {
 				things = append(things, i.priced())
 			}
 		}
-		if value := scalar(part.value); value != "" && !slices.Contains(part.words, "count") {
+		value := scalar(part.value)
+		switch {
+		case value == "":
+		case slices.Contains(part.words, "count"):
+			count = value
+		default:
 			name := strings.ReplaceAll(strings.Join(part.words, " "), "cart", "")
 			others = append(others, join(strings.TrimSpace(name), value))
 		}
 	}
-	if len(things) == 0 {
+	switch {
+	case len(things) > 0:
+	case count == "0":
 		return "The cart is empty."
+	case count == "1":
+		return "There is 1 thing in the cart."
+	default:
+		return "There are " + count + " things in the cart."
 	}
 	said := "In the cart: " + strings.Join(things, ", ") + "."
 	if len(others) > 0 {
