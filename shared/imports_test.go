@@ -340,7 +340,7 @@ func TestTestsWrapStoresInOneWay(t *testing.T) {
 	}
 }
 
-var othersFolders = []string{"xterm", "openapi-explorer"}
+var othersFolders = []string{"xterm", "openapi-explorer", "usechat"}
 
 // TestLinesFitOnAScreen keeps code and comments within 120 columns, a tab being four. A text that cannot be broken is
 // exempt: raw strings of Go; so is generated code, and what others have written (othersFolders).

@@ -16,6 +16,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
 	"github.com/countersign-run/countersign/scripts/dev/docs"
+	"github.com/countersign-run/countersign/scripts/dev/examples"
 	"github.com/countersign-run/countersign/scripts/dev/localweb"
 	"github.com/countersign-run/countersign/scripts/dev/shop"
 	"github.com/countersign-run/countersign/shared/api"
@@ -183,6 +184,8 @@ func (s *server) routes() error {
 	s.mux.Handle("/shop/", s.shop.Handler())
 	s.mux.Handle("/docs", docs.Handler())
 	s.mux.Handle("/docs/", docs.Handler())
+	s.mux.Handle("/examples", examples.Handler())
+	s.mux.Handle("/examples/", examples.Handler())
 	s.mux.Handle("/", s.site)
 	return nil
 }
@@ -314,6 +317,7 @@ func (s *server) greet(w io.Writer) {
 		[2]string{"web", s.webPart()}, [2]string{"containers", s.containers}) {
 		fmt.Fprintf(t, "  %s\t%s\n", p[0], p[1])
 	}
-	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop; the API is described at %[1]s/docs\n", s.base)
+	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop; the API is described at %[1]s/docs, "+
+		"and used by the pages of %[1]s/examples\n", s.base)
 	_ = t.Flush() // a closed terminal is not an error
 }

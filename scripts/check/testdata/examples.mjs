@@ -1,0 +1,79 @@
+// Has one conversation in all the pages of /examples at the same time, in Chromium. Run by TestExamples; see
+// driver.mjs.
+
+import { accessible, expect, run, settled, shot } from './driver.mjs';
+
+const { BASE_URL } = process.env;
+const names = ['fetch', 'widget', 'usechat'];
+let frames;
+
+/** inAll waits until each page has what find finds in it, that many times. */
+const inAll = (what, find, times = 1) => Promise.all(names.map((name) =>
+  settled(`${what}, ${times} times in ${name}`, async () => (await find(frames[name]).count()) === times)));
+
+const said = (words) => (frame) => frame.getByText(words).first();
+const approve = (frame) => frame.getByRole('button', { name: 'Approve', exact: true });
+
+/** lain waits until the widget lets its card be decided. */
+const lain = (button) => settled('it has lain', async () => !(await button.getAttribute('aria-disabled')));
+
+async function ask(name, words) {
+  const box = frames[name].getByRole('textbox', { name: /^Your (request|message)$/ });
+  await box.fill(words);
+  await box.press('Enter');
+}
+
+const steps = {
+  'all show one conversation from the beginning': async (page) => {
+    await page.setViewportSize({ width: 1280, height: 760 });
+    await page.goto(`${BASE_URL}/examples`);
+    frames = Object.fromEntries(names.map((n) => [n, page.frameLocator(`iframe[src="/examples/${n}"]`)]));
+    await inAll('the first words', said('Say hello.'));
+  },
+
+  'what is asked in the first is a card in all': async (page) => {
+    await ask('fetch', 'email ana@example.com that the demo is at ten');
+    await inAll('the words', said('email ana@example.com that the demo is at ten'));
+    await inAll('the card', approve);
+    for (const name of names) await frames[name].getByText('The demo is at ten').first().waitFor();
+    await lain(approve(frames.widget));
+    await shot(page, 'examples');
+    await accessible(page, 'the examples');
+  },
+
+  'it is approved in another, once, and all show it done': async () => {
+    await approve(frames.usechat).click();
+    await inAll('the card', approve, 0);
+    await inAll('what was done', said(/sent/i));
+  },
+
+  'what is asked by useChat is rejected in the widget': async () => {
+    await ask('usechat', 'email bob@example.com that it rains');
+    await inAll('the card', approve);
+    const reject = frames.widget.getByRole('button', { name: 'Reject', exact: true });
+    await lain(reject);
+    await reject.click();
+    await inAll('the card', approve, 0);
+  },
+
+  'what is asked in the widget is approved by fetch': async () => {
+    await ask('widget', 'email eve@example.org that it is dry');
+    await inAll('the card', approve);
+    await approve(frames.fetch).click();
+    await inAll('the card', approve, 0);
+  },
+
+  'each is a page of its own, which survives a reload while a card waits': async (page) => {
+    await ask('fetch', 'email kim@example.org that tea is ready');
+    await inAll('the card', approve);
+    for (const name of names) {
+      await page.goto(`${BASE_URL}/examples/${name}`);
+      await approve(page).waitFor();
+      await page.reload();
+      await approve(page).waitFor();
+      expect(`${name} has its first words`, await said('Say hello.')(page).isVisible());
+    }
+  },
+};
+
+await run(steps);

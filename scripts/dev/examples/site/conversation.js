@@ -1,0 +1,74 @@
+// What the pages have in common: who the user is, and which conversation is shown.
+
+export const chat = 'examples'; // as the AI SDK calls it
+
+const opening = { id: chat,
+  messages: [{ id: 'opening', role: 'user', parts: [{ type: 'text', text: 'Say hello.' }] }] };
+
+/** who is the user of the console in this tab, or else its usual one. */
+function who() {
+  try {
+    const { uid, email } = JSON.parse(sessionStorage.getItem('countersign.user'));
+    return { uid, email };
+  } catch {
+    return { uid: 'demo', email: 'demo@example.com' };
+  }
+}
+
+let signedIn = null;
+
+/** token signs the user in at the local server; a page of yours asks its own issuer. */
+export function token(again = false) {
+  if (again) signedIn = null;
+  signedIn ??= fetch('/dev/token', { method: 'POST', body: JSON.stringify(who()) })
+    .then(async (res) => (await res.json()).token);
+  signedIn.catch(() => (signedIn = null)); // the next call tries again
+  return signedIn;
+}
+
+/** call makes a request to the API, and returns the JSON of its answer. */
+export async function call(method, path, body) {
+  const res = await send(method, path, body);
+  const answer = await res.json();
+  if (!res.ok) throw new Error(answer.error.message);
+  return answer;
+}
+
+async function send(method, path, body) {
+  const headers = { 'Content-Type': 'application/json' };
+  for (const again of [false, true]) {
+    headers.Authorization = `Bearer ${await token(again)}`;
+    const res = await fetch(`/api/agent${path}`, { method, headers, body: body && JSON.stringify(body) });
+    if (res.status !== 401 || again) return res;
+  }
+}
+
+/**
+ * open returns the id of the conversation. It is useChat's, whose first words are sent once, however often they are
+ * sent: the same message is the same run, and the answer names its conversation.
+ */
+export async function open() {
+  const res = await send('POST', '/ui', opening);
+  const [, threadId] = (await res.text()).match(/"threadId":"([^"]+)"/) ?? [];
+  if (!threadId) throw new Error('The conversation could not be opened.');
+  return threadId;
+}
+
+/**
+ * follow shows the conversation now and whenever it has changed, here or elsewhere. Where show returns false the page
+ * is in the middle of something, and it is shown a moment later.
+ */
+export async function follow(threadId, show) {
+  new ResizeObserver(() => scrollTo(0, document.body.scrollHeight)).observe(document.body); // to what is new
+  for (let shown = ''; ; await new Promise((go) => setTimeout(go, 1000))) {
+    try {
+      const { messages } = await call('GET', `/threads/${threadId}/messages?limit=100`);
+      const { approvals } = await call('GET', '/approvals/pending?limit=100');
+      const now = { messages, approvals: approvals.filter((a) => a.threadId === threadId) };
+      const text = JSON.stringify([messages, now.approvals.map((a) => a.argsHash)]);
+      if (text !== shown && show(now) !== false) shown = text;
+    } catch (err) {
+      console.warn(err); // a later look may succeed
+    }
+  }
+}
