@@ -302,6 +302,7 @@ func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 		"actions":      "actions agents pubsub", "terminals": "keys ssh", "terminal-attach": "keys ssh", "web": "",
 		"notify":          "",
 		"mcp":             acting,
+		"agui":            "actions agents fetch gemini keys pubsub repositories tools",
 		"ui":              "actions agents fetch gemini keys pubsub repositories tools",
 		"plans":           "actions agents keys pubsub repositories tools",
 		"resume-plan":     "actions agents fetch gemini keys pubsub repositories tools",

@@ -74,9 +74,11 @@ var firstRequests = map[string]struct {
 	method, path, body string
 	status             int
 }{
-	"run":               {"POST", "/api/agent/run", `{"prompt":"hello"}`, http.StatusOK},
-	"stream":            {"POST", "/api/agent/run/stream", `{"prompt":"hello"}`, http.StatusOK},
-	"ui":                {"GET", "/api/agent/ui/chat/stream", "", http.StatusNoContent},
+	"run":    {"POST", "/api/agent/run", `{"prompt":"hello"}`, http.StatusOK},
+	"stream": {"POST", "/api/agent/run/stream", `{"prompt":"hello"}`, http.StatusOK},
+	"ui":     {"GET", "/api/agent/ui/chat/stream", "", http.StatusNoContent},
+	"agui": {"POST", "/api/agent/agui", `{"threadId":"t","runId":"r","messages":[],"tools":[],"context":[]}`,
+		http.StatusOK},
 	"resume":            {"POST", "/api/agent/resume", aMessage, http.StatusNoContent},
 	"resume-plan":       {"POST", "/api/agent/resume-plan", aMessage, http.StatusNoContent},
 	"resume-terminal":   {"POST", "/api/agent/resume-terminal", aMessage, http.StatusNoContent},

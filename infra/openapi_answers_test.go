@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -180,6 +181,7 @@ func runs(t *testing.T, d *described) {
 	}
 	s.want(t, 429, ask{op: "callAction", params: []string{"cart.add"}, body: `{"id":"mug"}`})
 	s.chatsByUI(t)
+	s.chatsByAGUI(t)
 	s.want(t, 200, ask{op: "getRun", params: []string{waiting.RunID}})
 	s.want(t, 200, ask{op: "cancelRun", params: []string{waiting.RunID}})
 	s.want(t, 200, ask{op: "runStream", uid: "bea", body: `{"prompt":"Please."}`}) // its result waits for an approval
@@ -242,6 +244,36 @@ func (s *stand) chatsByUI(t *testing.T) {
 	s.want(t, 200, ask{op: "chatUI", uid: "ui", body: answersByUI(t, bound)})
 	s.want(t, 429, ask{op: "chatUI", body: says("m1", "More.")})
 	s.want(t, 400, ask{op: "chatUI", body: `{"id":"chat","messages":[]}`})
+}
+
+// chatsByAGUI asks as a client of AG-UI does, and answers what is asked back.
+func (s *stand) chatsByAGUI(t *testing.T) {
+	of := func(uid, runID string, more map[string]any) ask {
+		in := map[string]any{"threadId": "agui", "runId": runID, "messages": []any{}}
+		maps.Copy(in, more)
+		return ask{op: "runAGUI", uid: uid, body: inJSON(t, in)}
+	}
+	says := func(words string) map[string]any {
+		return map[string]any{"messages": []any{map[string]string{"id": "m", "role": "user", "content": words}}}
+	}
+	s.want(t, 200, of("agui", "r0", nil))
+	s.want(t, 200, of("agui", "r1", says("Please.")))
+	s.want(t, 409, of("agui", "r1", says("Something else.")))
+	var card struct {
+		Approvals []struct{ ApprovalID, ArgsHash string }
+	}
+	s.want(t, 200, ask{op: "pendingApprovals", uid: "agui"}).into(t, &card)
+	no := func(hash string) map[string]any {
+		return map[string]any{"resume": []any{map[string]any{"interruptId": card.Approvals[0].ApprovalID,
+			"status": "resolved", "payload": map[string]string{"decision": "reject", "argsHash": hash}}}}
+	}
+	if a := s.want(t, 200, of("agui", "r2", no("another"))); !strings.Contains(a.body, "countersign.refused") {
+		t.Errorf("a no to something else is answered %s", a.body)
+	}
+	s.want(t, 404, of("eve", "r2", no(card.Approvals[0].ArgsHash)))
+	s.want(t, 200, of("agui", "r2", no(card.Approvals[0].ArgsHash)))
+	s.want(t, 429, of("", "r1", says("More.")))
+	s.want(t, 400, of("agui", "", nil))
 }
 
 // answersByUI is the body of a no to an approval, by the id that the AI SDK has for it.

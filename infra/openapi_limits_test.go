@@ -33,7 +33,8 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"Approval/findings": "run.MaxFindings", "Rename/title": "run.MaxTitle",
 	"NewToken/name": "agenttoken.MaxName", "Tokens/tokens": "agenttoken.Most",
 	"NewAuth/password": "terminal/hosts.maxPassword", "NewTerminal/cwd": "terminal.maxCwd",
-	"UIRequest/id": "ui.maxID", "UIRequest/timeZone": "timezone.MaxName", "UIRequest/locale": "api.maxLocale"}
+	"AGUIInput/threadId": "tell.maxID", "AGUIInput/runId": "tell.maxID", "AGUIInput/resume": "agui.maxResumed",
+	"UIRequest/id": "tell.maxID", "UIRequest/timeZone": "timezone.MaxName", "UIRequest/locale": "api.maxLocale"}
 
 // TestDescribedLimits checks every limit of a field, and those in the description's text, against the constants.
 func TestDescribedLimits(t *testing.T) {

@@ -74,6 +74,7 @@ var (
 		"ProtectedResource": "api.resource", "Via": "run.Via", "Agents": "api.getAgents",
 		"Agent":   "api.agentView",
 		"Consent": "api.consentAnswer", "Unlinked": "api.unlinkedAnswer", "Deleting": "api.deleteThread",
+		"AGUIEvent": "agui.Event", "AGUIMessage": "agui.Message", "AGUIInterrupt": "agui.Interrupt",
 		"UIChunk": "ui.Chunk", "UIRun": "ui.RunData",
 		"PingLine": "api.pingLine", "DeltaLine": "api.deltaLine", "OutputLine": "api.outputLine",
 		"BytesLine": "api.bytesLine", "StatusLine": "api.statusLine",
@@ -99,6 +100,7 @@ var (
 	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply",
 		"ChatCalls": "the other half", "TaskReflected": "it embeds a struct",
 		"SessionGrant": "it embeds a struct of another package",
+		"AGUIInput":    "fields of it are passed over",
 		"UIRequest":    "it embeds a struct of another package",
 		"SignIn":       "it embeds a pointer, whose fields may all be absent"}
 )

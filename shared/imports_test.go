@@ -39,7 +39,7 @@ var may = map[string]string{
 	"shared/agents":       "shared/run shared/fault shared/model shared/policy shared/timezone shared/tool",
 	"shared/agenttoken":   "shared/document shared/fault shared/run shared/store shared/visible",
 	"shared/agents/files": "shared/agents shared/config shared/fault shared/strictyaml shared/tool",
-	"shared/api": "shared/agents shared/agenttoken " +
+	"shared/api": "shared/agents shared/agenttoken shared/agui " +
 		"shared/approval shared/auth shared/chat shared/clip shared/document shared/effect " +
 		"shared/fault " +
 		"shared/journal shared/linking shared/loop shared/model shared/run " +
@@ -124,7 +124,8 @@ var may = map[string]string{
 	"shared/taint":    "shared/clip shared/visible",
 	"shared/timezone": "shared/fault",
 	"shared/traces":   "shared/obs",
-	"shared/tell":     "shared/model shared/run",
+	"shared/tell":     "shared/fault shared/model shared/run",
+	"shared/agui":     "shared/fault shared/run shared/strictjson shared/tell shared/visible",
 	"shared/ui":       "shared/fault shared/run shared/strictjson shared/tell shared/visible",
 	"shared/tool": "shared/address shared/fault shared/schema shared/strictjson shared/timezone " +
 		"shared/visible",
@@ -246,8 +247,8 @@ var (
 	foreign  = regexp.MustCompile(`^shared/countersign(/|$)`)
 	spans    = "go.opentelemetry.io/otel/sdk/"
 	protocol = "github.com/modelcontextprotocol/"
-	speaking = []string{"functions/mcp", "functions/run", "functions/stream", "functions/resume",
-		"functions/approvals-resolve"}
+	speaking = []string{"functions/agui", "functions/mcp", "functions/run", "functions/stream",
+		"functions/resume", "functions/approvals-resolve"}
 )
 
 // TestNoFunctionLinksTheSDK keeps the functions small: what they are not made of would be loaded at each cold start.

@@ -13,6 +13,7 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
 
 	_ "github.com/countersign-run/countersign/functions/actions"
+	_ "github.com/countersign-run/countersign/functions/agui"
 	_ "github.com/countersign-run/countersign/functions/allowlist"
 	_ "github.com/countersign-run/countersign/functions/approvals-pending"
 	_ "github.com/countersign-run/countersign/functions/approvals-resolve"

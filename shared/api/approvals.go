@@ -32,44 +32,59 @@ func getPending(r *request) (any, error) {
 	}{true, page.Approvals, page.Held, page.Next}, nil
 }
 
+// resolutionBody is a decision about an approval, as a client sends it.
+type resolutionBody struct {
+	Decision   string          `json:"decision"`
+	ArgsHash   *string         `json:"argsHash"`
+	EditedArgs json.RawMessage `json:"editedArgs"`
+	Comment    string          `json:"comment"`
+	Hold       int             `json:"holdSeconds"`
+	Strict     bool            `json:"strict"`
+}
+
+// of returns the user's decision about the approval.
+func (b resolutionBody) of(uid, approvalID string) (approval.Resolution, error) {
+	d, err := decision(b.Decision)
+	res := approval.Resolution{UID: uid, ApprovalID: approvalID, Decision: d, EditedArgs: b.EditedArgs,
+		Comment: b.Comment, Hold: time.Duration(b.Hold) * time.Second, Strict: b.Strict}
+	switch {
+	case err != nil:
+		return res, err
+	case b.ArgsHash != nil && *b.ArgsHash == "": // treated as absent, it would check nothing
+		return res, fault.Invalid("argsHash", "this is not a hash")
+	case b.Hold < 0 || b.Hold > int(approval.MaxHold.Seconds()):
+		return res, fault.Invalid("holdSeconds", "a hold has 0 to %d seconds", int(approval.MaxHold.Seconds()))
+	case len(b.Comment) > longestComment(d):
+		return res, fault.Invalid("comment", "the comment is longer than %d bytes", longestComment(d))
+	case d == run.ApproveEdited && len(b.EditedArgs) == 0:
+		return res, fault.Invalid("editedArgs", "approve_with_edits needs the edited arguments")
+	case d != run.ApproveEdited && len(b.EditedArgs) > 0:
+		return res, fault.Invalid("editedArgs", "only approve_with_edits takes arguments")
+	}
+	if b.ArgsHash != nil {
+		res.ArgsHash = *b.ArgsHash
+	}
+	return res, nil
+}
+
 func postResolve(r *request) (any, error) {
 	p := r.patience(maxWait)
 	var in struct {
-		ApprovalID string          `json:"approvalId"`
-		Decision   string          `json:"decision"`
-		ArgsHash   *string         `json:"argsHash"`
-		EditedArgs json.RawMessage `json:"editedArgs"`
-		Comment    string          `json:"comment"`
-		Hold       int             `json:"holdSeconds"`
-		Strict     bool            `json:"strict"`
+		ApprovalID string `json:"approvalId"`
+		resolutionBody
 	}
 	if _, err := r.decode(&in); err != nil {
 		return nil, err
 	}
-	d, err := decision(in.Decision)
-	switch {
-	case !run.ValidID(in.ApprovalID):
+	if !run.ValidID(in.ApprovalID) {
 		return nil, fault.Invalid("approvalId", "this is not an id")
-	case err != nil:
+	}
+	res, err := in.of(r.uid, in.ApprovalID)
+	if err != nil {
 		return nil, err
-	case in.ArgsHash != nil && *in.ArgsHash == "": // treated as absent, it would check nothing
-		return nil, fault.Invalid("argsHash", "this is not a hash")
-	case in.Hold < 0 || in.Hold > int(approval.MaxHold.Seconds()):
-		return nil, fault.Invalid("holdSeconds", "a hold has 0 to %d seconds", int(approval.MaxHold.Seconds()))
-	case len(in.Comment) > longestComment(d):
-		return nil, fault.Invalid("comment", "the comment is longer than %d bytes", longestComment(d))
-	case d == run.ApproveEdited && len(in.EditedArgs) == 0:
-		return nil, fault.Invalid("editedArgs", "approve_with_edits needs the edited arguments")
-	case d != run.ApproveEdited && len(in.EditedArgs) > 0:
-		return nil, fault.Invalid("editedArgs", "only approve_with_edits takes arguments")
 	}
 	ctx, cancel := r.working()
 	defer cancel()
-	res := approval.Resolution{UID: r.uid, ApprovalID: in.ApprovalID, Decision: d, EditedArgs: in.EditedArgs,
-		Comment: in.Comment, Hold: time.Duration(in.Hold) * time.Second, Strict: in.Strict}
-	if in.ArgsHash != nil {
-		res.ArgsHash = *in.ArgsHash
-	}
 	v, err := r.api.Loop.Resolve(ctx, res)
 	if err != nil {
 		return nil, err
@@ -83,7 +98,7 @@ func postResolve(r *request) (any, error) {
 		runAnswer
 		ApprovalID string       `json:"approvalId"`
 		Decision   run.Decision `json:"decision"`
-	}{answer, in.ApprovalID, d}, nil
+	}{answer, in.ApprovalID, res.Decision}, nil
 }
 
 // longestComment returns how long the comment may be, in bytes: with refine it is the words for another plan.

@@ -28,6 +28,25 @@ type telling struct {
 	r   *request
 	out *stream
 	to  *tell.Teller
+
+	// recall, where there is one, reads what a client is told before a run that it may have been told of already.
+	recall func(ctx context.Context, runID string) error
+}
+
+// events returns a stream of server-sent events, with one more header if it has a name. stop ends the stream, with the
+// data of a last event if there is some, where one was sent.
+func (r *request) events(header [2]string, last string) (out *stream, stop func()) {
+	reading, cancel := context.WithCancel(r.Context())
+	r.Request = r.WithContext(reading)
+	out = &stream{w: r.w, format: sse, header: header, lost: cancel}
+	pings := out.pings()
+	return out, func() {
+		pings()
+		if last != "" && out.started() {
+			out.data(last)
+		}
+		cancel()
+	}
 }
 
 // begin starts a run and tells it until it rests.
@@ -52,6 +71,11 @@ func (t telling) begin(ctx context.Context, q loop.StartRequest) error {
 // run tells a run until nothing happens in it before somebody acts. Errors before the first byte are returned; what
 // goes wrong later the client is told.
 func (t telling) run(ctx context.Context, runID string) error {
+	if t.recall != nil && !t.out.started() {
+		if err := t.recall(ctx, runID); err != nil {
+			return err
+		}
+	}
 	following, cancel := t.r.following(ctx)
 	defer cancel()
 	defer time.AfterFunc(firstLine, func() {

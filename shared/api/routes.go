@@ -31,6 +31,8 @@ var (
 		{"GET", "/api/agent/ui/{threadId}/stream", reading(streaming(getUIStream))},
 	}}
 
+	AGUI = Function{"agui", []Route{{"POST", "/api/agent/agui", public(streaming(postAGUI))}}}
+
 	Chat        = Function{"chat", []Route{{"POST", "/api/agent/chat", public(postChat)}}}
 	ChatResults = Function{"chat-results", []Route{{"POST", "/api/agent/chat/results", reading(postChatResults)}}}
 	GeminiAgent = Function{"gemini-agent", []Route{{"POST", "/api/gemini/agent", public(postGeminiAgent)}}}
@@ -113,8 +115,8 @@ var (
 )
 
 // Functions lists all functions.
-var Functions = []Function{Run, Stream, UI, Chat, ChatResults, GeminiAgent, Actions, ApprovalsPending, ApprovalsResolve,
-	Resume, ResumeTerminal, ResumePlan, Notify, Sweep,
+var Functions = []Function{Run, Stream, UI, AGUI, Chat, ChatResults, GeminiAgent, Actions, ApprovalsPending,
+	ApprovalsResolve, Resume, ResumeTerminal, ResumePlan, Notify, Sweep,
 	Plans, Runs, Threads, Audit, Allowlist, Connections, MCP, Terminals, TerminalAttach}
 
 // ResumeFunction returns a function that moves the runs of the agents that live in it (agents.Agent.Home).

@@ -82,7 +82,7 @@ func (r *request) answerUI(ctx context.Context, answers []ui.Answer) error {
 // getUIStream tells the newest run of a client's conversation that has not ended, from its beginning.
 func getUIStream(r *request) (any, error) {
 	id := r.PathValue("threadId")
-	if err := ui.CheckID("threadId", id); err != nil {
+	if err := tell.CheckID("threadId", id); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), r.api.Budget)
@@ -103,16 +103,7 @@ func getUIStream(r *request) (any, error) {
 
 // tellingUI returns what tells the run to a client of the AI SDK. stop ends the stream, if one has begun.
 func (r *request) tellingUI(runID, threadID string, answered []string) (t telling, stop func()) {
-	reading, cancel := context.WithCancel(r.Context())
-	r.Request = r.WithContext(reading)
-	out := &stream{w: r.w, format: sse, header: [2]string{ui.VersionHeader, ui.Version}, lost: cancel}
-	pings := out.pings()
+	out, stop := r.events([2]string{ui.VersionHeader, ui.Version}, ui.Done)
 	to := tell.New(runID, threadID, answered, ui.Message(func(c ui.Chunk) { out.write(c) }))
-	return telling{r, out, to}, func() {
-		pings()
-		if out.started() {
-			out.data(ui.Done)
-		}
-		cancel()
-	}
+	return telling{r: r, out: out, to: to}, stop
 }

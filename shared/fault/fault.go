@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -108,6 +109,13 @@ func NotFound() *Error { return New(Auth, CodeNotFound, "There is no such thing,
 // and the same request may succeed in some seconds.
 func Unavailable(message string, err error) *Error {
 	return New(Tool, CodeStoreUnavailable, "%s", message).After(5 * time.Second).Because(err)
+}
+
+// Within returns the error with its field as one of what stands at that place.
+func Within(field string, err error) error {
+	e := *As(err)
+	e.Field = strings.TrimSuffix(field+"/"+e.Field, "/")
+	return &e
 }
 
 // Because returns a copy of e with the cause err, which is logged and never shown.

@@ -28,6 +28,7 @@ type Voice interface {
 	Done(a *run.Action, result json.RawMessage)
 	Denied(a *run.Action)
 	Failed(a *run.Action, why string)
+	CaughtUp()       // with what is stored: what follows happens now
 	Rest(r Run)      // it has ended, or waits for somebody
 	Fail(why string) // the stream ends, and the run may go on
 }
@@ -102,6 +103,9 @@ func (t *Teller) Add(events []run.Event) error {
 			t.begin()
 			t.tell(e)
 		}
+	}
+	if t.begun {
+		t.CaughtUp()
 	}
 	if len(fresh) > 0 && t.told > t.seen && t.status != t.run.State.Status {
 		t.changed()

@@ -1,21 +1,15 @@
 package ui_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/chatclients"
-	"github.com/countersign-run/countersign/shared/testkit/emulate"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -23,24 +17,10 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// open starts Countersign, with a queue that delivers by itself.
-func open(t *testing.T, settings ...string) *testkit.Deployment {
-	t.Helper()
-	w := testkit.Open(t, testkit.Options{Settings: append(settings, testkit.Unlimited...)})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = w.App.Queue.(*embedded.Queue).Run(t.Context(), w.Push(w.Base)) // it ends with the test
-	}()
-	t.Cleanup(func() { <-done })
-	return w
-}
-
 // A client is the AI SDK's chat in Node (testdata/client.mjs).
 type client struct {
-	t   *testing.T
-	in  io.Writer
-	out *bufio.Reader
+	*chatclients.Driver
+	t *testing.T
 }
 
 // chat is how a chat stands.
@@ -69,51 +49,19 @@ type part struct {
 // connect starts a client of a release for the user, who calls the chat by an id of their own.
 func connect(t *testing.T, w *testkit.Deployment, release, uid, id string) *client {
 	t.Helper()
-	modules, node := chatclients.Modules(t), emulate.Node(t)
+	modules := chatclients.Modules(t)
 	token, err := w.SignIn(t.Context(), uid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), node, "testdata/client.mjs")
-	cmd.Env = append(os.Environ(), "AI="+filepath.Join(modules, release), "URL_OF_UI="+w.Base+"/api/agent/ui",
-		"TOKEN="+token, "CHAT="+id)
-	cmd.Stderr = t.Output()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() }) // it ends with its input
-	return &client{t, in, bufio.NewReader(out)}
+	return &client{chatclients.Drive(t, "testdata/client.mjs", "AI="+filepath.Join(modules, release),
+		"URL_OF_UI="+w.Base+"/api/agent/ui", "TOKEN="+token, "CHAT="+id), t}
 }
 
 // does has the user do something, and returns how the chat stands then.
 func (c *client) does(what string, with map[string]any) (now chat) {
 	c.t.Helper()
-	command := map[string]any{"do": what}
-	for k, v := range with {
-		command[k] = v
-	}
-	line, err := json.Marshal(command)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if _, err := fmt.Fprintf(c.in, "%s\n", line); err != nil {
-		c.t.Fatal(err)
-	}
-	said, err := c.out.ReadBytes('\n')
-	if err != nil {
-		c.t.Fatalf("%s: the client has ended: %v", what, err)
-	}
-	if err := json.Unmarshal(said, &now); err != nil {
-		c.t.Fatalf("%s: %v", said, err)
-	}
+	c.Do(what, with, &now)
 	if len(now.Wrong) > 0 {
 		c.t.Errorf("%s: chunks that the client does not know: %q", what, now.Wrong)
 	}
@@ -183,20 +131,11 @@ func want(t *testing.T, now chat, text string) {
 // releases are those of the AI SDK that are tried.
 var releases = map[string]string{"ai 7": chatclients.AI7, "ai 6": chatclients.AI6}
 
-// mails has the model ask for a mail to each of these.
-func mails(w *testkit.Deployment, to ...string) {
-	calls := make([]any, len(to))
-	for i, who := range to {
-		calls[i] = testkit.Mail(who, "s", "b")
-	}
-	w.SetModel(wantsEach("gmail_send", calls...))
-}
-
 // each has a client of each release, of ana's, do something over a Countersign of its own.
 func each(t *testing.T, test func(t *testing.T, w *testkit.Deployment, c *client)) {
 	for name, release := range releases {
 		t.Run(name, func(t *testing.T) {
-			w := open(t)
+			w := chatclients.Open(t)
 			test(t, w, connect(t, w, release, "ana", "chat"))
 		})
 	}
@@ -218,7 +157,7 @@ const (
 func TestAMailThatIsApproved(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
 		want(t, c.says("hello"), "user: hello; run completed; assistant: Hello.")
-		mails(w, "bob@example.com")
+		chatclients.Mails(w, "bob@example.com")
 		asked := c.says("mail bob")
 		want(t, asked, "user: hello; run completed; assistant: Hello.; "+waitsForBob)
 		if cards := asked.Messages[3].Parts[0].Data.Approvals; len(cards) != 1 || cards[0].Tool != "gmail_send" {
@@ -232,7 +171,7 @@ func TestAMailThatIsApproved(t *testing.T) {
 
 func TestAMailThatIsDenied(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
-		mails(w, "bob@example.com")
+		chatclients.Mails(w, "bob@example.com")
 		want(t, c.answers(c.says("mail bob"), false), "user: mail bob; run completed; gmail_send output-denied; "+
 			"assistant: You rejected this, so it was not done.")
 		sent(t, w, 0)
@@ -242,7 +181,7 @@ func TestAMailThatIsDenied(t *testing.T) {
 // TestAYesToOtherBytes refuses a plain yes whose id has another hash.
 func TestAYesToOtherBytes(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
-		mails(w, "bob@example.com")
+		chatclients.Mails(w, "bob@example.com")
 		id := c.says("mail bob").asks()[0].Approval.ID
 		other := id[:len(id)-1] + "0"
 		if strings.HasSuffix(id, "0") {
@@ -260,7 +199,7 @@ func TestAYesToOtherBytes(t *testing.T) {
 // TestAPageThatIsReloaded gets its card back, whether or not it has kept its messages.
 func TestAPageThatIsReloaded(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
-		mails(w, "bob@example.com")
+		chatclients.Mails(w, "bob@example.com")
 		c.says("mail bob")
 		want(t, c.does("reload", map[string]any{"keep": true}), waitsForBob)
 		asked := c.does("reload", nil)
@@ -274,7 +213,7 @@ func TestAPageThatIsReloaded(t *testing.T) {
 // TestTwoTabs has both answer the card; one of them has it from the other's run.
 func TestTwoTabs(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
-		mails(w, "bob@example.com")
+		chatclients.Mails(w, "bob@example.com")
 		asked := c.says("mail bob")
 		other, late := connect(t, w, chatclients.AI7, "ana", "chat"), connect(t, w, chatclients.AI6, "ana", "chat")
 		there, lateCard := other.does("reload", nil), late.does("reload", nil)
@@ -291,7 +230,7 @@ func TestTwoTabs(t *testing.T) {
 // TestAnotherUserWithTheSameChat has a conversation of their own.
 func TestAnotherUserWithTheSameChat(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
-		mails(w, "bob@example.com")
+		chatclients.Mails(w, "bob@example.com")
 		c.says("mail bob")
 		eve := connect(t, w, chatclients.AI7, "eve", "chat")
 		want(t, eve.does("reload", nil), "")
@@ -347,7 +286,7 @@ func TestApprovedElsewhere(t *testing.T) {
 // waits, and by the retry that clients offer.
 func TestAStreamThatIsCut(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, _ *client) {
-		mails(w, "bob@example.com")
+		chatclients.Mails(w, "bob@example.com")
 		release := releases[strings.ReplaceAll(t.Name()[strings.LastIndex(t.Name(), "/")+1:], "_", " ")]
 		whole := connect(t, w, release, "ana", "whole")
 		asked := whole.says("mail bob")

@@ -68,6 +68,9 @@ func (m Message) Failed(a *run.Action, why string) {
 	m(Chunk{Type: "tool-output-error", ToolCallID: a.ID, ErrorText: why})
 }
 
+// CaughtUp has no chunk: a message is told from its beginning.
+func (m Message) CaughtUp() {}
+
 // Rest finishes the message, for now or for good.
 func (m Message) Rest(r tell.Run) {
 	finish := "tool-calls"

@@ -25,7 +25,7 @@ func TestPage(t *testing.T) {
 	}
 	page := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer page.Close()
-	w := open(t, "ALLOWED_ORIGINS="+page.URL)
+	w := chatclients.Open(t, "ALLOWED_ORIGINS="+page.URL)
 	for name, uid := range map[string]string{"ANA": "ana", "EVE": "eve"} {
 		token, err := w.SignIn(t.Context(), uid)
 		if err != nil {
@@ -34,7 +34,7 @@ func TestPage(t *testing.T) {
 		t.Setenv(name, token)
 	}
 	t.Setenv("API", w.Base+"/api/agent/ui")
-	mails(w, "bob@example.com")
+	chatclients.Mails(w, "bob@example.com")
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	browser.Run(ctx, "testdata/browse.mjs", page.URL, func() { t.Error("nobody asks for a restart here") })

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/tell"
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
@@ -44,21 +45,10 @@ type Answer struct {
 	Field                string // where it stands in the request
 }
 
-// maxID is the longest id that a client may have for a conversation or a message, in bytes.
-const maxID = 256
-
-// CheckID checks the client's id of a conversation or a message.
-func CheckID(field, id string) error {
-	if id == "" || len(id) > maxID {
-		return fault.Invalid(field, "an id of 1 to %d bytes is needed", maxID)
-	}
-	return nil
-}
-
 // Newest returns what the request's newest message says: the user's words with the message's id, or their answers to
 // what one run has asked. Everything else that the client says of the conversation is passed over.
 func (r Request) Newest() (id, words string, answers []Answer, err error) {
-	if err := CheckID("id", r.ID); err != nil {
+	if err := tell.CheckID("id", r.ID); err != nil {
 		return "", "", nil, err
 	}
 	if len(r.Messages) == 0 {
@@ -68,7 +58,7 @@ func (r Request) Newest() (id, words string, answers []Answer, err error) {
 	field := fmt.Sprintf("messages/%d", at)
 	var newest message
 	if err := strictjson.DecodeKnown(r.Messages[at], &newest); err != nil {
-		return "", "", nil, within(field, err)
+		return "", "", nil, fault.Within(field, err)
 	}
 	switch newest.Role {
 	case "user":
@@ -83,7 +73,7 @@ func (r Request) Newest() (id, words string, answers []Answer, err error) {
 }
 
 func (m message) words(field string) (string, error) {
-	if err := CheckID(field+"/id", m.ID); err != nil {
+	if err := tell.CheckID(field+"/id", m.ID); err != nil {
 		return "", err
 	}
 	var texts []string
@@ -132,10 +122,3 @@ func (m message) answers(field string) (answers []Answer, err error) {
 // BoundID is the id by which a client knows an approval: with the hash of what it shows, so that a plain yes is to
 // that.
 func BoundID(approvalID, argsHash string) string { return approvalID + "~" + argsHash }
-
-// within returns the error with its field as one of what stands at that place.
-func within(field string, err error) error {
-	f := *fault.As(err)
-	f.Field = strings.TrimSuffix(field+"/"+f.Field, "/")
-	return &f
-}

@@ -16,13 +16,16 @@ const (
 	AI6 = "ai-6/dist/index.mjs"
 )
 
+// AGUI is the client of AG-UI, as such a file.
+const AGUI = "@ag-ui/client/dist/index.mjs"
+
 // Modules returns the directory of the modules that npm has installed, as .ci/run does, where CHAT_CLIENTS_DIR says. A
 // test on a machine that lacks them is skipped, or fails where REQUIRE_ALL is 1.
 func Modules(t testing.TB) string {
 	t.Helper()
 	realpart.ChatClients.Take(t)
 	dir := filepath.Join(os.Getenv("CHAT_CLIENTS_DIR"), "node_modules")
-	_, err := os.Stat(filepath.Join(dir, AI7))
+	_, err := os.Stat(filepath.Join(dir, AGUI)) // which came last
 	if err == nil && os.Getenv("CHAT_CLIENTS_DIR") != "" {
 		return dir
 	}

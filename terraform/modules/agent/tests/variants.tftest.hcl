@@ -65,7 +65,7 @@ run "with_mcp_servers" {
     error_message = "Whoever names servers pins what their file refers to."
   }
   assert {
-    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "MCP_SECRETS")]) == toset(["approvals-resolve", "mcp", "resume", "run", "stream"])
+    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "MCP_SECRETS")]) == toset(["agui", "approvals-resolve", "mcp", "resume", "run", "stream"])
     error_message = "Only the functions that ask the servers have their secrets."
   }
 }
@@ -172,7 +172,7 @@ run "with_containers" {
     error_message = "The function that moves plans has the engine's certificates, and no other."
   }
   assert {
-    condition     = toset([for name, parts in local.parts_of : name if contains(flatten([for p in parts : try(p.environment, [])]), "DOCKER_IMAGES")]) == toset(["approvals-resolve", "plans", "resume-plan", "ui"])
+    condition     = toset([for name, parts in local.parts_of : name if contains(flatten([for p in parts : try(p.environment, [])]), "DOCKER_IMAGES")]) == toset(["agui", "approvals-resolve", "plans", "resume-plan", "ui"])
     error_message = "The functions that judge what a plan does know what containers are made of."
   }
   assert {
@@ -186,7 +186,7 @@ run "with_declared_agents" {
     agents = "serverless_function_source_code/agents"
   }
   assert {
-    condition     = toset([for name, parts in local.parts_of : name if contains(flatten([for p in parts : try(p.environment, [])]), "AGENTS")]) == toset(["actions", "approvals-resolve", "chat", "chat-results", "gemini-agent", "mcp", "plans", "resume", "resume-plan", "resume-terminal", "run", "runs", "stream", "sweep", "ui"])
+    condition     = toset([for name, parts in local.parts_of : name if contains(flatten([for p in parts : try(p.environment, [])]), "AGENTS")]) == toset(["actions", "agui", "approvals-resolve", "chat", "chat-results", "gemini-agent", "mcp", "plans", "resume", "resume-plan", "resume-terminal", "run", "runs", "stream", "sweep", "ui"])
     error_message = "The functions that begin runs, answer pages, carry out an action by its name, move, decide, list and end runs know the agents."
   }
 }

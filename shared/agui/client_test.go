@@ -1,0 +1,347 @@
+package agui_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/chatclients"
+	"github.com/countersign-run/countersign/shared/testkit/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// A client is AG-UI's HttpAgent in Node (testdata/client.mjs).
+type client struct {
+	*chatclients.Driver
+	t *testing.T
+}
+
+// agent is how it stands.
+type agent struct {
+	Error      string
+	Events     []string
+	Wrong      []string
+	Messages   []message
+	Interrupts []interrupt
+	State      struct {
+		Mine        int
+		Countersign struct{ RunID, ThreadID, Status string }
+	}
+}
+
+type message struct {
+	ID, Role, Content string
+	ToolCalls         []struct {
+		ID       string
+		Function struct{ Name, Arguments string }
+	}
+}
+
+type interrupt struct {
+	ID, Reason, Message, ToolCallID, ExpiresAt string
+	ResponseSchema                             struct {
+		Properties struct {
+			Decision struct{ Enum []string }
+			ArgsHash struct{ Const string }
+		}
+	}
+	Metadata struct{ Countersign testkit.Approval }
+}
+
+// connect starts a client of the user's, who calls the thread by an id of their own.
+func connect(t *testing.T, w *testkit.Deployment, uid, thread string) *client {
+	t.Helper()
+	modules := chatclients.Modules(t)
+	token, err := w.SignIn(t.Context(), uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &client{chatclients.Drive(t, "testdata/client.mjs", "AGUI="+filepath.Join(modules, chatclients.AGUI),
+		"SCHEMAS="+filepath.Join(modules, "@ag-ui/core/dist/schemas.mjs"), "URL_OF_AGUI="+w.Base+"/api/agent/agui",
+		"TOKEN="+token, "THREAD="+thread), t}
+}
+
+// does has the user do something. Whatever it is, a stream that was not cut or refused begins once and ends once.
+func (c *client) does(what string, with map[string]any) (now agent) {
+	c.t.Helper()
+	c.Do(what, with, &now)
+	if len(now.Wrong) > 0 {
+		c.t.Errorf("%s: the client warns of %q", what, now.Wrong)
+	}
+	if with["cut"] != nil || len(now.Events) == 0 {
+		return now
+	}
+	ends := 0
+	for _, e := range now.Events {
+		if e == "RUN_FINISHED" || e == "RUN_ERROR" {
+			ends++
+		}
+	}
+	last := now.Events[len(now.Events)-1]
+	if now.Events[0] != "RUN_STARTED" || ends != 1 || last != "RUN_FINISHED" && last != "RUN_ERROR" {
+		c.t.Errorf("%s: it is told %q", what, now.Events)
+	}
+	return now
+}
+
+func (c *client) says(text string) agent {
+	c.t.Helper()
+	return c.does("say", map[string]any{"text": text})
+}
+
+// resolves is an answer to the interrupt, with more in its payload.
+func (i interrupt) resolves(decision string, more ...any) map[string]any {
+	payload := map[string]any{"decision": decision, "argsHash": i.ResponseSchema.Properties.ArgsHash.Const}
+	for at := 0; at < len(more); at += 2 {
+		payload[more[at].(string)] = more[at+1]
+	}
+	return map[string]any{"interruptId": i.ID, "status": "resolved", "payload": payload}
+}
+
+func (c *client) answers(with ...any) agent {
+	c.t.Helper()
+	return c.does("answer", map[string]any{"resume": with})
+}
+
+// asked is the one interrupt that there is.
+func (now agent) asked(t *testing.T) interrupt {
+	t.Helper()
+	if len(now.Interrupts) != 1 {
+		t.Fatalf("it is asked %v: %s", now.Interrupts, now)
+	}
+	return now.Interrupts[0]
+}
+
+// String tells the conversation in short.
+func (now agent) String() string {
+	var said []string
+	for _, m := range now.Messages {
+		if m.Content != "" && m.Role != "tool" {
+			said = append(said, m.Role+": "+m.Content)
+		}
+		for _, c := range m.ToolCalls {
+			var args struct{ To []string }
+			_ = json.Unmarshal([]byte(c.Function.Arguments), &args)
+			said = append(said, fmt.Sprintf("%s to %s", c.Function.Name, strings.Join(args.To, ",")))
+		}
+		if m.Role == "tool" && strings.HasPrefix(m.Content, "{") {
+			said = append(said, "done")
+		} else if m.Role == "tool" {
+			said = append(said, "not done: "+m.Content)
+		}
+	}
+	for _, i := range now.Interrupts {
+		said = append(said, "asks: "+i.Metadata.Countersign.Tool)
+	}
+	if now.Error != "" {
+		said = append(said, "error: "+now.Error)
+	}
+	return strings.Join(said, "; ")
+}
+
+func want(t *testing.T, now agent, text string) {
+	t.Helper()
+	if got := now.String(); got != text {
+		t.Errorf("it reads\n%s\nwant\n%s", got, text)
+	}
+}
+
+// sent checks how many mails were sent in all.
+func sent(t *testing.T, w *testkit.Deployment, n int) {
+	t.Helper()
+	if got := len(w.Google.Messages()); got != n {
+		t.Errorf("%d mails were sent, want %d", got, n)
+	}
+}
+
+const (
+	wantsBob  = "user: mail bob; gmail_send to bob@example.com"
+	waits     = wantsBob + "; asks: gmail_send"
+	whatCame  = "assistant: That is what came of it."
+	sentToBob = wantsBob + "; done; " + whatCame
+)
+
+// both opens Countersign, whose model wants to send Bob a mail, and a client of ana's.
+func both(t *testing.T) (*testkit.Deployment, *client) {
+	w := chatclients.Open(t)
+	chatclients.Mails(w, "bob@example.com")
+	return w, connect(t, w, "ana", "mine")
+}
+
+func TestAMailThatIsApproved(t *testing.T) {
+	w, c := both(t)
+	w.SetModel(testkit.Says("Hello."))
+	now := c.says("hello")
+	want(t, now, "user: hello; assistant: Hello.")
+	if now.State.Countersign.Status != "completed" {
+		t.Errorf("its state is %+v", now.State)
+	}
+	chatclients.Mails(w, "bob@example.com")
+	now = c.says("mail bob")
+	want(t, now, "user: hello; assistant: Hello.; "+waits)
+	i := now.asked(t)
+	if i.Reason != "tool_call" || !strings.Contains(i.Message, "bob@example.com") || i.ExpiresAt == "" ||
+		i.ToolCallID != now.Messages[len(now.Messages)-1].ToolCalls[0].ID {
+		t.Errorf("it is asked %+v", i)
+	}
+	want(t, c.answers(i.resolves("approve_once")), "user: hello; assistant: Hello.; "+sentToBob)
+	sent(t, w, 1)
+	want(t, c.does("reload", nil), "user: hello; assistant: Hello.; user: mail bob; "+
+		"assistant: Waiting for your approval: Send an e-mail to one person; "+whatCame)
+}
+
+func TestAMailThatIsDenied(t *testing.T) {
+	w, c := both(t)
+	want(t, c.answers(c.says("mail bob").asked(t).resolves("reject", "comment", "not now")), wantsBob+
+		"; not done: Its user said no, so it was not done.; assistant: You rejected this, so it was not done.")
+	sent(t, w, 0)
+}
+
+func TestAMailThatIsEdited(t *testing.T) {
+	w, c := both(t)
+	i := c.says("mail bob").asked(t)
+	edited := testkit.Mail("eve@example.com", "s", "b")
+	want(t, c.answers(i.resolves("approve_with_edits", "editedArgs", edited)),
+		strings.Replace(sentToBob, "bob@", "eve@", 1)+"; assistant: On record:\nSent “s” to eve@example.com.")
+	sent(t, w, 1)
+}
+
+// TestAnAnswerThatDoesNotCount leaves a client that can go on: it has the interrupts that are open.
+func TestAnAnswerThatDoesNotCount(t *testing.T) {
+	w, c := both(t)
+	i := c.says("mail bob").asked(t)
+	refused := func(with any, status, events string) agent {
+		t.Helper()
+		now := c.answers(with)
+		if told := strings.Join(now.Events, " "); !strings.Contains(now.Error, status) ||
+			!strings.HasPrefix(told, events) {
+			t.Errorf("%v is answered %s, %q", with, now, told)
+		}
+		return now
+	}
+	other := strings.Repeat("0", len(i.ResponseSchema.Properties.ArgsHash.Const))
+	want(t, refused(i.resolves("approve_once", "argsHash", other), "", "RUN_STARTED CUSTOM countersign.refused"), waits)
+	refused(i.resolves("approve_once", "argsHash", nil), "HTTP 400", "")
+	refused(i.resolves("whatever"), "HTTP 400", "")
+	refused(i.resolves("approve_with_edits"), "HTTP 400", "")
+	sent(t, w, 0)
+	want(t, c.answers(map[string]any{"interruptId": i.ID, "status": "cancelled"}), waits)
+	want(t, c.answers(i.resolves("approve_once")), sentToBob)
+	want(t, refused(i.resolves("reject"), "", "RUN_STARTED CUSTOM countersign.refused"), sentToBob)
+	want(t, c.answers(i.resolves("approve_once")), sentToBob) // the same answer again
+	eve := connect(t, w, "eve", "mine")
+	if now := eve.answers(i.resolves("approve_once")); !strings.Contains(now.Error, "HTTP 404") {
+		t.Errorf("another user is answered %s", now)
+	}
+	sent(t, w, 1)
+}
+
+// TestAPageThatIsReloaded gets its interrupt back, whether or not it has kept its messages, and its own state stays.
+func TestAPageThatIsReloaded(t *testing.T) {
+	w, c := both(t)
+	c.says("mail bob")
+	want(t, c.does("reload", map[string]any{"keep": true}), waits)
+	now := c.does("reload", nil)
+	want(t, now, waits)
+	if told := strings.Join(now.Events, " "); now.State.Mine != 1 ||
+		told != "RUN_STARTED STATE_SNAPSHOT MESSAGES_SNAPSHOT RUN_FINISHED" {
+		t.Errorf("it is told %s, its state is %+v", told, now.State)
+	}
+	want(t, c.answers(now.asked(t).resolves("approve_once")), sentToBob)
+	sent(t, w, 1)
+}
+
+// TestAnotherUsersThread is another one, whatever it is called.
+func TestAnotherUsersThread(t *testing.T) {
+	w, c := both(t)
+	ana := c.says("mail bob")
+	eve := connect(t, w, "eve", "mine")
+	want(t, eve.does("reload", nil), "")
+	w.SetModel(testkit.Says("Hello."))
+	now := eve.does("say", map[string]any{"text": "hello", "runId": "first"})
+	want(t, now, "user: hello; assistant: Hello.")
+	if now.State.Countersign.ThreadID == ana.State.Countersign.ThreadID {
+		t.Error("they share a thread")
+	}
+	sent(t, w, 0)
+}
+
+// TestARequestThatIsSentAgain is the same run, whoever has lost the answer; with other words it is refused.
+func TestARequestThatIsSentAgain(t *testing.T) {
+	w, c := both(t)
+	with := map[string]any{"text": "mail bob", "runId": "first"}
+	now := c.does("say", with)
+	want(t, c.does("reload", nil), waits)
+	tab := connect(t, w, "ana", "mine")
+	again := tab.does("say", with)
+	want(t, again, waits)
+	if again.State.Countersign.RunID != now.State.Countersign.RunID {
+		t.Error("it is another run")
+	}
+	if now = connect(t, w, "ana", "mine").does("say", map[string]any{"text": "mail eve", "runId": "first"}); !strings.
+		Contains(now.Error, "HTTP 409") {
+		t.Errorf("other words are answered %s", now)
+	}
+	want(t, tab.answers(again.asked(t).resolves("approve_once")), sentToBob)
+	sent(t, w, 1)
+}
+
+// TestDecidedElsewhere says yes in the console; the page shows it when it asks, and when it answers.
+func TestDecidedElsewhere(t *testing.T) {
+	w, c := both(t)
+	i := c.says("mail bob").asked(t)
+	tab := connect(t, w, "ana", "mine")
+	want(t, tab.does("reload", nil), waits)
+	if a, err := w.Resolve(t.Context(), "ana", i.Metadata.Countersign, "approve_once"); err != nil || a.HTTP != 200 {
+		t.Fatalf("%v, %d %s", err, a.HTTP, a.Body)
+	}
+	want(t, c.answers(i.resolves("reject")), sentToBob)
+	want(t, tab.answers(i.resolves("approve_once")), sentToBob)
+	sent(t, w, 1)
+}
+
+func TestARunThatFails(t *testing.T) {
+	w, c := both(t)
+	w.SetModel(testkit.Says(""))
+	now := c.says("hello")
+	if now.Error == "" || now.Events[len(now.Events)-1] != "RUN_ERROR" {
+		t.Errorf("it reads %s, told %q", now, now.Events)
+	}
+	w.SetModel(testkit.Says("Hello."))
+	if now = c.says("hello"); now.Error != "" || !strings.HasSuffix(now.String(), "assistant: Hello.") {
+		t.Errorf("it goes on with %s", now)
+	}
+}
+
+// TestAStreamThatIsCut breaks the connection after each event of a stream, and takes it up with the same request.
+func TestAStreamThatIsCut(t *testing.T) {
+	w, c := both(t)
+	asked := c.says("mail bob")
+	done := c.answers(asked.asked(t).resolves("approve_once"))
+	n := 1
+	for cut := 1; cut < len(asked.Events); cut++ {
+		c := connect(t, w, "ana", fmt.Sprint("asked", cut))
+		if now := c.does("say", map[string]any{"text": "mail bob", "cut": cut}); now.Error == "" {
+			t.Fatalf("cut after %d events it reads %s", cut, now)
+		}
+		again := c.does("retry", nil)
+		want(t, again, waits)
+		want(t, c.answers(again.asked(t).resolves("approve_once")), done.String())
+		n++
+	}
+	for cut := 1; cut < len(done.Events); cut++ {
+		c := connect(t, w, "ana", fmt.Sprint("done", cut))
+		yes := c.says("mail bob").asked(t).resolves("approve_once")
+		now := c.does("answer", map[string]any{"resume": []any{yes}, "cut": cut})
+		if now.Error != "" { // this time it had as many events
+			now = c.does("retry", nil)
+		}
+		want(t, now, done.String())
+		n++
+	}
+	sent(t, w, n)
+}

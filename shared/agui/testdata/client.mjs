@@ -1,0 +1,88 @@
+// A client of AG-UI as its users have it, without a page: HttpAgent, whose verifier refuses a stream that breaks the
+// protocol, driven by a test. Each line of standard input is something that the user does, each line of standard output
+// how the agent stands after it.
+
+import { createInterface } from 'node:readline';
+
+const { AGUI, SCHEMAS, URL_OF_AGUI, TOKEN, THREAD } = process.env;
+const { HttpAgent } = await import(AGUI);
+const { EventSchema } = await import(SCHEMAS);
+// A stream that breaks off the client reports as its run's error, and once more when it lets go of it.
+process.on('unhandledRejection', (err) => { if (err.message !== 'network error') throw err; });
+console.error = () => {}; // what a run fails with is told to the test
+console.warn = (text) => wrong.push(String(text));
+
+let cutAfter = 0; // events, after which the connection breaks
+let events = []; // of the last stream
+let wrong = [];
+let runs = 0;
+let last = {};
+
+// check reads along: each event must be one that the client's own schema knows, with no field that it would strip.
+function check(text) {
+  for (const line of text.split('\n')) {
+    if (!line.startsWith('data: ')) continue;
+    const event = JSON.parse(line.slice(6));
+    events.push(event.type === 'CUSTOM' ? `CUSTOM ${event.name}` : event.type);
+    const read = EventSchema.safeParse(event);
+    if (!read.success) wrong.push(`${line}: ${read.error}`);
+  }
+}
+
+async function watched(url, init) {
+  const res = await fetch(url, init);
+  if (!res.body || res.status !== 200) return res;
+  let left = cutAfter;
+  let rest = '';
+  const decoder = new TextDecoder();
+  const through = new TransformStream({
+    transform(bytes, out) {
+      const parts = (rest + decoder.decode(bytes, { stream: true })).split('\n\n');
+      rest = parts.pop();
+      for (const one of parts) {
+        check(one);
+        out.enqueue(new TextEncoder().encode(`${one}\n\n`));
+        if (cutAfter && --left === 0) throw new TypeError('network error');
+      }
+    },
+  });
+  return new Response(res.body.pipeThrough(through), { status: res.status, headers: res.headers });
+}
+
+const fresh = (more) => new HttpAgent({ url: URL_OF_AGUI, headers: { Authorization: `Bearer ${TOKEN}` }, fetch: watched,
+  threadId: THREAD, ...more });
+let agent = fresh();
+const run = (parameters) => {
+  last = { runId: `${THREAD}-${process.pid}-${++runs}`, ...parameters };
+  return again();
+};
+async function again() {
+  let failed = ''; // a run that ends in RUN_ERROR
+  await agent.runAgent(last, { onRunErrorEvent: ({ event }) => { failed = event.message; } });
+  if (failed) throw new Error(failed);
+}
+
+const commands = {
+  say({ text, runId, forwardedProps, ...more }) {
+    agent.addMessage({ id: crypto.randomUUID(), role: 'user', content: text });
+    return run({ forwardedProps, ...(runId && { runId }), ...more });
+  },
+  answer: ({ resume }) => run({ resume }),
+  retry: again,
+  ask: () => run({}), // without new words
+  reload({ keep }) {
+    agent = fresh({ initialMessages: keep ? agent.messages : [], initialState: { mine: 1 } });
+    return run({});
+  },
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { do: what, cut, ...command } = JSON.parse(line);
+  cutAfter = cut ?? 0;
+  events = [];
+  wrong = [];
+  let error = '';
+  await commands[what](command).catch((err) => { error = err.message; });
+  process.stdout.write(`${JSON.stringify({ error, events, wrong, messages: agent.messages, state: agent.state,
+    interrupts: agent.pendingInterrupts })}\n`);
+}

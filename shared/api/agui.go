@@ -1,0 +1,173 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/countersign-run/countersign/shared/agui"
+	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/tell"
+)
+
+// recalled is how many of a conversation's messages a client of AG-UI gets back.
+const recalled = 100
+
+// postAGUI serves clients of AG-UI: the user's newest words begin a run, or their answers to interrupts go on with one,
+// and it is told until it rests. A request without either gets the conversation back, with what is open in it.
+func postAGUI(r *request) (any, error) {
+	data, err := r.json()
+	if err != nil {
+		return nil, err
+	}
+	var in agui.Request
+	if err := strictjson.DecodeKnown(data, &in); err != nil {
+		return nil, err
+	}
+	if err := in.Check(); err != nil {
+		return nil, err
+	}
+	answers, err := in.Answers()
+	if err != nil {
+		return nil, err
+	}
+	field, words, err := in.Words()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	switch {
+	case len(answers) > 0:
+		return nil, r.answerAGUI(ctx, in, answers)
+	case words != "":
+		return nil, r.beginAGUI(ctx, in, field, words)
+	}
+	return nil, r.reloadAGUI(ctx, in)
+}
+
+// keyAGUI is what makes a client's request one run, however often it is sent.
+func keyAGUI(threadID, runID string) string { return "agui " + threadID + " " + runID }
+
+func (r *request) beginAGUI(ctx context.Context, in agui.Request, field, words string) error {
+	var of chosenBody
+	if bytes.HasPrefix(in.Forwarded, []byte("{")) {
+		if err := strictjson.DecodeKnown(in.Forwarded, &of); err != nil {
+			return fault.Within("forwardedProps", err)
+		}
+	}
+	q := loop.StartRequest{ThreadID: clientThread(r.uid, in.ThreadID), Opens: true}
+	if err := r.asks(&q, field, words, of); err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(words))
+	q.Key, q.BodyHash = keyAGUI(q.ThreadID, in.RunID), hex.EncodeToString(sum[:])
+	t, _, stop := r.tellingAGUI(in, run.KeyedRunID(r.uid, q.Key))
+	defer stop()
+	return t.ended(ctx, t.begin(ctx, q))
+}
+
+// answerAGUI records the user's answers, and tells what becomes of their run. One that does not count any more is told
+// with it, so that a client that asks for what was decided elsewhere is set right.
+func (r *request) answerAGUI(ctx context.Context, in agui.Request, answers []agui.Answer) error {
+	var decided []approval.Resolution
+	for _, a := range answers {
+		d, err := r.decidedAGUI(a)
+		if err != nil {
+			return fault.Within(a.Field, err)
+		}
+		decided = append(decided, d)
+	}
+	runID, _ := run.RunOfApproval(answers[0].ApprovalID)
+	t, voice, stop := r.tellingAGUI(in, runID)
+	defer stop()
+	for _, d := range decided {
+		_, err := r.api.Loop.Resolve(ctx, d)
+		f := fault.As(err)
+		if err == nil {
+			continue
+		}
+		if f.Status() != http.StatusConflict && f.Status() != http.StatusGone {
+			return err
+		}
+		voice.Refuse(d.ApprovalID, f)
+	}
+	return t.ended(ctx, t.run(ctx, runID))
+}
+
+// decidedAGUI is what the answer decides about exactly what its user was shown.
+func (r *request) decidedAGUI(a agui.Answer) (approval.Resolution, error) {
+	var b resolutionBody
+	if err := strictjson.DecodeKnown(a.Payload, &b); err != nil {
+		return approval.Resolution{}, err
+	}
+	if b.ArgsHash == nil {
+		return approval.Resolution{}, fault.Invalid("argsHash", "the hash of what was shown is needed")
+	}
+	return b.of(r.uid, a.ApprovalID)
+}
+
+// reloadAGUI tells the run that this request, sent before, has begun, or else the newest that is open.
+func (r *request) reloadAGUI(ctx context.Context, in agui.Request) error {
+	if err := r.api.Records.CheckReader(ctx, r.uid); err != nil {
+		return err
+	}
+	threadID := clientThread(r.uid, in.ThreadID)
+	runID := run.KeyedRunID(r.uid, keyAGUI(threadID, in.RunID))
+	_, _, err := r.api.Loop.Get(ctx, r.uid, runID)
+	if fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		runID, err = r.api.Records.OpenRun(ctx, r.uid, threadID)
+	}
+	if err != nil {
+		return err
+	}
+	t, voice, stop := r.tellingAGUI(in, runID)
+	defer stop()
+	if runID != "" {
+		return t.ended(ctx, t.run(ctx, runID))
+	}
+	messages, err := r.messagesAGUI(ctx, threadID, "")
+	if err == nil {
+		voice.Idle(messages)
+	}
+	return err
+}
+
+// tellingAGUI returns what tells the run in answer to the request, and its voice. stop ends the stream.
+func (r *request) tellingAGUI(in agui.Request, runID string) (t telling, voice *agui.Voice, stop func()) {
+	out, stop := r.events([2]string{}, "")
+	voice = agui.NewVoice(in, func(e agui.Event) { out.write(e) })
+	threadID := clientThread(r.uid, in.ThreadID)
+	t = telling{r: r, out: out, to: tell.New(runID, threadID, nil, voice)}
+	t.recall = func(ctx context.Context, runID string) error {
+		messages, err := r.messagesAGUI(ctx, threadID, runID)
+		voice.Recall(messages)
+		return err
+	}
+	return t, voice, stop
+}
+
+// messagesAGUI returns the newest messages of the conversation, without what the assistant says in a run that is told
+// beside them.
+func (r *request) messagesAGUI(ctx context.Context, threadID, runID string) ([]agui.Message, error) {
+	page, err := r.api.Records.Messages(ctx, r.uid, threadID, math.MaxInt64, recalled)
+	if err != nil && !fault.Is(err, fault.Auth, fault.CodeNotFound) { // nothing was said in it yet
+		return nil, err
+	}
+	messages := []agui.Message{}
+	for _, m := range page.Messages {
+		if m.Role == run.RoleUser || m.RunID != runID {
+			messages = append(messages, agui.Message{ID: threadID + "-" + strconv.FormatInt(m.Seq, 10),
+				Role: string(m.Role), Content: m.Text})
+		}
+	}
+	return messages, nil
+}

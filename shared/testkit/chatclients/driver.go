@@ -1,0 +1,95 @@
+package chatclients
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/emulate"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+)
+
+// Open starts Countersign, with a queue that delivers by itself.
+func Open(t *testing.T, settings ...string) *testkit.Deployment {
+	t.Helper()
+	w := testkit.Open(t, testkit.Options{Settings: append(settings, testkit.Unlimited...)})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = w.App.Queue.(*embedded.Queue).Run(t.Context(), w.Push(w.Base)) // it ends with the test
+	}()
+	t.Cleanup(func() { <-done })
+	return w
+}
+
+// Mails has the model ask for a mail to each of these, and then say what came of it.
+func Mails(w *testkit.Deployment, to ...string) {
+	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		if len(r.Responses()) > 0 || r.NoTools {
+			return fakegemini.Turn{Text: "That is what came of it."}
+		}
+		var calls []fakegemini.Call
+		for _, who := range to {
+			calls = append(calls, fakegemini.Call{Name: "gmail_send", Args: testkit.Mail(who, "s", "b")})
+		}
+		return fakegemini.Turn{Calls: calls}
+	})
+}
+
+// A Driver is a client in Node that a test drives.
+type Driver struct {
+	t   *testing.T
+	in  io.Writer
+	out *bufio.Reader
+}
+
+// Drive starts a script with more variables in its environment. It takes a command on each line of its input, and says
+// on a line of its output how it stands then.
+func Drive(t *testing.T, script string, env ...string) *Driver {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), emulate.Node(t), script)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = t.Output()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() }) // it ends with its input
+	return &Driver{t, in, bufio.NewReader(out)}
+}
+
+// Do has the client's user do something, and reads how it stands then.
+func (d *Driver) Do(what string, with map[string]any, now any) {
+	d.t.Helper()
+	command := map[string]any{"do": what}
+	for k, v := range with {
+		command[k] = v
+	}
+	line, err := json.Marshal(command)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(d.in, "%s\n", line); err != nil {
+		d.t.Fatal(err)
+	}
+	said, err := d.out.ReadBytes('\n')
+	if err != nil {
+		d.t.Fatalf("%s: the client has ended: %v", what, err)
+	}
+	if err := json.Unmarshal(said, now); err != nil {
+		d.t.Fatalf("%s: %v", said, err)
+	}
+}
