@@ -247,7 +247,7 @@ var (
 	foreign  = regexp.MustCompile(`^shared/countersign(/|$)`)
 	spans    = "go.opentelemetry.io/otel/sdk/"
 	protocol = "github.com/modelcontextprotocol/"
-	speaking = []string{"functions/agui", "functions/mcp", "functions/run", "functions/stream",
+	speaking = []string{"functions/agui", "functions/mcp", "functions/run", "functions/stream", "functions/ui",
 		"functions/resume", "functions/approvals-resolve"}
 )
 

@@ -20,7 +20,7 @@ import (
 )
 
 func init() {
-	functions.HTTP("resume-plan",
-		app.Serve(api.ResumePlan, app.Push, pubsub.Part, gemini.Part, traces.Part, tools.Part, actions.Part,
-			agents.Part, accounts.Part, fetch.Part, github.Part, repositories.Part, tools.Containers, containers.Part))
+	functions.HTTP("resume-plan", app.Serve(api.ResumePlan, app.Push, pubsub.Part, gemini.Part, traces.Part,
+		tools.Part, actions.Part, agents.Part, accounts.Part, fetch.Part, github.Part, repositories.Part,
+		tools.Containers, containers.Part))
 }

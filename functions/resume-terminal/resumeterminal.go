@@ -20,7 +20,6 @@ import (
 )
 
 func init() {
-	functions.HTTP("resume-terminal",
-		app.Serve(api.ResumeTerminal, app.Push, pubsub.Part, gemini.Part, traces.Part, tools.Part, actions.Part,
-			agents.Part, accounts.Part, fetch.Part, terminals.Commands))
+	functions.HTTP("resume-terminal", app.Serve(api.ResumeTerminal, app.Push, pubsub.Part, gemini.Part, traces.Part,
+		tools.Part, actions.Part, agents.Part, accounts.Part, fetch.Part, terminals.Commands))
 }

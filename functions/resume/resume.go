@@ -19,7 +19,6 @@ import (
 )
 
 func init() {
-	functions.HTTP("resume",
-		app.Serve(api.Resume, app.Push, pubsub.Part, gemini.Part, traces.Part, tools.Part, actions.Part, agents.Part,
-			servers.Part, accounts.Part, fetch.Part))
+	functions.HTTP("resume", app.Serve(api.Resume, app.Push, pubsub.Part, gemini.Part, traces.Part, tools.Part,
+		actions.Part, agents.Part, servers.Part, accounts.Part, fetch.Part))
 }

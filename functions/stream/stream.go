@@ -19,7 +19,6 @@ import (
 )
 
 func init() {
-	functions.HTTP("stream",
-		app.Serve(api.Stream, app.Users, pubsub.Part, gemini.Part, traces.Part, tools.Part, actions.Part, agents.Part,
-			servers.Part, accounts.Part, fetch.Part))
+	functions.HTTP("stream", app.Serve(api.Stream, app.Users, pubsub.Part, gemini.Part, traces.Part, tools.Part,
+		actions.Part, agents.Part, servers.Part, accounts.Part, fetch.Part))
 }

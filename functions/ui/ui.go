@@ -14,11 +14,12 @@ import (
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/repositories"
+	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/tools"
 	"github.com/countersign-run/countersign/shared/app/traces"
 )
 
 func init() {
 	functions.HTTP("ui", app.Serve(api.UI, app.Users, pubsub.Part, gemini.Part, traces.Part, tools.Part, actions.Part,
-		agents.Part, accounts.Part, fetch.Part, repositories.Part, tools.Containers))
+		agents.Part, servers.Part, accounts.Part, fetch.Part, repositories.Part, tools.Containers))
 }
