@@ -164,10 +164,6 @@ func TestACleanUpIsTriedAgainAndGivenUp(t *testing.T) {
 	e := withMaker(w)
 	e.down = 2
 	id := makes(t, w, script.Turn{Text: "Done."})
-	thread := document.RunFieldsOf(w.document(id)).ThreadID
-	if _, err := w.rec.DeleteThread(t.Context(), "ana", thread); !fault.Is(err, fault.Policy, fault.CodeBusy) {
-		t.Errorf("it is deleted before what it has left: %v", err)
-	}
 	if all, err := w.rec.Unended(t.Context(), "ana"); err != nil || len(all) != 1 || all[0].RunID != id {
 		t.Errorf("whoever deletes the user waits for %+v, %v", all, err)
 	}
@@ -191,6 +187,41 @@ func TestACleanUpIsTriedAgainAndGivenUp(t *testing.T) {
 	events, audited, due := cleaned(t, w, id)
 	if e.tries != 12 || events != 1 || audited != 1 || !due.IsZero() {
 		t.Errorf("tried %d times, in the events %d times, in the audit %d times, due %v", e.tries, events, audited, due)
+	}
+}
+
+// TestWhatARunHasLeftIsRemovedBeforeItIsDeleted deletes a conversation while the engine is down.
+func TestWhatARunHasLeftIsRemovedBeforeItIsDeleted(t *testing.T) {
+	w := newEnv(t)
+	e := withMaker(w)
+	e.down = 1
+	id := makes(t, w, script.Turn{Text: "Done."})
+	w.deletedLater(t, id, func() {
+		sweep(t, w, 2*time.Minute)
+		if len(e.made) != 0 {
+			t.Errorf("left %v", e.made)
+		}
+	})
+}
+
+// deletedLater deletes the conversation of a run that has ended and is still due: nobody sees it any more, and it is
+// gone once what is due has happened.
+func (w *env) deletedLater(t *testing.T, runID string, happen func()) {
+	t.Helper()
+	thread := document.RunFieldsOf(w.document(runID)).ThreadID
+	if gone, err := w.rec.DeleteThread(t.Context(), "ana", thread); err != nil || gone {
+		t.Fatalf("deleted with %v, gone %v", err, gone)
+	}
+	if d, err := w.rec.FinishDeletions(t.Context()); err != nil || d.Gone != 0 || !w.document(runID).Exists() {
+		t.Errorf("it is deleted before: %+v, %v", d, err)
+	}
+	if _, _, err := w.loop.Get(t.Context(), "ana", runID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		t.Errorf("its user still sees it: %v", err)
+	}
+	happen()
+	w.tick(time.Hour)
+	if d, err := w.rec.FinishDeletions(t.Context()); err != nil || d.Gone != 1 || w.document(runID).Exists() {
+		t.Errorf("it stays: %+v, %v", d, err)
 	}
 }
 

@@ -186,3 +186,28 @@ func TestOthersAreToldAgain(t *testing.T) {
 		t.Errorf("it is due at %v after it was told of", at)
 	}
 }
+
+// TestOthersAreToldOfWhatIsDeleted deletes a conversation whose end others have not been told: its user waits for
+// nobody, and others hear of it all the same.
+func TestOthersAreToldOfWhatIsDeleted(t *testing.T) {
+	w, d := newTellingEnv(t)
+	d.down = true
+	w.model.Then(script.Turn{Text: "Hello."})
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.deletedLater(t, v.RunID, func() {
+		d.down = false
+		w.tick(time.Hour)
+		if _, err := w.loop.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.deliver(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got := strings.Join(d.short(), " "); got != "run.ended" {
+		t.Errorf("told %s", got)
+	}
+}

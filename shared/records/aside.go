@@ -37,7 +37,7 @@ func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err e
 	case !ended(d):
 		return left, errBusy()
 	case unclean(d):
-		return left, errUnclean()
+		return left, errDue()
 	}
 	var got run.Run
 	if err := document.Decode(d, &got); err != nil {

@@ -43,8 +43,8 @@ func outOfTime(ctx context.Context) error {
 // DeleteThread deletes a conversation with its runs and approvals; their audit entries stay. A conversation with a run
 // that has not ended is refused (PolicyError busy), unless that run was put aside and everything that it started has an
 // outcome. After the first commit the conversation no longer exists for its user; gone is false where the rest is left
-// to the sweep, because time was short, the store did not answer, or a run that was put aside moves again. A repeated
-// call continues the deletion.
+// to the sweep, because time was short, the store did not answer, a run that was put aside moves again, or one that has
+// ended is still due. A repeated call continues the deletion.
 func (r *Records) DeleteThread(ctx context.Context, uid, id string) (gone bool, err error) {
 	if err := r.markThread(ctx, uid, id); err != nil {
 		return false, err
@@ -85,7 +85,7 @@ func (r *Records) markThread(ctx context.Context, uid, id string) error {
 // before put aside has no time by which it would be found.
 func (r *Records) atRest(ctx context.Context, uid, id string) error {
 	return r.eachPage(ctx, document.RunsOfThread(uid, id, runPage), func(d store.Doc) error {
-		if ended(d) && !unclean(d) {
+		if ended(d) {
 			return nil
 		}
 		_, err := r.remains(ctx, d)
@@ -93,9 +93,8 @@ func (r *Records) atRest(ctx context.Context, uid, id string) error {
 	})
 }
 
-func errUnclean() error {
-	return fault.New(fault.Policy, fault.CodeBusy,
-		"What was made in this conversation is still being removed. Please try again in some minutes.")
+func errDue() error {
+	return fault.New(fault.Policy, fault.CodeBusy, "What a run that has ended leaves to do is still being done.")
 }
 
 func errBusy() error {
@@ -183,7 +182,8 @@ func ended(d store.Doc) bool {
 	return s == run.Completed || s == run.Failed
 }
 
-// unclean reports whether what the run's calls have left is still being removed, which takes the run's document.
+// unclean reports whether the run has ended and something still takes its document: what its calls have left is being
+// removed, or others are being told of it.
 func unclean(d store.Doc) bool { return ended(d) && !document.RunFieldsOf(d).Due.IsZero() && !aside(d) }
 
 // deleteRun deletes a run with its events and approvals, all in one commit unless they are more than one takes, after
@@ -251,6 +251,8 @@ func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) 
 			return d, errors.Join(failed...)
 		case err == nil:
 			d.Gone++
+		case fault.Is(err, fault.Policy, fault.CodeBusy): // it goes on once its runs are at rest
+			failed = append(failed, r.postpone(ctx, doc))
 		default:
 			failed = append(failed, fmt.Errorf("%s: %w", doc.Path, err), r.postpone(ctx, doc))
 		}
