@@ -34,7 +34,7 @@ func TestDescribedAnswers(t *testing.T) {
 		{"runs", runs}, {"taking back", takingBack}, {"clients", clients},
 		{"approvals", approvals}, {"chat", chats}, {"turns", turns},
 		{"actions", actions},
-		{"records", ownRecords},
+		{"records", ownRecords}, {"devices", onDevices},
 		{"connections", connections}, {"connections of GitHub", onGitHub}, {"hosts", onHosts}, {"plans", plans},
 		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll},
 		{"bodies", refusedBodies}, {"parameters", parameters}, {"limits", atLimits}, {"slow", slowBodies},
@@ -74,6 +74,9 @@ var unprovoked = map[string]string{
 	"resume 400":                 "the connection breaks before the body is there, so that nobody hears it",
 	"resumeTerminal 400":         "as with resume",
 	"resumePlan 400":             "as with resume",
+	"tell 400":                   "as with resume",
+	"tell 500":                   "it asks nothing where VAPID_KEY is not set (shared/app)",
+	"tell 503":                   "likewise",
 	"health 500":                 "it asks nothing; a fault of ours alone would do it",
 	"attachTerminal 101":         "shared/attach and shared/app open the sockets",
 	"attachTerminal 404":         "that is where the operator has switched terminals off",
@@ -407,6 +410,17 @@ func (s *stand) usesAgents(t *testing.T) {
 	s.want(t, 429, ask{op: "addToken", body: `{"name":"more"}`})
 }
 
+// onDevices has a browser of the user's be told of what waits, and no more; also where nobody is.
+func onDevices(t *testing.T, d *described) {
+	s := d.open(t, nil, "VAPID_KEY=yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw")
+	var added struct{ SubscriptionID string }
+	s.want(t, 200, ask{op: "addDevice", body: s.ops["addDevice"].example(t)}).into(t, &added)
+	s.want(t, 200, ask{op: "devices"})
+	s.want(t, 200, ask{op: "deleteDevice", params: []string{added.SubscriptionID}})
+	without := d.open(t, nil)
+	without.want(t, 409, ask{op: "addDevice", body: s.ops["addDevice"].example(t)})
+}
+
 func ownRecords(t *testing.T, d *described) {
 	s := d.open(t, nil)
 	s.resolve(t, 200, "ada", s.waits(t, "ada").Approvals[0], "approve_and_always_allow_recipient")
@@ -456,6 +470,7 @@ func internal(t *testing.T, d *described) {
 	s.want(t, 204, ask{op: "resume", body: "{}"})
 	s.want(t, 204, ask{op: "resumeTerminal", body: "{}"})
 	s.want(t, 204, ask{op: "resumePlan", body: "{}"})
+	s.want(t, 204, ask{op: "tell", body: "{}"})
 	s.want(t, 204, ask{op: "notify", params: []string{"crm"}, body: "{}"})
 	s.want(t, 413, ask{op: "resume", body: `{"message":{"data":""},"more":"` + strings.Repeat("x", 64<<10) + `"}`})
 	s.want(t, 200, ask{op: "sweep"})

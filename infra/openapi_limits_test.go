@@ -31,6 +31,7 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"NewHost/readPaths": "terminal/hosts.maxReadPaths", "HostEdit/readPaths": "terminal/hosts.maxReadPaths",
 	"NewAuth/privateKey": "terminal/hosts.maxPrivateKey", "NewAuth/passphrase": "terminal/hosts.maxPassword",
 	"Approval/findings": "run.MaxFindings", "Rename/title": "run.MaxTitle",
+	"NewDevice/endpoint": "webpush.MaxEndpoint", "Devices/subscriptions": "devices.Most",
 	"NewToken/name": "agenttoken.MaxName", "Tokens/tokens": "agenttoken.Most",
 	"NewAuth/password": "terminal/hosts.maxPassword", "NewTerminal/cwd": "terminal.maxCwd",
 	"AGUIInput/threadId": "tell.maxID", "AGUIInput/runId": "tell.maxID", "AGUIInput/resume": "agui.maxResumed",

@@ -45,12 +45,12 @@ func refusedByAll(t *testing.T, d *described) {
 	s.store.While(faulty.Down,
 		func() {
 			s.each(t, 503, func(*ask) {}, ofSite, "googleCallback", "githubCallback", "attachTerminal",
-				"receiptKeys")
+				"receiptKeys", "tell")
 		})
 	s.store.While(faulty.Fail(errors.New("broken")),
 		func() {
 			s.each(t, 500, func(*ask) {}, ofSite, "googleCallback", "githubCallback", "health", "sweep",
-				"attachTerminal", "receiptKeys")
+				"attachTerminal", "receiptKeys", "tell")
 		})
 	for id, op := range d.ops {
 		if id != ofSite && id != "description" && id != "health" { // which accept every method

@@ -70,6 +70,8 @@ var (
 		"Approvals": "api.getPending", "Threads": "api.getThreads", "Messages": "api.getMessages",
 		"Renamed": "api.patchThread",
 		"Audit":   "api.getAudit", "Allowlist": "api.getAllowlist", "Tokens": "api.getTokens",
+		"Devices": "api.getDevices", "AddedDevice": "api.postDevice", "RemovedDevice": "api.deleteDevice",
+		"Device":    "records.DeviceView",
 		"MadeToken": "api.postToken", "Token": "records.TokenView",
 		"ProtectedResource": "api.resource", "Via": "run.Via", "Agents": "api.getAgents",
 		"Agent":   "api.agentView",
@@ -95,7 +97,7 @@ var (
 		"ChatResult":  "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health",
 		"ScanRequest": "terminal.ScanRequest", "NewHost": "terminal.NewHost", "NewAuth": "terminal.NewAuth",
 		"HostEdit": "terminal.HostEdit", "Rename": "api.patchThread/in", "NewTerminal": "terminal.NewTerminal",
-		"NewToken": "api.postToken/in"}
+		"NewToken": "api.postToken/in", "NewDevice": "api.postDevice/in"}
 	// apart lists the schemas without a single struct.
 	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply",
 		"ChatCalls": "the other half", "TaskReflected": "it embeds a struct",

@@ -42,7 +42,7 @@ var may = map[string]string{
 	"shared/api": "shared/agents shared/agenttoken shared/agui " +
 		"shared/approval shared/auth shared/chat shared/clip shared/document shared/effect " +
 		"shared/fault " +
-		"shared/journal shared/linking shared/loop shared/model shared/run " +
+		"shared/journal shared/linking shared/loop shared/model shared/notice shared/run shared/webpush " +
 		"shared/obs shared/output shared/planner shared/queue shared/receipt shared/records shared/strictjson " +
 		"shared/terminal " +
 		"shared/tell shared/timezone shared/tool shared/ui shared/visible shared/wait",
@@ -103,7 +103,8 @@ var may = map[string]string{
 	"shared/queue/queuetest": "shared/fault shared/queue",
 	"shared/receipt":         "shared/audit shared/run shared/strictjson shared/tool",
 	"shared/receiptkey":      "shared/keyfile shared/receipt",
-	"shared/records": "shared/run shared/audit shared/document shared/fault shared/output shared/policy " +
+	"shared/records": "shared/devices shared/run shared/audit shared/document shared/fault shared/output " +
+		"shared/policy shared/webpush " +
 		"shared/agenttoken shared/store shared/strictjson shared/terminal shared/visible",
 	"shared/remote": "shared/fault shared/keeper shared/terminal shared/tool shared/wait",
 	"shared/schema": "shared/clip shared/fault shared/strictjson",
@@ -144,6 +145,9 @@ var may = map[string]string{
 	"shared/tools/web":               "shared/clip shared/fault shared/model shared/tool shared/visible",
 	"shared/web":                     "shared/fault shared/obs",
 	"shared/webhook":                 "shared/fault shared/notice shared/outbound shared/strictjson",
+	"shared/webpush":                 "shared/fault shared/outbound",
+	"shared/devices": "shared/document shared/fault shared/notice shared/run shared/store shared/strictjson " +
+		"shared/webpush",
 }
 
 // cloud are the libraries of backends and protocols: the rooms that may name each.

@@ -1,5 +1,5 @@
-// Package allowlist is the function that lists the caller's "always allow" entries, and removes them:
-// /api/agent/allowlist.
+// Package allowlist is the function of what the caller has set for themselves: their "always allow" entries at
+// /api/agent/allowlist, their agents' tokens, and the devices on which they are told of what waits.
 package allowlist
 
 import (
@@ -7,8 +7,9 @@ import (
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/devices"
 )
 
 func init() {
-	functions.HTTP("allowlist", app.Serve(api.Allowlist, app.Users))
+	functions.HTTP("allowlist", app.Serve(api.Allowlist, app.Users, devices.Part))
 }

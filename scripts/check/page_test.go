@@ -66,6 +66,16 @@ func TestPeople(t *testing.T) {
 	browser.Run(ctx, "testdata/people.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
+// TestTold has people hear on their own devices of what waits (testdata/told.mjs).
+func TestTold(t *testing.T) {
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	browser.Run(ctx, "testdata/told.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+}
+
 // TestDesk does what users do beside deciding: they link accounts, name conversations, copy and take back
 // (testdata/desk.mjs).
 func TestDesk(t *testing.T) {

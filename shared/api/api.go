@@ -58,6 +58,7 @@ type API struct {
 	Receipts  Receipts          // nil where no key for them is configured
 	AgentDoor AgentDoor         // nil in a program without it
 	Webhooks  Webhooks          // nil in a program without them
+	Devices   Devices           // nil where people are not told on their devices
 	Users     *auth.Verifier
 	Agents    *auth.Verifier // of access tokens for MCPURL; nil where no issuer of them is configured
 	Push      *auth.PushVerifier

@@ -16,9 +16,20 @@ type Webhooks interface {
 }
 
 // postNotify serves a push of the topic on which others are told of runs: each webhook has a subscription of its own,
-// so that one that is down holds up no other. After an error Pub/Sub sends the notice again, later each time, and
-// finally moves it to the dead letters.
+// so that one that is down holds up no other.
 func postNotify(r *request) (any, error) {
+	return r.notified("a webhook did not take a notice, which will be sent again", "webhook_failed",
+		func(n queue.NoticeDelivery) error {
+			if r.api.Webhooks == nil {
+				return fault.NotFound()
+			}
+			return r.api.Webhooks.Send(r.Context(), r.PathValue("webhook"), n)
+		})
+}
+
+// notified has a notice that was pushed be told. What is no notice is dropped: sending it again would not mend it.
+// After an error Pub/Sub sends the notice again, later each time, and finally moves it to the dead letters.
+func (r *request) notified(failed, counter string, tell func(queue.NoticeDelivery) error) (any, error) {
 	data, err := r.body()
 	if err != nil {
 		return nil, err
@@ -30,13 +41,10 @@ func postNotify(r *request) (any, error) {
 			"mend it", "counter", "push_malformed", "error", err)
 	case err != nil:
 		return nil, err
-	case r.api.Webhooks == nil:
-		return nil, fault.NotFound()
 	default:
-		name := r.PathValue("webhook")
-		if err := r.api.Webhooks.Send(r.Context(), name, n); err != nil {
-			r.api.Log.WarnContext(r.Context(), "a webhook did not take a notice, which will be sent again", "counter",
-				"webhook_failed", "webhook", name, "noticeId", n.ID, "attempt", n.Attempt, "error", err)
+		if err := tell(n); err != nil {
+			r.api.Log.WarnContext(r.Context(), failed, "counter", counter, "webhook", r.PathValue("webhook"),
+				"noticeId", n.ID, "attempt", n.Attempt, "error", err)
 			return nil, err
 		}
 	}

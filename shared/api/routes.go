@@ -47,7 +47,10 @@ var (
 	ResumeTerminal = ResumeFunction("resume-terminal")
 	ResumePlan     = ResumeFunction("resume-plan")
 
-	Notify = Function{"notify", []Route{{"POST", "/api/agent/notify/{webhook}", private(postNotify)}}}
+	Notify = Function{"notify", []Route{
+		{"POST", "/api/agent/notify", private(postTell)},
+		{"POST", "/api/agent/notify/{webhook}", private(postNotify)},
+	}}
 
 	Sweep = Function{"sweep", []Route{{"POST", "/api/agent/sweep", private(postSweep)}}}
 
@@ -83,6 +86,9 @@ var (
 		{"POST", "/api/agent/tokens", reading(postToken)},
 		{"GET", "/api/agent/tokens", reading(getTokens)},
 		{"DELETE", "/api/agent/tokens/{tokenId}", reading(deleteToken)},
+		{"GET", "/api/agent/push-subscriptions", reading(getDevices)},
+		{"POST", "/api/agent/push-subscriptions", reading(postDevice)},
+		{"DELETE", "/api/agent/push-subscriptions/{subscriptionId}", reading(deleteDevice)},
 	}}
 	Connections = Function{"connections", []Route{
 		{"GET", "/api/agent/connections", reading(getConnections)},

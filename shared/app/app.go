@@ -127,7 +127,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		return err
 	}
 	a.closers = append(a.closers, a.Queue.Close)
-	notices, err := o.clients.Notices(ctx, cfg, o.now, a.Log)
+	notices, err := o.clients.Notices(ctx, cfg, a.Store, o.now, a.Log)
 	if err != nil {
 		return err
 	}
@@ -264,6 +264,9 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		if a.API.Webhooks, err = o.clients.Webhooks(cfg, o.now); err != nil {
 			return err
 		}
+	}
+	if a.API.Devices, err = o.clients.Devices(cfg, a.Store, o.now, a.Log); err != nil {
+		return err
 	}
 	if o.clients.Sockets != nil && hosts != nil {
 		a.API.Sockets = o.clients.Sockets(a.Store, l, hosts, a.Log)

@@ -50,7 +50,8 @@ type Clients struct {
 	Chat  bool // whether pages are answered
 	Queue func(ctx context.Context, cfg config.Config) (queue.Queue, error)
 	// Notices tells others of runs; nil where nobody is told.
-	Notices func(ctx context.Context, cfg config.Config, now func() time.Time, log *slog.Logger) (Notices, error)
+	Notices func(ctx context.Context, cfg config.Config, st store.Store, now func() time.Time,
+		log *slog.Logger) (Notices, error)
 	// nil where a sweep goes on by itself
 	Sweeper func(ctx context.Context, cfg config.Config) (queue.Sweeper, error)
 	// nil where no model is configured
@@ -92,6 +93,8 @@ type Clients struct {
 	Webhooks func(cfg config.Config, now func() time.Time) (api.Webhooks, error)
 	// Traces sends the traces of runs; nil where no collector is configured, and in a program that moves no runs.
 	Traces func(ctx context.Context, cfg config.Config, log *slog.Logger) (Traces, error)
+	// Devices opens what tells people on their devices; nil where no key is configured.
+	Devices func(cfg config.Config, st store.Store, now func() time.Time, log *slog.Logger) (api.Devices, error)
 	// Servers opens the operator's MCP servers, whose tools come and go; nil where the file names none.
 	Servers func(cfg config.Config, file []mcpfile.Server, now func() time.Time, log *slog.Logger) (Servers, error)
 	// AgentDoor serves the agents of other programs; nil in a program without them.
@@ -151,9 +154,10 @@ type DeclaredAgents func(cfg config.Config, tools tool.Set, servers []mcpfile.Se
 // none is a program with the store alone.
 var none = Clients{
 	Queue: func(context.Context, config.Config) (queue.Queue, error) { return queue.None{}, nil },
-	Notices: func(context.Context, config.Config, func() time.Time, *slog.Logger) (Notices, error) {
+	Notices: func(context.Context, config.Config, store.Store, func() time.Time, *slog.Logger) (Notices, error) {
 		return nil, nil
 	},
+	Devices: func(config.Config, store.Store, func() time.Time, *slog.Logger) (api.Devices, error) { return nil, nil },
 	Sweeper: func(context.Context, config.Config) (queue.Sweeper, error) { return nil, nil },
 	Traces:  func(context.Context, config.Config, *slog.Logger) (Traces, error) { return nil, nil },
 	Model:   func(context.Context, config.Config) (model.Model, error) { return nil, nil },

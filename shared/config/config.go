@@ -160,6 +160,9 @@ type Config struct {
 	// PUSH_SUBSCRIPTION: whose messages resume works on; by default those of any subscription that has the account's
 	// token
 	PushSubscription string
+	// VAPID_KEY: the key by which browsers know who tells their people of what waits; without it nobody is told on
+	// their devices. `scripts/dev` has one in DATA_DIR
+	VapidKey Secret
 	// CHAT_KEY: the secrets that seal the histories of pages; except on Cloud Run, a key in DATA_DIR by default
 	ChatKey Secret
 

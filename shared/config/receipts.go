@@ -52,6 +52,11 @@ func (l *loader) jwks(name string) string {
 	return string(text)
 }
 
+func isVapidKey(v string) bool {
+	key, err := base64.RawURLEncoding.DecodeString(v)
+	return err == nil && len(key) == 32
+}
+
 func isReceiptKey(v string) bool {
 	key, err := base64.StdEncoding.DecodeString(v)
 	return err == nil && len(key) == 32

@@ -10,8 +10,18 @@ import (
 // resolve to is still judged when it is dialled. It follows no redirect: what a request carries is for one origin, and
 // a redirect may change it. Where it is deployed, no name that resolves to a loopback address is called.
 func Client(deployed bool) *http.Client {
+	return client(Options{Private: true, Literal: true, Loopback: !deployed})
+}
+
+// Strangers returns a client for services that users name: it calls public addresses alone, and where it is not
+// deployed loopback ones that are named as such. It follows no redirect either.
+func Strangers(deployed bool) *http.Client {
+	return client(Options{Literal: true, Loopback: !deployed})
+}
+
+func client(o Options) *http.Client {
 	t := outbound.Transport().Clone()
-	t.DialContext = New(Options{Private: true, Literal: true, Loopback: !deployed}).DialContext
+	t.DialContext = New(o).DialContext
 	t.MaxResponseHeaderBytes = 64 << 10
 	return &http.Client{Transport: t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

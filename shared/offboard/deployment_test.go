@@ -2,6 +2,7 @@ package offboard_test
 
 import (
 	"bytes"
+	"crypto/ecdh"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
@@ -36,6 +37,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/tokenkey"
+	"github.com/countersign-run/countersign/shared/webpush"
 )
 
 // canary is in all that ana writes, and in nothing else.
@@ -76,12 +78,14 @@ func newDeployment(t *testing.T, settings []string, opts ...app.Option) *deploym
 }
 
 // populate does everything as the user that stores data: a mail that was approved for always, a plain conversation, a
-// mail that still waits, linked accounts, a host with a password and a terminal, and a plan in the middle of its task.
+// mail that still waits, linked accounts, a host with a password and a terminal, a device that is told of what waits,
+// and a plan in the middle of its task.
 func (w *deployment) populate(t *testing.T, uid, word string) {
 	t.Helper()
 	ctx := t.Context()
 	w.link(t, uid, word)
 	w.addHost(t, uid, word)
+	w.addDevice(t, uid, word)
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", word, word)))
 	for _, decision := range []string{"approve_and_always_allow_recipient", ""} {
 		r, err := w.Ask(ctx, uid, "mail "+word)
@@ -104,6 +108,19 @@ func (w *deployment) populate(t *testing.T, uid, word string) {
 	}
 	w.plan(t, uid, word)
 	w.enqueue(t, uid)
+}
+
+func (w *deployment) addDevice(t *testing.T, uid, word string) {
+	t.Helper()
+	key, err := ecdh.P256().GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.App.API.Records.AddDevice(t.Context(), uid, webpush.Subscription{
+		Endpoint: "https://push.example.com/" + word, P256dh: key.PublicKey().Bytes(), Auth: make([]byte, 16)})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // plan has the user confirm a plan that opens one issue by its grant, and another that waits, in a private repository.

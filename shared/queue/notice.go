@@ -11,6 +11,7 @@ import (
 type NoticeDelivery struct {
 	ID      string // the notice's
 	Type    notice.Type
+	Data    notice.Data
 	Event   []byte // as it was published
 	Attempt int    // counts from 1; 0 if the sender does not include it
 }
@@ -29,9 +30,10 @@ func ParseNotice(body []byte) (NoticeDelivery, error) {
 	var e struct {
 		ID   string      `json:"id"`
 		Type notice.Type `json:"type"`
+		Data notice.Data `json:"data"`
 	}
 	if err := json.Unmarshal(event, &e); err != nil || e.ID == "" || len(e.ID) > maxNoticeID {
 		return NoticeDelivery{}, fault.Invalid("message/data", "this is no event of CloudEvents with an id")
 	}
-	return NoticeDelivery{ID: e.ID, Type: e.Type, Event: event, Attempt: int(seen.DeliveryAttempt)}, nil
+	return NoticeDelivery{ID: e.ID, Type: e.Type, Data: e.Data, Event: event, Attempt: int(seen.DeliveryAttempt)}, nil
 }

@@ -24,7 +24,7 @@ type Item struct {
 
 // The kinds of items.
 const (
-	ItemUser     = "user" // without the hashes of tokens
+	ItemUser     = "user" // without the hashes of tokens and the keys of devices
 	ItemHost     = "host" // without its secret
 	ItemTerminal = "terminal"
 	ItemThread   = "thread"
@@ -62,6 +62,9 @@ func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) e
 	}
 	for i := range u.Tokens {
 		u.Tokens[i].Hash = nil // as with hosts' secrets: what it proves is nobody's to take along
+	}
+	for i := range u.Devices {
+		u.Devices[i].P256dh, u.Devices[i].Auth = nil, nil
 	}
 	if err := each(Item{Kind: ItemUser, Data: u}); err != nil {
 		return err

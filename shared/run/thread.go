@@ -157,6 +157,7 @@ type User struct {
 	Sessions []string       `json:"sessions,omitempty"` // ids of the newest runs that plan, the newest first
 	Tokens   []AgentToken   `json:"tokens,omitempty"`   // of other programs' agents
 	Held     []Hold         `json:"held,omitempty"`     // approved a moment ago, the newest last
+	Devices  []Device       `json:"devices,omitempty"`  // that are told of what waits, the newest last
 
 	ApprovalCount                          // the assistant's
 	Others        map[string]ApprovalCount `json:"agents,omitempty"` // of the other agents, by their names
@@ -169,6 +170,14 @@ type AgentToken struct {
 	Hash       []byte    `json:"hash,omitempty"` // SHA-256 of the token
 	CreatedAt  time.Time `json:"createdAt"`
 	LastUsedAt time.Time `json:"lastUsedAt,omitzero"` // to the hour
+}
+
+// A Device is a browser in which the user is told of what waits, also where no page is open (package devices).
+type Device struct {
+	Endpoint string    `json:"endpoint"`         // at the push service of the browser's maker
+	P256dh   []byte    `json:"p256dh,omitempty"` // what is sent is encrypted with these
+	Auth     []byte    `json:"auth,omitempty"`
+	AddedAt  time.Time `json:"addedAt"`
 }
 
 // A Hold says until when an approval can be taken back.

@@ -115,7 +115,8 @@ func (s *Site) find(path string) http.HandlerFunc {
 
 // policy returns the Content-Security-Policy of the console's pages: they run only the console's own files, cannot be
 // framed, and cannot turn strings into markup. They may connect to the API, and to the issuer that signs their user in.
-// Style elements need the nonce, which only the module that makes those of the terminal reads.
+// Style elements need the nonce, which only the module that makes those of the terminal reads. The one policy of
+// trusted types names the service worker and nothing else (device.js).
 func (s *Site) policy(r *http.Request, f file, nonce string) string {
 	if !f.page() {
 		return "default-src 'none'; frame-ancestors 'none'"
@@ -131,8 +132,8 @@ func (s *Site) policy(r *http.Request, f file, nonce string) string {
 	return "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-" + nonce +
 		"'; img-src 'self'; connect-src " +
 		strings.Join(connect, " ") +
-		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; " +
-		"trusted-types 'none'"
+		"; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+		"require-trusted-types-for 'script'; trusted-types worker"
 }
 
 // own sets the headers of the console's files.

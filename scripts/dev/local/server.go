@@ -118,6 +118,9 @@ func (s *server) build(ctx context.Context, o options) error {
 	if err := s.agents(dir); err != nil {
 		return err
 	}
+	if err := s.env.vapidKey(dir); err != nil {
+		return err
+	}
 	s.containers = s.env.findEngine(ctx)
 	cfg, err := config.Load(s.env.get, config.Model, config.Store, config.Queue, config.Users, config.Push)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/containers"
+	"github.com/countersign-run/countersign/shared/app/devices"
 	_ "github.com/countersign-run/countersign/shared/app/embedded"
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
@@ -25,5 +26,5 @@ import (
 // Parts are all of them.
 var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part, accounts.Part,
 	containers.Part, github.Part, github.Token, repositories.Part, fetch.Part, terminals.Hosts, terminals.Commands,
-	terminals.Attach, receipts.Part, mcp.Part, webhooks.Part, webhooks.Direct, servers.Programs,
-	traces.Part)
+	terminals.Attach, receipts.Part, mcp.Part, webhooks.Part, webhooks.Direct,
+	devices.Part, devices.Direct, servers.Programs, traces.Part)

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
+	"github.com/countersign-run/countersign/shared/store"
 )
 
 // Part publishes to Pub/Sub: what asks for runs to be resumed, and what others are told of them, where there is a topic
@@ -27,7 +28,8 @@ func openSweeper(ctx context.Context, cfg config.Config) (queue.Sweeper, error) 
 	return pubsub.OpenSweeper(ctx, cfg.Project, cfg.SweepTopic)
 }
 
-func openNotices(ctx context.Context, cfg config.Config, _ func() time.Time, _ *slog.Logger) (app.Notices, error) {
+func openNotices(ctx context.Context, cfg config.Config, _ store.Store, _ func() time.Time,
+	_ *slog.Logger) (app.Notices, error) {
 	if cfg.EventsTopic == "" {
 		return nil, nil
 	}

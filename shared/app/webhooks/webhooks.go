@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/netguard"
 	"github.com/countersign-run/countersign/shared/notice"
 	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/webhook"
 )
 
@@ -33,10 +34,10 @@ var Part = app.Part{
 var Direct = app.Part{
 	Link: func(c *app.Clients) {
 		published := c.Notices
-		c.Notices = func(ctx context.Context, cfg config.Config, now func() time.Time, log *slog.Logger) (app.Notices,
-			error) {
+		c.Notices = func(ctx context.Context, cfg config.Config, st store.Store, now func() time.Time,
+			log *slog.Logger) (app.Notices, error) {
 			if cfg.EventsTopic != "" || cfg.Webhooks == "" {
-				return published(ctx, cfg, now, log)
+				return published(ctx, cfg, st, now, log)
 			}
 			return openDirect(cfg, now, log)
 		}

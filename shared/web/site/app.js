@@ -5,6 +5,7 @@ import { audit } from './audit.js';
 import { badge } from './badge.js';
 import { chat } from './chat.js';
 import { config, configure } from './config.js';
+import * as device from './device.js';
 import { button, byId, el, home, say } from './dom.js';
 import { away, gate } from './gate.js';
 import { icon, mark } from './icons.js';
@@ -135,7 +136,9 @@ async function offer() {
 // whose names the user: by the address, where the issuer's id of them says nothing to anybody.
 const whose = (uid, email) => (!email ? uid : config().local ? `${uid} · ${email}` : email);
 
-function signOut() {
+async function signOut() {
+  const patience = new Promise((go) => setTimeout(go, 2000)); // a push service may be out of reach
+  await Promise.race([device.leave().catch(() => {}), patience]);
   tabs.out(user.get()?.uid ?? '');
   left();
 }
@@ -188,6 +191,7 @@ function listen() {
   byId('sign-out').addEventListener('click', signOut);
   byId('threads-search').addEventListener('input',
     (e) => threads.search(/** @type {HTMLInputElement} */ (e.target).value));
+  device.listen();
   shortcuts.listen(() => Boolean(user.get()));
   byId('threads-more').addEventListener('click', () => threads.load(true));
   window.addEventListener('offline',

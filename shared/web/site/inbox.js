@@ -1,6 +1,7 @@
 // The inbox: everything that waits for its user, in any conversation, and the outcomes of the decisions made here.
 
 import { card, version } from './card.js';
+import { offer } from './device.js';
 import { arrange, button, el, heading, trouble } from './dom.js';
 import { Live } from './live.js';
 import { heldRow } from './held.js';
@@ -20,7 +21,7 @@ export async function inbox(main, signal) {
     el('h2', {}, 'Decided just now'));
   const follow = el('ul', { class: 'stack plain' });
   since.append(follow);
-  main.replaceChildren(heading('Waiting for you'), error, holds, list, none, more, since);
+  main.replaceChildren(heading('Waiting for you'), error, holds, list, none, more, since, offer(error));
 
   /** @type {Map<string, HTMLElement>} */
   const cards = new Map();

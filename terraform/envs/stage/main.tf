@@ -61,6 +61,12 @@ variable "webhooks" {
   description = "Your endpoints that are told of runs, in the archives through scripts/package -with: { file = \"serverless_function_source_code/webhooks.json\", names = [\"crm\"] }. Null for none."
 }
 
+variable "devices" {
+  type        = bool
+  default     = false
+  description = "Whether people can have their own browsers and phones tell them of what waits."
+}
+
 variable "traces" {
   type        = object({ endpoint = string, headers = optional(bool, false), content = optional(bool, false) })
   default     = null
@@ -110,6 +116,7 @@ module "agent" {
   containers      = var.containers
   events          = var.events
   webhooks        = var.webhooks
+  devices         = var.devices
   receipts        = var.receipts
   traces          = var.traces
   secret_versions = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)

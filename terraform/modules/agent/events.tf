@@ -1,11 +1,15 @@
 # What others are told of runs, without content: a topic for the operator's own subscribers, and a push to notify for each
-# webhook. Nothing is published before var.events or var.webhooks says so.
+# webhook and one for people's own devices. Nothing is published before var.events, var.webhooks or var.devices says so.
 
 locals {
   webhooks = toset(try(var.webhooks.names, []))
-  told     = var.events || length(local.webhooks) > 0
+  told     = var.events || var.devices || length(local.webhooks) > 0
 
-  webhook_names = { for name in local.webhooks : name => "${var.prefix}-webhook-${name}" }
+  # Each by the path at which notify takes its notices.
+  tellings = merge(
+    { for name in local.webhooks : "/${name}" => "${var.prefix}-webhook-${name}" },
+    var.devices ? { "" = "${var.prefix}-people" } : {},
+  )
 }
 
 resource "google_pubsub_topic" "events" {
@@ -19,10 +23,10 @@ resource "google_pubsub_topic" "events" {
 
 # A webhook that is down holds up no other, and what it has not taken after some 16 hours is a dead letter.
 resource "google_pubsub_subscription" "webhook" {
-  for_each = local.webhooks
+  for_each = local.tellings
 
   project                    = var.project_id
-  name                       = local.webhook_names[each.key]
+  name                       = each.value
   topic                      = google_pubsub_topic.events.id
   labels                     = local.labels
   ack_deadline_seconds       = 60
@@ -33,7 +37,7 @@ resource "google_pubsub_subscription" "webhook" {
     ttl = ""
   }
   push_config {
-    push_endpoint = "${module.function["notify"].uri}/api/agent/notify/${each.key}"
+    push_endpoint = "${module.function["notify"].uri}/api/agent/notify${each.key}"
     oidc_token {
       service_account_email = google_service_account.push.email
       audience              = module.function["notify"].uri
@@ -79,7 +83,7 @@ resource "google_pubsub_topic_iam_member" "events_dead" {
 }
 
 resource "google_pubsub_subscription_iam_member" "events_dead" {
-  for_each = local.webhooks
+  for_each = local.tellings
 
   project      = var.project_id
   subscription = google_pubsub_subscription.webhook[each.key].name

@@ -221,6 +221,13 @@ variable "webhooks" {
   }
 }
 
+variable "devices" {
+  type        = bool
+  default     = false
+  nullable    = false
+  description = "Whether people can have their own browsers and phones tell them of what waits, without content. The key that names this server to push services is the secret vapid-key."
+}
+
 variable "gmail_search" {
   type        = bool
   default     = false

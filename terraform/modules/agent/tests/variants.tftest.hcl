@@ -107,13 +107,28 @@ run "with_events" {
   }
 }
 
+run "with_devices" {
+  variables {
+    devices         = true
+    secret_versions = { chat-key = "1", oauth-client-secret = "1", vapid-key = "1" }
+  }
+  assert {
+    condition     = local.environment.EVENTS_TOPIC == google_pubsub_topic.events.id && keys(google_pubsub_subscription.webhook) == [""] && google_pubsub_subscription.webhook[""].name == "agent-people"
+    error_message = "What happens to runs is published, and one subscription has people told of it."
+  }
+  assert {
+    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "VAPID_KEY")]) == toset(["allowlist", "notify"])
+    error_message = "Who sends to devices has the key, and who tells browsers its public half."
+  }
+}
+
 run "with_webhooks" {
   variables {
     webhooks        = { file = "serverless_function_source_code/webhooks.json", names = ["crm", "pager"] }
     secret_versions = { chat-key = "1", oauth-client-secret = "1", webhook-keys = "1" }
   }
   assert {
-    condition     = local.environment.EVENTS_TOPIC == google_pubsub_topic.events.id && toset(keys(google_pubsub_subscription.webhook)) == toset(["crm", "pager"])
+    condition     = local.environment.EVENTS_TOPIC == google_pubsub_topic.events.id && toset(keys(google_pubsub_subscription.webhook)) == toset(["/crm", "/pager"])
     error_message = "What happens to runs is published, and each webhook gets it by a subscription of its own."
   }
   assert {

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"crypto/rand"
+	"io"
+
+	"github.com/countersign-run/countersign/shared/keyfile"
+	"github.com/countersign-run/countersign/shared/webpush"
+)
+
+// vapidKey gives the server a key with which people are told on their devices, the same after a restart: browsers take
+// messages from nobody but the key that they have subscribed with.
+func (e *environment) vapidKey(dir string) error {
+	key, err := keyfile.Read(dir, "vapid-key", func(w io.Writer) error {
+		text, err := webpush.NewKey(rand.Reader)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(w, text)
+		return err
+	})
+	if err == nil {
+		e.fill("VAPID_KEY", string(key))
+	}
+	return err
+}

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"context"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/notice"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/webpush"
+)
+
+// Devices tell people of what waits for them, also where no page is open.
+type Devices interface {
+	// PublicKey is what browsers subscribe with.
+	PublicKey() string
+	// Tell has the user's devices show what waits, or show it no more. The error is that of devices which can be
+	// reached later.
+	Tell(ctx context.Context, kind notice.Type, d notice.Data) error
+}
+
+// getDevices tells a page whether it may offer to tell its user, and of which browsers they are told already.
+func getDevices(r *request) (any, error) {
+	out := struct {
+		ok
+		PublicKey     string               `json:"publicKey,omitempty"`
+		Subscriptions []records.DeviceView `json:"subscriptions"`
+	}{ok: ok{true}}
+	if r.api.Devices != nil {
+		out.PublicKey = r.api.Devices.PublicKey()
+	}
+	var err error
+	out.Subscriptions, err = r.api.Records.Devices(r.Context(), r.uid)
+	return out, err
+}
+
+func postDevice(r *request) (any, error) {
+	var in struct { // as PushSubscription.toJSON has it
+		Endpoint string `json:"endpoint"`
+		Keys     struct {
+			P256dh string `json:"p256dh"`
+			Auth   string `json:"auth"`
+		} `json:"keys"`
+	}
+	if _, err := r.decode(&in); err != nil {
+		return nil, err
+	}
+	if r.api.Devices == nil {
+		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "Nobody is told on their devices here.")
+	}
+	s := webpush.Subscription{Endpoint: in.Endpoint}
+	s.P256dh, _ = webpush.Encoding.DecodeString(in.Keys.P256dh) // what is none has a wrong length, which Check refuses
+	s.Auth, _ = webpush.Encoding.DecodeString(in.Keys.Auth)
+	ctx, cancel := r.working()
+	defer cancel()
+	id, err := r.api.Records.AddDevice(ctx, r.uid, s)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ok
+		SubscriptionID string `json:"subscriptionId"`
+	}{ok{true}, id}, nil
+}
+
+func deleteDevice(r *request) (any, error) {
+	id, err := r.id("subscriptionId")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	existed, err := r.api.Records.RemoveDevice(ctx, r.uid, id)
+	return struct {
+		ok
+		Existed bool `json:"existed"`
+	}{ok{true}, existed}, err
+}
+
+// postTell serves a push of the topic on which others are told of runs, for the person themselves.
+func postTell(r *request) (any, error) {
+	return r.notified("a person could not be told of what waits", "person_failed", func(n queue.NoticeDelivery) error {
+		if r.api.Devices == nil {
+			return nil
+		}
+		return r.api.Devices.Tell(r.Context(), n.Type, n.Data)
+	})
+}

@@ -1,0 +1,161 @@
+// Package devices is the part of the functions that tell people on their own devices of what waits, and that of a
+// program on one machine, which does so by itself.
+package devices
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/devices"
+	"github.com/countersign-run/countersign/shared/netguard"
+	"github.com/countersign-run/countersign/shared/notice"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/webpush"
+)
+
+// Part sends with VAPID_KEY.
+var Part = app.Part{
+	Link:  func(c *app.Clients) { c.Devices = openDevices },
+	Check: func(cfg config.Config, _ *slog.Logger) error { _, err := open(cfg, nil, time.Now, nil); return err },
+}
+
+// Direct sends without a topic in between, where none is configured.
+var Direct = app.Part{
+	Link: func(c *app.Clients) {
+		others := c.Notices
+		c.Notices = func(ctx context.Context, cfg config.Config, st store.Store, now func() time.Time,
+			log *slog.Logger) (app.Notices, error) {
+			next, err := others(ctx, cfg, st, now, log)
+			if err != nil || cfg.EventsTopic != "" || !cfg.VapidKey.IsSet() {
+				return next, err
+			}
+			p, err := open(cfg, st, now, log)
+			if err != nil {
+				return next, err
+			}
+			return &direct{Notices: next, people: p, told: map[string]bool{}}, nil
+		}
+	},
+}
+
+// people are told by one key.
+type people struct {
+	devices.Teller
+	key webpush.Key
+}
+
+func openDevices(cfg config.Config, st store.Store, now func() time.Time, log *slog.Logger) (api.Devices, error) {
+	p, err := open(cfg, st, now, log)
+	if p == nil || err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// open returns nil where no key is configured.
+func open(cfg config.Config, st store.Store, now func() time.Time, log *slog.Logger) (*people, error) {
+	if !cfg.VapidKey.IsSet() {
+		return nil, nil
+	}
+	key, err := webpush.ParseKey(cfg.VapidKey.Reveal())
+	if err != nil {
+		return nil, fmt.Errorf("VAPID_KEY: %w", err)
+	}
+	subject := cfg.ConsoleURL
+	if !strings.HasPrefix(subject, "https:") {
+		subject = "" // which says of nobody that they can be asked
+	}
+	kept := &records.Records{Store: st, Now: now}
+	return &people{devices.Teller{Store: st, Log: log, Forget: kept.RemoveDevice,
+		Sender: webpush.Sender{Key: key, Subject: subject, Client: netguard.Strangers(cfg.OnCloudRun), Now: now,
+			Random: rand.Reader}}, key}, nil
+}
+
+// PublicKey implements [api.Devices].
+func (p *people) PublicKey() string { return p.key.Public() }
+
+// Close closes idle connections.
+func (p *people) Close() error {
+	p.Sender.Client.CloseIdleConnections()
+	return nil
+}
+
+// mostTold is of how many notices direct knows that people were told, while others are still to be told of them.
+const mostTold = 10_000
+
+// direct tells people beside all others, and has nobody wait for that: what their devices are not told the console
+// shows all the same.
+type direct struct {
+	app.Notices // nil where nobody else is told
+	people      *people
+	under       sync.WaitGroup
+
+	mu   sync.Mutex
+	told map[string]bool // ids of notices
+}
+
+// Publish implements [notice.Publisher]. Where others are still to be told, it is given the same notices again, which
+// people have heard.
+func (d *direct) Publish(ctx context.Context, notices ...notice.Notice) error {
+	news := d.news(notices)
+	ctx = context.WithoutCancel(ctx)
+	if len(news) > 0 {
+		d.under.Go(func() { d.tell(ctx, news) })
+	}
+	if d.Notices != nil {
+		if err := d.Notices.Publish(ctx, notices...); err != nil {
+			return err
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range notices { // which come no more
+		delete(d.told, n.ID)
+	}
+	return nil
+}
+
+// news returns the notices that people were not told of, and notes that they are now.
+func (d *direct) news(notices []notice.Notice) (news []notice.Notice) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.told) > mostTold {
+		clear(d.told) // what is told again shows nothing new
+	}
+	for _, n := range notices {
+		if !d.told[n.ID] {
+			d.told[n.ID] = true
+			news = append(news, n)
+		}
+	}
+	return news
+}
+
+// tell tells people of the notices, in their order.
+func (d *direct) tell(ctx context.Context, notices []notice.Notice) {
+	for _, n := range notices {
+		if err := d.people.Tell(ctx, n.Type, n.Data); err != nil {
+			d.people.Log.WarnContext(ctx, "a person could not be told of what waits", "counter", "person_failed",
+				"noticeId", n.ID, "error", err)
+		}
+	}
+}
+
+// Close waits for what is under way.
+func (d *direct) Close() error {
+	d.under.Wait()
+	if d.Notices == nil {
+		return d.people.Close()
+	}
+	return errors.Join(d.people.Close(), d.Notices.Close())
+}

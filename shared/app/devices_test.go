@@ -1,0 +1,203 @@
+package app_test
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/pushservice"
+	"github.com/countersign-run/countersign/shared/webpush"
+)
+
+// onDevices is a deployment that tells people on their devices.
+type onDevices struct {
+	*proved
+	*testing.T
+	service *pushservice.Service
+	key     string
+}
+
+func newTold(t *testing.T, settings ...string) onDevices {
+	private, err := webpush.NewKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := webpush.ParseKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := pushservice.New()
+	t.Cleanup(service.Close)
+	w := deployWith(t, testkit.Options{Settings: append(settings, "VAPID_KEY="+private)})
+	w.mail()
+	return onDevices{w, t, service, key.Public()}
+}
+
+// subscribed is a device on which the user has asked to be told.
+func (w onDevices) subscribed(uid string) (*pushservice.Browser, string) {
+	w.T.Helper()
+	b, err := w.service.Subscribe(w.key)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return b, w.subscribe(uid, b)
+}
+
+func (w onDevices) subscribe(uid string, b *pushservice.Browser) (id string) {
+	w.T.Helper()
+	body, err := json.Marshal(map[string]any{"endpoint": b.Endpoint,
+		"keys": map[string]string{"p256dh": b.P256dh, "auth": b.Auth}})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	var made struct{ SubscriptionID string }
+	w.call(uid, "POST", "/api/agent/push-subscriptions", string(body), 200, &made)
+	return made.SubscriptionID
+}
+
+// call has a user ask, wants the status, and reads the answer.
+func (w onDevices) call(uid, method, path, body string, status int, into any) {
+	w.T.Helper()
+	a, err := w.Call(w.Context(), uid, method, path, body)
+	if err != nil || a.HTTP != status {
+		w.T.Fatalf("%s %s: %v, %d %s", method, path, err, a.HTTP, a.Body)
+	}
+	if err := json.Unmarshal(a.Body, into); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// ids returns the devices that the user has.
+func (w onDevices) ids(uid string) (key string, ids []string) {
+	w.T.Helper()
+	var got struct {
+		PublicKey     string
+		Subscriptions []struct{ SubscriptionID string }
+	}
+	w.call(uid, "GET", "/api/agent/push-subscriptions", "", 200, &got)
+	for _, s := range got.Subscriptions {
+		ids = append(ids, s.SubscriptionID)
+	}
+	return got.PublicKey, ids
+}
+
+// got waits until a device has got so many messages, and returns the last one.
+func (w onDevices) got(b *pushservice.Browser, n int) pushservice.Message {
+	w.T.Helper()
+	until(w.T, "the device is told", func() bool { return len(b.Got()) == n })
+	return b.Got()[n-1]
+}
+
+// TestDevice is told of a mail that waits without a word of it, and of the yes; another user's is told of nothing.
+func TestDevice(t *testing.T) {
+	w := newTold(t)
+	phone, _ := w.subscribed("ana")
+	laptop, _ := w.subscribed("ana")
+	other, _ := w.subscribed("bob")
+	asked := w.ask()
+	for _, b := range []*pushservice.Browser{phone, laptop} {
+		m := w.got(b, 1)
+		want := `{"asks":true,"approvalId":"` + asked.Approvals[0].ApprovalID +
+			`","kind":"approval","tool":"gmail_send","people":1,"threadId":"` + asked.ThreadID + `"}`
+		if m.Plain != want || m.Urgency != "high" || m.Topic == "" || m.TTL <= 0 {
+			t.Errorf("told %+v, want %s", m, want)
+		}
+	}
+	topic := phone.Got()[0].Topic
+	w.approve(asked)
+	if m := w.got(phone, 2); m.Plain != `{"asks":false,"approvalId":"`+asked.Approvals[0].ApprovalID+`"}` ||
+		m.Topic != topic {
+		t.Errorf("told %+v", m)
+	}
+	if len(other.Got()) != 0 || len(w.service.Refused()) != 0 {
+		t.Errorf("bob was told %v, and %v was refused", other.Got(), w.service.Refused())
+	}
+	if strings.Contains(w.Logs.String(), "/push/") {
+		t.Error("the log says where a device is")
+	}
+}
+
+// TestDeviceBesideAWebhook is told once, however often a webhook that is down is told again.
+func TestDeviceBesideAWebhook(t *testing.T) {
+	r := newReceiver(t)
+	r.set(true)
+	w := newTold(t, r.settings(t, "")...)
+	phone, _ := w.subscribed("ana")
+	asked := w.ask()
+	w.got(phone, 1)
+	for range 3 { // as the sweep has it done later
+		if _, err := w.App.API.Loop.Advance(t.Context(), asked.RunID, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.set(false)
+	w.approve(asked) // which is sent after whatever else there is
+	if m := w.got(phone, 2); !strings.Contains(m.Plain, `"asks":false`) {
+		t.Errorf("told again: %+v", phone.Got())
+	}
+}
+
+// TestDeviceThatIsGone is forgotten, and one that cannot be reached is not.
+func TestDeviceThatIsGone(t *testing.T) {
+	w := newTold(t)
+	gone, _ := w.subscribed("ana")
+	down, id := w.subscribed("ana")
+	gone.Answers(http.StatusGone)
+	down.Answers(http.StatusServiceUnavailable)
+	w.ask()
+	until(t, "the device is forgotten", func() bool { _, ids := w.ids("ana"); return len(ids) == 1 && ids[0] == id })
+}
+
+// TestDevicesAreTheirUsersOwn has the newest ten be kept, each once, and taken away by their user alone.
+func TestDevicesAreTheirUsersOwn(t *testing.T) {
+	w := newTold(t)
+	first, firstID := w.subscribed("ana")
+	if again := w.subscribe("ana", first); again != firstID {
+		t.Errorf("the same device is %s and %s", firstID, again)
+	}
+	key, ids := w.ids("ana")
+	if key != w.key || len(ids) != 1 {
+		t.Errorf("%s, %v", key, ids)
+	}
+	var removed struct{ Existed bool }
+	w.call("bob", "DELETE", "/api/agent/push-subscriptions/"+firstID, "", 200, &removed)
+	if _, ids := w.ids("ana"); removed.Existed || len(ids) != 1 {
+		t.Error("bob has taken away what is ana's")
+	}
+	for range 10 {
+		w.subscribed("ana")
+	}
+	if _, ids = w.ids("ana"); len(ids) != 10 || ids[0] == firstID {
+		t.Fatalf("kept %v", ids)
+	}
+	w.call("ana", "DELETE", "/api/agent/push-subscriptions/"+ids[0], "", 200, &removed)
+	if _, ids := w.ids("ana"); !removed.Existed || len(ids) != 9 {
+		t.Errorf("kept %v", ids)
+	}
+	for body, field := range map[string]string{
+		`{"endpoint":"http://push.example.com/1","keys":{"p256dh":"","auth":""}}`:  "endpoint",
+		`{"endpoint":"https://push.example.com/1","keys":{"p256dh":"","auth":""}}`: "keys/auth",
+	} {
+		var refused struct{ Error struct{ Field string } }
+		w.call("ana", "POST", "/api/agent/push-subscriptions", body, 400, &refused)
+		if refused.Error.Field != field {
+			t.Errorf("%s: %+v", body, refused)
+		}
+	}
+}
+
+// TestNobodyIsToldOnDevices offers nothing where there is no key.
+func TestNobodyIsToldOnDevices(t *testing.T) {
+	w := deployWith(t, testkit.Options{})
+	a, err := w.Call(t.Context(), "ana", "GET", "/api/agent/push-subscriptions", "")
+	if err != nil || a.HTTP != 200 || strings.Contains(string(a.Body), "publicKey") {
+		t.Errorf("%v: %s", err, a.Body)
+	}
+	a, err = w.Call(t.Context(), "ana", "POST", "/api/agent/push-subscriptions", `{"endpoint":"","keys":{}}`)
+	if err != nil || a.HTTP != 409 || !strings.Contains(string(a.Body), "not_applicable") {
+		t.Errorf("%v: %d %s", err, a.HTTP, a.Body)
+	}
+}

@@ -1,0 +1,128 @@
+package devices
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/notice"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/webpush"
+)
+
+// keptFor is how long a push service keeps it for a device that is off that something was decided.
+const keptFor = 24 * time.Hour
+
+// A Teller tells people on their devices.
+type Teller struct {
+	Store  store.Store
+	Sender webpush.Sender
+	// Forget removes a device that nothing reaches any more.
+	Forget func(ctx context.Context, uid, id string) (existed bool, err error)
+	Log    *slog.Logger
+}
+
+// message is what a device gets: the console's service worker has the words for it.
+type message struct {
+	Asks       bool     `json:"asks"` // else it was decided, and nothing is to be seen of it any more
+	ApprovalID string   `json:"approvalId"`
+	Kind       run.Kind `json:"kind,omitempty"`
+	Tool       string   `json:"tool,omitempty"`
+	People     int      `json:"people,omitempty"` // whom a mail goes to
+	ThreadID   string   `json:"threadId,omitempty"`
+}
+
+// Tell has the devices of the notice's user show what waits, or no longer show what does not. A notice that comes again
+// is shown once: it has the same approval, which is looked at first. The error is that of devices which can be reached
+// later; where one device was reached, the person is told, and there is none.
+func (t *Teller) Tell(ctx context.Context, kind notice.Type, d notice.Data) error {
+	asks := kind == notice.ApprovalRequested || kind == notice.ReviewRequested
+	if !asks && kind != notice.ApprovalDecided && kind != notice.ApprovalExpired || d.UID == "" || d.ApprovalID == "" {
+		return nil
+	}
+	docs, err := t.Store.Get(ctx, document.UserPath(d.UID), document.ApprovalPath(d.ApprovalID))
+	if err != nil {
+		return err
+	}
+	var u run.User
+	var a run.Approval
+	if !docs[0].Exists() || !docs[1].Exists() {
+		return nil
+	}
+	if err := errors.Join(document.Decode(docs[0], &u), document.Decode(docs[1], &a)); err != nil {
+		return err
+	}
+	open := a.Status == run.ApprovalOpen && a.ExpiresAt.After(docs[1].ReadTime)
+	if a.UID != d.UID || u.Disabled || u.Deleting || len(u.Devices) == 0 || asks != open {
+		return nil
+	}
+	m := message{ApprovalID: a.ID}
+	if asks {
+		m = message{Asks: true, ApprovalID: a.ID, Kind: a.Kind, Tool: a.Tool, People: people(a), ThreadID: a.ThreadID}
+	}
+	return t.send(ctx, u, m, a.ExpiresAt)
+}
+
+// people counts whom a mail goes to: its card has their addresses one a line.
+func people(a run.Approval) (n int) {
+	for _, f := range a.Preview.Fields {
+		if f.Label == "To" || f.Label == "Cc" || f.Label == "Bcc" {
+			n += 1 + strings.Count(f.Value, "\n")
+		}
+	}
+	return n
+}
+
+// send sends the message to all devices at once.
+func (t *Teller) send(ctx context.Context, u run.User, m message, until time.Time) error {
+	plain, err := strictjson.Marshal(m)
+	if err != nil {
+		return err
+	}
+	out := webpush.Message{Plain: plain, Topic: ID(m.ApprovalID)[:32], Until: until, Urgent: m.Asks}
+	if !m.Asks {
+		out.Until = t.Sender.Now().Add(keptFor)
+	}
+	failed := make([]error, len(u.Devices))
+	var all sync.WaitGroup
+	for i, d := range u.Devices {
+		if !m.Asks && mustShow(d.Endpoint) {
+			continue
+		}
+		all.Go(func() {
+			failed[i] = t.sendTo(ctx, u.UID, d, out)
+		})
+	}
+	all.Wait()
+	for _, err := range failed {
+		if err == nil {
+			return nil // they are told
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// mustShow reports whether the browser takes a person's leave away from who sends it what shows nothing: Apple's does.
+func mustShow(endpoint string) bool {
+	return strings.HasPrefix(endpoint, "https://web.push.apple.com/")
+}
+
+func (t *Teller) sendTo(ctx context.Context, uid string, d run.Device, m webpush.Message) error {
+	err := t.Sender.Send(ctx, webpush.Subscription{Endpoint: d.Endpoint, P256dh: d.P256dh, Auth: d.Auth}, m)
+	if errors.Is(err, webpush.ErrGone) {
+		_, err = t.Forget(ctx, uid, ID(d.Endpoint))
+		return err
+	}
+	if err != nil {
+		t.Log.WarnContext(ctx, "a device could not be told of what waits", "counter", "device_failed", "code",
+			fault.As(err).Code, "error", err)
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+// Whether this device tells its user of what waits while no page of the console is open (sw.js). It is asked for with
+// a button here, and never by itself.
+
+import { call } from './api.js';
+import { busy, button, el, say, trouble } from './dom.js';
+import { changed, onPending } from './pending.js';
+
+const path = '/api/agent/push-subscriptions';
+
+// the policy of the page lets nothing else name a script
+const policy = /** @type {any} */ (window).trustedTypes?.createPolicy('worker', { createScriptURL: () => '/sw.js' });
+const worker = policy ? policy.createScriptURL('') : '/sw.js';
+
+const able = 'serviceWorker' in navigator && 'PushManager' in window && 'Notification' in window;
+
+/** registered returns the service worker, if the user has asked for it. */
+const registered = async () => (able ? navigator.serviceWorker.getRegistration('/') : undefined);
+
+/** id is what the server calls a subscription. @param {PushSubscription} s */
+async function id(s) {
+  const sum = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(s.endpoint)));
+  return btoa(String.fromCharCode(...sum)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+}
+
+/** own returns this device's subscription. One that is not the user's, but of who was here before, is ended. */
+async function own(known) {
+  const s = await (await registered())?.pushManager.getSubscription();
+  if (!s) return undefined;
+  const mine = await id(s);
+  if (known.some((k) => k.subscriptionId === mine)) return s;
+  await s.unsubscribe();
+  return undefined;
+}
+
+/**
+ * offer returns a button by which the user is told on this device, or no longer; nothing where they cannot be.
+ * @param {Element} error
+ */
+export function offer(error) {
+  const place = el('p', { class: 'quiet', hidden: true });
+  const draw = async () => {
+    const { publicKey, subscriptions } = await call('GET', path);
+    if (!able || !publicKey) return;
+    const on = await own(subscriptions);
+    const words = on ? 'Stop telling me on this device' : 'Tell me on this device when something waits';
+    const change = button(words, async () => {
+      trouble(error);
+      try {
+        await busy([change], change, () => (on ? stop(on) : ask(publicKey)));
+        say(on ? 'You are not told on this device.' : 'You are told on this device.');
+        await draw();
+      } catch (err) {
+        trouble(error, err);
+      }
+    }, 'small');
+    place.replaceChildren(change);
+    place.hidden = false;
+  };
+  draw().catch(() => {}); // the inbox says itself what cannot be reached
+  return place;
+}
+
+/** ask subscribes this device. @param {string} publicKey */
+async function ask(publicKey) {
+  if (await Notification.requestPermission() !== 'granted') throw new Error(
+    'Your browser does not let this page tell you. Its settings for this page say so.');
+  await navigator.serviceWorker.register(worker);
+  const { pushManager } = await navigator.serviceWorker.ready;
+  const s = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: publicKey });
+  const { endpoint, keys } = s.toJSON();
+  await call('POST', path, { body: { endpoint, keys: { p256dh: keys?.p256dh, auth: keys?.auth } } });
+}
+
+/** stop ends the subscription, at the server and in the browser. @param {PushSubscription} s */
+async function stop(s) {
+  await Promise.all([call('DELETE', `${path}/${await id(s)}`), s.unsubscribe()]);
+}
+
+/** leave ends what this device tells its user, who signs out: whoever comes next is not told of it. */
+export async function leave() {
+  const there = await registered();
+  for (const n of await there?.getNotifications() ?? []) n.close();
+  const s = await there?.pushManager.getSubscription();
+  if (s) await stop(s);
+}
+
+/** listen has the service worker's word heard, and what it shows end with what waits. */
+export function listen() {
+  if (!able) return;
+  navigator.serviceWorker.addEventListener('message', ({ data }) => {
+    changed();
+    if (data?.show?.startsWith('/#/')) location.hash = data.show.slice(1);
+  });
+  onPending(async (known) => {
+    if (!known.loaded || known.more || known.error) return;
+    const waits = new Set(known.approvals.map((a) => a.approvalId));
+    for (const n of await (await registered())?.getNotifications() ?? []) if (!waits.has(n.tag)) n.close();
+  });
+}

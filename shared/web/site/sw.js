@@ -1,0 +1,43 @@
+// The service worker: it tells the user that something waits, also where no page of the console is open. What it gets
+// has no content, and nothing can be decided here: a click opens the card.
+
+const worker = /** @type {any} */ (self); // the types of a page do not know it
+
+const what = (m) => {
+  if (m.kind === 'plan') return 'Confirm a plan?';
+  if (m.kind === 'review') return 'Was it done? Please look.';
+  if (m.tool === 'gmail_send') return `Approve a mail to ${m.people === 1 ? 'one person' : `${m.people} people`}?`;
+  if (m.tool === 'calendar_event_create') return 'Approve an event in your calendar?';
+  if (m.tool === 'terminal_run') return 'Approve a command?';
+  return 'Approve what an agent wants to do?';
+};
+
+/** told shows what waits, or takes back what does not, and has open pages look. @param {any} m */
+async function told(m) {
+  const pages = await worker.clients.matchAll({ type: 'window' });
+  for (const page of pages) page.postMessage('changed');
+  if (m.asks) {
+    await worker.registration.showNotification(what(m), {
+      body: 'Nothing is done before your yes.', tag: m.approvalId, icon: '/icon-192.png', badge: '/icon-badge.png',
+      data: `/#/t/${encodeURIComponent(m.threadId)}`,
+    });
+    return;
+  }
+  for (const n of await worker.registration.getNotifications({ tag: m.approvalId })) n.close();
+}
+
+/** show brings the card to the front, in a page that is open or a new one. @param {string} path */
+async function show(path) {
+  const [page] = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true });
+  if (!page) return void await worker.clients.openWindow(path);
+  page.postMessage({ show: path });
+  await page.focus();
+}
+
+worker.addEventListener('install', () => worker.skipWaiting());
+worker.addEventListener('activate', (e) => e.waitUntil(worker.clients.claim()));
+worker.addEventListener('push', (e) => e.data && e.waitUntil(told(e.data.json())));
+worker.addEventListener('notificationclick', (e) => {
+  e.notification.close();
+  e.waitUntil(show(e.notification.data));
+});

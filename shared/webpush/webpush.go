@@ -1,0 +1,87 @@
+// Package webpush sends messages to people's browsers, which show them also where no page is open: Web Push (RFC 8030),
+// encrypted for the one browser that asked (RFC 8291), by a server that names itself with a key (VAPID, RFC 8292).
+package webpush
+
+import (
+	"crypto/ecdh"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/url"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/outbound"
+)
+
+// Sizes of what a subscription has.
+const (
+	MaxEndpoint = 1024 // bytes of a URL; those of the great push services have some 200, one of them 600
+	keySize     = 32   // a private key of P-256
+	pointSize   = 65   // a public key of P-256, uncompressed
+	secretSize  = 16
+)
+
+// Encoding is how keys are written, here and by browsers.
+var Encoding = base64.RawURLEncoding.Strict()
+
+// A Subscription is where one browser gets messages, and what they are encrypted with.
+type Subscription struct {
+	Endpoint string `json:"endpoint"` // whoever knows it and the server's key can send there
+	P256dh   []byte `json:"p256dh,omitempty"`
+	Auth     []byte `json:"auth,omitempty"`
+}
+
+// Check returns a ValidationError that names the field where the browser's word is no subscription. The endpoint is a
+// stranger's URL: [Sender]'s client judges what it resolves to, each time.
+func (s Subscription) Check() error {
+	u, err := url.Parse(s.Endpoint)
+	switch {
+	case len(s.Endpoint) > MaxEndpoint:
+		return fault.Invalid("endpoint", "it has %d bytes, and %d are the most", len(s.Endpoint), MaxEndpoint)
+	case err != nil || !outbound.Secure(u) || u.Fragment != "":
+		return fault.Invalid("endpoint", "it is the address of a push service, with https and without credentials")
+	case len(s.Auth) != secretSize:
+		return fault.Invalid("keys/auth", "it is %d bytes in base64url", secretSize)
+	}
+	if _, err := ecdh.P256().NewPublicKey(s.P256dh); err != nil {
+		return fault.Invalid("keys/p256dh", "it is a point of P-256, of %d bytes in base64url", pointSize)
+	}
+	return nil
+}
+
+// A Key is the server's: browsers that have subscribed with its public half take messages from nobody else.
+type Key struct{ private *ecdsa.PrivateKey }
+
+// ParseKey reads the 32 bytes of a private key in base64url, the form that other tools of VAPID print.
+func ParseKey(text string) (Key, error) {
+	raw, err := Encoding.DecodeString(text)
+	if err != nil || len(raw) != keySize {
+		return Key{}, errors.New("it is a private key of P-256, of 32 bytes in base64url without padding")
+	}
+	private, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), raw)
+	if err != nil {
+		return Key{}, errors.New("it is no private key of P-256")
+	}
+	return Key{private}, nil
+}
+
+// NewKey returns a new private key, as [ParseKey] reads it.
+func NewKey(random io.Reader) (string, error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), random)
+	if err != nil {
+		return "", err
+	}
+	raw, err := private.Bytes()
+	return Encoding.EncodeToString(raw), err
+}
+
+// Public returns the public half as pages give it to their browsers.
+func (k Key) Public() string {
+	raw, err := k.private.PublicKey.Bytes()
+	if err != nil {
+		return "" // not of a key that was parsed
+	}
+	return Encoding.EncodeToString(raw)
+}
