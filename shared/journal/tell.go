@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/notice"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // tellAtMost is the longest pause before others are told again who could not be told.
@@ -39,7 +40,9 @@ func Tell(ctx context.Context, ex *Execution) {
 		return // it is due so soon anyway
 	}
 	err := ex.Transition(ctx, func(tx *Tx) error {
-		tx.KeepLease = tx.Run.Lease.Held(ex.Owner, tx.Now)
+		st, _ := tx.Next()
+		moves := st != run.StepDone && st != run.StepWait // whoever was asked meanwhile to move it is to find it free
+		tx.KeepLease = moves || tx.Run.Lease.Held(ex.Owner, tx.Now)
 		switch {
 		case failed == nil && tx.Run.ToldTo < to:
 			tx.Run.ToldTo, tx.Changed = to, true

@@ -187,6 +187,46 @@ func TestOthersAreToldAgain(t *testing.T) {
 	}
 }
 
+// quick is a user who answers as soon as they are told, before that is on record.
+type quick struct {
+	told
+	answer func(runID string)
+}
+
+func (d *quick) Publish(ctx context.Context, notices ...notice.Notice) error {
+	if notices[0].Type == notice.ApprovalRequested {
+		d.answer(notices[0].Data.RunID)
+	}
+	return d.told.Publish(ctx, notices...)
+}
+
+// TestWhoTellsLeavesTheRunFree has a yes come before it is on record that its user was told what waits: who is asked
+// to move the run then can do so at once.
+func TestWhoTellsLeavesTheRunFree(t *testing.T) {
+	for _, down := range []bool{false, true} {
+		w := newEnv(t)
+		d := &quick{told: told{down: down}}
+		d.answer = func(id string) {
+			if _, err := w.decideOn(id, run.ApproveOnce, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.loop.Notices, w.loop.Console = d, "https://example.com"
+		w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
+			Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Done."})
+		v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.deliver(t.Context()); err != nil || len(w.effects) != 1 {
+			t.Errorf("nobody can be told: %v; moved with %v, sent %d", down, err, len(w.effects))
+		}
+		if s := run.Status(document.RunFieldsOf(w.document(v.RunID)).Status); s != run.Completed {
+			t.Errorf("nobody can be told: %v; it is %s", down, s)
+		}
+	}
+}
+
 // TestOthersAreToldOfWhatIsDeleted deletes a conversation whose end others have not been told: its user waits for
 // nobody, and others hear of it all the same.
 func TestOthersAreToldOfWhatIsDeleted(t *testing.T) {
