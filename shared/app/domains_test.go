@@ -95,7 +95,7 @@ func TestWhoseAddressesMayCall(t *testing.T) {
 // consent, the one for a WebSocket, whose first message has the token (auth.Verifier.Token, as of all others), the
 // keys by which whoever has a receipt checks it, and the one that takes tokens of agents alone.
 var calledWithoutAUser = map[string]bool{"/api/agent/resume": true, "/api/agent/resume-terminal": true,
-	"/api/agent/resume-plan": true, "/api/agent/notify/{webhook}": true,
+	"/api/agent/resume-plan": true, "/api/agent/notify": true, "/api/agent/notify/{webhook}": true,
 	"/api/agent/sweep": true, "/api/agent/connections/google/callback": true,
 	"/api/agent/connections/github/callback":   true,
 	"/api/agent/terminals/{terminalId}/socket": true, "/.well-known/jwks.json": true,

@@ -118,7 +118,7 @@ func (w *proved) stoppedAfterTheFirst(runID, reason string) {
 		w.t.Fatal(err)
 	}
 	if v.Status != run.Failed || string(v.ErrorReason) != reason ||
-		!strings.Contains(v.Summary, "to bob@x.org.\nNot done, because the run ") ||
+		!strings.Contains(v.Summary, "to bob@x.org.\nNot done, because ") ||
 		!strings.Contains(v.Summary, "(To: dan@x.org, ") {
 		w.t.Errorf("the run is %s %s: %s", v.Status, v.ErrorReason, v.Summary)
 	}
