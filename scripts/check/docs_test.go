@@ -2,7 +2,6 @@ package check_test
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -22,7 +21,8 @@ func TestDocs(t *testing.T) {
 	browser.Run(ctx, "testdata/docs.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
-// TestDescribedTypes has openapi-typescript make types of the description, and a client that uses them compiled.
+// TestDescribedTypes has openapi-typescript make types of the description, and code that uses them compiled, and our
+// client's types with it.
 func TestDescribedTypes(t *testing.T) {
 	node, modules, dir := browsertest.Node(t), chatclients.Modules(t), t.TempDir()
 	runs := func(script string, args ...string) {
@@ -33,12 +33,8 @@ func TestDescribedTypes(t *testing.T) {
 		}
 	}
 	runs("openapi-typescript/bin/cli.js", "../../shared/web/openapi.json", "-o", filepath.Join(dir, "countersign.d.ts"))
-	client, err := os.ReadFile("testdata/described.ts")
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "described.ts"), client, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
+	for _, file := range []string{"testdata/described.ts", "../../shared/widget/site/client.d.ts"} {
+		write(t, filepath.Join(dir, filepath.Base(file)), read(t, file))
 	}
 	runs("typescript/bin/tsc", "--strict", "--noEmit", "--target", "es2022", "--module", "esnext",
 		"--moduleResolution", "bundler", "--lib", "es2022,dom", filepath.Join(dir, "described.ts"))

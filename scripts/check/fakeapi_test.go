@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/web"
+	"github.com/countersign-run/countersign/shared/widget"
 )
 
 // fakeAPI serves the console, and in place of the API what a script in the browser says: documents that a GET returns,
@@ -49,7 +50,7 @@ type sent struct {
 
 func newFakeAPI(t *testing.T) *fakeAPI {
 	t.Helper()
-	site, err := web.New(web.Options{LocalUsers: true})
+	site, err := web.New(web.Options{LocalUsers: true, Widget: widget.Files()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -12,20 +13,24 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
-// TestWidgetReadme has the page of shared/widget/README.md, as it is there but for the two addresses, used in the
-// browser beside a server that allows its origin and has the README's action.
+// TestWidgetReadme has the two pages of shared/widget/README.md, as they are there but for the addresses, used in the
+// browser beside a server that allows their origin and has the README's action.
 func TestWidgetReadme(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	n := &newcomer{devServer: server, readme: read(t, "../../shared/widget/README.md")}
-	page := strings.ReplaceAll(n.code("On a page of your own", 0), "127.0.0.1:8080", server.addr)
-	if !strings.HasPrefix(page, "<!doctype html>") {
-		t.Fatalf("the first block is no page:\n%s", page)
+	mux := http.NewServeMux()
+	for path, title := range map[string]string{"/{$}": "On a page of your own", "/client": "The API from a page"} {
+		page := strings.ReplaceAll(n.code(title, 0), "127.0.0.1:8080", server.addr)
+		if !strings.HasPrefix(page, "<!doctype html>") {
+			t.Fatalf("the first block is no page:\n%s", page)
+		}
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = w.Write([]byte(page))
+		})
 	}
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write([]byte(page))
-	}))
+	site := httptest.NewServer(mux)
 	t.Cleanup(site.Close)
 	setting, _, _ := strings.Cut(n.code("On a page of your own", 1), "=")
 	if setting != "ALLOWED_ORIGINS" {
@@ -42,6 +47,9 @@ func TestWidgetReadme(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	browser.Run(ctx, "testdata/widgetreadme.mjs", site.URL, func() { t.Error("nobody asks for a restart here") })
+	if got := server.mailbox(); !maps.Equal(got, map[string]int{"ken@example.org: The build is green": 1}) {
+		t.Errorf("the mailbox holds %v", got)
+	}
 }
 
 // file returns the block that names a file in its first line.

@@ -16,6 +16,7 @@ import (
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".mjs": "text/javascript; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".svg": "image/svg+xml",
+	".ts":   "text/plain; charset=utf-8", // of types
 	".json": "application/json; charset=utf-8", ".png": "image/png", ".webmanifest": "application/manifest+json",
 }
 

@@ -32,7 +32,7 @@ type Options struct {
 	LocalUsers       bool
 	Client           *http.Client // for the issuer's endpoints; nil: one with a timeout
 
-	Widget fs.FS // the chat widget's files; nil: none
+	Widget fs.FS // the chat widget's files, by whose client.js the console asks, too; nil: none
 }
 
 // A Site serves the console, the widget and the configuration. It is safe for concurrent use.

@@ -39,7 +39,8 @@ func get(s http.Handler, method, target string, header ...string) *httptest.Resp
 	return w
 }
 
-var widget = fstest.MapFS{"gemini-chat.js": {Data: []byte("export {};")}, "parts/style.css": {Data: []byte("p {}")}}
+var widget = fstest.MapFS{"gemini-chat.js": {Data: []byte("export {};")}, "parts/style.css": {Data: []byte("p {}")},
+	"client.d.ts": {Data: []byte("export {};")}}
 
 func TestTheConsoleIsServedUnderAStrictPolicy(t *testing.T) {
 	s := site(t, web.Options{})
@@ -142,7 +143,7 @@ func TestThePolicyNamesEachFunction(t *testing.T) {
 	}
 }
 
-// mentions reports whether one of the console's files holds the path.
+// mentions reports whether one of the files that the console asks by holds the path.
 func mentions(t *testing.T, path string) bool {
 	t.Helper()
 	files, err := filepath.Glob("site/*.js")
@@ -153,7 +154,7 @@ func mentions(t *testing.T, path string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files = append(files, of...)
+	files = append(append(files, of...), "../widget/site/client.js")
 	ends := regexp.MustCompile(regexp.QuoteMeta(path) + "[^a-z]")
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -189,7 +190,8 @@ func TestAnIssuerThatIsAwayIsAskedOnce(t *testing.T) {
 func TestTheWidgetIsForPagesOfAnyOrigin(t *testing.T) {
 	s := site(t, web.Options{Widget: widget})
 	for target, kind := range map[string]string{"/widget/gemini-chat.js": "text/javascript; charset=utf-8",
-		"/widget/parts/style.css": "text/css; charset=utf-8"} {
+		"/widget/parts/style.css": "text/css; charset=utf-8",
+		"/widget/client.d.ts":     "text/plain; charset=utf-8"} {
 		h := get(s, "GET", target, "Origin", "https://shop.example").Header()
 		if h.Get("Content-Type") != kind || h.Get("Access-Control-Allow-Origin") != "*" ||
 			h.Get("Cross-Origin-Resource-Policy") != "cross-origin" ||

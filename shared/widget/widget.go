@@ -1,19 +1,21 @@
-// Package widget provides the chat for any web page, and the automation with which it uses the page: plain JavaScript
-// modules for a static file server.
+// Package widget provides the chat for any web page, the automation with which it uses the page, and the client by
+// which pages and the console ask the API: plain JavaScript modules for a static file server.
 package widget
 
 import (
 	"bytes"
 	"embed"
 	"io/fs"
+	"path"
 	"regexp"
 )
 
-//go:embed site/*.js
+//go:embed site/*.js site/client.d.ts
 var embedded embed.FS
 
-// Files returns gemini-chat.js, automation.js and the modules that they import, at the root. Indentation, comments
-// on lines of their own and those that say types, a quarter of the bytes, are removed; each line keeps its number.
+// Files returns gemini-chat.js, automation.js, client.js with its types, and the modules that they import, at the root.
+// Of modules indentation, comments on lines of their own and those that say types, a quarter of the bytes, are removed;
+// each line keeps its number.
 func Files() fs.FS {
 	site, err := fs.Sub(embedded, "site")
 	if err != nil {
@@ -39,7 +41,7 @@ func (b bare) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	info, err := file.Stat()
-	if err != nil || info.IsDir() {
+	if err != nil || path.Ext(name) != ".js" {
 		return file, err
 	}
 	source, err := fs.ReadFile(b.FS, name)

@@ -1,6 +1,7 @@
 // A client's code on the types that openapi-typescript makes of the description. TestDescribedTypes compiles it: what
 // is marked as an error has to be one.
 
+import { connect, type Pending, type Run as Told } from './client';
 import type { components, operations, paths } from './countersign';
 
 type Run = components['schemas']['Run'];
@@ -20,6 +21,21 @@ export async function titles(base: string, token: string): Promise<string[]> {
   if (run.status === 'lost') return [];
   const waiting: Json<'pendingApprovals'> = await (await fetch(`${base}/api/agent/approvals/pending`)).json();
   return [...(run.approvals ?? []), ...waiting.approvals].map((a) => a.preview.title);
+}
+
+// What our client says of its answers is as it is described.
+export const told = (run: Run, waiting: Json<'pendingApprovals'>): [Told, Pending] => [run, waiting];
+
+export async function decide(): Promise<string> {
+  const client = connect({ base: 'https://agent.example.com', token: async () => 'token' });
+  for await (const e of client.stream('Say hello.', { agent: 'assistant' })) {
+    if (e.type !== 'run') continue;
+    for (const card of e.run.approvals ?? []) await client.resolve(card, 'approve_once', { holdSeconds: 10 });
+    if (e.run.status === 'completed') return e.run.summary;
+  }
+  // @ts-expect-error what is asked is needed
+  await client.run();
+  return (await client.run('Say hello.')).message ?? '';
 }
 
 export { empty };

@@ -1,8 +1,8 @@
-// Uses the page of the widget's README in Chromium. Run by TestWidgetReadme; see driver.mjs.
+// Uses the pages of the widget's README in Chromium. Run by TestWidgetReadme; see driver.mjs.
 
 import { expect, findings, run, settled, shot, visit } from './driver.mjs';
 
-const { API_URL } = process.env;
+const { API_URL, BASE_URL } = process.env;
 
 const steps = {
   'the page of the README: the agent uses it, for a user of /dev/token': async () => {
@@ -20,6 +20,22 @@ const steps = {
     await shot(page, 'widget-readme-action');
     await chat.getByRole('button', { name: 'Reject' }).click();
     await chat.getByText('you rejected it').waitFor();
+    await page.context().close();
+  },
+
+  'the page of the README that asks by the client: its first connection is lost, and its card confirmed': async () => {
+    const page = await visit({ others: [API_URL] });
+    let cuts = 0;
+    await page.route('**/run/stream', async (r) => { cuts++; await r.fetch(); await r.abort(); }, { times: 1 });
+    const shown = [];
+    page.on('dialog', (d) => {
+      shown.push(d.message());
+      return d.accept();
+    });
+    await page.goto(`${BASE_URL}/client`);
+    await settled('it is sent', async () => /sent/i.test(await page.locator('pre').innerText()));
+    expect(`it was asked about once: ${shown}`, shown.length === 1 && /ken@example\.org/.test(shown[0]));
+    expect('the connection was lost', cuts === 1);
     await page.context().close();
   },
 };

@@ -13,8 +13,8 @@ import { Step } from './step.js';
 import { actionState, lasts, toolIcon, toolName } from './words.js';
 
 /**
- * @typedef {{node: HTMLElement, known: number, print: (offset: number, bytes: Uint8Array) => void}} Printer shows what
- * an action prints
+ * @typedef {{node: HTMLElement, print: (offset: number, bytes: Uint8Array) => void}} Printer shows what an action
+ * prints
  */
 
 export class Actions {
@@ -74,11 +74,6 @@ export class Actions {
     else if (!this.#outputs.has(id)) this.#outputs.set(id, printer());
     this.#outputs.get(id)?.print(offset, bytes);
   }
-
-  /** printed returns how many bytes of which outputs are here. @returns {[string, number][]} */
-  printed() {
-    return [...this.#outputs].filter(([, o]) => o.known).map(([id, o]) => [id, o.known]);
-  }
 }
 
 function line(a, state, approval, runId) {
@@ -100,9 +95,6 @@ function printer() {
   const node = el('pre', { class: 'action-output', tabindex: 0, role: 'log', 'aria-label': 'What it prints' });
   return {
     node,
-    get known() {
-      return printed.next;
-    },
     print(offset, bytes) {
       const atEnd = node.scrollHeight - node.scrollTop - node.clientHeight < 24;
       node.textContent = plain(printed.add(offset, bytes));

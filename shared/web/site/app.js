@@ -1,6 +1,6 @@
 // The console: the user, the current view, and the frame around every view.
 
-import { call, Lost, reach, read } from './api.js';
+import { call } from './api.js';
 import { audit } from './audit.js';
 import { badge } from './badge.js';
 import { chat } from './chat.js';
@@ -15,7 +15,6 @@ import { accounts, allowed, mailbox } from './lists.js';
 import * as pending from './pending.js';
 import { planView } from './plan.js';
 import { plans } from './plans.js';
-import { hurry } from './run.js';
 import { receiptView } from './receipt.js';
 import { runView } from './runview.js';
 import { begun, forget, user } from './session.js';
@@ -26,6 +25,7 @@ import { terminals } from './terminal/view.js';
 import { themes } from './theme.js';
 import { agents } from './tokens.js';
 import * as threads from './threads.js';
+import { hurry, reach, read } from './widget/client.js';
 
 const id = '([A-Za-z0-9_-]{16,64})';
 
@@ -217,7 +217,7 @@ async function begin() {
   try {
     configure(await read(await reach('/config.json')));
   } catch (err) {
-    away(err instanceof Lost ? new Lost() : err, () => location.reload());
+    away(err, () => location.reload());
     return;
   }
   dress();

@@ -1,14 +1,14 @@
 // A conversation with an agent: its transcript, and the line to type in.
 
-import { call, passing } from './api.js';
+import { call } from './api.js';
 import { button, busy, confirm, el, home, say, trouble } from './dom.js';
 import { agents, examples, examplesOf } from './examples.js';
 import { icon } from './icons.js';
 import { Named } from './named.js';
 import { asked, begun, chats, drafts } from './session.js';
-import { region } from './region.js';
 import * as threads from './threads.js';
 import { Transcript } from './transcript.js';
+import { region } from './widget/client.js';
 
 const assistant = 'assistant';
 const page = 'page'; // answers web pages, and takes no run
@@ -105,7 +105,7 @@ class Conversation {
       this.#agents.value = this.agent;
       this.#agents.hidden = all.length < 2;
     } catch (err) {
-      if (!this.signal.aborted) trouble(this.#error, err, passing(err) ? () => this.#offer() : undefined);
+      if (!this.signal.aborted) trouble(this.#error, err, err.passing ? () => this.#offer() : undefined);
     }
   }
 

@@ -2,19 +2,30 @@
 // status. It follows the run until the run ends or the view is closed.
 
 import { Actions } from './actions.js';
-import { call } from './api.js';
+import { call, client } from './api.js';
 import { arrange, button, busy, el, say, there, trouble } from './dom.js';
 import { changed } from './pending.js';
-import { ask, hurry, over, watch } from './run.js';
 import { asked } from './session.js';
 import { end } from './step.js';
+import { hurry, over } from './widget/client.js';
 import { given, lasts, runWords } from './words.js';
+
+/**
+ * @typedef {object} Question
+ * @property {string} prompt
+ * @property {string} threadId
+ * @property {string} key
+ * @property {string} [agent] who is asked; absent: the assistant
+ * @property {string} [terminalId] the terminal that it is about
+ * @property {string} [slot] where it is kept until its run is known; absent: the thread's
+ * @property {{timeZone?: string, locale?: string}} [region] the reader's region when they asked
+ */
 
 export class Live {
   runId = '';
   threadId = '';
   status = 'sent';
-  /** @type {import('./run.js').Question|null} */ question = null;
+  /** @type {Question|null} */ question = null;
   #text = '';
   #lost = '';
   /** @type {Map<string, any>} */ #actions = new Map();
@@ -33,7 +44,7 @@ export class Live {
 
   /**
    * @param {object} from a question to pose, or a run to follow
-   * @param {import('./run.js').Question} [from.question]
+   * @param {Question} [from.question]
    * @param {any} [from.run]
    * @param {boolean} [from.alone] it is on the page of its run, which needs no link to itself
    * @param {boolean} [from.bare] what is around it has its own way to stop it
@@ -101,8 +112,9 @@ export class Live {
   /** start follows the run to its end. */
   async start() {
     try {
-      await (this.runId ? watch(this.runId, this.#note(), this.#stop.signal)
-        : ask(/** @type {any} */ (this.question), this.#note(), this.#stop.signal));
+      for await (const e of this.runId ? client.events(this.runId, { signal: this.#stop.signal }) : this.#asks()) {
+        this.#told(e);
+      }
       this.#lost = '';
       this.#render();
       say(this.unmet || (this.status === 'failed' ? `This failed. ${this.#message}` : 'Done.'));
@@ -131,24 +143,35 @@ export class Live {
     this.start();
   }
 
-  /** @returns {import('./run.js').Note} */
-  #note() {
-    return {
-      known: (runId, threadId) => {
-        [this.runId, this.threadId] = [runId, threadId];
-        if (this.question) asked.set(this.#slot(), undefined);
-        this.on.known?.(this);
-      },
-      status: (status) => this.#enter(status),
-      delta: (text) => this.#show(() => { this.#text += text; }),
-      action: (a) => this.#show(() => this.#take(a)),
-      output: (id, offset, bytes) =>
-        this.#show(() => this.#shown.print(this.runId, id, this.#actions.get(id), offset, bytes)),
-      printed: () => this.#shown.printed(),
-      state: (run) => this.#show(() => this.#state(run)),
-      event: (e) => this.#show(() => this.#event(e)),
-      lost: (err) => this.#lost === (err?.message ?? '') || this.#show(() => { this.#lost = err?.message ?? ''; }),
-    };
+  // asks sends the question, which has the same words, key and region when it is sent again.
+  #asks() {
+    const { prompt, key, threadId, agent, terminalId, region } = /** @type {Question} */ (this.question);
+    return client.stream(prompt, { key, signal: this.#stop.signal, threadId: threadId || undefined, agent, terminalId,
+      ...region });
+  }
+
+  // told takes what happens to the run.
+  #told(e) {
+    const lost = e.type === 'lost' ? e.error.message : '';
+    if (lost !== this.#lost) this.#show(() => { this.#lost = lost; });
+    const { runId, threadId } = e.run ?? e;
+    if (runId && !this.runId) this.#known(runId, threadId);
+    if (e.type === 'status') this.#enter(e.status);
+    else if (e.type === 'delta') this.#show(() => { this.#text += e.delta; });
+    else if (e.type === 'action') this.#show(() => this.#take(e.action));
+    else if (e.type === 'output') this.#show(() => this.#print(e));
+    else if (e.type === 'run') this.#show(() => this.#state(e.run));
+    else if (e.seq) this.#show(() => this.#event(e));
+  }
+
+  #print({ actionId, offset, bytes }) {
+    this.#shown.print(this.runId, actionId, this.#actions.get(actionId), offset, bytes);
+  }
+
+  #known(runId, threadId) {
+    [this.runId, this.threadId] = [runId, threadId];
+    if (this.question) asked.set(this.#slot(), undefined);
+    this.on.known?.(this);
   }
 
   #show(change) {

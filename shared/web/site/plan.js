@@ -1,13 +1,13 @@
 // One session of the planner: what waits, its tasks and their steps, what was allowed, and what came of it. All of it
 // is what the server has on record; the run's events only say when to read it again.
 
-import { call } from './api.js';
+import { call, client } from './api.js';
 import { card, version } from './card.js';
 import { arrange, button, busy, el, heading, say, trouble } from './dom.js';
 import { toLink } from './link.js';
 import { state } from './plans.js';
-import { hurry, later, pause, watch } from './run.js';
 import { when } from './time.js';
+import { hurry, pause } from './widget/client.js';
 import { changeWords, sessionWords, taskMoods, taskWords, toolName } from './words.js';
 
 const over = (s) => ['COMPLETED', 'FAILED', 'DEADLINE_EXCEEDED'].includes(s.status);
@@ -46,21 +46,17 @@ export async function planView(main, id, signal) {
     trouble(error);
     show(s);
   }, (err) => signal.aborted || trouble(error, err, read));
-  /** @type {import('./run.js').Note} */
-  const note = {
-    status: () => {}, delta: () => {}, action: () => {}, state: () => void read(), event: () => void read(),
-    lost: (err) => { lost.textContent = err ? `${err.message} Nothing is lost; trying again` : ''; },
-  };
+  const line = (err) => { lost.textContent = err ? `${err.message} Nothing is lost; trying again` : ''; };
   // session reads it, again where that may help: also where this user has asked too often.
   async function session() {
     for (let wait = 500; ; wait = Math.min(wait * 2, 5000)) {
       try {
         const s = await call('GET', path, { signal });
-        note.lost(null);
+        line(null);
         return s;
       } catch (err) {
-        if (signal.aborted || !later(err)) throw err;
-        note.lost(err);
+        if (signal.aborted || !(err.passing || err.status === 429)) throw err;
+        line(err);
       }
       await pause(wait, signal);
     }
@@ -69,7 +65,10 @@ export async function planView(main, id, signal) {
     trouble(error);
     try {
       show(await session());
-      await watch(id, note, signal);
+      for await (const e of client.events(id, { signal })) {
+        line(e.type === 'lost' ? e.error : null);
+        if (e.type === 'run' || 'seq' in e) read();
+      }
       await read();
     } catch (err) {
       if (!signal.aborted) trouble(error, err, err.status === 404 ? undefined : follow);

@@ -4,9 +4,9 @@ import { call } from './api.js';
 import { busy, el, heading, say, trouble } from './dom.js';
 import { examples, examplesOf } from './examples.js';
 import { toLink } from './link.js';
-import { region } from './region.js';
 import { drafts } from './session.js';
 import { when } from './time.js';
+import { newId, region } from './widget/client.js';
 import { sessionMoods, sessionWords } from './words.js';
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -63,7 +63,7 @@ function form(from) {
     e.preventDefault();
     trouble(error);
     const before = drafts.get(slot);
-    const key = before?.key && before.from === from ? before.key : crypto.randomUUID();
+    const key = before?.key && before.from === from ? before.key : newId();
     keep(key);
     try {
       const s = await busy([prompt, repo, until, submit], submit,
@@ -90,16 +90,6 @@ function form(from) {
     el('label', { for: until.id }, `Deadline (your clock, ${zone})`), until, submit, error);
 }
 
-async function begin(prompt, repoUrl, until, from, key) {
-  const where = region();
-  for (;;) {
-    const body = { prompt, repoUrl: repoUrl.trim(), deadline: new Date(until).toISOString(),
-      continueFrom: from || undefined, ...where };
-    try {
-      return await call('POST', '/api/agent/plans', { body, key });
-    } catch (err) {
-      if (err.status !== 400 || !where[err.field]) throw err;
-      delete where[err.field]; // a browser may know of a time zone before the server does
-    }
-  }
-}
+const begin = (prompt, repoUrl, until, from, key) => call('POST', '/api/agent/plans', { key,
+  body: { prompt, repoUrl: repoUrl.trim(), deadline: new Date(until).toISOString(), continueFrom: from || undefined,
+    ...region() } });

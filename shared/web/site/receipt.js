@@ -1,6 +1,6 @@
 // The receipt of a run, to be printed or kept as a file that /verify knows.
 
-import { read, send } from './api.js';
+import { client } from './api.js';
 import { copy } from './copy.js';
 import { button, el, heading, home, say, trouble } from './dom.js';
 import { records } from './opened.js';
@@ -16,10 +16,9 @@ export async function receiptView(main, runId, signal) {
   const show = async () => {
     trouble(error);
     try {
-      const res = await send('GET', `/api/agent/runs/${encodeURIComponent(runId)}/receipt`, { signal });
-      const text = res.ok ? await res.text() : '';
-      const file = res.ok ? JSON.parse(text) : await read(res);
-      inside.replaceChildren(...parts(file, text));
+      const res = await client.send('GET', `/api/agent/runs/${encodeURIComponent(runId)}/receipt`, { signal });
+      const text = await res.text();
+      inside.replaceChildren(...parts(JSON.parse(text), text));
     } catch (err) {
       if (err.status === 404) main.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'),
         el('p', {}, 'There is no receipt of this: it is not yours, it was deleted, or receipts are not set up here.'),

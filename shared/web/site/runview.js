@@ -1,9 +1,9 @@
 // One run: its actions, and its numbered events with when each happened and how long it took.
 
+import { client } from './api.js';
 import { el, heading, home, trouble } from './dom.js';
 import { Live } from './live.js';
 import { records } from './opened.js';
-import { watch } from './run.js';
 import { instant, took, when } from './time.js';
 import { eventWords, given, runWords } from './words.js';
 
@@ -26,29 +26,30 @@ export async function runView(main, runId, signal) {
   let shown;
   signal.addEventListener('abort', () => shown?.stop());
   let last = 0;
-  const note = {
-    state: (run) => {
-      facts.replaceChildren(...describe(run));
-      const told = records(run);
-      done.replaceChildren(...(told.length ? [el('h2', {}, 'What was done'), ...told] : []));
-      if (shown) return;
-      shown = new Live({ run, alone: true });
-      live.append(shown.node);
-      if (!shown.over) shown.start();
-    },
-    event: (e) => {
-      const at = new Date(e.at).getTime();
-      rows.append(el('tr', {}, el('td', { class: 'number' }, String(e.seq)), el('td', { class: 'at' }, instant(e.at)),
-        el('td', { class: 'number' }, last ? `+${took(at - last)}` : ''), el('td', { class: 'whole' }, eventWords(e))));
-      last = at;
-    },
-    status: () => {}, delta: () => {}, action: () => {},
-    lost: (err) => trouble(error, err),
+  const state = (run) => {
+    facts.replaceChildren(...describe(run));
+    const told = records(run);
+    done.replaceChildren(...(told.length ? [el('h2', {}, 'What was done'), ...told] : []));
+    if (shown) return;
+    shown = new Live({ run, alone: true });
+    live.append(shown.node);
+    if (!shown.over) shown.start();
+  };
+  const event = (e) => {
+    const at = new Date(e.at).getTime();
+    rows.append(el('tr', {}, el('td', { class: 'number' }, String(e.seq)), el('td', { class: 'at' }, instant(e.at)),
+      el('td', { class: 'number' }, last ? `+${took(at - last)}` : ''), el('td', { class: 'whole' }, eventWords(e))));
+    last = at;
   };
   const follow = async () => {
     trouble(error);
     try {
-      await watch(runId, note, signal, Number(rows.lastElementChild?.firstElementChild?.textContent ?? 0));
+      const after = Number(rows.lastElementChild?.firstElementChild?.textContent ?? 0);
+      for await (const e of client.events(runId, { after, signal })) {
+        trouble(error, e.type === 'lost' ? e.error : undefined);
+        if (e.type === 'run') state(e.run);
+        else if ('seq' in e) event(e);
+      }
     } catch (err) {
       if (err.status === 404) main.replaceChildren(el('h1', { tabindex: -1 }, 'Not found'),
         el('p', {}, 'There is no such thing, or it is not yours. It may have been deleted.'), home());

@@ -1,9 +1,9 @@
 // Signing in: at the local server, or by redirect at an OpenID Connect issuer. The token lies in the storage of tabs
 // only (tabs.js).
 
-import { ApiError, reach, read } from './api.js';
 import { config } from './config.js';
 import { trip, user } from './session.js';
+import { reach, read } from './widget/client.js';
 
 /** expired is fired on the window when the user has to sign in again. */
 const expired = 'countersign:expired';
@@ -58,14 +58,13 @@ export async function arrive() {
   const t = trip.get();
   trip.clear();
   history.replaceState(null, '', location.pathname + (t?.hash ?? ''));
-  if (!t || q.get('state') !== t.state) throw new ApiError(400,
-    { message: 'This sign-in was not begun here, or was begun twice. Please sign in again.' });
-  if (q.has('error')) throw new ApiError(400,
-    { message: `The sign-in service refused: ${q.get('error_description') ?? q.get('error')}` });
+  if (!t || q.get('state') !== t.state) throw new Error(
+    'This sign-in was not begun here, or was begun twice. Please sign in again.');
+  if (q.has('error')) throw new Error(`The sign-in service refused: ${q.get('error_description') ?? q.get('error')}`);
   const token = q.get('id_token') ?? (await redeem(q.get('code') ?? '', t.verifier));
   const claims = claimsOf(token);
-  if (claims.nonce !== t.nonce) throw new ApiError(400,
-    { message: 'The sign-in service answered another question (its nonce differs). Please sign in again.' });
+  if (claims.nonce !== t.nonce) throw new Error(
+    'The sign-in service answered another question (its nonce differs). Please sign in again.');
   take(token);
 }
 
@@ -74,7 +73,7 @@ async function redeem(code, verifier) {
   const form = { grant_type: 'authorization_code', client_id: clientId ?? '', redirect_uri: here(), code,
     code_verifier: verifier };
   const res = await reach(tokenEndpoint ?? '', { method: 'POST', body: new URLSearchParams(form) });
-  if (!res.ok) throw new ApiError(400, { message: 'The sign-in service did not take the code. Please sign in again.' });
+  if (!res.ok) throw new Error('The sign-in service did not take the code. Please sign in again.');
   return (await read(res)).id_token;
 }
 
@@ -90,7 +89,7 @@ function claimsOf(token) {
       (c) => c.charCodeAt(0));
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
-    throw new ApiError(400, { message: 'The sign-in service gave no ID token. Please sign in again.' });
+    throw new Error('The sign-in service gave no ID token. Please sign in again.');
   }
 }
 

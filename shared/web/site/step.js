@@ -1,6 +1,6 @@
 // The card of one step of an agent on a terminal: a command with its output, the end of the task, or what went wrong.
 
-import { send } from './api.js';
+import { client } from './api.js';
 import { button, busy, el, trouble } from './dom.js';
 import { icon } from './icons.js';
 import { took } from './time.js';
@@ -23,11 +23,6 @@ export class Step {
   constructor(runId, a) {
     this.runId = runId;
     this.update(a);
-  }
-
-  /** known returns how many bytes of output were taken. */
-  get known() {
-    return this.#printed.next;
   }
 
   update(a) {
@@ -75,14 +70,13 @@ export class Step {
     try {
       await busy([this.#rest], this.#rest, async () => {
         const [run, id] = [this.runId, this.action.actionId].map(encodeURIComponent);
-        const res = await send('GET', `/api/agent/runs/${run}/output/${id}?from=0`);
-        if (!res.ok) throw new Error('The output is not kept any more.');
+        const res = await client.send('GET', `/api/agent/runs/${run}/output/${id}?from=0`);
         const all = new Printed(Infinity);
         this.#put(all.add(0, new Uint8Array(await res.arrayBuffer())));
       });
       this.#rest.hidden = true;
     } catch (err) {
-      trouble(this.#error, err);
+      trouble(this.#error, err.status === 404 ? new Error('The output is not kept any more.') : err);
     }
   }
 }

@@ -1,6 +1,6 @@
 // The messages of a conversation, and below each request the run that answers it.
 
-import { call, passing } from './api.js';
+import { call } from './api.js';
 import { arrange, button, el } from './dom.js';
 import { examples, withExamples } from './examples.js';
 import { Live } from './live.js';
@@ -113,7 +113,7 @@ export class Transcript {
       this.render();
     } catch (err) {
       if (this.signal.aborted) return;
-      this.on.failed(err, passing(err) ? () => this.load(before) : undefined);
+      this.on.failed(err, err.passing ? () => this.load(before) : undefined);
     }
   }
 
@@ -176,7 +176,7 @@ export class Transcript {
     if (!live.over) live.start();
   }
 
-  /** pose sends a question, and shows it. @param {import('./run.js').Question} question */
+  /** pose sends a question, and shows it. @param {import('./live.js').Question} question */
   pose(question) {
     const live = new Live({ question, ...this.how }, this.#on);
     this.#take(live);

@@ -1,5 +1,5 @@
 // Follows calls that wait for the user's decision until they have ended.
-import { ChatError } from './transport.js';
+import { ApiError } from './request.js';
 
 const shortest = 500;
 const longest = 15000;
@@ -37,7 +37,7 @@ export async function follow(chat, card, signal) {
     }
     if (run) hold(chat, card, run);
     if (decidedAt && Date.now() - decidedAt > patience) {
-      throw new ChatError('What you decided takes longer than expected. Look into your inbox for how it ended.');
+      throw new ApiError('What you decided takes longer than expected. Look into your inbox for how it ended.');
     }
   }
 }
@@ -75,8 +75,7 @@ async function look(chat, runId, signal) {
   try {
     return await chat.transport.ask('GET', `/api/agent/runs/${encodeURIComponent(runId)}`, undefined, signal);
   } catch (err) {
-    const passing = err instanceof ChatError && (err.status === 0 || err.status === 429 || err.status >= 500);
-    if (!passing) throw err;
+    if (!(err instanceof ApiError && (err.passing || err.status === 429))) throw err;
     return null;
   }
 }

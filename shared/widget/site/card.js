@@ -1,6 +1,6 @@
 // The card of an approval: what would be done, and the buttons to decide.
 import { make } from './dom.js';
-import { ownClock } from './region.js';
+import { ownClock } from './clock.js';
 
 /** @type {Record<string, string>} In the order of the buttons. */
 const words = {

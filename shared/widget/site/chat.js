@@ -1,14 +1,11 @@
 // The chat without a user interface: the logic of gemini-chat, for a page with its own.
 import { Memory } from './memory.js';
-import { region } from './region.js';
-import { ChatError, Transport } from './transport.js';
+import { ApiError, newId, region } from './request.js';
+import { Transport } from './transport.js';
 
 const maxTrips = 24;
 const maxText = 20000;
 const maxMessages = 500;
-
-const newId = () => crypto.randomUUID?.()
-  ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /** Waits for a second, or until it is aborted. @param {AbortSignal} signal @returns {Promise<void>} */
 const moment = (signal) => new Promise((done) => {
@@ -64,7 +61,6 @@ export class GeminiChat extends EventTarget {
   #unwatch = () => {};
   #busy = false;
   #trips = 0;
-  /** @type {Record<string, string>} */ #region = region();
 
   /**
    * @param {{endpoint: () => string, token: (again: boolean) => Promise<string>, agent?: () => string,
@@ -101,7 +97,7 @@ export class GeminiChat extends EventTarget {
     const message = text.trim();
     if (!message || this.isLoading) return false;
     if (message.length > maxText) {
-      return this.#fail(new ChatError(`A message has at most ${maxText} characters; this one has ${message.length}.`));
+      return this.#fail(new ApiError(`A message has at most ${maxText} characters; this one has ${message.length}.`));
     }
     this.#work?.abort();
     this.messageInput = '';
@@ -141,7 +137,7 @@ export class GeminiChat extends EventTarget {
       await this.#resolve({ approvalId, decision: 'undo' });
       this.#say('system', `Undone: ${preview.title}`);
     } catch (err) {
-      this.#say('system', `${preview.title}: ${err instanceof ChatError ? err.message : 'It could not be undone.'}`);
+      this.#say('system', `${preview.title}: ${err instanceof ApiError ? err.message : 'It could not be undone.'}`);
     }
     this.changed();
   }
@@ -190,7 +186,7 @@ export class GeminiChat extends EventTarget {
       card.run = await this.#resolve(body, this.#work?.signal);
       card.state = 'following';
     } catch (err) {
-      if (!(err instanceof ChatError)) return;
+      if (!(err instanceof ApiError)) return;
       // Permanently refused: it was decided elsewhere or has expired, and its run has the outcome.
       const over = err.status === 410 || err.status === 409;
       const wrong = card.edit && err.status === 400; // which the form says at its field
@@ -214,7 +210,7 @@ export class GeminiChat extends EventTarget {
       this.#open = kept.open;
       this.#begin(() => this.#settle());
     } else if (kept.unanswered) {
-      this.#fail(new ChatError('The page was loaded anew before the answer came, so the answer was lost. Try again to '
+      this.#fail(new ApiError('The page was loaded anew before the answer came, so the answer was lost. Try again to '
         + 'ask once more.'));
     }
     this.changed();
@@ -267,15 +263,16 @@ export class GeminiChat extends EventTarget {
     this.changed();
     if (++this.#trips > maxTrips) {
       this.#trips = 0;
-      throw new ChatError(`This took more than ${maxTrips} steps, so it was stopped here. Try again to let it go on.`);
+      throw new ApiError(`This took more than ${maxTrips} steps, so it was stopped here. Try again to let it go on.`);
     }
     const { definitions, pageState } = await this.#pageNow();
     if (request.kind === 'message') this.#messageId = request.id ??= newId(); // none from the previous release
-    const body = { messageId: this.#messageId, history: this.#history, toolDefinitions: definitions, pageState };
-    const answer = request.kind === 'message'
-      ? await this.#chat('/api/agent/chat',
-        { message: request.text, ...(this.agent() && { agent: this.agent() }), ...body }, signal)
-      : await this.#chat('/api/agent/chat/results', { results: request.results, ...body }, signal);
+    const agent = this.agent();
+    const [path, asks] = request.kind === 'message'
+      ? ['/api/agent/chat', { message: request.text, ...(agent && { agent }) }]
+      : ['/api/agent/chat/results', { results: request.results }];
+    const answer = await this.transport.chat(path, { ...asks, messageId: this.#messageId, history: this.#history,
+      toolDefinitions: definitions, pageState, ...region() }, signal, (line) => this.#heard(line, signal));
     signal.throwIfAborted();
     this.#history = answer.history;
     this.#unanswered = null;
@@ -286,21 +283,6 @@ export class GeminiChat extends EventTarget {
     if (answer.type === 'response') return this.#say('assistant', answer.message);
     this.#open = { calls: answer.calls, results: [], running: '' };
     return this.#settle();
-  }
-
-  /**
-   * Asks with the region of the browser, as far as the server knows of it.
-   * @param {string} path @param {object} body @param {AbortSignal} signal @returns {Promise<Answer>}
-   */
-  async #chat(path, body, signal) {
-    try {
-      return await this.transport.chat(path, { ...body, ...this.#region }, signal, (line) => this.#heard(line, signal));
-    } catch (err) {
-      const field = err instanceof ChatError && err.status === 400 ? err.field : '';
-      if (!(field in this.#region)) throw err;
-      delete this.#region[field];
-      return this.#chat(path, body, signal);
-    }
   }
 
   /**
@@ -442,7 +424,7 @@ export class GeminiChat extends EventTarget {
     this.#work?.abort();
     this.approvals = [];
     this.#rest();
-    this.#fail(new ChatError(message));
+    this.#fail(new ApiError(message));
   }
 
   #signal() {
@@ -458,7 +440,7 @@ export class GeminiChat extends EventTarget {
 
   /** @param {unknown} err @returns {false} */
   #fail(err) {
-    this.error = err instanceof ChatError ? err.message : 'Something went wrong in this page. Try again.';
+    this.error = err instanceof ApiError ? err.message : 'Something went wrong in this page. Try again.';
     this.#tell('error', { message: this.error, cause: err });
     this.changed();
     return false;

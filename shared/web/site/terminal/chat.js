@@ -3,11 +3,10 @@
 import { call } from '../api.js';
 import { button, el, trouble } from '../dom.js';
 import { examplesOf } from '../examples.js';
-import { region } from '../region.js';
-import { over } from '../run.js';
 import { asked, chats, drafts } from '../session.js';
 import * as threads from '../threads.js';
 import { Transcript } from '../transcript.js';
+import { over, region } from '../widget/client.js';
 import { AgentChat } from './agent.js';
 
 const agents = { true: 'terminal', false: 'terminal-chat' }; // by whether the agent is on

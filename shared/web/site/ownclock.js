@@ -1,18 +1,9 @@
-// The reader's time zone and language, as the browser reports them.
+// A moment by the reader's clock.
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const clock = new Intl.DateTimeFormat(undefined,
   { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric', hour: 'numeric', minute: '2-digit',
   timeZoneName: 'short' });
-
-/**
- * region is what requests tell of it: what has the form that the server takes.
- * @returns {{timeZone?: string, locale?: string}}
- */
-export const region = () => ({
-  timeZone: /^UTC$|\//.test(zone ?? '') ? zone : undefined,
-  locale: /^[a-z]{2,3}(-[a-z0-9]{1,8})*$/i.test(navigator.language) ? navigator.language : undefined,
-});
 
 /**
  * ownClock tells a moment by the reader's clock, or is empty where a card of the time zone shows that already.

@@ -1,12 +1,6 @@
-// The reader's time zone and language, as the browser reports them.
+// A moment by the reader's clock.
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-
-/** What requests tell of it: what has the form that servers take. @returns {Record<string, string>} */
-export const region = () => ({
-  ...(/^UTC$|\//.test(zone ?? '') && { timeZone: zone }),
-  ...(/^[a-z]{2,3}(-[a-z0-9]{1,8})*$/i.test(navigator.language) && { locale: navigator.language }),
-});
 
 /**
  * A moment by the reader's clock, or nothing where a card that is made by the clocks of timeZone shows that already.

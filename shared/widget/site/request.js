@@ -1,0 +1,150 @@
+// One request to the API, and its answer: as JSON, or as lines that arrive one after another.
+
+/** @import { Client, Facts, Options } from './client.js' */
+
+const silence = 45000; // ms without a line: the server sends one every 15 s, so the connection is dead
+const longest = 600000; // ms of one request
+const lineSize = 8 << 20;
+
+export class ApiError extends Error {
+  /** @param {string} message @param {Facts} [facts] */
+  constructor(message, { status = 0, code = '', field = '', ...more } = {}) {
+    super(message[0].toUpperCase() + message.slice(1));
+    Object.assign(this, more);
+    this.status = status;
+    this.code = code;
+    this.field = field;
+  }
+
+  get passing() {
+    return this.status === 0 || this.status >= 500;
+  }
+}
+
+export const newId = () => crypto.randomUUID?.()
+  ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+
+export function region() {
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  const { language } = navigator;
+  return {
+    ...(/^UTC$|\//.test(timeZone ?? '') && { timeZone }),
+    ...(/^[a-z]{2,3}(-[a-z0-9]{1,8})*$/i.test(language) && { locale: language }),
+  };
+}
+
+/** @param {Options} options @returns {Pick<Client, 'send' | 'call'>} */
+export function requests({ base = new URL(import.meta.url).origin, token, heard }) {
+  const address = typeof base === 'function' ? base : (/** @type {string} */ path) => base + path;
+
+  /** @type {Client['send']} */
+  async function send(method, path, { body, key, wait, accept, credentials, signal } = {}) {
+    let bearer = await token(false);
+    for (let refused = false; ;) {
+      const asked = Date.now();
+      const headers = {
+        ...(bearer && { Authorization: `Bearer ${bearer}` }), ...(body && { 'Content-Type': 'application/json' }),
+        ...(key && { 'Idempotency-Key': key }), ...(wait && { Prefer: `wait=${wait}` }),
+        ...(accept && { Accept: accept }),
+      };
+      const res = await reach(address(path),
+        { method, headers, credentials, body: body && JSON.stringify(body), signal: bounded(signal) });
+      heard?.(res.headers.get('Date'), asked);
+      if (res.ok) return res;
+      const err = await refusal(res);
+      if (err.code === 'unauthenticated' && !refused) {
+        refused = true;
+        const other = await token(true);
+        if (!other || other === bearer) throw err;
+        bearer = other;
+      } else if (err.status === 400 && /^(timeZone|locale)$/.test(err.field) && body?.[err.field]) {
+        body = { ...body, [err.field]: undefined }; // a browser may know of a time zone before the server does
+      } else throw err;
+    }
+  }
+
+  /** @type {Client['call']} */
+  const call = async (method, path, request) => read(await send(method, path, request));
+
+  return { send, call };
+}
+
+/** @param {AbortSignal} [signal] */
+const bounded = (signal) => AbortSignal.any([AbortSignal.timeout(longest), ...(signal ? [signal] : [])]);
+
+/** @param {string} url @param {RequestInit} [init] */
+export async function reach(url, init) {
+  try {
+    return await fetch(url, { cache: 'no-store', ...init });
+  } catch (/** @type {any} */ err) {
+    if (err.name === 'TimeoutError') throw new ApiError('The server took too long to answer.');
+    if (init?.signal?.aborted) throw err;
+    hint(url);
+    throw new ApiError(navigator.onLine === false ? 'You are offline.' : 'The server cannot be reached.');
+  }
+}
+
+/** Tells the page's developer what a browser does not tell its scripts. @param {string} url */
+function hint(url) {
+  const here = globalThis.location?.origin;
+  const { origin } = new URL(url, here);
+  if (origin === here) return;
+  console.warn(`countersign: ${origin} gave no answer that this page may read. If it is up, ALLOWED_ORIGINS there `
+    + `has to name ${here}.`);
+}
+
+/** @param {Response} res */
+export async function read(res) {
+  if (!res.ok) throw await refusal(res);
+  try {
+    return JSON.parse(await res.text());
+  } catch {
+    throw new ApiError('The answer broke off, or cannot be read.');
+  }
+}
+
+/** @param {Response} res */
+async function refusal(res) {
+  const { status } = res;
+  const { error = {} } = await res.json().catch(() => ({}));
+  const { code = status === 401 ? 'unauthenticated' : '', field, requestId, runId, message } = error;
+  if (code === 'origin_forbidden') {
+    console.warn(`countersign: ${message} Its file there (origins) has to name ${globalThis.location?.origin}.`);
+  }
+  const said = code === 'unauthenticated' ? 'You are not signed in, or not any more. Sign in again; nothing is lost.'
+    : message || `The server refused the request (${status}).`;
+  return new ApiError(said + (status >= 500 && requestId ? ` Request ${requestId}.` : ''),
+    { status, code, field, requestId, runId, retryAfter: Number(res.headers.get('Retry-After')) || undefined });
+}
+
+/** @param {Response} res @param {AbortSignal} [signal] @returns {AsyncGenerator<any>} */
+export async function* lines(res, signal) {
+  const reader = /** @type {ReadableStream} */ (res.body).pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  try {
+    for (;;) {
+      const { done, value } = await next(reader, signal);
+      if (done) return;
+      const parts = (rest + value).split('\n');
+      rest = parts.pop() ?? '';
+      if (rest.length > lineSize) throw new ApiError('The answer was too long to be read.');
+      for (const part of parts) if (part.trim()) yield JSON.parse(part);
+    }
+  } finally {
+    reader.cancel().catch(() => {}); // the rest is not needed
+  }
+}
+
+/** @param {ReadableStreamDefaultReader<string>} reader @param {AbortSignal} [signal] */
+async function next(reader, signal) {
+  /** @type {any} */ let timer;
+  const dead = new Promise((end) => { timer = setTimeout(end, silence, { done: true }); });
+  try {
+    return await Promise.race([reader.read(), dead]);
+  } catch (err) {
+    if (signal?.aborted) throw err;
+    return { done: true }; // the connection was cut
+  } finally {
+    clearTimeout(timer);
+  }
+}
