@@ -75,6 +75,8 @@ var scripts = map[string][]turn{
 	"tardy":     {{calls: []object{asked("tardy")}}, {say: "It was too late."}},
 	"halts":     {{calls: []object{asked("halts")}}},
 	"elsewhere": {{calls: []object{asked("elsewhere")}}, {say: "Somebody took it back."}},
+	"always":    {{calls: []object{always(asked("always"))}}, {say: "It was not sent."}},
+	"plan":      {{calls: []object{planned(asked("plan"))}}, {say: "It was not planned."}},
 	"behind":    {{calls: []object{asked("behind")}}, {say: "It is sent."}},
 	"looks":     {{calls: []object{asked("looks")}}, {say: "It is sent, too."}},
 	"loop":      {{calls: []object{use("toggle-gift", object{"checked": true})}}},
@@ -99,6 +101,24 @@ func asked(name string) object {
 			"timeZone": "Europe/Berlin", "decisions": []string{"approve_once", "reject"}, "requestedAt": time.Now(),
 			"expiresAt": time.Now().Add(time.Hour),
 		}}
+}
+
+// always has the recipients of the mail be offered to be always allowed.
+func always(call object) object {
+	a := call["approval"].(object)
+	a["args"] = object{"to": []string{"ana@example.com", "ken@example.org"}}
+	a["decisions"] = []string{"approve_once", "approve_and_always_allow_recipient", "reject"}
+	return call
+}
+
+// planned makes the approval that of a plan.
+func planned(call object) object {
+	a := call["approval"].(object)
+	a["kind"], a["tool"] = "plan", "propose_plan"
+	a["findings"] = []object{{"reason": "composed", "text": "ana@example.net"}}
+	a["preview"] = object{"title": "Confirm a plan", "fields": []object{
+		{"label": "Task 1, must have done", "value": "github.createIssue, gmail_send"}}}
+	return call
 }
 
 // chatServer implements the HTTP contract with the scripted answers, and records what was wrong or secret in the
@@ -130,6 +150,7 @@ func newServer(t *testing.T) *chatServer {
 		http.ServeFile(w, r, "testdata/page.html")
 	})
 	mux.Handle("GET /widget/", http.StripPrefix("/widget/", http.FileServerFS(widget.Files())))
+	mux.Handle("GET /widget/console/", http.StripPrefix("/widget/console/", http.FileServer(http.Dir("../web/site"))))
 	mux.Handle("GET /page.js", http.FileServer(http.Dir("testdata")))
 	mux.Handle("GET /page.css", http.FileServer(http.Dir("testdata")))
 	mux.HandleFunc("POST /api/agent/chat", s.chat)

@@ -13,7 +13,7 @@ import { ownClock } from './ownclock.js';
 import { edits } from './session.js';
 import { moved, still } from './still.js';
 import { when } from './time.js';
-import { always, alwaysDays, decided, decisions, reached, toolIcon, toolName } from './words.js';
+import { choice, decided, found, reached, toolIcon, toolName } from './words.js';
 
 /** version names exactly what a card shows. @param {any} a an approval as the API returns it */
 export const version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
@@ -187,9 +187,6 @@ function onward(node) {
   /** @type {HTMLElement} */ (next).focus({ preventScroll: next.matches('.action') });
 }
 
-// choice says what a decision is, and an always-allow what it allows.
-const choice = (a, d) => (/always_allow/.test(d) ? `Always allow ${always(a)} (${alwaysDays} days)` : decisions[d]);
-
 // long returns a text in a box that scrolls, also by keyboard.
 const long = (f, code) => el('div', { class: 'copied' },
   el('div', { class: `long${code ? ' code' : ''}`, tabindex: 0, role: 'group', 'aria-label': f.label }, f.value),
@@ -205,20 +202,9 @@ const warnings = (list) => list?.length > 0
   && el('ul', { class: 'warnings', 'aria-label': 'Look at this twice' },
   ...list.map((w) => el('li', {}, icon('alert'), el('span', {}, w))));
 
-/** @type {Record<string, (origin?: string) => string>} */
-const found = {
-  target: (origin) => `This is not in your own words${origin ? `; it stands in ${origin}` : ''}:`,
-  mention: (origin) => `This is not in your own words${origin ? `; it stands in ${origin}` : ''}:`,
-  copied: (origin) => `These words stand in ${origin}, and not in yours:`,
-  leaking: (origin) => `Everybody can read this, and the assistant has read what may be private: ${origin}.`,
-  too_much: () => 'The assistant has read more than can be compared with this.',
-  composed: () => 'The assistant made up this address, and what it has read may be in it:',
-  agent: () => 'This was not asked for here, but by your agent',
-};
-
 // findings tells what comes from strangers, and where they wrote it.
 const findings = (list) => list?.length > 0
   && el('ul', { class: 'warnings findings', 'aria-label': 'What is not in your own words' },
   ...list.map((f) =>
     el('li', {}, icon('alert'),
-    el('span', {}, `${(found[f.reason] ?? found.target)(f.origin)} `, f.text && el('mark', {}, f.text)))));
+    el('span', {}, `${found(f)} `, f.text && el('mark', {}, f.text)))));

@@ -2,14 +2,12 @@
 
 import { button, el } from './dom.js';
 import { drafts } from './session.js';
-import { sentence, toolName } from './words.js';
+import { named, sentence } from './words.js';
 
 const granted = 'Allowed by this yes'; // a line for each grant, in their order
 const changed = /^Change(?:, (.+ before))?$/;
-const named = /, must have done$|^Asked about each time$/; // by the names of tools
 const edited = /^(Task|Question|Assumption) \d/; // what the form has fields for
 const fixed = ['id', 'version', 'tool', 'target', 'until']; // of tasks and grants; changed as JSON alone
-const names = (list) => list.split(', ').map(toolName).join(', ');
 
 // change is a line: what is otherwise, or how a task read before.
 function change(f) {
@@ -66,8 +64,7 @@ export class PlanParts {
 
   /** lines are the fields that stand below each other: all but the changes. */
   get lines() {
-    return this.#fields.filter((f) => !changed.test(f.label))
-      .map((f) => (named.test(f.label) ? { ...f, value: names(f.value) } : f));
+    return this.#fields.filter((f) => !changed.test(f.label)).map(named);
   }
 
   /** changes tells what is different from the plan before; undefined where there was none. */

@@ -16,6 +16,10 @@ export const toolName = (tool) => tools[tool]
 // apart sets the words of a name apart: "createIssue" is "create issue".
 const apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
 
+/** named is a line of a plan's card, with the display names of the tools that it names. @param {any} f */
+export const named = (f) => (/, must have done$|^Asked about each time$/.test(f.label)
+  ? { ...f, value: f.value.split(', ').map(toolName).join(', ') } : f);
+
 const soon = { gmail_send: 'Sending', calendar_event_create: 'Adding to the calendar',
   calendar_event_delete: 'Deleting the event' };
 
@@ -123,8 +127,6 @@ export function actionState(a) {
 export const decisions = {
   approve_once: 'Approve once',
   approve_with_edits: 'Edit before approving',
-  approve_and_always_allow_recipient: 'Always allow these addresses',
-  approve_and_always_allow_command: 'Always allow this command',
   reject: 'Reject',
   confirm_done: 'It was done',
   start_new: 'It was not done: ask me again',
@@ -148,6 +150,24 @@ export function always(a) {
 }
 
 export const alwaysDays = 90; // how long an always-allow lasts
+
+/** choice says what a decision is, and an always-allow what it allows. @param {any} a @param {string} d */
+export const choice = (a, d) => (/always_allow/.test(d) ? `Always allow ${always(a)} (${alwaysDays} days)`
+  : decisions[d]);
+
+/** @type {Record<string, (origin?: string) => string>} */
+const strange = {
+  target: (origin) => `This is not in your own words${origin ? `; it stands in ${origin}` : ''}:`,
+  mention: (origin) => `This is not in your own words${origin ? `; it stands in ${origin}` : ''}:`,
+  copied: (origin) => `These words stand in ${origin}, and not in yours:`,
+  leaking: (origin) => `Everybody can read this, and the assistant has read what may be private: ${origin}.`,
+  too_much: () => 'The assistant has read more than can be compared with this.',
+  composed: () => 'The assistant made up this address, and what it has read may be in it:',
+  agent: () => 'This was not asked for here, but by your agent',
+};
+
+/** found says of a finding what comes from strangers, and where they wrote it. @param {any} f */
+export const found = (f) => (strange[f.reason] ?? strange.target)(f.origin);
 
 export const decided = {
   approve_once: 'Approved.',

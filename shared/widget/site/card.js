@@ -2,10 +2,13 @@
 import { make } from './dom.js';
 import { ownClock } from './clock.js';
 
+// the console's own, which is served beside these modules
+const { choice, found, named, reached } = await import(new URL('./console/words.js', import.meta.url).href);
+
 /** @type {Record<string, string>} In the order of the buttons. */
 const words = {
   approve_once: 'Approve', reject: 'Reject', approve_with_edits: 'Edit before approving',
-  approve_and_always_allow_recipient: 'Always allow these addresses', confirm_done: 'It was done',
+  approve_and_always_allow_recipient: '', confirm_done: 'It was done',
   start_new: 'It was not done', undo: 'Undo',
 };
 
@@ -16,13 +19,6 @@ const states = {
   failed: 'Not done.',
 };
 
-/** What comes from strangers, and where they wrote it. @param {{ reason: string, origin?: string }} finding */
-const found = ({ reason, origin }) =>
-  reason === 'too_much' ? 'The assistant has read more than can be compared with this.'
-  : reason === 'leaking' ? `Everybody can read this, and the assistant has read what may be private: ${origin}.`
-  : reason === 'agent' ? 'This was not asked for here, but by your agent '
-  : `This is not in your own words${origin ? `; it stands in ${origin}` : ''}: `;
-
 /**
  * The lines of a card, or the form in their place.
  * @param {Card} card @param {(decision: string) => void} decide
@@ -31,10 +27,11 @@ const found = ({ reason, origin }) =>
 export function cardOf({ approval, state, error, heldUntil = 0 }, decide, now, form) {
   const { title, fields, warnings } = approval.preview;
   const may = state === 'held' ? ['undo'] : state === 'open' && !form ? approval.decisions : [];
-  const decisions = Object.keys(words).filter((d) => may.includes(d) && (d !== 'approve_with_edits' || approval.args));
+  const decisions = Object.keys(words).filter((d) => may.includes(d) && (d !== 'approve_with_edits' || approval.args)
+    && (d !== 'approve_and_always_allow_recipient' || reached(approval.args).length));
   const buttons = decisions.map((d, i) => make('button', {
     type: 'button', part: `approval-button ${d}`, className: i || d === 'undo' ? '' : 'main', onclick: () => decide(d),
-  }, words[d]));
+  }, words[d] || choice(approval, d)));
   const until = approval.expiresAt
     ? `until ${new Date(approval.expiresAt).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })}`
     : 'for you';
@@ -45,10 +42,10 @@ export function cardOf({ approval, state, error, heldUntil = 0 }, decide, now, f
     ...(warnings ?? [])
       .map((text) => make('p', { className: 'warning', part: 'approval-warning' }, `Careful: ${text}`)),
     ...(approval.findings ?? [])
-      .map((f) => make('p', { className: 'warning', part: 'approval-warning' }, found(f),
+      .map((f) => make('p', { className: 'warning', part: 'approval-warning' }, `${found(f)} `,
         make('mark', {}, f.text ?? ''))),
     form ?? make('dl', {},
-      ...(fields ?? [])
+      ...(fields ?? []).map(named)
         .map((field) => make('div', {}, make('dt', {}, field.label),
           make('dd', {}, ...shown(field, approval.timeZone))))),
     ...(approval.reason ? [make('p', { className: 'small' }, approval.reason)] : []),

@@ -176,6 +176,7 @@ export class GeminiChat extends EventTarget {
       return void this.dispatchEvent(new CustomEvent('decided', { detail: { approvalId } }));
     }
     const { state } = card;
+    const signal = this.#work?.signal;
     Object.assign(card, { state: 'sending', decision, error: '' });
     this.changed();
     try {
@@ -183,10 +184,12 @@ export class GeminiChat extends EventTarget {
       const held = this.hold && kind === 'approval' && /^approve_(once|with_edits)$/.test(decision);
       const body = { approvalId, decision, argsHash, ...(editedArgs && { editedArgs }),
         ...(held && { holdSeconds: this.hold }) };
-      card.run = await this.#resolve(body, this.#work?.signal);
+      card.run = await this.#resolve(body, signal);
       card.state = 'following';
-    } catch (err) {
-      if (!(err instanceof ApiError)) return;
+    } catch (cause) {
+      if (signal?.aborted) return;
+      const err = cause instanceof ApiError ? cause
+        : new ApiError('It is not known whether your decision has arrived. Please decide again.');
       // Permanently refused: it was decided elsewhere or has expired, and its run has the outcome.
       const over = err.status === 410 || err.status === 409;
       const wrong = card.edit && err.status === 400; // which the form says at its field

@@ -285,6 +285,38 @@ const steps = {
     expect('here nothing was decided', (await seen(page)).resolved === null);
   },
 
+  'a decision that the page itself cannot send is told in its card': async (page) => {
+    await ask(page, 'always');
+    await page.locator('gemini-chat').evaluate(({ chat }) => {
+      const { transport } = chat;
+      const ask = async (method, ...more) => {
+        if (method !== 'POST') return transport.ask(method, ...more);
+        chat.transport = transport;
+        throw new TypeError('nothing is a function');
+      };
+      chat.transport = { ahead: 0, chat: transport.chat.bind(transport), ask };
+    });
+    const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
+    await card.getByRole('button', { name: 'Reject' }).click();
+    await card.getByText('It is not known whether your decision has arrived. Please decide again.').waitFor();
+    const always = 'Always allow mails to ana@example.com and ken@example.org (90 days)';
+    expect('what would be always allowed is named', await card.getByRole('button', { name: always }).isVisible());
+    await accessible(page, 'after a decision that failed');
+    await card.getByRole('button', { name: 'Reject' }).click();
+    await log(page).getByText('It was not sent.').waitFor();
+    expect('it was sent once', (await seen(page)).resolved.length === 1);
+  },
+
+  'the card of a plan names tools as people do, and what strangers wrote': async (page) => {
+    await ask(page, 'plan');
+    const card = page.getByRole('region', { name: 'Approval: Confirm a plan' });
+    await card.getByText('Create issue, Send an e-mail').waitFor();
+    await card.getByText('The assistant made up this address, and what it has read may be in it:').waitFor();
+    await card.getByRole('button', { name: 'Reject' }).click();
+    await log(page).getByText('It was not planned.').waitFor();
+    await seen(page);
+  },
+
   'what the model writes is text': async (page) => {
     await ask(page, 'hostile');
     await log(page).getByText('<img src=x').waitFor();
