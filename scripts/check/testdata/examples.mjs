@@ -74,6 +74,22 @@ const steps = {
       expect(`${name} has its first words`, await said('Say hello.')(page).isVisible());
     }
   },
+
+  // The demo model copies nothing of strangers.
+  'each card says what of it is not in the user\'s own words': async (page) => {
+    const strange = '"findings":[{"reason":"copied","origin":"issue 3","text":"tea"}],"argsHash":';
+    for (const path of ['**/approvals/pending*', '**/api/agent/ui/**']) {
+      await page.route(path, async (r) => {
+        const response = await r.fetch();
+        await r.fulfill({ response, body: (await response.text()).replaceAll('"argsHash":', strange) });
+      });
+    }
+    for (const name of names) {
+      await page.goto(`${BASE_URL}/examples/${name}`);
+      await page.getByText('These words stand in issue 3, and not in yours: tea').waitFor();
+    }
+    await page.unrouteAll({ behavior: 'wait' });
+  },
 };
 
 await run(steps);

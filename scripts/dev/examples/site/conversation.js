@@ -1,5 +1,7 @@
 // What the pages have in common: who the user is, and which conversation is shown.
 
+export { found, named } from '/widget/console/words.js'; // what findings say, and tools by their names
+
 export const chat = 'examples'; // as the AI SDK calls it
 
 const opening = { id: chat,

@@ -1,6 +1,6 @@
 // The conversation by fetch alone: its messages, its cards, and what the user says.
 
-import { call, follow, open } from './conversation.js';
+import { call, follow, found, named, open } from './conversation.js';
 
 const at = (id) => document.getElementById(id);
 
@@ -28,15 +28,16 @@ function message({ role, text }) {
 }
 
 // A decision carries the hash of what was shown: it stands for those bytes alone.
-function card({ approvalId, argsHash, preview }) {
+function card({ approvalId, argsHash, preview, findings = [] }) {
   const choice = (words, decision) => {
     const button = element('button', words);
     button.onclick = does(() => call('POST', '/approvals/resolve', { approvalId, argsHash, decision }));
     return button;
   };
   const warnings = (preview.warnings ?? []).map((words) => element('p', `Careful: ${words}`));
-  const lines = preview.fields.map(({ label, value }) => element('p', '', element('b', label), ` ${value}`));
-  const section = element('section', '', element('h2', preview.title), ...warnings, ...lines,
+  const strange = findings.map((f) => element('p', `${found(f)} `, element('mark', f.text ?? '')));
+  const lines = preview.fields.map(named).map(({ label, value }) => element('p', '', element('b', label), ` ${value}`));
+  const section = element('section', '', element('h2', preview.title), ...warnings, ...strange, ...lines,
     choice('Approve', 'approve_once'), choice('Reject', 'reject'));
   section.className = 'card';
   return section;

@@ -1,7 +1,7 @@
 // The conversation by the AI SDK: useChat with its default transport. What is said elsewhere is shown by setMessages,
 // and the card of a run that waits comes with resumeStream.
 
-import { chat, follow, open, token } from './conversation.js';
+import { chat, follow, found, named, open, token } from './conversation.js';
 import { DefaultChatTransport, createElement as h, createRoot, lastAssistantMessageIsCompleteWithApprovalResponses,
   useChat, useEffect, useState } from './usechat/libraries.js';
 
@@ -10,22 +10,23 @@ const transport = new DefaultChatTransport({ api: '/api/agent/ui',
 
 const message = ({ seq, role, text }) => ({ id: `${seq}`, role, parts: [{ type: 'text', text }] });
 
-function Card({ part, preview, answer }) {
+function Card({ part, approval: { preview, findings = [] }, answer }) {
   const choice = (words, approved) =>
     h('button', { onClick: () => answer({ id: part.approval.id, approved }) }, words);
   return h('section', { className: 'card' }, h('h2', null, preview.title),
     (preview.warnings ?? []).map((w) => h('p', { key: w, className: 'warning' }, `Careful: ${w}`)),
-    preview.fields.map(({ label, value }) => h('p', { key: label }, h('b', null, label), ` ${value}`)),
+    findings.map((f, i) => h('p', { key: i, className: 'warning' }, `${found(f)} `, h('mark', null, f.text))),
+    preview.fields.map(named).map(({ label, value }) => h('p', { key: label }, h('b', null, label), ` ${value}`)),
     choice('Approve', true), choice('Reject', false));
 }
 
 function Message({ parts, role, answer }) {
   const shown = parts.flatMap((p) => (p.type === 'data-run' ? p.data.approvals ?? [] : []));
-  const preview = (id) => shown.findLast((a) => id.startsWith(a.approvalId))?.preview;
+  const approval = (id) => shown.findLast((a) => id.startsWith(a.approvalId));
   return parts.map((part, i) => {
     if (part.type === 'text') return h('li', { key: i, className: role }, part.text);
-    if (part.state !== 'approval-requested' || !preview(part.approval.id)) return null;
-    return h('li', { key: i }, h(Card, { part, preview: preview(part.approval.id), answer }));
+    if (part.state !== 'approval-requested' || !approval(part.approval.id)) return null;
+    return h('li', { key: i }, h(Card, { part, approval: approval(part.approval.id), answer }));
   });
 }
 
