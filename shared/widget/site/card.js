@@ -50,7 +50,8 @@ export function cardOf({ approval, state, error, heldUntil = 0 }, decide, now, f
           make('dd', {}, ...shown(field, approval.timeZone))))),
     ...(approval.reason ? [make('p', { className: 'small' }, approval.reason)] : []),
     ...(error ? [make('p', { className: 'error inside', role: 'alert' }, error)] : []),
-    buttons.length ? make('div', { className: 'buttons' }, ...buttons) : '',
+    ...[false, true].map((more) => make('div', { className: more ? 'buttons more' : 'buttons' },
+      ...buttons.filter((_, i) => /edits|always/.test(decisions[i]) === more))).filter((row) => row.firstChild),
     state === 'held' ? countdown(heldUntil, now) : '',
     make('p', { className: 'small', part: 'approval-state', role: 'status' },
       state === 'open' ? `Waits ${until}` : states[state]));
@@ -105,5 +106,6 @@ dd { white-space: pre-wrap; }
   border-radius: 10px; padding: 8px 10px; }
 .buttons { display: flex; flex-wrap: wrap; gap: 8px; }
 .card > .buttons { position: sticky; bottom: -8px; background: var(--soft); padding: 8px 0; margin: -8px 0; }
+.card > .buttons.more { position: static; margin: 0; padding: 0; }
 .card .buttons button { min-height: 44px; }
 `);
