@@ -4,7 +4,7 @@
 import { accessible, expect, run, settled, shot } from './driver.mjs';
 
 const { BASE_URL } = process.env;
-const names = ['fetch', 'widget', 'usechat'];
+const names = ['fetch', 'widget', 'usechat', 'agui'];
 let frames;
 
 /** inAll waits until each page has what find finds in it, that many times. */
@@ -25,7 +25,7 @@ async function ask(name, words) {
 
 const steps = {
   'all show one conversation from the beginning': async (page) => {
-    await page.setViewportSize({ width: 1280, height: 760 });
+    await page.setViewportSize({ width: 1480, height: 760 });
     await page.goto(`${BASE_URL}/examples`);
     frames = Object.fromEntries(names.map((n) => [n, page.frameLocator(`iframe[src="/examples/${n}"]`)]));
     await inAll('the first words', said('Say hello.'));
@@ -63,6 +63,15 @@ const steps = {
     await inAll('the card', approve, 0);
   },
 
+  'what is asked by AG-UI is rejected by fetch, and what is asked there by AG-UI': async () => {
+    for (const [asks, answers] of [['agui', 'fetch'], ['fetch', 'agui']]) {
+      await ask(asks, 'email lou@example.org that nothing is sent');
+      await inAll('the card', approve);
+      await frames[answers].getByRole('button', { name: 'Reject', exact: true }).click();
+      await inAll('the card', approve, 0);
+    }
+  },
+
   'each is a page of its own, which survives a reload while a card waits': async (page) => {
     await ask('fetch', 'email kim@example.org that tea is ready');
     await inAll('the card', approve);
@@ -78,7 +87,7 @@ const steps = {
   // The demo model copies nothing of strangers.
   'each card says what of it is not in the user\'s own words': async (page) => {
     const strange = '"findings":[{"reason":"copied","origin":"issue 3","text":"tea"}],"argsHash":';
-    for (const path of ['**/approvals/pending*', '**/api/agent/ui/**']) {
+    for (const path of ['**/approvals/pending*', '**/api/agent/ui/**', '**/api/agent/agui']) {
       await page.route(path, async (r) => {
         const response = await r.fetch();
         await r.fulfill({ response, body: (await response.text()).replaceAll('"argsHash":', strange) });

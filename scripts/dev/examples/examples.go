@@ -1,6 +1,6 @@
-// Package examples has one page for each way in which a page can have the agent: plain fetch, <gemini-chat>, and the AI
-// SDK's useChat. All of them show one conversation and its pending card. The libraries of the last are in one file
-// (site/usechat/libraries.js), which esbuild makes of what libraries.mjs names; their licences lie beside it.
+// Package examples has one page for each way in which a page can have the agent: plain fetch, <gemini-chat>, the AI
+// SDK's useChat, and AG-UI. All of them show one conversation and its pending card. The libraries of useChat are in one
+// file (site/usechat/libraries.js), which esbuild makes of what libraries.mjs names; their licences lie beside it.
 package examples
 
 import (

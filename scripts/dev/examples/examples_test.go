@@ -25,7 +25,8 @@ var update = flag.Bool("update", false, "write the libraries of the page with us
 
 func TestThePagesAreServedUnderAPolicy(t *testing.T) {
 	for path, kind := range map[string]string{"/examples": "text/html", "/examples/fetch": "text/html",
-		"/examples/widget": "text/html", "/examples/usechat": "text/html", "/examples/usechat.js": "text/javascript",
+		"/examples/widget": "text/html", "/examples/usechat": "text/html", "/examples/agui": "text/html",
+		"/examples/usechat.js":           "text/javascript",
 		"/examples/usechat/libraries.js": "text/javascript", "/examples/usechat/LICENSES.txt": "text/plain"} {
 		w := httptest.NewRecorder()
 		examples.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))

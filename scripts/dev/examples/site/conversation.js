@@ -1,5 +1,7 @@
 // What the pages have in common: who the user is, and which conversation is shown.
 
+import { connect } from '/widget/client.js';
+
 export { found, named } from '/widget/console/words.js'; // what findings say, and tools by their names
 
 export const chat = 'examples'; // as the AI SDK calls it
@@ -28,29 +30,14 @@ export function token(again = false) {
   return signedIn;
 }
 
-/** call makes a request to the API, and returns the JSON of its answer. */
-export async function call(method, path, body) {
-  const res = await send(method, path, body);
-  const answer = await res.json();
-  if (!res.ok) throw new Error(answer.error.message);
-  return answer;
-}
-
-async function send(method, path, body) {
-  const headers = { 'Content-Type': 'application/json' };
-  for (const again of [false, true]) {
-    headers.Authorization = `Bearer ${await token(again)}`;
-    const res = await fetch(`/api/agent${path}`, { method, headers, body: body && JSON.stringify(body) });
-    if (res.status !== 401 || again) return res;
-  }
-}
+export const client = connect({ token });
 
 /**
  * open returns the id of the conversation. It is useChat's, whose first words are sent once, however often they are
  * sent: the same message is the same run, and the answer names its conversation.
  */
 export async function open() {
-  const res = await send('POST', '/ui', opening);
+  const res = await client.send('POST', '/api/agent/ui', { body: opening });
   const [, threadId] = (await res.text()).match(/"threadId":"([^"]+)"/) ?? [];
   if (!threadId) throw new Error('The conversation could not be opened.');
   return threadId;
@@ -64,8 +51,8 @@ export async function follow(threadId, show) {
   new ResizeObserver(() => scrollTo(0, document.body.scrollHeight)).observe(document.body); // to what is new
   for (let shown = ''; ; await new Promise((go) => setTimeout(go, 1000))) {
     try {
-      const { messages } = await call('GET', `/threads/${threadId}/messages?limit=100`);
-      const { approvals } = await call('GET', '/approvals/pending?limit=100');
+      const { messages } = await client.call('GET', `/api/agent/threads/${threadId}/messages?limit=100`);
+      const { approvals } = await client.pending({ limit: 100 });
       const now = { messages, approvals: approvals.filter((a) => a.threadId === threadId) };
       const text = JSON.stringify([messages, now.approvals.map((a) => a.argsHash)]);
       if (text !== shown && show(now) !== false) shown = text;
