@@ -26,6 +26,7 @@ type Execution struct {
 	Until      time.Time // after which it is handed over before the next step; zero: when the function's time is up
 	Progressed bool      // a step was made by this execution, so handing over makes progress
 
+	Asked string          // the span that has asked for the run to be moved (queue.Message)
 	span  Span            // in which this execution moves the run (TraceRun)
 	mover context.Context // of whoever has this execution move the run (Stay); nil: nobody yet
 

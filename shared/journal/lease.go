@@ -28,16 +28,16 @@ func (ex *Execution) HandOver(ctx context.Context) (*run.View, error) {
 
 // Publish asks for the run to be moved. A failure is only logged: the run is due soon, and the sweep finds it.
 func (ex *Execution) Publish(ctx context.Context) {
-	if err := ex.Queue.Resume(ctx, messageAbout(ex)); err != nil {
+	if err := ex.Queue.Resume(ctx, messageAbout(ctx, ex)); err != nil {
 		ex.Log.WarnContext(ctx, "a resume could not be published; the sweep will find the run", "runId", ex.ID, "error",
 			err)
 	}
 }
 
 // messageAbout returns the message that asks for the run to be moved.
-func messageAbout(ex *Execution) queue.Message {
+func messageAbout(ctx context.Context, ex *Execution) queue.Message {
 	return queue.Message{RunID: ex.ID, Agent: ex.Run.AgentName(), UID: ex.Run.UID, ThreadID: ex.Run.ThreadID,
-		Terminal: ex.Run.Terminal}
+		Terminal: ex.Run.Terminal, Trace: traceOf(ctx, ex)}
 }
 
 // Claim makes sure, durably, that this process holds the run for at least need, or for a lease's period: a longer step

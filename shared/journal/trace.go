@@ -56,6 +56,14 @@ func TraceNew(ctx context.Context, ex *Execution, r run.Run) string {
 	if ex.span.span == nil {
 		beginSpan(ctx, ex, r)
 	}
+	return traceOf(ctx, ex)
+}
+
+// traceOf returns the span of ex as others can refer to it, or "" if it has none.
+func traceOf(ctx context.Context, ex *Execution) string {
+	if ex.span.span == nil {
+		return ""
+	}
 	kept := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(trace.ContextWithSpan(ctx, ex.span.span), kept)
 	return kept[traceParent]
@@ -64,20 +72,28 @@ func TraceNew(ctx context.Context, ex *Execution, r run.Run) string {
 const traceParent = "traceparent" // W3C Trace Context
 
 // TraceRun returns ctx with the span in which ex moves the run, "invoke_agent". It begins where ex makes its first
-// step, and links to the run's first span if that is another one.
+// step, and links to the run's first span, and to the one that has asked for it, if these are others.
 func TraceRun(ctx context.Context, ex *Execution) context.Context {
 	switch {
 	case ex.Tracer == nil:
 		return ctx
 	case ex.span.span == nil:
-		first := propagation.TraceContext{}.Extract(context.Background(),
-			propagation.MapCarrier{traceParent: ex.Run.Trace})
-		beginSpan(ctx, ex, ex.Run, trace.WithLinks(trace.LinkFromContext(first)))
+		links := []trace.Link{linkTo(ex.Run.Trace)}
+		if ex.Asked != "" && ex.Asked != ex.Run.Trace {
+			links = append(links, linkTo(ex.Asked))
+		}
+		beginSpan(ctx, ex, ex.Run, trace.WithLinks(links...))
 	}
 	if trace.SpanFromContext(ctx) == ex.span.span {
 		return ctx
 	}
 	return trace.ContextWithSpan(ctx, ex.span.span)
+}
+
+// linkTo returns the link to a span that others refer to. What is none is left out of a span's links.
+func linkTo(traceparent string) trace.Link {
+	return trace.LinkFromContext(propagation.TraceContext{}.Extract(context.Background(),
+		propagation.MapCarrier{traceParent: traceparent}))
 }
 
 func beginSpan(ctx context.Context, ex *Execution, r run.Run, options ...trace.SpanStartOption) {

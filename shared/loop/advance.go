@@ -23,6 +23,7 @@ func (l *Loop) Advance(ctx context.Context, runID string, emit journal.Sink) (*r
 // Resume is [Loop.Advance] for the run of a message, whose hints save it a round trip.
 func (l *Loop) Resume(ctx context.Context, m queue.Message, emit journal.Sink) (*run.View, error) {
 	ex := l.NewExecution(m.RunID, emit)
+	ex.Asked = m.Trace
 	v, err := resume(ctx, ex, m)
 	journal.EndTrace(ex, err)
 	if journal.Stuck(err) && !journal.Postponed(err) {

@@ -277,3 +277,48 @@ func TestSpansOfASummary(t *testing.T) {
 		t.Errorf("%d spans, %+v", asked, w.compressions(v))
 	}
 }
+
+// TestSpansLinkToWhoAsked has each part of a run that is handed over link to the first, and to the one before, which
+// has asked for it.
+func TestSpansLinkToWhoAsked(t *testing.T) {
+	w := newEnv(t)
+	spans := w.traced()
+	w.model.Then(
+		script.Turn{Calls: []script.Call{{Name: "lookup", Args: map[string]any{"word": "a"}}}},
+		script.Turn{Calls: []script.Call{{Name: "lookup", Args: map[string]any{"word": "b"}}}},
+		script.Turn{Text: "Done."})
+	w.call = 20 * time.Second
+	ctx, cancel := w.calling(t.Context())
+	defer cancel()
+	if _, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "hello"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var parts []sdktrace.ReadOnlySpan
+	for _, s := range spans.Ended() {
+		if !s.Parent().IsValid() {
+			parts = append(parts, s)
+		}
+	}
+	if len(parts) < 3 {
+		t.Fatalf("%d parts", len(parts))
+	}
+	for i, s := range parts {
+		var to []trace.SpanID
+		for _, l := range s.Links() {
+			to = append(to, l.SpanContext.SpanID())
+		}
+		var want []trace.SpanID
+		if i > 0 {
+			want = append(want, parts[0].SpanContext().SpanID())
+		}
+		if i > 1 {
+			want = append(want, parts[i-1].SpanContext().SpanID())
+		}
+		if !slices.Equal(to, want) {
+			t.Errorf("part %d links to %v, want %v", i, to, want)
+		}
+	}
+}

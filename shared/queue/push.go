@@ -31,12 +31,13 @@ const (
 	uidAttribute      = "uid"
 	threadAttribute   = "thread"
 	terminalAttribute = "terminal"
+	traceAttribute    = "traceparent" // W3C Trace Context
 )
 
 // Attributes returns those of the message, without the hints that are empty, or nil if all are.
 func (m Message) Attributes() map[string]string {
 	all := map[string]string{AgentAttribute: m.Agent, uidAttribute: m.UID, threadAttribute: m.ThreadID,
-		terminalAttribute: m.Terminal}
+		terminalAttribute: m.Terminal, traceAttribute: m.Trace}
 	maps.DeleteFunc(all, func(_, hint string) bool { return hint == "" })
 	if len(all) == 0 {
 		return nil
@@ -112,7 +113,8 @@ func ParsePush(body []byte, subscription string) (Delivery, error) {
 	}
 	hint := hintsIn(seen.Message.Attributes)
 	return Delivery{Message{RunID: runID, Agent: hint(AgentAttribute), UID: hint(uidAttribute),
-		ThreadID: hint(threadAttribute), Terminal: hint(terminalAttribute)}, int(seen.DeliveryAttempt)}, nil
+		ThreadID: hint(threadAttribute), Terminal: hint(terminalAttribute), Trace: hint(traceAttribute)},
+		int(seen.DeliveryAttempt)}, nil
 }
 
 // received is the part of an envelope that is used.

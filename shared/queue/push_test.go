@@ -36,6 +36,9 @@ var seenOnTheWire = map[string]struct {
 		b64(`{"runId":"`+run+`"}`) + `"}}`, 0, queue.Message{ThreadID: "t1"}},
 	"an agent that is a number": {`{"message":{"attributes":{"agent":1},"data":"` + b64(`{"runId":"`+run+`"}`) +
 		`"}}`, 0, queue.Message{}},
+	"a span": {`{"message":{"attributes":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},"data":"` +
+		b64(`{"runId":"`+run+`"}`) + `"}}`, 0,
+		queue.Message{Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}},
 	"attributes that are a list": {`{"message":{"attributes":["agent"],"data":"` + b64(`{"runId":"`+run+`"}`) +
 		`"}}`, 0, queue.Message{}},
 }

@@ -29,6 +29,7 @@ type Message struct {
 	UID      string // the run's owner
 	ThreadID string // the run's thread
 	Terminal string // that the run is on, if it is on one
+	Trace    string // the span that asks, as traceparent of W3C Trace Context has it
 }
 
 // None is the queue of a process whose runs nobody resumes: it publishes nothing.

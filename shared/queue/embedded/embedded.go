@@ -82,7 +82,8 @@ func New(st store.Store, opt Options) *Queue {
 
 // message returns what the document asks for.
 func (c content) message() queue.Message {
-	return queue.Message{RunID: c.RunID, Agent: c.Agent, UID: c.UID, ThreadID: c.ThreadID, Terminal: c.Terminal}
+	return queue.Message{RunID: c.RunID, Agent: c.Agent, UID: c.UID, ThreadID: c.ThreadID, Terminal: c.Terminal,
+		Trace: c.Trace}
 }
 
 // content is the data of a queue document.
@@ -92,6 +93,7 @@ type content struct {
 	UID       string    `json:"uid,omitempty"`
 	ThreadID  string    `json:"threadId,omitempty"`
 	Terminal  string    `json:"terminal,omitempty"`
+	Trace     string    `json:"traceparent,omitempty"`
 	Published time.Time `json:"published"`
 	Attempts  int       `json:"attempts"` // pushes begun so far
 }
@@ -103,7 +105,7 @@ func (q *Queue) Resume(ctx context.Context, m queue.Message) error {
 	}
 	now := q.now()
 	data, err := json.Marshal(content{RunID: m.RunID, Agent: m.Agent, UID: m.UID, ThreadID: m.ThreadID,
-		Terminal: m.Terminal, Published: now})
+		Terminal: m.Terminal, Trace: m.Trace, Published: now})
 	if err != nil {
 		return fault.New(fault.Tool, fault.CodeInternal, "The message could not be written down.").Because(err)
 	}

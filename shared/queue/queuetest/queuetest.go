@@ -75,7 +75,8 @@ func carriesHints(t *testing.T, s Suite, b Backend) {
 	})
 	for i, m := range []queue.Message{{}, {Agent: "clerk"}, {UID: "an ä/a", ThreadID: "t1"},
 		{Agent: "clerk", UID: "ana", ThreadID: "t1"},
-		{UID: "ana", Terminal: "h-1"}} {
+		{UID: "ana", Terminal: "h-1"},
+		{UID: "ana", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}} {
 		m.RunID = runID(i + 1)
 		if err := b.Queue.Resume(t.Context(), m); err != nil {
 			t.Fatal(err)
