@@ -60,6 +60,7 @@ func (s *devServer) onDisk(name string) string {
 // the middle of a command: what waits goes on waiting, what was approved is done once, and what was cut off is not
 // repeated.
 func TestTerminalOfANewUser(t *testing.T) {
+	t.Parallel()
 	s := newDevServer(t)
 	s.start()
 	u := s.signIn()

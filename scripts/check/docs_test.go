@@ -13,6 +13,7 @@ import (
 
 // TestDocs reads the description of the API in Chromium, and tries a request there (testdata/docs.mjs).
 func TestDocs(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()

@@ -12,6 +12,7 @@ import (
 // TestExamples has one conversation in all the pages of /examples in Chromium (testdata/examples.mjs): what was
 // approved in any of them was sent once, and what was rejected or waits was not.
 func TestExamples(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()

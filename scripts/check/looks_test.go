@@ -21,6 +21,7 @@ import (
 // what all have to keep, wide in light and dark, and narrow. SCREENSHOT_DIR, when set, gets the pictures, README's too:
 // screenshot*.png.
 func TestLooks(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()

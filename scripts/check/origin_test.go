@@ -19,17 +19,16 @@ import (
 // TestAnotherOrigin has pages of three other origins use the chat of the local server (testdata/origin.mjs): the one
 // whose agent it is, another that ALLOWED_ORIGINS names, and one that it does not.
 func TestAnotherOrigin(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	allowed, neighbour, stranger := elsewhere(t, server), elsewhere(t, server), elsewhere(t, server)
 	server.env = append(penShop(t, allowed), "ALLOWED_ORIGINS="+allowed+","+neighbour)
 	server.start()
-	t.Setenv("API_URL", server.url)
-	t.Setenv("NEIGHBOUR_URL", neighbour)
-	t.Setenv("STRANGER_URL", stranger)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	browser.Run(ctx, "testdata/origin.mjs", allowed, func() { t.Error("nobody asks for a restart here") })
+	browser.Run(ctx, "testdata/origin.mjs", allowed, func() { t.Error("nobody asks for a restart here") },
+		"API_URL="+server.url, "NEIGHBOUR_URL="+neighbour, "STRANGER_URL="+stranger)
 }
 
 // penShop declares the agent of the pages of the origin, and its action there, and returns the settings for them.

@@ -14,6 +14,7 @@ import (
 // and looks at the mailbox in the end: everything that was approved was sent, and once. SCREENSHOT_DIR, when set, gets
 // the pictures.
 func TestConsole(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
@@ -44,6 +45,7 @@ func TestConsole(t *testing.T) {
 
 // TestSignInByRedirect has the console's user sign in at the local issuer by a real redirect (testdata/redirect.mjs).
 func TestSignInByRedirect(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.env = []string{"WEB_CLIENT_ID=countersign-dev"}
@@ -58,6 +60,7 @@ func TestSignInByRedirect(t *testing.T) {
 
 // TestPeople has cards fit small screens, and goes by keys, links and tabs (testdata/people.mjs).
 func TestPeople(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
@@ -68,6 +71,7 @@ func TestPeople(t *testing.T) {
 
 // TestTold has people hear on their own devices of what waits (testdata/told.mjs).
 func TestTold(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
@@ -79,6 +83,7 @@ func TestTold(t *testing.T) {
 // TestDesk does what users do beside deciding: they link accounts, name conversations, copy and take back
 // (testdata/desk.mjs).
 func TestDesk(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
@@ -89,6 +94,7 @@ func TestDesk(t *testing.T) {
 
 // TestReceipts opens what was done, takes its receipt, and verifies that in the browser (testdata/receipt.mjs).
 func TestReceipts(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()

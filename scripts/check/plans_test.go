@@ -11,6 +11,7 @@ import (
 // TestPlansView uses the view of plans in Chromium (testdata/plans.mjs), on an API that says what the script tells it
 // to.
 func TestPlansView(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
@@ -20,6 +21,7 @@ func TestPlansView(t *testing.T) {
 // TestPlans has the local server's planner plan and carry it out in Chromium (testdata/plansdev.mjs), and kills the
 // server with -9 while the plan waits.
 func TestPlans(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()

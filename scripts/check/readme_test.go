@@ -20,6 +20,7 @@ import (
 // TestReadme does what README.md tells a newcomer, with README's own code, files and commands: the first mail by hand,
 // a tool of one's own, an agent of one's own that has it, and a yes to its first call, by hand and in the browser.
 func TestReadme(t *testing.T) {
+	t.Parallel()
 	sh, err := exec.LookPath("sh")
 	if err != nil {
 		realpart.Shell.Absent(t, err.Error())
@@ -40,7 +41,10 @@ func TestReadme(t *testing.T) {
 	n.planByHand()
 	n.stop()
 
-	n.build("-overlay", n.withTool())
+	n.program = filepath.Join(t.TempDir(), "dev")
+	if err := build(n.program, "-overlay", n.withTool()); err != nil {
+		t.Fatal(err)
+	}
 	n.withAgent()
 	n.start()
 	words := emphasis.FindStringSubmatch(n.section("A tool of your own"))[1]

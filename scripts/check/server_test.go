@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,21 +31,33 @@ func newDevServer(t *testing.T, flags ...string) *devServer {
 	t.Helper()
 	realpart.Long(t, "it builds and starts the local server")
 	dir := t.TempDir()
-	s := &devServer{t: t, program: filepath.Join(dir, "dev"), data: filepath.Join(dir, "data"),
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &devServer{t: t, program: program, data: filepath.Join(dir, "data"),
 		addr: net.JoinHostPort("127.0.0.1", freeport.For(t)), log: filepath.Join(dir, "log"), flags: flags}
 	s.url = "http://" + s.addr
-	s.build()
 	t.Cleanup(s.kill)
 	return s
 }
 
-func (s *devServer) build(flags ...string) {
-	s.t.Helper()
-	build := exec.CommandContext(s.t.Context(), "go",
-		append(append([]string{"build"}, flags...), "-o", s.program, "../dev/local")...)
-	if out, err := build.CombinedOutput(); err != nil {
-		s.t.Fatalf("scripts/dev does not build: %v\n%s", err, out)
+// programs is the folder of what the tests build; TestMain makes it, and removes it.
+var programs string
+
+// built builds scripts/dev once for all tests, and returns its path.
+var built = sync.OnceValues(func() (program string, err error) {
+	program = filepath.Join(programs, "dev")
+	return program, build(program)
+})
+
+func build(program string, flags ...string) error {
+	out, err := exec.Command("go", append(append([]string{"build"}, flags...), "-o", program, "../dev/local")...).
+		CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("scripts/dev does not build: %w\n%s", err, out)
 	}
+	return nil
 }
 
 // start starts the server on its data and waits until it serves.

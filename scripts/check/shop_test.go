@@ -11,6 +11,7 @@ import (
 // TestShop uses the example shop in Chromium (testdata/shop.mjs): as a plain shop, and through the assistant
 // that the offline demo model speaks for.
 func TestShop(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()

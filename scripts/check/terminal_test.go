@@ -15,6 +15,7 @@ import (
 // TestTerminalView uses the view of terminals in Chromium (testdata/terminal.mjs), on an API that says what the script
 // tells it to.
 func TestTerminalView(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
@@ -24,6 +25,7 @@ func TestTerminalView(t *testing.T) {
 // TestTerminal uses terminals in Chromium as a newcomer would, on the demo host (testdata/demohost.mjs), and kills the
 // server with -9 while a command waits.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
@@ -38,6 +40,7 @@ func TestTerminal(t *testing.T) {
 // TestTerminalOnSSHD uses a host of one's own in Chromium (testdata/sshd.mjs), on OpenSSH's server, and kills ours with
 // -9 while a shell is open.
 func TestTerminalOnSSHD(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	host := sshd.Start(t, sshd.Options{HostKeys: []string{"ed25519"}})
 	server := newDevServer(t)
@@ -45,12 +48,9 @@ func TestTerminalOnSSHD(t *testing.T) {
 	server.start()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	for name, value := range map[string]string{"SSHD_PORT": strconv.Itoa(host.Port), "SSHD_USER": host.User,
-		"SSHD_KEY": host.KeyFile(), "SSHD_PRINT": ssh.FingerprintSHA256(host.HostKeys()[0])} {
-		t.Setenv(name, value)
-	}
 	browser.Run(ctx, "testdata/sshd.mjs", server.url, func() {
 		server.kill()
 		server.start()
-	})
+	}, "SSHD_PORT="+strconv.Itoa(host.Port), "SSHD_USER="+host.User, "SSHD_KEY="+host.KeyFile(),
+		"SSHD_PRINT="+ssh.FingerprintSHA256(host.HostKeys()[0]))
 }

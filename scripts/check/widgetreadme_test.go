@@ -16,6 +16,7 @@ import (
 // TestWidgetReadme has the two pages of shared/widget/README.md, as they are there but for the addresses, used in the
 // browser beside a server that allows their origin and has the README's action.
 func TestWidgetReadme(t *testing.T) {
+	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	n := &newcomer{devServer: server, readme: read(t, "../../shared/widget/README.md")}
@@ -43,10 +44,10 @@ func TestWidgetReadme(t *testing.T) {
 	server.env = []string{setting + "=" + site.URL, "ACTIONS=" + actions,
 		"ACTION_KEY=" + strings.Repeat("0123456789abcdef", 2)}
 	server.start()
-	t.Setenv("API_URL", server.url)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	browser.Run(ctx, "testdata/widgetreadme.mjs", site.URL, func() { t.Error("nobody asks for a restart here") })
+	browser.Run(ctx, "testdata/widgetreadme.mjs", site.URL, func() { t.Error("nobody asks for a restart here") },
+		"API_URL="+server.url)
 	if got := server.mailbox(); !maps.Equal(got, map[string]int{"ken@example.org: The build is green": 1}) {
 		t.Errorf("the mailbox holds %v", got)
 	}

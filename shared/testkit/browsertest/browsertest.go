@@ -66,11 +66,11 @@ func findChromium() string {
 }
 
 // Run fails the test if the script fails. For each line "restart" that the script prints, restart is called and a line
-// is sent back.
-func (b *Browser) Run(ctx context.Context, script, url string, restart func()) {
+// is sent back. The script's environment is the test's, where the browser and url are, and env ("NAME=value").
+func (b *Browser) Run(ctx context.Context, script, url string, restart func(), env ...string) {
 	b.t.Helper()
 	cmd := exec.CommandContext(ctx, b.node, script)
-	cmd.Env = append(os.Environ(), "BASE_URL="+url, "CHROMIUM="+b.chromium, "PLAYWRIGHT_DIR="+b.libs)
+	cmd.Env = append(append(os.Environ(), "BASE_URL="+url, "CHROMIUM="+b.chromium, "PLAYWRIGHT_DIR="+b.libs), env...)
 	cmd.WaitDelay = 5 * time.Second
 	in, err := cmd.StdinPipe()
 	if err != nil {
