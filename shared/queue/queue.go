@@ -1,8 +1,8 @@
 // Package queue delivers messages "resume this run", each at least once, possibly late, twice, and in any order. A
 // message contains a run id, and has no authority: its receiver reads from the store what may be done. Its attributes
-// are hints: which agent's run it is, so that each of several resume functions gets its own, and whose it is and in
-// which thread, so that its receiver can read all that it needs at once. Messages reach a resume function as Pub/Sub
-// push requests ([Envelope]); on one machine the process that moves runs is asked in memory.
+// are hints: which agent's run it is, so that each of several resume functions gets its own, whose it is and in
+// which thread, so that its receiver can read all that it needs at once, and which span asks. Messages reach a resume
+// function as Pub/Sub push requests ([Envelope]); on one machine the process that moves runs is asked in memory.
 package queue
 
 import (
