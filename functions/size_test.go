@@ -60,7 +60,13 @@ func TestSize(t *testing.T) {
 		if n := static(t, bin); n > maxStatic {
 			t.Errorf("%s has %.1f MB of variables, more than %.1f", f, float64(n)/1e6, maxStatic/1e6)
 		}
-		if inits, heap, allocs := initialised(t, bin, f); heap > most.heap || allocs > most.allocs {
+		inits, heap, allocs := initialised(t, bin, f)
+		for range 4 { // how often a map grows depends on its seed, which each start draws anew
+			if again, h, n := initialised(t, bin, f); n < allocs {
+				inits, heap, allocs = again, h, n
+			}
+		}
+		if heap > most.heap || allocs > most.allocs {
 			t.Errorf("%s allocates %d bytes in %d pieces before it begins, and %d in %d are the most; the largest:\n%s",
 				f, heap, allocs, most.heap, most.allocs, strings.Join(inits[:10], "\n"))
 		}
