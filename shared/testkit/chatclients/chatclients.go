@@ -1,4 +1,4 @@
-// Package chatclients names the chat clients of other makers for tests that run them.
+// Package chatclients names the chat clients of other makers, and what verifies webhooks, for tests that run them.
 package chatclients
 
 import (
@@ -19,13 +19,16 @@ const (
 // AGUI is the client of AG-UI, as such a file.
 const AGUI = "@ag-ui/client/dist/index.mjs"
 
+// StandardWebhooks is the library by which receivers verify webhooks, as such a file.
+const StandardWebhooks = "standardwebhooks/dist/index.js"
+
 // Modules returns the directory of the modules that npm has installed, as .ci/run does, where CHAT_CLIENTS_DIR says. A
 // test on a machine that lacks them is skipped, or fails where REQUIRE_ALL is 1.
 func Modules(t testing.TB) string {
 	t.Helper()
 	realpart.ChatClients.Take(t)
 	dir := filepath.Join(os.Getenv("CHAT_CLIENTS_DIR"), "node_modules")
-	_, err := os.Stat(filepath.Join(dir, AGUI)) // which came last
+	_, err := os.Stat(filepath.Join(dir, StandardWebhooks)) // which came last
 	if err == nil && os.Getenv("CHAT_CLIENTS_DIR") != "" {
 		return dir
 	}
