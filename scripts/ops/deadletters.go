@@ -5,10 +5,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"path"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
 )
 
@@ -19,6 +19,7 @@ const maxLetters = 1000
 // deadLettersCommand is the command dead-letters with its flags.
 type deadLettersCommand struct {
 	subscription string
+	events       bool
 	limit        int
 	runID        string
 	yes          bool
@@ -27,7 +28,9 @@ type deadLettersCommand struct {
 func deadLetters(flags *flag.FlagSet) runFunc {
 	var l deadLettersCommand
 	flags.StringVar(&l.subscription, "subscription", "",
-		"where dead letters wait; terraform prints it as dead_letters (RESUME_TOPIC and -dead)")
+		"where dead letters wait; terraform prints it as dead_letters (RESUME_TOPIC, or EVENTS_TOPIC, and -dead)")
+	flags.BoolVar(&l.events, "events", false,
+		"those that a webhook or people's devices have not taken; a replay tells all of them again")
 	flags.IntVar(&l.limit, "limit", 100, "how many are looked at")
 	flags.StringVar(&l.runID, "run", "", "replay or drop those of this run alone")
 	flags.BoolVar(&l.yes, "yes", false, "do it; without it, replay and drop only say what they would do")
@@ -48,8 +51,15 @@ func (l deadLettersCommand) do(ctx context.Context, o *operator, what string) (e
 	if cfg.Queue != "pubsub" {
 		return errors.New("QUEUE is embedded, which has no dead letters: it delivers each message until it is taken")
 	}
+	topic := cfg.ResumeTopic
+	if l.events {
+		topic = cfg.EventsTopic
+	}
+	if topic == "" {
+		return errors.New("EVENTS_TOPIC is not set: nobody is told of runs")
+	}
 	if l.subscription == "" {
-		l.subscription = cfg.ResumeTopic + "-dead"
+		l.subscription = path.Base(topic) + "-dead"
 	}
 	box, err := pubsub.OpenDeadLetters(ctx, cfg.Project, l.subscription)
 	if err != nil {
@@ -70,13 +80,13 @@ func (l deadLettersCommand) do(ctx context.Context, o *operator, what string) (e
 	if what == "drop" {
 		return box.Drop(ctx, picked...)
 	}
-	return replay(ctx, cfg, box, picked)
+	return replay(ctx, cfg.Project, topic, box, picked)
 }
 
-// pick selects the command's messages from those found: a message without a run cannot be replayed.
+// pick selects the command's messages from those found: one without a run, or of the other topic, cannot be replayed.
 func (l deadLettersCommand) pick(what string, found []pubsub.DeadLetter) (picked, left []pubsub.DeadLetter) {
 	for _, f := range found {
-		if (l.runID == "" || f.RunID == l.runID) && (what == "drop" || f.RunID != "") {
+		if (l.runID == "" || f.RunID == l.runID) && (what == "drop" || l.replays(f)) {
 			picked = append(picked, f)
 		} else {
 			left = append(left, f)
@@ -85,17 +95,24 @@ func (l deadLettersCommand) pick(what string, found []pubsub.DeadLetter) (picked
 	return picked, left
 }
 
+func (l deadLettersCommand) replays(f pubsub.DeadLetter) bool {
+	return f.RunID != "" && l.events == (f.NoticeID != "")
+}
+
 func (l deadLettersCommand) list(o *operator, what string, found, picked []pubsub.DeadLetter) error {
 	for _, f := range found {
-		runID, attempts := f.RunID, fmt.Sprint(f.Attempts)
-		if runID == "" {
-			runID = "(no resume of ours: it can only be dropped)"
+		about, attempts := "run "+f.RunID, fmt.Sprint(f.Attempts)
+		switch {
+		case !l.replays(f):
+			about = "(not ours: it can only be dropped)"
+		case l.events:
+			about += fmt.Sprintf("  notice %s  type %s", f.NoticeID, f.Type)
 		}
 		if f.Attempts == 0 {
 			attempts = "unknown"
 		}
 		age := time.Since(f.Published).Truncate(time.Second)
-		if err := o.printf("message %s  run %s  attempts %s  age %s", f.MessageID, runID, attempts, age); err != nil {
+		if err := o.printf("message %s  %s  attempts %s  age %s", f.MessageID, about, attempts, age); err != nil {
 			return err
 		}
 	}
@@ -116,16 +133,17 @@ func more(found []pubsub.DeadLetter, limit int) string {
 	return ", and there may be more (-limit)"
 }
 
-// replay publishes each resume again and then removes its dead letter, in this order: after a crash in between it is
-// resumed twice, and a resume of a run with nothing to do does nothing.
-func replay(ctx context.Context, cfg config.Config, box *pubsub.DeadLetters, picked []pubsub.DeadLetter) (err error) {
-	q, err := pubsub.Open(ctx, cfg.Project, cfg.ResumeTopic)
+// replay publishes each message again and then removes its dead letter, in this order: after a crash in between a run
+// is resumed twice, and a resume of a run with nothing to do does nothing; or a notice comes twice, with the same id.
+func replay(ctx context.Context, project, topic string, box *pubsub.DeadLetters,
+	picked []pubsub.DeadLetter) (err error) {
+	q, err := pubsub.Open(ctx, project, topic)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
 	for i, f := range picked {
-		if err := q.Resume(ctx, queue.Message{RunID: f.RunID, Agent: f.Agent}); err != nil {
+		if err := q.Replay(ctx, f); err != nil {
 			return errors.Join(fmt.Errorf("%d of %d were replayed, and then the topic did not answer: %w", i,
 				len(picked), err), box.Release(ctx, picked[i:]...))
 		}

@@ -16,30 +16,40 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
-// deadLetterTopic is a project of the emulator with dead letters, whose resumes arrive in pushed.
+// deadLetterTopic is a topic of the emulator with dead letters. What its subscriber says of a push arrives in pushed.
 type deadLetterTopic struct {
-	t       *testing.T
-	project string
-	pushed  chan string
+	t              *testing.T
+	project, topic string
+	pushed         chan string
 }
 
-func newDeadLetterTopic(t *testing.T) *deadLetterTopic {
+func newDeadLetterTopic(t *testing.T, topic string, read func(push []byte) (string, error)) *deadLetterTopic {
 	t.Helper()
 	t.Setenv("PUBSUB_EMULATOR_HOST", emulators.PubSub(t))
-	g := &deadLetterTopic{t, "demo-" + strings.ToLower(rand.Text()[:12]), make(chan string, 100)}
-	resume := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	g := &deadLetterTopic{t, "demo-" + strings.ToLower(rand.Text()[:12]), topic, make(chan string, 100)}
+	subscriber := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		d, parsed := queue.ParsePush(body, "")
-		if err != nil || parsed != nil {
-			t.Errorf("what was pushed is no resume: %v %v", err, parsed)
+		said, refused := read(body)
+		if err != nil || refused != nil {
+			t.Errorf("this was not to be pushed: %v %v", err, refused)
 		}
-		g.pushed <- strings.TrimSpace(d.RunID + " " + d.Agent)
+		g.pushed <- said
 	}))
-	t.Cleanup(resume.Close)
-	if err := pubsub.Emulate(t.Context(), g.project, "agent-resume", resume.URL); err != nil {
+	t.Cleanup(subscriber.Close)
+	if err := pubsub.Emulate(t.Context(), g.project, topic, subscriber.URL); err != nil {
 		t.Fatal(err)
 	}
 	return g
+}
+
+func resume(push []byte) (string, error) {
+	d, err := queue.ParsePush(push, "")
+	return strings.TrimSpace(d.RunID + " " + d.Agent), err
+}
+
+func told(push []byte) (string, error) {
+	n, err := queue.ParseNotice(push)
+	return n.ID + " " + string(n.Event), err
 }
 
 // publishDeadLetter makes a dead letter, as Pub/Sub does.
@@ -50,7 +60,7 @@ func (g *deadLetterTopic) publishDeadLetter(data []byte, attributes map[string]s
 		g.t.Fatal(err)
 	}
 	_, err = client.Publish(g.t.Context(),
-		&pubsubpb.PublishRequest{Topic: "projects/" + g.project + "/topics/agent-resume-dead",
+		&pubsubpb.PublishRequest{Topic: "projects/" + g.project + "/topics/" + g.topic + "-dead",
 			Messages: []*pubsubpb.PubsubMessage{{Data: data, Attributes: attributes}}})
 	if err != nil {
 		g.t.Fatal(err)
@@ -63,7 +73,8 @@ func (g *deadLetterTopic) publishDeadLetter(data []byte, attributes map[string]s
 // ops runs dead-letters, which must succeed and say all of it.
 func (g *deadLetterTopic) ops(want []string, args ...string) string {
 	g.t.Helper()
-	env := map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": g.project}
+	env := map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": g.project,
+		"CONSOLE_URL": "https://console.example.com", "EVENTS_TOPIC": "agent-events"}
 	var out, errs strings.Builder
 	if err := execute(g.t.Context(), append([]string{"dead-letters"}, args...),
 		func(name string) string { return env[name] }, &out, &errs); err != nil {
@@ -83,13 +94,13 @@ const (
 )
 
 func TestDeadLetters(t *testing.T) {
-	g := newDeadLetterTopic(t)
+	g := newDeadLetterTopic(t, "agent-resume", resume)
 	g.publishDeadLetter(queue.Body(stuck), map[string]string{"CloudPubSubDeadLetterSourceDeliveryCount": "20",
 		"agent": "clerk"})
 	g.publishDeadLetter(queue.Body(another), nil)
 	g.publishDeadLetter([]byte(`{"secret":"cinnamon"}`), nil)
 	out := g.ops([]string{"run " + stuck + "  attempts 20", "run " + another + "  attempts unknown",
-		"no resume of ours", "3 dead letters"}, "list")
+		"it can only be dropped", "3 dead letters"}, "list")
 	if strings.Contains(out, "cinnamon") {
 		t.Errorf("a message's content is shown:\n%s", out)
 	}
@@ -114,8 +125,36 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
+func TestDeadEvents(t *testing.T) {
+	g := newDeadLetterTopic(t, "agent-events", told)
+	event := func(run string) string {
+		return `{"specversion":"1.0","id":"` + run + `.8","type":"run.countersign.run.ended","data":{"runId":"` + run +
+			`"}}`
+	}
+	g.publishDeadLetter([]byte(event(stuck)), map[string]string{"CloudPubSubDeadLetterSourceDeliveryCount": "100",
+		"content-type": "application/cloudevents+json"})
+	g.publishDeadLetter([]byte(event(another)), nil)
+	g.publishDeadLetter([]byte(`{"secret":"cinnamon"}`), nil)
+	g.publishDeadLetter(queue.Body(stuck), nil) // a resume is none of this topic's
+	out := g.ops([]string{"run " + stuck + "  notice " + stuck + ".8  type run.countersign.run.ended  attempts 100",
+		"it can only be dropped", "4 dead letters"}, "list", "-events")
+	if strings.Contains(out, "cinnamon") {
+		t.Errorf("a message's content is shown:\n%s", out)
+	}
+	g.ops([]string{"would replay 2 of 4"}, "replay", "-events")
+	g.ops([]string{"replay: 1 of 4"}, "replay", "-events", "-run", stuck, "-yes")
+	if got, want := <-g.pushed, stuck+".8 "+event(stuck); got != want {
+		t.Errorf("they are told %s, and not %s", got, want)
+	}
+	g.ops([]string{"drop: 3 of 3"}, "drop", "-events", "-yes")
+	g.ops([]string{"0 dead letters"}, "list", "-events")
+	if len(g.pushed) > 0 {
+		t.Errorf("they are told %s as well", <-g.pushed)
+	}
+}
+
 func TestNoSuchSubscription(t *testing.T) {
-	g := newDeadLetterTopic(t)
+	g := newDeadLetterTopic(t, "agent-resume", resume)
 	env := map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": g.project}
 	err := execute(t.Context(), []string{"dead-letters", "list", "-subscription", "nothing-here"},
 		func(name string) string { return env[name] }, io.Discard, io.Discard)

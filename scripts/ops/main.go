@@ -5,6 +5,7 @@
 //	go run ./scripts/ops dead-letters list                 what resume refused as often as it is delivered
 //	go run ./scripts/ops dead-letters replay -yes          ask for those runs once more
 //	go run ./scripts/ops dead-letters drop -yes            forget those messages; the sweep still finds what is due
+//	go run ./scripts/ops dead-letters list -events         what a webhook, or people's devices, did not take
 //	go run ./scripts/ops waiting [-oldest N]               how many runs wait for what, by age, and the oldest
 //	go run ./scripts/ops redrive RUN                       ask for a run to be moved, and say where it stands
 //	go run ./scripts/ops story RUN [-json] [-reveal]       all that is known of a run
@@ -81,9 +82,10 @@ type command struct {
 type runFunc func(context.Context, *operator, []string) error
 
 var commands = map[string]command{
-	"setup":        {"", "Prepare a checkout to call Gemini, check its key, and say what is next.", setup},
-	"verify":       {"", "Check that no entry of the audit was changed, removed, moved, inserted or cut off.", verify},
-	"dead-letters": {"list|replay|drop", "Look after the messages that resume has refused too often.", deadLetters},
+	"setup":  {"", "Prepare a checkout to call Gemini, check its key, and say what is next.", setup},
+	"verify": {"", "Check that no entry of the audit was changed, removed, moved, inserted or cut off.", verify},
+	"dead-letters": {"list|replay|drop", "Look after the messages that resume, or who is told, has refused too often.",
+		deadLetters},
 	"waiting":      {"", "Say what waits, by age: how many runs for what, and which are the oldest.", waiting},
 	"redrive":      {"RUN", "Ask for a run to be moved, and say where it stands.", redrive},
 	"story":        {"RUN", "Tell all that is known of a run.", story},

@@ -26,7 +26,13 @@ func ParseNotice(body []byte) (NoticeDelivery, error) {
 	if err != nil {
 		return NoticeDelivery{}, err
 	}
-	event := seen.Message.Data
+	n, err := ParseEvent(seen.Message.Data)
+	n.Attempt = int(seen.DeliveryAttempt)
+	return n, err
+}
+
+// ParseEvent parses the content of a message about a notice, with the errors of [ParseNotice].
+func ParseEvent(event []byte) (NoticeDelivery, error) {
 	var e struct {
 		ID   string      `json:"id"`
 		Type notice.Type `json:"type"`
@@ -35,5 +41,5 @@ func ParseNotice(body []byte) (NoticeDelivery, error) {
 	if err := json.Unmarshal(event, &e); err != nil || e.ID == "" || len(e.ID) > maxNoticeID {
 		return NoticeDelivery{}, fault.Invalid("message/data", "this is no event of CloudEvents with an id")
 	}
-	return NoticeDelivery{ID: e.ID, Type: e.Type, Data: e.Data, Event: event, Attempt: int(seen.DeliveryAttempt)}, nil
+	return NoticeDelivery{ID: e.ID, Type: e.Type, Data: e.Data, Event: event}, nil
 }

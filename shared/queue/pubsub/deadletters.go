@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/countersign-run/countersign/shared/notice"
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
@@ -20,21 +22,24 @@ const (
 	pullBound = 5 * time.Second // after this time without a message, the subscription is considered empty
 	moreBound = time.Second     // the same, after messages have come
 	pullPage  = 100
-	// The attribute by which Pub/Sub counts a dead letter's deliveries
+	// The attributes that Pub/Sub gives a dead letter, and of them the one by which it counts its deliveries
 	// (https://cloud.google.com/pubsub/docs/handling-failures#track-delivery-attempts).
-	attemptsAttribute = "CloudPubSubDeadLetterSourceDeliveryCount"
+	deadAttributes    = "CloudPubSubDeadLetterSource"
+	attemptsAttribute = deadAttributes + "DeliveryCount"
 )
 
-// DeadLetter is a message that resume has refused in every delivery attempt. Of its content only the run's id is read,
-// and of its attributes the run's agent.
+// DeadLetter is a message that was refused in every delivery attempt: one that asks for a run, by resume, or a notice,
+// by a webhook or for a person's devices. Of its content only the ids and a notice's type are read.
 type DeadLetter struct {
 	MessageID string
 	RunID     string // empty if the message has no valid run id
-	Agent     string // whose run it is; empty if the message does not say
-	Attempts  int    // failed deliveries to resume; 0 if Pub/Sub does not include it
+	NoticeID  string // empty if the message is no notice
+	Type      notice.Type
+	Attempts  int // failed deliveries; 0 if Pub/Sub does not include it
 	Published time.Time
 
-	ack string
+	ack     string
+	message *pubsubpb.PubsubMessage // as it was published
 }
 
 // DeadLetters is the pull subscription of the dead-letter topic.
@@ -89,15 +94,27 @@ func (d *DeadLetters) pull(ctx context.Context, patience time.Duration, limit in
 	}
 	letters := make([]DeadLetter, len(got.ReceivedMessages))
 	for i, m := range got.ReceivedMessages {
-		letters[i] = DeadLetter{MessageID: m.Message.MessageId, Published: m.Message.PublishTime.AsTime(), ack: m.AckId}
-		letters[i].Attempts, _ = strconv.Atoi(m.Message.Attributes[attemptsAttribute]) // absent on the emulator
-		letters[i].Agent = m.Message.Attributes[queue.AgentAttribute]
-		if runID, err := queue.ParseBody(m.Message.Data); err == nil {
-			letters[i].RunID = runID
-		}
+		letters[i] = letter(m.Message, m.AckId)
 	}
 	return letters, nil
 }
+
+func letter(m *pubsubpb.PubsubMessage, ack string) DeadLetter {
+	l := DeadLetter{MessageID: m.MessageId, Published: m.PublishTime.AsTime(), ack: ack}
+	l.Attempts, _ = strconv.Atoi(m.Attributes[attemptsAttribute]) // absent on the emulator
+	maps.DeleteFunc(m.Attributes, func(name, _ string) bool { return strings.HasPrefix(name, deadAttributes) })
+	l.message = &pubsubpb.PubsubMessage{Data: m.Data, Attributes: m.Attributes}
+	if runID, err := queue.ParseBody(m.Data); err == nil {
+		l.RunID = runID
+	} else if n, err := queue.ParseEvent(m.Data); err == nil && queue.CheckRunID(n.Data.RunID) == nil {
+		l.NoticeID, l.Type, l.RunID = n.ID, n.Type, n.Data.RunID
+		l.message.OrderingKey = l.RunID
+	}
+	return l
+}
+
+// Replay publishes the letter's message again as it was. The letter stays until it is dropped.
+func (q *Queue) Replay(ctx context.Context, l DeadLetter) error { return q.publish(ctx, l.message) }
 
 // Drop deletes dead letters permanently.
 func (d *DeadLetters) Drop(ctx context.Context, letters ...DeadLetter) error {
