@@ -37,6 +37,7 @@ type env struct {
 	queue            *queueembedded.Queue
 	sweeper          *loop.Loop
 	host             *host // nil unless commands are tried
+	topic            topic
 	engine           *fakedocker.Engine
 	endEngine        func() error
 	settings         map[string]string
@@ -77,6 +78,7 @@ func newEnv(ctx context.Context, name string, o options, dir string, seed uint64
 		return nil, errors.Join(err, e.store.Close())
 	}
 	e.cloud.Handle("POST /notes", http.HandlerFunc(e.takeNote))
+	e.cloud.Handle("POST /topic", &e.topic)
 	e.cloud.SetFault(e.tear)
 	e.cloud.SetModel(answer)
 	e.engine, e.endEngine, err = fakedocker.New(fakedocker.Options{Images: []string{image}, Fault: e.tearEngine})
@@ -119,7 +121,7 @@ func (e *env) close() error {
 func (e *env) start(ttl time.Duration, gmailMode string, skew time.Duration) (*process, error) {
 	s := maps.Clone(e.settings)
 	s["GMAIL_SEND_MODE"] = gmailMode
-	return spawn(order{s, e.cloud.URL + "/notes", ttl, skew}, e.log)
+	return spawn(order{s, e.cloud.URL + "/notes", e.cloud.URL + "/topic", ttl, skew}, e.log)
 }
 
 // fault is a kind of fault of a provider.

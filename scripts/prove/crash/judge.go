@@ -30,6 +30,7 @@ func (t *trial) judge() {
 	if t.answerReviews() {
 		t.hold()
 	}
+	t.judgeTold()
 	switch {
 	case t.kind.onHost:
 		t.nextRun()

@@ -65,15 +65,15 @@ func (t *trial) rested() bool {
 	for n := range t.started() {
 		a := t.look(n)
 		ended := a.Status == "completed" || a.Status == "failed"
-		if !ended && (len(a.Approvals) == 0 || t.walk.within > 0) || ended && !t.written(a) {
+		if !ended && (len(a.Approvals) == 0 || t.walk.within > 0) || ended && !t.written(a) || !t.told(a.RunID) {
 			return false
 		}
 	}
 	return true
 }
 
-// written reports whether the stored run has the state that was answered: an expiry is answered before it is stored. A
-// run with containers is due until they are gone.
+// written reports whether the stored run has the state that was answered: an expiry is answered before it is stored. It
+// is due until others have been told of it, and its containers are gone.
 func (t *trial) written(a testkit.Answer) bool {
 	if a.RunID == "" {
 		return true
@@ -82,7 +82,7 @@ func (t *trial) written(a testkit.Answer) bool {
 	if err != nil || !docs[0].Exists() || document.ApprovalFieldsOf(docs[0]).Status != a.Status {
 		return err == nil && !docs[0].Exists()
 	}
-	return !t.kind.contained || document.RunFieldsOf(docs[0]).Due.IsZero()
+	return document.RunFieldsOf(docs[0]).Due.IsZero()
 }
 
 // ends describes how each run ended.

@@ -6,7 +6,8 @@
 // call, and before each answer. Then each trial takes a fresh user through a walk (approve, edit, always allow, reject,
 // cancel, hold, undo, expire; a plan that is confirmed, refined, rejected, cancelled, changed or made anew, and acts by
 // a grant or is asked), strikes one worker at one point, with or without a fault of the provider at the same time, lets
-// the client, the queue and the sweep retry as they would, and compares the documents with what the providers received.
+// the client, the queue and the sweep retry as they would, and compares the documents with what the providers received,
+// and with what was heard of the runs at a topic that loses, cuts, doubles and overtakes what others are told.
 package crash
 
 import (
@@ -16,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
@@ -71,7 +73,7 @@ the sweep retry as they would, and compares the stored documents with what the p
 }
 
 func list() ([]proof.Count, error) {
-	var named, ofKind, how, torn, onHosts, ofHosts []string
+	var named, ofKind, how, torn, onHosts, ofHosts, ways []string
 	pairs := 0
 	for _, w := range walks {
 		named = append(named, w.name)
@@ -96,6 +98,11 @@ func list() ([]proof.Count, error) {
 	for _, f := range faults {
 		torn = append(torn, string(f))
 	}
+	for _, how := range takings {
+		if !slices.Contains(ways, string(how)) {
+			ways = append(ways, string(how))
+		}
+	}
 	all := func(names []string) string { return strings.Join(names, "; ") }
 	return []proof.Count{
 		{N: len(walks), What: "walks: " + all(named)},
@@ -106,6 +113,7 @@ func list() ([]proof.Count, error) {
 		{N: len(faults), What: "faults of the provider beside the blow, in some three quarters of the trials: " +
 			all(torn)},
 		{N: len(hostFaults), What: "faults of the host at the moment of the blow, in place of those: " + all(ofHosts)},
+		{N: len(ways), What: "ways in which the topic takes what others are told, one after the other: " + all(ways)},
 		{N: 7200, What: "trials, unless -kills says otherwise"},
 	}, nil
 }

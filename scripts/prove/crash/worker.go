@@ -31,6 +31,7 @@ import (
 type order struct {
 	Settings    map[string]string
 	Notes       string // URL of the provider without a handle
+	Topic       string // URL of what others are told of runs
 	ApprovalTTL time.Duration
 	Skew        time.Duration // of this worker's clock against the machine's
 }
@@ -73,6 +74,7 @@ func work(ctx context.Context, first proof.Order) error {
 	getenv := func(name string) string { return o.Settings[name] }
 	_, stop, err := testkit.Serve(ctx, ln, getenv, os.Stderr, p.answers, app.WithEnv(func(l *journal.Env) {
 		l.Store, l.Queue, l.Model = faulty.Wrap(l.Store, p.stored), struckQueue{l.Queue, p}, struckModel{l.Model, p}
+		l.Notices = struckNotices{o.Topic, l.Console, &http.Client{Transport: providers.next, Timeout: stepTime}, p}
 		l.LeaseMargin, l.LeasePeriod = leaseMargin, leasePeriod
 		for _, a := range l.Agents {
 			a.Limits.ModelTimeout, a.Limits.ToolTimeout, a.Limits.ApprovalTTL = stepTime, stepTime, o.ApprovalTTL

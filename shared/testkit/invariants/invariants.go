@@ -45,6 +45,7 @@ const (
 	OneOpen      = 34 // a thread of an exclusive agent, and a terminal, has one open run, and names it
 	Sealed       = 35 // no secret of a host can be read where it is stored
 	Grants       = 36 // what rests on a plan's grant is within it, by the plan that was confirmed, and as often at most
+	Telling      = 37 // others hear of each event that is told, after those before it, and alike each time
 )
 
 // Effect is one thing that a provider has carried out.

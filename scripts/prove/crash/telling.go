@@ -1,0 +1,135 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/notice"
+	"github.com/countersign-run/countersign/shared/testkit/invariants"
+)
+
+// taking is what becomes of a publish of what others are told of a run.
+type taking string
+
+const (
+	taken    taking = "taken"
+	lost     taking = "lost"
+	partly   taking = "only its first notice is taken"
+	unsaid   taking = "taken, and its answer is lost"
+	doubled  taking = "taken twice"
+	overtook taking = "its answer is lost, and it is taken after the next one"
+)
+
+// takings follow each other, so that every trial meets some of them.
+var takings = []taking{taken, lost, taken, unsaid, taken, overtook, partly, taken, doubled}
+
+// topic takes what others are told of runs, and outlives the workers.
+type topic struct {
+	mu    sync.Mutex
+	heard []invariants.Heard
+	late  []invariants.Heard
+	asked int
+}
+
+// separator stands between a request's notices: each is JSON on one line.
+var separator = []byte("\n")
+
+// ServeHTTP takes the notices of a request, or what the next of the takings leaves of them.
+func (p *topic) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err != nil { // it came from a worker that was killed
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	var all []invariants.Heard
+	for event := range bytes.SplitSeq(body, separator) {
+		all = append(all, invariants.Heard(event))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	how := takings[p.asked%len(takings)]
+	p.asked++
+	late := p.late
+	p.late = nil
+	switch how {
+	case lost:
+	case partly:
+		p.heard = append(p.heard, all[0])
+	case overtook:
+		p.late = all
+	case doubled:
+		p.heard = append(append(p.heard, all...), all...)
+	default:
+		p.heard = append(p.heard, all...)
+	}
+	p.heard = append(p.heard, late...)
+	if how != taken && how != doubled {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+}
+
+// all returns what was heard, in its order.
+func (p *topic) all() []invariants.Heard {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.heard[:len(p.heard):len(p.heard)]
+}
+
+// struckNotices publishes to the topic, with points around it.
+type struckNotices struct {
+	topic   string // its URL
+	console string
+	client  *http.Client
+	*points
+}
+
+// Publish implements [notice.Publisher].
+func (n struckNotices) Publish(ctx context.Context, notices ...notice.Notice) error {
+	defer n.around("telling")()
+	var events [][]byte
+	for _, one := range notices {
+		event, err := one.Encode(n.console)
+		if err != nil {
+			return err
+		}
+		events = append(events, event)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.topic, bytes.NewReader(bytes.Join(events, separator)))
+	if err != nil {
+		return err
+	}
+	r.GetBody = nil // so that net/http does not resend it by itself
+	res, err := n.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return errors.New(res.Status)
+	}
+	return nil
+}
+
+// judgeTold compares what the topic has taken with the runs' events.
+func (t *trial) judgeTold() {
+	heard := t.env.topic.all()
+	for _, id := range t.runs[:t.started()] {
+		found, err := invariants.Told(t.ctx, t.env.store, id, t.env.settings["PUBLIC_URL"], heard)
+		proof.Must(err)
+		for _, v := range found {
+			t.problem("%v", v)
+		}
+	}
+}
+
+// told reports whether nothing of the run is left to be told.
+func (t *trial) told(runID string) bool {
+	left, err := invariants.Untold(t.ctx, t.env.store, runID)
+	proof.Must(err)
+	return !left
+}

@@ -1,0 +1,81 @@
+package invariants
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/countersign-run/countersign/shared/notice"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// Heard is a notice as others have got it: an event of CloudEvents in JSON.
+type Heard []byte
+
+// Told compares what others were told, in its order, with the run's events: each notice that follows from these was
+// heard, with the same bytes each time, after those before it; and nothing else of the run was.
+func Told(ctx context.Context, st store.Store, runID, console string, heard []Heard) ([]Violation, error) {
+	c, err := readEvents(ctx, st, runID)
+	if err != nil {
+		return nil, err
+	}
+	all := notice.After(0, c.run, c.state, c.events, console)
+	next := 0
+	for _, h := range heard {
+		var got struct{ ID, Subject string }
+		if err := json.Unmarshal(h, &got); err != nil {
+			return nil, err
+		}
+		if got.Subject != runID {
+			continue
+		}
+		n := 0
+		for n < len(all) && all[n].ID != got.ID {
+			n++
+		}
+		if n == len(all) {
+			c.violates(Telling, "others heard of %s, which is no event of it", got.ID)
+			continue
+		}
+		want, err := all[n].Encode(console)
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(want, h) {
+			c.violates(Telling, "others heard\n%s\nand it is\n%s", h, want)
+		}
+		if n > next {
+			c.violates(Telling, "others heard of %s before %s", got.ID, all[next].ID)
+		}
+		next = max(next, n+1)
+	}
+	for _, n := range all[next:] {
+		c.violates(Telling, "others have not heard of %s (%s)", n.ID, n.Type)
+	}
+	return c.found, nil
+}
+
+// Untold reports whether others have still to be told of the run.
+func Untold(ctx context.Context, st store.Store, runID string) (bool, error) {
+	c, err := readEvents(ctx, st, runID)
+	if err != nil {
+		return false, err
+	}
+	return notice.Tells(c.run.ToldTo, c.state, c.events), nil
+}
+
+// readEvents reads a run with its events, and what follows from them.
+func readEvents(ctx context.Context, st store.Store, runID string) (*checked, error) {
+	c := &checked{approvals: map[string]run.Approval{}}
+	if err := c.read(ctx, st, runID); err != nil {
+		return nil, err
+	}
+	state, err := run.Fold(c.events)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", runID, err)
+	}
+	c.state = state
+	return c, nil
+}
