@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -138,6 +139,42 @@ func TestDeviceBesideAWebhook(t *testing.T) {
 	if m := w.got(phone, 2); !strings.Contains(m.Plain, `"asks":false`) {
 		t.Errorf("told again: %+v", phone.Got())
 	}
+}
+
+// TestDeviceIsToldOfWhatItsUserCanDecide has a notice come again: while its user is locked out, when they are let in,
+// and once it was decided.
+func TestDeviceIsToldOfWhatItsUserCanDecide(t *testing.T) {
+	w := newTold(t)
+	phone, _ := w.subscribed("ana")
+	asked := w.ask()
+	w.got(phone, 1)
+	token, err := w.PushToken(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := `{"specversion":"1.0","id":"run1.6","type":"run.countersign.approval.requested","subject":"run1","data":` +
+		`{"uid":"ana","approvalId":"` + asked.Approvals[0].ApprovalID + `"}}`
+	again := func(when string, want int) {
+		t.Helper()
+		a, err := testkit.Connect(nil, w.Base, token)(t.Context(), "POST", "/api/agent/notify",
+			`{"message":{"data":"`+base64.StdEncoding.EncodeToString([]byte(event))+`","messageId":"1"},`+
+				`"subscription":"projects/p/subscriptions/devices","deliveryAttempt":1}`)
+		if err != nil || a.HTTP != http.StatusNoContent || len(phone.Got()) != want {
+			t.Errorf("%s: %v, %d %s, told %d times and not %d", when, err, a.HTTP, a.Body, len(phone.Got()), want)
+		}
+	}
+	disabled := func(is bool) {
+		if _, err := w.App.API.Records.SetDisabled(t.Context(), "ana", is); err != nil {
+			t.Fatal(err)
+		}
+	}
+	disabled(true)
+	again("locked out", 1)
+	disabled(false)
+	again("let in", 2)
+	w.approve(asked)
+	w.got(phone, 3)
+	again("decided", 3)
 }
 
 // TestDeviceThatIsGone is forgotten, and one that cannot be reached is not.

@@ -201,7 +201,7 @@ func (d *quick) Publish(ctx context.Context, notices ...notice.Notice) error {
 }
 
 // TestWhoTellsLeavesTheRunFree has a yes come before it is on record that its user was told what waits: who is asked
-// to move the run then can do so at once.
+// to move the run then can do so at once, and others are told of the yes, too.
 func TestWhoTellsLeavesTheRunFree(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		w := newEnv(t)
@@ -223,6 +223,10 @@ func TestWhoTellsLeavesTheRunFree(t *testing.T) {
 		}
 		if s := run.Status(document.RunFieldsOf(w.document(v.RunID)).Status); s != run.Completed {
 			t.Errorf("nobody can be told: %v; it is %s", down, s)
+		}
+		want := []string{"approval.requested", "approval.decided", "run.ended"}
+		if got := d.short(); !down && !slices.Equal(got, want) {
+			t.Errorf("told %v, want %v", got, want)
 		}
 	}
 }
