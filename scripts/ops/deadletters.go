@@ -28,7 +28,7 @@ type deadLettersCommand struct {
 func deadLetters(flags *flag.FlagSet) runFunc {
 	var l deadLettersCommand
 	flags.StringVar(&l.subscription, "subscription", "",
-		"where dead letters wait; terraform prints it as dead_letters (RESUME_TOPIC, or EVENTS_TOPIC, and -dead)")
+		"where dead letters wait (default: RESUME_TOPIC, or EVENTS_TOPIC with -events, and -dead)")
 	flags.BoolVar(&l.events, "events", false,
 		"those that a webhook or people's devices have not taken; a replay tells all of them again")
 	flags.IntVar(&l.limit, "limit", 100, "how many are looked at")
