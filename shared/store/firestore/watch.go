@@ -20,6 +20,13 @@ const mostTries = 4
 
 // Watch implements [store.Store] with a Listen RPC, which is opened anew when it is lost.
 func (s *Store) Watch(ctx context.Context, path string) iter.Seq2[store.Doc, error] {
+	if s.emulated {
+		return s.watchEmulator(ctx, path)
+	}
+	return s.watch(ctx, path)
+}
+
+func (s *Store) watch(ctx context.Context, path string) iter.Seq2[store.Doc, error] {
 	return func(yield func(store.Doc, error) bool) {
 		if err := store.CheckGet([]string{path}); err != nil {
 			yield(store.Doc{}, err)
@@ -86,8 +93,6 @@ func (s *Store) listen(ctx context.Context, path string, state func(store.Doc) b
 		return err
 	}
 	l := listener{path: path, doc: store.Doc{Path: path}}
-	asking := func() bool { return true }
-	defer func() { asking() }()
 	for {
 		res, err := stream.Recv()
 		if err != nil {
@@ -106,28 +111,7 @@ func (s *Store) listen(ctx context.Context, path string, state func(store.Doc) b
 		if !state(d) {
 			return nil
 		}
-		asking()
-		asking = s.askEmulator(ctx, d, cancel)
 	}
-}
-
-// silence is how long a listener at the emulator may say nothing before it is asked about.
-const silence = 5 * time.Second
-
-// askEmulator has the listener end, so that it begins anew, where the emulator has another version of the document than
-// it told of last, or does not answer, and does not tell of it. The emulator loses a change now and then that is
-// committed while a listener begins; the service does not. It is asked once for each state, and not if stop is called
-// before.
-func (s *Store) askEmulator(ctx context.Context, told store.Doc, end context.CancelFunc) (stop func() bool) {
-	if !s.emulated {
-		return func() bool { return true }
-	}
-	return time.AfterFunc(silence, func() {
-		docs, err := s.Get(ctx, told.Path)
-		if err != nil || !docs[0].Version.Equal(told.Version) {
-			end()
-		}
-	}).Stop
 }
 
 // listener is what one Listen RPC has said of its document.

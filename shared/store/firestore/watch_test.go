@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -168,14 +169,13 @@ func TestWatchClosed(t *testing.T) {
 	}
 }
 
-// streams makes the first stream of a store another one.
-func streams(change func(grpc.ClientStream) grpc.ClientStream) option.ClientOption {
-	var once sync.Once
+// listeners makes each listener of a store another one.
+func listeners(change func(grpc.ClientStream) grpc.ClientStream) option.ClientOption {
 	return option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc,
 		cc *grpc.ClientConn, method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		stream, err := next(ctx, desc, cc, method, opts...)
-		if err == nil {
-			once.Do(func() { stream = change(stream) })
+		if err == nil && desc.StreamName == "Listen" {
+			stream = change(stream)
 		}
 		return stream, err
 	}))
@@ -189,7 +189,13 @@ func (canceled) RecvMsg(any) error { return status.Error(codes.Canceled, "the se
 // A listener that the server has canceled, and not the caller, begins anew.
 func TestWatchCanceled(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
-	st := open(t, streams(func(s grpc.ClientStream) grpc.ClientStream { return canceled{s} }))
+	var begun atomic.Bool
+	st := open(t, listeners(func(s grpc.ClientStream) grpc.ClientStream {
+		if begun.Swap(true) {
+			return s
+		}
+		return canceled{s}
+	}))
 	for d, err := range st.Watch(t.Context(), "runs/a") {
 		if err != nil || d.Exists() {
 			t.Fatal(d, err)
@@ -199,17 +205,17 @@ func TestWatchCanceled(t *testing.T) {
 	t.Fatal("no state came")
 }
 
-// deaf is a stream that says nothing any more once the document's first state was told.
+// deaf is a stream that says nothing any more once the document's first state was told, by it or one before it.
 type deaf struct {
 	grpc.ClientStream
-	told bool
+	told *atomic.Bool
 }
 
-func (d *deaf) RecvMsg(m any) error {
+func (d deaf) RecvMsg(m any) error {
 	for {
-		if err := d.ClientStream.RecvMsg(m); err != nil || !d.told {
+		if err := d.ClientStream.RecvMsg(m); err != nil || !d.told.Load() {
 			res := m.(*pb.ListenResponse).GetTargetChange()
-			d.told = len(res.GetTargetIds()) == 0 && res.GetReadTime() != nil
+			d.told.Store(len(res.GetTargetIds()) == 0 && res.GetReadTime() != nil)
 			return err
 		}
 	}
@@ -218,8 +224,9 @@ func (d *deaf) RecvMsg(m any) error {
 // A change of which the emulator does not tell comes all the same.
 func TestWatchMissed(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
-	st := open(t, streams(func(s grpc.ClientStream) grpc.ClientStream { return &deaf{ClientStream: s} }))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	var told atomic.Bool
+	st := open(t, listeners(func(s grpc.ClientStream) grpc.ClientStream { return deaf{s, &told} }))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for d, err := range st.Watch(ctx, "runs/a") {
 		if err != nil {
