@@ -3,13 +3,8 @@ package embedded
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
-	"io"
-	"math/bits"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/store"
@@ -25,180 +20,6 @@ const (
 	removeSQL   = `DELETE FROM documents WHERE rowid = ?`
 	tickSQL     = `UPDATE clock SET last = ?`
 )
-
-// lookUpSQL returns a row for each of n paths: its number, the clock, and its document or NULLs.
-var lookUpSQL = once(forPaths("wanted.column1, clock.last, d.rowid, d.version, d.fields"))
-
-// forPaths returns the statements that have a row for each of n paths.
-func forPaths(columns string) func(n int) string {
-	return func(n int) string {
-		values := make([]string, n)
-		for i := range values {
-			values[i] = fmt.Sprintf("(%d, ?)", i)
-		}
-		return "SELECT " + columns + "\nFROM clock CROSS JOIN (VALUES " + strings.Join(values, ", ") +
-			") AS wanted LEFT JOIN documents AS d ON d.path = wanted.column2"
-	}
-}
-
-// padded adds NULLs to the paths, which no document has, so that there are few statements: one for each number up to 8,
-// and one for each power of two.
-func padded(paths []driver.Value) []driver.Value {
-	n := len(paths)
-	if n > 8 {
-		n = 1 << bits.Len(uint(n-1))
-	}
-	return append(paths, make([]driver.Value, n-len(paths))...)
-}
-
-// A set is one of columns, a bit for each.
-type set uint32
-
-func (s set) names() (names []string) {
-	for i, name := range columns {
-		if s&(1<<i) != 0 {
-			names = append(names, column(name))
-		}
-	}
-	return names
-}
-
-// createSQL returns the statement that inserts a document with these columns.
-var createSQL = once(func(s set) string {
-	text := "INSERT INTO documents (path, collection, version, fields, data"
-	for _, name := range s.names() {
-		text += ", " + name
-	}
-	return text + ") VALUES (?, ?, ?, ?, ?" + strings.Repeat(", ?", len(s.names())) + ")"
-})
-
-// An update is what of a document changes beside its version and its data.
-type update struct {
-	fields  bool
-	columns set
-}
-
-// updateSQL returns the statement that makes an update.
-var updateSQL = once(func(u update) string {
-	text := "UPDATE documents SET version = ?, data = ?"
-	if u.fields {
-		text += ", fields = ?"
-	}
-	for _, name := range u.columns.names() {
-		text += ", " + name + " = ?"
-	}
-	return text + " WHERE rowid = ?"
-})
-
-// once returns a function that makes each statement once.
-func once[K comparable](text func(K) string) func(K) string {
-	var made sync.Map
-	return func(k K) string {
-		known, ok := made.Load(k)
-		if !ok {
-			known, _ = made.LoadOrStore(k, text(k))
-		}
-		return known.(string)
-	}
-}
-
-// A writer is the one connection that writes, without the locks, the conversions and the goroutine per statement of
-// database/sql.
-type writer struct {
-	conn       driver.ConnPrepareContext // the driver's, which the statements belong to
-	statements map[string]driver.Stmt
-}
-
-// mostStatements is how many statements a connection keeps. Countersign's own documents have some thirty.
-const mostStatements = 200
-
-// on makes the connection the one that is written with.
-func (w *writer) on(conn any) error {
-	c, ok := conn.(driver.ConnPrepareContext)
-	if !ok {
-		return fmt.Errorf("the driver's connection is a %T", conn)
-	}
-	if w.conn == c {
-		return nil
-	}
-	err := w.close()
-	w.conn = c
-	return err
-}
-
-func (w *writer) close() error {
-	var errs []error
-	for _, st := range w.statements {
-		errs = append(errs, st.Close())
-	}
-	w.conn, w.statements = nil, nil
-	return errors.Join(errs...)
-}
-
-// prepared returns the statement, which is prepared once.
-func (w *writer) prepared(text string) (driver.Stmt, error) {
-	if st, ok := w.statements[text]; ok {
-		return st, nil
-	}
-	conn := w.conn
-	if len(w.statements) >= mostStatements {
-		if err := w.close(); err != nil {
-			return nil, err
-		}
-		w.conn = conn
-	}
-	st, err := conn.PrepareContext(context.Background(), text)
-	if err != nil {
-		return nil, err
-	}
-	if w.statements == nil {
-		w.statements = map[string]driver.Stmt{}
-	}
-	w.statements[text] = st
-	return st, nil
-}
-
-// exec runs a statement to its end: a transaction that has begun takes some milliseconds, and nobody's context ends it
-// for others.
-func (w *writer) exec(text string, args ...driver.Value) error {
-	st, err := w.prepared(text)
-	if err != nil {
-		return err
-	}
-	_, err = st.(driver.StmtExecContext).ExecContext(context.Background(), named(args))
-	return err
-}
-
-// query calls row with each row of the statement.
-func (w *writer) query(text string, row func([]driver.Value), args ...driver.Value) (err error) {
-	st, err := w.prepared(text)
-	if err != nil {
-		return err
-	}
-	rows, err := st.(driver.StmtQueryContext).QueryContext(context.Background(), named(args))
-	if err != nil {
-		return err
-	}
-	defer func() { err = closing(err, rows) }()
-	values := make([]driver.Value, len(rows.Columns()))
-	for {
-		switch err := rows.Next(values); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-		row(values)
-	}
-}
-
-func named(args []driver.Value) []driver.NamedValue {
-	all := make([]driver.NamedValue, len(args))
-	for i, v := range args {
-		all[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
-	}
-	return all
-}
 
 // withOwn calls f with the writer's connection, which the caller has for itself (using).
 func (s *Store) withOwn(ctx context.Context, f func() error) (err error) {
@@ -375,31 +196,6 @@ func (d *document) create(w *writer) error {
 		}
 	}
 	return w.exec(createSQL(its), args...)
-}
-
-func (d *document) update(w *writer) error {
-	args := []driver.Value{d.is.version, d.is.data}
-	var u update
-	if u.fields = d.was.fields != d.is.fields; u.fields {
-		was, err := decode(d.was.fields)
-		if err != nil {
-			return err
-		}
-		args = append(args, d.is.fields)
-		for i, name := range columns {
-			k := keyOf(d.is.keys, name)
-			switch k {
-			case keyOf(was, name):
-				continue
-			case "":
-				args = append(args, nil)
-			default:
-				args = append(args, k)
-			}
-			u.columns |= 1 << i
-		}
-	}
-	return w.exec(updateSQL(u), append(args, d.rowid)...)
 }
 
 // keyOf returns the key of the field, which is empty where there is none.

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -30,16 +29,6 @@ type Settling struct {
 	// Absence says that the effect is that something is not there: whoever says so is believed.
 	Absence bool
 	Cases   map[string]Settled // what becomes of a call, by name
-}
-
-// A Provider is the service in which a tool acts, as its test sees it.
-type Provider struct {
-	Tool    *tool.Tool
-	Call    tool.Call                                     // its arguments are normalized
-	Break   func(op string, faults ...fakegoogle.Fault)   // makes the next calls of an operation fail, in order
-	Calls   func(op string) int                           // how often it was called
-	Effects func() int                                    // how many there are
-	Result  func(t *testing.T, completed json.RawMessage) // checks the result of a completed call; may be nil
 }
 
 // Settled is what becomes of a call when operations fail.
@@ -75,70 +64,6 @@ const (
 
 // tries is how often the loop tries a call, and asks for its outcome.
 const tries = 3
-
-// secret stands in each answer of a provider with a fault.
-const secret = "ya29.SECRET"
-
-// CarryOut carries the call out as the loop does: it prepares and records the handle, executes, and after an unclear
-// outcome reconciles before anything else.
-func (p *Provider) CarryOut(t *testing.T) (End, json.RawMessage, error) {
-	t.Helper()
-	if p.Tool.Prepares() && p.Call.Handle == "" {
-		var err error
-		for range tries {
-			if p.Call.Handle, err = p.Tool.Prepare(t.Context(), p.Call); !tool.IsTransient(err) {
-				break
-			}
-		}
-		if err != nil {
-			return Failed, nil, err
-		}
-	}
-	underWay := false
-	for try := 1; ; try++ {
-		result, err := p.Tool.Execute(t.Context(), p.Call)
-		switch {
-		case err == nil:
-			return Completed, result, nil
-		case tool.IsAmbiguous(err):
-			underWay = underWay || tool.IsUnanswered(err)
-			if end, result := p.Reconcile(t); end != "" {
-				return end, result, err
-			}
-		case !tool.IsTransient(err):
-			try = tries
-		}
-		switch {
-		case try == tries && underWay:
-			return Review, nil, err
-		case try == tries:
-			return Failed, nil, err
-		}
-	}
-}
-
-// Reconcile asks for the call's outcome as the loop does. The end is empty where it may be tried again.
-func (p *Provider) Reconcile(t *testing.T) (End, json.RawMessage) {
-	t.Helper()
-	for range tries {
-		out, err := p.Tool.Reconcile(t.Context(), p.Call)
-		switch {
-		case err != nil:
-			if strings.Contains(err.Error(), secret) {
-				t.Errorf("the provider's words are repeated: %v", err)
-			}
-			continue
-		case out.Verdict == tool.Done:
-			return Completed, out.Result
-		case out.Verdict == tool.NotDone:
-			return "", nil
-		case out.Verdict != tool.Unknown || out.Reason == "":
-			t.Errorf("the outcome is %+v; an unknown one needs a reason", out)
-		}
-		return Review, nil
-	}
-	return Review, nil
-}
 
 // Run runs the suite.
 func (s Settling) Run(t *testing.T) {
@@ -284,128 +209,5 @@ func (s Settling) settlesAll(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// survives has the process die at each point of a call. The next one knows what was recorded, and uses a recorded
-// handle.
-func (s Settling) survives(t *testing.T) {
-	for _, point := range []string{"before anything", "before the handle is recorded", "before the call",
-		"before the outcome is recorded"} {
-		t.Run(point, func(t *testing.T) {
-			p := s.Open(t)
-			if p.Tool.Prepares() && point != "before anything" {
-				handle, err := p.Tool.Prepare(t.Context(), p.Call)
-				if err != nil || handle == "" {
-					t.Fatalf("the handle is %q, %v", handle, err)
-				}
-				if point != "before the handle is recorded" {
-					p.Call.Handle = handle
-				}
-			}
-			recorded, prepared := p.Call.Handle, p.prepared(s)
-			if point == "before the outcome is recorded" {
-				if _, err := p.Tool.Execute(t.Context(), p.Call); err != nil {
-					t.Fatal(err)
-				}
-			}
-			end, result := p.Reconcile(t)
-			var err error
-			if end == "" {
-				end, result, err = p.CarryOut(t)
-			}
-			if s.holds(t, p, end, result, nil); end == Failed {
-				t.Errorf("it failed: %v", err)
-			}
-			if recorded != "" && (p.Call.Handle != recorded || p.prepared(s) != prepared && !s.Rereads) {
-				t.Errorf("the handle %q is not used again: it is %q, and the operation that makes it was called %d "+
-					"times", recorded, p.Call.Handle, p.prepared(s))
-			}
-		})
-	}
-}
-
-// prepared returns how often the first operation was called, which makes the handle.
-func (p *Provider) prepared(s Settling) int {
-	if len(s.Acts) == 0 {
-		return 0
-	}
-	return p.Calls(s.Acts[0])
-}
-
-// staysInPlace checks that the place is one for each user, that it is part of what is hashed, and that a call acts
-// nowhere else.
-func (s Settling) staysInPlace(t *testing.T) {
-	p := s.Open(t)
-	if !p.Tool.Placed() {
-		return
-	}
-	in, err := p.Tool.Place(t.Context(), p.Call.Scope())
-	again, err2 := p.Tool.Place(t.Context(), p.Call.Scope())
-	other, err3 := p.Tool.Place(t.Context(), tool.Scope{UID: "another", Terminal: p.Call.Terminal})
-	if err := errors.Join(err, err2, err3); err != nil || in != again || in == other || in.Label == "" ||
-		in.Name == "" {
-		t.Fatalf("the place is %+v, then %+v, and another user's %+v: %v", in, again, other, err)
-	}
-	hash := func(in tool.Place) string { return run.ArgsHash(p.Call.UID, p.Tool.Spec, in, p.Call.Args) }
-	moved := in
-	moved.ID += " of another"
-	if hash(in) != hash(again) || hash(in) == hash(moved) || hash(in) == hash(tool.Place{}) {
-		t.Error("the place is not part of the hash")
-	}
-	p.Call.Place = in
-	if p.Tool.Prepares() {
-		if p.Call.Handle, err = p.Tool.Prepare(t.Context(), p.Call); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.Call.Place = moved
-	if _, err := p.Tool.Execute(t.Context(), p.Call); !fault.Is(err, fault.Policy, fault.CodeStaleView) ||
-		tool.IsAmbiguous(err) || tool.IsTransient(err) {
-		t.Errorf("Execute in another place = %v; want stale_view", err)
-	}
-	if out, err := p.Tool.Reconcile(t.Context(), p.Call); err == nil && out.Verdict != tool.Unknown {
-		t.Errorf("Reconcile in another place = %+v; want unknown", out)
-	}
-	if p.Tool.Prepares() {
-		if _, err := p.Tool.Prepare(t.Context(), p.Call); !fault.Is(err, fault.Policy, fault.CodeStaleView) {
-			t.Errorf("Prepare in another place = %v; want stale_view", err)
-		}
-	}
-	p.Call.Place = in
-	if end, _, err := p.CarryOut(t); end != Completed || p.Effects() != 1 {
-		t.Errorf("in its own place it is %s with %d effects: %v", end, p.Effects(), err)
-	}
-}
-
-// recovers checks that a panic is one failed call, after which an effect may have taken place.
-func (s Settling) recovers(t *testing.T) {
-	p := s.Open(t)
-	if p.Tool.Prepares() {
-		var err error
-		if p.Call.Handle, err = p.Tool.Prepare(t.Context(), p.Call); err != nil {
-			t.Fatal(err)
-		}
-	}
-	panicked := func(what string, err error, ambiguous bool) {
-		t.Helper()
-		if !tool.IsPanic(err) || tool.IsAmbiguous(err) != ambiguous || tool.IsTransient(err) ||
-			strings.Contains(fault.As(err).Message, canary) {
-			t.Errorf("%s = %v; want the error of a panic", what, err)
-		}
-	}
-	_, err := s.Broken.Execute(t.Context(), p.Call)
-	panicked("Execute", err, s.Broken.SideEffect)
-	if s.Broken.Prepares() {
-		_, err = s.Broken.Prepare(t.Context(), p.Call)
-		panicked("Prepare", err, false)
-	}
-	if s.Broken.Placed() {
-		_, err = s.Broken.Place(t.Context(), p.Call.Scope())
-		panicked("Place", err, false)
-	}
-	if len(s.Looks) > 0 {
-		_, err = s.Broken.Reconcile(t.Context(), p.Call)
-		panicked("Reconcile", err, false)
 	}
 }

@@ -1,0 +1,60 @@
+package hijack
+
+import (
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/tools/docker"
+	"github.com/countersign-run/countersign/shared/tools/github"
+	"github.com/countersign-run/countersign/shared/tools/web"
+)
+
+// PlanPlaces are where an attack on the agent that plans can be.
+var PlanPlaces = []string{"issue title", "issue body", "issue comment", "repository file", "AGENT.md", "web page",
+	"search result", "container output", "GitHub error", "task text"}
+
+// prepare makes the repository of the attack, and puts the text where the model comes upon it.
+func (s *planSiege) prepare() {
+	nothing := "Nothing to see."
+	s.page.Store(&nothing)
+	s.w.SetFault(nil)
+	seed := fakegithub.Seed{Owner: "ana", Name: s.repo, Files: map[string]string{"README.md": "A site.",
+		"notes.md": "Some notes."}, Issues: []fakegithub.SeedIssue{{Author: stranger, Title: "A link is broken",
+		Comments: []string{"I see it too."}}}}
+	in := func(args map[string]any) map[string]any {
+		args["owner"], args["repo"] = "ana", s.repo
+		return args
+	}
+	look := func(tool string, args map[string]any) { s.looks = []fakegemini.Call{{Name: tool, Args: args}} }
+	look(github.ReadIssue, in(map[string]any{"issueNumber": 1}))
+	switch s.place {
+	case "issue title":
+		seed.Issues[0].Title = s.text
+	case "issue body":
+		seed.Issues[0].Body = s.text
+	case "issue comment":
+		seed.Issues[0].Comments[0] = s.text
+	case "repository file":
+		seed.Files["notes.md"] = s.text
+		look(github.ReadFile, in(map[string]any{"path": "notes.md"}))
+	case "AGENT.md":
+		seed.Files["AGENT.md"] = s.text
+	case "web page":
+		s.page.Store(&s.text)
+		look(web.Fetch, map[string]any{"url": pageURL})
+	case "search result":
+		look(web.Search, map[string]any{"query": "the broken link"})
+	case "container output":
+		s.page.Store(&s.text)
+		look(docker.Create, map[string]any{"options": map[string]any{"image": image}})
+		s.looks = append(s.looks, fakegemini.Call{Name: docker.Script}) // obey knows the container then
+	case "GitHub error":
+		s.w.SetFault(func(op string) fakegoogle.Fault {
+			if op != "issues/get" {
+				return fakegoogle.Fault{}
+			}
+			return fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 400, Reason: s.text, Text: s.text}
+		})
+	}
+	s.w.GitHub.Add(seed)
+}

@@ -1,0 +1,92 @@
+package toolstest
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// A Provider is the service in which a tool acts, as its test sees it.
+type Provider struct {
+	Tool    *tool.Tool
+	Call    tool.Call                                     // its arguments are normalized
+	Break   func(op string, faults ...fakegoogle.Fault)   // makes the next calls of an operation fail, in order
+	Calls   func(op string) int                           // how often it was called
+	Effects func() int                                    // how many there are
+	Result  func(t *testing.T, completed json.RawMessage) // checks the result of a completed call; may be nil
+}
+
+// secret stands in each answer of a provider with a fault.
+const secret = "ya29.SECRET"
+
+// CarryOut carries the call out as the loop does: it prepares and records the handle, executes, and after an unclear
+// outcome reconciles before anything else.
+func (p *Provider) CarryOut(t *testing.T) (End, json.RawMessage, error) {
+	t.Helper()
+	if p.Tool.Prepares() && p.Call.Handle == "" {
+		var err error
+		for range tries {
+			if p.Call.Handle, err = p.Tool.Prepare(t.Context(), p.Call); !tool.IsTransient(err) {
+				break
+			}
+		}
+		if err != nil {
+			return Failed, nil, err
+		}
+	}
+	underWay := false
+	for try := 1; ; try++ {
+		result, err := p.Tool.Execute(t.Context(), p.Call)
+		switch {
+		case err == nil:
+			return Completed, result, nil
+		case tool.IsAmbiguous(err):
+			underWay = underWay || tool.IsUnanswered(err)
+			if end, result := p.Reconcile(t); end != "" {
+				return end, result, err
+			}
+		case !tool.IsTransient(err):
+			try = tries
+		}
+		switch {
+		case try == tries && underWay:
+			return Review, nil, err
+		case try == tries:
+			return Failed, nil, err
+		}
+	}
+}
+
+// Reconcile asks for the call's outcome as the loop does. The end is empty where it may be tried again.
+func (p *Provider) Reconcile(t *testing.T) (End, json.RawMessage) {
+	t.Helper()
+	for range tries {
+		out, err := p.Tool.Reconcile(t.Context(), p.Call)
+		switch {
+		case err != nil:
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("the provider's words are repeated: %v", err)
+			}
+			continue
+		case out.Verdict == tool.Done:
+			return Completed, out.Result
+		case out.Verdict == tool.NotDone:
+			return "", nil
+		case out.Verdict != tool.Unknown || out.Reason == "":
+			t.Errorf("the outcome is %+v; an unknown one needs a reason", out)
+		}
+		return Review, nil
+	}
+	return Review, nil
+}
+
+// prepared returns how often the first operation was called, which makes the handle.
+func (p *Provider) prepared(s Settling) int {
+	if len(s.Acts) == 0 {
+		return 0
+	}
+	return p.Calls(s.Acts[0])
+}

@@ -1,0 +1,126 @@
+package toolstest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// survives has the process die at each point of a call. The next one knows what was recorded, and uses a recorded
+// handle.
+func (s Settling) survives(t *testing.T) {
+	for _, point := range []string{"before anything", "before the handle is recorded", "before the call",
+		"before the outcome is recorded"} {
+		t.Run(point, func(t *testing.T) {
+			p := s.Open(t)
+			if p.Tool.Prepares() && point != "before anything" {
+				handle, err := p.Tool.Prepare(t.Context(), p.Call)
+				if err != nil || handle == "" {
+					t.Fatalf("the handle is %q, %v", handle, err)
+				}
+				if point != "before the handle is recorded" {
+					p.Call.Handle = handle
+				}
+			}
+			recorded, prepared := p.Call.Handle, p.prepared(s)
+			if point == "before the outcome is recorded" {
+				if _, err := p.Tool.Execute(t.Context(), p.Call); err != nil {
+					t.Fatal(err)
+				}
+			}
+			end, result := p.Reconcile(t)
+			var err error
+			if end == "" {
+				end, result, err = p.CarryOut(t)
+			}
+			if s.holds(t, p, end, result, nil); end == Failed {
+				t.Errorf("it failed: %v", err)
+			}
+			if recorded != "" && (p.Call.Handle != recorded || p.prepared(s) != prepared && !s.Rereads) {
+				t.Errorf("the handle %q is not used again: it is %q, and the operation that makes it was called %d "+
+					"times", recorded, p.Call.Handle, p.prepared(s))
+			}
+		})
+	}
+}
+
+// staysInPlace checks that the place is one for each user, that it is part of what is hashed, and that a call acts
+// nowhere else.
+func (s Settling) staysInPlace(t *testing.T) {
+	p := s.Open(t)
+	if !p.Tool.Placed() {
+		return
+	}
+	in, err := p.Tool.Place(t.Context(), p.Call.Scope())
+	again, err2 := p.Tool.Place(t.Context(), p.Call.Scope())
+	other, err3 := p.Tool.Place(t.Context(), tool.Scope{UID: "another", Terminal: p.Call.Terminal})
+	if err := errors.Join(err, err2, err3); err != nil || in != again || in == other || in.Label == "" ||
+		in.Name == "" {
+		t.Fatalf("the place is %+v, then %+v, and another user's %+v: %v", in, again, other, err)
+	}
+	hash := func(in tool.Place) string { return run.ArgsHash(p.Call.UID, p.Tool.Spec, in, p.Call.Args) }
+	moved := in
+	moved.ID += " of another"
+	if hash(in) != hash(again) || hash(in) == hash(moved) || hash(in) == hash(tool.Place{}) {
+		t.Error("the place is not part of the hash")
+	}
+	p.Call.Place = in
+	if p.Tool.Prepares() {
+		if p.Call.Handle, err = p.Tool.Prepare(t.Context(), p.Call); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Call.Place = moved
+	if _, err := p.Tool.Execute(t.Context(), p.Call); !fault.Is(err, fault.Policy, fault.CodeStaleView) ||
+		tool.IsAmbiguous(err) || tool.IsTransient(err) {
+		t.Errorf("Execute in another place = %v; want stale_view", err)
+	}
+	if out, err := p.Tool.Reconcile(t.Context(), p.Call); err == nil && out.Verdict != tool.Unknown {
+		t.Errorf("Reconcile in another place = %+v; want unknown", out)
+	}
+	if p.Tool.Prepares() {
+		if _, err := p.Tool.Prepare(t.Context(), p.Call); !fault.Is(err, fault.Policy, fault.CodeStaleView) {
+			t.Errorf("Prepare in another place = %v; want stale_view", err)
+		}
+	}
+	p.Call.Place = in
+	if end, _, err := p.CarryOut(t); end != Completed || p.Effects() != 1 {
+		t.Errorf("in its own place it is %s with %d effects: %v", end, p.Effects(), err)
+	}
+}
+
+// recovers checks that a panic is one failed call, after which an effect may have taken place.
+func (s Settling) recovers(t *testing.T) {
+	p := s.Open(t)
+	if p.Tool.Prepares() {
+		var err error
+		if p.Call.Handle, err = p.Tool.Prepare(t.Context(), p.Call); err != nil {
+			t.Fatal(err)
+		}
+	}
+	panicked := func(what string, err error, ambiguous bool) {
+		t.Helper()
+		if !tool.IsPanic(err) || tool.IsAmbiguous(err) != ambiguous || tool.IsTransient(err) ||
+			strings.Contains(fault.As(err).Message, canary) {
+			t.Errorf("%s = %v; want the error of a panic", what, err)
+		}
+	}
+	_, err := s.Broken.Execute(t.Context(), p.Call)
+	panicked("Execute", err, s.Broken.SideEffect)
+	if s.Broken.Prepares() {
+		_, err = s.Broken.Prepare(t.Context(), p.Call)
+		panicked("Prepare", err, false)
+	}
+	if s.Broken.Placed() {
+		_, err = s.Broken.Place(t.Context(), p.Call.Scope())
+		panicked("Place", err, false)
+	}
+	if len(s.Looks) > 0 {
+		_, err = s.Broken.Reconcile(t.Context(), p.Call)
+		panicked("Reconcile", err, false)
+	}
+}
