@@ -1,0 +1,114 @@
+// What the scripts that drive a browser have in common: the browser, what must never happen in it, and the words that
+// the steps are told in.
+
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const { BASE_URL, CHROMIUM, PLAYWRIGHT_DIR, SCREENSHOT_DIR } = process.env;
+const library = createRequire(join(PLAYWRIGHT_DIR, 'x.js'));
+const { chromium } = library('playwright-core');
+const axe = readFileSync(library.resolve('axe-core/axe.min.js'), 'utf8');
+const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+const browser = await chromium.launch({
+  executablePath: CHROMIUM,
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync'],
+});
+
+/** problems are script errors, violations of the page's policy, and requests to anybody else. */
+export const problems = [];
+
+/**
+ * visit opens the page in a browser of its own. begin is called with what is its context, before the page is there. Of
+ * others it may request things, beside the page's own origin.
+ */
+export async function visit({ begin, others = [], ...options } = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  await begin?.(context);
+  context.setDefaultTimeout(30000);
+  await context.addInitScript(() =>
+    document.addEventListener('securitypolicyviolation',
+      (e) => console.error(`policy violation: ${e.violatedDirective} ${e.blockedURI}`)));
+  const page = await context.newPage();
+  page.on('pageerror', (e) => problems.push(`script error: ${e.message}`));
+  page.on('console', (m) => {
+    if (m.type() === 'error'
+      && !/Failed to load resource|ERR_CONNECTION|ERR_INTERNET|WebSocket connection to/.test(m.text())) {
+      problems.push(`console: ${m.text()}`);
+    }
+  });
+  page.on('request', (r) => {
+    if (![BASE_URL, 'data:', ...others].some((origin) => r.url().startsWith(origin))) {
+      problems.push(`a request to ${r.url()}`);
+    }
+  });
+  await page.goto(BASE_URL);
+  return page;
+}
+
+/** findings returns what axe-core finds in what the selector names, of every level. */
+export async function findings(page, selector = 'html') {
+  await page.evaluate(() =>
+    Promise.all(document.getAnimations().filter((a) => a.effect?.getTiming().iterations !== Infinity)
+      .map((a) => a.finished.catch(() => {}))));
+  await page.evaluate(axe); // by the debugger, which no policy of the page concerns
+  return (await page.evaluate((of) => window.axe.run(of), selector)).violations;
+}
+
+/** accessible holds the page, or what the selector names, to axe-core, without a finding of any level. */
+export async function accessible(page, what, selector) {
+  const where = (v) => v.nodes.map((n) => n.target.join(' ')).slice(0, 3).join(', ');
+  const all = (await findings(page, selector)).map((v) => `${v.impact} ${v.id} (${where(v)}): ${v.help}`);
+  expect(`${what} is accessible: ${all.join('; ')}`, all.length === 0);
+}
+
+export const shot = (page, name) =>
+  (SCREENSHOT_DIR ? page.screenshot({ path: join(SCREENSHOT_DIR, `${name}.png`) }) : null);
+
+export function expect(what, ok) {
+  if (!ok) throw new Error(`not so: ${what}`);
+}
+
+/** settled waits until a condition holds. */
+export async function settled(what, holds, ms = 30000) {
+  for (const end = Date.now() + ms; Date.now() < end; await new Promise((go) => setTimeout(go, 100))) {
+    if (await holds()) return;
+  }
+  throw new Error(`never so: ${what}`);
+}
+
+/** restart has the test kill the server with -9 and start it again. */
+export async function restart() {
+  console.log('restart');
+  await answers.next();
+}
+
+/** run takes the steps one after another on the page, and ends the process. */
+export async function run(steps, page) {
+  let code = 0;
+  for (const [name, step] of Object.entries(steps)) {
+    try {
+      await step(page);
+      if (problems.length) throw new Error(problems.splice(0).join('; '));
+      console.log(`ok ${name}`);
+    } catch (err) {
+      console.log(`failed ${name}: ${err.stack}; ${problems.join('; ')}`);
+      console.log(await page.locator('body').ariaSnapshot().catch(() => 'no snapshot'));
+      await shot(page, 'failed');
+      code = 1;
+      break;
+    }
+  }
+  await browser.close();
+  process.exit(code);
+}
+
+/** inSight tells whether all four corners of an element are to be seen, and nothing covers them. */
+export const inSight = (locator) => locator.evaluate((e) => {
+  const { left, right, top, bottom } = e.getBoundingClientRect();
+  const seen = (x, y) => e.contains(document.elementFromPoint(x, y));
+  return [left + 8, right - 8].every((x) => [top + 4, bottom - 4].every((y) => seen(x, y)));
+});

@@ -1,0 +1,143 @@
+// Approvals in the chat: both ways, held, expired, told.
+
+import { expect, settled, shot } from '../../testkit/browsertest/driver.mjs';
+import { accessible, ask, log, prop, seen, send, state } from './chat.mjs';
+
+export const approvals = {
+  'an approval in the chat': async (page) => {
+    await ask(page, 'mail');
+    const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
+    await card.getByText('Careful: This address was never written to.').waitFor();
+    expect('it is not loading', !(await prop(page, 'isLoading')));
+    const text = card.getByRole('group', { name: 'Message' });
+    const [told, seen0] = await text.evaluate((el) => [el.textContent.length, el.scrollTop]);
+    expect(`all ${told} characters are in the box`,
+      told === 400 && seen0 === 0 && (await card.locator('details').count()) === 0);
+    await text.focus();
+    await page.keyboard.press('End');
+    await settled('its end is reached by the keyboard',
+      () => text.evaluate((el) => el.scrollHeight > el.clientHeight
+        && el.scrollTop + el.clientHeight > el.scrollHeight - 2));
+    await shot(page, 'approval');
+    await accessible(page, 'with an approval');
+    await card.getByRole('button', { name: 'Approve' }).click();
+    await log(page).getByText('The mail is sent.').waitFor();
+    const { resolved, looks } = await seen(page);
+    expect(`the end came with the answer to the decision, and ${looks} looks`, looks === 0);
+    expect(JSON.stringify(resolved),
+      resolved.length === 1 && resolved[0].argsHash === 'hash-yes' && resolved[0].decision === 'approve_once');
+    expect('the card is gone', (await card.count()) === 0);
+  },
+
+  'calls of the page and an approval, mixed; a rejection': async (page) => {
+    const count = Number(await state(page, 'count').innerText());
+    await ask(page, 'mixed');
+    const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
+    await settled('the page was used', async () => Number(await state(page, 'count').innerText()) === count + 1);
+    await settled('it waits', async () => !(await prop(page, 'isLoading')));
+    await card.getByRole('button', { name: 'Reject' }).click();
+    await log(page).getByText('Both are done.').waitFor();
+    const { resolved, results } = await seen(page);
+    expect('it was rejected, and the page answered once', resolved[0].decision === 'reject' && results.length === 1);
+  },
+
+  'a double click decides about one card': async (page) => {
+    await ask(page, 'pair');
+    const yes = page.getByRole('region', { name: 'Approval: Send an e-mail' }).getByRole('button', { name: 'Approve' });
+    await settled('two cards wait', async () => (await yes.count()) === 2);
+    await yes.evaluateAll((all) => all.forEach((b) => b.click())); // immediately after they appeared
+    expect('what has just come is not decided', (await yes.count()) === 2);
+    await yes.first().click();
+    await yes.evaluateAll((all) => all.forEach((b) => b.click())); // the second click of a double click
+    expect('the next card waits', (await yes.count()) === 1);
+    expect('one decision was sent', (await seen(page)).resolved.length === 1);
+    await yes.click(); // after half a second
+    await log(page).getByText('Both were decided.').waitFor();
+    expect('the second was sent', (await seen(page)).resolved.length === 1);
+  },
+
+  'an approval that expires': async (page) => {
+    await ask(page, 'late');
+    await page.getByText('This has expired.').waitFor();
+    await log(page).getByText('That has expired.').waitFor({ timeout: 20000 });
+    expect('nothing was decided', (await seen(page)).resolved === null);
+  },
+
+  'a yes can be taken back while it is held': async (page) => {
+    const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
+    const undo = card.getByRole('button', { name: 'Undo' });
+    const approve = async (what) => {
+      await ask(page, what);
+      await card.getByRole('button', { name: 'Approve' }).click();
+      await undo.waitFor();
+    };
+    await approve('held');
+    await card.getByText('Approved. You can undo it until it begins.').waitFor();
+    await settled('the seconds are counted',
+      async () => /^Begins in (5\d|60) s$/.test(await card.locator('[part=approval-held]').innerText()));
+    expect('nothing else can be said to it', (await card.getByRole('button').count()) === 1);
+    expect('nothing else can be asked meanwhile', (await prop(page, 'isLoading')) && (await send(page).isHidden()));
+    await accessible(page, 'while a yes is held');
+    await shot(page, 'held');
+    await undo.click();
+    await log(page).getByText('You took it back.').waitFor();
+    await log(page).getByText('Undone: Send an e-mail').waitFor({ state: 'attached' });
+    expect('two decisions', JSON.stringify((await seen(page)).resolved.map((r) => r.decision))
+      === '["approve_once","undo"]');
+
+    await approve('passes');
+    await log(page).getByText('It is sent after a while.').waitFor();
+    await seen(page);
+
+    await approve('tardy');
+    await undo.click();
+    await log(page).getByText('It was too late.').waitFor();
+    expect('it is told as done',
+      /Note: Done: Send an e-mail$/.test(await log(page).locator('.system').last().textContent()));
+    await seen(page);
+
+    await approve('halts');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await log(page).getByText('Undone: Send an e-mail').last().waitFor();
+    expect('to stop takes it back',
+      (await card.count()) === 0 && (await seen(page)).resolved.at(-1).decision === 'undo');
+
+    await ask(page, 'elsewhere');
+    // approved on another page, and undone there
+    await card.getByText('Approved. You can undo it until it begins.').waitFor();
+    await log(page).getByText('Somebody took it back.').waitFor();
+    expect('here nothing was decided', (await seen(page)).resolved === null);
+  },
+
+  'a decision that the page itself cannot send is told in its card': async (page) => {
+    await ask(page, 'always');
+    await page.locator('gemini-chat').evaluate(({ chat }) => {
+      const { transport } = chat;
+      const ask = async (method, ...more) => {
+        if (method !== 'POST') return transport.ask(method, ...more);
+        chat.transport = transport;
+        throw new TypeError('nothing is a function');
+      };
+      chat.transport = { ahead: 0, chat: transport.chat.bind(transport), ask };
+    });
+    const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
+    await card.getByRole('button', { name: 'Reject' }).click();
+    await card.getByText('It is not known whether your decision has arrived. Please decide again.').waitFor();
+    const always = 'Always allow mails to ana@example.com and ken@example.org (90 days)';
+    expect('what would be always allowed is named', await card.getByRole('button', { name: always }).isVisible());
+    await accessible(page, 'after a decision that failed');
+    await card.getByRole('button', { name: 'Reject' }).click();
+    await log(page).getByText('It was not sent.').waitFor();
+    expect('it was sent once', (await seen(page)).resolved.length === 1);
+  },
+
+  'the card of a plan names tools as people do, and what strangers wrote': async (page) => {
+    await ask(page, 'plan');
+    const card = page.getByRole('region', { name: 'Approval: Confirm a plan' });
+    await card.getByText('Create issue, Send an e-mail').waitFor();
+    await card.getByText('The assistant made up this address, and what it has read may be in it:').waitFor();
+    await card.getByRole('button', { name: 'Reject' }).click();
+    await log(page).getByText('It was not planned.').waitFor();
+    await seen(page);
+  },
+};

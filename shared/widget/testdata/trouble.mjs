@@ -1,0 +1,89 @@
+// What the model writes is text; errors, renewed tokens, stops, reloads.
+
+import { expect, settled, shot } from '../../testkit/browsertest/driver.mjs';
+import { ask, input, log, prop, seen } from './chat.mjs';
+
+export const trouble = {
+  'what the model writes is text': async (page) => {
+    await ask(page, 'hostile');
+    await log(page).getByText('<img src=x').waitFor();
+    const answer = log(page).locator('[part~=assistant]').last();
+    expect('no element came of it', (await answer.locator('img, button, script').count()) === 0);
+    const links = await answer.getByRole('link').evaluateAll((all) => all.map((a) => a.href));
+    expect(`only a web link is one: ${links}`, links.length === 1 && links[0] === 'https://evil.example/x');
+    expect('and says where it leads', (await answer.innerText()).includes('(evil.example)'));
+    expect('nothing ran', (await page.title()) === 'A shop of somebody else');
+    await shot(page, 'hostile');
+  },
+
+  'an error, and another try': async (page) => {
+    await ask(page, 'fault');
+    await page.getByText('The model has too much to do').waitFor();
+    expect('the error is told', (await prop(page, 'hasError'))
+      && (await prop(page, 'errorMessage')).startsWith('The model'));
+    await shot(page, 'error');
+    await input(page).fill('typed meanwhile');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await log(page).getByText('Back again.').waitFor();
+    expect('what was typed is there', (await input(page).inputValue()) === 'typed meanwhile');
+    await ask(page, 'broken');
+    await page.getByText('The connection broke').waitFor();
+    await page.route('**/api/agent/chat', (r) => r.abort());
+    await ask(page, 'out there');
+    await page.getByText('The server cannot be reached').waitFor();
+    await page.unrouteAll();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await log(page).getByText('You said: out there').waitFor();
+    expect('no error is left', !(await prop(page, 'hasError')));
+  },
+
+  'a token is asked for again once': async (page) => {
+    await page.locator('gemini-chat').evaluate((el) => {
+      globalThis.asked = [];
+      el.getToken = async ({ refused }) => (globalThis.asked.push(refused), refused ? 'good' : 'old');
+    });
+    await ask(page, 'who am I');
+    await log(page).getByText('You said: who am I').waitFor();
+    expect('twice in all', (await page.evaluate(() => globalThis.asked.join())) === 'false,true');
+    await page.locator('gemini-chat').evaluate((el) => (el.getToken = async () => 'bad'));
+    await ask(page, 'who now');
+    await page.getByText('You are not signed in').waitFor();
+    await page.locator('gemini-chat').evaluate((el) => (el.getToken = null));
+  },
+
+  'stop, and one request at a time': async (page) => {
+    await ask(page, 'hold');
+    await page.getByText('Late, b').waitFor();
+    await input(page).fill('too soon');
+    await input(page).press('Enter');
+    expect('what was typed stays', (await input(page).inputValue()) === 'too soon');
+    await shot(page, 'streaming');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await log(page).getByText('Stopped.').last().waitFor();
+    expect('it is not loading', !(await prop(page, 'isLoading')));
+    await ask(page, 'loop');
+    await page.getByText('more than 24 steps').waitFor({ timeout: 30000 });
+  },
+
+  'a reload in the middle': async (page) => {
+    await input(page).fill('a draft');
+    await page.reload();
+    expect('the draft is there', (await input(page).inputValue()) === 'a draft');
+    await ask(page, 'reload');
+    await page.getByText('Your turn').waitFor();
+    await page.reload();
+    await log(page).getByText('After the reload.').waitFor();
+    const { results } = await seen(page);
+    expect('it is told that nobody knows', /loaded anew/.test(results.at(-1).result));
+    await page.route('**/api/agent/chat', () => {});
+    await ask(page, 'in flight');
+    await settled('it loads', () => prop(page, 'isLoading'));
+    await page.reload();
+    await page.getByText('the answer was lost').waitFor();
+    await page.unrouteAll();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await log(page).getByText('You said: in flight').waitFor();
+    await page.getByRole('button', { name: 'New conversation' }).click();
+    expect('it is empty', !(await prop(page, 'hasMessages')));
+  },
+};
