@@ -66,10 +66,11 @@ func TestMatrixOnFirestore(t *testing.T) {
 	matrixOn(t, "firestore", 60)
 }
 
-// TestPlans strikes workers at the moment at which plans act: pull requests, commits, containers and scripts.
-func TestPlans(t *testing.T) {
+// TestActs strikes workers at the moment at which plans act (pull requests, commits, containers and scripts), and at
+// which a tool of an operator's server is called.
+func TestActs(t *testing.T) {
 	const kills = 200
-	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{pull, commit, create, script},
+	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{pull, commit, create, script, atDesk},
 		only: func(p plan) bool {
 			name := p.walk.steps[p.step].name
 			return name == deliver.name || name == confirm.name

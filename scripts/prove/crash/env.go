@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -77,7 +78,8 @@ func newEnv(ctx context.Context, name string, o options, dir string, seed uint64
 	if e.cloud, err = testkit.NewCloud(); err != nil {
 		return nil, errors.Join(err, e.store.Close())
 	}
-	e.cloud.Handle("POST /notes", http.HandlerFunc(e.takeNote))
+	e.cloud.Handle("POST /notes", e.tearing(http.HandlerFunc(e.takeNote)))
+	e.cloud.Handle("/desk", e.desk())
 	e.cloud.Handle("POST /topic", &e.topic)
 	e.cloud.SetFault(e.tear)
 	e.cloud.SetModel(answer)
@@ -96,6 +98,9 @@ func newEnv(ctx context.Context, name string, o options, dir string, seed uint64
 		"REJECT_OUTCOME": "completed", "MAX_APPROVALS_PER_DAY": "0", "MAX_RUNS_PER_MINUTE": "0",
 		"MAX_MODEL_CALLS_PER_DAY": "1000000", "MAX_TOKENS_PER_DAY": "10000000000",
 		"LOG_LEVEL": "silent"})
+	if err := e.addDesk(filepath.Join(dir, name+"-servers.json")); err != nil {
+		return nil, errors.Join(err, e.close())
+	}
 	if o.on != hosts {
 		return e, nil
 	}
@@ -178,29 +183,41 @@ func (e *env) takeNote(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	torn := e.nextTear()
-	switch torn {
-	case fakegoogle.StatusBefore, fakegoogle.ResetBefore:
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	case fakegoogle.HangBefore:
-		<-r.Context().Done()
-		return
-	}
+	e.keep(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.Header.Get("X-Action"), body)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (e *env) keep(uid, actionID string, args []byte) {
 	e.mu.Lock()
-	e.notes = append(e.notes, invariants.Effect{UID: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "),
-		ActionID: r.Header.Get("X-Action"), Agrees: equal(body)})
-	e.mu.Unlock()
-	switch torn {
-	case fakegoogle.StatusAfter, fakegoogle.ResetAfter, fakegoogle.OddAfter, fakegoogle.CutAfter:
-		w.WriteHeader(http.StatusServiceUnavailable)
-	case fakegoogle.EmptyAfter:
-		w.WriteHeader(http.StatusOK)
-	case fakegoogle.HangAfter:
-		<-r.Context().Done()
-	default:
-		w.WriteHeader(http.StatusNoContent)
-	}
+	defer e.mu.Unlock()
+	e.notes = append(e.notes, invariants.Effect{UID: uid, ActionID: actionID, Agrees: equal(args)})
+}
+
+// tearing has the next call of a provider fail as the trial says, before or after what next does.
+func (e *env) tearing(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		torn := e.nextTear()
+		switch torn {
+		case fakegoogle.None:
+			next.ServeHTTP(w, r)
+			return
+		case fakegoogle.StatusBefore, fakegoogle.ResetBefore:
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		case fakegoogle.HangBefore:
+			<-r.Context().Done()
+			return
+		}
+		next.ServeHTTP(httptest.NewRecorder(), r)
+		switch torn {
+		case fakegoogle.EmptyAfter:
+			w.WriteHeader(http.StatusOK)
+		case fakegoogle.HangAfter:
+			<-r.Context().Done()
+		default:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
 }
 
 func equal(body []byte) func(json.RawMessage) error {

@@ -150,7 +150,7 @@ func (m struckModel) Generate(ctx context.Context, req model.Request, delta func
 }
 
 // struckCalls puts points around the calls to providers: Gmail and Calendar, the endpoint for access to a linked
-// account, and the notes.
+// account, the notes, and the desk.
 type struckCalls struct {
 	next http.RoundTripper
 	*points
@@ -165,7 +165,7 @@ func (c struckCalls) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-var provided = regexp.MustCompile(`^/(google|accounts|notes|api|login)\b`)
+var provided = regexp.MustCompile(`^/(google|accounts|notes|desk|api|login)\b`)
 
 // shape returns a path without the parts that differ from call to call.
 func shape(path string) string {

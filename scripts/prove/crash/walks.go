@@ -32,7 +32,7 @@ var kinds = []kind{
 	{name: "gmail, direct", tool: "gmail_send", mode: "direct"},
 	{name: "calendar", tool: "calendar_event_create", mode: "draft"},
 	{name: "no handle", tool: "note", mode: "draft"},
-	issue, pull, commit, create, script,
+	atDesk, issue, pull, commit, create, script,
 }
 
 // commands are the kinds of -on host.
@@ -58,7 +58,7 @@ func (k kind) args(name string) map[string]any {
 	switch k.tool {
 	case "gmail_send":
 		return testkit.Mail("bob@example.org", name, "hello")
-	case "note":
+	case "note", deskTool:
 		return map[string]any{"text": name}
 	case "run_command":
 		return testkit.Command(name)
@@ -74,7 +74,7 @@ func (k kind) edited(name string) map[string]any {
 	switch k.tool {
 	case "gmail_send":
 		a["body"] = "hello again"
-	case "note":
+	case "note", deskTool:
 		a["text"] = name + ", edited"
 	case "run_command":
 		a["command"] = strings.Replace(name, " run ", " edited run ", 1)
@@ -132,7 +132,7 @@ var (
 	never  = func(n int) bool { return n == 0 }
 	either = func(n int) bool { return n <= 1 }
 	anyOf  = func(k kind) bool { return !k.looks && !k.plans }
-	people = func(k kind) bool { return anyOf(k) && k.tool != "note" && !k.onHost } // others have no recipient
+	people = func(k kind) bool { return k.tool == "gmail_send" || makesEvents(k) } // others have no recipient
 	looks  = func(k kind) bool { return k.looks }
 	onHost = func(k kind) bool { return k.onHost && !k.looks }
 

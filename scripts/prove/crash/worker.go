@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -19,6 +20,8 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/mcpfile"
+	"github.com/countersign-run/countersign/shared/mcptools"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -105,6 +108,11 @@ func work(ctx context.Context, first proof.Order) error {
 				return nil, err
 			}
 			return struckEngine{e, p}, nil
+		}
+		c.Servers = func(cfg config.Config, file []mcpfile.Server, now func() time.Time,
+			log *slog.Logger) (app.Servers, error) {
+			return mcptools.Open(file, mcptools.Options{HTTP: &http.Client{Transport: providers},
+				Lookup: cfg.Referenced, Now: now, Log: log})
 		}
 		connect := c.Hosts
 		c.Hosts = func(ctx context.Context, cfg config.Config) (app.Hosts, error) {
