@@ -9,7 +9,7 @@ import { icon } from './icons.js';
 import { toLink } from './link.js';
 import { changed } from './pending.js';
 import { PlanParts } from './plancard.js';
-import { ownClock } from './ownclock.js';
+import { ownClock } from './widget/clock.js';
 import { edits } from './session.js';
 import { moved, still } from './still.js';
 import { when } from './time.js';
