@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -16,28 +15,6 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
 )
-
-// ActionPrefix begins the names of server actions, and of no page tool.
-const ActionPrefix = "action_"
-
-// Names are names of tools, compared by their letters and digits alone: gmail_send equals Gmail.Send.
-type Names map[string]bool
-
-// NamesOf returns the tools' names. A server action's name is added without its prefix too, as users write it.
-func NamesOf(tools ...string) Names {
-	n := Names{}
-	for _, name := range tools {
-		n[plainName(name)], n[plainName(strings.TrimPrefix(name, ActionPrefix))] = true, true
-	}
-	return n
-}
-
-// Has reports whether a name can be taken for one of them.
-func (n Names) Has(name string) bool { return n[plainName(name)] }
-
-func plainName(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", ".", "", "-", "").Replace(name))
-}
 
 // read checks what both kinds of request bring.
 func (c *Chat) read(r *Request) (_ *history, err error) {
@@ -82,44 +59,6 @@ func (c *Chat) agent(r Request, h *history) (*agents.Agent, error) {
 		return nil, fault.NotFound()
 	}
 	return nil, agents.Gone(h.agent())
-}
-
-// pageTools returns tools made of the page's definitions.
-func (c *Chat) pageTools(defs []ToolDefinition) (tool.Set, error) {
-	if len(defs) > MaxTools {
-		return nil, fault.Invalid("toolDefinitions", "there are %d of them; %d are the limit", len(defs), MaxTools)
-	}
-	set := tool.Set{}
-	for i, d := range defs {
-		field := fmt.Sprintf("toolDefinitions/%d/", i)
-		switch {
-		case d.Category != PageAutomation && d.Category != "":
-			return nil, fault.Invalid(field+"category", "a page defines tools of the category %q alone", PageAutomation)
-		case strings.HasPrefix(d.Name, ActionPrefix):
-			return nil, fault.Invalid(field+"name",
-				"a page tool's name must not begin with %q: those are the server's actions", ActionPrefix)
-		case c.Taken.Has(d.Name):
-			return nil, fault.Invalid(field+"name", "a page tool must not be called as one of the server's tools is")
-		case set[d.Name] != nil:
-			return nil, fault.Invalid(field+"name", "two tools have this name")
-		case visible.Blank(d.Description):
-			return nil, fault.Invalid(field+"description", "a description is needed, for the model")
-		case len(d.Description) > MaxDescription:
-			return nil, fault.Invalid(field+"description", "it has more than %d bytes", MaxDescription)
-		case len(d.InputSchema) > MaxSchema:
-			return nil, fault.Invalid(field+"inputSchema", "it has more than %d bytes", MaxSchema)
-		}
-		t, err := tool.Remote(d.Name, d.Description, d.InputSchema)
-		var bad *fault.Error
-		switch {
-		case errors.As(err, &bad):
-			return nil, fault.Invalid(strings.TrimSuffix(field+"inputSchema/"+bad.Field, "/"), "%s", bad.Message)
-		case err != nil:
-			return nil, fault.Invalid(strings.TrimSuffix(field, "/"), "%s", err.Error())
-		}
-		set[d.Name] = t
-	}
-	return set, nil
 }
 
 // defaultPrefix begins the system prompt where nothing else is configured (seed 001).

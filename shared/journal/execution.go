@@ -36,6 +36,7 @@ type Execution struct {
 	Events []run.Event
 	State  *run.State
 	answer *tool.Tool // see Offered
+	page   tool.Set   // likewise
 	heard  *heard     // see Heard; nil: nobody has asked
 
 	storeTime, localTime time.Time // the same moment by both clocks, or the store's is earlier

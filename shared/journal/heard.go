@@ -90,13 +90,14 @@ func (h *heard) asked(in run.Input) {
 	h.record.Say(in.Prompt)
 }
 
-// served adds what strangers say of the tools that the run's agent has: its model is told.
+// served adds what strangers say of the tools that the run's agent and its page have: its model is told.
 func (h *heard) served(tx *Tx) {
-	its := sessionTools(tx.Ex, tx.Run)
-	for _, name := range its.Names() {
-		if t := its[name]; t.Source != "" {
-			h.record.Read(taint.Source{Origin: "what is said of the tool " + name,
-				Text: strings.Join(append(tool.Strings(t.Schema), t.Description), "\n")})
+	for _, its := range []tool.Set{sessionTools(tx.Ex, tx.Run), pageTools(tx.Ex, tx.State.Input)} {
+		for _, name := range its.Names() {
+			if t := its[name]; t.Source != "" {
+				h.record.Read(taint.Source{Origin: "what is said of the tool " + name,
+					Text: strings.Join(append(tool.Strings(t.Schema), t.Description), "\n")})
+			}
 		}
 	}
 }

@@ -10,24 +10,28 @@ import (
 )
 
 // Offered returns what the run's model is offered, in a fixed order: of the tools that the run began with those that
-// its agent has here, and the tool for its answer, if that has a form.
+// its agent has here, those of its page, and the tool for its answer, if that has a form.
 func Offered(ex *Execution) []tool.Spec {
 	in := ex.State.Input
 	if ex.State.Plan != nil {
 		return offeredInSession(ex)
 	}
 	specs := slices.DeleteFunc(ex.Agents.Get(ex.Run.Agent).Specs(ex.Tools), func(s tool.Spec) bool {
-		return !in.Has(s.Name) || in.Answer != nil && s.Name == tool.FinalAnswer
+		return !in.Has(s.Name) || in.Answer != nil && s.Name == tool.FinalAnswer || in.OfPage(s.Name)
 	})
+	its := pageTools(ex, in)
+	for _, d := range in.PageTools {
+		specs = append(specs, its[d.Name].Spec)
+	}
 	if t := answerTool(ex, in); t != nil {
 		specs = append(specs, t.Spec)
 	}
 	return specs
 }
 
-// ToolOf returns the tool if it may be called in the run, or nil: by the model if it is its agent's, and the run began
-// with it. What its user calls themselves is not the agent's concern. While the agent is not here, what it asked for
-// where it was is taken for its own.
+// ToolOf returns the tool if it may be called in the run, or nil: by the model if it is its page's or its agent's, and
+// the run began with it. What its user calls themselves is not the agent's concern. While the agent is not here, what
+// it asked for where it was is taken for its own.
 func ToolOf(ex *Execution, name string, userInitiated bool) *tool.Tool {
 	return toolOf(ex, ex.Run, ex.State, name, userInitiated)
 }
@@ -46,6 +50,8 @@ func toolOf(ex *Execution, r run.Run, s *run.State, name string, userInitiated b
 		return planTool(ex, r, s, name)
 	case in.Answer != nil && name == tool.FinalAnswer:
 		return answerTool(ex, in)
+	case in.OfPage(name):
+		return pageTools(ex, in)[name]
 	case !in.Has(name), its != nil && !its.Has(name):
 		return nil
 	}
@@ -58,6 +64,21 @@ func answerTool(ex *Execution, in run.Input) *tool.Tool {
 		ex.answer, _ = tool.Answer(in.Answer) // it was checked when the run began
 	}
 	return ex.answer
+}
+
+// pageTools returns the tools that the page brought when the run began, none of which had the name of a tool that was
+// here then. What the page says of them, and what they return, may be a stranger's.
+func pageTools(ex *Execution, in run.Input) tool.Set {
+	if in.PageTools != nil && ex.page == nil {
+		ex.page = tool.Set{}
+		for _, d := range in.PageTools {
+			if t, err := tool.Remote(d.Name, d.Description, d.Schema); err == nil { // it was checked when the run began
+				t.Untrusted, t.Source = true, "the page"
+				ex.page[d.Name] = t
+			}
+		}
+	}
+	return ex.page
 }
 
 // TakeReasoning returns the arguments of a call in a session without the reason that the model gives for it, and that

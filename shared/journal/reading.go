@@ -15,12 +15,13 @@ func stateOrigin(s *run.Session) string {
 
 // readingOf returns what the result of an untrusted call is, and whether not everybody can read it: what the session's
 // repository has is as private as that, what another one has is taken for private unless it is known not to be, and so
-// is what was read by an account of the user's, or in a session about a private repository.
+// is what was read by an account of the user's, or in a session about a private repository. What their page shows a
+// user is private.
 func readingOf(ex *Execution, s *run.State, c *run.ProposedCall, result json.RawMessage) (is tool.Reading,
 	private bool) {
 	t := ex.Tools[c.Tool]
 	if t == nil {
-		return tool.Reading{Origin: "a result of " + c.Tool}, c.Place != tool.Place{}
+		return tool.Reading{Origin: "a result of " + c.Tool}, c.Place != tool.Place{} || s.Input.OfPage(c.Tool)
 	}
 	is = t.Reading(c.Args, result)
 	switch {

@@ -134,7 +134,7 @@ func setRegion(tx *journal.Tx, sent run.Region) error {
 func newInput(tx *journal.Tx, req StartRequest) *run.Input {
 	input := &run.Input{Agent: tx.Run.Agent, Prompt: req.Prompt, SystemNote: req.SystemNote,
 		SingleCall: req.Call != nil, Compress: req.Compress, Instructions: req.Instructions, Tools: req.Tools,
-		Barred: req.Barred,
+		Barred: req.Barred, PageTools: req.PageTools,
 		Answer: req.Answer, Session: req.Session, Via: req.Via}
 	history := tx.Ex.Agents.Get(tx.Run.Agent).History
 	if history == agents.HistoryVerbatim && req.History == nil {

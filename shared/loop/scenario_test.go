@@ -116,6 +116,8 @@ func diff(want, got string) string {
 	return fmt.Sprintf("want %d lines, got %d", len(w), len(g))
 }
 
+const anyObject = `{"type":"object"}`
+
 type scenario struct {
 	*env
 	uid    string
@@ -123,6 +125,7 @@ type scenario struct {
 	thread string
 	state  string // of a session's repository; empty: any
 	form   string // JSON Schema of the answers that are asked for; empty: words
+	brings []run.PageTool
 	run    string // the newest run
 	runs   []string
 	seen   map[string]int // events printed, by run
@@ -302,6 +305,10 @@ func (s *scenario) do(line string) {
 	case "form": // of the answers that are asked for
 		s.form = rest
 		return
+	case "brings": // a tool of the page's, with what it says of it
+		name, says, _ := strings.Cut(rest, " ")
+		s.brings = append(s.brings, run.PageTool{Name: name, Description: says, Schema: json.RawMessage(anyObject)})
+		return
 	case "answered": // in that form
 		_, events, err := s.loop.Get(ctx, s.uid, s.run)
 		if err != nil {
@@ -401,7 +408,8 @@ func (s *scenario) do(line string) {
 }
 
 func (s *scenario) request(prompt string) loop.StartRequest {
-	req := loop.StartRequest{UID: s.uid, Agent: s.agent, Prompt: prompt, ThreadID: s.thread}
+	req := loop.StartRequest{UID: s.uid, Agent: s.agent, Prompt: prompt, ThreadID: s.thread,
+		PageTools: s.brings}
 	if its := s.loop.Agents.Get(s.agent); its != nil && its.OnTerminal {
 		req.Terminal = anasTerminal
 	}

@@ -41,6 +41,7 @@ type StartRequest struct {
 	Barred       []string        // that its model is not offered in any case
 	Answer       json.RawMessage // JSON Schema of an object: the form of the answer (tool.Answer); nil: words
 	Session      *run.Session    // of an agent that plans, and of no other
+	PageTools    []run.PageTool  // beside the agent's, checked (chat.PageTools); at most 128 KiB
 }
 
 // MaxPrompt is the longest prompt that a client may send, in bytes (contract §1).
@@ -48,6 +49,9 @@ const MaxPrompt = 32 << 10
 
 // maxInstructions is how long the instructions of a request may be, in bytes: they lie in the run's document.
 const maxInstructions = 256 << 10
+
+// maxPageTools is how long what a page says of its tools may be, in bytes: it lies there too.
+const maxPageTools = 128 << 10
 
 // check checks what a request brings for a run of the agent.
 func (r StartRequest) check(its *agents.Agent) error {
@@ -67,6 +71,13 @@ func (r StartRequest) check(its *agents.Agent) error {
 		return fault.Invalid("instructions", "they have %d bytes, and %d are the most", len(r.Instructions),
 			maxInstructions)
 	}
+	size := 0
+	for _, t := range r.PageTools {
+		size += len(t.Name) + len(t.Description) + len(t.Schema)
+	}
+	if size > maxPageTools {
+		return fault.Invalid("tools", "they have %d bytes, and %d are the most", size, maxPageTools)
+	}
 	if r.Answer == nil {
 		return nil
 	}
@@ -79,7 +90,8 @@ func (r StartRequest) check(its *agents.Agent) error {
 // is not the user's and for an agent that is not here, PolicyError too_many for the caps, idempotency_key_reused for a
 // key with another body or of a run that was deleted, run_open or terminal_busy with a [run.OpenError] as its cause for
 // a thread or a terminal that is kept for an open run, ValidationError for a terminal that is missing or not needed,
-// instructions that are too long and an answer's schema that is unusable. After that, errors are recorded in the run.
+// instructions or tools of a page that are too long and an answer's schema that is unusable. After that, errors are
+// recorded in the run.
 func (l *Loop) Start(ctx context.Context, req StartRequest, emit journal.Sink) (*run.View, error) {
 	id := run.NewID(l.Random)
 	if req.Key != "" {

@@ -90,3 +90,24 @@ func TestACommandThatIsAlwaysAllowedIsOwnWords(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatAPageShowsIsPrivate has an answer that rests on what a tool of the page has returned say so to later runs.
+func TestWhatAPageShowsIsPrivate(t *testing.T) {
+	s := newScenario(t, newEnv(t))
+	s.play(`$ brings look Looks at the page.
+$ model call look {}
+$ model text I see.
+$ ask look
+$ answer 1 {"balance":7}
+$ deliver
+$ model text Yes.
+$ ask and now`)
+	_, events, err := s.loop.Get(t.Context(), s.uid, s.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := events[0].Queued.History
+	if len(told) != 2 || told[1].Read == nil || !told[1].Read.Private || told[1].Read.Origin != "a result of look" {
+		t.Errorf("the run is told %+v", told)
+	}
+}

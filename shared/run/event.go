@@ -123,11 +123,24 @@ type Input struct {
 	Tools        []string        `json:"tools,omitzero"`         // names; nil: those that the agent has at the time
 	Barred       []string        `json:"barred,omitempty"`       // tools that pages of the run's origin may not use
 	Answer       json.RawMessage `json:"answer,omitempty"`       // JSON Schema of the answer; nil: it is words
+	PageTools    []PageTool      `json:"pageTools,omitempty"`    // beside those; the client carries them out
+}
+
+// A PageTool is a tool that a page has of its own, as the page describes it.
+type PageTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema"`
 }
 
 // Has reports whether the run began with the tool.
 func (in Input) Has(name string) bool {
 	return (in.Tools == nil || slices.Contains(in.Tools, name)) && !slices.Contains(in.Barred, name)
+}
+
+// OfPage reports whether the tool is its page's.
+func (in Input) OfPage(name string) bool {
+	return slices.ContainsFunc(in.PageTools, func(t PageTool) bool { return t.Name == name })
 }
 
 // A Turn is one answer of the model. It is stored before any of its calls is handled, and never requested again.
