@@ -316,6 +316,31 @@ func clients(t *testing.T, d *described) {
 	late := ask{op: "answerCalls", params: []string{r.RunID},
 		body: inJSON(t, map[string]any{"results": []any{map[string]string{"callId": nobody}}})}
 	s.want(t, 410, late)
+	leavesToPage(t, s)
+}
+
+// leavesToPage has a call of a page's own tool left to its client of AG-UI, which answers it.
+func leavesToPage(t *testing.T, s *stand) {
+	s.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		if len(r.Responses()) > 0 {
+			return fakegemini.Turn{Text: "Painted."}
+		}
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "paint"}}}
+	})
+	said := map[string]string{"id": "m", "role": "user", "content": "Paint it."}
+	of := func(runID, tool string, messages ...any) ask {
+		return ask{op: "runAGUI", body: inJSON(t, map[string]any{"threadId": "page", "runId": runID,
+			"messages": messages, "tools": []any{map[string]any{"name": tool, "description": "Paints the page."}}})}
+	}
+	s.want(t, 400, of("r1", "scan", said)) // which is the server's
+	told := s.want(t, 200, of("r1", "paint", said)).body
+	_, ids, left := strings.Cut(told, `"pendingToolCallIds":["`)
+	id, _, _ := strings.Cut(ids, `"`)
+	told = s.want(t, 200, of("r2", "paint", said,
+		map[string]string{"id": "n", "role": "tool", "toolCallId": id, "content": "done"})).body
+	if !left || strings.Contains(told, "pendingToolCallIds") {
+		t.Errorf("%s was left to the page, and then it is told %s", id, told)
+	}
 }
 
 // printing follows a run whose tool prints.

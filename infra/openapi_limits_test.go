@@ -35,7 +35,9 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"NewToken/name": "agenttoken.MaxName", "Tokens/tokens": "agenttoken.Most",
 	"NewAuth/password": "terminal/hosts.maxPassword", "NewTerminal/cwd": "terminal.maxCwd",
 	"AGUIInput/threadId": "tell.maxID", "AGUIInput/runId": "tell.maxID", "AGUIInput/resume": "agui.maxResumed",
-	"UIRequest/id": "tell.maxID", "UIRequest/timeZone": "timezone.MaxName", "UIRequest/locale": "api.maxLocale"}
+	"AGUIInput/tools": "chat.MaxTools", "AGUITool/description": "chat.MaxDescription",
+	"AGUITool/parameters": "chat.MaxSchema",
+	"UIRequest/id":        "tell.maxID", "UIRequest/timeZone": "timezone.MaxName", "UIRequest/locale": "api.maxLocale"}
 
 // TestDescribedLimits checks every limit of a field, and those in the description's text, against the constants.
 func TestDescribedLimits(t *testing.T) {
@@ -65,6 +67,7 @@ func TestDescribedLimits(t *testing.T) {
 			}
 		}
 	}
+	agui := doc.Components.Schemas["AGUIInput"].Value.Properties
 	for sentence, words := range map[string]string{
 		fmt.Sprintf("A body has at most %d MiB", constant(t, "api.maxBody")>>20):      doc.Info.Description,
 		fmt.Sprintf("headers have at most %d KiB", constant(t, "api.maxHeaders")>>10): doc.Info.Description,
@@ -72,6 +75,9 @@ func TestDescribedLimits(t *testing.T) {
 			constant(t, "api.maxWait")): doc.Components.Parameters["Prefer"].Value.Description,
 		fmt.Sprintf("N is brought within 0 and %d",
 			constant(t, "api.maxPlanWait")): doc.Components.Parameters["PreferPlan"].Value.Description,
+		fmt.Sprintf("Together they have at most %d KiB",
+			constant(t, "loop.maxPageTools")>>10): agui["tools"].Value.Description,
+		fmt.Sprintf("content (at most %d KiB)", constant(t, "chat.MaxResult")>>10): agui["messages"].Value.Description,
 		fmt.Sprintf("At most %d KiB are read",
 			constant(t, "queue.MaxPush")>>10): doc.Components.Schemas["Push"].Value.Description,
 		fmt.Sprintf("more than %d MiB",

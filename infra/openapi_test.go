@@ -103,6 +103,7 @@ var (
 		"ChatCalls": "the other half", "TaskReflected": "it embeds a struct",
 		"SessionGrant": "it embeds a struct of another package",
 		"AGUIInput":    "fields of it are passed over",
+		"AGUITool":     "fields of it are passed over",
 		"UIRequest":    "it embeds a struct of another package",
 		"SignIn":       "it embeds a pointer, whose fields may all be absent"}
 )

@@ -27,6 +27,7 @@ type agent struct {
 	Wrong      []string
 	Messages   []message
 	Interrupts []interrupt
+	Pending    []string // ids of the calls that are left to the page
 	State      struct {
 		Mine        int
 		Countersign struct{ RunID, ThreadID, Status string }
@@ -126,7 +127,8 @@ func (now agent) String() string {
 		for _, c := range m.ToolCalls {
 			var args struct{ To []string }
 			_ = json.Unmarshal([]byte(c.Function.Arguments), &args)
-			said = append(said, fmt.Sprintf("%s to %s", c.Function.Name, strings.Join(args.To, ",")))
+			said = append(said, strings.TrimSuffix(fmt.Sprintf("%s to %s", c.Function.Name, strings.Join(args.To, ",")),
+				" to "))
 		}
 		if m.Role == "tool" && strings.HasPrefix(m.Content, "{") {
 			said = append(said, "done")

@@ -2,8 +2,8 @@
 // events, and what its requests ask for. It is pure: package api reads, begins and follows the runs.
 //
 // A client keeps the conversation and sends all of it. What counts of a request is the user's newest message, or the
-// answers to what a run has asked; the conversation is our own, and a client that may have lost a part of it is sent
-// all of it.
+// answers to what a run has asked and what the page's own tools have returned; the conversation is our own, and a
+// client that may have lost a part of it is sent all of it.
 package agui
 
 import (
@@ -70,6 +70,9 @@ type ToolCall struct {
 type Outcome struct {
 	Type       string      `json:"type"`
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
+
+	// PendingToolCallIDs are the calls that wait for the page, of a stream that does not end in interrupts.
+	PendingToolCallIDs []string `json:"pendingToolCallIds,omitempty"`
 }
 
 // An Interrupt asks the user about a call.

@@ -18,6 +18,7 @@ type Request struct {
 	RunID     string            `json:"runId"`    // and for this request
 	State     json.RawMessage   `json:"state"`
 	Messages  []json.RawMessage `json:"messages"`
+	Tools     []toolOfPage      `json:"tools"`
 	Forwarded json.RawMessage   `json:"forwardedProps"`
 	Resume    []resumed         `json:"resume"`
 }

@@ -3,6 +3,7 @@ package agui_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,6 +31,16 @@ func read(body string) (says string, err error) {
 	if err != nil {
 		return "", err
 	}
+	for _, t := range r.PageTools() {
+		says += fmt.Sprintf("%s %s; ", t.Name, t.Schema)
+	}
+	for _, one := range r.Results() {
+		text, err := one.Text()
+		if err != nil {
+			return "", err
+		}
+		says += fmt.Sprintf("%s %s %t %s; ", one.Field, one.CallID, one.Failed, text)
+	}
 	for _, a := range answers {
 		says += fmt.Sprintf("%s %s %s; ", a.Field, a.ApprovalID, a.Payload)
 	}
@@ -49,24 +60,44 @@ func answered(interrupts ...string) string {
 	return `"resume":[` + strings.Join(interrupts, ",") + `]`
 }
 
+// returned is a conversation in which the user has spoken and tools have returned since.
+func returned(messages string) string {
+	return `"messages":[{"role":"tool","toolCallId":"old","content":"1"},{"role":"user","content":"go"},` + messages + `]`
+}
+
 // requests are inputs by what is special about them, without their ids, and what they ask for.
 var requests = map[string]struct{ body, want string }{
 	"words": {said(`"one"`), "messages/0/content one"},
 	"in parts": {said(`[{"type":"text","text":"one"},{"type":"text","text":"two"}]`),
 		"messages/0/content one\n\ntwo"},
-	"the newest":    {`"messages":[{"role":7},{"role":"user","content":"one"}]`, "messages/1/content one"},
-	"nothing new":   {`"messages":[{"role":"user","content":"one"},{"role":"assistant","content":"two"}]`, ""},
-	"no messages":   {`"unheardOf":1`, ""},
-	"blank words":   {said(`" \n"`), "messages/0/content"},
-	"a file":        {said(`[{"type":"binary"}]`), "messages/0/content/0"},
-	"no text":       {said(`7`), "messages/0/content"},
-	"an answer":     {answered(someRun + "-1 resolved"), "resume/0/payload " + someRun + "-1 {};"},
-	"cancelled":     {answered(someRun + "-1 cancelled"), ""},
-	"of no status":  {answered(someRun + "-1 x"), "resume/0/status"},
-	"no interrupt":  {answered("x resolved"), "resume/0/interruptId"},
-	"to two runs":   {answered(someRun+"-1 resolved", "q"+someRun+"-1 resolved"), "resume/1/interruptId"},
-	"too many":      {answered(slices.Repeat([]string{someRun + "-1 resolved"}, 101)...), "resume"},
-	"a long thread": {`"threadId":"` + strings.Repeat("x", 257) + `"`, "threadId"},
+	"the newest":   {`"messages":[{"role":7},{"role":"user","content":"one"}]`, "messages/1/content one"},
+	"nothing new":  {`"messages":[{"role":"user","content":"one"},{"role":"assistant","content":"two"}]`, ""},
+	"no messages":  {`"unheardOf":1`, ""},
+	"blank words":  {said(`" \n"`), "messages/0/content"},
+	"a file":       {said(`[{"type":"binary"}]`), "messages/0/content/0"},
+	"no text":      {said(`7`), "messages/0/content"},
+	"an answer":    {answered(someRun + "-1 resolved"), "resume/0/payload " + someRun + "-1 {};"},
+	"cancelled":    {answered(someRun + "-1 cancelled"), ""},
+	"of no status": {answered(someRun + "-1 x"), "resume/0/status"},
+	"no interrupt": {answered("x resolved"), "resume/0/interruptId"},
+	"to two runs":  {answered(someRun+"-1 resolved", "q"+someRun+"-1 resolved"), "resume/1/interruptId"},
+	"too many":     {answered(slices.Repeat([]string{someRun + "-1 resolved"}, 101)...), "resume"},
+	"a tool's result": {returned(`{"role":"assistant"},{"role":"tool","toolCallId":"a","content":"1"}`),
+		"messages/3/content a false 1;"},
+	"two of them": {returned(`{"role":"tool","toolCallId":"a","content":"1"},` +
+		`{"role":"tool","toolCallId":"b","content":[{"type":"text","text":"2"}],"error":""}`),
+		"messages/3/content b false 2; messages/2/content a false 1;"},
+	"a tool's error": {returned(`{"role":"tool","toolCallId":"a","content":"","error":"no"}`),
+		"messages/2/error a true no;"},
+	"a result before words": {returned(`{"role":"tool","toolCallId":"a"},{"role":"user","content":"on"}`),
+		"messages/3/content on"},
+	"a result that is no text": {returned(`{"role":"tool","toolCallId":"a","content":{}}`), "messages/2/content"},
+	"tools": {`"tools":[{"name":"a","description":"b","parameters":{"type":"object"},"metadata":{}},{"name":"c"}]`,
+		`a {"type":"object"}; c {"type":"object"};`},
+	"no tools":         {`"tools":null`, ""},
+	"a tool's name":    {`"tools":[{"name":7}]`, "tools/0/name"},
+	"tools in no list": {`"tools":{}`, "tools"},
+	"a long thread":    {`"threadId":"` + strings.Repeat("x", 257) + `"`, "threadId"},
 }
 
 // body is the input, with ids where it has none.
@@ -110,6 +141,20 @@ func FuzzRequest(f *testing.F) {
 			if first, ok := run.RunOfApproval(answers[0].ApprovalID); !ok || one != first {
 				t.Errorf("it answers %s and %s", answers[0].ApprovalID, a.ApprovalID)
 			}
+		}
+		newest := len(r.Messages)
+		for _, one := range r.Results() {
+			at, err := strconv.Atoi(strings.Split(one.Field, "/")[1])
+			if err != nil || at >= newest {
+				t.Errorf("%s comes after that of message %d", one.Field, newest)
+			}
+			newest = at
+			if _, err := one.Text(); err != nil && !strings.HasPrefix(fault.As(err).Field, one.Field) {
+				t.Errorf("%s: %v", one.Field, err)
+			}
+		}
+		if n := len(r.PageTools()); n != len(r.Tools) {
+			t.Errorf("%d tools are %d", len(r.Tools), n)
 		}
 		field, words, err := r.Words()
 		switch {

@@ -173,8 +173,14 @@ func (v *Voice) Ask(a *run.Action) {
 	}
 }
 
-// Done says what came of a call.
-func (v *Voice) Done(a *run.Action, result json.RawMessage) { v.result(a, string(result)) }
+// Done says what came of a call. What the page has returned it gets back as it was.
+func (v *Voice) Done(a *run.Action, result json.RawMessage) {
+	var text string
+	if a.Kind != run.KindCall || json.Unmarshal(result, &text) != nil {
+		text = string(result)
+	}
+	v.result(a, text)
+}
 
 // Denied says that a call was not made because its user said no.
 func (v *Voice) Denied(a *run.Action) { v.result(a, "Its user said no, so it was not done.") }
@@ -193,7 +199,7 @@ func (v *Voice) result(a *run.Action, content string) {
 	v.send(Event{Type: "TOOL_CALL_RESULT", MessageID: id, ToolCallID: a.ID, Role: "tool", Content: content})
 }
 
-// Rest ends the stream: the run has ended, or asks its user.
+// Rest ends the stream: the run has ended, or asks its user, or waits for the page alone.
 func (v *Voice) Rest(r tell.Run) {
 	v.CaughtUp()
 	switch {
@@ -206,8 +212,18 @@ func (v *Voice) Rest(r tell.Run) {
 		}
 		v.finish(asks)
 	default:
-		v.finish(Outcome{Type: "success"})
+		v.finish(Outcome{Type: "success", PendingToolCallIDs: leftToPage(r.State)})
 	}
+}
+
+// leftToPage returns the calls that wait for the client.
+func leftToPage(s *run.State) (ids []string) {
+	for _, a := range s.Actions {
+		if s.End == nil && a.WaitsForClient() {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
 }
 
 func (v *Voice) finish(as Outcome) {

@@ -139,3 +139,32 @@ func TestVoiceTakenUp(t *testing.T) {
 		}
 	}
 }
+
+// TestVoiceLeavesACallToThePage names the call that waits for the page, as long as it waits and nobody is asked.
+func TestVoiceLeavesACallToThePage(t *testing.T) {
+	left := run.Event{Type: run.ActionWaits, ActionID: "look", Wait: &run.Wait{Kind: run.KindCall}}
+	for name, c := range map[string]struct {
+		events    []run.Event
+		approvals []run.ApprovalView
+		want      string
+	}{
+		"it waits":      {append(aRun()[:4:4], left), nil, `{"type":"success","pendingToolCallIds":["look"]}`},
+		"it has ended":  {aRun(), nil, `{"type":"success"}`},
+		"beside a card": {append(aRun()[:4:4], left), []run.ApprovalView{{ApprovalID: "a"}}, `{"type":"interrupt"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range c.events {
+				c.events[i].Seq = int64(i + 1)
+			}
+			var last agui.Event
+			told := tell.New("run", "thread", nil, agui.NewVoice(agui.Request{}, func(e agui.Event) { last = e }))
+			if err := told.Add(c.events); err != nil {
+				t.Fatal(err)
+			}
+			told.Rest(c.approvals)
+			if got, err := json.Marshal(last.Outcome); err != nil || !strings.HasPrefix(string(got), c.want) {
+				t.Errorf("it ends with %s (%v), want %s", got, err, c.want)
+			}
+		})
+	}
+}

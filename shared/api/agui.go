@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,8 +22,9 @@ import (
 // recalled is how many of a conversation's messages a client of AG-UI gets back.
 const recalled = 100
 
-// postAGUI serves clients of AG-UI: the user's newest words begin a run, or their answers to interrupts go on with one,
-// and it is told until it rests. A request without either gets the conversation back, with what is open in it.
+// postAGUI serves clients of AG-UI: the user's newest words begin a run, or their answers to interrupts and what the
+// page's tools have returned go on with one, and it is told until it rests. A request without any of these gets the
+// conversation back, with what is open in it.
 func postAGUI(r *request) (any, error) {
 	data, err := r.json()
 	if err != nil {
@@ -64,8 +66,11 @@ func (r *request) beginAGUI(ctx context.Context, in agui.Request, field, words s
 			return fault.Within("forwardedProps", err)
 		}
 	}
-	q := loop.StartRequest{ThreadID: clientThread(r.uid, in.ThreadID), Opens: true}
+	q := loop.StartRequest{ThreadID: clientThread(r.uid, in.ThreadID), Opens: true, PageTools: in.PageTools()}
 	if err := r.asks(&q, field, words, of); err != nil {
+		return err
+	}
+	if err := r.checkPageTools(ctx, q.PageTools); err != nil {
 		return err
 	}
 	sum := sha256.Sum256([]byte(words))
@@ -87,6 +92,9 @@ func (r *request) answerAGUI(ctx context.Context, in agui.Request, answers []agu
 		decided = append(decided, d)
 	}
 	runID, _ := run.RunOfApproval(answers[0].ApprovalID)
+	if _, err := r.takeResults(ctx, in, runID); err != nil {
+		return err
+	}
 	t, voice, stop := r.tellingAGUI(in, runID)
 	defer stop()
 	for _, d := range decided {
@@ -115,17 +123,14 @@ func (r *request) decidedAGUI(a agui.Answer) (approval.Resolution, error) {
 	return b.of(r.uid, a.ApprovalID)
 }
 
-// reloadAGUI tells the run that this request, sent before, has begun, or else the newest that is open.
+// reloadAGUI tells the run that this request, sent before, has begun, or else the newest that is open, which goes on if
+// it has waited for what the page's tools have returned.
 func (r *request) reloadAGUI(ctx context.Context, in agui.Request) error {
 	if err := r.api.Records.CheckReader(ctx, r.uid); err != nil {
 		return err
 	}
 	threadID := clientThread(r.uid, in.ThreadID)
-	runID := run.KeyedRunID(r.uid, keyAGUI(threadID, in.RunID))
-	_, _, err := r.api.Loop.Get(ctx, r.uid, runID)
-	if fault.Is(err, fault.Auth, fault.CodeNotFound) {
-		runID, err = r.api.Records.OpenRun(ctx, r.uid, threadID)
-	}
+	runID, err := r.runAGUI(ctx, in, threadID)
 	if err != nil {
 		return err
 	}
@@ -139,6 +144,23 @@ func (r *request) reloadAGUI(ctx context.Context, in agui.Request) error {
 		voice.Idle(messages)
 	}
 	return err
+}
+
+// runAGUI returns the run that a request without words is told of, or "", and has it take what the request brings.
+func (r *request) runAGUI(ctx context.Context, in agui.Request, threadID string) (runID string, err error) {
+	runID = run.KeyedRunID(r.uid, keyAGUI(threadID, in.RunID))
+	if _, _, err := r.api.Loop.Get(ctx, r.uid, runID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		return runID, err
+	}
+	runID, newest, err := r.api.Records.NewestRuns(ctx, r.uid, threadID)
+	if err != nil || runID == "" && newest == "" {
+		return "", err
+	}
+	had, err := r.takeResults(ctx, in, cmp.Or(runID, newest))
+	if had && err == nil { // the run may have ended with what an earlier try has brought
+		runID = cmp.Or(runID, newest)
+	}
+	return runID, err
 }
 
 // tellingAGUI returns what tells the run in answer to the request, and its voice. stop ends the stream.

@@ -55,15 +55,23 @@ func callAnswers(results []chat.Result) ([]effect.CallAnswer, error) {
 			return nil, fault.Invalid(field+"callId", "this is not an id")
 		case slices.ContainsFunc(results[:i], same):
 			return nil, fault.Invalid(field+"callId", "an earlier result is of the same call")
-		case len(res.Result) > chat.MaxResult:
-			return nil, fault.Invalid(field+"result", "it is longer than %d bytes", chat.MaxResult)
 		}
-		answers[i].ActionID = res.CallID
-		if res.IsError {
-			answers[i].Error = "The client could not do it: " + clip.Text(res.Words(), maxClientError)
-		} else {
-			answers[i].Result = res.Value()
+		var err error
+		if answers[i], err = callAnswer(field+"result", res); err != nil {
+			return nil, err
 		}
 	}
 	return answers, nil
+}
+
+// callAnswer returns what is recorded of the result, which stands in the field.
+func callAnswer(field string, res chat.Result) (effect.CallAnswer, error) {
+	switch {
+	case len(res.Result) > chat.MaxResult:
+		return effect.CallAnswer{}, fault.Invalid(field, "it is longer than %d bytes", chat.MaxResult)
+	case res.IsError:
+		return effect.CallAnswer{ActionID: res.CallID,
+			Error: "The client could not do it: " + clip.Text(res.Words(), maxClientError)}, nil
+	}
+	return effect.CallAnswer{ActionID: res.CallID, Result: res.Value()}, nil
 }

@@ -62,6 +62,7 @@ type API struct {
 	Users     *auth.Verifier
 	Agents    *auth.Verifier // of access tokens for MCPURL; nil where no issuer of them is configured
 	Push      *auth.PushVerifier
+	BuiltIn   []string // names of the tools that Countersign brings, here or elsewhere
 	Origins   []string // exact web origins that may call
 
 	// PublicURL is the URL at which browsers reach the functions.

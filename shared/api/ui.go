@@ -88,7 +88,7 @@ func getUIStream(r *request) (any, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), r.api.Budget)
 	defer cancel()
 	threadID := clientThread(r.uid, id)
-	runID, err := r.api.Records.OpenRun(ctx, r.uid, threadID)
+	runID, _, err := r.api.Records.NewestRuns(ctx, r.uid, threadID)
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/records"
 )
 
-// BuiltIn are the names of the tools that Countersign brings. The functions that answer pages do not link these tools,
-// but must refuse page tools of such names.
+// BuiltIn are the names of the tools that Countersign brings. Not every function that answers pages links these tools,
+// but each must refuse page tools of such names.
 var BuiltIn = append([]string{"ask_user", "calendar_event_create", "calendar_event_delete",
 	"calendar_events_list", "docker.cleanupGroupContainers", "docker.createContainer", "docker.destroyContainer",
 	"docker.executeScript", "docker.getAllSourceFiles", "docker.listContainers", "docker.readFileInContainer",

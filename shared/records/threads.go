@@ -209,19 +209,19 @@ func (r *Records) ownThread(ctx context.Context, uid, id string) (store.Doc, run
 // maxResumed is how many of a conversation's newest runs are looked at for one that has not ended.
 const maxResumed = 8
 
-// OpenRun returns the newest run of the user's conversation that has not ended, of the newest few, or "" where there is
-// none.
-func (r *Records) OpenRun(ctx context.Context, uid, threadID string) (runID string, err error) {
+// NewestRuns returns the newest run of the user's conversation that has not ended, and the newest of all, of the newest
+// few, each "" where there is none.
+func (r *Records) NewestRuns(ctx context.Context, uid, threadID string) (open, newest string, err error) {
 	docs, err := r.get(ctx, document.ThreadPath(threadID))
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	var t run.Thread
 	if !docs[0].Exists() {
-		return "", nil
+		return "", "", nil
 	}
 	if err := document.Decode(docs[0], &t); err != nil || t.UID != uid || t.Deleting {
-		return "", err
+		return "", "", err
 	}
 	var ids, paths []string
 	for _, m := range slices.Backward(t.Log.Tail) {
@@ -230,15 +230,18 @@ func (r *Records) OpenRun(ctx context.Context, uid, threadID string) (runID stri
 		}
 	}
 	if docs, err = r.get(ctx, paths...); err != nil {
-		return "", err
+		return "", "", err
 	}
-	var begun time.Time
+	var opened, begun time.Time
 	for i, d := range docs {
 		of := document.RunFieldsOf(d)
 		ended := of.Status == string(run.Completed) || of.Status == string(run.Failed)
-		if d.Exists() && !ended && of.CreatedAt.After(begun) {
-			runID, begun = ids[i], of.CreatedAt
+		if d.Exists() && of.CreatedAt.After(begun) {
+			newest, begun = ids[i], of.CreatedAt
+		}
+		if d.Exists() && !ended && of.CreatedAt.After(opened) {
+			open, opened = ids[i], of.CreatedAt
 		}
 	}
-	return runID, nil
+	return open, newest, nil
 }

@@ -17,6 +17,8 @@ let events = []; // of the last stream
 let wrong = [];
 let runs = 0;
 let last = {};
+let tools = []; // of the page
+let pending = []; // its calls that the last run has left to it
 
 // check reads along: each event must be one that the client's own schema knows, with no field that it would strip.
 function check(text) {
@@ -53,21 +55,29 @@ const fresh = (more) => new HttpAgent({ url: URL_OF_AGUI, headers: { Authorizati
   threadId: THREAD, ...more });
 let agent = fresh();
 const run = (parameters) => {
-  last = { runId: `${THREAD}-${process.pid}-${++runs}`, ...parameters };
+  last = { runId: `${THREAD}-${process.pid}-${++runs}`, tools, ...parameters };
   return again();
 };
 async function again() {
   let failed = ''; // a run that ends in RUN_ERROR
-  await agent.runAgent(last, { onRunErrorEvent: ({ event }) => { failed = event.message; } });
+  await agent.runAgent(last, {
+    onRunErrorEvent: ({ event }) => { failed = event.message; },
+    onRunFinishedEvent: ({ pendingToolCallIds }) => { pending = pendingToolCallIds ?? []; },
+  });
   if (failed) throw new Error(failed);
 }
 
 const commands = {
   say({ text, runId, forwardedProps, ...more }) {
+    tools = more.tools ?? tools;
     agent.addMessage({ id: crypto.randomUUID(), role: 'user', content: text });
     return run({ forwardedProps, ...(runId && { runId }), ...more });
   },
   answer: ({ resume }) => run({ resume }),
+  returns({ results, resume }) { // what the page's tools have returned
+    for (const r of results) agent.addMessage({ id: crypto.randomUUID(), role: 'tool', ...r });
+    return run({ resume });
+  },
   retry: again,
   ask: () => run({}), // without new words
   reload({ keep }) {
@@ -81,8 +91,9 @@ for await (const line of createInterface({ input: process.stdin })) {
   cutAfter = cut ?? 0;
   events = [];
   wrong = [];
+  pending = [];
   let error = '';
   await commands[what](command).catch((err) => { error = err.message; });
   process.stdout.write(`${JSON.stringify({ error, events, wrong, messages: agent.messages, state: agent.state,
-    interrupts: agent.pendingInterrupts })}\n`);
+    interrupts: agent.pendingInterrupts, pending })}\n`);
 }

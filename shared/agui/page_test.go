@@ -1,0 +1,284 @@
+package agui_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/chatclients"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+)
+
+// paint is a tool of the page, with a schema as the libraries of pages make it.
+var paint = map[string]any{"name": "paint", "description": "Paints the page.", "parameters": map[string]any{
+	"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "additionalProperties": false,
+	"properties": map[string]any{"colour": map[string]any{"type": "string"}}, "required": []string{"colour"}}}
+
+// page is a page with tools of its own, and what its model was told that these have returned.
+type page struct {
+	*client
+	w *testkit.Deployment
+
+	mu   sync.Mutex
+	told []string
+}
+
+// open opens Countersign, whose model calls these tools when the user has spoken, and a page of ana's.
+func open(t *testing.T, calls ...fakegemini.Call) *page {
+	w := chatclients.Open(t)
+	p := &page{client: connect(t, w, "ana", "mine"), w: w}
+	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		if got := r.Responses(); len(got) > 0 {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for _, one := range got {
+				p.told = append(p.told, one.Name+" "+string(one.Response))
+			}
+			return fakegemini.Turn{Text: "Painted."}
+		}
+		return fakegemini.Turn{Calls: calls}
+	})
+	return p
+}
+
+func paints(colour string) fakegemini.Call {
+	return fakegemini.Call{Name: "paint", Args: map[string]string{"colour": colour}}
+}
+
+func (c *client) wants(text string, tools ...any) agent {
+	c.t.Helper()
+	return c.does("say", map[string]any{"text": text, "tools": tools})
+}
+
+// returns has the page answer calls, and more of the request if there is some.
+func (c *client) returns(content string, ids []string, resume ...any) agent {
+	c.t.Helper()
+	results := []any{}
+	for _, id := range ids {
+		results = append(results, map[string]any{"toolCallId": id, "content": content})
+	}
+	with := map[string]any{"results": results}
+	if resume != nil {
+		with["resume"] = resume
+	}
+	return c.does("returns", with)
+}
+
+// left are the calls that are left to the page, and nothing else.
+func (now agent) left(t *testing.T, n int) []string {
+	t.Helper()
+	if len(now.Pending) != n || len(now.Interrupts) > 0 {
+		t.Fatalf("%v are left to the page, want %d: %s", now.Pending, n, now)
+	}
+	return now.Pending
+}
+
+// heard checks what the model was told of the page's tools, in all.
+func (p *page) heard(of ...string) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	same := slices.EqualFunc(p.told, of, func(told, want string) bool {
+		return strings.HasPrefix(told, "paint ") && strings.Contains(told, want)
+	})
+	if !same {
+		p.t.Errorf("the model was told %q, want %q", p.told, of)
+	}
+}
+
+const (
+	asksPage = "user: red please; paint"
+	painted  = asksPage + "; done; assistant: Painted."
+)
+
+func TestAToolOfThePage(t *testing.T) {
+	p := open(t, paints("red"))
+	now := p.wants("red please", paint)
+	want(t, now, asksPage)
+	ids := now.left(t, 1)
+	if args := now.Messages[len(now.Messages)-1].ToolCalls[0].Function.Arguments; args != `{"colour":"red"}` {
+		t.Errorf("the page is to paint %s", args)
+	}
+	now = p.returns(`{"shown":"red"}`, ids)
+	want(t, now, painted)
+	now.left(t, 0)
+	want(t, p.does("retry", nil), painted) // the same answer again
+	p.heard(`{"shown":"red"}`)
+	want(t, p.does("reload", nil), "user: red please; assistant: Painted.")
+}
+
+// TestEqualWordsTwice are two calls: what the page has returned to the first is history with the second.
+func TestEqualWordsTwice(t *testing.T) {
+	p := open(t, paints("red"))
+	p.returns(`{"n":1}`, p.wants("red please", paint).left(t, 1))
+	now := p.says("red please") // with the same tools
+	want(t, now, painted+"; "+asksPage)
+	want(t, p.returns(`{"n":2}`, now.left(t, 1)), "user: red please; assistant: Painted.; "+painted)
+	p.heard(`{"n":1}`, `{"n":2}`)
+}
+
+// TestTwoToolsAtOnce are answered one after the other, or together.
+func TestTwoToolsAtOnce(t *testing.T) {
+	p := open(t, paints("red"), paints("blue"))
+	ids := p.wants("both", paint).left(t, 2)
+	now := p.returns(`{"n":2}`, ids[1:])
+	if left := now.left(t, 1); left[0] != ids[0] {
+		t.Errorf("%s is left, want %s", left, ids[0])
+	}
+	want(t, p.returns(`{"n":1}`, ids[:1]), "user: both; paint; paint; done; done; assistant: Painted.")
+	p.heard(`{"n":1}`, `{"n":2}`)
+	want(t, p.returns(`{"n":3}`, p.says("both").left(t, 2)),
+		"user: both; assistant: Painted.; user: both; paint; paint; done; done; assistant: Painted.")
+	p.heard(`{"n":1}`, `{"n":2}`, `{"n":3}`, `{"n":3}`)
+}
+
+// TestAToolThatFails tells the model why, and one whose page says nothing is given up when the user goes on.
+func TestAToolThatFails(t *testing.T) {
+	p := open(t, paints("red"))
+	id := p.wants("red please", paint).left(t, 1)[0]
+	now := p.does("returns", map[string]any{"results": []any{map[string]any{"toolCallId": id, "content": "",
+		"error": "There is no red."}}})
+	want(t, now, asksPage+"; not done: The client could not do it: There is no red.; assistant: Painted.; "+
+		"assistant: On record: nothing was sent or changed.")
+	p.heard("There is no red.")
+	first := p.says("red please").left(t, 1)[0]
+	second := p.says("red please").left(t, 1)[0]
+	if left := p.returns(`{"late":true}`, []string{first}).left(t, 1)[0]; left != second || left == first {
+		t.Errorf("%s waits, want %s", left, second)
+	}
+	if now = p.returns(`{"n":2}`, []string{second}); !strings.HasSuffix(now.String(), "; done; assistant: Painted.") {
+		t.Errorf("it reads %s", now)
+	}
+	if told := strings.Join(p.told, "; "); !strings.Contains(told, `{"n":2}`) || strings.Contains(told, "late") {
+		t.Errorf("the model was told %s", told)
+	}
+}
+
+// TestAnotherUsersCall is no call of the one who answers it.
+func TestAnotherUsersCall(t *testing.T) {
+	p := open(t, paints("red"))
+	ids := p.wants("red please", paint).left(t, 1)
+	eve := connect(t, p.w, "eve", "mine")
+	eve.returns(`{"by":"eve"}`, ids).left(t, 0)
+	hers := eve.wants("red please", paint).left(t, 1)
+	want(t, eve.returns(`{"by":"eve"}`, ids), asksPage)
+	p.heard()
+	want(t, p.returns(`{"by":"ana"}`, ids), painted)
+	want(t, eve.returns(`{"by":"eve"}`, hers), painted)
+	p.heard(`{"by":"ana"}`, `{"by":"eve"}`)
+}
+
+// TestAToolThatIsRefused has its field named, and no run begins.
+func TestAToolThatIsRefused(t *testing.T) {
+	p := open(t, paints("red"))
+	with := func(field string, value any) map[string]any {
+		other := map[string]any{"name": "other", "description": "Another.",
+			"parameters": map[string]any{"type": "object"}}
+		other[field] = value
+		return other
+	}
+	for name, c := range map[string]struct {
+		tool  map[string]any
+		field string
+	}{
+		"a name of ours":      {with("name", "Gmail.Send"), "tools/1/name"},
+		"one that is taken":   {with("name", "paint"), "tools/1/name"},
+		"no description":      {with("description", " "), "tools/1/description"},
+		"a schema of nothing": {with("parameters", 7), "tools/1/parameters"},
+		"one with a pattern": {with("parameters", map[string]any{"type": "object", "properties": map[string]any{
+			"a": map[string]any{"type": "string", "pattern": "x"}}}), "tools/1/parameters/properties/a/pattern"},
+		"no object": {with("parameters", map[string]any{"type": "string"}), "tools/1"},
+	} {
+		if now := p.wants(name, paint, c.tool); !strings.Contains(now.Error, `"field":"`+c.field) {
+			t.Errorf("%s is answered %s", name, now.Error)
+		}
+	}
+	many := []any{}
+	for i := range 9 {
+		big := with("parameters", map[string]any{"type": "object", "title": strings.Repeat("x", 15<<10)})
+		big["name"] = fmt.Sprint("big", i)
+		many = append(many, big)
+	}
+	if now := p.wants("too much", many...); !strings.Contains(now.Error, `"field":"tools"`) {
+		t.Errorf("too much is answered %s", now.Error)
+	}
+	bare := with("name", "other")
+	delete(bare, "parameters")
+	if now := p.wants("red please", paint, bare); !strings.HasSuffix(now.String(), asksPage) {
+		t.Errorf("a tool without parameters is answered %s", now)
+	}
+}
+
+// TestAPageThatIsReloadedWhileItsToolWaits gets the call back, and may answer it in either tab, once.
+func TestAPageThatIsReloadedWhileItsToolWaits(t *testing.T) {
+	p := open(t, paints("red"))
+	ids := p.wants("red please", paint).left(t, 1)
+	tab := connect(t, p.w, "ana", "mine")
+	for _, keep := range []bool{true, false} {
+		now := tab.does("reload", map[string]any{"keep": keep})
+		want(t, now, asksPage)
+		if again := now.left(t, 1); again[0] != ids[0] {
+			t.Errorf("%s waits, want %s", again, ids)
+		}
+	}
+	want(t, tab.returns(`{"tab":2}`, ids), painted)
+	late := p.returns(`{"tab":1}`, ids)
+	want(t, late, painted)
+	if said := late.Messages[len(late.Messages)-2].Content; said != `{"tab":2}` {
+		t.Errorf("it is told %s", said)
+	}
+	p.heard(`{"tab":2}`)
+}
+
+// TestAToolOfThePageAndACard wait together, and are answered in either order or at once.
+func TestAToolOfThePageAndACard(t *testing.T) {
+	mail := fakegemini.Call{Name: "gmail_send", Args: testkit.Mail("bob@example.com", "s", "b")}
+	p := open(t, paints("red"), mail)
+	const both = "user: both; paint; gmail_send to bob@example.com; "
+	call := func(now agent) []string { return []string{now.Messages[len(now.Messages)-1].ToolCalls[0].ID} }
+	now := p.wants("both", paint)
+	want(t, now, both+"asks: gmail_send")
+	i := now.asked(t)
+	now = p.returns(`{"n":1}`, call(now), map[string]any{"interruptId": i.ID, "status": "cancelled"})
+	want(t, now, both+"done; asks: gmail_send")
+	want(t, p.answers(i.resolves("approve_once")), both+"done; done; assistant: Painted.")
+	for _, together := range []bool{false, true} {
+		now = p.says("both")
+		i, ids := now.asked(t), call(now)
+		if !together {
+			if left := p.answers(i.resolves("approve_once")).left(t, 1); left[0] != ids[0] {
+				t.Errorf("%s waits, want %s", left, ids)
+			}
+			now = p.returns(`{"n":2}`, ids)
+		} else {
+			now = p.returns(`{"n":3}`, ids, i.resolves("approve_once"))
+		}
+		if !strings.HasSuffix(now.String(), both+"done; done; assistant: Painted.") {
+			t.Errorf("it reads %s", now)
+		}
+	}
+	sent(t, p.w, 3)
+}
+
+// TestAnAnswerWhoseStreamIsCut is taken once, and the same request takes the stream up after each of its events.
+func TestAnAnswerWhoseStreamIsCut(t *testing.T) {
+	p := open(t, paints("red"))
+	whole := p.returns(`{"n":0}`, p.wants("red please", paint).left(t, 1))
+	told := []string{`{"n":0}`}
+	for cut := 1; cut < len(whole.Events); cut++ {
+		tab := connect(t, p.w, "ana", fmt.Sprint("cut", cut))
+		id := tab.wants("red please", paint).left(t, 1)[0]
+		answer := fmt.Sprintf(`{"n":%d}`, cut)
+		now := tab.does("returns", map[string]any{"cut": cut,
+			"results": []any{map[string]any{"toolCallId": id, "content": answer}}})
+		if now.Error != "" { // this time it had as many events
+			now = tab.does("retry", nil)
+		}
+		want(t, now, painted)
+		told = append(told, answer)
+	}
+	p.heard(told...)
+}

@@ -1,0 +1,111 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit/script"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// served are tools of a server, which are known once it was asked.
+type served struct{ now, all tool.Set }
+
+func (s *served) Tools() tool.Set                     { return s.now }
+func (s *served) Await(context.Context)               { s.now = s.all }
+func (s *served) Renew(context.Context, string) error { return nil }
+
+// ofPage is an input with a tool of the page, and messages.
+func ofPage(runID, name string, messages ...string) string {
+	return fmt.Sprintf(`{"threadId":"c","runId":%q,"messages":[%s],"tools":[{"name":%q,"description":"x"}]}`, runID,
+		strings.Join(messages, ","), name)
+}
+
+const spoke = `{"role":"user","content":"paint it"}`
+
+// returned is a message that has more than the call that it is of.
+func returned(callID, more string) string {
+	return fmt.Sprintf(`{"role":"tool","toolCallId":%q,%s}`, callID, more)
+}
+
+// left returns the call that a stream leaves to the page, or "".
+func left(t *testing.T, a answer) string {
+	t.Helper()
+	_, last := events(t, a)
+	outcome, _ := last["outcome"].(map[string]any)
+	ids, _ := outcome["pendingToolCallIds"].([]any)
+	if last["type"] != "RUN_FINISHED" || len(ids) > 1 {
+		t.Fatalf("it ends with %v", last)
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0].(string)
+}
+
+// TestAGUIRefusesATakenName holds the names of all tools that a run could have here.
+func TestAGUIRefusesATakenName(t *testing.T) {
+	w := newEnv(t)
+	lookup, err := tool.Remote("wiki_lookup", "Looks up.", json.RawMessage(`{"type":"object"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.api.BuiltIn = []string{"calendar_event_create"}
+	w.loop.Served = &served{tool.Set{}, tool.Set{"wiki_lookup": lookup}}
+	for _, name := range []string{"mail", "MAIL", "calendar.event-create", "wiki_lookup", "action_x", "1", ""} {
+		a := w.send("POST", aguiPath, "ana", ofPage("r", name, spoke))
+		if a.StatusCode != 400 || !strings.HasPrefix(fmt.Sprint(a.at("error", "field")), "tools/0") {
+			t.Errorf("%q: %d %s", name, a.StatusCode, a.body)
+		}
+	}
+	w.model.Then(script.Turn{Text: "Hello."})
+	if left(t, w.send("POST", aguiPath, "ana", ofPage("r", "paint", spoke))) != "" {
+		t.Error("it leaves a call")
+	}
+}
+
+// TestAGUITakesAResultOnce takes what a page returns to a call that waits for it, as far as that is its user's.
+func TestAGUITakesAResultOnce(t *testing.T) {
+	w := moving(newEnv(t))
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "paint", Args: map[string]any{}}}}, script.Turn{Text: "Done."})
+	id := left(t, w.send("POST", aguiPath, "ana", ofPage("r0", "paint", spoke)))
+	for name, c := range map[string]struct {
+		message, field string
+	}{
+		"too long":     {returned(id, `"content":"`+strings.Repeat("x", 64<<10+1)+`"`), "messages/1/content"},
+		"no text":      {returned(id, `"content":7`), "messages/1/content"},
+		"a file":       {returned(id, `"content":[{"type":"image"}]`), "messages/1/content/0"},
+		"another call": {returned("x"+id, `"content":7`), ""},
+		"no call":      {`{"role":"tool","content":7}`, ""},
+		"before words": {returned(id, `"content":7`) + "," + spoke + `,{"role":"assistant","content":"x"}`, ""},
+	} {
+		a := w.send("POST", aguiPath, "ana", ofPage(name, "paint", spoke, c.message))
+		switch {
+		case c.field != "" && (a.StatusCode != 400 || a.at("error", "field") != c.field):
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		case c.field == "" && left(t, a) != id:
+			t.Errorf("%s: %s does not wait any more", name, id)
+		}
+	}
+	if a := w.send("POST", aguiPath, "eve", ofPage("r1", "paint", spoke, returned(id, `"content":"eve"`))); left(t,
+		a) != "" || strings.Contains(string(a.body), id) {
+		t.Errorf("another user is told %s", a.body)
+	}
+	for i, content := range []string{"first", "first", "second"} {
+		a := w.send("POST", aguiPath, "ana", ofPage(fmt.Sprint("s", i), "paint", spoke,
+			returned(id, `"content":"older"`), returned(id, `"content":"`+content+`"`)))
+		if left(t, a) != "" || !strings.Contains(string(a.body), `"content":"first"`) {
+			t.Errorf("%d: it is told %s", i, a.body)
+		}
+	}
+	asked := w.model.Requests()
+	if n := len(asked); n != 2 || !slices.ContainsFunc(asked[1].Contents, func(c json.RawMessage) bool {
+		return strings.Contains(string(c), `"output":"first"`)
+	}) {
+		t.Errorf("the model was asked %d times, last with %s", n, asked[n-1].Contents)
+	}
+}
