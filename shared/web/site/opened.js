@@ -6,7 +6,7 @@ import { compensation } from './compensate.js';
 import { copy } from './copy.js';
 import { el, trouble } from './dom.js';
 import { instant, when } from './time.js';
-import { argument, label, toolName } from './words.js';
+import { argument, label, sentence, toolName } from './words.js';
 
 const said = {
   approve_once: 'Approved', approve_with_edits: 'Approved with changes', reject: 'Rejected', undo: 'Taken back',
@@ -81,14 +81,15 @@ function changes(tool, { proposed: before, args: after, preview }) {
     el('del', {}, words(before[k])))));
 }
 
-// answer is what the provider has answered: its ids, and the link to what was made.
+// answer is what the provider has answered: its ids, what was seen of it afterwards, and the link to what was made.
 function answer(r) {
   if (r.result === undefined) return '';
   const ids = typeof r.result === 'object' && r.result
     ? Object.entries(r.result).filter(([, v]) => typeof v === 'string' && !/^https:/.test(v)) : [];
-  return el('span', {},
-    ...ids.flatMap(([k, v]) => [el('span', { class: 'opened-id' }, `${label(k)} `, el('code', {}, v)), ' ']),
-    r.link && el('a', { href: r.link, target: '_blank', rel: 'noopener noreferrer' }, 'Open it there'));
+  return el('ul', { class: 'plain' },
+    ...ids.map(([k, v]) => el('li', { class: 'opened-id' },
+      ...(k === 'proof' ? [sentence(v)] : [`${label(k)} `, el(/\s/.test(v) ? 'span' : 'code', {}, v)]))),
+    r.link && el('li', {}, el('a', { href: r.link, target: '_blank', rel: 'noopener noreferrer' }, 'Open it there')));
 }
 
 /**
