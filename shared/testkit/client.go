@@ -2,8 +2,10 @@ package testkit
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -195,8 +197,8 @@ type Line struct {
 	Text                        []byte `json:"-"` // all of it
 }
 
-// Stream sends a request and calls each with the lines of its answer as they come, until one of them is false. Its
-// answer has the status and the header.
+// Stream sends a request and calls each with the lines of its answer as they come, or with the data of server-sent
+// events, until one of them is false. Its answer has the status and the header.
 func Stream(ctx context.Context, h *http.Client, base, token, method, path string, body any, each func(Line) bool,
 	header ...string) (Answer, error) {
 	res, err := send(ctx, h, base, token, method, path, body,
@@ -209,8 +211,12 @@ func Stream(ctx context.Context, h *http.Client, base, token, method, path strin
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		l := Line{Text: lines.Bytes()}
-		if err := json.Unmarshal(l.Text, &l); err != nil {
+		l := Line{Text: bytes.TrimPrefix(lines.Bytes(), []byte("data: "))}
+		if len(l.Text) == 0 || l.Text[0] == ':' || string(l.Text) == "[DONE]" { // of server-sent events
+			continue
+		}
+		var another *json.UnmarshalTypeError // of a field that is something else in the events of another face
+		if err := json.Unmarshal(l.Text, &l); err != nil && !errors.As(err, &another) {
 			return a, fmt.Errorf("%s %s answered %d with a line that is no JSON: %w", method, path, a.HTTP, err)
 		}
 		if !each(l) {

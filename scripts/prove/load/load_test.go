@@ -27,7 +27,7 @@ func TestEachMeasurement(t *testing.T) {
 	short := map[string]options{
 		"L1": {Store: "embedded", Clients: 2}, "L2": {Clients: 2}, "L3": {Clients: 2}, "L4": {Clients: 10, Count: 2},
 		"L5": {Clients: 2}, "L6": {Clients: 5}, "L7": {Clients: 5}, "L8": {Clients: 3}, "L9": {Clients: 2, Count: 5},
-		"L11": {}, "L12": {Count: 5}, "L13": {Store: "embedded", Count: 5},
+		"L11": {}, "L12": {Count: 5}, "L13": {Store: "embedded", Count: 5}, "L14": {Clients: 5}, "L15": {Clients: 5},
 	}
 	for _, m := range slices.Backward(measurements) { // the soak waits most, so it begins first
 		o, ok := short[m.name]

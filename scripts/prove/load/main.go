@@ -42,7 +42,7 @@ var measurements = []measurement{
 	{"L6", "runs at once on one thread of one user", options{For: 10 * time.Second, Clients: 50, Store: "embedded"},
 		nil, hotThread},
 	{"L7", "open streams of 20 deltas a second", options{For: time.Minute, Clients: 200, Store: "embedded"}, nil,
-		streams},
+		streams(ownFace)},
 	{"L8", "a slow model", options{For: time.Minute, Clients: 100, Store: "embedded"}, nil, slowModel},
 	{"L9", "a backlog of approvals", options{For: 10 * time.Minute, Clients: 8, Count: 5000, Store: "embedded"},
 		sweepAsInTheCloud, backlog},
@@ -52,13 +52,17 @@ var measurements = []measurement{
 		Store: "embedded"}, nil, burst},
 	{"L13", "approvals that expire together", options{For: 4 * time.Minute, Clients: calmClients, Count: 1000,
 		Store: "firestore"}, expireTogether, expiry},
+	{"L14", "open streams of the AI SDK, likewise", options{For: time.Minute, Clients: 200, Store: "embedded"}, nil,
+		streams(uiFace)},
+	{"L15", "open streams of AG-UI, likewise", options{For: time.Minute, Clients: 200, Store: "embedded"}, nil,
+		streams(aguiFace)},
 }
 
 // Proof is the proof.
 func Proof() proof.Proof {
 	var o options
 	return proof.Proof{
-		Name: "load", Chance: true, Only: "measurements (L1 to L13)", Each: true, List: list, Work: work,
+		Name: "load", Chance: true, Only: "measurements (L1 to L15)", Each: true, List: list, Work: work,
 		Tries: "speed and correctness under load: backlogs, races, a slow model, a store that stops, killed workers",
 		Takes: "an hour and a quarter; -only L3 -for 10s is one of them, shortened",
 		About: `A finding is a target that was missed, or something that is wrong in what the runs left behind. It prints the figures,

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -18,8 +19,12 @@ const (
 	longestWords = 10 * time.Second // for one answer: a model call has a minute in all
 )
 
-// streams is L7: a constant number of streams is open; each is followed by the next.
-func streams(ctx context.Context, g *env, r *Report) {
+// streams returns L7, L14 and L15: a constant number of streams is open; each is followed by the next.
+func streams(by face) func(ctx context.Context, g *env, r *Report) {
+	return func(ctx context.Context, g *env, r *Report) { g.streams(ctx, by, r) }
+}
+
+func (g *env) streams(ctx context.Context, by face, r *Report) {
 	p := g.begin(ctx)
 	base := calm(ctx, p)
 	length := min(longestWords, g.For)
@@ -28,7 +33,7 @@ func streams(ctx context.Context, g *env, r *Report) {
 		return fakegemini.Turn{Text: strings.Repeat("word ", deltas), Pieces: deltas, Delay: deltaEvery}
 	})
 	var first series
-	var got, ended atomic.Int64
+	var got, begun, ended atomic.Int64
 	watched, sampled := g.watch(r), sample(ctx, p)
 	end := time.Now().Add(g.For)
 	var clients sync.WaitGroup
@@ -37,7 +42,7 @@ func streams(ctx context.Context, g *env, r *Report) {
 		clients.Go(func() {
 			for err := wait.For(ctx, late); err == nil && time.Now().Before(end); ended.Add(1) {
 				var n int
-				if n, err = g.stream(ctx, uid, &first); err != nil {
+				if n, err = g.stream(ctx, by, uid, fmt.Sprint("stream-", begun.Add(1)), &first); err != nil {
 					g.failed.add(err.Error())
 				}
 				got.Add(int64(n))
@@ -58,27 +63,28 @@ func streams(ctx context.Context, g *env, r *Report) {
 }
 
 // stream follows one run to the end of its stream and counts the deltas.
-func (g *env) stream(ctx context.Context, uid string, first *series) (deltas int, err error) {
+func (g *env) stream(ctx context.Context, by face, uid, id string, first *series) (deltas int, err error) {
 	token, err := g.token(ctx, uid)
 	if err != nil {
 		return 0, err
 	}
 	start := time.Now()
-	last := ""
-	a, err := testkit.Stream(ctx, nil, g.base, token, "POST", "/api/agent/run/stream",
-		map[string]string{"prompt": "say much"}, func(l testkit.Line) bool {
-			if last == "" {
-				first.since(start)
-			}
-			switch last = l.Type; last {
-			case "delta":
-				deltas++
-			case "status":
-				g.ledger.asked(l.RunID, "")
-			}
-			return true
-		})
-	if err == nil && last != "result" {
+	last, unread := "", error(nil)
+	a, err := testkit.Stream(ctx, nil, g.base, token, "POST", by.path, by.asks(id), func(l testkit.Line) bool {
+		if last == "" {
+			first.since(start)
+		}
+		last = l.Type
+		if last == by.delta {
+			deltas++
+		}
+		runID := ""
+		if runID, unread = by.run(l); runID != "" {
+			g.ledger.asked(runID, "")
+		}
+		return unread == nil
+	})
+	if err = errors.Join(err, unread); err == nil && last != by.ends {
 		err = fmt.Errorf("a stream answered %d and ended in %q", a.HTTP, last)
 	}
 	return deltas, err
