@@ -141,8 +141,7 @@ func TestAToolThatFails(t *testing.T) {
 	id := p.wants("red please", paint).left(t, 1)[0]
 	now := p.does("returns", map[string]any{"results": []any{map[string]any{"toolCallId": id, "content": "",
 		"error": "There is no red."}}})
-	want(t, now, asksPage+"; not done: The client could not do it: There is no red.; assistant: Painted.; "+
-		"assistant: On record: nothing was sent or changed.")
+	want(t, now, asksPage+"; not done: The client could not do it: There is no red.; assistant: Painted.")
 	p.heard("There is no red.")
 	first := p.says("red please").left(t, 1)[0]
 	second := p.says("red please").left(t, 1)[0]

@@ -58,6 +58,17 @@ func toolOf(ex *Execution, r run.Run, s *run.State, name string, userInitiated b
 	return ex.Tools[name]
 }
 
+// ToolFor returns the tool of a call that was proposed, whoever may call it by now, or nil where it is gone.
+func ToolFor(ex *Execution, r run.Run, s *run.State, name string) *tool.Tool {
+	if t := planTool(ex, r, s, name); t != nil {
+		return t
+	}
+	if s.Input.OfPage(name) {
+		return pageTools(ex, s.Input)[name]
+	}
+	return ex.Tools[name]
+}
+
 // answerTool returns the tool for the run's answer, or nil where the answer is words.
 func answerTool(ex *Execution, in run.Input) *tool.Tool {
 	if in.Answer != nil && ex.answer == nil {

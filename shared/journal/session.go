@@ -35,14 +35,6 @@ func sessionTools(ex *Execution, r run.Run) tool.Set {
 	return ex.Tools
 }
 
-// ToolFor returns the tool of a call that was proposed, whoever may call it by now, or nil where it is gone.
-func ToolFor(ex *Execution, r run.Run, s *run.State, name string) *tool.Tool {
-	if t := planTool(ex, r, s, name); t != nil {
-		return t
-	}
-	return ex.Tools[name]
-}
-
 // offeredInSession returns what the model of a session is offered: while it plans only what looks, and the tool for the
 // plan; later all, and the tool for what it thinks of a step. With each call it says why.
 func offeredInSession(ex *Execution) []tool.Spec {

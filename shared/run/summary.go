@@ -139,7 +139,7 @@ var notDoneReasons = map[fault.Code]string{
 // (hostile case MO-019).
 func VerifiedSummary(tools tool.Set, s *State, answer string) string {
 	missed := slices.ContainsFunc(s.Actions, func(a *Action) bool {
-		mattered := a.SideEffect || tools[a.Tool] == nil && !s.Input.Takes(a)
+		mattered := a.SideEffect || tools[a.Tool] == nil && !s.Input.Takes(a) && !s.Input.OfPage(a.Tool)
 		edited := a.SideEffect && a.Edited && a.Status == ActionCompleted
 		return mattered && (a.Status == ActionFailed || a.Status == ActionRejected) || edited
 	})
