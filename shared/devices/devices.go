@@ -1,6 +1,6 @@
 // Package devices tells people on their own devices that something waits for them, and takes that back when it is
-// decided. What a device gets has ids, a tool's name and a count: nobody can decide by it, or learn from it what a mail
-// says.
+// decided. What a device gets has ids and a question without content: nobody can decide by it, or learn from it what a
+// mail says.
 package devices
 
 import (

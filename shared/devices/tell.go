@@ -29,14 +29,12 @@ type Teller struct {
 	Log    *slog.Logger
 }
 
-// message is what a device gets: the console's service worker has the words for it.
+// message is what a device gets.
 type message struct {
-	Asks       bool     `json:"asks"` // else it was decided, and nothing is to be seen of it any more
-	ApprovalID string   `json:"approvalId"`
-	Kind       run.Kind `json:"kind,omitempty"`
-	Tool       string   `json:"tool,omitempty"`
-	People     int      `json:"people,omitempty"` // whom a mail goes to
-	ThreadID   string   `json:"threadId,omitempty"`
+	Asks       bool   `json:"asks"` // else it was decided, and nothing is to be seen of it any more
+	ApprovalID string `json:"approvalId"`
+	Question   string `json:"question,omitempty"`
+	ThreadID   string `json:"threadId,omitempty"`
 }
 
 // Tell has the devices of the notice's user show what waits, or no longer show what does not. A notice that comes again
@@ -65,19 +63,9 @@ func (t *Teller) Tell(ctx context.Context, kind notice.Type, d notice.Data) erro
 	}
 	m := message{ApprovalID: a.ID}
 	if asks {
-		m = message{Asks: true, ApprovalID: a.ID, Kind: a.Kind, Tool: a.Tool, People: people(a), ThreadID: a.ThreadID}
+		m = message{Asks: true, ApprovalID: a.ID, Question: notice.Question(a), ThreadID: a.ThreadID}
 	}
 	return t.send(ctx, u, m, a.ExpiresAt)
-}
-
-// people counts whom a mail goes to: its card has their addresses one a line.
-func people(a run.Approval) (n int) {
-	for _, f := range a.Preview.Fields {
-		if f.Label == "To" || f.Label == "Cc" || f.Label == "Bcc" {
-			n += 1 + strings.Count(f.Value, "\n")
-		}
-	}
-	return n
 }
 
 // send sends the message to all devices at once.

@@ -3,21 +3,12 @@
 
 const worker = /** @type {any} */ (self); // the types of a page do not know it
 
-const what = (m) => {
-  if (m.kind === 'plan') return 'Confirm a plan?';
-  if (m.kind === 'review') return 'Was it done? Please look.';
-  if (m.tool === 'gmail_send') return `Approve a mail to ${m.people === 1 ? 'one person' : `${m.people} people`}?`;
-  if (m.tool === 'calendar_event_create') return 'Approve an event in your calendar?';
-  if (m.tool === 'terminal_run') return 'Approve a command?';
-  return 'Approve what an agent wants to do?';
-};
-
 /** told shows what waits, or takes back what does not, and has open pages look. @param {any} m */
 async function told(m) {
   const pages = await worker.clients.matchAll({ type: 'window' });
   for (const page of pages) page.postMessage('changed');
   if (m.asks) {
-    await worker.registration.showNotification(what(m), {
+    await worker.registration.showNotification(m.question, {
       body: 'Nothing is done before your yes.', tag: m.approvalId, icon: '/icon-192.png', badge: '/icon-badge.png',
       data: `/#/t/${encodeURIComponent(m.threadId)}`,
     });
