@@ -35,6 +35,7 @@ func TestDescribedAnswers(t *testing.T) {
 		{"approvals", approvals}, {"chat", chats}, {"turns", turns},
 		{"actions", actions},
 		{"records", ownRecords}, {"devices", onDevices},
+		{"reminders", reminders},
 		{"connections", connections}, {"connections of GitHub", onGitHub}, {"hosts", onHosts}, {"plans", plans},
 		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll},
 		{"bodies", refusedBodies}, {"parameters", parameters}, {"limits", atLimits}, {"slow", slowBodies},
@@ -444,6 +445,17 @@ func onDevices(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "deleteDevice", params: []string{added.SubscriptionID}})
 	without := d.open(t, nil)
 	without.want(t, 409, ask{op: "addDevice", body: s.ops["addDevice"].example(t)})
+}
+
+// reminders has the user be mailed no more, also where nobody is.
+func reminders(t *testing.T, d *described) {
+	s := d.open(t, nil, "NOTIFY=mail", "NOTIFY_FROM=countersign@example.com", "SMTP_URL=smtp://localhost")
+	s.want(t, 200, ask{op: "reminders"})
+	s.want(t, 200, ask{op: "setReminders", body: s.ops["setReminders"].example(t)})
+	s.want(t, 400, ask{op: "setReminders", body: `{}`})
+	without := d.open(t, nil)
+	without.want(t, 200, ask{op: "reminders"})
+	without.want(t, 409, ask{op: "setReminders", body: s.ops["setReminders"].example(t)})
 }
 
 func ownRecords(t *testing.T, d *described) {

@@ -71,7 +71,7 @@ var (
 		"Renamed": "api.patchThread",
 		"Audit":   "api.getAudit", "Allowlist": "api.getAllowlist", "Tokens": "api.getTokens",
 		"Devices": "api.getDevices", "AddedDevice": "api.postDevice", "RemovedDevice": "api.deleteDevice",
-		"Device":    "records.DeviceView",
+		"Device": "records.DeviceView", "Reminders": "api.remindersAnswer",
 		"MadeToken": "api.postToken", "Token": "records.TokenView",
 		"ProtectedResource": "api.resource", "Via": "run.Via", "Agents": "api.getAgents",
 		"Agent":   "api.agentView",
@@ -97,7 +97,8 @@ var (
 		"ChatResult":  "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health",
 		"ScanRequest": "terminal.ScanRequest", "NewHost": "terminal.NewHost", "NewAuth": "terminal.NewAuth",
 		"HostEdit": "terminal.HostEdit", "Rename": "api.patchThread/in", "NewTerminal": "terminal.NewTerminal",
-		"NewToken": "api.postToken/in", "NewDevice": "api.postDevice/in"}
+		"NewToken": "api.postToken/in", "NewDevice": "api.postDevice/in",
+		"SetReminders": "api.patchReminders/in"}
 	// apart lists the schemas without a single struct.
 	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply",
 		"ChatCalls": "the other half", "TaskReflected": "it embeds a struct",

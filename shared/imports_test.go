@@ -39,7 +39,7 @@ var may = map[string]string{
 	"shared/agents":       "shared/run shared/fault shared/model shared/policy shared/timezone shared/tool",
 	"shared/agenttoken":   "shared/document shared/fault shared/run shared/store shared/visible",
 	"shared/agents/files": "shared/agents shared/config shared/fault shared/strictyaml shared/tool",
-	"shared/api": "shared/agents shared/agenttoken shared/agui " +
+	"shared/api": "shared/address shared/agents shared/agenttoken shared/agui " +
 		"shared/approval shared/auth shared/chat shared/clip shared/document shared/effect " +
 		"shared/fault " +
 		"shared/journal shared/linking shared/loop shared/model shared/notice shared/run shared/webpush " +
@@ -146,6 +146,8 @@ var may = map[string]string{
 	"shared/web":                     "shared/fault shared/obs",
 	"shared/webhook":                 "shared/fault shared/notice shared/outbound shared/strictjson",
 	"shared/webpush":                 "shared/fault shared/outbound",
+	"shared/mailer":                  "shared/fault shared/outbound",
+	"shared/reminder":                "shared/document shared/mailer shared/notice shared/run shared/store",
 	"shared/devices": "shared/document shared/fault shared/notice shared/run shared/store shared/strictjson " +
 		"shared/webpush",
 }

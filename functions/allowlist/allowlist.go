@@ -1,5 +1,6 @@
 // Package allowlist is the function of what the caller has set for themselves: their "always allow" entries at
-// /api/agent/allowlist, their agents' tokens, and the devices on which they are told of what waits.
+// /api/agent/allowlist, their agents' tokens, the devices on which they are told of what waits, and whether they are
+// mailed what has waited.
 package allowlist
 
 import (

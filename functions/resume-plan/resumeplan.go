@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/github"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/reminders"
 	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/tools"
 	"github.com/countersign-run/countersign/shared/app/traces"
@@ -21,6 +22,6 @@ import (
 
 func init() {
 	functions.HTTP("resume-plan", app.Serve(api.ResumePlan, app.Push, pubsub.Part, gemini.Part, traces.Part,
-		tools.Part, actions.Part, agents.Part, accounts.Part, fetch.Part, github.Part, repositories.Part,
-		tools.Containers, containers.Part))
+		tools.Part, actions.Part, agents.Part, reminders.Part, accounts.Part, fetch.Part, github.Part,
+		repositories.Part, tools.Containers, containers.Part))
 }

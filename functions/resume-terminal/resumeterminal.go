@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/reminders"
 	"github.com/countersign-run/countersign/shared/app/terminals"
 	"github.com/countersign-run/countersign/shared/app/tools"
 	"github.com/countersign-run/countersign/shared/app/traces"
@@ -21,5 +22,5 @@ import (
 
 func init() {
 	functions.HTTP("resume-terminal", app.Serve(api.ResumeTerminal, app.Push, pubsub.Part, gemini.Part, traces.Part,
-		tools.Part, actions.Part, agents.Part, accounts.Part, fetch.Part, terminals.Commands))
+		tools.Part, actions.Part, agents.Part, reminders.Part, accounts.Part, fetch.Part, terminals.Commands))
 }

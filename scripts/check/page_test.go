@@ -69,11 +69,12 @@ func TestPeople(t *testing.T) {
 	browser.Run(ctx, "testdata/people.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
-// TestTold has people hear on their own devices of what waits (testdata/told.mjs).
+// TestTold has people hear on their own devices of what waits, and end the mails about it (testdata/told.mjs).
 func TestTold(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
+	server.env = []string{"NOTIFY=mail", "NOTIFY_FROM=countersign@example.com", "SMTP_URL=smtp://127.0.0.1:9"}
 	server.start()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()

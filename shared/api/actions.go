@@ -70,8 +70,8 @@ func postAction(r *request) (any, error) {
 // perform carries out an action with a side effect through the loop: recorded, and once for each Idempotency-Key.
 func (r *request) perform(ctx context.Context, name, key string, input json.RawMessage) (any, error) {
 	sum := sha256.Sum256(append([]byte(name+"\x00"), input...))
-	called, err := r.api.Loop.StartCall(ctx, loop.StartRequest{UID: r.uid, Origin: r.Header.Get("Origin"),
-		Prompt: "Called " + name + ".", Key: key, BodyHash: hex.EncodeToString(sum[:]),
+	called, err := r.api.Loop.StartCall(ctx, loop.StartRequest{UID: r.uid, Email: r.email,
+		Origin: r.Header.Get("Origin"), Prompt: "Called " + name + ".", Key: key, BodyHash: hex.EncodeToString(sum[:]),
 		Call: &loop.Call{Tool: r.api.Actions.Tool(name).Name, Args: input, Own: true}})
 	if err != nil {
 		return nil, err

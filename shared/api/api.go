@@ -84,9 +84,10 @@ type API struct {
 // request is one authenticated request.
 type request struct {
 	*http.Request
-	w   http.ResponseWriter
-	uid string
-	api *API
+	w     http.ResponseWriter
+	uid   string
+	email *string // as loop.StartRequest has it
+	api   *API
 }
 
 // handler returns the value of the JSON body, or nil if it has written the answer itself.
@@ -105,7 +106,7 @@ func public(h handler) handler {
 		if err != nil {
 			return nil, err
 		}
-		r.uid = id.UID
+		r.uid, r.email = id.UID, emailOf(id)
 		obs.SetUser(r.Context(), id.UID)
 		return h(r)
 	}

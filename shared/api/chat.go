@@ -22,8 +22,8 @@ type chatBody struct {
 
 func (r *request) chatRequest(b chatBody) (chat.Request, error) {
 	region, err := b.region()
-	return chat.Request{UID: r.uid, Origin: r.Header.Get("Origin"), Region: region, MessageID: b.MessageID,
-		History: b.History, Tools: b.ToolDefinitions, PageState: b.PageState}, err
+	return chat.Request{UID: r.uid, Origin: r.Header.Get("Origin"), Region: region, Email: r.email,
+		MessageID: b.MessageID, History: b.History, Tools: b.ToolDefinitions, PageState: b.PageState}, err
 }
 
 func postChat(r *request) (any, error) {

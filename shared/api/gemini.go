@@ -27,8 +27,8 @@ func postGeminiAgent(r *request) (any, error) {
 	case err != nil:
 		return nil, err
 	}
-	q := chat.TurnRequest{UID: r.uid, Origin: r.Header.Get("Origin"), Agent: run.Terminal, Terminal: in.TerminalID,
-		History: in.History, Key: key}
+	q := chat.TurnRequest{UID: r.uid, Email: r.email, Origin: r.Header.Get("Origin"), Agent: run.Terminal,
+		Terminal: in.TerminalID, History: in.History, Key: key}
 	if in.Model != nil {
 		q.Model = *in.Model
 	}

@@ -72,7 +72,7 @@ func postPlan(r *request, of *planner.Planner) (any, error) {
 		return nil, err
 	}
 	o := planner.StartOptions{UID: r.uid, Prompt: in.Prompt, RepoURL: in.RepoURL, Deadline: in.Deadline,
-		Origin: r.Header.Get("Origin"), Key: key, BodyHash: hash, Region: region}
+		Origin: r.Header.Get("Origin"), Key: key, BodyHash: hash, Region: region, Email: r.email}
 	if in.ThreadID != nil {
 		o.ThreadID = *in.ThreadID
 	}

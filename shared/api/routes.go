@@ -89,6 +89,8 @@ var (
 		{"GET", "/api/agent/push-subscriptions", reading(getDevices)},
 		{"POST", "/api/agent/push-subscriptions", reading(postDevice)},
 		{"DELETE", "/api/agent/push-subscriptions/{subscriptionId}", reading(deleteDevice)},
+		{"GET", "/api/agent/reminders", reading(getReminders)},
+		{"PATCH", "/api/agent/reminders", reading(patchReminders)},
 	}}
 	Connections = Function{"connections", []Route{
 		{"GET", "/api/agent/connections", reading(getConnections)},

@@ -72,7 +72,7 @@ func (r *request) asks(q *loop.StartRequest, field, prompt string, of chosenBody
 			of.Agent = new(run.Terminal)
 		}
 	}
-	q.UID, q.Origin, q.Region, q.Prompt = r.uid, r.Header.Get("Origin"), region, prompt
+	q.UID, q.Email, q.Origin, q.Region, q.Prompt = r.uid, r.email, r.Header.Get("Origin"), region, prompt
 	if !r.own() {
 		q.Barred = r.api.Loop.Agents.Barred(q.Origin)
 	}
@@ -199,7 +199,7 @@ func postCompensate(r *request) (any, error) {
 	ctx, cancel := r.working()
 	defer cancel()
 	v, err := loop.Compensate(ctx, r.api.Loop, run.ActionRef{RunID: id, ActionID: in.ActionID},
-		loop.StartRequest{UID: r.uid, Origin: r.Header.Get("Origin")})
+		loop.StartRequest{UID: r.uid, Email: r.email, Origin: r.Header.Get("Origin")})
 	if err != nil {
 		return nil, err
 	}

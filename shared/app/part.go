@@ -95,6 +95,8 @@ type Clients struct {
 	Traces func(ctx context.Context, cfg config.Config, log *slog.Logger) (Traces, error)
 	// Devices opens what tells people on their devices; nil where no key is configured.
 	Devices func(cfg config.Config, st store.Store, now func() time.Time, log *slog.Logger) (api.Devices, error)
+	// Reminders opens what mails people what has waited; nil where nobody is mailed, and in a program without it.
+	Reminders func(cfg config.Config, st store.Store, now func() time.Time) (journal.Reminders, error)
 	// Servers opens the operator's MCP servers, whose tools come and go; nil where the file names none.
 	Servers func(cfg config.Config, file []mcpfile.Server, now func() time.Time, log *slog.Logger) (Servers, error)
 	// AgentDoor serves the agents of other programs; nil in a program without them.
@@ -158,6 +160,9 @@ var none = Clients{
 		return nil, nil
 	},
 	Devices: func(config.Config, store.Store, func() time.Time, *slog.Logger) (api.Devices, error) { return nil, nil },
+	Reminders: func(config.Config, store.Store, func() time.Time) (journal.Reminders, error) {
+		return nil, nil
+	},
 	Sweeper: func(context.Context, config.Config) (queue.Sweeper, error) { return nil, nil },
 	Traces:  func(context.Context, config.Config, *slog.Logger) (Traces, error) { return nil, nil },
 	Model:   func(context.Context, config.Config) (model.Model, error) { return nil, nil },

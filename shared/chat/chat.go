@@ -57,6 +57,7 @@ type Request struct {
 	UID, Origin string
 	Agent       string     // a page agent's name; empty: that of the history, and of a new conversation run.Page
 	Region      run.Region // of the user, as far as the page sent it
+	Email       *string    // as loop.StartRequest has it
 	Message     string     // POST /chat
 	MessageID   string     // of the message; empty: one is made, so that a repeated request is another message
 	Results     []Result   // POST /chat/results

@@ -21,6 +21,7 @@ import (
 // asks turns the loop, and the server carries the calls out.
 type TurnRequest struct {
 	UID, Origin string
+	Email       *string // as loop.StartRequest has it
 	Agent       string
 	Terminal    string // the id of the user's terminal, which the conversation keeps to
 	Model       string // empty: the agent's
@@ -68,7 +69,8 @@ func (c *Chat) Turn(ctx context.Context, r TurnRequest) (*TurnReply, error) {
 	if err := c.Core.CheckTerminal(ctx, r.UID, r.Terminal); err != nil {
 		return nil, err
 	}
-	t := &turn{Chat: c, h: h, r: Request{UID: r.UID, Origin: r.Origin, Region: h.region, agent: its, tools: tool.Set{}}}
+	t := &turn{Chat: c, h: h, r: Request{UID: r.UID, Origin: r.Origin, Region: h.region, Email: r.Email, agent: its,
+		tools: tool.Set{}}}
 	start, err := t.next(ctx, words, r.Key)
 	if err != nil {
 		return nil, err

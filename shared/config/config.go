@@ -30,6 +30,7 @@ const (
 	Consent  Part = "consent"  // redirects browsers to Google's consent and back
 	Chat     Part = "chat"     // signs the histories that pages keep
 	Engine   Part = "engine"   // asks the engine of containers, if there is one
+	Mail     Part = "mail"     // mails people what waits, where NOTIFY says so
 	Hosts    Part = "hosts"    // keeps, or logs in to, the hosts that users have added
 )
 
@@ -163,6 +164,14 @@ type Config struct {
 	// VAPID_KEY: the key by which browsers know who tells their people of what waits; without it nobody is told on
 	// their devices. `scripts/dev` has one in DATA_DIR
 	VapidKey Secret
+	// NOTIFY: `mail` has people mailed what has waited for more than five minutes, at most once an hour, at the address
+	// for which the issuer of their tokens vouches; by default nobody is mailed
+	Notify string
+	// SMTP_URL: the server that sends these mails, with a user and a password: smtps from the first byte, or smtp with
+	// STARTTLS, which only a loopback address may do without
+	SMTP Secret
+	// NOTIFY_FROM: the address of who writes these mails
+	NotifyFrom string
 	// CHAT_KEY: the secrets that seal the histories of pages; except on Cloud Run, a key in DATA_DIR by default
 	ChatKey Secret
 

@@ -48,6 +48,11 @@ type Env struct {
 	Notices notice.Publisher
 	Console string
 
+	// Reminding says that users are mailed of what has waited for a while, and Reminders sends these mails. It is nil
+	// in a process that sends none.
+	Reminding bool
+	Reminders Reminders
+
 	AuditDays   int           // for how many days the audit of a run is kept; 0: for good
 	UserLimits  run.Limits    // what a user may use, whichever agents they ask
 	Hold        time.Duration // the least time between an approval and what it has carried out (approval.MaxHold)

@@ -5,11 +5,9 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/notice"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -52,64 +50,6 @@ func (tx *Tx) setLease() {
 	if need := tx.Ex.timeOf(st, a, tx.Run); need > 0 && !tx.DueNow && !tx.KeepLease && tx.DueIn == 0 {
 		tx.Run.Lease.Owner, tx.Run.Lease.Until = tx.Ex.Owner, tx.Ex.leaseUntil(tx.Now, need, lost)
 	}
-}
-
-// elsewhereGrace is how long a run that nobody moved in time is left to whoever knows its agent.
-const elsewhereGrace = 10 * time.Minute
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-// due returns when the run must be looked at again, or zero where it need not be: soon, where nobody holds it and
-// others have not been told of it.
-func due(tx *Tx) time.Time {
-	at := dueToMove(tx)
-	if tx.Run.Lease.Owner != "" || !untold(tx) {
-		return at
-	}
-	soon := tx.Now.Add(cmp.Or(tx.DueIn, publishGrace))
-	if at.IsZero() {
-		return soon
-	}
-	return earlier(at, soon)
-}
-
-// untold reports whether there is, after this transition, anything about the run that others have not been told.
-func untold(tx *Tx) bool {
-	return tx.Ex.Notices != nil &&
-		(notice.Tells(tx.Run.ToldTo, tx.State, tx.Ex.Events) || notice.Tells(tx.Run.ToldTo, tx.State, tx.events))
-}
-
-// dueToMove returns when the run must be moved, or zero where it has ended.
-func dueToMove(tx *Tx) time.Time {
-	switch {
-	case tx.State.End != nil && !run.Unclean(tx.State):
-		return time.Time{}
-	case tx.Run.Lease.Owner != "":
-		return tx.Run.Lease.Until
-	}
-	at, held := tx.Run.Deadline, run.HeldUntil(tx.State, tx.Now)
-	switch st, _ := tx.Next(); {
-	case tx.DueIn > 0:
-		return tx.Now.Add(tx.DueIn)
-	case tx.Left:
-		return earlier(at, tx.Now.Add(elsewhereGrace))
-	case tx.DueNow || len(tx.State.Open()) == 0 && held.IsZero() || st != run.StepWait:
-		return tx.Now.Add(publishGrace)
-	}
-	if !held.IsZero() { // whoever got the resume sleeps until then
-		at = earlier(at, held.Add(publishGrace))
-	}
-	for _, a := range tx.State.Open() {
-		if a.Kind != run.KindReview && a.ExpiresAt.Before(at) { // a review ends with the run
-			at = a.ExpiresAt
-		}
-	}
-	return at
 }
 
 func (tx *Tx) put(path string, fields map[string]any, v any) error {
@@ -159,8 +99,8 @@ func (tx *Tx) writeRun() error {
 	if tx.KeepLease && len(tx.events) == 0 { // the run does not move: it is as due, or as aside, as it was
 		stored := document.RunFieldsOf(tx.Ex.Docs[path])
 		fields.Due, fields.Tries, fields.Aside = stored.Due, stored.Tries, stored.Aside
-	} else {
-		fields.Due = due(tx)
+	} else if fields.Due, err = due(tx); err != nil {
+		return err
 	}
 	return tx.put(path, fields.Map(tx.Run.ID), tx.Run)
 }

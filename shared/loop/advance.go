@@ -80,6 +80,7 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 		var err error
 		switch {
 		case st == run.StepDone || st == run.StepWait:
+			journal.Remind(ctx, ex)
 			journal.Tell(ctx, ex)
 			return ex.View(), nil
 		case st == run.StepElsewhere:

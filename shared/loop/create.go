@@ -63,6 +63,9 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 		if err := setRegion(tx, req.Region); err != nil {
 			return err
 		}
+		if err := setEmail(tx, req.Email); err != nil {
+			return err
+		}
 		if err := openThread(tx, req, threadID); err != nil {
 			return err
 		}
@@ -129,6 +132,18 @@ func setRegion(tx *journal.Tx, sent run.Region) error {
 		return nil
 	}
 	return tx.UpdateUser(func(u *run.User) { u.Region = tx.Run.Region })
+}
+
+// setEmail stores a new address with the user, where users are mailed of what waits.
+func setEmail(tx *journal.Tx, sent *string) error {
+	if !tx.Ex.Reminding || sent == nil {
+		return nil
+	}
+	u, err := tx.User()
+	if err != nil || *sent == u.Reminders.To {
+		return err
+	}
+	return tx.UpdateUser(func(u *run.User) { u.Reminders.To = *sent })
 }
 
 func newInput(tx *journal.Tx, req StartRequest) *run.Input {

@@ -30,6 +30,7 @@ type StartRequest struct {
 	Key        string                      // the Idempotency-Key, or empty
 	BodyHash   string                      // of the request, compared where the key was used before
 	Region     run.Region                  // of the user, as far as the client sent it
+	Email      *string                     // the user's, "" for one that nobody vouches for; nil: nothing is said of it
 	History    *conversation.ClientHistory // the conversation, where the client keeps it and not the store
 	Until      time.Time                   // after which another process goes on with it; zero: the function's time
 	Compress   bool                        // nothing is asked: what the model is told of the thread is made smaller

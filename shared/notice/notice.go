@@ -73,7 +73,7 @@ type Publisher interface {
 func After(seq int64, r run.Run, s *run.State, events []run.Event, console string) (all []Notice) {
 	for _, e := range events[first(events, seq):] {
 		if n, ok := of(r, s, e); ok {
-			n.Data.Link = link(console, n.Data)
+			n.Data.Link = Link(console, n.Data.ThreadID)
 			all = append(all, n)
 		}
 	}
@@ -136,12 +136,12 @@ func hasExpired(a *run.Action, f *run.Finished) bool {
 	return a != nil && a.ApprovalID != "" && a.Decision == "" && f.Error != nil && f.Error.Code == fault.CodeExpired
 }
 
-// link returns where the owner sees what the notice is about.
-func link(console string, d Data) string {
+// Link returns where the owner sees what happens in the conversation; empty where nobody knows the console.
+func Link(console, threadID string) string {
 	if console == "" {
 		return ""
 	}
-	return console + "/#/t/" + d.ThreadID
+	return console + "/#/t/" + threadID
 }
 
 // event is a notice in the JSON format of CloudEvents

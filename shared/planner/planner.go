@@ -47,6 +47,7 @@ type StartOptions struct {
 
 	Origin, Key, BodyHash string // as of loop.StartRequest
 	Region                run.Region
+	Email                 *string
 }
 
 // StartPlanning stores a session and has it planned, by whichever process moves the runs of its agent. Errors:
@@ -80,7 +81,8 @@ func (p *Planner) StartPlanning(ctx context.Context, o StartOptions) (*run.View,
 		}
 	}
 	return p.Loop.Start(ctx, loop.StartRequest{UID: o.UID, Agent: run.Planner, Origin: o.Origin, Prompt: o.Prompt,
-		ThreadID: o.ThreadID, Key: o.Key, BodyHash: o.BodyHash, Region: o.Region, Session: in}, nil)
+		ThreadID: o.ThreadID, Key: o.Key, BodyHash: o.BodyHash, Region: o.Region, Email: o.Email,
+		Session: in}, nil)
 }
 
 // unfinished returns a plan of what the earlier session has left undone.

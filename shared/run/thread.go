@@ -159,6 +159,8 @@ type User struct {
 	Held     []Hold         `json:"held,omitempty"`     // approved a moment ago, the newest last
 	Devices  []Device       `json:"devices,omitempty"`  // that are told of what waits, the newest last
 
+	Reminders Reminders `json:"reminders,omitzero"` // by mail
+
 	ApprovalCount                          // the assistant's
 	Others        map[string]ApprovalCount `json:"agents,omitempty"` // of the other agents, by their names
 }

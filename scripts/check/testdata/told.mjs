@@ -102,4 +102,21 @@ await run({
     await page.context().close();
     there.close();
   },
+
+  'whoever is mailed ends it, and begins it again': async () => {
+    const page = await visit();
+    await signIn(page, 'mia');
+    const offered = page.getByRole('button', { name: /^(Stop mailing|Mail) / });
+    await page.goto(`${BASE_URL}/#/inbox`);
+    await outside(page, 'email ana@example.com that the demo is at ten');
+    await cards(page).first().waitFor();
+    expect('nobody is mailed of whom no address was known', await offered.count() === 0);
+    await page.reload();
+    await page.getByRole('button', { name: 'Stop mailing mia@example.com what waits' }).click();
+    await page.getByRole('button', { name: 'Mail mia@example.com what has waited for five minutes' }).waitFor();
+    await page.reload();
+    await page.getByRole('button', { name: 'Mail mia@example.com what has waited for five minutes' }).click();
+    await page.getByRole('button', { name: 'Stop mailing mia@example.com what waits' }).waitFor();
+    await page.context().close();
+  },
 });

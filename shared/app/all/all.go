@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/mcp"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/receipts"
+	"github.com/countersign-run/countersign/shared/app/reminders"
 	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/terminals"
@@ -27,4 +28,4 @@ import (
 var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part, accounts.Part,
 	containers.Part, github.Part, github.Token, repositories.Part, fetch.Part, terminals.Hosts, terminals.Commands,
 	terminals.Attach, receipts.Part, mcp.Part, webhooks.Part, webhooks.Direct,
-	devices.Part, devices.Direct, servers.Programs, traces.Part)
+	devices.Part, devices.Direct, reminders.Part, servers.Programs, traces.Part)

@@ -2,8 +2,8 @@
 // a button here, and never by itself.
 
 import { call } from './api.js';
-import { busy, button, el, say, trouble } from './dom.js';
 import { changed, onPending } from './pending.js';
+import { toggle } from './toggle.js';
 
 const path = '/api/agent/push-subscriptions';
 
@@ -32,33 +32,16 @@ async function own(known) {
   return undefined;
 }
 
-/**
- * offer returns a button by which the user is told on this device, or no longer; nothing where they cannot be.
- * @param {Element} error
- */
-export function offer(error) {
-  const place = el('p', { class: 'quiet', hidden: true });
-  const draw = async () => {
-    const { publicKey, subscriptions } = await call('GET', path);
-    if (!able || !publicKey) return;
-    const on = await own(subscriptions);
-    const words = on ? 'Stop telling me on this device' : 'Tell me on this device when something waits';
-    const change = button(words, async () => {
-      trouble(error);
-      try {
-        await busy([change], change, () => (on ? stop(on) : ask(publicKey)));
-        say(on ? 'You are not told on this device.' : 'You are told on this device.');
-        await draw();
-      } catch (err) {
-        trouble(error, err);
-      }
-    }, 'small');
-    place.replaceChildren(change);
-    place.hidden = false;
-  };
-  draw().catch(() => {}); // the inbox says itself what cannot be reached
-  return place;
-}
+/** offer returns a button by which the user is told on this device, or no longer. @param {Element} error */
+export const offer = (error) => toggle(error, async () => {
+  const { publicKey, subscriptions } = await call('GET', path);
+  if (!able || !publicKey) return undefined;
+  const on = await own(subscriptions);
+  return on ?
+    { words: 'Stop telling me on this device', said: 'You are not told on this device.', change: () => stop(on) } :
+    { words: 'Tell me on this device when something waits', said: 'You are told on this device.',
+      change: () => ask(publicKey) };
+});
 
 /** ask subscribes this device. @param {string} publicKey */
 async function ask(publicKey) {

@@ -1,12 +1,13 @@
 // The inbox: everything that waits for its user, in any conversation, and the outcomes of the decisions made here.
 
 import { card, version } from './card.js';
-import { offer } from './device.js';
+import * as device from './device.js';
 import { arrange, button, el, heading, trouble } from './dom.js';
 import { Live } from './live.js';
 import { heldRow } from './held.js';
 import { changed, older, onPending } from './pending.js';
 import { moved } from './still.js';
+import * as mail from './mail.js';
 import { lasts } from './words.js';
 
 /** @param {HTMLElement} main @param {AbortSignal} signal */
@@ -21,7 +22,8 @@ export async function inbox(main, signal) {
     el('h2', {}, 'Decided just now'));
   const follow = el('ul', { class: 'stack plain' });
   since.append(follow);
-  main.replaceChildren(heading('Waiting for you'), error, holds, list, none, more, since, offer(error));
+  main.replaceChildren(heading('Waiting for you'), error, holds, list, none, more, since, device.offer(error),
+    mail.offer(error));
 
   /** @type {Map<string, HTMLElement>} */
   const cards = new Map();

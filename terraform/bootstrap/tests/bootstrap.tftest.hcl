@@ -52,7 +52,7 @@ run "everything" {
     error_message = "Of objects, planning reads the archives only."
   }
   assert {
-    condition     = toset(keys(output.secrets)) == toset(["action-key", "chat-key", "docker-certs", "gemini-api-key", "github-client-secret", "mcp-secrets", "oauth-client-secret", "otlp-headers", "receipt-key", "vapid-key", "webhook-keys"])
+    condition     = toset(keys(output.secrets)) == toset(["action-key", "chat-key", "docker-certs", "gemini-api-key", "github-client-secret", "mcp-secrets", "oauth-client-secret", "otlp-headers", "receipt-key", "smtp-url", "vapid-key", "webhook-keys"])
     error_message = "Every secret of infra/functions.json has a place, and a command for its value."
   }
 }

@@ -67,6 +67,12 @@ variable "devices" {
   description = "Whether people can have their own browsers and phones tell them of what waits."
 }
 
+variable "mail" {
+  type        = object({ from = string })
+  default     = null
+  description = "Who mails people what has waited for more than five minutes: { from = \"countersign@example.com\" }. Null for nobody."
+}
+
 variable "traces" {
   type        = object({ endpoint = string, headers = optional(bool, false), content = optional(bool, false) })
   default     = null
@@ -117,6 +123,7 @@ module "agent" {
   events          = var.events
   webhooks        = var.webhooks
   devices         = var.devices
+  mail            = var.mail
   receipts        = var.receipts
   traces          = var.traces
   secret_versions = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)

@@ -228,6 +228,16 @@ variable "devices" {
   description = "Whether people can have their own browsers and phones tell them of what waits, without content. The key that names this server to push services is the secret vapid-key."
 }
 
+variable "mail" {
+  type        = object({ from = string })
+  default     = null
+  description = "Who mails people what has waited for more than five minutes, without content and at most once an hour: an address. The server that sends is the secret smtp-url, smtps://USER:PASSWORD@HOST. Null: nobody is mailed."
+  validation {
+    condition     = var.mail == null ? true : can(regex("^[^@ ]+@[a-z0-9.-]+$", var.mail.from))
+    error_message = "mail.from is one e-mail address, such as countersign@example.com."
+  }
+}
+
 variable "gmail_search" {
   type        = bool
   default     = false

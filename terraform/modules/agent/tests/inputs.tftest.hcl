@@ -241,6 +241,14 @@ run "a_webhook_with_a_name_that_no_subscription_can_have_is_refused" {
   expect_failures = [var.webhooks]
 }
 
+run "mail_from_no_address_is_refused" {
+  command = plan
+  variables {
+    mail = { from = "Countersign <countersign@example.com>" }
+  }
+  expect_failures = [var.mail]
+}
+
 run "traces_go_nowhere_in_the_clear" {
   command = plan
   variables {

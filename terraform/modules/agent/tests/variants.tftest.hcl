@@ -122,6 +122,21 @@ run "with_devices" {
   }
 }
 
+run "with_mail" {
+  variables {
+    mail            = { from = "countersign@example.com" }
+    secret_versions = { chat-key = "1", oauth-client-secret = "1", smtp-url = "1" }
+  }
+  assert {
+    condition     = local.environment.NOTIFY == "mail" && local.environment.NOTIFY_FROM == "countersign@example.com" && local.environment.EVENTS_TOPIC == null
+    error_message = "People are mailed, and nothing is published for that."
+  }
+  assert {
+    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "SMTP_URL")]) == toset(["resume", "resume-plan", "resume-terminal"])
+    error_message = "Who moves runs mails, and nobody else has the server's password."
+  }
+}
+
 run "with_webhooks" {
   variables {
     webhooks        = { file = "serverless_function_source_code/webhooks.json", names = ["crm", "pager"] }

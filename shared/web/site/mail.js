@@ -1,0 +1,17 @@
+// Whether the user is mailed what has waited for a while.
+
+import { call } from './api.js';
+import { toggle } from './toggle.js';
+
+const path = '/api/agent/reminders';
+
+/** offer returns a button by which the user is mailed no longer, or again. @param {Element} error */
+export const offer = (error) => toggle(error, async () => {
+  const { mail, address } = await call('GET', path);
+  if (!address) return undefined;
+  return {
+    words: mail ? `Stop mailing ${address} what waits` : `Mail ${address} what has waited for five minutes`,
+    said: mail ? 'You are not mailed.' : 'You are mailed, at most once an hour.',
+    change: () => call('PATCH', path, { body: { mail: !mail } }),
+  };
+});

@@ -1,0 +1,31 @@
+// A button by which its user changes how they are told of what waits.
+
+import { busy, button, el, say, trouble } from './dom.js';
+
+/**
+ * toggle returns the button with what it does now, and later with the opposite; nothing where there is nothing to
+ * change.
+ * @param {Element} error
+ * @param {() => Promise<{ words: string, said: string, change: () => Promise<unknown> } | undefined>} read
+ */
+export function toggle(error, read) {
+  const place = el('p', { class: 'quiet', hidden: true });
+  const draw = async () => {
+    const now = await read();
+    if (!now) return;
+    const change = button(now.words, async () => {
+      trouble(error);
+      try {
+        await busy([change], change, now.change);
+        say(now.said);
+        await draw();
+      } catch (err) {
+        trouble(error, err);
+      }
+    }, 'small');
+    place.replaceChildren(change);
+    place.hidden = false;
+  };
+  draw().catch(() => {}); // the view says itself what cannot be reached
+  return place;
+}
