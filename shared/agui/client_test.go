@@ -192,6 +192,8 @@ func TestAMailThatIsApproved(t *testing.T) {
 	}
 	want(t, c.answers(i.resolves("approve_once")), "user: hello; assistant: Hello.; "+sentToBob)
 	sent(t, w, 1)
+	// a page that has kept its messages keeps what it shows of the calls
+	want(t, c.does("reload", map[string]any{"keep": true}), "user: hello; assistant: Hello.; "+sentToBob)
 	want(t, c.does("reload", nil), "user: hello; assistant: Hello.; user: mail bob; "+
 		"assistant: Waiting for your approval: Send an e-mail to one person; "+whatCame)
 }
