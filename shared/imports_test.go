@@ -25,7 +25,8 @@ var may = map[string]string{
 	"shared/address": "shared/fault",
 	"shared/run": "shared/audit shared/clip shared/document shared/fault shared/model shared/plan shared/policy " +
 		"shared/strictjson shared/timezone shared/tool shared/visible",
-	"shared/journal": "shared/agents shared/audit shared/document shared/fault shared/model shared/notice " +
+	"shared/journal": "shared/agents shared/audit shared/document shared/fault shared/metrics " +
+		"shared/model shared/notice " +
 		"shared/output " +
 		"shared/plan shared/policy shared/queue shared/run shared/store shared/strictjson shared/taint shared/tool " +
 		"shared/wait",
@@ -77,7 +78,8 @@ var may = map[string]string{
 	"shared/linking": "shared/audit shared/document shared/fault shared/lazyregexp shared/outbound shared/store " +
 		"shared/tool shared/wait",
 	"shared/loop": "shared/agents shared/approval shared/audit shared/clip shared/conversation shared/document " +
-		"shared/effect shared/fault shared/journal shared/model shared/output shared/plan shared/queue shared/run " +
+		"shared/effect shared/fault shared/journal shared/metrics " +
+		"shared/model shared/output shared/plan shared/queue shared/run " +
 		"shared/store shared/strictjson shared/tool",
 	"shared/mcpfile":  "shared/fault shared/outbound shared/strictjson",
 	"shared/mcptools": "shared/fault shared/mcpclient shared/mcpfile shared/tool",
@@ -122,12 +124,13 @@ var may = map[string]string{
 		"shared/tool",
 	"shared/terminal/hosts": "shared/audit shared/document shared/fault shared/keeper shared/run " +
 		"shared/shell shared/store shared/strictjson shared/terminal shared/visible",
-	"shared/taint":    "shared/clip shared/visible",
-	"shared/timezone": "shared/fault",
-	"shared/traces":   "shared/obs",
-	"shared/tell":     "shared/fault shared/model shared/run",
-	"shared/agui":     "shared/fault shared/run shared/strictjson shared/tell shared/visible",
-	"shared/ui":       "shared/fault shared/run shared/strictjson shared/tell shared/visible",
+	"shared/taint":        "shared/clip shared/visible",
+	"shared/timezone":     "shared/fault",
+	"shared/traces":       "shared/obs",
+	"shared/metrics/otlp": "shared/clip shared/metrics shared/outbound",
+	"shared/tell":         "shared/fault shared/model shared/run",
+	"shared/agui":         "shared/fault shared/run shared/strictjson shared/tell shared/visible",
+	"shared/ui":           "shared/fault shared/run shared/strictjson shared/tell shared/visible",
 	"shared/tool": "shared/address shared/fault shared/schema shared/strictjson shared/timezone " +
 		"shared/visible",
 	"shared/tools/calendar": "shared/address shared/clip shared/fault shared/timezone shared/tool " +

@@ -1,4 +1,4 @@
-// Package collector is a collector of OpenTelemetry's traces, by OTLP over HTTP with protocol buffers
+// Package collector is a collector of OpenTelemetry's traces and metrics, by OTLP over HTTP with protocol buffers
 // (https://opentelemetry.io/docs/specs/otlp/#otlphttp), for tests that look at what was sent.
 package collector
 
@@ -11,7 +11,9 @@ import (
 	"slices"
 	"sync"
 
+	collectmetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collect "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	v1 "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
@@ -22,6 +24,7 @@ const maxBody = 8 << 20
 type Collector struct {
 	mu      sync.Mutex
 	all     []*v1.ResourceSpans
+	metrics []*metrics.ResourceMetrics
 	headers []http.Header
 	came    chan struct{} // closed when a request comes
 }
@@ -35,45 +38,61 @@ func (c *Collector) Received() ([]*v1.ResourceSpans, []http.Header) {
 
 // Await waits until so many spans were sent, and returns what was: an answer is complete before the spans of its
 // request are sent.
-func (c *Collector) Await(ctx context.Context, spans int) ([]*v1.ResourceSpans, error) {
-	for {
-		c.mu.Lock()
-		if c.came == nil {
-			c.came = make(chan struct{})
-		}
-		all, came, n := slices.Clone(c.all), c.came, 0
-		c.mu.Unlock()
+func (c *Collector) Await(ctx context.Context, spans int) (all []*v1.ResourceSpans, err error) {
+	n := 0
+	err = c.Until(ctx, func() bool {
+		all, _ = c.Received()
+		n = 0
 		for _, r := range all {
 			for _, s := range r.ScopeSpans {
 				n += len(s.Spans)
 			}
 		}
-		if n >= spans {
-			return all, nil
+		return n >= spans
+	})
+	if err != nil {
+		return all, fmt.Errorf("%d spans of %d were sent: %w", n, spans, err)
+	}
+	return all, nil
+}
+
+// Until waits until what was sent is enough.
+func (c *Collector) Until(ctx context.Context, enough func() bool) error {
+	for {
+		c.mu.Lock()
+		if c.came == nil {
+			c.came = make(chan struct{})
+		}
+		came := c.came
+		c.mu.Unlock()
+		if enough() {
+			return nil
 		}
 		select {
 		case <-came:
 		case <-ctx.Done():
-			return all, fmt.Errorf("%d spans of %d were sent: %w", n, spans, ctx.Err())
+			return ctx.Err()
 		}
 	}
 }
 
 // ServeHTTP takes one request of an exporter.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != "/v1/traces" || r.Method != http.MethodPost ||
-		r.Header.Get("Content-Type") != "application/x-protobuf" {
-		http.Error(w, "POST /v1/traces with protocol buffers is needed", http.StatusNotFound)
+	var spans collect.ExportTraceServiceRequest
+	var measured collectmetrics.ExportMetricsServiceRequest
+	into, known := map[string]proto.Message{"/v1/traces": &spans, "/v1/metrics": &measured}[r.URL.Path]
+	if !known || r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/x-protobuf" {
+		http.Error(w, "POST /v1/traces or /v1/metrics with protocol buffers is needed", http.StatusNotFound)
 		return
 	}
-	var in collect.ExportTraceServiceRequest
-	if err := read(r, &in); err != nil {
+	if err := read(r, into); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.all, c.headers = append(c.all, in.ResourceSpans...), append(c.headers, r.Header)
+	c.all, c.metrics = append(c.all, spans.ResourceSpans...), append(c.metrics, measured.ResourceMetrics...)
+	c.headers = append(c.headers, r.Header)
 	if c.came != nil {
 		close(c.came)
 		c.came = nil
