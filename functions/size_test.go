@@ -30,8 +30,8 @@ type bounds struct {
 // and each that moves operators' agents what makes Markdown of a page of the web, 2 MB. What a receipt is made of, each
 // function that answers users has, 0.1 MB, and as much is what lists events and finds mails. The client of MCP, 1.5 MB,
 // is in those that move the assistant's runs, and in no other of these. What sends traces, 0.8 MB, is in those that ask
-// a model. What checks the keys of a user's devices, less than 0.1 MB, is in each that reads users, and what mails
-// people, as much, in those that resume runs.
+// a model. What checks the keys of a user's devices, less than 0.1 MB, is in each that reads users, what mails people,
+// as much, in those that resume runs, and what measures, 0.1 MB, in each that changes runs.
 var (
 	ofAll   = bounds{36.2e6, 2.9e6, 10_000}
 	ofPlans = bounds{41.8e6, 3.5e6, 15_000}

@@ -36,7 +36,7 @@ var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app
 	"accounts.Consent": "consent", "terminals.Hosts": "hosts",
 	"terminals.Commands": "hosts", "terminals.Attach": "hosts", "fetch.Part": "fetch",
 	"mcp.Part": "mcp", "webhooks.Part": "webhooks", "devices.Part": "devices", "servers.Part": "servers",
-	"traces.Part": "traces", "reminders.Part": "mail"}
+	"traces.Part": "traces", "reminders.Part": "mail", "metrics.Part": "metrics"}
 
 var registers = regexp.MustCompile(`functions\.HTTP\("[a-z-]+",\s+app\.Serve\(api\.[A-Za-z]+, ([A-Za-z.,\s]+)\)\)`)
 
@@ -140,7 +140,7 @@ func TestRights(t *testing.T) {
 
 // chosen lists the optional parts of a deployment.
 var chosen = []string{"model-key", "actions", "servers", "github", "engine", "receipts", "webhooks", "devices",
-	"mail", "traces-key"}
+	"mail", "traces-key", "metrics-key"}
 
 // TestTerraformKnows checks that Terraform has a value for every variable of a part, and each environment a version of
 // every secret.

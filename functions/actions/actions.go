@@ -9,9 +9,10 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 )
 
 func init() {
-	functions.HTTP("actions", app.Serve(api.Actions, app.Users, pubsub.Part, actions.Part, agents.Pages))
+	functions.HTTP("actions", app.Serve(api.Actions, app.Users, pubsub.Part, actions.Part, agents.Pages, metrics.Part))
 }

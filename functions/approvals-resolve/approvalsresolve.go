@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/servers"
@@ -18,5 +19,5 @@ import (
 func init() {
 	functions.HTTP("approvals-resolve",
 		app.Serve(api.ApprovalsResolve, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part, servers.Part,
-			repositories.Part, tools.Containers))
+			repositories.Part, tools.Containers, metrics.Part))
 }

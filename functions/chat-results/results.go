@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/traces"
 )
@@ -17,5 +18,5 @@ import (
 func init() {
 	functions.HTTP("chat-results",
 		app.Serve(api.ChatResults, app.Users, app.Chat, pubsub.Part, gemini.Part, traces.Part, actions.Part,
-			agents.Pages))
+			agents.Pages, metrics.Part))
 }

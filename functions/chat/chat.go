@@ -10,11 +10,12 @@ import (
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/traces"
 )
 
 func init() {
 	functions.HTTP("chat", app.Serve(api.Chat, app.Users, app.Chat, pubsub.Part, gemini.Part, traces.Part, actions.Part,
-		agents.Pages))
+		agents.Pages, metrics.Part))
 }

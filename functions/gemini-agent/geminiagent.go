@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/tools"
 	"github.com/countersign-run/countersign/shared/app/traces"
@@ -18,5 +19,5 @@ import (
 
 func init() {
 	functions.HTTP("gemini-agent", app.Serve(api.GeminiAgent, app.Users, app.Chat, pubsub.Part, gemini.Part,
-		traces.Part, tools.Part, actions.Part, agents.Part))
+		traces.Part, tools.Part, actions.Part, agents.Part, metrics.Part))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/mcp"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/tools"
@@ -21,5 +22,5 @@ import (
 
 func init() {
 	functions.HTTP("mcp", app.Serve(api.MCP, mcp.Part, pubsub.Part, gemini.Part, traces.Part, tools.Part, actions.Part,
-		agents.Part, servers.Part, accounts.Part, fetch.Part))
+		agents.Part, servers.Part, accounts.Part, fetch.Part, metrics.Part))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/github"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/tools"
@@ -17,5 +18,5 @@ import (
 
 func init() {
 	functions.HTTP("plans", app.Serve(api.Plans, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part,
-		github.Part, repositories.Part, tools.Containers))
+		github.Part, repositories.Part, tools.Containers, metrics.Part))
 }

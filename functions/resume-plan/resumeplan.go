@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/github"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/reminders"
 	"github.com/countersign-run/countersign/shared/app/repositories"
@@ -23,5 +24,5 @@ import (
 func init() {
 	functions.HTTP("resume-plan", app.Serve(api.ResumePlan, app.Push, pubsub.Part, gemini.Part, traces.Part,
 		tools.Part, actions.Part, agents.Part, reminders.Part, accounts.Part, fetch.Part, github.Part,
-		repositories.Part, tools.Containers, containers.Part))
+		repositories.Part, tools.Containers, containers.Part, metrics.Part))
 }

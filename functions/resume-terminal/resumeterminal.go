@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/reminders"
 	"github.com/countersign-run/countersign/shared/app/terminals"
@@ -22,5 +23,6 @@ import (
 
 func init() {
 	functions.HTTP("resume-terminal", app.Serve(api.ResumeTerminal, app.Push, pubsub.Part, gemini.Part, traces.Part,
-		tools.Part, actions.Part, agents.Part, reminders.Part, accounts.Part, fetch.Part, terminals.Commands))
+		tools.Part, actions.Part, agents.Part, reminders.Part, accounts.Part, fetch.Part, terminals.Commands,
+		metrics.Part))
 }

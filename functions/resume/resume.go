@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/reminders"
 	"github.com/countersign-run/countersign/shared/app/servers"
@@ -21,5 +22,5 @@ import (
 
 func init() {
 	functions.HTTP("resume", app.Serve(api.Resume, app.Push, pubsub.Part, gemini.Part, traces.Part, tools.Part,
-		actions.Part, agents.Part, reminders.Part, servers.Part, accounts.Part, fetch.Part))
+		actions.Part, agents.Part, reminders.Part, servers.Part, accounts.Part, fetch.Part, metrics.Part))
 }

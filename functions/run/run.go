@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/tools"
@@ -20,5 +21,5 @@ import (
 
 func init() {
 	functions.HTTP("run", app.Serve(api.Run, app.Users, pubsub.Part, gemini.Part, traces.Part, tools.Part, actions.Part,
-		agents.Part, servers.Part, accounts.Part, fetch.Part))
+		agents.Part, servers.Part, accounts.Part, fetch.Part, metrics.Part))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/receipts"
 	"github.com/countersign-run/countersign/shared/app/tools"
@@ -16,5 +17,5 @@ import (
 
 func init() {
 	functions.HTTP("runs", app.Serve(api.Runs, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part,
-		receipts.Part))
+		receipts.Part, metrics.Part))
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/agents"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 )
 
 func init() {
-	functions.HTTP("sweep", app.Serve(api.Sweep, app.Push, pubsub.Part, pubsub.Sweeping, agents.Ending))
+	functions.HTTP("sweep", app.Serve(api.Sweep, app.Push, pubsub.Part, pubsub.Sweeping, agents.Ending, metrics.Part))
 }

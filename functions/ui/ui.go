@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/fetch"
 	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/servers"
@@ -21,5 +22,5 @@ import (
 
 func init() {
 	functions.HTTP("ui", app.Serve(api.UI, app.Users, pubsub.Part, gemini.Part, traces.Part, tools.Part, actions.Part,
-		agents.Part, servers.Part, accounts.Part, fetch.Part, repositories.Part, tools.Containers))
+		agents.Part, servers.Part, accounts.Part, fetch.Part, repositories.Part, tools.Containers, metrics.Part))
 }

@@ -37,13 +37,13 @@ import (
 
 // App is Countersign with its store, queue and API.
 type App struct {
-	API     *api.API
-	Store   store.Store
-	Queue   queue.Queue
-	Config  config.Config
-	Log     *slog.Logger
-	traces  Traces // or nil
-	closers []func() error
+	API       *api.API
+	Store     store.Store
+	Queue     queue.Queue
+	Config    config.Config
+	Log       *slog.Logger
+	telemetry []telemetry
+	closers   []func() error
 }
 
 // Accounts tells which account a user's calls act in, if it may be used with the scopes, and returns the HTTP client
@@ -139,7 +139,11 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		return err
 	}
 	if traces != nil {
-		a.closers = append(a.closers, traces.Close)
+		a.closers, a.telemetry = append(a.closers, traces.Close), append(a.telemetry, traces)
+	}
+	measured := o.clients.Metrics(cfg, o.now, a.Log)
+	if measured != nil {
+		a.closers, a.telemetry = append(a.closers, measured.Close), append(a.telemetry, measured)
 	}
 	sweeper, err := o.clients.Sweeper(ctx, cfg)
 	if err != nil {
@@ -236,7 +240,10 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		env.Notices = notices
 	}
 	if traces != nil {
-		a.traces, env.Tracer, env.TraceContent = traces, traces.Tracer(), cfg.TraceContent
+		env.Tracer, env.TraceContent = traces.Tracer(), cfg.TraceContent
+	}
+	if measured != nil {
+		env.Metrics = measured.Metrics()
 	}
 	if servers != nil {
 		env.Served = servers
@@ -321,10 +328,7 @@ func WarnUnbound(log *slog.Logger, actions api.DeclaredActions) {
 
 // Handler serves the named functions with everything around them.
 func (a *App) Handler(functions ...api.Function) http.Handler {
-	h := a.API.Handler(functions...)
-	if a.traces != nil {
-		h = a.traces.Around(h)
-	}
+	h := sending(a.telemetry, a.API.Handler(functions...))
 	return obs.Middleware(a.Log, rand.Reader, time.Now, h)
 }
 

@@ -4,10 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net/http"
 	"time"
-
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/api"
@@ -93,6 +90,8 @@ type Clients struct {
 	Webhooks func(cfg config.Config, now func() time.Time) (api.Webhooks, error)
 	// Traces sends the traces of runs; nil where no collector is configured, and in a program that moves no runs.
 	Traces func(ctx context.Context, cfg config.Config, log *slog.Logger) (Traces, error)
+	// Metrics sends what is measured of runs; nil where no collector is configured, and in a program that changes none.
+	Metrics func(cfg config.Config, now func() time.Time, log *slog.Logger) Metrics
 	// Devices opens what tells people on their devices; nil where no key is configured.
 	Devices func(cfg config.Config, st store.Store, now func() time.Time, log *slog.Logger) (api.Devices, error)
 	// Reminders opens what mails people what has waited; nil where nobody is mailed, and in a program without it.
@@ -119,13 +118,6 @@ type Hosts interface {
 // Notices tells others of runs (package notice).
 type Notices interface {
 	notice.Publisher
-	io.Closer
-}
-
-// Traces are traces of runs (package traces).
-type Traces interface {
-	Tracer() trace.Tracer
-	Around(next http.Handler) http.Handler
 	io.Closer
 }
 
@@ -165,6 +157,7 @@ var none = Clients{
 	},
 	Sweeper: func(context.Context, config.Config) (queue.Sweeper, error) { return nil, nil },
 	Traces:  func(context.Context, config.Config, *slog.Logger) (Traces, error) { return nil, nil },
+	Metrics: func(config.Config, func() time.Time, *slog.Logger) Metrics { return nil },
 	Model:   func(context.Context, config.Config) (model.Model, error) { return nil, nil },
 	Actions: func(config.Config, func() time.Time) (api.DeclaredActions, error) { return nil, nil },
 	Tools:   func(config.Config, Accounts, func() time.Time) tool.Set { return nil },

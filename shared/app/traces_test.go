@@ -15,14 +15,33 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/collector"
 )
 
+func newCollector(t *testing.T) (c *collector.Collector, address string) {
+	t.Helper()
+	c = &collector.Collector{}
+	to := httptest.NewServer(c)
+	t.Cleanup(to.Close)
+	return c, to.URL
+}
+
 // collected deploys Countersign with a collector.
 func collected(t *testing.T, settings ...string) (*proved, *collector.Collector) {
 	t.Helper()
-	c := &collector.Collector{}
-	to := httptest.NewServer(c)
-	t.Cleanup(to.Close)
-	return deploy(t, append([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + to.URL,
+	c, to := newCollector(t)
+	return deploy(t, append([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + to,
 		"OTEL_EXPORTER_OTLP_HEADERS=x-api-key=CANARY-key", "OTEL_SERVICE_NAME=agents"}, settings...)...), c
+}
+
+// stopped has a run be asked for with the setting, and returns the collector after the process was stopped, which sends
+// what is left.
+func stopped(t *testing.T, setting string) *collector.Collector {
+	t.Helper()
+	w, c := collected(t, setting)
+	w.mail()
+	w.ask()
+	if err := w.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // tree returns the spans as they began, each below its parent, and which trace and link each root has.
@@ -124,12 +143,7 @@ func TestTracesWithContent(t *testing.T) {
 func TestNoTraces(t *testing.T) {
 	for _, setting := range []string{"OTEL_SDK_DISABLED=true", "OTEL_TRACES_SAMPLER=always_off"} {
 		t.Run(setting, func(t *testing.T) {
-			w, c := collected(t, setting)
-			w.mail()
-			w.ask()
-			if err := w.Stop(); err != nil { // which sends what is left
-				t.Fatal(err)
-			}
+			c := stopped(t, setting)
 			if all, _ := c.Received(); len(all) > 0 {
 				t.Errorf("%d were sent", len(all))
 			}

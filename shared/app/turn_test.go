@@ -54,14 +54,26 @@ func BenchmarkTurn(b *testing.B) {
 	}
 }
 
-// BenchmarkTraced is a turn whose traces are sent, beside one without; the collector takes no time.
-func BenchmarkTraced(b *testing.B) {
+// BenchmarkTold is a turn of which a collector is told nothing, metrics, traces or both. The collector takes no time,
+// and neither does the model, which in a real turn takes a second or more. What is sent is sent after the answer, but
+// before the next turn begins.
+//
+//	go test ./shared/app -run '^$' -bench Told -benchmem
+func BenchmarkTold(b *testing.B) {
 	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer collector.Close()
-	for name, setting := range map[string]string{"off": "OTEL_SDK_DISABLED=true",
-		"on": "OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL} {
-		b.Run(name, func(b *testing.B) {
-			d := testkit.Open(b, testkit.Options{Settings: append([]string{setting}, testkit.Unlimited...)})
+	to := "OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL
+	for _, told := range []struct {
+		of       string
+		settings []string
+	}{
+		{"nothing", nil},
+		{"metrics", []string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=" + collector.URL}},
+		{"traces", []string{to, "OTEL_METRICS_EXPORTER=none"}},
+		{"both", []string{to}},
+	} {
+		b.Run(told.of, func(b *testing.B) {
+			d := testkit.Open(b, testkit.Options{Settings: append(told.settings, testkit.Unlimited...)})
 			d.SetModel(testkit.Says("It is ten o'clock."))
 			ana, err := d.As(b.Context(), "ana")
 			if err != nil {

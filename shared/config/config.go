@@ -103,21 +103,34 @@ type Config struct {
 	// CONSOLE_URL: the address at which people find the console, to which what others are told leads; by default
 	// PUBLIC_URL
 	ConsoleURL string // without a slash at its end
-	// OTEL_EXPORTER_OTLP_ENDPOINT: the collector to which OpenTelemetry's traces of runs are sent; by default none are
-	// made
-	TracesEndpoint string // empty where TracesOff
+	// OTEL_EXPORTER_OTLP_ENDPOINT: the collector to which OpenTelemetry's traces and metrics of runs are sent; by
+	// default none are made
+	TracesEndpoint string // with its path; empty: there are no traces
+	// OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: where metrics are sent in its place, with the path
+	//
+	// OTEL_METRICS_EXPORTER: whether there are metrics
+	MetricsEndpoint string // with its path; empty: there are no metrics
 	// OTEL_EXPORTER_OTLP_PROTOCOL: how: OTLP over HTTP, with protocol buffers
 	TracesProtocol string
-	// OTEL_SDK_DISABLED: that none are made, whatever else is set
+	// OTEL_SDK_DISABLED: that there are neither, whatever else is set
 	TracesOff    bool
-	TraceService string // OTEL_SERVICE_NAME: the name of the service in traces
+	TraceService string // OTEL_SERVICE_NAME: the name of the service in traces and metrics
 	// OTEL_TRACES_SAMPLER: which runs are traced; no caller's own trace is gone on with, so `parentbased_` makes no
 	// difference
 	TraceSampler string
 	// OTEL_TRACES_SAMPLER_ARG: the percentage, for a ratio, of runs that are traced, as a part of 1
 	TraceRatio float64
+	// OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: whether each message has what was measured since the one
+	// before (`delta`, as `lowmemory`), or since the process began
+	MetricsCumulative bool
+	// OTEL_METRIC_EXPORT_INTERVAL: after how many milliseconds metrics are sent beside the end of each request
+	MetricsInterval time.Duration
 	// OTEL_EXPORTER_OTLP_HEADERS: headers of each request to it
-	tracesHeaders Secret
+	otlpHeaders Secret
+	// OTEL_EXPORTER_OTLP_METRICS_HEADERS: those of metrics in their place
+	metricsHeaders Secret
+	// OTEL_RESOURCE_ATTRIBUTES: what traces and metrics say of who sends them, such as `cloud.region=europe-west1`
+	resource string
 	// OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: whether traces have what was said to the model and by it, and
 	// what tools were given and answered; without it no span has any content
 	TraceContent bool

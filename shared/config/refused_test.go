@@ -117,6 +117,13 @@ func TestRefused(t *testing.T) {
 		"OTEL_TRACES_SAMPLER":                                {"jaeger_remote"},
 		"OTEL_TRACES_SAMPLER_ARG":                            {"2", "-0.1", "NaN", "half"},
 		"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": {"1", "span_only"},
+		"OTEL_RESOURCE_ATTRIBUTES": {"a", "=b", "a=%zz", "a=%ff",
+			"a=" + strings.Repeat("b", 256)},
+		"OTEL_METRICS_EXPORTER":                             {"prometheus", "true"},
+		"OTEL_METRIC_EXPORT_INTERVAL":                       {"999", "3600001", "60s"},
+		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT":               {"http://x.example/v1/metrics", "x:4317"},
+		"OTEL_EXPORTER_OTLP_METRICS_HEADERS":                {"CANARY", "a b=c"},
+		"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": {"Delta", "both"},
 		"ACTIONS": {"a\x00b"},
 		"ACTION_KEY": {"secret", strings.Repeat("k", 31), strings.Repeat("k", 513), strings.Repeat("k", 32) + " k",
 			"<" + strings.Repeat("k", 40) + ">", "your-action-key-your-action-key-your",
@@ -260,6 +267,9 @@ func TestAccepted(t *testing.T) {
 
 		"OTEL_EXPORTER_OTLP_ENDPOINT": {"http://localhost:4318", "https://x.example/otlp/"},
 		"OTEL_EXPORTER_OTLP_HEADERS":  {"x-api-key=abc", "Authorization=Basic%20YTpi, x-tenant=1"},
+		"OTEL_RESOURCE_ATTRIBUTES":    {"cloud.region=europe-west1", "a=b%2Cc, d="},
+
+		"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": {"delta", "lowmemory", "cumulative"},
 		"ACTION_KEY": {strings.Repeat("k", 32),
 			"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 			strings.Repeat("k", 32) + ", " + strings.Repeat("j", 40)},

@@ -77,6 +77,7 @@ func prepare(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Ac
 
 // backOff waits before the next try: 0 to 1, 2, 4 seconds.
 func backOff(ctx context.Context, ex *journal.Execution, try int) error {
+	journal.CountRetry(ex.Env, journal.RetryTool)
 	return ex.Sleep(ctx, ex.Jitter(time.Second<<(try-1)))
 }
 

@@ -88,6 +88,12 @@ func (ex *Execution) Load(ctx context.Context, also ...string) error {
 	return ex.fold(ctx)
 }
 
+// LoadRead has ex take the run's document as it was read, and fold its events.
+func LoadRead(ctx context.Context, ex *Execution, d store.Doc) error {
+	ex.Docs[d.Path] = d
+	return ex.fold(ctx)
+}
+
 func (ex *Execution) fold(ctx context.Context) error {
 	d := ex.Docs[document.RunPath(ex.ID)]
 	if !d.Exists() {

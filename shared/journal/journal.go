@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/metrics"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/notice"
 	"github.com/countersign-run/countersign/shared/policy"
@@ -63,6 +64,8 @@ type Env struct {
 	// execute_tool. Nil makes none. They have content, what was said and done, only with TraceContent.
 	Tracer       trace.Tracer
 	TraceContent bool
+
+	Metrics *metrics.Metrics // what is measured of runs; nil: nothing is
 
 	Log    *slog.Logger
 	Now    func() time.Time // for durations and, adjusted to the store's clock, for leases

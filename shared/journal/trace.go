@@ -41,10 +41,12 @@ const (
 // provider is the conventions' name for Google's models where it does not matter which of its services answers.
 const provider = "gcp.gen_ai"
 
-// A Span is a part of a trace, under way. The zero value is none: without Env.Tracer all of this costs nothing.
+// A Span is a part of a trace, under way, and what is measured of it. The zero value is none: without Env.Tracer and
+// Env.Metrics all of this costs nothing.
 type Span struct {
 	span    trace.Span
 	content bool
+	timing  timing
 }
 
 // TraceNew begins the first span of a run that is about to be created, unless ex has begun one, and returns what the
@@ -122,12 +124,16 @@ func EndTrace(ex *Execution, err error) {
 	span.end(nil)
 }
 
-// TraceModel begins the span of a request to the model with the name, "chat".
+// TraceModel begins the span of a request to the model, "chat", and measures it.
 func TraceModel(ctx context.Context, ex *Execution, req model.Request) (context.Context, Span) {
-	if ex.Tracer == nil {
+	if ex.Tracer == nil && ex.Metrics == nil {
 		return ctx, Span{}
 	}
 	name := cmp.Or(req.Settings.Name, ex.Model.Name())
+	t := timeOf(ex, attrRequestModel, name)
+	if ctx = t.countRetries(ctx); ex.Tracer == nil {
+		return ctx, Span{timing: t}
+	}
 	ctx, span := ex.Tracer.Start(ctx, "chat "+name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attrOperation.String("chat"), attrProvider.String(provider), attrConversation.String(ex.Run.ThreadID),
 		attrRequestModel.String(name)))
@@ -137,12 +143,12 @@ func TraceModel(ctx context.Context, ex *Execution, req model.Request) (context.
 	if ex.TraceContent {
 		span.SetAttributes(asked(req)...)
 	}
-	return ctx, Span{span, ex.TraceContent}
+	return ctx, Span{span, ex.TraceContent, t}
 }
 
 // EndModel ends the span of a request to the model.
 func (s Span) EndModel(r *model.Reply, err error) {
-	if s.span == nil {
+	if s.timing.endModel(r, err); s.span == nil {
 		return
 	}
 	if err == nil {
@@ -156,20 +162,21 @@ func (s Span) EndModel(r *model.Reply, err error) {
 	s.end(err)
 }
 
-// TraceTool begins the span of a call, "execute_tool".
+// TraceTool begins the span of a call, "execute_tool", and measures it.
 func TraceTool(ctx context.Context, ex *Execution, a *run.Action) (context.Context, Span) {
+	t := timeOf(ex, attrTool, a.Tool)
 	if ex.Tracer == nil {
-		return ctx, Span{}
+		return ctx, Span{timing: t}
 	}
 	ctx, span := ex.Tracer.Start(ctx, "execute_tool "+a.Tool, trace.WithAttributes(
 		attrOperation.String("execute_tool"), attrConversation.String(ex.Run.ThreadID), attrTool.String(a.Tool),
 		attrToolType.String("function"), attrToolCall.String(cmp.Or(a.CallID, a.ID)), attrAction.String(a.ID)))
-	return ctx, Span{span, ex.TraceContent}
+	return ctx, Span{span, ex.TraceContent, t}
 }
 
 // EndTool ends the span of the call with what is on record of it. err is why nothing could be recorded.
 func (s Span) EndTool(a *run.Action, err error) {
-	if s.span == nil {
+	if s.timing.endTool(a, err); s.span == nil {
 		return
 	}
 	if a != nil && s.content {
@@ -190,6 +197,6 @@ func (s Span) end(err error) {
 }
 
 func (s Span) failed(why *run.ErrorInfo) {
-	s.span.SetAttributes(attrError.String(string(why.Class) + "." + string(why.Code)))
+	s.span.SetAttributes(attrError.String(errorType(why).Value))
 	s.span.SetStatus(codes.Error, "")
 }

@@ -34,6 +34,7 @@ func (ex *Execution) Transition(ctx context.Context, decide func(*Tx) error) err
 		err = tx.commit(ctx)
 		switch {
 		case err == nil:
+			measure(tx)
 			tx.notifyUpdates()
 			return nil
 		case errors.Is(err, store.ErrConflict) && races < maxRaces:
@@ -43,6 +44,7 @@ func (ex *Execution) Transition(ctx context.Context, decide func(*Tx) error) err
 		default:
 			return StoreError(err)
 		}
+		CountRetry(ex.Env, retryCommit)
 		if err := ex.backOffCommit(ctx, races+outages*10); err != nil {
 			return StoreError(err)
 		}

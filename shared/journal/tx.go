@@ -44,6 +44,7 @@ type Tx struct {
 	Changed     bool // the run's document changes even without an event (its lease)
 	KeepLease   bool // the transition does not move the run: the lease stays as it is
 	renewed     bool // the transition renews the lease and does nothing else
+	tookOver    bool // the lease was that of a process that let it lapse
 	Left        bool // the run's agent is not known here, and nobody else has moved the run in time
 	DueNow      bool // the run must be moved at once, by a process that does not have it yet
 

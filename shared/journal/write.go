@@ -45,9 +45,11 @@ func (tx *Tx) setLease() {
 	if len(tx.events) > 0 {
 		lost = 0
 	}
+	before := tx.Run.Lease.Owner
 	tx.Run.Lease = run.Lease{Lapsed: lost}
 	st, a := tx.Next()
 	if need := tx.Ex.timeOf(st, a, tx.Run); need > 0 && !tx.DueNow && !tx.KeepLease && tx.DueIn == 0 {
+		tx.tookOver = before != "" && before != tx.Ex.Owner
 		tx.Run.Lease.Owner, tx.Run.Lease.Until = tx.Ex.Owner, tx.Ex.leaseUntil(tx.Now, need, lost)
 	}
 }

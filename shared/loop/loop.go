@@ -30,11 +30,14 @@ const LeastCall = 30 * time.Second
 // Loop moves runs, each as its agent is.
 type Loop struct {
 	journal.Env
-	sharded *atomic.Bool // see GiveShards
+	sharded  *atomic.Bool  // see GiveShards
+	measured *atomic.Int64 // when measureWaiting last did, in seconds
 }
 
 // New returns a loop. What env leaves out of the optional fields gets its default.
-func New(env journal.Env) *Loop { return &Loop{Env: *env.Init(), sharded: new(atomic.Bool)} }
+func New(env journal.Env) *Loop {
+	return &Loop{Env: *env.Init(), sharded: new(atomic.Bool), measured: new(atomic.Int64)}
+}
 
 // ThreadClosed reports whether the error means that a thread takes no more messages: it is full, is being deleted, or
 // was.

@@ -70,6 +70,7 @@ func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
 		shard++
 	}
 	err = sweepRest(ctx, l, open, &s)
+	measureWaiting(ctx, l)
 	return s, err
 }
 
@@ -157,6 +158,9 @@ func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *SweepResult) 
 	}
 	lost := slices.DeleteFunc(failed, func(err error) bool { return err == nil })
 	s.Due += len(docs)
+	if len(docs) > 0 {
+		l.Metrics.Measure(sweepFound, float64(len(docs)))
+	}
 	s.Published += len(docs) - len(lost)
 	if len(lost) > 0 {
 		return fmt.Errorf("loop: %d of %d resumes could not be published: %w", len(lost), s.Due, errors.Join(lost...))

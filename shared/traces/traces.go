@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"strings"
 	"time"
 
@@ -27,7 +26,7 @@ const (
 
 // Options of Open.
 type Options struct {
-	Endpoint string            // of OTLP over HTTP, without /v1/traces
+	Endpoint string            // where traces are sent, with its path
 	Headers  map[string]string // of each request to it
 	Service  string            // service.name
 	Release  string            // service.version
@@ -44,7 +43,7 @@ type Traces struct{ provider *sdktrace.TracerProvider }
 // (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/).
 func Open(ctx context.Context, o Options) (*Traces, error) {
 	exporter, err := otlptracehttp.New(ctx,
-		otlptracehttp.WithEndpointURL(strings.TrimRight(o.Endpoint, "/")+"/v1/traces"),
+		otlptracehttp.WithEndpointURL(o.Endpoint),
 		otlptracehttp.WithHeaders(o.Headers), otlptracehttp.WithTimeout(sendTime),
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{})) // nobody waits for a collector that is down
 	if err != nil {
@@ -75,20 +74,8 @@ func sampler(o Options) sdktrace.Sampler {
 // Tracer makes spans.
 func (t *Traces) Tracer() trace.Tracer { return t.provider.Tracer(name) }
 
-// Around returns a handler whose spans are sent before it returns, and after its answer: when it has returned, a
-// function may have no CPU. What a caller says of a trace of its own does not count: anybody could choose ids, and have
-// all be sampled.
-func (t *Traces) Around(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer t.send(w, r)
-		next.ServeHTTP(w, r)
-	})
-}
-
-func (t *Traces) send(w http.ResponseWriter, r *http.Request) {
-	_ = http.NewResponseController(w).Flush() // what cannot be flushed is sent when the handler returns
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), sendTime)
-	defer cancel()
+// Send sends what was not sent yet, or until ctx ends. A failure is logged, and what could not be sent is lost.
+func (t *Traces) Send(ctx context.Context) {
 	if err := t.provider.ForceFlush(ctx); err != nil {
 		otel.Handle(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/github"
 	"github.com/countersign-run/countersign/shared/app/mcp"
+	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/receipts"
 	"github.com/countersign-run/countersign/shared/app/reminders"
@@ -28,4 +29,4 @@ import (
 var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part, accounts.Part,
 	containers.Part, github.Part, github.Token, repositories.Part, fetch.Part, terminals.Hosts, terminals.Commands,
 	terminals.Attach, receipts.Part, mcp.Part, webhooks.Part, webhooks.Direct,
-	devices.Part, devices.Direct, reminders.Part, servers.Programs, traces.Part)
+	devices.Part, devices.Direct, reminders.Part, servers.Programs, traces.Part, metrics.Part)

@@ -140,6 +140,7 @@ func (m *Model) Generate(ctx context.Context, req model.Request, delta func(text
 		if err := m.wait(ctx, attempt, err); err != nil {
 			return nil, err
 		}
+		model.Retried(ctx)
 	}
 }
 

@@ -69,6 +69,12 @@ variable "traces" {
   description = "The collector to which OpenTelemetry's traces of runs are sent, whether it needs the headers in the secret otlp-headers, and whether traces have content. Null: there are none."
 }
 
+variable "metrics" {
+  type        = bool
+  default     = false
+  description = "Whether what is measured of runs is sent to the collector of traces, too."
+}
+
 variable "receipts" {
   type        = object({ jwks = string, kms_key_version = optional(string, "") })
   default     = null
@@ -116,6 +122,7 @@ module "agent" {
   mail                = var.mail
   receipts            = var.receipts
   traces              = var.traces
+  metrics             = var.metrics
   secret_versions     = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)
   actions             = var.actions
   agents              = var.agents

@@ -13,7 +13,7 @@ locals {
   services  = "${var.prefix}-(${join("|", keys(local.functions))})"
 
   # Where the model is reached with a key, its part needs the key and not the role; where nothing is declared, no key either.
-  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.mcp_servers == null ? { servers = "no-servers" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.webhooks == null ? { webhooks = "no-webhooks" } : {}, var.devices ? {} : { devices = "no-devices" }, var.mail == null ? { mail = "no-mail" } : {}, var.traces == null ? { traces = "no-traces" } : var.traces.headers ? { traces = "traces-key" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {})
+  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.mcp_servers == null ? { servers = "no-servers" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.webhooks == null ? { webhooks = "no-webhooks" } : {}, var.devices ? {} : { devices = "no-devices" }, var.mail == null ? { mail = "no-mail" } : {}, var.traces == null ? { traces = "no-traces" } : var.traces.headers ? { traces = "traces-key" } : {}, !var.metrics ? { metrics = "no-metrics" } : try(var.traces.headers, false) ? { metrics = "metrics-key" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {})
   parts_of   = { for name, f in local.functions : name => [for part in f.parts : local.list.parts[lookup(local.instead, part, part)]] }
   secrets_of = { for name, parts in local.parts_of : name => merge([for p in parts : try(p.secrets, {})]...) }
   secrets    = toset(flatten([for s in values(local.secrets_of) : values(s)]))
@@ -45,6 +45,8 @@ locals {
     NOTIFY                                             = var.mail == null ? null : "mail"
     NOTIFY_FROM                                        = try(var.mail.from, null)
     OTEL_EXPORTER_OTLP_ENDPOINT                        = try(var.traces.endpoint, null)
+    OTEL_METRICS_EXPORTER                              = "none" # where there are traces and no metrics
+    OTEL_RESOURCE_ATTRIBUTES                           = "cloud.provider=gcp,cloud.platform=gcp_cloud_run,cloud.account.id=${var.project_id},cloud.region=${var.region},deployment.environment.name=${var.environment}"
     OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT = try(tostring(var.traces.content), null)
     GEMINI_MODEL                                       = var.model.name
     VERTEX_AI_PROJECT_ID                               = var.project_id

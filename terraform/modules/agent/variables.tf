@@ -169,6 +169,16 @@ variable "traces" {
   }
 }
 
+variable "metrics" {
+  type        = bool
+  default     = false
+  description = "Whether what is measured of runs is sent to the collector of traces, too."
+  validation {
+    condition     = !var.metrics || var.traces != null
+    error_message = "metrics are sent to the collector that traces names; traces alone can be left out by settings = { OTEL_TRACES_SAMPLER = \"always_off\" }."
+  }
+}
+
 variable "receipts" {
   type        = object({ jwks = string, kms_key_version = optional(string, "") })
   default     = null
@@ -316,9 +326,9 @@ variable "settings" {
     condition = alltrue([for name in keys(var.settings) : contains([
       "APPROVAL_TTL", "CHAT_MAX_MODEL_CALLS", "HOLD", "LOG_LEVEL", "MAX_APPROVALS_PER_DAY", "MAX_COMMANDS_PER_DAY", "MAX_MODEL_CALLS",
       "MAX_MODEL_CALLS_PER_DAY", "MAX_OPEN_APPROVALS", "MAX_RUNS_PER_MINUTE", "MAX_TOKENS_PER_DAY", "PERSONA", "PLAN_MAX_ASKS", "PLAN_MAX_DEADLINE", "PLAN_MAX_MODEL_CALLS", "POLICY_ALWAYS_ASK", "POLICY_DENIED", "POLICY_PERMITTED", "REJECT_OUTCOME", "RUN_DEADLINE",
-      "OTEL_SERVICE_NAME", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "TERMINAL", "TERMINAL_DENY", "TERMINAL_HOSTS", "WEB_TOOLS",
+      "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "OTEL_METRIC_EXPORT_INTERVAL", "OTEL_SERVICE_NAME", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "TERMINAL", "TERMINAL_DENY", "TERMINAL_HOSTS", "WEB_TOOLS",
     ], name)])
-    error_message = "settings takes limits, policy, what is said of terminals, of the web and of traces, PERSONA and LOG_LEVEL; everything else has a variable of its own, and a secret never goes here."
+    error_message = "settings takes limits, policy, what is said of terminals, of the web, of traces and of metrics, PERSONA and LOG_LEVEL; everything else has a variable of its own, and a secret never goes here."
   }
 }
 

@@ -257,6 +257,14 @@ run "traces_go_nowhere_in_the_clear" {
   expect_failures = [var.traces]
 }
 
+run "metrics_need_a_collector" {
+  command = plan
+  variables {
+    metrics = true
+  }
+  expect_failures = [var.metrics]
+}
+
 run "receipts_without_public_keys_are_refused" {
   command = plan
   variables {

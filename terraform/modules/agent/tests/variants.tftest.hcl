@@ -169,6 +169,26 @@ run "with_traces" {
     condition     = local.environment.OTEL_EXPORTER_OTLP_ENDPOINT == "https://otel.example.com" && local.environment.OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT == "false"
     error_message = "Traces have no content unless it is asked for."
   }
+  assert {
+    condition     = alltrue([for name, parts in local.parts_of : contains(local.functions[name].parts, "metrics") == anytrue([for p in parts : contains(try(p.environment, []), "OTEL_METRICS_EXPORTER")])])
+    error_message = "There are no metrics unless they are asked for."
+  }
+}
+
+run "with_metrics" {
+  variables {
+    traces          = { endpoint = "https://otel.example.com", headers = true }
+    metrics         = true
+    secret_versions = { chat-key = "1", oauth-client-secret = "1", otlp-headers = "1" }
+  }
+  assert {
+    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "OTEL_EXPORTER_OTLP_HEADERS")]) == toset([for name, f in local.functions : name if contains(f.parts, "metrics")])
+    error_message = "The functions that change runs have the collector's headers, and no other."
+  }
+  assert {
+    condition     = alltrue([for name, parts in local.parts_of : alltrue([for p in parts : !contains(try(p.environment, []), "OTEL_METRICS_EXPORTER")])])
+    error_message = "No function is told to measure nothing."
+  }
 }
 
 run "with_receipts" {

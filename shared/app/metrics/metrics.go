@@ -1,0 +1,42 @@
+// Package metrics has the part of the functions that move runs or decide about them, and have what is measured of that
+// sent.
+package metrics
+
+import (
+	"cmp"
+	"crypto/rand"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/metrics"
+	"github.com/countersign-run/countersign/shared/metrics/otlp"
+	"github.com/countersign-run/countersign/shared/obs"
+)
+
+// Part sends metrics, where a collector is configured.
+var Part = app.Part{Link: func(c *app.Clients) { c.Metrics = open }}
+
+func open(cfg config.Config, now func() time.Time, log *slog.Logger) app.Metrics {
+	if cfg.MetricsEndpoint == "" {
+		return nil
+	}
+	return otlp.Open(otlp.Options{Endpoint: cfg.MetricsEndpoint, Headers: cfg.MetricsHeaders(), Resource: resource(cfg),
+		Release: release(cfg), Cumulative: cfg.MetricsCumulative, Every: cfg.MetricsInterval, Log: log}, now)
+}
+
+// resource says who measures. Each process is an instance of its own.
+func resource(cfg config.Config) []metrics.Attr {
+	all := []metrics.Attr{{Key: "service.name", Value: cfg.TraceService},
+		{Key: "service.version", Value: release(cfg)}, {Key: "service.instance.id", Value: rand.Text()}}
+	for key, value := range cfg.ResourceAttributes() {
+		if !slices.ContainsFunc(all, func(a metrics.Attr) bool { return a.Key == key }) {
+			all = append(all, metrics.Attr{Key: key, Value: value})
+		}
+	}
+	return all
+}
+
+func release(cfg config.Config) string { return cmp.Or(cfg.Release, obs.BuildRelease()) }

@@ -1,0 +1,228 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/collector"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+)
+
+// measures waits until the collector has so many of each instrument with these attributes, and nothing else: of a gauge
+// that value, of a histogram so many measurements.
+func measures(t *testing.T, c *collector.Collector, want map[string]float64) {
+	t.Helper()
+	got := map[string]float64{}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if c.Until(ctx, func() bool {
+		clear(got)
+		for name, v := range c.Measured() {
+			n := v.Sum
+			if v.Count > 0 {
+				n = float64(v.Count)
+			}
+			if n > 0 && !strings.HasPrefix(name, "countersign.approval.oldest") { // which is a duration
+				got[name] = n
+			}
+		}
+		maps.DeleteFunc(want, func(_ string, n float64) bool { return n == 0 })
+		return maps.Equal(got, want)
+	}) == nil {
+		return
+	}
+	for name := range got {
+		if got[name] != want[name] {
+			t.Errorf("%s is %v", name, got[name])
+		}
+	}
+	for name := range want {
+		if got[name] == 0 {
+			t.Errorf("%s is not there", name)
+		}
+	}
+	t.FailNow()
+}
+
+// swept sweeps, and has what it asks for be done.
+func (w *proved) swept() {
+	w.t.Helper()
+	if a, err := w.Sweep(w.t.Context()); err != nil || a.HTTP != http.StatusOK {
+		w.t.Fatal(err, a)
+	}
+	w.deliver()
+}
+
+// TestMetricsAreSent has runs that are approved, rejected and left be measured at a collector, exactly: what a request
+// has measured is sent at its end, so that a process that is killed later takes nothing of it away.
+func TestMetricsAreSent(t *testing.T) {
+	for _, temporality := range []string{"delta", "cumulative"} {
+		t.Run(temporality, func(t *testing.T) { metricsAreSent(t, temporality) })
+	}
+}
+
+func metricsAreSent(t *testing.T, temporality string) {
+	w, c, forward := collectedTimed(t, "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE="+temporality,
+		"OTEL_RESOURCE_ATTRIBUTES=cloud.region=europe-west1", "OTEL_SERVICE_NAME=agents", "APPROVAL_TTL=20m")
+	const (
+		agent = " gen_ai.agent.name=assistant"
+		chat  = "gen_ai.client.operation.duration gen_ai.operation.name=chat gen_ai.provider.name=gcp.gen_ai" +
+			" gen_ai.request.model=fake"
+		usage = "gen_ai.client.token.usage" + agent + " gen_ai.request.model=fake gen_ai.token.type="
+		kind  = " countersign.approval.kind="
+		mail  = kind + "approval gen_ai.tool.name=gmail_send"
+	)
+	is := map[string]float64{}
+	asked := func(model fakegemini.ModelFunc) testkit.Answer {
+		t.Helper()
+		w.SetModel(model)
+		a := w.ask()
+		is["countersign.run.started"+agent]++
+		for _, name := range []string{chat, usage + "input", usage + "output"} {
+			is[name]++
+		}
+		return a
+	}
+	wants := testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "CANARY-s", "CANARY-body"))
+
+	approved := asked(wants)
+	is["countersign.approval.requested"+mail]++
+	measures(t, c, is)
+	w.approve(approved)
+	is["countersign.approval.duration countersign.approval.decision=approve_once"+mail]++
+	is["countersign.tool.duration gen_ai.tool.name=gmail_send"]++
+	is["countersign.run.duration countersign.run.status=completed"+agent]++
+	is[chat], is[usage+"input"], is[usage+"output"] = 2, 2, 2
+	measures(t, c, is)
+
+	rejected := asked(wants)
+	is["countersign.approval.requested"+mail]++
+	if a, err := w.Resolve(t.Context(), "ana", rejected.Approvals[0], "reject"); err != nil || a.HTTP != http.StatusOK {
+		t.Fatal(err, a)
+	}
+	w.deliver()
+	is["countersign.approval.duration countersign.approval.decision=reject"+mail]++
+	is["countersign.run.duration countersign.run.status=completed"+agent]++
+	measures(t, c, is)
+
+	busy := 1
+	asked(func(r fakegemini.Request) fakegemini.Turn {
+		if busy--; busy >= 0 {
+			return fakegemini.Turn{Status: http.StatusServiceUnavailable}
+		}
+		return wants(r)
+	})
+	is["countersign.retry countersign.retry.of=model"]++
+	is["countersign.approval.requested"+mail]++
+	w.swept()
+	is["countersign.approval.waiting"+kind+"approval"] = 1
+	measures(t, c, is)
+
+	forward(21 * time.Minute)
+	w.swept()
+	is["countersign.sweep.found"]++
+	is["countersign.approval.duration countersign.approval.decision=expired"+mail]++
+	is["countersign.run.duration countersign.run.status=failed error.type=PolicyError.expired"+agent]++
+	measures(t, c, is)
+
+	forward(10 * time.Minute)
+	w.swept()
+	is["countersign.approval.waiting"+kind+"approval"] = 0
+	measures(t, c, is)
+
+	text := fmt.Sprint(c.Metrics())
+	for _, content := range []string{"bob", "CANARY", "ana", "please"} {
+		if strings.Contains(text, content) {
+			t.Errorf("what was measured has %s", content)
+		}
+	}
+	for _, who := range []string{`"agents"`, `"europe-west1"`, `"service.instance.id"`} {
+		if !strings.Contains(text, who) {
+			t.Errorf("nothing names %s", who)
+		}
+	}
+	if _, headers := c.Received(); headers[0].Get("X-Api-Key") != "CANARY-key" {
+		t.Errorf("it came with %v", headers[0])
+	}
+}
+
+// TestNoMetrics sends none where they, or all of OpenTelemetry, are switched off.
+func TestNoMetrics(t *testing.T) {
+	for _, setting := range []string{"OTEL_SDK_DISABLED=true", "OTEL_METRICS_EXPORTER=none"} {
+		t.Run(setting, func(t *testing.T) {
+			if all := stopped(t, setting).Metrics(); len(all) > 0 {
+				t.Errorf("%d were sent", len(all))
+			}
+		})
+	}
+}
+
+// TestMetricsElsewhere sends them to an address of their own, and not to the collector of traces.
+func TestMetricsElsewhere(t *testing.T) {
+	elsewhere, to := newCollector(t)
+	w, c := collected(t, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT="+to+"/v1/metrics",
+		"OTEL_EXPORTER_OTLP_METRICS_HEADERS=x-api-key=CANARY-other")
+	w.mail()
+	w.ask()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := elsewhere.Until(ctx, func() bool { return len(elsewhere.Metrics()) > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	if _, headers := elsewhere.Received(); len(c.Metrics()) > 0 || headers[0].Get("X-Api-Key") != "CANARY-other" {
+		t.Errorf("%d to the other, and with %v", len(c.Metrics()), headers[0])
+	}
+	if strings.Contains(w.Logs.String(), "CANARY-other") {
+		t.Error("a line has the key")
+	}
+}
+
+// TestTheLastSends has requests that end while another is under way send nothing, and the last of them what all have
+// measured.
+func TestTheLastSends(t *testing.T) {
+	w, c := collected(t)
+	begun, release := make(chan struct{}), make(chan struct{})
+	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		if strings.Contains(fmt.Sprintf("%s", r.Raw), "slow") {
+			close(begun)
+			<-release
+		}
+		return fakegemini.Turn{Text: "Done."}
+	})
+	last := make(chan testkit.Answer, 1)
+	go func() { last <- w.call("POST", "/api/agent/run", `{"prompt":"slow"}`) }()
+	<-begun
+	for range 5 {
+		w.ask()
+	}
+	if all := c.Metrics(); len(all) > 0 {
+		t.Errorf("%d were sent", len(all))
+	}
+	close(release)
+	if a := <-last; a.HTTP != http.StatusOK {
+		t.Fatal(a)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := c.Until(ctx, func() bool { return len(c.Metrics()) > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	if n := c.Measured()["countersign.run.started gen_ai.agent.name=assistant"].Sum; n != 6 || len(c.Metrics()) != 1 {
+		t.Errorf("%v runs in %d requests", n, len(c.Metrics()))
+	}
+}
+
+// collectedTimed deploys Countersign with a collector, and a clock that can be set forward.
+func collectedTimed(t *testing.T, settings ...string) (*proved, *collector.Collector, func(time.Duration)) {
+	t.Helper()
+	c, to := newCollector(t)
+	w, forward := deployTimed(t, append([]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + to,
+		"OTEL_EXPORTER_OTLP_HEADERS=x-api-key=CANARY-key"}, settings...)...)
+	return w, c, forward
+}

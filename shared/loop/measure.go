@@ -1,0 +1,58 @@
+package loop
+
+import (
+	"context"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/metrics"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// What the sweep measures (Env.Metrics).
+var (
+	sweepFound = &metrics.Instrument{Name: "countersign.sweep.found", Unit: "{run}",
+		Description: "Runs that a sweep found overdue: their worker died, a resume was lost, an approval expired."}
+	approvalsWaiting = &metrics.Instrument{Kind: metrics.Gauge, Name: "countersign.approval.waiting",
+		Unit: "{approval}", Description: "Approvals and reviews that wait for their users."}
+	oldestApproval = &metrics.Instrument{Kind: metrics.Gauge, Name: "countersign.approval.oldest", Unit: "s",
+		Description: "How long the one has waited that waits the longest; 0 where none waits."}
+)
+
+// measureEvery is how often it is measured what waits: for that it must be read.
+const measureEvery = 5 * time.Minute
+
+// measureWaiting measures which approvals wait, of at most a page of runs in each shard: those that expire first. What
+// cannot be read is left out, and a store that does not answer is asked by the next sweep.
+func measureWaiting(ctx context.Context, l *Loop) {
+	if l.Metrics == nil || l.Now().Unix()-l.measured.Load() < int64(measureEvery/time.Second) {
+		return
+	}
+	count, oldest := map[run.Kind]int{}, map[run.Kind]time.Duration{}
+	for docs, err := range document.FirstPages(ctx, l.Store, func(shard int64) store.Query {
+		return document.WaitingRuns(shard, sweepPage)
+	}) {
+		if err != nil {
+			l.Log.WarnContext(ctx, "what waits for users could not be measured", "error", err)
+			return
+		}
+		for _, d := range docs {
+			ex := l.NewExecution(document.ID(d), nil)
+			if journal.LoadRead(ctx, ex, d) != nil {
+				continue
+			}
+			for _, a := range ex.State.Open() {
+				count[a.Kind]++
+				oldest[a.Kind] = max(oldest[a.Kind], d.ReadTime.Sub(a.UpdatedAt))
+			}
+		}
+	}
+	for _, kind := range []run.Kind{run.KindApproval, run.KindPlan, run.KindReview} {
+		attr := metrics.Attr{Key: "countersign.approval.kind", Value: string(kind)}
+		l.Metrics.Measure(approvalsWaiting, float64(count[kind]), attr)
+		l.Metrics.Measure(oldestApproval, oldest[kind].Seconds(), attr)
+	}
+	l.measured.Store(l.Now().Unix())
+}
