@@ -91,7 +91,23 @@ locals {
     }
   }
 
-  alerts = merge(local.above, local.from_outside, local.absent, local.burning, local.logged)
+  # By what runs measure themselves, where their metrics come to Cloud Monitoring.
+  measured = {
+    reviews-wait = {
+      name     = "An effect has waited a day for somebody to say whether it happened"
+      severity = "WARNING"
+      query    = "max(max_over_time({\"countersign.approval.oldest\", \"countersign.approval.kind\"=\"review\"}[6m])) > 86400"
+      duration = "0s"
+    }
+    model-fails = {
+      name     = "More than one request to the model in five fails"
+      severity = "ERROR"
+      query    = "sum(rate({\"gen_ai.client.operation.duration_count\", \"error.type\"!=\"\"}[5m])) / sum(rate({\"gen_ai.client.operation.duration_count\"}[5m])) > 0.2"
+      duration = "300s"
+    }
+  }
+
+  alerts = merge(local.above, local.from_outside, local.absent, local.burning, local.logged, var.metrics ? local.measured : {})
 }
 
 resource "google_monitoring_notification_channel" "email" {
@@ -174,6 +190,19 @@ resource "google_monitoring_alert_policy" "this" {
       display_name = each.value.name
       condition_matched_log {
         filter = conditions.value
+      }
+    }
+  }
+
+  dynamic "conditions" {
+    for_each = can(each.value.query) ? [each.value] : []
+    content {
+      display_name = each.value.name
+      condition_prometheus_query_language {
+        query                     = conditions.value.query
+        duration                  = conditions.value.duration
+        evaluation_interval       = "60s"
+        disable_metric_validation = true # nothing was measured yet
       }
     }
   }

@@ -189,6 +189,10 @@ run "with_metrics" {
     condition     = alltrue([for name, parts in local.parts_of : alltrue([for p in parts : !contains(try(p.environment, []), "OTEL_METRICS_EXPORTER")])])
     error_message = "No function is told to measure nothing."
   }
+  assert {
+    condition     = can(jsondecode(google_monitoring_dashboard.this["runs.json"].dashboard_json)) && alltrue([for alert in keys(local.measured) : length(google_monitoring_alert_policy.this[alert].conditions[0].condition_prometheus_query_language) == 1 && length(google_monitoring_alert_policy.this[alert].conditions) == 1])
+    error_message = "What is measured is shown, and somebody is told of what is wrong with it."
+  }
 }
 
 run "with_receipts" {
