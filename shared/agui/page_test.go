@@ -37,7 +37,7 @@ func open(t *testing.T, calls ...fakegemini.Call) *page {
 			for _, one := range got {
 				p.told = append(p.told, one.Name+" "+string(one.Response))
 			}
-			return fakegemini.Turn{Text: "Painted."}
+			return fakegemini.Turn{Text: "It is red."}
 		}
 		return fakegemini.Turn{Calls: calls}
 	})
@@ -91,7 +91,7 @@ func (p *page) heard(of ...string) {
 
 const (
 	asksPage = "user: red please; paint"
-	painted  = asksPage + "; done; assistant: Painted."
+	painted  = asksPage + "; done; assistant: It is red."
 )
 
 func TestAToolOfThePage(t *testing.T) {
@@ -105,9 +105,12 @@ func TestAToolOfThePage(t *testing.T) {
 	now = p.returns(`{"shown":"red"}`, ids)
 	want(t, now, painted)
 	now.left(t, 0)
+	if !strings.Contains(strings.Join(now.Events, " "), "TEXT_MESSAGE_CONTENT TEXT_MESSAGE_CONTENT") {
+		t.Errorf("the words come at once: %q", now.Events)
+	}
 	want(t, p.does("retry", nil), painted) // the same answer again
 	p.heard(`{"shown":"red"}`)
-	want(t, p.does("reload", nil), "user: red please; assistant: Painted.")
+	want(t, p.does("reload", nil), "user: red please; assistant: It is red.")
 }
 
 // TestEqualWordsTwice are two calls: what the page has returned to the first is history with the second.
@@ -116,7 +119,7 @@ func TestEqualWordsTwice(t *testing.T) {
 	p.returns(`{"n":1}`, p.wants("red please", paint).left(t, 1))
 	now := p.says("red please") // with the same tools
 	want(t, now, painted+"; "+asksPage)
-	want(t, p.returns(`{"n":2}`, now.left(t, 1)), "user: red please; assistant: Painted.; "+painted)
+	want(t, p.returns(`{"n":2}`, now.left(t, 1)), "user: red please; assistant: It is red.; "+painted)
 	p.heard(`{"n":1}`, `{"n":2}`)
 }
 
@@ -128,10 +131,10 @@ func TestTwoToolsAtOnce(t *testing.T) {
 	if left := now.left(t, 1); left[0] != ids[0] {
 		t.Errorf("%s is left, want %s", left, ids[0])
 	}
-	want(t, p.returns(`{"n":1}`, ids[:1]), "user: both; paint; paint; done; done; assistant: Painted.")
+	want(t, p.returns(`{"n":1}`, ids[:1]), "user: both; paint; paint; done; done; assistant: It is red.")
 	p.heard(`{"n":1}`, `{"n":2}`)
 	want(t, p.returns(`{"n":3}`, p.says("both").left(t, 2)),
-		"user: both; assistant: Painted.; user: both; paint; paint; done; done; assistant: Painted.")
+		"user: both; assistant: It is red.; user: both; paint; paint; done; done; assistant: It is red.")
 	p.heard(`{"n":1}`, `{"n":2}`, `{"n":3}`, `{"n":3}`)
 }
 
@@ -141,14 +144,14 @@ func TestAToolThatFails(t *testing.T) {
 	id := p.wants("red please", paint).left(t, 1)[0]
 	now := p.does("returns", map[string]any{"results": []any{map[string]any{"toolCallId": id, "content": "",
 		"error": "There is no red."}}})
-	want(t, now, asksPage+"; not done: The client could not do it: There is no red.; assistant: Painted.")
+	want(t, now, asksPage+"; not done: The client could not do it: There is no red.; assistant: It is red.")
 	p.heard("There is no red.")
 	first := p.says("red please").left(t, 1)[0]
 	second := p.says("red please").left(t, 1)[0]
 	if left := p.returns(`{"late":true}`, []string{first}).left(t, 1)[0]; left != second || left == first {
 		t.Errorf("%s waits, want %s", left, second)
 	}
-	if now = p.returns(`{"n":2}`, []string{second}); !strings.HasSuffix(now.String(), "; done; assistant: Painted.") {
+	if now = p.returns(`{"n":2}`, []string{second}); !strings.HasSuffix(now.String(), "; done; assistant: It is red.") {
 		t.Errorf("it reads %s", now)
 	}
 	if told := strings.Join(p.told, "; "); !strings.Contains(told, `{"n":2}`) || strings.Contains(told, "late") {
@@ -243,7 +246,7 @@ func TestAToolOfThePageAndACard(t *testing.T) {
 	i := now.asked(t)
 	now = p.returns(`{"n":1}`, call(now), map[string]any{"interruptId": i.ID, "status": "cancelled"})
 	want(t, now, both+"done; asks: gmail_send")
-	want(t, p.answers(i.resolves("approve_once")), both+"done; done; assistant: Painted.")
+	want(t, p.answers(i.resolves("approve_once")), both+"done; done; assistant: It is red.")
 	for _, together := range []bool{false, true} {
 		now = p.says("both")
 		i, ids := now.asked(t), call(now)
@@ -255,7 +258,7 @@ func TestAToolOfThePageAndACard(t *testing.T) {
 		} else {
 			now = p.returns(`{"n":3}`, ids, i.resolves("approve_once"))
 		}
-		if !strings.HasSuffix(now.String(), both+"done; done; assistant: Painted.") {
+		if !strings.HasSuffix(now.String(), both+"done; done; assistant: It is red.") {
 			t.Errorf("it reads %s", now)
 		}
 	}

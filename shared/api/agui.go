@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agui"
 	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
@@ -92,7 +92,10 @@ func (r *request) answerAGUI(ctx context.Context, in agui.Request, answers []agu
 		decided = append(decided, d)
 	}
 	runID, _ := run.RunOfApproval(answers[0].ApprovalID)
-	if _, err := r.takeResults(ctx, in, runID); err != nil {
+	if _, err := r.takeResults(ctx, in, runID, func(results []effect.CallAnswer) error {
+		_, err := r.api.Loop.Answer(ctx, r.uid, runID, results...)
+		return err
+	}); err != nil {
 		return err
 	}
 	t, voice, stop := r.tellingAGUI(in, runID)
@@ -137,7 +140,7 @@ func (r *request) reloadAGUI(ctx context.Context, in agui.Request) error {
 	t, voice, stop := r.tellingAGUI(in, runID)
 	defer stop()
 	if runID != "" {
-		return t.ended(ctx, t.run(ctx, runID))
+		return t.ended(ctx, t.goOn(ctx, in, runID))
 	}
 	messages, err := r.messagesAGUI(ctx, threadID, "")
 	if err == nil {
@@ -146,21 +149,21 @@ func (r *request) reloadAGUI(ctx context.Context, in agui.Request) error {
 	return err
 }
 
-// runAGUI returns the run that a request without words is told of, or "", and has it take what the request brings.
+// runAGUI returns the run that a request without words is told of, or "".
 func (r *request) runAGUI(ctx context.Context, in agui.Request, threadID string) (runID string, err error) {
 	runID = run.KeyedRunID(r.uid, keyAGUI(threadID, in.RunID))
 	if _, _, err := r.api.Loop.Get(ctx, r.uid, runID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		return runID, err
 	}
 	runID, newest, err := r.api.Records.NewestRuns(ctx, r.uid, threadID)
-	if err != nil || runID == "" && newest == "" {
-		return "", err
+	if err != nil || runID != "" || newest == "" {
+		return runID, err
 	}
-	had, err := r.takeResults(ctx, in, cmp.Or(runID, newest))
-	if had && err == nil { // the run may have ended with what an earlier try has brought
-		runID = cmp.Or(runID, newest)
+	_, had, err := r.resultsOf(ctx, in, newest)
+	if !had { // it may have ended with what an earlier try of this request has brought
+		newest = ""
 	}
-	return runID, err
+	return newest, err
 }
 
 // tellingAGUI returns what tells the run in answer to the request, and its voice. stop ends the stream.

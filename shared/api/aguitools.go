@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
 )
 
@@ -22,30 +23,79 @@ func (r *request) checkPageTools(ctx context.Context, its []run.PageTool) error 
 	return err
 }
 
-// takeResults records what the page's tools have returned to calls of the run that wait for it. What a client says of
-// others is its history, of which it sends all each time. It reports whether any of it is of the run.
-func (r *request) takeResults(ctx context.Context, in agui.Request, runID string) (had bool, err error) {
-	results := in.Results()
-	if len(results) == 0 {
-		return false, nil
+// goOn tells the run of the request. Where it has waited for what the page's tools have returned, it goes on here, so
+// that the model's words are told as they come. A client lets go of what it has returned once it is told the run, which
+// has it by then.
+func (t telling) goOn(ctx context.Context, in agui.Request, runID string) error {
+	var v *run.View
+	took, err := t.r.takeResults(ctx, in, runID, func(answers []effect.CallAnswer) (err error) {
+		emit := t.emit(ctx)
+		v, err = t.r.api.Loop.AnswerAndGoOn(ctx, t.r.uid, runID, func(n journal.Update) {
+			if !t.out.started() && t.catchUp(ctx, runID) != nil {
+				return // it is told when it rests
+			}
+			emit(n)
+		}, answers...)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !took:
+		return t.run(ctx, runID)
 	}
+	return t.follow(ctx, v)
+}
+
+// catchUp tells what is stored of the run.
+func (t telling) catchUp(ctx context.Context, runID string) error {
+	if err := t.recall(ctx, runID); err != nil {
+		return err
+	}
+	_, events, err := t.r.api.Loop.Get(ctx, t.r.uid, runID)
+	if err != nil {
+		return err
+	}
+	return t.to.Add(events)
+}
+
+// takeResults has what the page's tools have returned to calls of the run taken, if some of these wait for it.
+func (r *request) takeResults(ctx context.Context, in agui.Request, runID string,
+	take func([]effect.CallAnswer) error) (took bool, err error) {
 	for range 3 {
-		v, _, err := r.api.Loop.Get(ctx, r.uid, runID)
-		if err != nil {
+		answers, _, err := r.resultsOf(ctx, in, runID)
+		if err != nil || len(answers) == 0 {
 			return false, err
 		}
-		had = slices.ContainsFunc(v.Actions, func(a *run.ActionView) bool { return of(a.ActionID, results) != nil })
-		answers, err := answersAGUI(v.Calls, results)
-		if err != nil || len(answers) == 0 {
-			return had, err
+		if err = take(answers); !late(err) {
+			return err == nil, err
 		}
-		_, err = r.api.Loop.Answer(ctx, r.uid, runID, answers...)
-		if f := fault.As(err); err == nil || f.Status() != http.StatusConflict && f.Status() != http.StatusGone {
-			return had, err
-		}
-		// another tab was faster with one of them, or its time is up: what counts is told with the run
 	}
-	return had, nil
+	return false, nil
+}
+
+// late reports whether another tab was faster with a result, or the time of its call is up: the others may still count,
+// and what counts is told with the run.
+func late(err error) bool {
+	s := fault.As(err).Status()
+	return err != nil && (s == http.StatusConflict || s == http.StatusGone)
+}
+
+// resultsOf returns what the page's tools have returned to calls of the run that wait for it. What a client says of
+// others is its history, of which it sends all each time. had reports whether any of it is of the run.
+func (r *request) resultsOf(ctx context.Context, in agui.Request, runID string) (answers []effect.CallAnswer, had bool,
+	err error) {
+	results := in.Results()
+	if len(results) == 0 {
+		return nil, false, nil
+	}
+	v, _, err := r.api.Loop.Get(ctx, r.uid, runID)
+	if err != nil {
+		return nil, false, err
+	}
+	had = slices.ContainsFunc(v.Actions, func(a *run.ActionView) bool { return of(a.ActionID, results) != nil })
+	answers, err = answersAGUI(v.Calls, results)
+	return answers, had, err
 }
 
 // of returns what the call has returned, or nil.

@@ -51,17 +51,27 @@ func (r *request) events(header [2]string, last string) (out *stream, stop func(
 
 // begin starts a run and tells it until it rests.
 func (t telling) begin(ctx context.Context, q loop.StartRequest) error {
-	v, err := t.r.api.Loop.Start(ctx, q, func(n journal.Update) {
+	v, err := t.r.api.Loop.Start(ctx, q, t.emit(ctx))
+	if err != nil {
+		return err
+	}
+	return t.follow(ctx, v)
+}
+
+// emit returns what tells the run as this process moves it.
+func (t telling) emit(ctx context.Context) journal.Sink {
+	return func(n journal.Update) {
 		if n.Delta != "" {
 			t.to.Delta(n.Delta)
 		}
 		if err := t.to.Add(n.Events); err != nil { // the loop has applied them before
 			t.r.api.Log.ErrorContext(ctx, "a run's events could not be told", "runId", n.RunID, "error", err)
 		}
-	})
-	if err != nil {
-		return err
 	}
+}
+
+// follow tells what is left to tell of a run that this process has moved.
+func (t telling) follow(ctx context.Context, v *run.View) error {
 	if v.Moving || t.to.Told() < v.LastEvent { // another process goes on with it, or has
 		return t.run(ctx, v.RunID)
 	}

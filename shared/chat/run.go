@@ -51,10 +51,7 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartReq
 		if pending := h.pending(); len(pending) > 0 {
 			return c.reply(r.UID, h, &Reply{Type: "tool-calls", Calls: pending})
 		}
-		if err := l.AnswerCalls(ctx, r.UID, v.RunID, answers...); err != nil {
-			return nil, err
-		}
-		if v, err = l.Advance(ctx, v.RunID, emit); err != nil {
+		if v, err = l.AnswerAndGoOn(ctx, r.UID, v.RunID, emit, answers...); err != nil {
 			return nil, err
 		}
 	}

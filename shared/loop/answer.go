@@ -25,7 +25,16 @@ func (l *Loop) Answer(ctx context.Context, uid, runID string, answers ...effect.
 	return currentView(ctx, ex)
 }
 
-// AnswerCalls is [Loop.Answer] for a caller that moves the run itself.
-func (l *Loop) AnswerCalls(ctx context.Context, uid, runID string, answers ...effect.CallAnswer) error {
-	return effect.RecordAnswers(ctx, l.NewExecution(runID, nil), uid, answers)
+// AnswerAndGoOn is [Loop.Answer] that moves the run, as [Loop.Start] does.
+func (l *Loop) AnswerAndGoOn(ctx context.Context, uid, runID string, emit journal.Sink,
+	answers ...effect.CallAnswer) (_ *run.View, err error) {
+	ex := l.NewExecution(runID, emit)
+	defer func() { journal.EndTrace(ex, err) }()
+	if err := effect.RecordAnswers(ctx, ex, uid, answers); err != nil {
+		return nil, err
+	}
+	if err := moveHere(ctx, ex); err != nil {
+		return nil, err
+	}
+	return currentView(ctx, ex)
 }

@@ -107,7 +107,7 @@ func TestADeletingConversationIsGone(t *testing.T) {
 		_, resolved := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: ap, Decision: run.ApproveOnce})
 		_, talk := w.loop.Conversation(ctx, "ana", v.RunID)
 		_, begun := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "and eve", ThreadID: v.ThreadID}, nil)
-		answered := w.loop.AnswerCalls(ctx, "ana", v.RunID, effect.CallAnswer{ActionID: v.Actions[0].ActionID})
+		_, answered := w.loop.Answer(ctx, "ana", v.RunID, effect.CallAnswer{ActionID: v.Actions[0].ActionID})
 		for name, err := range map[string]error{"get": got, "cancel": cancelled, "resolve": resolved,
 			"conversation": talk, "a new run": begun, "answers": answered} {
 			if !fault.Is(err, fault.Auth, fault.CodeNotFound) {

@@ -241,22 +241,22 @@ func callWaits(t *testing.T, open func(testing.TB) *env) {
 		t.Errorf("its user is asked: %+v", aps)
 	}
 	answer := effect.CallAnswer{ActionID: v.Actions[0].ActionID, Result: json.RawMessage(`{"ok":true}`)}
-	if err := w.loop.AnswerCalls(ctx, "eve", v.RunID, answer); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+	if _, err := w.loop.Answer(ctx, "eve", v.RunID, answer); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Error("somebody else answers:", err)
 	}
 	other := effect.CallAnswer{ActionID: v.Actions[1].ActionID, Result: answer.Result}
-	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer, other); !fault.Is(err, fault.Policy,
+	if _, err := w.loop.Answer(ctx, "ana", v.RunID, answer, other); !fault.Is(err, fault.Policy,
 		fault.CodeNotWaiting) {
 		t.Error("what ran here is answered:", err)
 	}
-	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer); err != nil {
+	if _, err := w.loop.Answer(ctx, "ana", v.RunID, answer); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer); err != nil {
+	if _, err := w.loop.Answer(ctx, "ana", v.RunID, answer); err != nil {
 		t.Error("the same answer again:", err)
 	}
 	another := effect.CallAnswer{ActionID: answer.ActionID, Error: "It broke."}
-	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, another); !fault.Is(err, fault.Policy,
+	if _, err := w.loop.Answer(ctx, "ana", v.RunID, another); !fault.Is(err, fault.Policy,
 		fault.CodeAlreadyResolved) {
 		t.Error("it is answered twice:", err)
 	}

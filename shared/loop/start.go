@@ -124,15 +124,20 @@ func start(ctx context.Context, ex *journal.Execution, req StartRequest) (err er
 		return err
 	}
 	effect.LeaveEarlier(ctx, ex)
+	if st, _ := ex.Next(); st != run.StepElsewhere && ex.Run.Lease.Owner != ex.Owner {
+		return nil // the key's first request moves the run, or has moved it
+	}
+	return moveHere(ctx, ex)
+}
+
+// moveHere moves the run as far as it goes alone, or asks for it where another function moves it.
+func moveHere(ctx context.Context, ex *journal.Execution) error {
 	if st, _ := ex.Next(); st == run.StepElsewhere {
 		ex.Publish(ctx)
 		return nil
 	}
-	if ex.Run.Lease.Owner != ex.Owner { // the key's first request moves the run, or has moved it
-		return nil
-	}
-	_, err = advance(ctx, ex)
-	if journal.Held(err) { // this process was stopped for longer than its lease, and another one has taken over
+	_, err := advance(ctx, ex)
+	if journal.Held(err) { // by another process, maybe since this one was stopped for longer than its lease
 		return nil
 	}
 	return err
