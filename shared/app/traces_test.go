@@ -86,6 +86,22 @@ func sent(t *testing.T, c *collector.Collector, spans int) []*v1.ResourceSpans {
 	return all
 }
 
+// TestAPagesChatIsTraced has a page's agent ask for a click: its run is in no store, and traced as others are.
+func TestAPagesChatIsTraced(t *testing.T) {
+	w, c := collected(t)
+	w.SetModel(testkit.Wants("click-x", map[string]any{}))
+	if said := w.chat("/api/agent/chat", `{"message":"CANARY","toolDefinitions":`+clickTool+`}`); len(said.Calls) != 1 {
+		t.Fatalf("%d %s", said.HTTP, said.Body)
+	}
+	all := sent(t, c, 2)
+	if got := tree(all); got != "invoke_agent page\n  chat fake\n" {
+		t.Errorf("%s", got)
+	}
+	if strings.Contains(fmt.Sprint(all), "CANARY") {
+		t.Error("a span has content")
+	}
+}
+
 // TestTracesAreSent has a run that waits and is taken up be sent to a collector, each part with its request, the later
 // one with a link to the first; its log lines tell of it. No span has content, and no line the key.
 func TestTracesAreSent(t *testing.T) {
