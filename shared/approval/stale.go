@@ -38,8 +38,9 @@ func staleError(code fault.Code, message string) *fault.Error {
 
 // checkStale compares an approval with the snapshot that its action would get now. They differ where the stored one was
 // tampered with, where the tool has changed or would act in another place, and where another rule of the policy
-// requires the approval. An action that the policy denies by now is not asked for again: it continues to wait, and its
-// user may still edit it.
+// requires the approval. A review that was opened while its tool was absent has nothing to differ from: what it begins
+// anew is asked for as any call is. An action that the policy denies by now is not asked for again: it continues to
+// wait, and its user may still edit it.
 func checkStale(tx *journal.Tx, ap *run.Approval, a *run.Action, at Placement, decision run.Decision) error {
 	t := journal.ToolIn(tx, a.Tool, a.UserInitiated)
 	switch {
@@ -47,7 +48,7 @@ func checkStale(tx *journal.Tx, ap *run.Approval, a *run.Action, at Placement, d
 		return fault.New(fault.Tool, fault.CodeAgentGone,
 			"The agent %q is not available at the moment, so this cannot be approved now. Please try again later, "+
 				"or reject it.", tx.Run.AgentName()).After(time.Minute)
-	case t == nil || ap.Kind == run.KindReview && t.Version() != ap.ToolVersion:
+	case t == nil || ap.Kind == run.KindReview && ap.ToolVersion != "" && t.Version() != ap.ToolVersion:
 		return errStale{why: staleError(fault.CodeStaleView,
 			"The tool has changed since you were asked. Please reject this and ask again.")}
 	case at.Err != nil:

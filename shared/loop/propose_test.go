@@ -138,6 +138,38 @@ func TestProposeUnknownOutcome(t *testing.T) {
 	}
 }
 
+// A review that was opened while its tool was not here, as a server's that could not be asked, can be answered as any
+// other once the tool is back.
+func TestAReviewOutlivesAnAbsence(t *testing.T) {
+	w, ctx := newEnv(t), context.Background()
+	its, d := w.loop.Tools["send"], w.sendDef("send")
+	d.Execute = func(_ context.Context, c tool.Call, in sendArgs) (sendResult, error) {
+		delete(w.loop.Tools, "send")
+		return w.effect(c, in)
+	}
+	w.loop.Tools["send"], w.next = tool.Define(d), []string{"ambiguous"}
+	c, err := w.loop.StartCall(ctx, sending("hi", true))
+	if err != nil || c.Approval == nil || c.Approval.Kind != run.KindReview || c.Approval.Preview.Title != "send" {
+		t.Fatalf("%v %+v", err, c)
+	}
+	w.loop.Tools["send"] = its
+	for _, d := range []run.Decision{run.StartNew, run.ApproveOnce} {
+		if _, err := w.loop.Resolve(ctx,
+			approval.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: d}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.deliver(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if c, err = w.loop.CallResult(ctx, "ana", c.Run.RunID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.Run.Status != run.Completed || len(w.effects) != 2 {
+		t.Errorf("%+v, %v", c.Run, w.effects)
+	}
+}
+
 func TestProposeRefuses(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
