@@ -100,6 +100,23 @@ func TestProposeOwn(t *testing.T) {
 	}
 }
 
+// decideCall decides about what the call waits for, and returns what has come of it.
+func (w *env) decideCall(t *testing.T, c *loop.CallResult, d run.Decision) *loop.CallResult {
+	t.Helper()
+	if _, err := w.loop.Resolve(t.Context(),
+		approval.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: d}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := w.loop.CallResult(t.Context(), "ana", c.Run.RunID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // An outcome that is unknown waits for its user, whose review ends the run.
 func TestProposeUnknownOutcome(t *testing.T) {
 	ctx := context.Background()
@@ -111,25 +128,12 @@ func TestProposeUnknownOutcome(t *testing.T) {
 			if err != nil || c.Terminal() || c.Approval == nil || c.Approval.Kind != run.KindReview {
 				t.Fatalf("%v %+v", err, c)
 			}
-			resolve := func(d run.Decision) {
-				t.Helper()
-				if _, err := w.loop.Resolve(ctx,
-					approval.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: d}); err != nil {
-					t.Fatal(err)
-				}
-				if err := w.deliver(ctx); err != nil {
-					t.Fatal(err)
-				}
-				if c, err = w.loop.CallResult(ctx, "ana", c.Run.RunID); err != nil {
-					t.Fatal(err)
-				}
-			}
-			resolve(decision)
+			c = w.decideCall(t, c, decision)
 			if decision == run.StartNew { // it is approved anew, even the user's own call
 				if c.Terminal() || c.Approval.Kind != run.KindApproval {
 					t.Fatalf("%+v", c)
 				}
-				resolve(run.ApproveOnce)
+				c = w.decideCall(t, c, run.ApproveOnce)
 			}
 			if c.Run.Status != run.Completed || len(w.effects) != effects {
 				t.Errorf("%+v, %v", c.Run, w.effects)
@@ -154,16 +158,7 @@ func TestAReviewOutlivesAnAbsence(t *testing.T) {
 	}
 	w.loop.Tools["send"] = its
 	for _, d := range []run.Decision{run.StartNew, run.ApproveOnce} {
-		if _, err := w.loop.Resolve(ctx,
-			approval.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: d}); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.deliver(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if c, err = w.loop.CallResult(ctx, "ana", c.Run.RunID); err != nil {
-			t.Fatal(err)
-		}
+		c = w.decideCall(t, c, d)
 	}
 	if c.Run.Status != run.Completed || len(w.effects) != 2 {
 		t.Errorf("%+v, %v", c.Run, w.effects)
