@@ -4,7 +4,7 @@
 
 const silence = 45000; // ms without a line: the server sends one every 15 s, so the connection is dead
 const longest = 600000; // ms of one request
-const lineSize = 8 << 20;
+const mostText = 8 << 20; // characters of a line, or of an answer in JSON
 
 export class ApiError extends Error {
   /** @param {string} message @param {Facts} [facts] */
@@ -97,16 +97,39 @@ function hint(url) {
 export async function read(res) {
   if (!res.ok) throw await refusal(res);
   try {
-    return JSON.parse(await res.text());
-  } catch {
-    throw new ApiError('The answer broke off, or cannot be read.');
+    return await json(res);
+  } catch (err) {
+    throw err instanceof ApiError ? err : new ApiError('The answer broke off, or cannot be read.');
+  }
+}
+
+/** @param {Response} res */
+const textOf = (res) => /** @type {ReadableStream} */ (res.body).pipeThrough(new TextDecoderStream()).getReader();
+
+/** @param {string} text */
+function bound(text) {
+  if (text.length > mostText) throw new ApiError('The answer was too long to be read.');
+  return text;
+}
+
+/** @param {Response} res */
+async function json(res) {
+  const reader = textOf(res);
+  try {
+    for (let text = ''; ;) {
+      const { done, value } = await reader.read();
+      if (done) return JSON.parse(text);
+      text = bound(text + value);
+    }
+  } finally {
+    reader.cancel().catch(() => {}); // the rest is not needed
   }
 }
 
 /** @param {Response} res */
 async function refusal(res) {
   const { status } = res;
-  const { error = {} } = await res.json().catch(() => ({}));
+  const { error = {} } = await json(res).catch(() => ({}));
   const { code = status === 401 ? 'unauthenticated' : '', field, requestId, runId, message } = error;
   if (code === 'origin_forbidden') {
     console.warn(`countersign: ${message} Its file there (origins) has to name ${globalThis.location?.origin}.`);
@@ -119,15 +142,14 @@ async function refusal(res) {
 
 /** @param {Response} res @param {AbortSignal} [signal] @returns {AsyncGenerator<any>} */
 export async function* lines(res, signal) {
-  const reader = /** @type {ReadableStream} */ (res.body).pipeThrough(new TextDecoderStream()).getReader();
+  const reader = textOf(res);
   let rest = '';
   try {
     for (;;) {
       const { done, value } = await next(reader, signal);
       if (done) return;
       const parts = (rest + value).split('\n');
-      rest = parts.pop() ?? '';
-      if (rest.length > lineSize) throw new ApiError('The answer was too long to be read.');
+      rest = bound(parts.pop() ?? '');
       for (const part of parts) if (part.trim()) yield JSON.parse(part);
     }
   } finally {

@@ -37,6 +37,20 @@ export const trouble = {
     expect('no error is left', !(await prop(page, 'hasError')));
   },
 
+  'an answer that is too long is not read to its end': async (page) => {
+    await page.route('**/too/long', (r) => r.fulfill({ body: JSON.stringify('x'.repeat(8 << 20)) }));
+    await page.route('**/too/long/refusal', (r) => r.fulfill({ status: 500, body: ' '.repeat((8 << 20) + 1) + '{}' }));
+    const said = await page.evaluate(async () => {
+      const { connect } = await import('/widget/client.js');
+      const { call } = connect({ token: () => 'good' });
+      const answers = ['/too/long', '/too/long/refusal'].map((path) => call('GET', path));
+      return Promise.all(answers.map((answer) => answer.catch((err) => err.message)));
+    });
+    expect(said.join(' | ').slice(0, 200), said[0] === 'The answer was too long to be read.'
+      && said[1] === 'The server refused the request (500).');
+    await page.unrouteAll();
+  },
+
   'a token is asked for again once': async (page) => {
     await page.locator('gemini-chat').evaluate((el) => {
       globalThis.asked = [];
