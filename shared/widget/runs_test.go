@@ -1,58 +1,149 @@
 package widget_test
 
 import (
+	"encoding/json"
+	"maps"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 )
 
 // heldFor says for how long a yes to these is held.
 var heldFor = map[string]time.Duration{"held": time.Minute, "passes": 1500 * time.Millisecond, "tardy": time.Minute,
-	"halts": time.Minute}
+	"halts": time.Minute, "elsewhere": time.Minute}
 
-// hold answers a decision about what is held, or about its hold, and reports whether it did.
-func (s *chatServer) hold(w http.ResponseWriter, id string, in object) bool {
-	d, known := heldFor[id]
+// A run has one approval, and as many events as its lastEvent says: it waits, it is decided, it has ended.
+func (s *chatServer) stand(id string) object {
+	if run := s.runs[id]; run != nil {
+		return run
+	}
+	return s.set(id, 1, "awaiting_confirmation", object{})
+}
+
+// set puts a run down as it stands, and tells those who listen.
+func (s *chatServer) set(id string, events int, status string, action object) object {
+	action = maps.Clone(action)
+	action["approvalId"], action["status"] = id+"-1", status
+	s.runs[id] = object{"ok": true, "runId": id, "status": status, "lastEvent": events, "actions": []object{action}}
+	if action["decision"] == "reject" || action["decision"] == "undo" {
+		action["status"] = "rejected"
+	}
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return s.runs[id]
+}
+
+// expires ends a run after a while.
+func (s *chatServer) expires(id string, d time.Duration) {
+	s.Lock()
+	defer s.Unlock()
+	s.expire[id] = time.Now().Add(d)
+}
+
+func (s *chatServer) resolve(w http.ResponseWriter, r *http.Request) {
+	var in object
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		s.problem("resolve: %v", err)
+	}
+	s.Lock()
+	defer s.Unlock()
+	s.resolved = append(s.resolved, in)
+	if prefer := r.Header.Get("Prefer"); prefer != "wait=50" {
+		s.problems = append(s.problems, "a decision came with the preference "+prefer)
+	}
+	s.decide(w, in)
+}
+
+// elsewhere decides as another page of the same user would.
+func (s *chatServer) elsewhere(w http.ResponseWriter, r *http.Request) {
+	var in object
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		s.problem("elsewhere: %v", err)
+	}
+	s.Lock()
+	defer s.Unlock()
+	s.decide(w, in)
+}
+
+// decide answers a decision: most runs take longer than the wait for them.
+func (s *chatServer) decide(w http.ResponseWriter, in object) {
+	id := strings.TrimSuffix(in["approvalId"].(string), "-1")
+	hold, decision := heldFor[id], in["decision"]
 	switch {
-	case !known:
-		return false
-	case in["decision"] == "undo" && id == "tardy": // somebody has set its clock forward
-		s.holds[id] = time.Now()
+	case decision == "undo" && id == "tardy": // somebody has set its clock forward
+		s.set(id, 3, "completed", object{"decision": "approve_once"})
 		refuse(w, http.StatusConflict, "already_resolved", "It is too late to undo this.")
-		return true
-	case in["decision"] == "undo":
-		s.holds[id] = time.Time{}
+		return
+	case decision == "undo", decision == "reject", id == "yes":
+		s.set(id, 3, "completed", object{"decision": decision})
+	case hold == 0:
+		s.set(id, 2, "executing", object{"decision": decision})
 	case in["holdSeconds"] != 10.0:
 		s.problems = append(s.problems, "a yes came without its hold")
 	default:
-		s.holds[id] = time.Now().Add(d)
+		s.set(id, 2, "awaiting_confirmation", object{"decision": decision, "heldUntil": time.Now().Add(hold)})
+		s.expire[id] = time.Now().Add(hold)
 	}
-	return s.shown(w, id)
+	reply(w, http.StatusOK, s.stand(id))
 }
 
-// shown answers with the run of what is, or was, held, and reports whether it did. What was approved elsewhere is held
-// from the first look on, and taken back there after the fourth.
-func (s *chatServer) shown(w http.ResponseWriter, id string) bool {
-	if until, known := s.holds[id]; id == "elsewhere" {
-		s.open++
-		if !known {
-			s.open = 0
-			s.holds[id] = time.Now().Add(time.Minute)
-		} else if s.open > 1 && !until.IsZero() {
-			s.holds[id] = time.Time{}
+func (s *chatServer) run(w http.ResponseWriter, r *http.Request) {
+	s.Lock()
+	defer s.Unlock()
+	s.looks++
+	reply(w, http.StatusOK, s.stand(r.PathValue("id")))
+}
+
+// events tells what happens to a run as it happens. What was decided about, and is not held, ends when that was told.
+func (s *chatServer) events(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	after, err := strconv.Atoi(r.FormValue("after"))
+	if err != nil {
+		s.problem("events after %q", r.FormValue("after"))
+	}
+	s.Lock()
+	s.looks++
+	s.Unlock()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	line(w, object{"type": "ping"})
+	for {
+		s.Lock()
+		run, changed, end := s.stand(id), s.changed, s.expire[id]
+		s.Unlock()
+		seq, action := run["lastEvent"].(int), run["actions"].([]object)[0]
+		if seq > after {
+			after = seq
+			line(w, object{"type": map[int]string{2: "action.decided", 3: "run.ended"}[seq], "seq": seq,
+				"action": action})
+		}
+		switch {
+		case seq == 3:
+			return
+		case run["status"] == "executing":
+			s.end(id, "completed", action)
+		case end.IsZero():
+			select {
+			case <-changed:
+			case <-r.Context().Done():
+				return
+			}
+		default:
+			select {
+			case <-changed:
+			case <-r.Context().Done():
+				return
+			case <-time.After(time.Until(end)):
+				s.end(id, map[int]string{1: "failed", 2: "completed"}[seq], action)
+			}
 		}
 	}
-	until, known := s.holds[id]
-	if !known {
-		return false
-	}
-	a, status := object{"approvalId": id + "-1", "status": "awaiting_confirmation", "decision": "approve_once",
-		"heldUntil": until}, "awaiting_confirmation"
-	switch {
-	case until.IsZero():
-		a, status = object{"approvalId": id + "-1", "status": "rejected", "decision": "undo"}, "completed"
-	case time.Now().After(until):
-		a, status = object{"approvalId": id + "-1", "status": "completed", "decision": "approve_once"}, "completed"
-	}
-	reply(w, http.StatusOK, object{"ok": true, "runId": id, "status": status, "actions": []object{a}})
-	return true
+}
+
+func (s *chatServer) end(id, status string, action object) {
+	s.Lock()
+	defer s.Unlock()
+	action = maps.Clone(action)
+	delete(action, "heldUntil")
+	s.set(id, 3, status, action)
 }

@@ -75,6 +75,8 @@ var scripts = map[string][]turn{
 	"tardy":     {{calls: []object{asked("tardy")}}, {say: "It was too late."}},
 	"halts":     {{calls: []object{asked("halts")}}},
 	"elsewhere": {{calls: []object{asked("elsewhere")}}, {say: "Somebody took it back."}},
+	"quiet":     {{calls: []object{asked("quiet")}}, {say: "It was rejected."}},
+	"cut":       {{calls: []object{asked("cut")}}, {say: "The line was cut."}},
 	"always":    {{calls: []object{always(asked("always"))}}, {say: "It was not sent."}},
 	"plan":      {{calls: []object{planned(asked("plan"))}}, {say: "It was not planned."}},
 	"behind":    {{calls: []object{asked("behind")}}, {say: "It is sent."}},
@@ -130,20 +132,20 @@ type chatServer struct {
 	results   []object
 	pageState object // of the newest request
 	failed    map[string]bool
-	messages  map[string]string // the message of each message id
-	lost      map[string]string // the ids of messages whose answer was an error
-	runs      map[string]string
+	messages  map[string]string    // the message of each message id
+	lost      map[string]string    // the ids of messages whose answer was an error
+	runs      map[string]object    // as they stand, without the kind of their approval
+	expire    map[string]time.Time // runs that end by themselves
+	changed   chan struct{}        // closed when one of them has changed
 	resolved  []object
 	region    string // of the last request
 	agent     string // of the last message
-	open      int
-	looks     int // at runs that were decided about
-	holds     map[string]time.Time
+	looks     int    // at runs, and requests for their events
 }
 
 func newServer(t *testing.T) *chatServer {
 	s := &chatServer{failed: map[string]bool{}, messages: map[string]string{}, lost: map[string]string{},
-		runs: map[string]string{}, holds: map[string]time.Time{}}
+		runs: map[string]object{}, expire: map[string]time.Time{}, changed: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
@@ -156,7 +158,9 @@ func newServer(t *testing.T) *chatServer {
 	mux.HandleFunc("POST /api/agent/chat", s.chat)
 	mux.HandleFunc("POST /api/agent/chat/results", s.chat)
 	mux.HandleFunc("POST /api/agent/approvals/resolve", s.resolve)
+	mux.HandleFunc("POST /elsewhere", s.elsewhere)
 	mux.HandleFunc("GET /api/agent/runs/{id}", s.run)
+	mux.HandleFunc("GET /api/agent/runs/{id}/events", s.events)
 	mux.HandleFunc("GET /seen", func(w http.ResponseWriter, _ *http.Request) {
 		s.Lock()
 		defer s.Unlock()
@@ -304,6 +308,7 @@ func (s *chatServer) answer(w http.ResponseWriter, r *http.Request, script strin
 	for _, call := range t.calls {
 		if a, ok := call["approval"].(object); ok && script == "late" {
 			a["expiresAt"] = time.Now().Add(2 * time.Second)
+			s.expires("late", 3*time.Second)
 		}
 	}
 	last := object{"role": "model", "parts": []object{{"text": t.say}}, "script": script, "step": step,
@@ -328,54 +333,6 @@ func (s *chatServer) answer(w http.ResponseWriter, r *http.Request, script strin
 		return
 	}
 	line(w, out)
-}
-
-func (s *chatServer) resolve(w http.ResponseWriter, r *http.Request) {
-	var in object
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-		s.problem("resolve: %v", err)
-	}
-	s.Lock()
-	defer s.Unlock()
-	s.resolved = append(s.resolved, in)
-	id := strings.TrimSuffix(in["approvalId"].(string), "-1")
-	if s.hold(w, id, in) {
-		return
-	}
-	s.runs[id] = "executing"
-	if prefer := r.Header.Get("Prefer"); prefer != "wait=50" {
-		s.problem("a decision came with the preference %q", prefer)
-	}
-	if id == "yes" { // the other runs take longer than the wait
-		s.runs[id] = "completed"
-	}
-	reply(w, 200, object{"ok": true, "runId": id, "status": s.runs[id]})
-}
-
-// run answers that the run has ended at the second request after the decision, or after it has expired.
-func (s *chatServer) run(w http.ResponseWriter, r *http.Request) {
-	s.Lock()
-	defer s.Unlock()
-	id := r.PathValue("id")
-	if s.shown(w, id) {
-		return
-	}
-	status := s.runs[id]
-	if status != "" {
-		s.looks++
-	}
-	switch {
-	case status == "" && id == "late":
-		s.open++
-		if status = "awaiting_confirmation"; s.open > 3 {
-			status = "failed"
-		}
-	case status == "":
-		status = "awaiting_confirmation"
-	default:
-		s.runs[id] = "completed"
-	}
-	reply(w, 200, object{"ok": true, "runId": id, "status": status, "actions": []any{}})
 }
 
 func (s *chatServer) problem(format string, args ...any) {

@@ -2,6 +2,7 @@
 import { createSignal } from '@jay-framework/component';
 import { makeJayStackComponent, phaseOutput } from '@jay-framework/fullstack-component';
 import { GeminiChat } from '../site/chat.js';
+import { over, pause } from '../site/client.js';
 import { askAgent, sendMessage, submitToolResults } from './actions';
 import type { GeminiChatContract, GeminiChatViewState } from './gemini-chat.jay-contract';
 
@@ -24,6 +25,15 @@ export function view(chat: GeminiChat): GeminiChatViewState {
 export const transport = {
   chat: (path: string, body: any) => (path.endsWith('/results') ? submitToolResults(body) : sendMessage(body)),
   ask: (method: string, path: string, body?: any) => askAgent({ method, path, body }),
+  /** Tells of a run until it has ended. An action answers once, so that the run is looked at again and again. */
+  async* events(runId: string, signal: AbortSignal) {
+    for (let wait = 500; ; wait = Math.min(wait * 1.6, 15000)) {
+      const run: any = await askAgent({ method: 'GET', path: `/api/agent/runs/${encodeURIComponent(runId)}` });
+      yield { type: 'run', run };
+      if (over(run.status)) return;
+      await pause(wait, signal);
+    }
+  },
 };
 
 /** The page's own automation, where it has one. */

@@ -1,102 +1,153 @@
-// Follows calls that wait for the user's decision until they have ended.
+// Calls that wait for the user's decision: it is sent, and each is followed until it has ended.
 import { ApiError } from './request.js';
 
-const shortest = 500;
-const longest = 15000;
-const patience = 10 * 60000; // after a decision
+/** @import { GeminiChat } from './chat.js' */
+
+const longest = 2 ** 31 - 1; // ms that a timer can wait
+
+/** @param {Card} card @param {string} decision */
+const mayDecide = ({ state, approval }, decision) => (
+  state === 'held' ? decision === 'undo' : state === 'open' && approval.decisions.includes(decision)
+);
+
+/** @param {GeminiChat} chat @param {object} decision @param {AbortSignal} [signal] */
+const resolve = (chat, decision, signal = AbortSignal.timeout(60000)) =>
+  chat.transport.ask('POST', '/api/agent/approvals/resolve', decision, signal);
 
 /**
- * Asks for the run of an approval, at growing distances, until it has ended, unless the answer to the decision tells.
- * @param {import('./chat.js').GeminiChat} chat @param {Card} card @param {AbortSignal} signal
+ * Sends a decision, perhaps with other arguments.
+ * @param {GeminiChat} chat @param {Card} card @param {string} decision
+ * @param {Record<string, unknown>} [editedArgs] @param {AbortSignal} [signal]
  */
-export async function follow(chat, card, signal) {
-  const { runId, approvalId, expiresAt } = card.approval;
-  const expiry = Date.parse(expiresAt);
-  let decidedAt = 0;
-  for (let pause = shortest; ; pause = Math.min(pause * 1.6, longest)) {
-    const before = card.state;
-    // of what is said now
-    const end = { open: expiry, held: card.heldUntil ?? 0 }[/** @type {string} */ (before)] ?? Infinity;
-    const soon = Math.min(pause, Math.max(end - chat.now(), 0) + 100);
-    await nap(chat, approvalId, before === 'sending' ? patience : soon, signal);
-    if (card.state === 'sending') continue; // the answer comes with the run's end
-    if (card.state === 'open' && chat.now() >= expiry) {
-      card.state = 'expired';
-      chat.changed();
-    }
-    if (card.state !== before) pause = shortest;
-    if (card.state !== 'open') decidedAt ||= Date.now();
-    const run = card.run ?? (await look(chat, runId, signal));
-    card.run = null;
-    if (run && ended(run, approvalId)) {
-      const { status, decision = '' } = actionOf(run, approvalId) ?? run;
-      card.decision ||= decision;
-      const done = status === 'completed' && !['reject', 'undo'].includes(card.decision);
-      if (card.state !== 'expired') card.state = done ? 'completed' : 'failed';
-      return chat.changed();
-    }
-    if (run) hold(chat, card, run);
-    if (decidedAt && Date.now() - decidedAt > patience) {
-      throw new ApiError('What you decided takes longer than expected. Look into your inbox for how it ended.');
-    }
+export async function decide(chat, card, decision, editedArgs, signal) {
+  if (!mayDecide(card, decision)) return;
+  const { state, approval: { approvalId, argsHash, kind } } = card;
+  Object.assign(card, { state: 'sending', decision, error: '' });
+  chat.changed();
+  try {
+    const held = chat.hold && kind === 'approval' && /^approve_(once|with_edits)$/.test(decision);
+    const body = { approvalId, decision, argsHash, ...(editedArgs && { editedArgs }),
+      ...(held && { holdSeconds: chat.hold }) };
+    card.run = await resolve(chat, body, signal);
+    card.state = 'following';
+  } catch (cause) {
+    if (signal?.aborted) return;
+    const err = cause instanceof ApiError ? cause
+      : new ApiError('It is not known whether your decision has arrived. Please decide again.');
+    // Permanently refused: it was decided elsewhere or has expired, and its run has the outcome.
+    const over = err.status === 410 || err.status === 409;
+    const wrong = card.edit && err.status === 400; // which the form says at its field
+    if (card.edit && wrong) card.edit.wrong = { field: err.field, message: err.message };
+    Object.assign(card, { state: over ? 'following' : state, decision: '', error: wrong ? '' : err.message });
   }
-}
-
-/**
- * Shows until when a yes can be taken back, also one that was said elsewhere.
- * @param {import('./chat.js').GeminiChat} chat @param {Card} card @param {any} run
- */
-function hold(chat, card, run) {
-  const until = Date.parse(actionOf(run, card.approval.approvalId)?.heldUntil ?? '');
-  const state = until > chat.now() ? 'held' : card.state === 'held' ? 'following' : card.state;
-  if (card.state === 'sending' || state === card.state) return;
-  Object.assign(card, { state, heldUntil: until });
+  chat.dispatchEvent(new CustomEvent('decided', { detail: { approvalId } }));
+  chat.tell('approval', { approvalId, decision: card.decision, error: card.error });
   chat.changed();
 }
 
-/** The action of an approval. @param {any} run @param {string} approvalId */
-const actionOf = (run, approvalId) => run.actions?.find((/** @type {any} */ a) => a.approvalId === approvalId);
-
-/**
- * A run that asks for something else has ended as far as this approval goes.
- * @param {any} run @param {string} approvalId
- */
-function ended(run, approvalId) {
-  const other = run.status === 'awaiting_confirmation'
-    && run.actions?.some((/** @type {any} */ a) => a.approvalId && a.approvalId !== approvalId);
-  return run.status === 'completed' || run.status === 'failed' || other;
+/** Takes a yes back whose card is not shown any more. @param {GeminiChat} chat @param {Card} card */
+export async function undo(chat, { approval: { approvalId, preview } }) {
+  try {
+    await resolve(chat, { approvalId, decision: 'undo' });
+    chat.say('system', `Undone: ${preview.title}`);
+  } catch (err) {
+    chat.say('system', `${preview.title}: ${err instanceof ApiError ? err.message : 'It could not be undone.'}`);
+  }
+  chat.changed();
 }
 
 /**
- * Returns the run, or nothing if the request fails, which is then retried.
- * @param {import('./chat.js').GeminiChat} chat @param {string} runId @param {AbortSignal} signal
+ * Listens to the run of an approval until that has ended, unless the answer to the decision tells.
+ * @param {GeminiChat} chat @param {Card} card @param {AbortSignal} signal
  */
-async function look(chat, runId, signal) {
+export async function follow(chat, card, signal) {
+  const over = new AbortController();
+  const either = AbortSignal.any([signal, over.signal]);
+  lapse(chat, card, either);
+  chat.addEventListener('decided', () => card.run && told(chat, card, card.run) && over.abort(), { signal: either });
   try {
-    return await chat.transport.ask('GET', `/api/agent/runs/${encodeURIComponent(runId)}`, undefined, signal);
+    await listen(chat, card, either);
   } catch (err) {
-    if (!(err instanceof ApiError && (err.passing || err.status === 429))) throw err;
-    return null;
+    if (!over.signal.aborted) throw err;
+  } finally {
+    over.abort();
+  }
+  chat.activity = '';
+  chat.changed();
+}
+
+/** @param {GeminiChat} chat @param {Card} card @param {AbortSignal} signal */
+async function listen(chat, card, signal) {
+  const { approvalId, runId } = card.approval;
+  for await (const e of chat.transport.events(runId, signal)) {
+    const lost = e.type === 'lost' ? `${e.error.message} Nothing is lost; trying again.` : '';
+    if (lost !== chat.activity) Object.assign(chat, { activity: lost }).changed();
+    while (card.state === 'sending' && !signal.aborted) await answer(chat, signal); // which may tell the end itself
+    if (signal.aborted) return;
+    if (e.run && told(chat, card, e.run)) return;
+    if (e.action?.approvalId === approvalId) decided(chat, card, e.action);
   }
 }
 
+/** Waits for the answer to a decision. @param {EventTarget} chat @param {AbortSignal} signal */
+const answer = (chat, signal) => new Promise((go) => {
+  for (const [on, type] of /** @type {[EventTarget, string][]} */ ([[chat, 'decided'], [signal, 'abort']])) {
+    on.addEventListener(type, go, { once: true });
+  }
+});
+
 /**
- * Waits a while, or until this approval is decided.
- * @param {EventTarget} chat @param {string} approvalId @param {number} ms @param {AbortSignal} signal
- * @returns {Promise<void>}
+ * Takes in how a run is, and tells whether that is the end as far as this approval goes: a run that asks for something
+ * else has ended for it.
+ * @param {GeminiChat} chat @param {Card} card @param {any} run
  */
-function nap(chat, approvalId, ms, signal) {
-  return new Promise((wake, stop) => {
-    const over = new AbortController();
-    const end = (/** @type {() => void} */ then) => {
-      clearTimeout(timer);
-      over.abort();
-      then();
-    };
-    const timer = setTimeout(() => end(wake), ms);
-    chat.addEventListener('decided',
-      (e) => /** @type {CustomEvent} */ (e).detail.approvalId === approvalId && end(wake), { signal: over.signal });
-    signal.addEventListener('abort', () => end(() => stop(signal.reason)), { signal: over.signal });
-    if (signal.aborted) end(() => stop(signal.reason));
-  });
+function told(chat, card, run) {
+  const { approvalId } = card.approval;
+  const actions = run.actions ?? [];
+  const own = actions.find((/** @type {any} */ a) => a.approvalId === approvalId);
+  const other = run.status === 'awaiting_confirmation'
+    && actions.some((/** @type {any} */ a) => a.approvalId && a.approvalId !== approvalId);
+  if (!other && run.status !== 'completed' && run.status !== 'failed') {
+    if (own) decided(chat, card, own);
+    return false;
+  }
+  const { status, decision = '' } = own ?? run;
+  card.decision ||= decision;
+  const done = status === 'completed' && !['reject', 'undo'].includes(card.decision);
+  if (card.state !== 'expired') card.state = done ? 'completed' : 'failed';
+  return true;
+}
+
+/**
+ * Shows what was decided, also elsewhere, and until when a yes can be taken back.
+ * @param {GeminiChat} chat @param {Card} card @param {any} action
+ */
+function decided(chat, card, { decision, heldUntil = '' }) {
+  if (!decision) return;
+  const until = Date.parse(heldUntil);
+  Object.assign(card, until > chat.now() ? { state: 'held', heldUntil: until } : { state: 'following' });
+  chat.changed();
+}
+
+/**
+ * Shows that the time is over in which a card can be decided, or its yes be taken back.
+ * @param {GeminiChat} chat @param {Card} card @param {AbortSignal} signal
+ */
+function lapse(chat, card, signal) {
+  /** @type {any} */ let timer;
+  const look = () => {
+    clearTimeout(timer);
+    const end = card.state === 'open' ? Date.parse(card.approval.expiresAt)
+      : card.state === 'held' ? card.heldUntil : undefined;
+    if (!end || signal.aborted) return;
+    const left = end - chat.now();
+    if (left > 0) timer = setTimeout(look, Math.min(left, longest));
+    else {
+      card.state = card.state === 'open' ? 'expired' : 'following';
+      chat.changed();
+    }
+  };
+  chat.addEventListener('change', look, { signal });
+  signal.addEventListener('abort', look, { once: true });
+  look();
 }

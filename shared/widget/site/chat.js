@@ -1,5 +1,6 @@
 // The chat without a user interface: the logic of gemini-chat, for a page with its own.
 import { Memory } from './memory.js';
+import { UsedPage } from './page.js';
 import { ApiError, newId, region } from './request.js';
 import { Transport } from './transport.js';
 
@@ -12,11 +13,6 @@ const moment = (signal) => new Promise((done) => {
   const timer = setTimeout(done, 1000);
   signal.addEventListener('abort', () => { clearTimeout(timer); done(); }, { once: true });
 });
-
-/** @param {Card} card @param {string} decision */
-const mayDecide = ({ state, approval }, decision) => (
-  state === 'held' ? decision === 'undo' : state === 'open' && approval.decisions.includes(decision)
-);
 
 /** How what was asked about has ended, in words. @param {Card} card */
 const endOf = ({ state, edit, decision }) => ({
@@ -57,9 +53,9 @@ export class GeminiChat extends EventTarget {
   /** @type {Ask | null} The request that was not answered. */ #unanswered = null;
   /** @type {Open | null} The calls that are being answered. */ #open = null;
   /** @type {AbortController | null} */ #work = null;
-  /** @type {Automation | null} */ #watched = null;
-  #unwatch = () => {};
-  #busy = false;
+  /** @type {UsedPage} */ #used;
+  /** An answer is awaited. */
+  busy = false;
   #trips = 0;
 
   /**
@@ -71,13 +67,13 @@ export class GeminiChat extends EventTarget {
     this.hold = hold;
     this.agent = agent;
     this.transport = new Transport(endpoint, token);
-    this.page = page;
+    this.#used = new UsedPage(this, page);
     this.memory = memory;
   }
 
   /** An answer is awaited, or the end of what the user has decided about. */
   get isLoading() {
-    return this.#busy || (this.approvals.length > 0 && this.approvals.every((card) => card.state !== 'open'));
+    return this.busy || (this.approvals.length > 0 && this.approvals.every((card) => card.state !== 'open'));
   }
 
   /** The time by the server's clock, by which everything there is held and expires. */
@@ -103,7 +99,7 @@ export class GeminiChat extends EventTarget {
     this.messageInput = '';
     this.approvals = [];
     this.#open = null;
-    this.#say('user', message);
+    this.say('user', message);
     this.#begin(() => this.#request({ kind: 'message', text: message, id: newId() }));
     return true;
   }
@@ -124,27 +120,11 @@ export class GeminiChat extends EventTarget {
     const has = (/** @type {Card['state']} */ state) => this.approvals.some((card) => card.state === state);
     const waits = has('open') ? ' What waits for your decision stays in your inbox.' : '';
     const goesOn = has('sending') || has('following') ? ' What you have approved goes on.' : '';
-    this.#say('system', `Stopped.${waits}${goesOn}`);
+    this.say('system', `Stopped.${waits}${goesOn}`);
     this.approvals = [];
     this.#open = this.#unanswered = null;
     this.#rest();
-    for (const card of held) this.#undo(card);
-  }
-
-  /** Takes a yes back whose card is not shown any more. @param {Card} card */
-  async #undo({ approval: { approvalId, preview } }) {
-    try {
-      await this.#resolve({ approvalId, decision: 'undo' });
-      this.#say('system', `Undone: ${preview.title}`);
-    } catch (err) {
-      this.#say('system', `${preview.title}: ${err instanceof ApiError ? err.message : 'It could not be undone.'}`);
-    }
-    this.changed();
-  }
-
-  /** @param {object} decision @param {AbortSignal} [signal] */
-  #resolve(decision, signal = AbortSignal.timeout(60000)) {
-    return this.transport.ask('POST', '/api/agent/approvals/resolve', decision, signal);
+    for (const card of held) import('./approvals.js').then(({ undo }) => undo(this, card));
   }
 
   /** Begins a new conversation. */
@@ -170,35 +150,17 @@ export class GeminiChat extends EventTarget {
    */
   async decide(approvalId, decision, editedArgs) {
     const card = this.approvals.find((c) => c.approval.approvalId === approvalId);
-    if (!card || !mayDecide(card, decision)) return;
+    if (!card) return;
     if (card.approval.kind === 'page') {
-      card.decision = decision;
+      if (card.approval.decisions.includes(decision)) card.decision = decision;
       return void this.dispatchEvent(new CustomEvent('decided', { detail: { approvalId } }));
     }
-    const { state } = card;
-    const signal = this.#work?.signal;
-    Object.assign(card, { state: 'sending', decision, error: '' });
-    this.changed();
     try {
-      const { kind, argsHash } = card.approval;
-      const held = this.hold && kind === 'approval' && /^approve_(once|with_edits)$/.test(decision);
-      const body = { approvalId, decision, argsHash, ...(editedArgs && { editedArgs }),
-        ...(held && { holdSeconds: this.hold }) };
-      card.run = await this.#resolve(body, signal);
-      card.state = 'following';
-    } catch (cause) {
-      if (signal?.aborted) return;
-      const err = cause instanceof ApiError ? cause
-        : new ApiError('It is not known whether your decision has arrived. Please decide again.');
-      // Permanently refused: it was decided elsewhere or has expired, and its run has the outcome.
-      const over = err.status === 410 || err.status === 409;
-      const wrong = card.edit && err.status === 400; // which the form says at its field
-      if (card.edit && wrong) card.edit.wrong = { field: err.field, message: err.message };
-      Object.assign(card, { state: over ? 'following' : state, decision: '', error: wrong ? '' : err.message });
+      const { decide } = await import('./approvals.js');
+      await decide(this, card, decision, editedArgs, this.#work?.signal);
+    } catch (err) {
+      this.#fail(err);
     }
-    this.dispatchEvent(new CustomEvent('decided', { detail: { approvalId } }));
-    this.#tell('approval', { approvalId, decision: card.decision, error: card.error });
-    this.changed();
   }
 
   /** Goes on with what memory kept of this page before it was loaded anew. */
@@ -226,14 +188,14 @@ export class GeminiChat extends EventTarget {
       unanswered: this.#unanswered,
       open: this.#open, trips: this.#trips, messageId: this.#messageId,
     });
-    this.#tell('change', {});
+    this.tell('change', {});
   }
 
   /** Runs one piece of work, and only one at a time. @param {() => Promise<void>} work */
   async #begin(work) {
     const controller = new AbortController();
     this.#work = controller;
-    this.#busy = true;
+    this.busy = true;
     this.#trips = this.#open ? this.#trips : 0;
     this.error = '';
     this.changed();
@@ -242,12 +204,13 @@ export class GeminiChat extends EventTarget {
     } catch (err) {
       if (!controller.signal.aborted) this.#fail(err);
     }
+    controller.abort(); // also what follows other approvals than the one that failed
     if (this.#work === controller) this.#rest();
   }
 
   #rest() {
     this.#work = null;
-    this.#busy = false;
+    this.busy = false;
     this.activity = this.partial = '';
     this.changed();
   }
@@ -260,7 +223,7 @@ export class GeminiChat extends EventTarget {
     const signal = this.#signal();
     this.#unanswered = request;
     this.#open = null;
-    this.#busy = true;
+    this.busy = true;
     this.activity = 'Thinking…';
     this.partial = '';
     this.changed();
@@ -268,7 +231,7 @@ export class GeminiChat extends EventTarget {
       this.#trips = 0;
       throw new ApiError(`This took more than ${maxTrips} steps, so it was stopped here. Try again to let it go on.`);
     }
-    const { definitions, pageState } = await this.#pageNow();
+    const { definitions, pageState } = await this.#used.now();
     if (request.kind === 'message') this.#messageId = request.id ??= newId(); // none from the previous release
     const agent = this.agent();
     const [path, asks] = request.kind === 'message'
@@ -281,9 +244,9 @@ export class GeminiChat extends EventTarget {
     this.#unanswered = null;
     this.partial = '';
     for (const { name, ...ended } of answer.actions ?? []) {
-      this.#tell('action', { name: name.replace(/^action_/, ''), ...ended });
+      this.tell('action', { name: name.replace(/^action_/, ''), ...ended });
     }
-    if (answer.type === 'response') return this.#say('assistant', answer.message);
+    if (answer.type === 'response') return this.say('assistant', answer.message);
     this.#open = { calls: answer.calls, results: [], running: '' };
     return this.#settle();
   }
@@ -300,7 +263,7 @@ export class GeminiChat extends EventTarget {
     this.changed();
     const ofPage = calls.filter((c) => c.category === 'page-automation');
     for (const call of ofPage.slice(results.length)) {
-      results.push(await this.#run(call, open, signal));
+      results.push(await this.#used.run(call, open, signal));
       signal.throwIfAborted();
       open.running = '';
       this.changed();
@@ -309,30 +272,12 @@ export class GeminiChat extends EventTarget {
     return this.#request({ kind: 'results', results });
   }
 
-  /** @param {Call} call @param {Open} open @param {AbortSignal} signal @returns {Promise<Result>} */
-  async #run(call, open, signal) {
-    const { tools } = await this.#pageNow();
-    if (open.running === call.id) {
-      return { callId: call.id,
-        result: JSON.stringify({ ok: false,
-          error: 'The page was loaded anew while this ran. It may have been done; look at the state of the page.' }) };
-    }
-    open.running = call.id;
-    const tool = tools.get(call.name);
-    this.activity = tool?.title?.(call.args ?? {}) ?? 'Using the page…';
-    this.changed();
-    const outcome = tool ? await tool.execute(call.args ?? {}, signal)
-      : { ok: false, error: `The page has no tool ${call.name} any more.` };
-    this.#tell('tool-call', { id: call.id, name: call.name, args: call.args, ok: outcome.ok });
-    return { callId: call.id, result: JSON.stringify(outcome), ...(!outcome.ok && { isError: true }) };
-  }
-
   /** Keeps the card of an approval that is known, and makes one for each that is new. @param {Call[]} calls */
   #cards(calls) {
     this.approvals = calls.flatMap(({ approval }) => {
       if (!approval) return [];
       const known = this.approvals.find((c) => c.approval.approvalId === approval.approvalId);
-      if (!known) this.#tell('approval', { approvalId: approval.approvalId });
+      if (!known) this.tell('approval', { approvalId: approval.approvalId });
       return [known ?? { approval, state: /** @type {const} */ ('open'), decision: '', error: '' }];
     });
   }
@@ -341,77 +286,13 @@ export class GeminiChat extends EventTarget {
   async #decisions(signal) {
     if (!this.approvals.length) return moment(signal); // it was decided, and is being carried out
     this.activity = '';
-    this.#busy = false;
+    this.busy = false;
     this.changed();
     const { follow } = await import('./approvals.js');
     await Promise.all(this.approvals.map((card) => follow(this, card, signal)));
     signal.throwIfAborted();
-    for (const card of this.approvals) this.#say('system', `${endOf(card)}: ${card.approval.preview.title}`);
+    for (const card of this.approvals) this.say('system', `${endOf(card)}: ${card.approval.preview.title}`);
     this.approvals = [];
-  }
-
-  /** The tools and the state of the page now. */
-  async #pageNow() {
-    const page = await this.page();
-    this.#watch(page?.automation ?? null);
-    const tools = page ? page.buildTools(page.automation) : [];
-    return {
-      tools: new Map(tools.map((t) => [t.name, t])),
-      definitions: tools.map(({ name, description, inputSchema, category }) =>
-        ({ name, description, inputSchema, category })),
-      pageState: page ? page.automation.getPageState() : { viewState: {}, interactions: [], customEvents: [] },
-    };
-  }
-
-  /** Says which click on the page is the user's own. @param {Automation | null} automation */
-  #watch(automation) {
-    if (automation === this.#watched) return;
-    this.#unwatch();
-    this.#watched = automation;
-    const clicks = automation?.onUserClick?.((click) => {
-      this.activity = `Your turn: use “${click.label}” on the page yourself to go on.`;
-      this.turn = click.label;
-      this.#tell('change', {});
-      click.done.then(() => {
-        this.turn = '';
-        this.#tell('change', {});
-      });
-    });
-    const asks = automation?.onAsk?.((question) => this.#mayUse(question));
-    this.#unwatch = () => [clicks, asks].forEach((stop) => stop?.());
-  }
-
-  /**
-   * Asks the user before the agent uses a part of the page that wants that.
-   * @param {Question} question @returns {Promise<boolean>}
-   */
-  async #mayUse({ title, fields, signal }) {
-    const approval = { approvalId: newId(), runId: '', kind: 'page', tool: '', argsHash: '', preview: { title, fields },
-      decisions: ['approve_once', 'reject'], expiresAt: '' };
-    /** @type {Card} */ const card = { approval, state: 'open', decision: '', error: '' };
-    const { activity } = this;
-    const open = /** @type {Open} */ (this.#open);
-    const { running } = open;
-    this.approvals = [...this.approvals, card];
-    this.activity = open.running = ''; // requested again after a reload
-    this.#busy = false;
-    this.#tell('approval', { approvalId: approval.approvalId });
-    this.changed();
-    const over = new AbortController();
-    await /** @type {Promise<void>} */ (new Promise((settle) => {
-      this.addEventListener('decided', () => card.decision && settle(), { signal: over.signal });
-      signal?.addEventListener('abort', () => settle(), { signal: over.signal });
-    }));
-    over.abort();
-    if (signal?.aborted) return false;
-    this.approvals = this.approvals.filter((c) => c !== card);
-    Object.assign(open, { running });
-    this.activity = activity;
-    this.#busy = true;
-    const yes = card.decision === 'approve_once';
-    this.#say('system', `${yes ? 'You allowed' : 'You refused'}: ${title}`);
-    this.changed();
-    return yes;
   }
 
   /** @param {any} line @param {AbortSignal} signal */
@@ -419,7 +300,7 @@ export class GeminiChat extends EventTarget {
     if (signal.aborted) return;
     if (line.type === 'delta') this.partial += String(line.delta ?? '');
     if (line.type === 'status') this.activity = line.status === 'executing' ? 'Working…' : 'Thinking…';
-    if (line.type !== 'ping') this.#tell('change', {});
+    if (line.type !== 'ping') this.tell('change', {});
   }
 
   /** Stops for what went wrong beside the conversation, which can be gone on with. @param {string} message */
@@ -435,22 +316,22 @@ export class GeminiChat extends EventTarget {
   }
 
   /** @param {Message['role']} role @param {string} content */
-  #say(role, content) {
+  say(role, content) {
     const message = { id: newId(), role, content, timestamp: new Date().toISOString() };
     this.messages = [...this.messages, message].slice(-maxMessages);
-    this.#tell('message', { message });
+    this.tell('message', { message });
   }
 
   /** @param {unknown} err @returns {false} */
   #fail(err) {
     this.error = err instanceof ApiError ? err.message : 'Something went wrong in this page. Try again.';
-    this.#tell('error', { message: this.error, cause: err });
+    this.tell('error', { message: this.error, cause: err });
     this.changed();
     return false;
   }
 
   /** @param {string} type @param {unknown} detail */
-  #tell(type, detail) {
+  tell(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 }

@@ -9,10 +9,12 @@ export class Transport {
    * @param {(again: boolean) => Promise<string>} token asks for a token; again after a 401
    */
   constructor(endpoint, token) {
-    this.api = requests({ base: (path) => endpoint().replace(/\/+$/, '') + path, token, heard: (date) => {
-      const at = Date.parse(date ?? ''); // cut to the second
-      if (at) this.ahead = at + 500 - Date.now();
-    } });
+    this.options = { base: (/** @type {string} */ path) => endpoint().replace(/\/+$/, '') + path, token,
+      heard: (/** @type {string | null} */ date) => {
+        const at = Date.parse(date ?? ''); // cut to the second
+        if (at) this.ahead = at + 500 - Date.now();
+      } };
+    this.api = requests(this.options);
   }
 
   /**
@@ -34,6 +36,15 @@ export class Transport {
         'This conversation cannot go on, because what was kept of it does not fit. Begin a new one.', err);
     }
     throw new ApiError('The connection broke before the answer was whole.');
+  }
+
+  /**
+   * Tells of a run until it has ended.
+   * @param {string} runId @param {AbortSignal} signal @returns {AsyncGenerator<any>}
+   */
+  async* events(runId, signal) {
+    const { connect } = await import('./client.js');
+    yield* connect(this.options).events(runId, { signal });
   }
 
   /**

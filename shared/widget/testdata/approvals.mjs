@@ -1,7 +1,7 @@
 // Approvals in the chat: both ways, held, expired, told.
 
 import { expect, settled, shot } from '../../testkit/browsertest/driver.mjs';
-import { accessible, ask, log, prop, seen, send, state } from './chat.mjs';
+import { accessible, ask, elsewhere, log, prop, seen, send, state, visit } from './chat.mjs';
 
 export const approvals = {
   'an approval in the chat': async (page) => {
@@ -23,7 +23,7 @@ export const approvals = {
     await card.getByRole('button', { name: 'Approve' }).click();
     await log(page).getByText('The mail is sent.').waitFor();
     const { resolved, looks } = await seen(page);
-    expect(`the end came with the answer to the decision, and ${looks} looks`, looks === 0);
+    expect(`it listened, the end came with the answer to the decision, and ${looks} looks`, looks === 2);
     expect(JSON.stringify(resolved),
       resolved.length === 1 && resolved[0].argsHash === 'hash-yes' && resolved[0].decision === 'approve_once');
     expect('the card is gone', (await card.count()) === 0);
@@ -103,10 +103,35 @@ export const approvals = {
       (await card.count()) === 0 && (await seen(page)).resolved.at(-1).decision === 'undo');
 
     await ask(page, 'elsewhere');
-    // approved on another page, and undone there
+    await card.getByRole('button', { name: 'Approve' }).waitFor();
+    await elsewhere(page, 'elsewhere', 'approve_once');
     await card.getByText('Approved. You can undo it until it begins.').waitFor();
+    await elsewhere(page, 'elsewhere', 'undo');
     await log(page).getByText('Somebody took it back.').waitFor();
     expect('here nothing was decided', (await seen(page)).resolved === null);
+  },
+
+  'a card that waits asks for nothing, and what is decided elsewhere shows at once': async () => {
+    const page = await visit({ begin: (context) => context.clock.install() });
+    await ask(page, 'quiet');
+    const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
+    await card.getByRole('button', { name: 'Approve' }).waitFor();
+    let looks = 0;
+    await settled('it listens', async () => (looks += (await seen(page)).looks) === 2); // at the run, and to its events
+    await page.clock.runFor(40000); // less than the silence after which a connection is taken for dead
+    expect('nothing is asked for while nothing happens', (await seen(page)).looks === 0);
+    await elsewhere(page, 'quiet', 'reject');
+    await log(page).getByText('It was rejected.').waitFor();
+    await log(page).getByText('Rejected: Send an e-mail').waitFor({ state: 'attached' });
+    expect('one look tells how it ended', (await seen(page)).looks === 1);
+
+    await page.route('**/api/agent/runs/**', (r) => r.abort());
+    await ask(page, 'cut');
+    await page.getByText('The server cannot be reached. Nothing is lost; trying again.').waitFor();
+    await page.unrouteAll();
+    await elsewhere(page, 'cut', 'reject');
+    await log(page).getByText('The line was cut.').waitFor();
+    await page.context().close();
   },
 
   'a decision that the page itself cannot send is told in its card': async (page) => {
@@ -118,7 +143,8 @@ export const approvals = {
         chat.transport = transport;
         throw new TypeError('nothing is a function');
       };
-      chat.transport = { ahead: 0, chat: transport.chat.bind(transport), ask };
+      const [say, events] = [transport.chat.bind(transport), transport.events.bind(transport)];
+      chat.transport = { ahead: 0, chat: say, events, ask };
     });
     const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
     await card.getByRole('button', { name: 'Reject' }).click();

@@ -16,6 +16,11 @@ export const log = (page) => page.getByRole('log', { name: 'Shop assistant' });
 export const send = (page) => page.getByRole('button', { name: 'Send', exact: true });
 export const state = (page, name) => page.locator(`[data-agent-state="${name}"]`).first();
 export const seen = async (page) => (await page.request.get(`${BASE_URL}/seen`)).json();
+
+/** elsewhere decides about the approval of that name as its user would on another page. */
+export const elsewhere = (page, name, decision) =>
+  page.request.post(`${BASE_URL}/elsewhere`, { data: { approvalId: `${name}-1`, decision, holdSeconds: 10 } });
+
 export const prop = (page, name) => page.locator('gemini-chat').evaluate((el, n) => el[n], name);
 export const accessible = (page, when) => driver.accessible(page, when, 'gemini-chat');
 

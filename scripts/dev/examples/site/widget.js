@@ -26,6 +26,7 @@ const calls = (approvals) =>
 chat.transport = {
   get ahead() { return transport.ahead; },
   ask: transport.ask.bind(transport),
+  events: transport.events.bind(transport),
   async chat(path, { message }, stop) {
     return answer(message
       ? await transport.ask('POST', '/api/agent/run', { prompt: message, threadId }, stop)
