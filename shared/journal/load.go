@@ -35,11 +35,9 @@ func LoadForReader(ctx context.Context, ex *Execution, uid string) error {
 	if err != nil {
 		return err
 	}
-	u := run.User{UID: uid}
-	if d := ex.Docs[document.UserPath(uid)]; d.Exists() {
-		if err := document.Decode(d, &u); err != nil {
-			return err
-		}
+	u, err := userOf(ex, uid)
+	if err != nil {
+		return err
 	}
 	if err := u.CheckEnabled(); err != nil {
 		return err
@@ -84,4 +82,24 @@ func checkNotDeleted(ctx context.Context, ex *Execution, runDoc store.Doc) error
 		return fault.NotFound()
 	}
 	return nil
+}
+
+// User returns the document of the run's user for reading, and reads it where it was not.
+func User(ctx context.Context, ex *Execution) (*run.User, error) {
+	path := document.UserPath(ex.Run.UID)
+	if _, read := ex.Docs[path]; !read {
+		if err := ex.Read(ctx, ex.prefetch([]string{path})...); err != nil {
+			return nil, err
+		}
+	}
+	return userOf(ex, ex.Run.UID)
+}
+
+// userOf returns the user's document, which was read.
+func userOf(ex *Execution, uid string) (*run.User, error) {
+	u := &run.User{UID: uid}
+	if d := ex.Docs[document.UserPath(uid)]; d.Exists() {
+		return u, document.Decode(d, u)
+	}
+	return u, nil
 }

@@ -3,6 +3,7 @@ package loop
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
@@ -27,30 +28,35 @@ func countStart(tx *journal.Tx, req StartRequest) error {
 }
 
 // overBudget ends a run whose user has no share of the model left for its next call. What was done before stays done,
-// and the summary says so.
+// and the summary says so. While there is one left nothing is decided, so the run is not folded for it.
 func overBudget(ctx context.Context, ex *journal.Execution) (over bool, err error) {
 	if ex.UserLimits.None() {
 		return false, nil
 	}
+	u, err := journal.User(ctx, ex)
+	if err != nil || checkShare(ex, u, ex.Run, ex.State, ex.Now()) == nil {
+		return false, err
+	}
 	err = ex.Transition(ctx, func(tx *journal.Tx) error {
-		over = false
 		u, err := tx.User()
 		if err != nil {
 			return err
 		}
-		counted := tx.Run.Counted
-		why := u.Usage.CheckModelBudget(ex.UserLimits, tx.Now, tx.State.ModelCalls-counted.Calls,
-			tx.State.Tokens-counted.Tokens)
-		if why == nil {
+		why := checkShare(ex, u, tx.Run, tx.State, tx.Now)
+		if over = why != nil; !over {
 			return nil
 		}
-		over = true
 		if st, _ := tx.Next(); st != run.StepCallModel || tx.Run.Lease.Owner != ex.Owner {
 			return nil
 		}
 		return endRun(tx, run.FailedEnd(fault.As(why)))
 	})
 	return over, err
+}
+
+// checkShare returns why the user has no share of the model left for the run's next call, or nil.
+func checkShare(ex *journal.Execution, u *run.User, r run.Run, s *run.State, now time.Time) error {
+	return u.Usage.CheckModelBudget(ex.UserLimits, now, s.ModelCalls-r.Counted.Calls, s.Tokens-r.Counted.Tokens)
 }
 
 // overRunBudget ends a run whose budget does not reach for the request. What was done before stays done, and the
