@@ -34,7 +34,7 @@ func getReceipt(r *request) (any, error) {
 	}
 	stored, found, err := r.api.Records.Run(r.Context(), id)
 	if err != nil || !found {
-		return nil, orNotFound(err)
+		return nil, fault.OrNotFound(err) // it was deleted since it was looked at
 	}
 	details, err := r.api.Records.RunDetails(r.Context(), stored)
 	if err != nil {
@@ -68,14 +68,6 @@ func getKeys(r *request) (any, error) {
 		return nil, unsigned(err)
 	}
 	return keys, nil
-}
-
-// orNotFound returns err, or without one that there is no such run: it was deleted since it was looked at.
-func orNotFound(err error) error {
-	if err != nil {
-		return err
-	}
-	return fault.NotFound()
 }
 
 // unsigned returns the error for a key that could not be used.

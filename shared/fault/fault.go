@@ -105,6 +105,14 @@ func Invalid(field, format string, args ...any) *Error {
 // for both.
 func NotFound() *Error { return New(Auth, CodeNotFound, "There is no such thing, or it is not yours.") }
 
+// OrNotFound returns err, or [NotFound] where there is none: what was looked for was read, and is not there.
+func OrNotFound(err error) error {
+	if err != nil {
+		return err
+	}
+	return NotFound()
+}
+
 // Unavailable returns the error for a store or queue that does not answer just now, because of err: nothing was done,
 // and the same request may succeed in some seconds.
 func Unavailable(message string, err error) *Error {

@@ -20,7 +20,7 @@ func takeBack(tx *journal.Tx, c *Call, at approval.Placement) error {
 	path := document.RunPath(c.Compensates.RunID)
 	var of run.Run
 	if doc, err := tx.Doc(path, &of); err != nil || !doc.Exists() || of.UID != tx.Run.UID {
-		return orNotFound(err)
+		return fault.OrNotFound(err)
 	}
 	if of.TakenBack == nil {
 		of.TakenBack = map[string]string{}
@@ -28,11 +28,4 @@ func takeBack(tx *journal.Tx, c *Call, at approval.Placement) error {
 	of.TakenBack[c.Compensates.ActionID] = tx.Run.ID
 	journal.Put(tx, path, of)
 	return nil
-}
-
-func orNotFound(err error) error {
-	if err != nil {
-		return err
-	}
-	return fault.NotFound()
 }
