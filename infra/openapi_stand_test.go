@@ -121,7 +121,7 @@ func (d *described) open(t *testing.T, before func(*testkit.Cloud), settings ...
 	s.App.API.Records = &records.Records{Store: s.store, Now: s.now}
 	s.App.API.Chat.Ledger = s.App.API.Records
 	s.signIn(t, "ada") // before a test has the store fail
-	if _, s.agent, err = s.App.API.Records.AddToken(t.Context(), "ada", "editor"); err != nil {
+	if _, s.agent, err = s.App.API.Records.AddToken(t.Context(), "ada", "editor", nil); err != nil {
 		t.Fatal(err)
 	}
 	return s

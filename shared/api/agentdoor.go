@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agenttoken"
 	"github.com/countersign-run/countersign/shared/auth"
 	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
@@ -18,8 +19,9 @@ import (
 
 // AgentDoor serves the agents of other programs (shared/mcpserver).
 type AgentDoor interface {
-	// Serve answers one request of the agent via, which acts for the user. hold counts what the user holds open.
-	Serve(w http.ResponseWriter, r *http.Request, uid string, via run.Via, hold func() (leave func(), err error))
+	// Serve answers one request of an agent. What it asks for begins as it is said by as: for the user, at their
+	// address, by the agent. hold counts what the user holds open.
+	Serve(w http.ResponseWriter, r *http.Request, as loop.StartRequest, hold func() (leave func(), err error))
 }
 
 // postMCP serves an agent of another program with the token that its user has given it, or with an access token that is
@@ -34,12 +36,12 @@ func postMCP(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	uid, via, err := r.agent(token)
+	as, err := r.agent(token)
 	if err != nil {
 		return nil, err
 	}
-	r.uid = uid
-	obs.SetUser(r.Context(), uid)
+	r.uid = as.UID
+	obs.SetUser(r.Context(), r.uid)
 	if r.api.AgentDoor == nil {
 		return nil, errNoSuchPath()
 	}
@@ -48,24 +50,28 @@ func postMCP(r *request) (any, error) {
 		return nil, err
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	r.api.AgentDoor.Serve(r.w, r.Request, uid, via,
-		func() (func(), error) { return r.api.hold(uid) })
+	r.api.AgentDoor.Serve(r.w, r.Request, as, func() (func(), error) { return r.api.hold(r.uid) })
 	return nil, nil
 }
 
-// agent returns whose agent has the token: one that its user has made here, or an access token of the issuer.
-func (r *request) agent(token string) (uid string, via run.Via, err error) {
+// agent returns whose agent has the token: one that its user has made here, or an access token of the issuer. Such a
+// token may say an address, and is believed where it vouches for that; what it does not vouch for takes none away.
+func (r *request) agent(token string) (as loop.StartRequest, err error) {
 	if r.api.Agents == nil || strings.HasPrefix(token, agenttoken.Prefix) {
 		uid, t, err := r.api.Records.Bearer(r.Context(), token)
-		return uid, run.Via{TokenID: t.ID, Name: t.Name}, err
+		return loop.StartRequest{UID: uid, Via: &run.Via{TokenID: t.ID, Name: t.Name}}, err
 	}
 	id, err := r.api.Agents.Token(r.Context(), token)
 	if err != nil {
-		return "", via, err
+		return as, err
 	}
 	name, _ := visible.Line(id.Client)
-	return id.UID, run.Via{TokenID: run.ClientID(id.Client), Name: clip.Text(name, agenttoken.MaxName)},
-		r.api.Records.CheckReader(r.Context(), id.UID)
+	as = loop.StartRequest{UID: id.UID,
+		Via: &run.Via{TokenID: run.ClientID(id.Client), Name: clip.Text(name, agenttoken.MaxName)}}
+	if email := emailOf(id); email != nil && *email != "" {
+		as.Email = email
+	}
+	return as, r.api.Records.CheckReader(r.Context(), id.UID)
 }
 
 // resourcePath is where the resource's metadata are (RFC 9728 §3.1); before the resource's own path.
@@ -106,7 +112,11 @@ func postToken(r *request) (any, error) {
 	}
 	ctx, cancel := r.working()
 	defer cancel()
-	id, token, err := r.api.Records.AddToken(ctx, r.uid, in.Name)
+	email := r.email // whoever asks by their agents alone is mailed there
+	if !r.api.Loop.Reminding {
+		email = nil
+	}
+	id, token, err := r.api.Records.AddToken(ctx, r.uid, in.Name, email)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,9 @@ package app_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -38,8 +40,22 @@ func newMailed(t *testing.T) mailed {
 	t.Cleanup(func() { _ = s.Close() })
 	later := &atomic.Int64{}
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
-	w := deployWith(t, testkit.Options{App: []app.Option{app.WithClock(now)}, Settings: []string{"NOTIFY=mail",
-		"NOTIFY_FROM=countersign@example.com", "SMTP_URL=smtp://countersign:CANARY-password@" + s.Address()}})
+	cloud, err := testkit.NewCloud()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &proved{&testkit.Deployment{Cloud: cloud, Logs: &testkit.Log{}}, t}
+	o := testkit.Options{Dir: t.TempDir(), App: []app.Option{app.WithClock(now)}, Settings: []string{"NOTIFY=mail",
+		"NOTIFY_FROM=countersign@example.com", "SMTP_URL=smtp://countersign:CANARY-password@" + s.Address(),
+		"MCP_ISSUER=" + cloud.Issuer.URL()}}
+	if err := w.Start(t.Context(), o); err != nil {
+		t.Fatal(errors.Join(err, cloud.Close()))
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	w.mail()
 	return mailed{w, t, s, later}
 }
@@ -203,6 +219,53 @@ func TestReminderTellsAll(t *testing.T) {
 	m := w.got("after the hour", 3)
 	if !strings.Contains(m.Text, fourth.ThreadID) || strings.Contains(m.Text, first.ThreadID) {
 		t.Errorf("what was told is told again, or what is new is not:\n%s", m.Text)
+	}
+}
+
+// TestReminderOfAnAgent mails the user whose agents alone have asked: at the address that they had when they made its
+// token, or for which its access token vouches.
+func TestReminderOfAnAgent(t *testing.T) {
+	w := newMailed(t)
+	const mail = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"gmail_send","arguments":` +
+		`{"to":["bob@example.com"],"subject":"CANARY-subject","body":"b"}}}`
+	ask := func(whose, token string) {
+		t.Helper()
+		if a := w.proved.asks(token, mail); !strings.Contains(string(a.Body), "awaiting_confirmation") {
+			t.Fatalf("%s: %d %s", whose, a.HTTP, a.Body)
+		}
+	}
+	given := func(as testkit.Client) string {
+		t.Helper()
+		a, err := as(t.Context(), "POST", "/api/agent/tokens", `{"name":"My editor"}`)
+		var made struct{ Token string }
+		if err == nil {
+			err = json.Unmarshal(a.Body, &made)
+		}
+		if err != nil || made.Token == "" {
+			t.Fatalf("%v: %d %s", err, a.HTTP, a.Body)
+		}
+		return made.Token
+	}
+	access := func(uid, email string, verified bool) string {
+		t.Helper()
+		w.as(uid, "", false) // whose account is linked by that
+		return w.access(map[string]any{"sub": uid, "email": email, "email_verified": verified})
+	}
+	ask("a token made with an address", given(w.as("ana", "ana@example.com", true)))
+	ask("a token made without", given(w.as("bea", "bea@example.com", false)))
+	ask("an access token with an address", access("cleo", "cleo@example.com", true))
+	ask("an access token without", access("dora", "dora@example.com", false))
+	w.asks(w.as("emil", "emil@example.com", true))
+	ask("an access token that knows less than is known", access("emil", "emil@else.example.com", false))
+	w.pass(6 * time.Minute)
+	got := map[string]string{}
+	for _, m := range w.server.Mails() {
+		got[m.To] = m.Header.Get("Subject")
+	}
+	want := map[string]string{"ana@example.com": "Approve a mail to one person?",
+		"cleo@example.com": "Approve a mail to one person?", "emil@example.com": "2 things wait for your decision"}
+	if !maps.Equal(got, want) {
+		t.Errorf("mailed:\n%v, want\n%v\n%s", got, want, w.Logs.String())
 	}
 }
 

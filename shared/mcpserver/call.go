@@ -77,9 +77,10 @@ func (c *caller) call(name string, in *mcp.CallToolParamsRaw) (*mcp.CallToolResu
 	if err != nil {
 		return nil, err
 	}
-	req := loop.StartRequest{UID: c.uid, Via: &c.via, Key: key, BodyHash: digest(name, string(args)),
-		Prompt: fmt.Sprintf("Your agent “%s” calls %s.", c.via.Name, name), Title: c.via.Name,
-		Call: &loop.Call{Tool: name, Args: args, Model: "mcp"}}
+	req := c.as
+	req.Key, req.BodyHash = key, digest(name, string(args))
+	req.Title, req.Prompt = req.Via.Name, fmt.Sprintf("Your agent “%s” calls %s.", req.Via.Name, name)
+	req.Call = &loop.Call{Tool: name, Args: args, Model: "mcp"}
 	called, err := c.start(req)
 	if err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func (c *caller) call(name string, in *mcp.CallToolParamsRaw) (*mcp.CallToolResu
 func (c *caller) start(req loop.StartRequest) (called *loop.CallResult, err error) {
 	day := c.Loop.Now().UTC().Format(time.DateOnly)
 	for n := range threadsPerDay {
-		req.ThreadID = run.KeyedThreadID(c.uid, fmt.Sprintf("mcp:%s:%s:%d", c.via.TokenID, day, n))
+		req.ThreadID = run.KeyedThreadID(c.as.UID, fmt.Sprintf("mcp:%s:%s:%d", c.as.Via.TokenID, day, n))
 		if called, err = c.Loop.StartCall(c.working, req); !loop.ThreadClosed(err) {
 			break
 		}
@@ -109,7 +110,7 @@ func (c *caller) key(meta mcp.Meta) (string, error) {
 	if !ok || key == "" || len(key) > 255 {
 		return "", fault.Invalid("_meta."+KeyMeta, "a text of 1 to 255 bytes is needed")
 	}
-	return "mcp:" + c.via.TokenID + ":" + key, nil
+	return "mcp:" + c.as.Via.TokenID + ":" + key, nil
 }
 
 func digest(parts ...string) string {

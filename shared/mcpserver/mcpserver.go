@@ -15,7 +15,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/run"
 )
 
 // Server answers requests.
@@ -32,13 +31,13 @@ const instructions = "Countersign acts for its user: a tool that changes somethi
 	"is done before the user has approved exactly that, on a page that you cannot reach. Tell the user what waits, " +
 	"with its link, and call wait_for_approval to learn what became of it. Do not ask for the same again meanwhile."
 
-// Serve answers one request of the agent via, which acts for the user. hold counts what the user holds open while it
-// waits.
-func (s *Server) Serve(w http.ResponseWriter, r *http.Request, uid string, via run.Via,
+// Serve answers one request of the agent as.Via, which acts for as.UID: what it asks for begins as it is said there.
+// hold counts what the user holds open while it waits.
+func (s *Server) Serve(w http.ResponseWriter, r *http.Request, as loop.StartRequest,
 	hold func() (leave func(), err error)) {
 	working, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), s.Budget)
 	defer cancel()
-	c := &caller{Server: s, uid: uid, via: via, hold: hold, working: working, request: r.Context()}
+	c := &caller{Server: s, as: as, hold: hold, working: working, request: r.Context()}
 	server := mcp.NewServer(&mcp.Implementation{Name: "countersign", Title: "Countersign", Version: s.Release},
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{
 			Tools: &mcp.ToolCapabilities{}}})
@@ -50,8 +49,7 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, uid string, via r
 // caller is one request, and for whom it is.
 type caller struct {
 	*Server
-	uid     string
-	via     run.Via
+	as      loop.StartRequest
 	hold    func() (leave func(), err error)
 	working context.Context // goes on when the client disconnects, as long as the function may run
 	request context.Context // ends with the client

@@ -30,7 +30,7 @@ func give(t *testing.T, w *testkit.Deployment) (token string) {
 	if _, err := w.As(t.Context(), "ana"); err != nil {
 		t.Fatal(err)
 	}
-	_, token, err := w.App.API.Records.AddToken(t.Context(), "ana", "official")
+	_, token, err := w.App.API.Records.AddToken(t.Context(), "ana", "official", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

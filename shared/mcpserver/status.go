@@ -142,14 +142,14 @@ func (c *caller) tellStatus(req *mcp.CallToolRequest) (*mcp.CallToolResult, erro
 
 // tell tells how far a run of this very agent has come. The user's other runs do not exist for it.
 func (c *caller) tell(runID string) (*mcp.CallToolResult, error) {
-	called, err := c.Loop.CallResult(c.working, c.uid, runID)
+	called, err := c.Loop.CallResult(c.working, c.as.UID, runID)
 	switch {
 	case err == nil && c.began(called.Run.Via):
 		return c.outcome(called)
 	case err != nil && !fault.Is(err, fault.Auth, fault.CodeNotFound):
 		return nil, err
 	}
-	v, _, err := c.Loop.Get(c.working, c.uid, runID) // of more than one call
+	v, _, err := c.Loop.Get(c.working, c.as.UID, runID) // of more than one call
 	switch {
 	case err != nil:
 		return nil, err
@@ -160,7 +160,7 @@ func (c *caller) tell(runID string) (*mcp.CallToolResult, error) {
 }
 
 // began reports whether it was this agent that began a run.
-func (c *caller) began(via *run.Via) bool { return via != nil && via.TokenID == c.via.TokenID }
+func (c *caller) began(via *run.Via) bool { return via != nil && via.TokenID == c.as.Via.TokenID }
 
 // progress tells how far a run has come that an agent of ours carries out.
 func (c *caller) progress(v *run.View) (*mcp.CallToolResult, error) {
@@ -211,7 +211,7 @@ func (c *caller) await(w which) (*mcp.CallToolResult, error) {
 	}
 	waiting, cancel := context.WithTimeout(c.request, most)
 	defer cancel()
-	for seen, err := range c.Loop.Watch(waiting, c.uid, w.RunID) {
+	for seen, err := range c.Loop.Watch(waiting, c.as.UID, w.RunID) {
 		if err != nil {
 			return nil, err
 		}
@@ -243,9 +243,11 @@ func (c *caller) run(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	case args.Agent != "" && !slices.Contains(c.agents(), args.Agent):
 		return nil, fault.Invalid("agent", "there is no such agent; there are %v", c.agents())
 	}
-	v, err := c.Loop.Start(c.working, loop.StartRequest{UID: c.uid, Via: &c.via, Agent: args.Agent,
-		Prompt: args.Prompt, Key: key, BodyHash: digest("countersign_run", string(in.Arguments)),
-		Until: time.Now().Add(min(longestWait, c.Budget))}, nil)
+	asked := c.as
+	asked.Agent, asked.Prompt = args.Agent, args.Prompt
+	asked.Key, asked.BodyHash = key, digest("countersign_run", string(in.Arguments))
+	asked.Until = time.Now().Add(min(longestWait, c.Budget))
+	v, err := c.Loop.Start(c.working, asked, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -34,14 +34,17 @@ func (r *Records) Tokens(ctx context.Context, uid string) ([]TokenView, error) {
 	return views, nil
 }
 
-// AddToken makes a token for the agent that the user calls name, and returns it and its id. Errors:
-// those of [agenttoken.Add].
-func (r *Records) AddToken(ctx context.Context, uid, name string) (id, token string, err error) {
+// AddToken makes a token for the agent that the user calls name, and returns it and its id. The address, where one is
+// said, is the user's from now on, as [loop.StartRequest] has it. Errors: those of [agenttoken.Add].
+func (r *Records) AddToken(ctx context.Context, uid, name string, email *string) (id, token string, err error) {
 	var refused error
 	err = r.updateUser(ctx, uid, func(u *run.User) (*audit.Entry, bool) {
 		var kept run.AgentToken
 		token, kept, refused = agenttoken.Add(u, name, cmp.Or(r.Random, rand.Reader), r.now())
 		id = kept.ID
+		if email != nil {
+			u.Reminders.To = *email
+		}
 		return &audit.Entry{Kind: audit.TokenMade, Ref: id}, refused == nil
 	})
 	return id, token, cmp.Or(err, refused)
