@@ -113,7 +113,7 @@ func postToken(r *request) (any, error) {
 	ctx, cancel := r.working()
 	defer cancel()
 	email := r.email // whoever asks by their agents alone is mailed there
-	if !r.api.Loop.Reminding {
+	if !r.api.Loop.Reminding.On() {
 		email = nil
 	}
 	id, token, err := r.api.Records.AddToken(ctx, r.uid, in.Name, email)

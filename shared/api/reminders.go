@@ -29,7 +29,7 @@ type remindersAnswer struct {
 // getReminders tells a page whether it may offer its user that they are mailed no more, or again: where it names an
 // address.
 func getReminders(r *request) (any, error) {
-	if !r.api.Loop.Reminding {
+	if !r.api.Loop.Reminding.On() {
 		return remindersAnswer{ok: ok{true}}, nil
 	}
 	v, err := r.api.Records.Reminders(r.Context(), r.uid)
@@ -46,7 +46,7 @@ func patchReminders(r *request) (any, error) {
 	if in.Mail == nil {
 		return nil, fault.Invalid("mail", "true or false is needed")
 	}
-	if !r.api.Loop.Reminding {
+	if !r.api.Loop.Reminding.On() {
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "Nobody is mailed of what waits here.")
 	}
 	ctx, cancel := r.working()

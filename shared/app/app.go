@@ -232,7 +232,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		Function: o.function, Sweeper: sweeper, Hold: cfg.Hold, AuditDays: cfg.AuditDays,
 		UserLimits: run.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
 			TokensPerDay: cfg.MaxTokensPerDay},
-		Console: cfg.ConsoleURL, Reminding: cfg.Notify == "mail", Log: a.Log, Now: o.now}
+		Console: cfg.ConsoleURL, Reminding: reminding(cfg), Log: a.Log, Now: o.now}
 	if env.Reminders, err = o.clients.Reminders(cfg, a.Store, o.now); err != nil {
 		return err
 	}

@@ -100,3 +100,11 @@ func openAuth(cfg config.Config, now func() time.Time) (users, agents *auth.Veri
 	}
 	return users, agents, push, err
 }
+
+// reminding returns when people are mailed of what waits. The mail itself says so too.
+func reminding(cfg config.Config) run.Reminding {
+	if cfg.Notify != "mail" {
+		return run.Reminding{}
+	}
+	return run.Reminding{After: 5 * time.Minute, Every: time.Hour, Settled: time.Minute, Taken: 2 * time.Minute}
+}

@@ -370,11 +370,13 @@ func TestReminderAgain(t *testing.T) {
 	w.asks(ana)
 	w.asks(ana)
 	dies, cancel := context.WithCancel(t.Context())
-	remind := w.App.API.Loop.Reminders.Remind
+	remind := func(ctx context.Context) error {
+		return w.App.API.Loop.Reminders.Remind(ctx, "ana", w.App.API.Loop.Reminding)
+	}
 	var during sync.Once
 	w.server.Taking = func(mailserver.Mail) error {
 		during.Do(func() {
-			if err := remind(t.Context(), "ana"); err != nil { // while the first one is under way
+			if err := remind(t.Context()); err != nil { // while the first one is under way
 				t.Error(err)
 			}
 		})
@@ -382,7 +384,7 @@ func TestReminderAgain(t *testing.T) {
 		return nil
 	}
 	w.later.Add(int64(6 * time.Minute))
-	if err := remind(dies, "ana"); !errors.Is(err, context.Canceled) && !errors.Is(err, net.ErrClosed) {
+	if err := remind(dies); !errors.Is(err, context.Canceled) && !errors.Is(err, net.ErrClosed) {
 		t.Fatalf("it has not died: %v", err)
 	}
 	until(t, "the server has it", func() bool { return len(w.server.Mails()) == 1 })
@@ -423,11 +425,11 @@ func TestReminderOfOne(t *testing.T) {
 	first := w.App.API.Loop.Reminders.(*reminder.Reminders)
 	slow := *first
 	slow.Kept = overtaken{first.Kept, func() {
-		if err := first.Remind(t.Context(), "ana"); err != nil {
+		if err := first.Remind(t.Context(), "ana", w.App.API.Loop.Reminding); err != nil {
 			t.Error(err)
 		}
 	}}
-	if err := slow.Remind(t.Context(), "ana"); err != nil {
+	if err := slow.Remind(t.Context(), "ana", w.App.API.Loop.Reminding); err != nil {
 		t.Error(err)
 	}
 	w.got("one", 1)
@@ -437,7 +439,7 @@ func TestReminderOfOne(t *testing.T) {
 func TestRemindersAreSwitchedOff(t *testing.T) {
 	w := newMailed(t)
 	asked := w.asks(w.as("ana", "ana@example.com", true))
-	w.App.API.Loop.Reminding, w.App.API.Loop.Reminders = false, nil
+	w.App.API.Loop.Reminding, w.App.API.Loop.Reminders = run.Reminding{}, nil
 	for range 10 {
 		w.pass(10 * time.Minute)
 	}

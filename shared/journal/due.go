@@ -69,7 +69,7 @@ func dueToMove(tx *Tx) (time.Time, error) {
 // dueToRemind returns the earlier of the time and of when the run's user is to be reminded of what it waits for. Where
 // that is over, somebody has just tried, and tries again later.
 func dueToRemind(tx *Tx, at time.Time) (time.Time, error) {
-	if !tx.Ex.Reminding {
+	if !tx.Ex.Reminding.On() {
 		return at, nil
 	}
 	u, err := tx.User()
@@ -77,12 +77,12 @@ func dueToRemind(tx *Tx, at time.Time) (time.Time, error) {
 		return at, err
 	}
 	for _, a := range tx.State.Open() {
-		due := u.RemindAt(a.UpdatedAt) // when it was asked: nothing has become of it since
+		due := tx.Ex.Reminding.At(u, a.UpdatedAt) // when it was asked: nothing has become of it since
 		if a.ApprovalID == "" || due.IsZero() {
 			continue
 		}
 		if !due.After(tx.Now) {
-			due = tx.Now.Add(run.RemindAfter)
+			due = tx.Now.Add(tx.Ex.Reminding.After)
 		}
 		at = earlier(at, due)
 	}

@@ -49,9 +49,9 @@ type Env struct {
 	Notices notice.Publisher
 	Console string
 
-	// Reminding says that users are mailed of what has waited for a while, and Reminders sends these mails. It is nil
+	// Reminding says when users are mailed of what has waited for a while, and Reminders sends these mails. It is nil
 	// in a process that sends none.
-	Reminding bool
+	Reminding run.Reminding
 	Reminders Reminders
 
 	AuditDays   int           // for how many days the audit of a run is kept; 0: for good

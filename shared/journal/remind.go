@@ -11,7 +11,7 @@ import (
 // Reminders mail users what has waited for a while (package reminder).
 type Reminders interface {
 	// Remind mails the user what waits, unless it is too soon for that, or another process does it.
-	Remind(ctx context.Context, uid string) error
+	Remind(ctx context.Context, uid string, when run.Reminding) error
 }
 
 // Remind has the user be reminded of a run that waits and is overdue, and makes it due for what comes next. A failure
@@ -19,7 +19,7 @@ type Reminders interface {
 // is due for what comes next too: else it would be put aside.
 func Remind(ctx context.Context, ex *Execution) {
 	overdue := ex.Counted || !document.RunFieldsOf(ex.Docs[document.RunPath(ex.ID)]).Due.After(ex.Now())
-	others := ex.Reminders == nil && (ex.Reminding || Untold(ex)) // somebody else sees to it, or Tell does
+	others := ex.Reminders == nil && (ex.Reminding.On() || Untold(ex)) // somebody else sees to it, or Tell does
 	if ex.State.End != nil || !overdue || others {
 		return
 	}
@@ -27,7 +27,7 @@ func Remind(ctx context.Context, ex *Execution) {
 	defer cancel()
 	var err error
 	if ex.Reminders != nil {
-		err = ex.Reminders.Remind(ctx, ex.Run.UID)
+		err = ex.Reminders.Remind(ctx, ex.Run.UID, ex.Reminding)
 	}
 	if err != nil {
 		ex.Log.WarnContext(ctx, "a user could not be reminded of what waits, which is tried again later", "counter",

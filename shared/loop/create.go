@@ -136,7 +136,7 @@ func setRegion(tx *journal.Tx, sent run.Region) error {
 
 // setEmail stores a new address with the user, where users are mailed of what waits.
 func setEmail(tx *journal.Tx, sent *string) error {
-	if !tx.Ex.Reminding || sent == nil {
+	if !tx.Ex.Reminding.On() || sent == nil {
 		return nil
 	}
 	u, err := tx.User()

@@ -35,24 +35,23 @@ type Reminders struct {
 
 // The bounds of a reminder.
 const (
-	mostRead  = 100             // approvals, of which the newest are read
-	mostTold  = 20              // approvals with a line of their own
-	takenTime = 2 * time.Minute // longer than a mail may take
+	mostRead = 100 // approvals, of which the newest are read
+	mostTold = 20  // approvals with a line of their own
 )
 
 // Remind mails the user what has waited for long enough, unless somebody else does. Who dies between the mail and its
 // record has it sent again: people had rather read it twice than never. It has the same Message-ID then.
-func (r *Reminders) Remind(ctx context.Context, uid string) error {
+func (r *Reminders) Remind(ctx context.Context, uid string, when run.Reminding) error {
 	var u run.User
 	known, err := document.Get(ctx, r.Store, document.UserPath(uid), &u)
 	if err != nil || u.Reminders.To == "" || u.Reminders.Taken.After(known.ReadTime) {
 		return err
 	}
-	waiting, now, err := r.waiting(ctx, &u)
+	waiting, now, err := r.waiting(ctx, &u, when)
 	if err != nil || len(waiting) == 0 {
 		return err
 	}
-	taken, err := r.Kept.TakeReminder(ctx, uid, u.Reminders, takenTime)
+	taken, err := r.Kept.TakeReminder(ctx, uid, u.Reminders, when.Taken)
 	if err != nil || !taken {
 		return err
 	}
@@ -68,7 +67,8 @@ func (r *Reminders) Remind(ctx context.Context, uid string) error {
 }
 
 // waiting returns what a mail tells that is made now, the newest first; nothing where none is due.
-func (r *Reminders) waiting(ctx context.Context, u *run.User) (waiting []run.Approval, now time.Time, err error) {
+func (r *Reminders) waiting(ctx context.Context, u *run.User, when run.Reminding) (waiting []run.Approval,
+	now time.Time, err error) {
 	docs, err := r.Store.Query(ctx, document.ApprovalsOf(u.UID, string(run.ApprovalOpen), mostRead))
 	due := false
 	for _, d := range docs {
@@ -77,11 +77,11 @@ func (r *Reminders) waiting(ctx context.Context, u *run.User) (waiting []run.App
 			return nil, now, err
 		}
 		now = d.ReadTime
-		if a.UID != u.UID || !a.ExpiresAt.After(now) || !u.RemindOf(a.RequestedAt, now) {
+		if a.UID != u.UID || !a.ExpiresAt.After(now) || !when.Of(u, a.RequestedAt, now) {
 			continue
 		}
 		waiting = append(waiting, a)
-		due = due || !u.RemindAt(a.RequestedAt).After(now)
+		due = due || !when.At(u, a.RequestedAt).After(now)
 	}
 	if !due {
 		return nil, now, err

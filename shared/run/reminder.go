@@ -10,29 +10,35 @@ type Reminders struct {
 	Taken time.Time `json:"taken,omitzero"` // until then one process sends the next one, and no other
 }
 
-const (
-	RemindAfter = 5 * time.Minute // for so long a decision waits before its user is mailed
-	remindEvery = time.Hour       // at most one mail in
-)
+// Reminding says when users are mailed of what waits. The zero value: never.
+type Reminding struct {
+	After time.Duration // for so long a decision waits before its user is mailed
+	Every time.Duration // at most one mail in
 
-// remindSettled is how old an approval is before a mail tells of it: one that is younger may still be on its way into
-// the store, and would count as told.
-const remindSettled = time.Minute
+	// Settled is how old an approval is before a mail tells of it: one that is younger may still be on its way into the
+	// store, and would count as told.
+	Settled time.Duration
 
-// RemindAt returns when the user is to be mailed of what was asked at the time; zero: not any more, or not at all.
-func (u *User) RemindAt(asked time.Time) time.Time {
+	Taken time.Duration // for so long one process sends a mail, and no other: longer than that may take
+}
+
+// On reports whether users are mailed at all.
+func (r Reminding) On() bool { return r.After > 0 }
+
+// At returns when the user is to be mailed of what was asked at the time; zero: not any more, or not at all.
+func (r Reminding) At(u *User, asked time.Time) time.Time {
 	m := u.Reminders
-	if m.To == "" || m.Off || u.Disabled || u.Deleting || !asked.After(m.Upto.Add(-remindSettled)) {
+	if m.To == "" || m.Off || u.Disabled || u.Deleting || !asked.After(m.Upto.Add(-r.Settled)) {
 		return time.Time{}
 	}
-	at := asked.Add(RemindAfter)
-	if next := m.Upto.Add(remindEvery); next.After(at) {
+	at := asked.Add(r.After)
+	if next := m.Upto.Add(r.Every); next.After(at) {
 		return next
 	}
 	return at
 }
 
-// RemindOf reports whether a mail that is made now tells of what was asked at the time.
-func (u *User) RemindOf(asked, now time.Time) bool {
-	return !u.RemindAt(asked).IsZero() && !asked.After(now.Add(-remindSettled))
+// Of reports whether a mail to the user that is made now tells of what was asked at the time.
+func (r Reminding) Of(u *User, asked, now time.Time) bool {
+	return !r.At(u, asked).IsZero() && !asked.After(now.Add(-r.Settled))
 }
