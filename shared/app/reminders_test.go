@@ -16,6 +16,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/notice"
 	"github.com/countersign-run/countersign/shared/queue"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/reminder"
@@ -313,6 +314,30 @@ func TestNoReminder(t *testing.T) {
 	w.asks(verified)
 	w.pass(6 * time.Minute)
 	w.got("let in again", 1)
+}
+
+// unreachable is a topic that nobody can be told by.
+type unreachable struct{}
+
+func (unreachable) Publish(context.Context, ...notice.Notice) error {
+	return errors.New("no such topic")
+}
+
+// TestReminderWhileTheTopicIsDown mails in time, however long nobody else can be told of the run.
+func TestReminderWhileTheTopicIsDown(t *testing.T) {
+	w := newMailed(t)
+	w.App.API.Loop.Notices = unreachable{}
+	ana := w.as("ana", "ana@example.com", true)
+	w.asks(ana)
+	w.pass(6 * time.Minute)
+	w.got("the first", 1)
+	w.asks(ana)
+	for range 58 {
+		w.pass(time.Minute)
+	}
+	w.got("within the hour", 1)
+	w.pass(4 * time.Minute)
+	w.got("after the hour", 2)
 }
 
 // TestReminderLater has the server of mails be down, and the mail come once it is not; a mail that it refuses for good

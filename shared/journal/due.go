@@ -25,7 +25,7 @@ func due(tx *Tx) (time.Time, error) {
 	if err != nil || tx.Run.Lease.Owner != "" || !untold(tx) {
 		return at, err
 	}
-	soon := tx.Now.Add(cmp.Or(tx.DueIn, publishGrace))
+	soon := tx.Now.Add(cmp.Or(tx.TellIn, publishGrace))
 	if at.IsZero() {
 		return soon, nil
 	}

@@ -47,7 +47,7 @@ func Tell(ctx context.Context, ex *Execution) {
 		case failed == nil && tx.Run.ToldTo < to:
 			tx.Run.ToldTo, tx.Changed = to, true
 		case failed != nil && untold(tx) && !tx.KeepLease:
-			tx.DueIn, tx.Changed = pause, true
+			tx.TellIn, tx.Changed = pause, true
 		}
 		return nil
 	})

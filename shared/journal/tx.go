@@ -48,7 +48,8 @@ type Tx struct {
 	Left        bool // the run's agent is not known here, and nobody else has moved the run in time
 	DueNow      bool // the run must be moved at once, by a process that does not have it yet
 
-	DueIn time.Duration // if not 0, the run is left to whichever process looks at it after this time
+	DueIn  time.Duration // if not 0, the run is left to whichever process looks at it after this time
+	TellIn time.Duration // if not 0, others could not be told of the run, and are after this time
 
 	UnrecordedCalls int // calls of the model that were made and that no event records
 
