@@ -331,7 +331,8 @@ func leavesToPage(t *testing.T, s *stand) {
 	said := map[string]string{"id": "m", "role": "user", "content": "Paint it."}
 	of := func(runID, tool string, messages ...any) ask {
 		return ask{op: "runAGUI", body: inJSON(t, map[string]any{"threadId": "page", "runId": runID,
-			"messages": messages, "tools": []any{map[string]any{"name": tool, "description": "Paints the page."}}})}
+			"protocolVersion": "1.0", "messages": messages,
+			"tools": []any{map[string]any{"name": tool, "description": "Paints the page."}}})}
 	}
 	s.want(t, 400, of("r1", "scan", said)) // which is the server's
 	told := s.want(t, 200, of("r1", "paint", said)).body

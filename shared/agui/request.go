@@ -21,6 +21,7 @@ type Request struct {
 	Tools     []toolOfPage      `json:"tools"`
 	Forwarded json.RawMessage   `json:"forwardedProps"`
 	Resume    []resumed         `json:"resume"`
+	Protocol  string            `json:"protocolVersion"` // "": older than 1.0
 }
 
 // resumed is what the client says of an interrupt.

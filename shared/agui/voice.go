@@ -212,14 +212,15 @@ func (v *Voice) Rest(r tell.Run) {
 		}
 		v.finish(asks)
 	default:
-		v.finish(Outcome{Type: "success", PendingToolCallIDs: leftToPage(r.State)})
+		v.finish(Outcome{Type: "success", PendingToolCallIDs: v.leftToPage(r.State)})
 	}
 }
 
-// leftToPage returns the calls that wait for the client.
-func leftToPage(s *run.State) (ids []string) {
+// leftToPage returns the calls that wait for the client. One older than 1.0 finds them by what has no result, and
+// refuses an outcome that names them.
+func (v *Voice) leftToPage(s *run.State) (ids []string) {
 	for _, a := range s.Actions {
-		if s.End == nil && a.WaitsForClient() {
+		if v.in.Protocol != "" && s.End == nil && a.WaitsForClient() {
 			ids = append(ids, a.ID)
 		}
 	}

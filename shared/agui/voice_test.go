@@ -140,24 +140,29 @@ func TestVoiceTakenUp(t *testing.T) {
 	}
 }
 
-// TestVoiceLeavesACallToThePage names the call that waits for the page, as long as it waits and nobody is asked.
+// TestVoiceLeavesACallToThePage names the call that waits for the page, as long as it waits and nobody is asked, to a
+// client that knows of such names.
 func TestVoiceLeavesACallToThePage(t *testing.T) {
 	left := run.Event{Type: run.ActionWaits, ActionID: "look", Wait: &run.Wait{Kind: run.KindCall}}
+	waits, card := append(aRun()[:4:4], left), []run.ApprovalView{{ApprovalID: "a"}}
 	for name, c := range map[string]struct {
 		events    []run.Event
 		approvals []run.ApprovalView
+		protocol  string
 		want      string
 	}{
-		"it waits":      {append(aRun()[:4:4], left), nil, `{"type":"success","pendingToolCallIds":["look"]}`},
-		"it has ended":  {aRun(), nil, `{"type":"success"}`},
-		"beside a card": {append(aRun()[:4:4], left), []run.ApprovalView{{ApprovalID: "a"}}, `{"type":"interrupt"`},
+		"it waits":         {waits, nil, "1.0", `{"type":"success","pendingToolCallIds":["look"]}`},
+		"of an old client": {waits, nil, "", `{"type":"success"}`},
+		"it has ended":     {aRun(), nil, "1.0", `{"type":"success"}`},
+		"beside a card":    {waits, card, "1.0", `{"type":"interrupt"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := range c.events {
 				c.events[i].Seq = int64(i + 1)
 			}
 			var last agui.Event
-			told := tell.New("run", "thread", nil, agui.NewVoice(agui.Request{}, func(e agui.Event) { last = e }))
+			told := tell.New("run", "thread", nil, agui.NewVoice(agui.Request{Protocol: c.protocol},
+				func(e agui.Event) { last = e }))
 			if err := told.Add(c.events); err != nil {
 				t.Fatal(err)
 			}

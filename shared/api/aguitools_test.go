@@ -21,8 +21,8 @@ func (s *served) Renew(context.Context, string) error { return nil }
 
 // ofPage is an input with a tool of the page, and messages.
 func ofPage(runID, name string, messages ...string) string {
-	return fmt.Sprintf(`{"threadId":"c","runId":%q,"messages":[%s],"tools":[{"name":%q,"description":"x"}]}`, runID,
-		strings.Join(messages, ","), name)
+	return fmt.Sprintf(`{"threadId":"c","runId":%q,"messages":[%s],"tools":[{"name":%q,"description":"x"}],`+
+		`"protocolVersion":"1.0"}`, runID, strings.Join(messages, ","), name)
 }
 
 const spoke = `{"role":"user","content":"paint it"}`
