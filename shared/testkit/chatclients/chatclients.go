@@ -19,6 +19,9 @@ const (
 // AGUI is the client of AG-UI, as such a file.
 const AGUI = "@ag-ui/client/dist/index.mjs"
 
+// CopilotKit is CopilotKit's UI for React, as such a file.
+const CopilotKit = "@copilotkit/react-core/dist/v2/index.mjs"
+
 // StandardWebhooks is the library by which receivers verify webhooks, as such a file.
 const StandardWebhooks = "standardwebhooks/dist/index.js"
 
@@ -28,7 +31,7 @@ func Modules(t testing.TB) string {
 	t.Helper()
 	realpart.ChatClients.Take(t)
 	dir := filepath.Join(os.Getenv("CHAT_CLIENTS_DIR"), "node_modules")
-	_, err := os.Stat(filepath.Join(dir, StandardWebhooks)) // which came last
+	_, err := os.Stat(filepath.Join(dir, CopilotKit)) // which came last
 	if err == nil && os.Getenv("CHAT_CLIENTS_DIR") != "" {
 		return dir
 	}
@@ -36,12 +39,14 @@ func Modules(t testing.TB) string {
 	return ""
 }
 
-// Bundle writes the page's script, with all that it imports, to a file for browsers.
-func Bundle(t testing.TB, script, out string) {
+// Bundle writes the page's script, with all that it imports, to a file for browsers, and its styles beside it, without
+// their fonts. What is meant by the name of a module, more may say.
+func Bundle(t testing.TB, script, out string, more ...string) {
 	t.Helper()
 	modules := Modules(t)
-	cmd := exec.CommandContext(t.Context(), filepath.Join(modules, "@esbuild", "linux-x64", "bin", "esbuild"), script,
-		"--bundle", "--format=esm", `--define:process.env.NODE_ENV="production"`, "--outfile="+out, "--log-level=error")
+	args := append(more, script, "--bundle", "--format=esm", "--jsx=automatic", "--outfile="+out, "--log-level=error",
+		`--define:process.env.NODE_ENV="production"`, "--loader:.ttf=empty", "--loader:.woff=empty", "--loader:.woff2=empty")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(modules, "@esbuild", "linux-x64", "bin", "esbuild"), args...)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
