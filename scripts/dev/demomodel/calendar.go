@@ -20,6 +20,7 @@ type eventArgs struct {
 	TimeZone  string   `json:"timeZone,omitempty"`
 	AllDay    bool     `json:"allDay,omitempty"`
 	Attendees []string `json:"attendees,omitempty"`
+	Meet      bool     `json:"meet,omitempty"`
 }
 
 const (
@@ -44,6 +45,8 @@ var calendarRules = []rule{{
 func event(a *ask) (any, string) {
 	e := &eventArgs{Attendees: a.text.addresses()}
 	w := findWhen(a.text, a.now)
+	w.leftover = w.leftover.without(withLink)
+	e.Meet = videoCall.MatchString(a.text.mask)
 	if _, timed := a.slots["timed"]; timed && !w.timed() && len(w.days) == 0 && w.part == "" {
 		return nil, ""
 	}
@@ -87,6 +90,13 @@ func event(a *ask) (any, string) {
 	}
 	return e, ""
 }
+
+var (
+	videoCall = regexp.MustCompile(`(?i)\b(?:video[\s-]?(?:call|chat|conference|meeting|link)|google\s+meet|` +
+		`meet\s+link)\b`)
+	withLink = regexp.MustCompile(`(?i)\b(?:with|on|over|via|by|and)\s+(?:an?\s+)?(?:google\s+meet|(?:google\s+)?` +
+		`(?:meet|video)[\s-]?(?:link|call))\b`)
+)
 
 // starts returns the request with each of the starts that it names, if they are all that is in doubt.
 func (a *ask) starts(w when) (out []*ask) {

@@ -25,8 +25,10 @@ const (
 var (
 	isoDay    = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{4})-(\d{2})-(\d{2})\b`)
 	dottedDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b`)
-	slashDay  = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})/(\d{1,2})/(\d{4})\b`)
-	dayMonth  = regexp.MustCompile(`(?i)(?:\bon\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(` + months +
+	// yearless matches “24.12.”, whose last dot tells it from a time.
+	yearless = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})\.(\d{1,2})\.(?:\s|$|,)`)
+	slashDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})/(\d{1,2})/(\d{4})\b`)
+	dayMonth = regexp.MustCompile(`(?i)(?:\bon\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(` + months +
 		`)\b\.?(?:,?\s+(\d{4})\b)?`)
 	monthDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(` + months +
 		`)\.?\s+(?:the\s+)?(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4})\b)?`)
@@ -54,8 +56,7 @@ func (w *when) takeDays(take func(*regexp.Regexp, func([]string)), today time.Ti
 		t := today.AddDate(0, 0, days)
 		add(t.Year(), t.Month(), t.Day())
 	}
-	dated := func(d, m, y string) {
-		month := monthOf(m)
+	dated := func(d string, month time.Month, y string) {
 		year := number(y)
 		if y == "" {
 			year = today.Year()
@@ -66,14 +67,15 @@ func (w *when) takeDays(take func(*regexp.Regexp, func([]string)), today time.Ti
 		add(year, month, number(d))
 	}
 	span := func(first, last, month, year string) {
-		dated(first, month, year)
-		dated(last, month, year)
+		dated(first, monthOf(month), year)
+		dated(last, monthOf(month), year)
 		w.allDay = true
 	}
 	take(daySpan, func(g []string) { span(g[1], g[2], g[3], g[4]) })
 	take(spanOfDays, func(g []string) { span(g[2], g[3], g[1], g[4]) })
 	take(isoDay, func(g []string) { add(number(g[1]), time.Month(number(g[2])), number(g[3])) })
 	take(dottedDay, func(g []string) { add(number(g[3]), time.Month(number(g[2])), number(g[1])) })
+	take(yearless, func(g []string) { dated(g[1], time.Month(number(g[2])), "") })
 	take(slashDay, func(g []string) {
 		d, m := number(g[1]), number(g[2])
 		if d <= 12 && m > 12 { // as it is written in America
@@ -83,8 +85,8 @@ func (w *when) takeDays(take func(*regexp.Regexp, func([]string)), today time.Ti
 		}
 		add(number(g[3]), time.Month(m), d)
 	})
-	take(dayMonth, func(g []string) { dated(g[1], g[2], g[3]) })
-	take(monthDay, func(g []string) { dated(g[2], g[1], g[3]) })
+	take(dayMonth, func(g []string) { dated(g[1], monthOf(g[2]), g[3]) })
+	take(monthDay, func(g []string) { dated(g[2], monthOf(g[1]), g[3]) })
 	take(monthless, func(g []string) {
 		month := today.Month()
 		if number(g[1]) < today.Day() {

@@ -23,9 +23,12 @@ func (f *follow) moved() ([]*ask, bool) {
 	if called := f.named(left.left()); len(called) > 0 {
 		events, left = called, text{}
 	}
+	mail, isMail := f.retimed(what)
 	switch {
 	case !w.some() && w.length == 0 && w.shift == 0 && w.zone == "", spoken == "" && remains(left.mask):
 		return nil, false
+	case len(events) == 0 && isMail:
+		return mail, true
 	case len(events) == 0 && spoken != "" && f.tool(eventTool) != nil:
 		return f.asking("I do not know which event you mean: none was asked for just before. Please say the whole " +
 			"event.")

@@ -43,6 +43,30 @@ func (f *follow) reworded() ([]*ask, bool) {
 	return f.again(a, func(s *since) { s.body = endsInstead.ReplaceAllString(f.slots["body"].raw, "") }), true
 }
 
+// retimed returns the mail of before with another time in its text, where that has one time and the words another.
+func (f *follow) retimed(what text) ([]*ask, bool) {
+	a, m := lastOf[*mailArgs](f.before)
+	if a == nil {
+		return nil, false
+	}
+	said, now := theClock(read(m.Body)), theClock(what)
+	if said == nil || now == nil || remains(what.blank(now[0], now[1]).mask) {
+		return nil, false
+	}
+	return f.again(a, func(s *since) {
+		s.body = m.Body[:said[0]] + what.raw[now[0]:now[1]] + m.Body[said[1]:]
+	}), true
+}
+
+// theClock returns where the one time of a text stands.
+func theClock(t text) []int {
+	all := clocks.FindAllStringSubmatchIndex(t.mask, maxTimes)
+	if len(all) != 1 {
+		return nil
+	}
+	return []int{max(all[0][2], all[0][4]), max(all[0][3], all[0][5])}
+}
+
 var endsInstead = regexp.MustCompile(`(?i)[\s,]+instead[\s.!]*$`)
 
 // extended returns the mail of before with a further sentence.

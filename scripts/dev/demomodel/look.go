@@ -33,6 +33,7 @@ var lookRules = []rule{{
 		"(when is|when's|when are|what time is|at what time is) (my|our|the) {rest}",
 		"(what|which|how many) [other] ("+meetings+") (do i have|do we have|have i|are there) [{rest}]",
 		"(what's|what is) [(my|our|the)] (next|upcoming) [{rest}]",
+		"(check|see|show [me]|tell me|look up|look at) (what|what's|whats) {rest}",
 		"(show|list|see|read) [me] {rest} ("+meetings+"|"+days+")",
 		"(is there anything|anything|is anything|what is there) {when}",
 		"(what does|how does|what's|how is) (my|our) (day|week|weekend) [(look|looking)] [like] [{rest}]",

@@ -37,6 +37,9 @@ var mailRules = []rule{{
 	phrases: phrases(
 		"… remind {to} to {todo}"+copies2,
 		"… ask {to} to {todo}"+copies2,
+		"… thank {to} for {thanks}"+copies2,
+		"… wish {to} {wishes}"+copies2,
+		"… congratulate {to} on {feat}"+copies2,
 		"… ask {to} {asks} {wonder}"+copies2,
 		"…"+mailing+reader+copies+"["+aMail+"] asking {asks} {wonder}"+copies2,
 		"…"+mailing+reader+copies+"["+aMail+"]"+topic+"{subject} ["+saying+"{body}]"+copies2,
@@ -46,6 +49,7 @@ var mailRules = []rule{{
 		"(email|e-mail|mail|message|tell|inform|notify|let|remind|write [to]|send"+aMail+"to) {them} [know] "+
 			"["+saying+"] {body}",
 		"… ask {them} {asks} {wonder}",
+		"…"+writing+aMail+"(to|for) {name} ["+topic+"{subject}] ["+saying+"{body}]",
 		"…"+writing+aMail+"["+topic+"{subject}] ["+saying+"] [{body}]",
 		"(tell|inform|notify|message|let|write to) {name} [know] that {body}",
 		"(email|e-mail|mail) {whom} ("+topic+"{subject}|"+saying+"{body})",
@@ -104,6 +108,12 @@ func (a *ask) body() text {
 	case wonder != "":
 		word := strings.ToLower(a.slot("asks", "whether"))
 		return read("I would like to know " + strings.Replace(word, "if", "whether", 1) + " " + wonder)
+	}
+	for slot, begins := range map[string]string{"thanks": "Thank you for ", "wishes": "I wish you ",
+		"feat": "Congratulations on "} {
+		if words := a.slot(slot, ""); words != "" {
+			return read(begins + words)
+		}
 	}
 	return a.slots["body"]
 }

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// aName matches a person who is called by a name, or by what they are: “bob”, “Ana Garcia”, “the team”.
-const aName = `(?:(?i:the|my|our|a|an|some)\s+)?\pL[\pL'’.-]*(?:\s+\p{Lu}[\pL'’.-]*)*`
+// aName matches who is called by a name, or by what they are: “bob”, “Ana Garcia”, “the team”, “the sales team”.
+const aName = `(?:(?i:the|my|our|a|an|some)\s+)?\pL[\pL'’.-]*(?:\s+\p{Lu}[\pL'’.-]*)*` +
+	`(?:\s+(?i:office|team|people|group|department|board|crew|family)\b)?`
 
 var (
 	guest   = regexp.MustCompile(`\b(?i:with\s+|w/\s*)(` + aName + `)|\b(?i:invite|inviting)\s+(` + aName + `)`)

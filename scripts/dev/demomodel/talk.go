@@ -28,6 +28,9 @@ var talkRules = []rule{
 	{phrases: phrases("(did you|have you|was it|is it|has it been|did it|what did you) (send|sent|do|done|created|" +
 		"create|made|work|book|booked) …"),
 		next: onTheRecord},
+	{phrases: phrases("(what happens|what if|what will happen|what would happen) …"), next: nothingIsLost},
+	{phrases: phrases("(how do i|how can i|can i|how to|how would i) [still] (undo|unsend|recall|take back|cancel|" +
+		"delete|edit|change|correct|approve|reject) …"), next: howToDecide},
 	{phrases: phrases("(cancel|delete|remove|undo|move|reschedule|change|edit|archive) …"), next: noChange},
 	{phrases: phrases("(reply|forward|respond) …"), next: noReply},
 	{phrases: phrases("… (help|what can you|what can i|what is countersign|is this real|can you help|who are you|"+
@@ -117,6 +120,21 @@ func noChange(a *ask) (fakegemini.Turn, bool) {
 // deleteIt says how a user takes an event back.
 const deleteIt = "An event that was made here you can delete: open “Exactly what” where it was done, and press " +
 	"“Delete the event”."
+
+// nothingIsLost answers what becomes of a wish if something else happens.
+func nothingIsLost(*ask) (fakegemini.Turn, bool) {
+	return says("Nothing is lost: what you ask for is kept by the server, over a reload and a restart too. What " +
+		"needs your approval waits in your inbox until you decide, or until it expires, and then nothing was done.")
+}
+
+// howToDecide answers how what waits, or was done, is decided or taken back.
+func howToDecide(a *ask) (fakegemini.Turn, bool) {
+	if a.tool(mailTool) == nil && a.tool(eventTool) == nil {
+		return declined()
+	}
+	return says("On its card: what waits can be edited, approved and rejected there, and what was approved has Undo "+
+		"for a few seconds before it begins. A mail that was sent cannot be taken back. %s", deleteIt)
+}
 
 func noReply(a *ask) (fakegemini.Turn, bool) {
 	if a.tool(mailTool) == nil {

@@ -115,8 +115,8 @@ func oneSpace(s string) string { return strings.Join(strings.Fields(s), " ") }
 // oneAddress matches what may be meant as an address; the tool decides whether it is one.
 const (
 	oneAddress = `[^\s<>,;:"'()\x01]+@[^\s<>,;:"'()\x01]*[^\s<>,;:"'()\x01.!?]`
-	oneReader  = `(?:(?:\pL[\pL'’.-]*\s+){1,4}<` + oneAddress + `>|` +
-		`<?` + oneAddress + `>?)` // “Ana Garcia <ana@example.com>”
+	oneReader  = `(?:(?:\pL[\pL'’.-]*\s+){1,4}(?:<` + oneAddress + `>|\(` + oneAddress + `\))|` +
+		`<?` + oneAddress + `>?)` // “Ana Garcia <ana@example.com>”, “Ana (ana@example.com)”
 	addressList = oneReader + `(?:\s*(?:,\s*and\s|,|;|&|\band\b|\bplus\b)\s*` + oneReader + `)*`
 )
 

@@ -53,6 +53,9 @@ func (a *ask) answer(said text) {
 	switch to := said.addresses(); {
 	case isMail && len(m.To) == 0:
 		a.since.people = to
+		if m.Body == "" && startsSo.MatchString(said.mask) {
+			a.since.body = a.saidTo(said)
+		}
 	case isMail && m.Body == "":
 		a.since.body = said.raw
 		if m := saidThat.FindStringSubmatch(said.raw); m != nil {
@@ -61,6 +64,16 @@ func (a *ask) answer(said text) {
 	default:
 		a.reply = said
 	}
+}
+
+// saidTo returns what words that begin with a mail's readers have the mail say.
+func (a *ask) saidTo(said text) string {
+	if whole := a.request(read("email "+said.raw), &ask{}); whole != nil {
+		if m, is := whole.args.(*mailArgs); is {
+			return m.Body
+		}
+	}
+	return ""
 }
 
 // saidThat matches an answer that says “that” before the text.
