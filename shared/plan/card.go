@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/timezone"
@@ -92,7 +91,7 @@ func (b Bind) addTask(card *tool.Preview, label string, t Task) {
 		card.AddText(label+", done when", t.DoneWhen)
 	}
 	if len(t.Effects) > 0 {
-		card.AddField(label+", must have done", strings.Join(t.Effects, ", "))
+		card.AddField(label+", must have done", titles(t.Effects))
 	}
 }
 
@@ -114,7 +113,7 @@ func (b Bind) addGrants(card *tool.Preview, p Plan, zone *time.Location) {
 		return granted[name] || b.Tools[name] == nil || !b.Tools[name].SideEffect
 	})
 	if len(asked) > 0 {
-		card.AddField("Asked about each time", strings.Join(asked, ", "))
+		card.AddField("Asked about each time", titles(asked))
 	}
 }
 

@@ -59,6 +59,29 @@ func (g Grant) deed() deed {
 	return deed{"make", "call of " + name, "calls of " + name, true}
 }
 
+// titles says what calls of the tools do: Create an issue, Run a script.
+func titles(names []string) string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		title := title(name)
+		all[i] = strings.ToUpper(title[:1]) + title[1:]
+	}
+	return strings.Join(all, ", ")
+}
+
+// title says what a call of a tool does. Of one without a deed it is the words of the name.
+func title(name string) string {
+	d, known := deeds[name]
+	switch {
+	case !known:
+		_, words, _ := strings.Cut(name, ".")
+		return strings.NewReplacer("_", " ", ".", " ", "-", " ").Replace(apart(cmp.Or(words, name)))
+	case strings.ContainsRune("aeiou", rune(d.one[0])):
+		return d.verb + " an " + d.one
+	}
+	return d.verb + " a " + d.one
+}
+
 // allowed says what a grant allows, without until when: create at most 2 issues in acme/web.
 func (g Grant) allowed() string {
 	d := g.deed()

@@ -119,7 +119,7 @@ func planned(call object) object {
 	a["kind"], a["tool"] = "plan", "propose_plan"
 	a["findings"] = []object{{"reason": "composed", "text": "ana@example.net"}}
 	a["preview"] = object{"title": "Confirm a plan", "fields": []object{
-		{"label": "Task 1, must have done", "value": "github.createIssue, gmail_send"}}}
+		{"label": "Task 1, must have done", "value": "Create an issue, Send an e-mail"}}}
 	return call
 }
 

@@ -22,7 +22,7 @@ const approval = (hash) => ({
   args: plan, argsHash: hash, reason: '', requestedAt: new Date().toISOString(), expiresAt: soon, timeZone: 'UTC',
   decisions: ['approve_once', 'approve_with_edits', 'refine', 'reject'],
   preview: { title: 'Plan for demo/site: 1 task', fields: [{ label: 'Task 1', value: evil },
-    { label: 'Task 1, must have done', value: 'github.createIssue' },
+    { label: 'Task 1, must have done', value: 'Create an issue' },
     ...['g1', 'g2'].map((id) =>
       ({ label: 'Allowed by this yes', value: `May create at most 2 issues (${id}).` }))] },
 });
@@ -118,7 +118,7 @@ await run({
     const seconds = async () => parseInt(await page.locator('dd time-left').innerText(), 10);
     const first = await seconds();
     await settled('the time left counts down', async () => (await seconds()) < first);
-    expect('it is said in words what has to be done', (await cards(page).innerText()).includes('Create issue'));
+    expect('it is said in words what has to be done', (await cards(page).innerText()).includes('Create an issue'));
     await shot(page, 'plan-card');
     await doc(`POST ${resolve}`, it.view());
     await lain(page);

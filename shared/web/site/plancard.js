@@ -2,7 +2,7 @@
 
 import { button, el } from './dom.js';
 import { drafts } from './session.js';
-import { named, sentence } from './words.js';
+import { sentence } from './words.js';
 
 const granted = 'Allowed by this yes'; // a line for each grant, in their order
 const changed = /^Change(?:, (.+ before))?$/;
@@ -64,7 +64,7 @@ export class PlanParts {
 
   /** lines are the fields that stand below each other: all but the changes. */
   get lines() {
-    return this.#fields.filter((f) => !changed.test(f.label)).map(named);
+    return this.#fields.filter((f) => !changed.test(f.label));
   }
 
   /** changes tells what is different from the plan before; undefined where there was none. */

@@ -16,10 +16,6 @@ export const toolName = (tool) => tools[tool]
 // apart sets the words of a name apart: "createIssue" is "create issue".
 const apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
 
-/** named is a line of a plan's card, with the display names of the tools that it names. @param {any} f */
-export const named = (f) => (/, must have done$|^Asked about each time$/.test(f.label)
-  ? { ...f, value: f.value.split(', ').map(toolName).join(', ') } : f);
-
 const soon = { gmail_send: 'Sending', calendar_event_create: 'Adding to the calendar',
   calendar_event_delete: 'Deleting the event' };
 

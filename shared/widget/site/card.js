@@ -3,7 +3,7 @@ import { make } from './dom.js';
 import { ownClock } from './clock.js';
 
 // the console's own, which is served beside these modules
-const { choice, found, named, reached } = await import(new URL('./console/words.js', import.meta.url).href);
+const { choice, found, reached } = await import(new URL('./console/words.js', import.meta.url).href);
 
 /** @type {Record<string, string>} In the order of the buttons. */
 const words = {
@@ -45,9 +45,8 @@ export function cardOf({ approval, state, error, heldUntil = 0 }, decide, now, f
       .map((f) => make('p', { className: 'warning', part: 'approval-warning' }, `${found(f)} `,
         make('mark', {}, f.text ?? ''))),
     form ?? make('dl', {},
-      ...(fields ?? []).map(named)
-        .map((field) => make('div', {}, make('dt', {}, field.label),
-          make('dd', {}, ...shown(field, approval.timeZone))))),
+      ...(fields ?? []).map((field) => make('div', {}, make('dt', {}, field.label),
+        make('dd', {}, ...shown(field, approval.timeZone))))),
     ...(approval.reason ? [make('p', { className: 'small' }, approval.reason)] : []),
     ...(error ? [make('p', { className: 'error inside', role: 'alert' }, error)] : []),
     ...[false, true].map((more) => make('div', { className: more ? 'buttons more' : 'buttons' },

@@ -157,10 +157,10 @@ export const approvals = {
     expect('it was sent once', (await seen(page)).resolved.length === 1);
   },
 
-  'the card of a plan names tools as people do, and what strangers wrote': async (page) => {
+  'the card of a plan names what strangers wrote': async (page) => {
     await ask(page, 'plan');
     const card = page.getByRole('region', { name: 'Approval: Confirm a plan' });
-    await card.getByText('Create issue, Send an e-mail').waitFor();
+    await card.getByText('Create an issue, Send an e-mail').waitFor();
     await card.getByText('The assistant made up this address, and what it has read may be in it:').waitFor();
     await card.getByRole('button', { name: 'Reject' }).click();
     await log(page).getByText('It was not planned.').waitFor();

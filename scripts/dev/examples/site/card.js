@@ -1,6 +1,6 @@
 // What a page without a framework shows: the messages of the conversation, and a card.
 
-import { found, named } from './conversation.js';
+import { found } from './conversation.js';
 
 export const at = (id) => document.getElementById(id);
 
@@ -25,7 +25,7 @@ export function card({ preview, findings = [] }, decide) {
   };
   const warnings = (preview.warnings ?? []).map((words) => element('p', `Careful: ${words}`));
   const strange = findings.map((f) => element('p', `${found(f)} `, element('mark', f.text ?? '')));
-  const lines = preview.fields.map(named).map(({ label, value }) => element('p', '', element('b', label), ` ${value}`));
+  const lines = preview.fields.map(({ label, value }) => element('p', '', element('b', label), ` ${value}`));
   const section = element('section', '', element('h2', preview.title), ...warnings, ...strange, ...lines,
     choice('Approve', 'approve_once'), choice('Reject', 'reject'));
   section.className = 'card';

@@ -2,7 +2,7 @@
 
 import { connect } from '/widget/client.js';
 
-export { found, named } from '/widget/console/words.js'; // what findings say, and tools by their names
+export { found } from '/widget/console/words.js'; // what findings say
 
 export const chat = 'examples'; // as the AI SDK calls it
 

@@ -1,7 +1,7 @@
 // The conversation by the AI SDK: useChat with its default transport. What is said elsewhere is shown by setMessages,
 // and the card of a run that waits comes with resumeStream.
 
-import { chat, follow, found, named, open, token } from './conversation.js';
+import { chat, follow, found, open, token } from './conversation.js';
 import { DefaultChatTransport, createElement as h, createRoot, lastAssistantMessageIsCompleteWithApprovalResponses,
   useChat, useEffect, useState } from './usechat/libraries.js';
 
@@ -16,7 +16,7 @@ function Card({ part, approval: { preview, findings = [] }, answer }) {
   return h('section', { className: 'card' }, h('h2', null, preview.title),
     (preview.warnings ?? []).map((w) => h('p', { key: w, className: 'warning' }, `Careful: ${w}`)),
     findings.map((f, i) => h('p', { key: i, className: 'warning' }, `${found(f)} `, h('mark', null, f.text))),
-    preview.fields.map(named).map(({ label, value }) => h('p', { key: label }, h('b', null, label), ` ${value}`)),
+    preview.fields.map(({ label, value }) => h('p', { key: label }, h('b', null, label), ` ${value}`)),
     choice('Approve', true), choice('Reject', false));
 }
 
