@@ -2,6 +2,7 @@
 
 import { now } from './clock.js';
 import { el } from './dom.js';
+import { secondsLeft } from './widget/clock.js';
 
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
@@ -103,9 +104,9 @@ class HoldLeft extends HTMLElement {
 
   #tick() {
     const ms = new Date(this.getAttribute('until') ?? '').getTime() - now();
-    const rest = Math.ceil(ms / 1000);
+    const [rest, next] = secondsLeft(ms);
     this.textContent = rest > 0 ? `${this.getAttribute('words')} in ${rest} s` : 'Approved, about to start';
-    if (rest > 0) this.#timer = window.setTimeout(() => this.#tick(), ms - (rest - 1) * 1000);
+    if (rest > 0) this.#timer = window.setTimeout(() => this.#tick(), next);
     else this.dispatchEvent(new Event('lapsed'));
   }
 }

@@ -1,6 +1,6 @@
 // The card of an approval: what would be done, and the buttons to decide.
 import { make } from './dom.js';
-import { ownClock } from './clock.js';
+import { ownClock, secondsLeft } from './clock.js';
 
 // the console's own, which is served beside these modules
 const { choice, found, reached } = await import(new URL('./console/words.js', import.meta.url).href);
@@ -63,9 +63,9 @@ export function cardOf({ approval, state, error, heldUntil = 0 }, decide, now, f
 function countdown(until, now) {
   const node = make('p', { className: 'small', part: 'approval-held', 'aria-hidden': 'true' });
   const tick = () => {
-    const left = Math.ceil((until - now()) / 1000);
+    const [left, next] = secondsLeft(until - now());
     node.textContent = left > 0 ? `Begins in ${left} s` : 'Beginning…';
-    if (left > 0 && node.isConnected) setTimeout(tick, until - now() - (left - 1) * 1000);
+    if (left > 0 && node.isConnected) setTimeout(tick, next);
   };
   queueMicrotask(tick);
   return node;

@@ -23,6 +23,12 @@ export const shapes = {
     const page = await visit({ timezoneId: 'Antarctica/Troll' });
     await ask(page, 'hello');
     await log(page).getByText('Hello you').waitFor();
+    const left = await page.evaluate(async () => {
+      const { secondsLeft } = await import('/widget/clock.js');
+      return [10400, 10000, 9400, 1600, 300, 0].map(secondsLeft);
+    });
+    expect(`ten seconds are told as ten: ${JSON.stringify(left)}`,
+      JSON.stringify(left) === '[[10,900],[10,500],[9,900],[2,100],[1,300],[0,0]]');
     expect('a zone that the server does not know stops nothing', (await seen(page)).region.startsWith(' '));
     await page.context().close();
   },
