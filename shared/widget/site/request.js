@@ -112,8 +112,12 @@ function bound(text) {
   return text;
 }
 
-/** @param {Response} res */
+/**
+ * Where the length is not told, the body is read piece by piece: developers' tools do not keep such a one.
+ * @param {Response} res
+ */
 async function json(res) {
+  if (Number(res.headers.get('Content-Length') ?? NaN) <= mostText) return JSON.parse(await res.text());
   const reader = textOf(res);
   try {
     for (let text = ''; ;) {
