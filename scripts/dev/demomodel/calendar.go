@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -86,7 +85,7 @@ func event(a *ask) (any, string) {
 	case !w.fill(e, a.now):
 		return e, "When should “" + e.Summary + "” be? Please give a day and a time, such as tomorrow at 10."
 	case w.over(a.now):
-		return e, "That time is over: " + strings.Replace(e.Start, "T", " at ", 1) + ". Which time do you mean?"
+		return e, "That time is over: " + spoken(e.Start) + ". Which time do you mean?"
 	}
 	return e, ""
 }
@@ -207,5 +206,18 @@ func stamp(d day, minutes int, zone string, loc *time.Location) string {
 func aboutEvent(args json.RawMessage) string {
 	var e eventArgs
 	_ = json.Unmarshal(args, &e) // it is an event without a name then
-	return "the event “" + e.Summary + "” on " + strings.Replace(e.Start, "T", " at ", 1)
+	return "the event “" + e.Summary + "” on " + spoken(e.Start)
+}
+
+// spoken says in words when an event begins: Friday, 4 December 2026 at 12:00.
+func spoken(start string) string {
+	for _, layout := range []string{"2006-01-02T15:04:05", time.RFC3339} {
+		if at, err := time.Parse(layout, start); err == nil {
+			return at.Format(longDate + " at 15:04")
+		}
+	}
+	if at, err := time.Parse(time.DateOnly, start); err == nil {
+		return at.Format(longDate)
+	}
+	return start // as its user has written it into the card
 }

@@ -137,8 +137,8 @@ func TestBothRequestsAreCallsOfOneTurn(t *testing.T) {
 	}
 	if got, want := c.respond(answer, `{"output":{"messageId":"m1"}}`,
 		`{"error":"The user rejected this; it was not done. The user says: too early"}`),
-		"The mail to ana@example.com was sent. The event “The demo is at ten” on 2026-11-19 at 10:00:00 was not "+
-			"created: you rejected it. The user says: too early"; got != want {
+		"The mail to ana@example.com was sent. The event “The demo is at ten” on Thursday, 19 November 2026 at 10:00 "+
+			"was not created: you rejected it. The user says: too early"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
