@@ -31,6 +31,14 @@ const steps = {
     await inAll('the first words', said('Say hello.'));
   },
 
+  'a line that is lost is told in all, until it is back': async (page) => {
+    await page.route('**/messages?*', (r) => r.abort());
+    const lost = (frame) => frame.getByText('The server cannot be reached.').first();
+    await inAll('it is told', lost);
+    await page.unrouteAll();
+    await inAll('it is back', lost, 0);
+  },
+
   'what is asked in the first is a card in all': async (page) => {
     await ask('fetch', 'email ana@example.com that the demo is at ten');
     await inAll('the words', said('email ana@example.com that the demo is at ten'));

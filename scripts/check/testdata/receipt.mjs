@@ -193,6 +193,12 @@ await run({
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     expect(`it is no wider than the screen (by ${wide})`, wide <= 0);
     await accessible(page, 'the page that verifies');
+    await page.route('**/jwks.json', (r) => r.abort());
+    await page.reload();
+    await page.getByText('The keys of this server cannot be read. Choose a copy of them.').waitFor();
+    await page.getByLabel('Receipt', { exact: true }).setInputFiles(
+      { name: 'receipt.json', mimeType: 'application/json', buffer: Buffer.from('{}') });
+    await page.getByText('It could not be checked: The keys of this server cannot be read.').waitFor();
     await page.context().close();
   },
 });

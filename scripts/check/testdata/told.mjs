@@ -99,6 +99,24 @@ await run({
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     await settled('nothing is shown to who comes next', async () => (await shown()).length === 0);
     expect('the browser has left', (await page.evaluate(() => sessionStorage.getItem('subscribed'))) === null);
+
+    await signIn(page, 'nora');
+    const refusal = { status: 503, json: { ok: false, error: { code: 'unavailable', message: 'no devices today' } } };
+    await page.route('**/push-subscriptions', (r) => r.fulfill(refusal), { times: 1 });
+    await page.goto(`${BASE_URL}/#/inbox`);
+    await page.getByText('No devices today').waitFor();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('button', { name: 'Tell me on this device' }).click();
+    await page.getByRole('button', { name: 'Stop telling me' }).waitFor();
+    await page.route('**/push-subscriptions/*', (r) => r.abort());
+    await page.evaluate(() => {
+      const known = PushManager.prototype.getSubscription;
+      const unsubscribe = () => Promise.reject(new Error('not now'));
+      PushManager.prototype.getSubscription = async () => ({ ...await known(), unsubscribe });
+    });
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByText('this device may still be told that something waits').waitFor();
+    await page.unrouteAll();
     await page.context().close();
     there.close();
   },

@@ -7,7 +7,7 @@ import { chat } from './chat.js';
 import { config, configure } from './config.js';
 import * as device from './device.js';
 import { button, byId, el, home, say } from './dom.js';
-import { away, gate } from './gate.js';
+import { closed, gate } from './gate.js';
 import { icon, mark } from './icons.js';
 import { inbox } from './inbox.js';
 import { returned } from './link.js';
@@ -25,7 +25,7 @@ import { terminals } from './terminal/view.js';
 import { themes } from './theme.js';
 import { agents } from './tokens.js';
 import * as threads from './threads.js';
-import { hurry, reach, read } from './widget/client.js';
+import { hurry, pause, reach, read } from './widget/client.js';
 
 const id = '([A-Za-z0-9_-]{16,64})';
 
@@ -104,10 +104,11 @@ function notice(words, ...beside) {
   now.replaceChildren(...(words ? [el('span', {}, words), ...beside] : []));
 }
 
-function enter() {
+/** @param {Error} [problem] what the sign-in shows, where nobody is signed in */
+function enter(problem) {
   const { uid, email } = user.get() ?? {};
   if (!uid) {
-    gate(enter);
+    gate(() => enter(), problem);
     return;
   }
   tabs.tell();
@@ -122,9 +123,18 @@ function enter() {
   show(true);
 }
 
-// offer shows the views of terminals and of plans where the server has an agent for them.
+// offer shows the views of terminals and of plans where the server has an agent for them, as soon as that is known.
 async function offer() {
-  const { agents } = await call('GET', '/api/agent/agents').catch(() => ({ agents: [] }));
+  /** @type {any[]|undefined} */ let agents;
+  while (!agents && user.get()) {
+    try {
+      ({ agents } = await call('GET', '/api/agent/agents'));
+    } catch (err) {
+      if (!err.passing) return; // every view says what this is
+      await pause(15000);
+    }
+  }
+  if (!agents) return;
   for (const a of document.querySelectorAll('[href="#/terminal"]')) {
     a.toggleAttribute('hidden', !agents.some((g) => g.terminal));
   }
@@ -137,14 +147,16 @@ async function offer() {
 const whose = (uid, email) => (!email ? uid : config().local ? `${uid} · ${email}` : email);
 
 async function signOut() {
-  const patience = new Promise((go) => setTimeout(go, 2000)); // a push service may be out of reach
-  await Promise.race([device.leave().catch(() => {}), patience]);
+  const patience = new Promise((_, stop) => setTimeout(stop, 2000)); // a push service may be out of reach
+  const left = await Promise.race([device.leave(), patience]).then(() => undefined, () => new Error(
+    'You are signed out, but this device may still be told that something waits, though not what. '
+      + 'Your browser\'s settings for this page can end that.'));
   tabs.out(user.get()?.uid ?? '');
-  left();
+  away(left);
 }
 
-// left shows the sign-in: the user has signed out, here or in another tab.
-function left() {
+/** away shows the sign-in: the user has signed out, here or in another tab. @param {Error} [problem] */
+function away(problem) {
   leave.abort();
   forget();
   threads.reset();
@@ -152,7 +164,7 @@ function left() {
   byId('main').replaceChildren();
   history.replaceState(null, '', '#/');
   say('You are signed out.');
-  enter();
+  enter(problem);
   /** @type {HTMLElement|null} */ (byId('gate').querySelector('input, button'))?.focus();
 }
 
@@ -217,18 +229,18 @@ async function begin() {
   try {
     configure(await read(await reach('/config.json')));
   } catch (err) {
-    away(err, () => location.reload());
+    closed(err, () => location.reload());
     return;
   }
   dress();
   listen();
   const unlinked = returned();
-  tabs.join({ enter, leave: left, news: pending.heard });
+  tabs.join({ enter: () => enter(), leave: () => away(), news: pending.heard });
   try {
     await signin.arrive();
     await tabs.ask();
   } catch (err) {
-    gate(enter, err);
+    gate(() => enter(), err);
     return;
   }
   // A reload that began before the question had a conversation has no address of it.

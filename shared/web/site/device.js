@@ -54,9 +54,14 @@ async function ask(publicKey) {
   await call('POST', path, { body: { endpoint, keys: { p256dh: keys?.p256dh, auth: keys?.auth } } });
 }
 
-/** stop ends the subscription, at the server and in the browser. @param {PushSubscription} s */
+/**
+ * stop ends the subscription, at the server and in the browser. Either is enough: the server forgets what the browser
+ * has left.
+ * @param {PushSubscription} s
+ */
 async function stop(s) {
-  await Promise.all([call('DELETE', `${path}/${await id(s)}`), s.unsubscribe()]);
+  const [first, second] = await Promise.allSettled([call('DELETE', `${path}/${await id(s)}`), s.unsubscribe()]);
+  if (first.status === 'rejected' && second.status === 'rejected') throw first.reason;
 }
 
 /** leave ends what this device tells its user, who signs out: whoever comes next is not told of it. */

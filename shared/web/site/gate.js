@@ -7,9 +7,9 @@ import * as signin from './signin.js';
 
 /**
  * gate shows how to sign in, and calls enter when the user has signed in.
- * @param {() => void} enter @param {Error|null} [problem] what went wrong with an earlier try
+ * @param {() => void} enter @param {Error} [problem] what went wrong before
  */
-export function gate(enter, problem = null) {
+export function gate(enter, problem) {
   const error = el('p', { class: 'error', role: 'alert' });
   trouble(error, problem);
   const { kind } = config().signIn;
@@ -20,8 +20,8 @@ export function gate(enter, problem = null) {
   byId('shell').hidden = true;
 }
 
-/** away shows that the console cannot start, with a way to try again. @param {Error} err @param {() => void} again */
-export function away(err, again) {
+/** closed shows that the console cannot start, with a way to try again. @param {Error} err @param {() => void} again */
+export function closed(err, again) {
   const error = el('p', { class: 'error', role: 'alert' });
   trouble(error, err, again);
   byId('gate').replaceChildren(

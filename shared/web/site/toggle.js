@@ -26,6 +26,11 @@ export function toggle(error, read) {
     place.replaceChildren(change);
     place.hidden = false;
   };
-  draw().catch(() => {}); // the view says itself what cannot be reached
+  const begin = () => draw().catch((err) => {
+    if (err.status === 0) return; // the view says itself that nothing can be reached
+    trouble(place, err, begin);
+    place.hidden = false;
+  });
+  begin();
   return place;
 }

@@ -16,8 +16,8 @@ const published = (async () => {
   const res = await fetch(new URL(`${apiBase.replace('{function}', 'runs')}/.well-known/jwks.json`, location.origin));
   if (!res.ok) throw new Error(String(res.status));
   return res.json();
-})();
-published.catch(() => fail('The keys of this server cannot be read. Choose a copy of them.'));
+})().catch(() => { throw new Error('The keys of this server cannot be read. Choose a copy of them.'); });
+published.catch((err) => fail(err.message));
 
 async function check() {
   const chosen = file.files?.[0];

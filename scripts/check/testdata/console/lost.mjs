@@ -88,6 +88,15 @@ export const lost = {
     const told = await story.locator('tbody tr').count();
     expect(`it has the entries of one run (${told})`,
       told >= 4 && (await story.locator('a[href^="#/audit/"]').count()) === 1);
+    await page.route('**/api/agent/agents', (r) => r.fulfill({ status: 503, json: { ok: false, error: busy } }));
+    await newThread(page);
+    await page.reload();
+    await page.getByText('The service is temporarily unavailable').first().waitFor();
+    const terminals = page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name: 'Terminal' });
+    expect('it is not known whether there are terminals', await terminals.isHidden());
+    await page.unrouteAll();
+    await page.evaluate(() => dispatchEvent(new Event('online')));
+    await terminals.waitFor();
     await page.context().setOffline(true);
     await page.getByText('You are offline.').first().waitFor();
     await newThread(page);

@@ -32,12 +32,24 @@ export function token(again = false) {
 
 export const client = connect({ token });
 
+const lost = document.createElement('p');
+lost.role = 'status';
+
+/** tell says below the page what is wrong with it, until it is right again. */
+function tell(err) {
+  lost.textContent = err?.message ?? '';
+  document.body.append(lost);
+}
+
 /**
  * open returns the id of the conversation. It is useChat's, whose first words are sent once, however often they are
  * sent: the same message is the same run, and the answer names its conversation.
  */
 export async function open() {
-  const res = await client.send('POST', '/api/agent/ui', { body: opening });
+  const res = await client.send('POST', '/api/agent/ui', { body: opening }).catch((err) => {
+    tell(err);
+    throw err;
+  });
   const [, threadId] = (await res.text()).match(/"threadId":"([^"]+)"/) ?? [];
   if (!threadId) throw new Error('The conversation could not be opened.');
   return threadId;
@@ -56,8 +68,9 @@ export async function follow(threadId, show) {
       const now = { messages, approvals: approvals.filter((a) => a.threadId === threadId) };
       const text = JSON.stringify([messages, now.approvals.map((a) => a.argsHash)]);
       if (text !== shown && show(now) !== false) shown = text;
+      tell();
     } catch (err) {
-      console.warn(err); // a later look may succeed
+      tell(err); // a later look may succeed
     }
   }
 }
