@@ -232,7 +232,8 @@ var previews = map[string]toolstest.Shown{
 
 func TestTheSummaryHoldsNoDescription(t *testing.T) {
 	args, _ := suite.Holds(t, with(map[string]any{"attendees": []string{"a@example.com"}, "description": "SECRET"}))
-	if s := newTool().Summary(args); s != "Created the event “x” on 2027-01-05T10:00:00Z with a@example.com." {
-		t.Errorf("Summary = %q", s)
+	want := "Created the event “x” on Tuesday, 5 January 2027, 10:00 (UTC+00:00) with a@example.com."
+	if got := newTool().Summary(args); got != want {
+		t.Errorf("Summary = %q", got)
 	}
 }

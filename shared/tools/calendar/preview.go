@@ -127,8 +127,20 @@ func (v *view) links(s string) {
 	}
 }
 
+// begins says in words when an event begins.
+func begins(a Args) string {
+	switch s, err := parseSpan(a); {
+	case err != nil:
+		return a.Start
+	case a.AllDay:
+		return s.start.Format(longDay)
+	default:
+		return timezone.Clock(s.start, a.TimeZone)
+	}
+}
+
 func summary(a Args) string {
-	s := fmt.Sprintf("Created the event “%s” on %s", titleOf(a), a.Start)
+	s := fmt.Sprintf("Created the event “%s” on %s", titleOf(a), begins(a))
 	if len(a.Attendees) > 0 {
 		s += " with " + strings.Join(a.Attendees, ", ")
 	}
