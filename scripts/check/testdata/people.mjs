@@ -56,7 +56,7 @@ await run({
     await ask(page, 'email ana@example.com that the demo is at ten and put it in my calendar tomorrow at ten');
     await settled('two cards wait', async () => (await cards(page).count()) === 2);
     await awake(page);
-    await page.evaluate(() => /** @type {HTMLElement} */ (document.activeElement)?.blur());
+    await page.getByLabel('Your request').press('Escape');
     const at = (i) =>
       page.evaluate((n) => [...document.querySelectorAll('.card')].indexOf(document.activeElement) === n, i);
     await page.keyboard.press('a'); // of two cards none is guessed
@@ -70,6 +70,10 @@ await run({
     await cards(page).first().getByRole('button', { name: 'Approve changes' }).waitFor();
     await page.keyboard.type('ar'); // into the field that has the focus
     expect('what is typed is no key', (await cards(page).count()) === 2);
+    await page.keyboard.press('Escape');
+    expect('Escape leaves the field for its card', await at(0));
+    await page.keyboard.press('e');
+    expect('e goes back to the field, and approves nothing', await focused(page, '.edit input'));
     await cards(page).first().getByRole('button', { name: 'Back' }).click();
     await awake(page);
     await cards(page).nth(1).focus();

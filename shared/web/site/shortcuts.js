@@ -8,7 +8,7 @@ const off = () => localStorage.getItem(key) === 'off';
 const help = [
   ['j', 'The next card'], ['k', 'The card before'], ['a', 'Approve it once'], ['e', 'Edit it before approving'],
     ['r', 'Reject it'],
-  ['/', 'Search the conversations'], ['?', 'These keys'],
+  ['/', 'Search the conversations'], ['Esc', 'Leave a field, for these keys'], ['?', 'These keys'],
 ];
 
 const typing = (at) => at instanceof Element
@@ -25,13 +25,26 @@ function step(by) {
   to?.scrollIntoView({ block: 'nearest' });
 }
 
-// decide uses a button of the card that has the focus, or of the only one. Of several none is guessed.
+// decide uses a button of the card that has the focus, or of the only one. Of several none is guessed. While a card is
+// edited it has none of these: what was changed is approved by its own button alone.
 function decide(decision) {
   const all = cards();
   const card = current() ?? (all.length === 1 ? all[0] : undefined);
   if (!card) return step(1);
-  const used = /** @type {HTMLButtonElement|null} */ (card.querySelector(`[data-decision=${decision}]`));
+  const used = /** @type {HTMLButtonElement|null} */ (card.querySelector(`.decisions [data-decision=${decision}]`));
   if (used?.checkVisibility()) used.click();
+  else if (decision === 'approve_with_edits') field(card)?.focus();
+}
+
+/** @param {HTMLElement} card @returns {HTMLElement|null} the first field of one that is edited */
+const field = (card) => card.querySelector('.edit input, .edit textarea');
+
+// leave takes the focus out of a field, to its card where it is in one: what was typed stays.
+function leave(at) {
+  if (at.closest('dialog, .xterm, .rename')) return; // these have a way of their own
+  const card = /** @type {HTMLElement|null} */ (at.closest('.card'));
+  if (card) card.focus();
+  else at.blur();
 }
 
 const acts = {
@@ -65,9 +78,9 @@ export function show() {
 /** listen follows the keys while they are on. @param {() => boolean} ready whether somebody is signed in */
 export function listen(ready) {
   document.addEventListener('keydown', (e) => {
-    if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.isComposing || typing(e.target)
-      || !ready()) return;
+    if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.isComposing || !ready()) return;
     if (off() && e.key !== '?') return;
+    if (typing(e.target)) return void (e.key === 'Escape' && leave(e.target));
     const act = acts[e.key];
     if (!act) return;
     e.preventDefault();
