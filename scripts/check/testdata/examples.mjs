@@ -29,6 +29,7 @@ const steps = {
     await page.goto(`${BASE_URL}/examples`);
     frames = Object.fromEntries(names.map((n) => [n, page.frameLocator(`iframe[src="/examples/${n}"]`)]));
     await inAll('the first words', said('Say hello.'));
+    await inAll('the first answer', said('Hello. I am'));
   },
 
   'a line that is lost is told in all, until it is back': async (page) => {

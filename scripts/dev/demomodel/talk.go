@@ -43,7 +43,8 @@ var talkRules = []rule{
 	{phrases: phrases("… (thanks|thank you|thx|cheers) …"), next: func(*ask) (fakegemini.Turn, bool) {
 		return says("You are welcome.")
 	}},
-	{phrases: phrases("(hi|hello|hey|good morning|good afternoon|good evening|good day|greetings) …"),
+	{phrases: phrases("(hi|hello|hey|good morning|good afternoon|good evening|good day|greetings) …",
+		"say (hi|hello|hey|something) [(please|again)]"),
 		next: greet("Hello.")},
 	{phrases: phrases("(bye|goodbye|see you) …"), next: func(*ask) (fakegemini.Turn, bool) { return says("Goodbye.") }},
 }
