@@ -83,7 +83,7 @@ function line(a, state, approval, runId) {
   const reason = state.kind === 'fail' ? a.message : '';
   return el('div', { class: `action ${state.kind}`, 'data-status': a.status },
     icon(/** @type {any} */ (toolIcon(a.tool))),
-    el('span', { class: 'action-name' }, approval?.preview?.title ?? toolName(a.tool)),
+    el('span', { class: 'action-name' }, (approval ?? a.record)?.preview?.title ?? toolName(a.tool)),
     el('span', { class: 'chip' }, icon(/** @type {any} */ (drawn)), state.words),
       reason && el('span', { class: 'action-why' }, reason),
     toLink(a.errorReason, a.tool, a.updatedAt), settled && opened(runId, a.actionId));

@@ -38,7 +38,7 @@ export async function inbox(main, signal) {
     moved();
     if (!main.querySelector('.card')) main.querySelector('h1')?.focus();
     if (lives.has(run.runId)) return void (line && lives.get(run.runId)?.node.append(line));
-    const live = new Live({ run });
+    const live = new Live({ run: { ...run, approvals: [a, ...(run.approvals ?? [])] } }); // by what was shown here
     lives.set(run.runId, live);
     if (line) live.node.append(line);
     follow.prepend(live.node);

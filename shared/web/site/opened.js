@@ -5,7 +5,7 @@ import { call } from './api.js';
 import { compensation } from './compensate.js';
 import { copy } from './copy.js';
 import { el, trouble } from './dom.js';
-import { instant, when } from './time.js';
+import { exactly, instant } from './time.js';
 import { argument, label, sentence, toolName } from './words.js';
 
 const said = {
@@ -34,9 +34,6 @@ const ways = {
   command_allowed: (a) => takeBack(a.record.entries ?? []),
 };
 
-// zone is the reader's own, by which the times are.
-const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-
 /** fields are pairs of words. @param {[string, any][]} some */
 const pairs = (some) => some.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]);
 
@@ -59,10 +56,10 @@ export function recordOf(run, a) {
       ...(preview.fields ?? []).map((f) => /** @type {[string, any]} */ ([f.label, long(f)])),
       [a.decision === 'reject' ? 'Rejected by' : 'Decided by',
         r.decidedBy && el('span', {}, `${r.decidedBy}: ${said[a.decision] ?? a.decision}`)],
-      ['Decided', r.decidedAt && when(r.decidedAt)],
+      ['Decided', r.decidedAt && exactly(r.decidedAt)],
       ['Comment', r.comment && el('q', {}, r.comment)],
       ['Before the changes', r.proposed && changes(a.tool, r)],
-      ['Done', a.executionStatus === 'succeeded' && r.finishedAt && el('span', {}, when(r.finishedAt), ` (${zone})`)],
+      ['Done', a.executionStatus === 'succeeded' && r.finishedAt && exactly(r.finishedAt)],
       ['Answer', answer(r)],
       ['Afterwards', compensation(run, a)],
       ['Audit', el('a', { href: `#/audit/${run.runId}` }, 'Its entries in the audit')],

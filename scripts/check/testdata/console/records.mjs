@@ -26,7 +26,9 @@ export const records = {
       (await answer).headers()['preference-applied'] === 'wait=5'
         && (await (await answer).json()).status === 'completed');
     await settled('it was sent', async () => (await mails(page)).length === before + 1);
-    await page.getByRole('region', { name: 'Decided just now' }).getByText('Done').waitFor();
+    const decided = page.getByRole('region', { name: 'Decided just now' });
+    await decided.getByText('Done').waitFor();
+    expect('it has the title of its card', await decided.getByText('Send an e-mail to one person').isVisible());
     expect(`its run was not asked for again (${looks})`, looks.length === 0);
     // the second click of a double click finds another card in the place of the first
     const left = await page.evaluate(async () => {
