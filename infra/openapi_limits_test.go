@@ -35,7 +35,8 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"NewToken/name": "agenttoken.MaxName", "Tokens/tokens": "agenttoken.Most",
 	"NewAuth/password": "terminal/hosts.maxPassword", "NewTerminal/cwd": "terminal.maxCwd",
 	"AGUIInput/threadId": "tell.maxID", "AGUIInput/runId": "tell.maxID", "AGUIInput/resume": "agui.maxResumed",
-	"AGUIInput/tools": "chat.MaxTools", "AGUITool/description": "chat.MaxDescription",
+	"AGUIInput/context": "loop.maxPageContexts",
+	"AGUIInput/tools":   "chat.MaxTools", "AGUITool/description": "chat.MaxDescription",
 	"AGUITool/parameters": "chat.MaxSchema",
 	"UIRequest/id":        "tell.maxID", "UIRequest/timeZone": "timezone.MaxName", "UIRequest/locale": "api.maxLocale"}
 
@@ -77,6 +78,8 @@ func TestDescribedLimits(t *testing.T) {
 			constant(t, "api.maxPlanWait")): doc.Components.Parameters["PreferPlan"].Value.Description,
 		fmt.Sprintf("Together they have at most %d KiB",
 			constant(t, "loop.maxPageTools")>>10): agui["tools"].Value.Description,
+		fmt.Sprintf("All of it has at most %d KiB",
+			constant(t, "loop.maxPageContext")>>10): agui["context"].Value.Description,
 		fmt.Sprintf("content (at most %d KiB)", constant(t, "chat.MaxResult")>>10): agui["messages"].Value.Description,
 		fmt.Sprintf("At most %d KiB are read",
 			constant(t, "queue.MaxPush")>>10): doc.Components.Schemas["Push"].Value.Description,

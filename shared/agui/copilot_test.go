@@ -85,6 +85,9 @@ func obliging(r fakegemini.Request) (turn fakegemini.Turn) {
 	if len(r.Responses()) > 0 {
 		return fakegemini.Turn{Text: "That is what came of it."}
 	}
+	if strings.Contains(r.User(), "what colour") && strings.Contains(r.System, `"value":"red"`) {
+		return fakegemini.Turn{Text: "Red. That is what came of it."}
+	}
 	for _, of := range []struct {
 		words string
 		call  fakegemini.Call

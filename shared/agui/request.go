@@ -19,6 +19,7 @@ type Request struct {
 	State     json.RawMessage   `json:"state"`
 	Messages  []json.RawMessage `json:"messages"`
 	Tools     []toolOfPage      `json:"tools"`
+	Context   []run.PageContext `json:"context"`
 	Forwarded json.RawMessage   `json:"forwardedProps"`
 	Resume    []resumed         `json:"resume"`
 	Protocol  string            `json:"protocolVersion"` // "": older than 1.0

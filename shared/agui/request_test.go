@@ -34,6 +34,9 @@ func read(body string) (says string, err error) {
 	for _, t := range r.PageTools() {
 		says += fmt.Sprintf("%s %s; ", t.Name, t.Schema)
 	}
+	for _, c := range r.Context {
+		says += fmt.Sprintf("%s is %s; ", c.Description, c.Value)
+	}
 	for _, one := range r.Results() {
 		text, err := one.Text()
 		if err != nil {
@@ -94,10 +97,14 @@ var requests = map[string]struct{ body, want string }{
 	"a result that is no text": {returned(`{"role":"tool","toolCallId":"a","content":{}}`), "messages/2/content"},
 	"tools": {`"tools":[{"name":"a","description":"b","parameters":{"type":"object"},"metadata":{}},{"name":"c"}]`,
 		`a {"type":"object"}; c {"type":"object"};`},
-	"no tools":         {`"tools":null`, ""},
-	"a tool's name":    {`"tools":[{"name":7}]`, "tools/0/name"},
-	"tools in no list": {`"tools":{}`, "tools"},
-	"a long thread":    {`"threadId":"` + strings.Repeat("x", 257) + `"`, "threadId"},
+	"no tools":           {`"tools":null`, ""},
+	"a tool's name":      {`"tools":[{"name":7}]`, "tools/0/name"},
+	"tools in no list":   {`"tools":{}`, "tools"},
+	"context":            {`"context":[{"description":"a","value":"b","more":1},{"value":"c"}]`, "a is b;  is c;"},
+	"no context":         {`"context":null`, ""},
+	"context of no text": {`"context":[{"value":"a"},{"value":{}}]`, "context/1/value"},
+	"context of a text":  {`"context":"a"`, "context"},
+	"a long thread":      {`"threadId":"` + strings.Repeat("x", 257) + `"`, "threadId"},
 }
 
 // body is the input, with ids where it has none.

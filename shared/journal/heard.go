@@ -59,6 +59,7 @@ func (h *heard) begin(tx *Tx) error {
 	in := tx.State.Input
 	h.asked(in)
 	h.served(tx)
+	h.page(in)
 	for _, m := range in.History {
 		switch {
 		case m.Role == run.RoleUser && m.Read == nil:
@@ -99,6 +100,14 @@ func (h *heard) served(tx *Tx) {
 					Text: strings.Join(append(tool.Strings(t.Schema), t.Description), "\n")})
 			}
 		}
+	}
+}
+
+// page adds what the run's page says of itself. Nobody knows whose words it shows, and a value may be JSON.
+func (h *heard) page(in run.Input) {
+	for _, c := range in.PageContext {
+		words := append(tool.Strings(json.RawMessage(c.Value)), c.Description, c.Value)
+		h.record.Read(taint.Source{Origin: pageOrigin, Private: true, Text: strings.Join(words, "\n")})
 	}
 }
 

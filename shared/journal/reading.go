@@ -8,6 +8,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
+// pageOrigin names what a page says of itself, which is private as all that it shows its user.
+const pageOrigin = "what the page says"
+
 // stateOrigin names what was read of a session's repository when it began.
 func stateOrigin(s *run.Session) string {
 	return s.Repo.String() + " itself: its files, README and AGENT.md"
@@ -59,6 +62,9 @@ func firstReading(tx *Tx) *run.Reading {
 	}
 	if in.Via != nil {
 		note(run.Reading{Origin: in.Via.Origin()})
+	}
+	if len(in.PageContext) > 0 {
+		note(run.Reading{Origin: pageOrigin, Private: true})
 	}
 	for _, m := range in.History {
 		if m.Read != nil {

@@ -126,6 +126,7 @@ type scenario struct {
 	state  string // of a session's repository; empty: any
 	form   string // JSON Schema of the answers that are asked for; empty: words
 	brings []run.PageTool
+	shows  []run.PageContext
 	run    string // the newest run
 	runs   []string
 	seen   map[string]int // events printed, by run
@@ -309,6 +310,12 @@ func (s *scenario) do(line string) {
 		name, says, _ := strings.Cut(rest, " ")
 		s.brings = append(s.brings, run.PageTool{Name: name, Description: says, Schema: json.RawMessage(anyObject)})
 		return
+	case "shows": // a part of what the page says of itself, or nothing any more
+		s.shows = append(s.shows, run.PageContext{Description: "The page", Value: rest})
+		if rest == "" {
+			s.shows = nil
+		}
+		return
 	case "answered": // in that form
 		_, events, err := s.loop.Get(ctx, s.uid, s.run)
 		if err != nil {
@@ -409,7 +416,7 @@ func (s *scenario) do(line string) {
 
 func (s *scenario) request(prompt string) loop.StartRequest {
 	req := loop.StartRequest{UID: s.uid, Agent: s.agent, Prompt: prompt, ThreadID: s.thread,
-		PageTools: s.brings}
+		PageTools: s.brings, PageContext: s.shows}
 	if its := s.loop.Agents.Get(s.agent); its != nil && its.OnTerminal {
 		req.Terminal = anasTerminal
 	}

@@ -37,12 +37,13 @@ type StartRequest struct {
 	Call       *Call                       // what is to be done without calling the model (StartCall)
 
 	// The run keeps these, whoever goes on with it (run.Input).
-	Instructions string          // in place of the agent's; at most 256 KiB
-	Tools        []string        // that its model is offered, of those that the agent has; nil: all of them
-	Barred       []string        // that its model is not offered in any case
-	Answer       json.RawMessage // JSON Schema of an object: the form of the answer (tool.Answer); nil: words
-	Session      *run.Session    // of an agent that plans, and of no other
-	PageTools    []run.PageTool  // beside the agent's, checked (chat.PageTools); at most 128 KiB
+	Instructions string            // in place of the agent's; at most 256 KiB
+	Tools        []string          // that its model is offered, of those that the agent has; nil: all of them
+	Barred       []string          // that its model is not offered in any case
+	Answer       json.RawMessage   // JSON Schema of an object: the form of the answer (tool.Answer); nil: words
+	Session      *run.Session      // of an agent that plans, and of no other
+	PageTools    []run.PageTool    // beside the agent's, checked (chat.PageTools); at most 128 KiB
+	PageContext  []run.PageContext // what the page says of itself: at most 100 parts, and 64 KiB
 }
 
 // MaxPrompt is the longest prompt that a client may send, in bytes (contract §1).
@@ -53,6 +54,12 @@ const maxInstructions = 256 << 10
 
 // maxPageTools is how long what a page says of its tools may be, in bytes: it lies there too.
 const maxPageTools = 128 << 10
+
+// How much a page may say of itself: it lies there too.
+const (
+	maxPageContext  = 64 << 10 // bytes
+	maxPageContexts = 100
+)
 
 // check checks what a request brings for a run of the agent.
 func (r StartRequest) check(its *agents.Agent) error {
@@ -79,6 +86,14 @@ func (r StartRequest) check(its *agents.Agent) error {
 	if size > maxPageTools {
 		return fault.Invalid("tools", "they have %d bytes, and %d are the most", size, maxPageTools)
 	}
+	size = 0
+	for _, c := range r.PageContext {
+		size += len(c.Description) + len(c.Value)
+	}
+	if len(r.PageContext) > maxPageContexts || size > maxPageContext {
+		return fault.Invalid("context", "there are %d parts with %d bytes, and %d with %d are the most",
+			len(r.PageContext), size, maxPageContexts, maxPageContext)
+	}
 	if r.Answer == nil {
 		return nil
 	}
@@ -91,8 +106,8 @@ func (r StartRequest) check(its *agents.Agent) error {
 // is not the user's and for an agent that is not here, PolicyError too_many for the caps, idempotency_key_reused for a
 // key with another body or of a run that was deleted, run_open or terminal_busy with a [run.OpenError] as its cause for
 // a thread or a terminal that is kept for an open run, ValidationError for a terminal that is missing or not needed,
-// instructions or tools of a page that are too long and an answer's schema that is unusable. After that, errors are
-// recorded in the run.
+// instructions, tools or context of a page that are too long and an answer's schema that is unusable. After that,
+// errors are recorded in the run.
 func (l *Loop) Start(ctx context.Context, req StartRequest, emit journal.Sink) (*run.View, error) {
 	id := run.NewID(l.Random)
 	if req.Key != "" {

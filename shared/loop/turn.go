@@ -171,8 +171,8 @@ func settings(s *run.State, its *agents.Agent, offered []tool.Spec) (set model.S
 	return set, false
 }
 
-// instructions returns those that the run began with or else the agent's, and how to read the records in the history,
-// if there are any. The time is the run's, so that every turn gets the same text.
+// instructions returns those that the run began with or else the agent's, how to read the records in the history, if
+// there are any, and what the page says. The time is the run's, so that every turn gets the same text.
 func instructions(ctx context.Context, ex *journal.Execution, its *agents.Agent, recorded bool) (s string,
 	err error) {
 	if ex.State.Plan != nil {
@@ -189,7 +189,7 @@ func instructions(ctx context.Context, ex *journal.Execution, its *agents.Agent,
 	if recorded {
 		s += conversation.RecordInstructions(ex.State.Input.Mark)
 	}
-	return s, err
+	return s + conversation.PageContext(ex.State.Input.PageContext), err
 }
 
 // notAsked ends a run whose request cannot be made. Where what it needs could not be read, the run is no worse for it,

@@ -124,6 +124,7 @@ type Input struct {
 	Barred       []string        `json:"barred,omitempty"`       // tools that pages of the run's origin may not use
 	Answer       json.RawMessage `json:"answer,omitempty"`       // JSON Schema of the answer; nil: it is words
 	PageTools    []PageTool      `json:"pageTools,omitempty"`    // beside those; the client carries them out
+	PageContext  []PageContext   `json:"pageContext,omitempty"`  // what the page says of itself
 }
 
 // A PageTool is a tool that a page has of its own, as the page describes it.
@@ -131,6 +132,12 @@ type PageTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Schema      json.RawMessage `json:"schema"`
+}
+
+// A PageContext is something that a page has its model know, and what it is.
+type PageContext struct {
+	Description string `json:"description"`
+	Value       string `json:"value"`
 }
 
 // Has reports whether the run began with the tool.

@@ -64,10 +64,12 @@ const steps = {
     await decide(stranger, 'Approve');
     await answered(stranger, 1);
   },
-  async 'a tool of the page changes the page'(page) {
+  async 'a tool of the page changes the page, and the model knows'(page) {
     await say(page, 'paint it red');
     await page.getByText('The page is red.').waitFor();
     await answered(page, 5);
+    await say(page, 'what colour is it?');
+    await page.getByText('Red. That').waitFor();
     await shot(page, 'painted');
   },
   async 'a tool and a card at once'(page) {
@@ -75,7 +77,7 @@ const steps = {
     await say(page, 'paint it red and mail bob');
     await page.getByText('The page is red.').waitFor();
     await decide(page, 'Approve');
-    await answered(page, 6);
+    await answered(page, 7);
   },
 };
 await run(steps, await open(ANA));
