@@ -226,7 +226,10 @@ func TestAToolThatIsRefused(t *testing.T) {
 		"a schema of nothing": {with("parameters", 7), "tools/1/parameters"},
 		"one with a pattern": {with("parameters", map[string]any{"type": "object", "properties": map[string]any{
 			"a": map[string]any{"type": "string", "pattern": "x"}}}), "tools/1/parameters/properties/a/pattern"},
-		"no object": {with("parameters", map[string]any{"type": "string"}), "tools/1"},
+		"no object":            {with("parameters", map[string]any{"type": "string"}), `tools/1/parameters"`},
+		"one with spaces":      {with("name", "a tool"), `tools/1/name"`},
+		"a form's name":        {with("name", "Final.Answer"), `tools/1/name"`},
+		"that of another door": {with("name", "approval_status"), `tools/1/name"`},
 	} {
 		if now := p.wants(name, paint, c.tool); !strings.Contains(now.Error, `"field":"`+c.field) {
 			t.Errorf("%s is answered %s", name, now.Error)

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -263,7 +264,8 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	a.API = &api.API{Loop: l, Expiry: expiry, Chat: talk, Actions: actions, Records: rec, Accounts: linked,
 		GitHub: onGitHub, Token: token, Hosts: kept, Receipts: receipts, Users: users, Agents: agents, Push: push,
 		Plans:   openPlanner(cfg, l, onGitHub != nil || token != nil),
-		BuiltIn: BuiltIn, Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, MCPURL: cfg.MCPURL,
+		BuiltIn: slices.Concat(BuiltIn, ownNames), Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL,
+		MCPURL:       cfg.MCPURL,
 		Subscription: cfg.PushSubscription, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Concurrency: cfg.Concurrency,
 		Health: health(cfg, mdl, executableTools(l.Tools, actions))}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
@@ -27,7 +28,7 @@ func openChat(cfg config.Config, l *loop.Loop, rec *records.Records) (*chat.Chat
 	if err != nil {
 		return nil, err
 	}
-	names := append(l.Tools.Names(), BuiltIn...)
+	names := slices.Concat(l.Tools.Names(), BuiltIn, ownNames)
 	return &chat.Chat{Core: l, Ledger: rec, Taken: chat.NamesOf(names...), Key: key, Audience: cfg.AuthAudience}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/mcpfile"
@@ -14,9 +15,9 @@ import (
 )
 
 // ownNames are the names of tools that are no part of a set: those of runs with a form for their answer, of sessions,
-// and of the door for agents of other programs; and how the names of declared actions begin.
+// and of the door for agents of other programs.
 var ownNames = []string{tool.FinalAnswer, plan.ProposeTool, plan.ReflectTool, "approval_status", "wait_for_approval",
-	"countersign_run", "action_"}
+	"countersign_run"}
 
 // readServers returns the servers of the file MCP_SERVERS, or nil where it is not set. No server's tools can have a
 // name that is taken.
@@ -28,7 +29,7 @@ func readServers(cfg config.Config, tools tool.Set) ([]mcpfile.Server, error) {
 	if err != nil {
 		return nil, InServers(cfg, err)
 	}
-	taken := slices.Concat(ownNames, BuiltIn, tools.Names())
+	taken := append(slices.Concat(ownNames, BuiltIn, tools.Names()), chat.ActionPrefix)
 	for _, s := range all {
 		for _, name := range taken {
 			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(s.Prefix())) {

@@ -344,7 +344,7 @@ func TestRequestsThatDoNotFitAreRefused(t *testing.T) {
 		"a tool without a text": {tools(chat.ToolDefinition{Name: "x", InputSchema: object}),
 			"toolDefinitions/0/description"},
 		"a tool with an impossible name": {
-			tools(chat.ToolDefinition{Name: "x y", Description: "x", InputSchema: object}), "toolDefinitions/0"},
+			tools(chat.ToolDefinition{Name: "x y", Description: "x", InputSchema: object}), "toolDefinitions/0/name"},
 		"a tool without a schema": {tools(chat.ToolDefinition{Name: "x", Description: "x"}),
 			"toolDefinitions/0/inputSchema"},
 		"a tool with a foreign schema": {

@@ -76,7 +76,7 @@ func PageTools(field, schema string, defs []run.PageTool, taken Names) (tool.Set
 		case errors.As(err, &bad):
 			return nil, fault.Invalid(strings.TrimSuffix(at+schema+"/"+bad.Field, "/"), "%s", bad.Message)
 		case err != nil:
-			return nil, fault.Invalid(strings.TrimSuffix(at, "/"), "%s", err.Error())
+			return nil, fault.Invalid(at+"name", "%s", err.Error())
 		}
 		set[d.Name] = t
 	}

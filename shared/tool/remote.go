@@ -26,17 +26,26 @@ func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	}
 	in, err := objectSchema(s, false)
 	if err != nil {
-		return nil, err
+		return nil, inSchema(err)
 	}
 	shown, err := declaredSchema(s)
 	if err != nil {
-		return nil, err
+		return nil, inSchema(err)
 	}
 	t := newBare(Spec{Name: name, Description: description, Schema: shown, Class: ClassRead,
 		Approval: NotRequired})
 	t.normalize = affordable(s,
 		func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, false) })
 	return t, nil
+}
+
+// inSchema returns the error as a ValidationError, of the whole schema where it names no place in it.
+func inSchema(err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return err
+	}
+	return fault.Invalid("", "%s", err)
 }
 
 // affordable refuses arguments whose check against a stranger's schema would cost too much.
