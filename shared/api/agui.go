@@ -11,7 +11,6 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agui"
 	"github.com/countersign-run/countersign/shared/approval"
-	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
@@ -93,10 +92,7 @@ func (r *request) answerAGUI(ctx context.Context, in agui.Request, answers []agu
 		decided = append(decided, d)
 	}
 	runID, _ := run.RunOfApproval(answers[0].ApprovalID)
-	if _, err := r.takeResults(ctx, in, runID, func(results []effect.CallAnswer) error {
-		_, err := r.api.Loop.Answer(ctx, r.uid, runID, results...)
-		return err
-	}); err != nil {
+	if _, _, err := r.resultsOf(ctx, in, runID); err != nil { // nothing is decided where one cannot be taken
 		return err
 	}
 	t, voice, stop := r.tellingAGUI(in, runID)
@@ -112,7 +108,7 @@ func (r *request) answerAGUI(ctx context.Context, in agui.Request, answers []agu
 		}
 		voice.Refuse(d.ApprovalID, f)
 	}
-	return t.ended(ctx, t.run(ctx, runID))
+	return t.ended(ctx, t.goOn(ctx, in, runID))
 }
 
 // decidedAGUI is what the answer decides about exactly what its user was shown.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -65,6 +67,64 @@ func TestAGUIRefusesATakenName(t *testing.T) {
 	w.model.Then(script.Turn{Text: "Hello."})
 	if left(t, w.send("POST", aguiPath, "ana", ofPage("r", "paint", spoke))) != "" {
 		t.Error("it leaves a call")
+	}
+}
+
+// TestAGUITakesOneOfTwoResults has two tabs answer a call at the same time: one answer counts, and both are told it.
+func TestAGUITakesOneOfTwoResults(t *testing.T) {
+	w := moving(newEnv(t))
+	for round := range 20 {
+		w.model.Restart(script.Turn{Calls: []script.Call{{Name: "paint", Args: map[string]any{}}}},
+			script.Turn{Text: "Done."})
+		at := func(tab string, messages ...string) string {
+			return strings.Replace(ofPage(fmt.Sprint(tab, round), "paint", messages...), `"c"`, fmt.Sprintf(`"c%d"`, round), 1)
+		}
+		id := left(t, w.send("POST", aguiPath, "ana", at("r", spoke)))
+		var told [2]answer
+		var both sync.WaitGroup
+		for i, tab := range []string{"first", "second"} {
+			both.Go(func() {
+				told[i] = w.send("POST", aguiPath, "ana", at(tab, spoke, returned(id, `"content":"`+tab+`"`)))
+			})
+		}
+		both.Wait()
+		counts := func(a answer, tab string) bool { return strings.Contains(string(a.body), `"content":"`+tab+`"`) }
+		first := counts(told[0], "first")
+		for _, a := range told {
+			if left(t, a) != "" || counts(a, "first") != first || counts(a, "second") == first ||
+				!strings.Contains(string(a.body), "Done.") {
+				t.Errorf("%d: the tabs are told\n%s\n%s", round, told[0].body, told[1].body)
+			}
+		}
+		if n := len(w.model.Requests()); n != 2 {
+			t.Errorf("%d: the model was asked %d times", round, n)
+		}
+	}
+}
+
+// TestAGUIGoesOnAfterAYesAndAResult has one request bring both: it goes on here, where nobody else moves the run, and
+// the model's words are told as they come. Where the result is none, nothing is decided.
+func TestAGUIGoesOnAfterAYesAndAResult(t *testing.T) {
+	w := newEnv(t)
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{"bob@x.org"}, Text: "x"}},
+		{Name: "paint", Args: map[string]any{}}}}, script.Turn{Text: "Both are done."})
+	a := w.send("POST", aguiPath, "ana", ofPage("r", "paint", spoke))
+	_, rest, _ := strings.Cut(string(a.body), `"toolCallName":"paint"`)
+	_, rest, _ = strings.Cut(rest, `"toolCallId":"`)
+	id, _, _ := strings.Cut(rest, `"`)
+	with := func(content string) string {
+		return strings.TrimSuffix(ofPage(content, "paint", spoke, returned(id, `"content":`+content)), "}") +
+			resume(yes, interrupts(t, a)...) + "}"
+	}
+	if a := w.send("POST", aguiPath, "ana", with("7")); a.StatusCode != 400 || len(w.sent) > 0 {
+		t.Errorf("no text is answered %d %s, and it sent %v", a.StatusCode, a.body, w.sent)
+	}
+	w.api.Budget = 30 * time.Second
+	told := w.send("POST", aguiPath, "ana", with(`"red"`))
+	types, last := events(t, told)
+	if last["type"] != "RUN_FINISHED" || !slices.Contains(types, "TEXT_MESSAGE_CONTENT") || len(w.sent) != 1 ||
+		slices.Index(types, "TEXT_MESSAGE_CONTENT") == slices.Index(types, "TEXT_MESSAGE_END")-1 {
+		t.Errorf("it is told %s, and sent %v", told.body, w.sent)
 	}
 }
 
