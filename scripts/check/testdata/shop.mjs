@@ -65,11 +65,14 @@ const steps = {
   },
 
   'the assistant finds a mug and puts two in the cart': async (page) => {
+    let signIns = 0;
+    page.on('request', (r) => { if (r.url().endsWith('/dev/token')) signIns++; });
     await open(page);
     await page.getByLabel('Search the shop').fill('bowl'); // which hides the mugs
     await ask(page, 'find a blue mug and put two in the cart',
       'I put 2 × Blue Mug into the cart. In the cart: 2 × Blue Mug (€24.00). Total €24.00.');
     expect(`two are in the cart (${await inCart(page)})`, (await inCart(page)) === '2 × Blue Mug');
+    expect(`its user was signed in once (${signIns})`, signIns === 1);
     await shot(page, 'shop-assistant');
     await accessible(page, 'the shop with its assistant');
   },

@@ -14,8 +14,8 @@ const who = () => {
 let token = null;
 
 // getToken signs in once, and again if the last token was refused.
-function getToken(again = false) {
-  if (again || !token) token = signIn();
+function getToken({ refused }) {
+  if (refused || !token) token = signIn();
   token.catch(() => (token = null)); // the next call tries again
   return token;
 }
