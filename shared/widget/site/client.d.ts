@@ -24,6 +24,7 @@ export interface Facts {
   requestId?: string;
   runId?: string;
   retryAfter?: number;
+  cause?: unknown;
 }
 
 export interface Options {

@@ -35,11 +35,19 @@ export function region() {
 
 /** @param {Options} options @returns {Pick<Client, 'send' | 'call'>} */
 export function requests({ base = new URL(import.meta.url).origin, token, heard }) {
+  const signedIn = async (/** @type {boolean} */ refused) => {
+    try {
+      return await token(refused);
+    } catch (/** @type {any} */ cause) {
+      if (cause instanceof ApiError) throw cause;
+      throw new ApiError('You could not be signed in just now.', { cause }); // who signs in may be back in a moment
+    }
+  };
   const address = typeof base === 'function' ? base : (/** @type {string} */ path) => base + path;
 
   /** @type {Client['send']} */
   async function send(method, path, { body, key, wait, accept, credentials, signal } = {}) {
-    let bearer = await token(false);
+    let bearer = await signedIn(false);
     for (let refused = false; ;) {
       const asked = Date.now();
       const headers = {
@@ -54,7 +62,7 @@ export function requests({ base = new URL(import.meta.url).origin, token, heard 
       const err = await refusal(res);
       if (err.code === 'unauthenticated' && !refused) {
         refused = true;
-        const other = await token(true);
+        const other = await signedIn(true);
         if (!other || other === bearer) throw err;
         bearer = other;
       } else if (err.status === 400 && /^(timeZone|locale)$/.test(err.field) && body?.[err.field]) {

@@ -126,6 +126,13 @@ export const approvals = {
     expect('one look tells how it ended', (await seen(page)).looks === 1);
 
     await page.route('**/api/agent/runs/**', (r) => r.abort());
+    await page.locator('gemini-chat').evaluate((el) => {
+      let asked = 0;
+      el.getToken = async () => {
+        if (asked++ === 1) throw new TypeError('who signs in is away, too');
+        return 'good';
+      };
+    });
     await ask(page, 'cut');
     await page.getByText('The server cannot be reached. Nothing is lost; trying again.').waitFor();
     await page.unrouteAll();

@@ -62,6 +62,9 @@ export const trouble = {
     await page.locator('gemini-chat').evaluate((el) => (el.getToken = async () => 'bad'));
     await ask(page, 'who now');
     await page.getByText('You are not signed in').waitFor();
+    await page.locator('gemini-chat').evaluate((el) => (el.getToken = async () => { throw new TypeError('no line'); }));
+    await ask(page, 'who then');
+    await page.getByText('You could not be signed in just now.').waitFor();
     await page.locator('gemini-chat').evaluate((el) => (el.getToken = null));
   },
 
