@@ -316,6 +316,42 @@ func TestNoReminder(t *testing.T) {
 	w.got("let in again", 1)
 }
 
+// late is a process to which something happens before it records that it has mailed.
+type late struct {
+	reminder.Kept
+	meanwhile func()
+}
+
+func (l late) Reminded(ctx context.Context, uid string, upto time.Time) error {
+	l.meanwhile()
+	return l.Kept.Reminded(ctx, uid, upto)
+}
+
+// TestReminderOfALateProcess has a process stop before it records its mail, and go on after another one has mailed what
+// came since: that is not told again.
+func TestReminderOfALateProcess(t *testing.T) {
+	w := newMailed(t)
+	ana := w.as("ana", "ana@example.com", true)
+	w.asks(ana)
+	w.later.Add(int64(6 * time.Minute))
+	first := w.App.API.Loop.Reminders.(*reminder.Reminders)
+	stopped, second := *first, testkit.Answer{}
+	stopped.Kept = late{first.Kept, func() {
+		second = w.asks(ana)
+		w.pass(6 * time.Minute)
+		w.got("another one mails", 2)
+	}}
+	if err := stopped.Remind(t.Context(), "ana", w.App.API.Loop.Reminding); err != nil {
+		t.Fatal(err)
+	}
+	third := w.asks(ana)
+	w.pass(2 * time.Hour)
+	m := w.got("the first one has gone on", 3)
+	if !strings.Contains(m.Text, third.ThreadID) || strings.Contains(m.Text, second.ThreadID) {
+		t.Errorf("what was told is told again, or what is new is not:\n%s", m.Text)
+	}
+}
+
 // unreachable is a topic that nobody can be told by.
 type unreachable struct{}
 

@@ -46,11 +46,16 @@ func (r *Records) TakeReminder(ctx context.Context, uid string, as run.Reminders
 	return taken, err
 }
 
-// Reminded records that the user was told of all that was asked before the time.
+// Reminded records that the user was told of all that was asked before the time. A process that is late with this does
+// not take back what another one has recorded meanwhile.
 func (r *Records) Reminded(ctx context.Context, uid string, upto time.Time) error {
 	_, err := r.updateUserFrom(ctx, uid, store.Doc{}, func(u *run.User, _ time.Time) (bool, error) {
-		u.Reminders.Upto, u.Reminders.Taken = upto, time.Time{}
-		return u.Reminders.To != "", nil // not of a user whose data were deleted meanwhile
+		m := &u.Reminders
+		if m.To == "" || !upto.After(m.Upto) { // the user's data were deleted meanwhile, or it is late
+			return false, nil
+		}
+		m.Upto, m.Taken = upto, time.Time{}
+		return true, nil
 	})
 	return err
 }
