@@ -97,6 +97,17 @@ func TestCommandsOnAHostThatForgets(t *testing.T) {
 	}})
 }
 
+// TestReminders strikes workers at the moment at which they mail people of what waits.
+func TestReminders(t *testing.T) {
+	const kills = 24
+	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{reminded}, only: func(p plan) bool {
+		return strings.HasPrefix(p.walk.steps[p.step].name, reminderStep)
+	}})
+	if n := r.Counted(countStruck); n < kills*7/10 {
+		t.Errorf("%d of %d were struck: too few to say anything", n, kills)
+	}
+}
+
 // TestRandomMoments kills at random moments.
 func TestRandomMoments(t *testing.T) {
 	prove(t, options{kills: 40, store: "embedded", workers: 8, anywhen: true})

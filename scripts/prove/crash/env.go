@@ -39,6 +39,7 @@ type env struct {
 	sweeper          *loop.Loop
 	host             *host // nil unless commands are tried
 	topic            topic
+	letters          letters
 	engine           *fakedocker.Engine
 	endEngine        func() error
 	settings         map[string]string
@@ -83,9 +84,12 @@ func newEnv(ctx context.Context, name string, o options, dir string, seed uint64
 	e.cloud.Handle("POST /topic", &e.topic)
 	e.cloud.SetFault(e.tear)
 	e.cloud.SetModel(answer)
+	if err := e.letters.open(e.nextTear); err != nil {
+		return nil, errors.Join(err, e.cloud.Close(), e.store.Close())
+	}
 	e.engine, e.endEngine, err = fakedocker.New(fakedocker.Options{Images: []string{image}, Fault: e.tearEngine})
 	if err != nil {
-		return nil, errors.Join(err, e.cloud.Close(), e.store.Close())
+		return nil, errors.Join(err, e.letters.Close(), e.cloud.Close(), e.store.Close())
 	}
 	e.queue = queueembedded.New(e.store,
 		queueembedded.Options{Now: func() time.Time { return time.Now().Add(time.Duration(e.ahead.Load())) }})
@@ -119,13 +123,15 @@ func (e *env) close() error {
 	if e.host != nil {
 		err = errors.Join(err, e.host.close())
 	}
-	return errors.Join(err, e.endEngine(), e.cloud.Close(), e.store.Close())
+	return errors.Join(err, e.endEngine(), e.letters.Close(), e.cloud.Close(), e.store.Close())
 }
 
 // start starts a new worker of the environment, whose clock has an error.
-func (e *env) start(ttl time.Duration, gmailMode string, skew time.Duration) (*process, error) {
+func (e *env) start(ttl time.Duration, k kind, skew time.Duration) (*process, error) {
 	s := maps.Clone(e.settings)
-	s["GMAIL_SEND_MODE"] = gmailMode
+	if s["GMAIL_SEND_MODE"] = k.mode; k.mailed {
+		e.letters.addTo(s)
+	}
 	return spawn(order{s, e.cloud.URL + "/notes", e.cloud.URL + "/topic", ttl, skew}, e.log)
 }
 

@@ -27,6 +27,9 @@ func (t *trial) judge() {
 	} else {
 		t.judgeProvided(effects)
 	}
+	if t.kind.mailed {
+		t.judgeMailed()
+	}
 	if t.answerReviews() {
 		t.hold()
 	}

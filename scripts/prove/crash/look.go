@@ -69,7 +69,7 @@ func (t *trial) rested() bool {
 			return false
 		}
 	}
-	return true
+	return t.mailed()
 }
 
 // written reports whether the stored run has the state that was answered: an expiry is answered before it is stored. It

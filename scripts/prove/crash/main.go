@@ -7,7 +7,8 @@
 // cancel, hold, undo, expire; a plan that is confirmed, refined, rejected, cancelled, changed or made anew, and acts by
 // a grant or is asked), strikes one worker at one point, with or without a fault of the provider at the same time, lets
 // the client, the queue and the sweep retry as they would, and compares the documents with what the providers received,
-// and with what was heard of the runs at a topic that loses, cuts, doubles and overtakes what others are told.
+// with what was heard of the runs at a topic that loses, cuts, doubles and overtakes what others are told, and with the
+// mails that remind a user of what waits.
 package crash
 
 import (

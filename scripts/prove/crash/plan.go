@@ -34,6 +34,9 @@ func (k kind) faults() []fault {
 	if k.onHost {
 		return hostFaults
 	}
+	if k.mailed {
+		return []fault{fakegoogle.StatusBefore, fakegoogle.StatusAfter}
+	}
 	if k.tool == script.tool { // whose start is waited for as long as it may take
 		return slices.DeleteFunc(slices.Clone(faults), func(f fault) bool {
 			return f == fakegoogle.HangBefore || f == fakegoogle.HangAfter

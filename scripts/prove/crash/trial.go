@@ -34,7 +34,7 @@ type trial struct {
 
 func newTrial(ctx context.Context, e *env, p plan, n int) *trial {
 	t := &trial{plan: p, ctx: ctx, env: e, uid: fmt.Sprintf("user%06d", n), outcome: outcome{plan: p}}
-	for i := range 2 {
+	for i := range 3 {
 		t.runs = append(t.runs, run.KeyedRunID(t.uid, t.key(i)))
 	}
 	if slices.ContainsFunc(p.walk.steps, func(s step) bool { return s.name == takeBack.name }) {
@@ -239,7 +239,7 @@ func (t *trial) wakeSleeper() {
 
 // ensureWorker starts a worker with the right settings if none runs.
 func (t *trial) ensureWorker() {
-	want := fmt.Sprint(t.walk.ttl, t.kind.mode, t.walk.within)
+	want := fmt.Sprint(t.walk.ttl, t.kind.mode, t.kind.mailed, t.walk.within)
 	if t.env.worker != nil && t.env.settingsOfWorker == want {
 		return
 	}
@@ -251,7 +251,7 @@ func (t *trial) ensureWorker() {
 	if t.walk.within > 0 {
 		skew = behind
 	}
-	t.env.worker, err = t.env.start(t.walk.ttl, t.kind.mode, skew)
+	t.env.worker, err = t.env.start(t.walk.ttl, t.kind, skew)
 	proof.Must(err)
 	t.env.settingsOfWorker = want
 }

@@ -24,6 +24,7 @@ type kind struct {
 	looks            bool // which only looks, and is not asked about
 	plans            bool // it is carried out by a plan
 	contained        bool // in a container
+	mailed           bool // its user is mailed while it waits
 }
 
 var kinds = []kind{
@@ -32,7 +33,7 @@ var kinds = []kind{
 	{name: "gmail, direct", tool: "gmail_send", mode: "direct"},
 	{name: "calendar", tool: "calendar_event_create", mode: "draft"},
 	{name: "no handle", tool: "note", mode: "draft"},
-	atDesk, issue, pull, commit, create, script,
+	atDesk, issue, pull, commit, create, script, reminded,
 }
 
 // commands are the kinds of -on host.
@@ -131,7 +132,7 @@ var (
 	twice  = func(n int) bool { return n == 2 }
 	never  = func(n int) bool { return n == 0 }
 	either = func(n int) bool { return n <= 1 }
-	anyOf  = func(k kind) bool { return !k.looks && !k.plans }
+	anyOf  = func(k kind) bool { return !k.looks && !k.plans && !k.mailed }
 	people = func(k kind) bool { return k.tool == "gmail_send" || makesEvents(k) } // others have no recipient
 	looks  = func(k kind) bool { return k.looks }
 	onHost = func(k kind) bool { return k.onHost && !k.looks }
@@ -162,7 +163,7 @@ var walks = slices.Concat([]walk{
 	{"take back", longTTL, []step{start(0), decide("approve_once"), deliver, takeBack, approveIt, deliver}, makesEvents,
 		twice, false, shortly, 0},
 	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never, false, shortly, 0},
-}, planWalks)
+}, planWalks, remindWalks)
 
 // want ends the step unless it is answered with one of the statuses.
 func want(what string, a testkit.Answer, err error, statuses ...int) {

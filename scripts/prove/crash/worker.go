@@ -86,6 +86,7 @@ func work(ctx context.Context, first proof.Order) error {
 			}
 		}
 		l.Now = func() time.Time { return time.Now().Add(o.Skew) }
+		p.mail(l)
 		l.Sleep = shortened
 		used := []*tool.Tool{l.Tools["gmail_send"], l.Tools["calendar_event_create"], l.Tools["calendar_event_delete"]}
 		for _, name := range []string{command.Run, command.Complete, command.Ask} {

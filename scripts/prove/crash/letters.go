@@ -1,0 +1,106 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/mailer"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/reminder"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/mailserver"
+)
+
+// letters are the mails to people, which outlive the workers.
+type letters struct {
+	mailserver.Server
+	mu  sync.Mutex
+	got []letter
+}
+
+type letter struct {
+	mailserver.Mail
+	at time.Time
+}
+
+// open has the server of mails take them, but for those that torn makes fail.
+func (l *letters) open(torn func() fault) error {
+	later := &smtp.SMTPError{Code: 451, Message: "try again"}
+	l.Taking = func(m mailserver.Mail) error {
+		how := torn()
+		if how == fakegoogle.StatusBefore {
+			return later
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.got = append(l.got, letter{m, time.Now()}); how == fakegoogle.StatusAfter {
+			return later
+		}
+		return nil
+	}
+	return l.Start(nil, false)
+}
+
+// to returns what was taken for an address, in its order.
+func (l *letters) to(address string) []letter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(l.got), func(m letter) bool { return m.To != address })
+}
+
+// addTo has a worker mail people by this server.
+func (l *letters) addTo(settings map[string]string) {
+	maps.Copy(settings, map[string]string{"NOTIFY": "mail", "NOTIFY_FROM": "countersign@example.com",
+		"SMTP_URL": "smtp://" + l.Address()})
+}
+
+// mail has a worker that mails people do so soon, with points around what it asks of the store and of the server.
+func (p *points) mail(l *journal.Env) {
+	r, on := l.Reminders.(*reminder.Reminders)
+	if !on {
+		return
+	}
+	l.Reminding = reminding
+	r.Store, r.Kept = l.Store, &records.Records{Store: l.Store, Now: l.Now}
+	m := r.Mailer.(*mailer.Mailer)
+	dial := m.Dial
+	m.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		defer p.around("connection to the mail server")()
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &struckMail{c, p, "the connection"}, nil
+	}
+}
+
+// struckMail puts points around each line that the server of mails is sent, and around each answer.
+type struckMail struct {
+	net.Conn
+	*points
+	said string
+}
+
+// Write implements [net.Conn].
+func (c *struckMail) Write(b []byte) (int, error) {
+	verb, _, _ := bytes.Cut(bytes.TrimSpace(b), []byte(" "))
+	if c.said = string(verb); len(verb) > len("EHLO") {
+		c.said = "the mail"
+	}
+	defer c.around(c.said)()
+	return c.Conn.Write(b)
+}
+
+// Read implements [net.Conn].
+func (c *struckMail) Read(b []byte) (int, error) {
+	defer c.around("the answer to " + c.said)()
+	return c.Conn.Read(b)
+}
