@@ -133,7 +133,7 @@ func (now agent) String() string {
 		if m.Role == "tool" && strings.HasPrefix(m.Content, "{") {
 			said = append(said, "done")
 		} else if m.Role == "tool" {
-			said = append(said, "not done: "+m.Content)
+			said = append(said, "told: "+m.Content)
 		}
 	}
 	for _, i := range now.Interrupts {
@@ -201,7 +201,7 @@ func TestAMailThatIsApproved(t *testing.T) {
 func TestAMailThatIsDenied(t *testing.T) {
 	w, c := both(t)
 	want(t, c.answers(c.says("mail bob").asked(t).resolves("reject", "comment", "not now")), wantsBob+
-		"; not done: Its user said no, so it was not done.; assistant: You rejected this, so it was not done.")
+		"; told: Its user said no, so it was not done.; assistant: You rejected this, so it was not done.")
 	sent(t, w, 0)
 }
 

@@ -178,7 +178,7 @@ func TestAToolThatFails(t *testing.T) {
 	id := p.wants("red please", paint).left(t, 1)[0]
 	now := p.does("returns", map[string]any{"results": []any{map[string]any{"toolCallId": id, "content": "",
 		"error": "There is no red."}}})
-	want(t, now, asksPage+"; not done: The client could not do it: There is no red.; assistant: It is red.")
+	want(t, now, asksPage+"; told: The client could not do it: There is no red.; assistant: It is red.")
 	p.heard("There is no red.")
 	first := p.says("red please").left(t, 1)[0]
 	second := p.says("red please").left(t, 1)[0]

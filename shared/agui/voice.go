@@ -176,7 +176,9 @@ func (v *Voice) Ask(a *run.Action) {
 // Done says what came of a call. What the page has returned it gets back as it was.
 func (v *Voice) Done(a *run.Action, result json.RawMessage) {
 	var text string
-	if a.Kind != run.KindCall || json.Unmarshal(result, &text) != nil {
+	if a.Decision == run.ConfirmDone && a.Result == nil {
+		text = "Its user says that it was done."
+	} else if a.Kind != run.KindCall || json.Unmarshal(result, &text) != nil {
 		text = string(result)
 	}
 	v.result(a, text)
@@ -203,6 +205,8 @@ func (v *Voice) result(a *run.Action, content string) {
 func (v *Voice) Rest(r tell.Run) {
 	v.CaughtUp()
 	switch {
+	case r.Error() != "" && len(v.in.Resume) > 0:
+		v.failAnswered(r.Error())
 	case r.Error() != "":
 		v.fail(r.Error(), string(r.State.End.Error.Code))
 	case r.State.End == nil && len(r.Approvals) > 0:
@@ -214,6 +218,15 @@ func (v *Voice) Rest(r tell.Run) {
 	default:
 		v.finish(Outcome{Type: "success", PendingToolCallIDs: v.leftToPage(r.State)})
 	}
+}
+
+// failAnswered tells a client that has answered why its run has failed. It lets go of its interrupts when a run
+// finishes, and not when one fails: after that it would refuse what its user says.
+func (v *Voice) failAnswered(why string) {
+	v.StartText("error")
+	v.Text("error", why)
+	v.EndText("error")
+	v.finish(Outcome{Type: "success"})
 }
 
 // leftToPage returns the calls that wait for the client. One older than 1.0 finds them by what has no result, and
