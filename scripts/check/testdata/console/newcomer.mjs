@@ -1,6 +1,6 @@
 // What a newcomer does: asks, sees, changes, approves, takes back.
 
-import { accessible, ask, cards, expect, newThread, settled, shot, signIn, visit } from '../driver.mjs';
+import { accessible, ask, cards, expect, newThread, restart, settled, shot, signIn, visit } from '../driver.mjs';
 import { ended, mails, rows } from './console.mjs';
 
 export const newcomer = {
@@ -155,6 +155,7 @@ export const newcomer = {
     await ask(there, 'tell joe@example.org that this is sent');
     await cards(there).getByRole('button', { name: 'Approve once' }).click();
     await there.getByText(/Sending in ([1-9]|10) s/).waitFor();
+    await restart(); // a hold outlives the server that holds it
     await rows(there, 'completed').getByText('Done').waitFor({ timeout: 60000 });
     expect(`what was undone was not sent (${await joes()})`, (await joes()).join() === 'This is sent');
     expect('nothing is left to undo', (await there.getByRole('button', { name: 'Undo' }).count()) === 0);
