@@ -116,8 +116,10 @@ func TestAGUIGoesOnAfterAYesAndAResult(t *testing.T) {
 		return strings.TrimSuffix(ofPage(content, "paint", spoke, returned(id, `"content":`+content)), "}") +
 			resume(yes, interrupts(t, a)...) + "}"
 	}
-	if a := w.send("POST", aguiPath, "ana", with("7")); a.StatusCode != 400 || len(w.sent) > 0 {
-		t.Errorf("no text is answered %d %s, and it sent %v", a.StatusCode, a.body, w.sent)
+	refused := w.send("POST", aguiPath, "ana", with("7"))
+	waits := w.send("GET", "/api/agent/approvals/pending", "ana", "")
+	if refused.StatusCode != 400 || !strings.Contains(string(waits.body), `"approvalId"`) {
+		t.Errorf("no text is answered %d %s, and then %s waits", refused.StatusCode, refused.body, waits.body)
 	}
 	w.api.Budget = 30 * time.Second
 	told := w.send("POST", aguiPath, "ana", with(`"red"`))
