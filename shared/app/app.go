@@ -208,7 +208,8 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		a.closers = append(a.closers, engine.Close)
 	}
 	tools = with(tools, o.clients.Containers(cfg, engine, o.clients.Checkouts(cfg, repositories, o.now)))
-	tools = with(tools, o.clients.Web(cfg, o.clients.Pages(cfg), mdl))
+	tools = with(tools, o.clients.Web(cfg, o.clients.Pages(cfg),
+		journal.MeasuredModel(mdl, measuring(measured), o.now)))
 	tools = with(tools, o.clients.Repositories(cfg, repositories, engine, o.now))
 	file, err := readServers(cfg, tools)
 	if err != nil {
@@ -233,7 +234,8 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		Function: o.function, Sweeper: sweeper, Hold: cfg.Hold, AuditDays: cfg.AuditDays,
 		UserLimits: run.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
 			TokensPerDay: cfg.MaxTokensPerDay},
-		Console: cfg.ConsoleURL, Reminding: reminding(cfg), Log: a.Log, Now: o.now}
+		Console: cfg.ConsoleURL, Reminding: reminding(cfg),
+		Metrics: measuring(measured), Log: a.Log, Now: o.now}
 	if env.Reminders, err = o.clients.Reminders(cfg, a.Store, o.now); err != nil {
 		return err
 	}
@@ -242,9 +244,6 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	}
 	if traces != nil {
 		env.Tracer, env.TraceContent = traces.Tracer(), cfg.TraceContent
-	}
-	if measured != nil {
-		env.Metrics = measured.Metrics()
 	}
 	if servers != nil {
 		env.Served = servers

@@ -16,7 +16,7 @@ import (
 )
 
 // withReader is a deployment with an agent in a file that reads the web, over an internet of its own.
-func withReader(t *testing.T, site http.Handler) (*proved, *fakeweb.Web) {
+func withReader(t *testing.T, site http.Handler, settings ...string) (*proved, *fakeweb.Web) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "reader.agent.yaml"), []byte("name: reader\ninstruction: You read.\n"+
@@ -24,7 +24,7 @@ func withReader(t *testing.T, site http.Handler) (*proved, *fakeweb.Web) {
 		t.Fatal(err)
 	}
 	w := fakeweb.New(t, map[string][]string{"ok.test.": {fakeweb.Public}, "private.test.": {"10.0.0.5"}}, site)
-	return deployWith(t, testkit.Options{Settings: []string{"WEB_TOOLS=on", "AGENTS=" + dir},
+	return deployWith(t, testkit.Options{Settings: append(settings, "WEB_TOOLS=on", "AGENTS="+dir),
 		App: []app.Option{app.With(fetch.With(w.Options()))}}), w
 }
 

@@ -152,6 +152,30 @@ func metricsAreSent(t *testing.T, temporality string) {
 	}
 }
 
+// TestSearchesAreMeasured has the request to the model that a search makes be measured as those of its run are.
+func TestSearchesAreMeasured(t *testing.T) {
+	c, to := newCollector(t)
+	w, _ := withReader(t, http.NotFoundHandler(), "OTEL_EXPORTER_OTLP_ENDPOINT="+to)
+	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		if r.Search || len(r.Responses()) > 0 {
+			return fakegemini.Turn{Text: "At six."}
+		}
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "google_web_search",
+			Args: map[string]any{"query": "harbour hours"}}}}
+	})
+	if a := w.askOf("reader"); a.Status != "completed" {
+		t.Fatal(string(a.Body))
+	}
+	const agent, asked = " gen_ai.agent.name=reader", " gen_ai.request.model=fake"
+	const tokens, of = "gen_ai.client.token.usage", " gen_ai.token.type="
+	chat := "gen_ai.client.operation.duration gen_ai.operation.name=chat gen_ai.provider.name=gcp.gen_ai" + asked
+	measures(t, c, map[string]float64{"countersign.run.started" + agent: 1,
+		"countersign.run.duration countersign.run.status=completed" + agent: 1,
+		"countersign.tool.duration gen_ai.tool.name=google_web_search":      1, chat: 3,
+		tokens + agent + asked + of + "input": 2, tokens + agent + asked + of + "output": 2,
+		tokens + asked + of + "input": 1, tokens + asked + of + "output": 1})
+}
+
 // TestNoMetrics sends none where they, or all of OpenTelemetry, are switched off.
 func TestNoMetrics(t *testing.T) {
 	for _, setting := range []string{"OTEL_SDK_DISABLED=true", "OTEL_METRICS_EXPORTER=none"} {

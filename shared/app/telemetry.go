@@ -65,3 +65,11 @@ func send(all []telemetry, w http.ResponseWriter, r *http.Request) {
 	}
 	side.Wait()
 }
+
+// measuring returns what the process measures in; nil where it measures nothing.
+func measuring(measured Metrics) *metrics.Metrics {
+	if measured == nil {
+		return nil
+	}
+	return measured.Metrics()
+}

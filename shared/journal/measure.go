@@ -142,6 +142,28 @@ func (t timing) endModel(r *model.Reply, err error) {
 	}
 }
 
+// MeasuredModel returns the model for requests that a tool makes and not a run: they are measured as a run's are, but
+// for the agent.
+func MeasuredModel(m model.Model, in *metrics.Metrics, now func() time.Time) model.Model {
+	if m == nil || in == nil {
+		return m
+	}
+	return measuredModel{m, &Env{Metrics: in, Now: now}}
+}
+
+type measuredModel struct {
+	model.Model
+	env *Env
+}
+
+func (m measuredModel) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
+	name := cmp.Or(req.Settings.Name, m.Name())
+	t := timing{env: m.env, began: m.env.Now(), of: attr(attrRequestModel, name)}
+	reply, err := m.Model.Generate(t.countRetries(ctx), req, delta)
+	t.endModel(reply, err)
+	return reply, err
+}
+
 func (t timing) endTool(a *run.Action, err error) {
 	if t.env == nil {
 		return
