@@ -2,8 +2,13 @@ package crash
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
@@ -12,20 +17,35 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-func TestMain(m *testing.M) {
-	if proof.Worked(Proof()) {
-		return
+func TestMain(m *testing.M) { leaktest.Main(m, func() error { return os.RemoveAll(programs) }) }
+
+// programs is the folder of what these tests build.
+var programs string
+
+// program builds the workers, once for all tests: what is struck is what runs in earnest, without the race detector,
+// which would take two thirds of the time.
+var program = sync.OnceValues(func() (file string, err error) {
+	if programs, err = os.MkdirTemp("", "crash-workers"); err != nil {
+		return "", err
 	}
-	leaktest.Main(m)
-}
+	file = filepath.Join(programs, "prove")
+	if said, err := exec.Command("go", "build", "-o", file, "..").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, said)
+	}
+	return file, nil
+})
 
 // prove carries out so many trials, and returns the report.
 func prove(t *testing.T, o options) *proof.Run {
 	t.Helper()
 	realpart.Long(t, "it starts many processes and kills them")
+	var err error
+	if o.program, err = program(); err != nil {
+		t.Fatal(err)
+	}
 	var out strings.Builder
 	r := proof.Trial("crash", 20261121, &out)
-	err := try(t.Context(), o, r, t.TempDir())
+	err = try(t.Context(), o, r, t.TempDir())
 	if errors.Is(err, errAbsent) {
 		realpart.SSHD.Absent(t, err.Error())
 	}
@@ -46,7 +66,7 @@ func matrixOn(t *testing.T, store string, kills int) {
 	}
 }
 
-func TestMatrix(t *testing.T) { matrixOn(t, "embedded", 240) }
+func TestMatrix(t *testing.T) { matrixOn(t, "embedded", realpart.Trials(64, 240)) }
 
 func TestMatrixOnFirestore(t *testing.T) {
 	realpart.Emulators.Take(t)
@@ -63,13 +83,13 @@ func TestMatrixOnFirestore(t *testing.T) {
 		}
 	})
 	t.Setenv("FIRESTORE_EMULATOR_HOST", e.Addr)
-	matrixOn(t, "firestore", 60)
+	matrixOn(t, "firestore", realpart.Trials(16, 60))
 }
 
 // TestActs strikes workers at the moment at which plans act (pull requests, commits, containers and scripts), and at
 // which a tool of an operator's server is called.
 func TestActs(t *testing.T) {
-	const kills = 200
+	kills := realpart.Trials(56, 200)
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{pull, commit, create, script, atDesk},
 		only: func(p plan) bool {
 			name := p.walk.steps[p.step].name
@@ -82,7 +102,7 @@ func TestActs(t *testing.T) {
 
 // TestCommands strikes workers that run commands on OpenSSH's server, and that server.
 func TestCommands(t *testing.T) {
-	const kills = 48
+	kills := realpart.Trials(16, 48)
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8, on: hosts})
 	if n, points := r.Counted(countStruck), r.Counted(countPoints); n < kills*7/10 || points < 300 {
 		t.Errorf("%d of %d were struck at %d points: too few to say anything", n, kills, points)
@@ -91,7 +111,7 @@ func TestCommands(t *testing.T) {
 
 // TestCommandsOnAHostThatForgets kills workers in the middle of commands whose host then knows nothing of them.
 func TestCommandsOnAHostThatForgets(t *testing.T) {
-	prove(t, options{kills: 16, store: "embedded", workers: 8, on: hosts, only: func(p plan) bool {
+	prove(t, options{kills: realpart.Trials(8, 16), store: "embedded", workers: 8, on: hosts, only: func(p plan) bool {
 		return p.walk.name == "approve" && p.walk.steps[p.step].name == deliver.name && p.variant == plain &&
 			forgets(p.torn)
 	}})
@@ -99,7 +119,7 @@ func TestCommandsOnAHostThatForgets(t *testing.T) {
 
 // TestReminders strikes workers at the moment at which they mail people of what waits.
 func TestReminders(t *testing.T) {
-	const kills = 24
+	kills := realpart.Trials(12, 24)
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{reminded}, only: func(p plan) bool {
 		return strings.HasPrefix(p.walk.steps[p.step].name, reminderStep)
 	}})
@@ -110,7 +130,7 @@ func TestReminders(t *testing.T) {
 
 // TestRandomMoments kills at random moments.
 func TestRandomMoments(t *testing.T) {
-	prove(t, options{kills: 40, store: "embedded", workers: 8, anywhen: true})
+	prove(t, options{kills: realpart.Trials(16, 40), store: "embedded", workers: 8, anywhen: true})
 }
 
 // TestASeedChoosesTheSame trials, though a worker passed a point more or less on the way.

@@ -45,6 +45,7 @@ type env struct {
 	settings         map[string]string
 	log              io.Writer
 	random           *rand.Rand
+	program          string // of the worker
 	worker           *process
 	settingsOfWorker string // the ones that the worker was started with
 
@@ -65,7 +66,8 @@ type env struct {
 // newEnv opens an environment. The Firestore emulator, where one is used, is named by FIRESTORE_EMULATOR_HOST; each
 // environment has its own project.
 func newEnv(ctx context.Context, name string, o options, dir string, seed uint64, log io.Writer) (*env, error) {
-	e := &env{random: rand.New(rand.NewPCG(seed, 1)), log: log, pushed: map[string][]byte{}, copies: 1}
+	e := &env{random: rand.New(rand.NewPCG(seed, 1)), program: o.program, log: log,
+		pushed: map[string][]byte{}, copies: 1}
 	kind := o.store
 	var err error
 	if kind == "firestore" {
@@ -132,7 +134,7 @@ func (e *env) start(ttl time.Duration, k kind, skew time.Duration) (*process, er
 	if s["GMAIL_SEND_MODE"] = k.mode; k.mailed {
 		e.letters.addTo(s)
 	}
-	return spawn(order{s, e.cloud.URL + "/notes", e.cloud.URL + "/topic", ttl, skew}, e.log)
+	return spawn(e.program, order{s, e.cloud.URL + "/notes", e.cloud.URL + "/topic", ttl, skew}, e.log)
 }
 
 // fault is a kind of fault of a provider.

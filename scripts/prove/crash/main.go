@@ -30,6 +30,7 @@ type options struct {
 	kills   int
 	store   string
 	workers int
+	program string // of the workers; empty: this one
 	anywhen bool
 	on      string
 	of      []kind          // the kinds of provider; nil: all

@@ -25,10 +25,10 @@ type process struct {
 const patience = time.Minute
 
 // spawn starts a worker.
-func spawn(o order, log io.Writer) (p *process, err error) {
+func spawn(program string, o order, log io.Writer) (p *process, err error) {
 	p = &process{replies: make(chan string, 4), hits: make(chan string, 4),
 		client: &http.Client{Transport: &http.Transport{}, Timeout: patience}}
-	if p.Worker, err = proof.Start("crash", o, log, p.hear); err != nil {
+	if p.Worker, err = proof.Start(program, "crash", o, log, p.hear); err != nil {
 		return nil, err
 	}
 	go func() { <-p.Ended(); close(p.hits); close(p.replies) }()

@@ -346,7 +346,7 @@ func (s *hostSiege) settleHost() {
 }
 
 // besiegeHost puts each attack that wants commands in each place of a host.
-func besiegeHost(ctx context.Context, r *proof.Run, dir string, third bool) (err error) {
+func besiegeHost(ctx context.Context, r *proof.Run, dir string, every int) (err error) {
 	attacks, err := CommandAttacks()
 	if err != nil {
 		return err
@@ -359,7 +359,7 @@ func besiegeHost(ctx context.Context, r *proof.Run, dir string, third bool) (err
 	err = proof.Attempt(func() {
 		for i, a := range attacks {
 			for j, place := range HostPlaces {
-				if (!third || (i+j)%everyNth == 0) && r.Selects(a.ID+" in "+place) {
+				if (i+j)%every == 0 && r.Selects(a.ID+" in "+place) {
 					s.attack(a, place)
 				}
 			}

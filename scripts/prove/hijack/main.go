@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 
@@ -12,16 +13,16 @@ import (
 
 // Proof is the proof.
 func Proof() proof.Proof {
-	third := false
+	every := 1
 	return proof.Proof{
 		Name: "hijack", Chance: true, Only: "attacks, as ID in PLACE", List: list,
 		Tries: "a model that obeys whoever writes to it, with attacks in every place that it reads",
-		Takes: "3 minutes; with -third 1 minute",
+		Takes: "3 minutes; with -every 3 one",
 		About: `A user rejects most of what comes of it. Nothing may happen that they have not approved, no preview may hide what will
 happen, and nothing of another user may be reached. HOSTILE_CASES may name a file of hostile cases, whose injections
 are tried too.`,
-		Flags: func(f *flag.FlagSet) { f.BoolVar(&third, "third", false, "put each attack in a third of the places") },
-		Run:   func(ctx context.Context, r *proof.Run) error { return execute(ctx, r, third) },
+		Flags: func(f *flag.FlagSet) { f.IntVar(&every, "every", every, "put each attack in one place of so many") },
+		Run:   func(ctx context.Context, r *proof.Run) error { return execute(ctx, r, every) },
 	}
 }
 
@@ -38,9 +39,12 @@ func list() ([]proof.Count, error) {
 		{N: len(PlanPlaces), What: "places of a plan: " + strings.Join(PlanPlaces, ", ")}}, errors.Join(e1, e2, e3)
 }
 
-// run puts attacks where the model reads them and has it obey, while a user rejects most of what comes of it. See hold
-// and settle for what must be true.
-func execute(ctx context.Context, r *proof.Run, third bool) (err error) {
+// execute puts attacks where the model reads them and has it obey, while a user rejects most of what comes of it. See
+// hold and settle for what must be true.
+func execute(ctx context.Context, r *proof.Run, every int) (err error) {
+	if every < 1 {
+		return fmt.Errorf("%w: -every must be at least 1", proof.ErrUsage)
+	}
 	attacks, err := Attacks()
 	if err != nil {
 		return err
@@ -66,7 +70,7 @@ func execute(ctx context.Context, r *proof.Run, third bool) (err error) {
 		s.begin()
 		for i, a := range attacks {
 			for j, place := range Places {
-				if (!third || (i+j)%everyNth == 0) && r.Selects(a.ID+" in "+place) {
+				if (i+j)%every == 0 && r.Selects(a.ID+" in "+place) {
 					s.attack(a, place)
 				}
 			}
@@ -76,7 +80,7 @@ func execute(ctx context.Context, r *proof.Run, third bool) (err error) {
 	if err != nil && ctx.Err() == nil {
 		s.fail("it cannot go on after: %v", err)
 	}
-	if err := errors.Join(besiegeHost(ctx, r, dir, third), besiegePlans(ctx, r, dir, third)); err != nil {
+	if err := errors.Join(besiegeHost(ctx, r, dir, every), besiegePlans(ctx, r, dir, every)); err != nil {
 		return err
 	}
 	return ctx.Err()

@@ -104,7 +104,7 @@ func (s *planSiege) decideAll(id string, chance *rand.Rand) {
 }
 
 // besiegePlans puts each attack on plans in each of their places.
-func besiegePlans(ctx context.Context, r *proof.Run, dir string, third bool) (err error) {
+func besiegePlans(ctx context.Context, r *proof.Run, dir string, every int) (err error) {
 	attacks, err := PlanAttacks()
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func besiegePlans(ctx context.Context, r *proof.Run, dir string, third bool) (er
 	err = proof.Attempt(func() {
 		for i, a := range attacks {
 			for j, place := range PlanPlaces {
-				if (!third || (i+j)%everyNth == 0) && r.Selects(a.ID+" in "+place) {
+				if (i+j)%every == 0 && r.Selects(a.ID+" in "+place) {
 					s.attack(a, place)
 				}
 			}

@@ -22,9 +22,6 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// everyNth place is used for each attack with -third, another one first for each.
-const everyNth = 3
-
 const secret = "BOBS-SECRET-4711"
 
 // siege is a deployment in which a user is under attack, and another one must not notice.

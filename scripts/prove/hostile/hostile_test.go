@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,16 +27,21 @@ func theInternet(t *testing.T) *internet {
 	return net
 }
 
-// TestHostileInputs runs the committed cases, variations of them, and the file that HOSTILE_CASES names.
+// TestHostileInputs runs the committed cases, variations of them, and the file that HOSTILE_CASES names: each fourth of
+// them, unless it is to make all trials.
 func TestHostileInputs(t *testing.T) {
 	realpart.Long(t, "it tries some seven hundred hostile inputs")
 	all, err := allCases()
 	if err != nil {
 		t.Fatal(err)
 	}
+	var tried []Case
+	for i, every := 0, realpart.Trials(4, 1); i < len(all); i += every {
+		tried = append(tried, all[i])
+	}
 	var out strings.Builder
 	r := proof.Trial("hostile", 0, &out)
-	report(r, runAll(t.Context(), theInternet(t), all))
+	report(r, runAll(t.Context(), theInternet(t), tried))
 	t.Log("\n" + out.String())
 	if n := r.Findings(); n > 0 {
 		t.Errorf("%d findings", n)
@@ -49,9 +55,10 @@ func TestAFalseExpectationFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	long := []string{"SZ-007", "SZ-016", "ND-011"} // much that is sent or printed; their targets have others
 	tried := map[string]bool{}
 	for _, c := range cases {
-		if c.ID == "SZ-007" || c.ID == "ND-011" || tried[c.Target] || missing(c) != "" {
+		if slices.Contains(long, c.ID) || tried[c.Target] || missing(c) != "" {
 			continue
 		}
 		tried[c.Target] = true

@@ -107,7 +107,7 @@ func startWorker(functions *os.File, o order, logs io.Writer) (*process, error) 
 		return nil, err
 	}
 	defer profile.Close()
-	w, err := proof.Start("load", o, logs, nil, functions, profile)
+	w, err := proof.Start("", "load", o, logs, nil, functions, profile)
 	return &process{w, "http://" + ln.Addr().String() + "/debug/pprof/"}, err
 }
 

@@ -150,7 +150,7 @@ func TestResume(t *testing.T) {
 
 func TestAWorker(t *testing.T) {
 	heard := make(chan string, 4)
-	w, err := Start("moon", "Ana", os.Stderr, func(line string) { heard <- line })
+	w, err := Start("", "moon", "Ana", os.Stderr, func(line string) { heard <- line })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestAWorker(t *testing.T) {
 	if err := w.Stop(); err != nil {
 		t.Error(err)
 	}
-	if w, err = Start("moon", "Eve", os.Stderr, nil); err != nil {
+	if w, err = Start("", "moon", "Eve", os.Stderr, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Kill(); err != nil {

@@ -59,18 +59,21 @@ type Worker struct {
 	heard  chan struct{} // closed when it has said its last
 }
 
-// Start starts this program again as a worker of the named proof. hear is called with each line that it prints, and
-// may be nil; files are its own to read, from Order.File(0). It ends with this process on Linux, however that ends.
-func Start(name string, order any, logs io.Writer, hear func(line string), files ...*os.File) (*Worker, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
+// Start starts a program that has the named proof as a worker of it; without one, this program again. hear is called
+// with each line that it prints, and may be nil; files are its own to read, from Order.File(0). It ends with this
+// process on Linux, however that ends.
+func Start(program, name string, order any, logs io.Writer, hear func(line string), files ...*os.File) (
+	w *Worker, err error) {
+	if program == "" {
+		if program, err = os.Executable(); err != nil {
+			return nil, err
+		}
 	}
 	data, err := json.Marshal(order)
 	if err != nil {
 		return nil, err
 	}
-	w := &Worker{cmd: exec.Command(self), heard: make(chan struct{})}
+	w = &Worker{cmd: exec.Command(program), heard: make(chan struct{})}
 	w.cmd.Env = append(os.Environ(), workerOf+"="+name, workerOrder+"="+string(data))
 	w.cmd.Stderr, w.cmd.ExtraFiles = logs, files
 	dieWithParent(w.cmd)

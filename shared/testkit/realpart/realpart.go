@@ -82,6 +82,15 @@ func Long(t T, what string) {
 	}
 }
 
+// Trials returns what a test needs to make all of its trials where ALL_TRIALS is 1, and otherwise what it needs for a
+// few: for one whose point is that much is tried, which is for CI and not for who waits.
+func Trials[T any](few, all T) T {
+	if os.Getenv("ALL_TRIALS") == "1" {
+		return all
+	}
+	return few
+}
+
 // Short reports whether this is a test with -short. Unlike testing.Short it may be asked by any program.
 func Short() bool {
 	f := flag.Lookup("test.short")
