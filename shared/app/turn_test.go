@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -62,16 +64,7 @@ func BenchmarkTurn(b *testing.B) {
 func BenchmarkTold(b *testing.B) {
 	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer collector.Close()
-	to := "OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL
-	for _, told := range []struct {
-		of       string
-		settings []string
-	}{
-		{"nothing", nil},
-		{"metrics", []string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=" + collector.URL}},
-		{"traces", []string{to, "OTEL_METRICS_EXPORTER=none"}},
-		{"both", []string{to}},
-	} {
+	for _, told := range tellings(collector.URL) {
 		b.Run(told.of, func(b *testing.B) {
 			d := testkit.Open(b, testkit.Options{Settings: append(told.settings, testkit.Unlimited...)})
 			d.SetModel(testkit.Says("It is ten o'clock."))
@@ -87,4 +80,74 @@ func BenchmarkTold(b *testing.B) {
 			}
 		})
 	}
+}
+
+// telling is what a collector is told, by the settings.
+type telling struct {
+	of       string
+	settings []string
+}
+
+func tellings(collector string) []telling {
+	to := "OTEL_EXPORTER_OTLP_ENDPOINT=" + collector
+	return []telling{{"nothing", nil}, {"metrics", []string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=" + collector}},
+		{"traces", []string{to, "OTEL_METRICS_EXPORTER=none"}}, {"both", []string{to}}}
+}
+
+// BenchmarkToldCPU is what it costs in processor time and allocations that a collector is told of runs, traces and
+// metrics, in parts of what the same runs cost where nobody is: a mail that is asked for, approved and sent. Both take
+// turns, so that a busy machine slows both. The process has the client, the model, Google and the collector too.
+//
+//	go test ./shared/app -run '^$' -bench ToldCPU -benchtime 30x -cpu 1
+func BenchmarkToldCPU(b *testing.B) {
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer collector.Close()
+	for _, told := range tellings(collector.URL) {
+		b.Run(told.of, func(b *testing.B) {
+			silent, telling := mailing(b), mailing(b, told.settings...)
+			var cpu, allocated []float64
+			for b.Loop() {
+				cpuOff, allocsOff := spent(b, silent)
+				cpuOn, allocsOn := spent(b, telling)
+				cpu, allocated = append(cpu, cpuOn/cpuOff), append(allocated, allocsOn/allocsOff)
+			}
+			slices.Sort(cpu)
+			slices.Sort(allocated)
+			b.ReportMetric((cpu[len(cpu)/2]-1)*100, "cpu-%")
+			b.ReportMetric((allocated[len(allocated)/2]-1)*100, "allocs-%")
+		})
+	}
+}
+
+// mailing is a deployment with the settings, and returns what makes one run of it.
+func mailing(b *testing.B, settings ...string) (once func()) {
+	d := testkit.Open(b, testkit.Options{Settings: append(append(settings, "MAX_APPROVALS_PER_DAY=0"),
+		testkit.Unlimited...)})
+	w := &proved{d, b}
+	w.mail()
+	return func() {
+		a := w.ask()
+		if len(a.Approvals) != 1 {
+			b.Fatalf("%s", a.Body)
+		}
+		if got, err := w.Resolve(b.Context(), "ana", a.Approvals[0], "approve_once"); err != nil || got.HTTP != 200 {
+			b.Fatalf("%v: %s", err, got.Body)
+		}
+		w.deliver()
+	}
+}
+
+// spent returns what some runs take of the processor, in seconds, and how much they allocate.
+func spent(b *testing.B, once func()) (cpu, allocs float64) {
+	const runs = 20
+	runtime.GC() // of what the others have left
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began := cpuTime(b)
+	for range runs {
+		once()
+	}
+	cpu = (cpuTime(b) - began).Seconds()
+	runtime.ReadMemStats(&after)
+	return cpu, float64(after.Mallocs - before.Mallocs)
 }
