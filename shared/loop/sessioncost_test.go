@@ -128,7 +128,7 @@ func sessionCost(t *testing.T, m *working) (confirm, rest cost) {
 	return confirm, rest
 }
 
-// TestSessionCost counts what a session takes (issue 14 §9): what it takes longer for one step more, and for one task
+// TestSessionCost counts what a session takes: what it takes longer for one step more, and for one task
 // more with as many steps in all.
 func TestSessionCost(t *testing.T) {
 	confirm, one := sessionCost(t, &working{tasks: 1, steps: 1, tool: "lookup"})
@@ -150,7 +150,7 @@ func TestSessionCost(t *testing.T) {
 }
 
 // TestWhatIsObservedIsBounded has a session read more than is kept: each result is there, the last ones cut, and the
-// session goes on (issue 14 §2).
+// session goes on.
 func TestWhatIsObservedIsBounded(t *testing.T) {
 	p := newSessions(newEnv(t))
 	p.loop.Tools["lookup"] = tool.Define(tool.Def[struct {
@@ -185,8 +185,7 @@ func TestWhatIsObservedIsBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkSession measures sessions over the embedded store as it is used, with a model that takes no time
-// (issue 14 §9).
+// BenchmarkSession measures sessions over the embedded store as it is used, with a model that takes no time.
 //
 //	go test ./shared/loop -run '^$' -bench Session -benchmem
 func BenchmarkSession(b *testing.B) {

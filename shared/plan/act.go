@@ -38,7 +38,7 @@ func (s *Session) Record(a Act) {
 	}
 }
 
-// The numbers of times after which a task is stuck (issue 14 §3).
+// The numbers of times after which a task is stuck.
 const (
 	sameObservations = 4
 	sameErrors       = 3

@@ -26,7 +26,7 @@ func call(t *testing.T, id string, labels ...string) plan.GrantCall {
 		Bound: bound}
 }
 
-// TestGrantFor has a grant hold for exactly the calls that its words say (issue 14 §3).
+// TestGrantFor has a grant hold for exactly the calls that its words say.
 func TestGrantFor(t *testing.T) {
 	labelled := grant(2)
 	labelled.Target = json.RawMessage(`{"owner":"acme","repo":"web","labels":["a","b"]}`)

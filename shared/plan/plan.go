@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// The limits of a plan (issue 14 §2).
+// The limits of a plan.
 const (
 	MaxTasks       = 20       // beside those that are done
 	MaxTitle       = 120      // characters

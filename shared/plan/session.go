@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// The limits of a session (issue 14 §2, §3).
+// The limits of a session.
 const (
 	MaxRevisions     = 20
 	MaxReplans       = 3

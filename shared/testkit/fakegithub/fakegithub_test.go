@@ -329,7 +329,7 @@ func TestWhatIsWrittenMayShowLate(t *testing.T) {
 }
 
 // TestTheSearchLagsBehind finds what was created only after a while, where lists have it at once: whoever searches for
-// what may have been created finds nothing (issue 14 §4).
+// what may have been created finds nothing.
 func TestTheSearchLagsBehind(t *testing.T) {
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	w := open(t, fakegithub.Options{Now: func() time.Time { return now }})

@@ -166,7 +166,7 @@ func (e effect) open(t *testing.T) *env {
 	return w
 }
 
-// TestEveryFaultIsSettled has each operation of each effect fail in each way (issue 14 §4: the table of effects).
+// TestEveryFaultIsSettled has each operation of each effect fail in each way.
 func TestEveryFaultIsSettled(t *testing.T) {
 	for _, e := range effects {
 		t.Run(e.name, func(t *testing.T) {
