@@ -49,7 +49,7 @@ export const approvals = {
     expect('what has just come is not decided', (await yes.count()) === 2);
     await yes.first().click();
     await yes.evaluateAll((all) => all.forEach((b) => b.click())); // the second click of a double click
-    expect('the next card waits', (await yes.count()) === 1);
+    await settled('the next card waits', async () => (await yes.count()) === 1);
     expect('one decision was sent', (await seen(page)).resolved.length === 1);
     await yes.click(); // after half a second
     await log(page).getByText('Both were decided.').waitFor();
