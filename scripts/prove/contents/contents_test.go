@@ -8,17 +8,19 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// TestContents makes well over a thousand requests, none of which is refused or has false content. A finding names the
-// seed that repeats it: go run ./scripts/prove contents -seed N -stories 1.
+// TestContents makes hundreds of requests, and in all trials well over a thousand, none of which is refused or has false
+// content. A finding names the seed that repeats it: go run ./scripts/prove contents -seed N -stories 1.
 func TestContents(t *testing.T) {
-	realpart.Long(t, "it makes fifteen hundred requests")
+	realpart.Long(t, "it makes hundreds of requests")
 	r := proof.Trial("contents", 2000, os.Stdout)
-	series(t.Context(), options{requests: 1500}, r, nil)
+	const few = 400
+	requests := realpart.Trials(few, 1500)
+	series(t.Context(), options{requests: requests}, r, nil)
 	if n := r.Findings(); n > 0 {
 		t.Errorf("%d findings", n)
 	}
 	for _, what := range met {
-		if r.Counted(what) == 0 {
+		if r.Counted(what) == 0 && requests > few { // which lack what is rare
 			t.Errorf("no story had: %s", what)
 		}
 	}
