@@ -1,6 +1,7 @@
 package keeper_test
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/keeper"
@@ -9,7 +10,12 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "4"); err != nil { // unless the command says otherwise
+		panic(err)
+	}
+	leaktest.Main(m)
+}
 
 // TestOnSSHD runs the suite on OpenSSH's server, for each login shell, with what makes a terminal and without.
 func TestOnSSHD(t *testing.T) {
@@ -28,7 +34,7 @@ func TestOnSSHD(t *testing.T) {
 		{"busybox alone", "busybox", sshd.Busybox, false, false},
 	} {
 		t.Run(h.name, func(t *testing.T) {
-			t.Parallel() // much of the time is spent waiting
+			t.Parallel() // most of the time is spent waiting
 			path := ""
 			if h.path != nil {
 				path = h.path(t)

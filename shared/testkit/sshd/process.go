@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // variable is in the environment of all that runs in the sessions of a server. It names the server.
@@ -42,11 +43,16 @@ func (s *Server) Processes() (all []Process) {
 
 // KillAll kills what [Server.Processes] returns until there is nothing more.
 func (s *Server) KillAll() {
+	var last []Process
 	for range 100 { // what forks as fast as it is killed is left to the machine
 		all := s.Processes()
 		if len(all) == 0 {
 			return
 		}
+		if slices.Equal(all, last) { // they are killed, and a busy machine has yet to end them
+			time.Sleep(10 * time.Millisecond)
+		}
+		last = all
 		for _, p := range all {
 			kill(p.PID)
 		}
