@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// TestContents makes hundreds of requests, and in all trials well over a thousand, none of which is refused or has false
-// content. A finding names the seed that repeats it: go run ./scripts/prove contents -seed N -stories 1.
+// TestContents makes hundreds of requests, and in all trials well over a thousand, none of which is refused or has
+// false content. A finding names the seed that repeats it: go run ./scripts/prove contents -seed N -stories 1.
 func TestContents(t *testing.T) {
 	realpart.Long(t, "it makes hundreds of requests")
 	r := proof.Trial("contents", 2000, os.Stdout)
