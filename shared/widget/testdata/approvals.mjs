@@ -42,13 +42,21 @@ export const approvals = {
   },
 
   'a double click decides about one card': async (page) => {
-    await ask(page, 'pair');
     const yes = page.getByRole('region', { name: 'Approval: Send an e-mail' }).getByRole('button', { name: 'Approve' });
-    await settled('two cards wait', async () => (await yes.count()) === 2);
-    await yes.evaluateAll((all) => all.forEach((b) => b.click())); // immediately after they appeared
+    const early = page.locator('gemini-chat').evaluate(async ({ shadowRoot }) => { // by the page's own clock
+      const all = () => shadowRoot.querySelectorAll('[part~=approve_once]');
+      while (all().length < 2) await new Promise(requestAnimationFrame);
+      all().forEach((b) => b.click());
+    });
+    await ask(page, 'pair');
+    await early;
     expect('what has just come is not decided', (await yes.count()) === 2);
-    await yes.first().click();
-    await yes.evaluateAll((all) => all.forEach((b) => b.click())); // the second click of a double click
+    await yes.first().click({ trial: true }); // after half a second
+    await yes.evaluateAll(async (all) => {
+      all[0].click();
+      await new Promise((go) => setTimeout(go, 100));
+      all[1].click(); // the second click of a double click
+    });
     await settled('the next card waits', async () => (await yes.count()) === 1);
     expect('one decision was sent', (await seen(page)).resolved.length === 1);
     await yes.click(); // after half a second
