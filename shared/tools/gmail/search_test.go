@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
@@ -59,9 +60,14 @@ type inbox struct {
 
 func openInbox(t *testing.T, scopes ...string) inbox {
 	t.Helper()
-	g := toolstest.OpenGoogle(t, scopes...)
-	return inbox{g, gmail.NewSearch(fakegoogle.Accounts{},
-		gmail.Options{Endpoint: g.URL + "/", Timeout: toolstest.GoogleTimeout})}
+	i := inbox{Google: toolstest.OpenGoogle(t, scopes...)}
+	return i.waiting(0)
+}
+
+// waiting is the inbox with a tool that waits so long; 0: as it does for its users.
+func (i inbox) waiting(d time.Duration) inbox {
+	i.tool = gmail.NewSearch(fakegoogle.Accounts{}, gmail.Options{Endpoint: i.URL + "/", Timeout: d})
+	return i
 }
 
 func (i inbox) receive(t *testing.T, from, subject, body string) {
@@ -164,6 +170,9 @@ func TestASearchThatFailsSaysSo(t *testing.T) {
 			}
 			t.Run(op+" "+name, func(t *testing.T) {
 				i := openInbox(t, mayRead)
+				if c.fault.Kind == fakegoogle.HangBefore {
+					i = i.waiting(toolstest.GoogleTimeout)
+				}
 				for range 3 {
 					i.receive(t, "ana@example.com", "invoice", "")
 				}
