@@ -94,6 +94,7 @@ func (t telling) run(ctx context.Context, runID string) error {
 		}
 	}).Stop()
 	var last *loop.Watched
+	woken := false
 	for w, err := range t.r.api.Loop.Watch(following, t.r.uid, runID) {
 		if err == nil {
 			err = t.to.Add(w.Stored())
@@ -104,6 +105,10 @@ func (t telling) run(ctx context.Context, runID string) error {
 		if w.Idle() {
 			last = w
 			break
+		}
+		if !woken {
+			w.Wake(ctx)
+			woken = true
 		}
 	}
 	switch {

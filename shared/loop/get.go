@@ -38,19 +38,24 @@ func (l *Loop) Conversation(ctx context.Context, uid, runID string) (*conversati
 // the run afterwards.
 func currentView(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 	st, _ := ex.Next()
-	if st == run.StepEnd || st == run.StepExpire || st == run.StepSkip {
-		if !ex.Run.Lease.Held(ex.Owner, ex.Now()) {
-			tx, err := ex.Decide(ctx, applyClock)
-			if err != nil {
-				return nil, err
-			}
-			ex.State = tx.State
-			st, _ = tx.Next()
+	if dueByClock(ex) {
+		tx, err := ex.Decide(ctx, applyClock)
+		if err != nil {
+			return nil, err
 		}
+		ex.State = tx.State
+		st, _ = tx.Next()
 	}
 	v := ex.View()
 	v.Moving = moving(st, ex.State)
 	return v, nil
+}
+
+// dueByClock reports whether something follows from the time alone, such as that an approval has expired, which no
+// process is writing.
+func dueByClock(ex *journal.Execution) bool {
+	st, _ := ex.Next()
+	return (st == run.StepEnd || st == run.StepExpire || st == run.StepSkip) && !ex.Run.Lease.Held(ex.Owner, ex.Now())
 }
 
 // moving reports whether a run that needs the step goes on by itself. One that has ended does not, though what it has

@@ -18,7 +18,13 @@ import (
 // Open starts Countersign, with a queue that delivers by itself.
 func Open(t *testing.T, settings ...string) *testkit.Deployment {
 	t.Helper()
-	w := testkit.Open(t, testkit.Options{Settings: append(settings, testkit.Unlimited...)})
+	return OpenWith(t, testkit.Options{Settings: append(settings, testkit.Unlimited...)})
+}
+
+// OpenWith is Open with more than settings.
+func OpenWith(t *testing.T, o testkit.Options) *testkit.Deployment {
+	t.Helper()
+	w := testkit.Open(t, o)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
