@@ -1,6 +1,6 @@
 // Uses the page of copilot.mjs in Chromium.
 
-import { expect, run, settled, shot, visit } from '../../testkit/browsertest/driver.mjs';
+import { expect, problems, run, settled, shot, visit } from '../../testkit/browsertest/driver.mjs';
 
 const { AGUI, ANA, EVE } = process.env;
 const open = (token) => visit({ others: [AGUI], begin: (context) =>
@@ -78,6 +78,17 @@ const steps = {
     await page.getByText('The page is red.').waitFor();
     await decide(page, 'Approve');
     await answered(page, 7);
+  },
+  async 'a card whose time is up is not decided any more, and lets words through'(page) {
+    await say(page, 'mail bob');
+    await cards(page).waitFor();
+    await page.clock.setSystemTime(Date.now() + 25 * 3600e3);
+    await decide(page, 'Approve');
+    await settled('no card is left', async () => await cards(page).count() === 0);
+    const [told, ...others] = problems.splice(0);
+    expect(`its maker says why: ${told} ${others}`, /expired at .* not resuming/.test(told) && others.length === 0);
+    await say(page, 'what colour is it?');
+    await answered(page, 8);
   },
 };
 await run(steps, await open(ANA));
