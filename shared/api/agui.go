@@ -130,13 +130,16 @@ func (r *request) reloadAGUI(ctx context.Context, in agui.Request) error {
 		return err
 	}
 	threadID := clientThread(r.uid, in.ThreadID)
-	runID, err := r.runAGUI(ctx, in, threadID)
+	runID, over, err := r.runAGUI(ctx, in, threadID)
 	if err != nil {
 		return err
 	}
 	t, voice, stop := r.tellingAGUI(in, runID)
 	defer stop()
-	if runID != "" {
+	switch {
+	case over:
+		return t.ended(ctx, t.run(ctx, runID))
+	case runID != "":
 		return t.ended(ctx, t.goOn(ctx, in, runID))
 	}
 	messages, err := r.messagesAGUI(ctx, threadID, "")
@@ -146,21 +149,21 @@ func (r *request) reloadAGUI(ctx context.Context, in agui.Request) error {
 	return err
 }
 
-// runAGUI returns the run that a request without words is told of, or "".
-func (r *request) runAGUI(ctx context.Context, in agui.Request, threadID string) (runID string, err error) {
+// runAGUI returns the run that a request without words is told of, or "", and whether nothing can wait in it.
+func (r *request) runAGUI(ctx context.Context, in agui.Request, threadID string) (runID string, over bool, err error) {
 	runID = run.KeyedRunID(r.uid, keyAGUI(threadID, in.RunID))
 	if _, _, err := r.api.Loop.Get(ctx, r.uid, runID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
-		return runID, err
+		return runID, false, err
 	}
 	runID, newest, err := r.api.Records.NewestRuns(ctx, r.uid, threadID)
 	if err != nil || runID != "" || newest == "" {
-		return runID, err
+		return runID, false, err
 	}
 	_, had, err := r.resultsOf(ctx, in, newest)
 	if !had { // it may have ended with what an earlier try of this request has brought
 		newest = ""
 	}
-	return newest, err
+	return newest, had, err
 }
 
 // tellingAGUI returns what tells the run in answer to the request, and its voice. stop ends the stream.
