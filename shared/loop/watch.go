@@ -112,8 +112,8 @@ func (w *Watched) Rests() bool {
 	return !moving(st, w.ex.State)
 }
 
-// Wake asks for a run to be moved in which something follows from the time alone, so that who waits for it need not wait
-// for the sweep.
+// Wake asks for a run to be moved in which something follows from the time alone, so that whoever waits for it need not
+// wait for the sweep.
 func (w *Watched) Wake(ctx context.Context) {
 	if dueByClock(w.ex) {
 		w.ex.Publish(ctx)
