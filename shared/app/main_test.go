@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
@@ -9,6 +10,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(beCollector) != "" {
+		serveCollector()
+	}
 	mcpservers.Main()
 	leaktest.Main(m, emulators.End)
 }

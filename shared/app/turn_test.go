@@ -1,11 +1,17 @@
 package app_test
 
 import (
+	"bufio"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"runtime"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -95,28 +101,61 @@ func tellings(collector string) []telling {
 }
 
 // BenchmarkToldCPU is what it costs in processor time and allocations that a collector is told of runs, traces and
-// metrics, in parts of what the same runs cost where nobody is: a mail that is asked for, approved and sent. Both take
-// turns, so that a busy machine slows both. The process has the client, the model, Google and the collector too.
+// metrics, in parts of what the same runs cost where nobody is: a mail that is asked for, approved and sent, one after
+// the other and eight at once. Both take turns, so that a busy machine slows both. The process has the client, the
+// model and Google too, and the collector is another one.
 //
 //	go test ./shared/app -run '^$' -bench ToldCPU -benchtime 30x -cpu 1
 func BenchmarkToldCPU(b *testing.B) {
-	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer collector.Close()
-	for _, told := range tellings(collector.URL) {
-		b.Run(told.of, func(b *testing.B) {
-			silent, telling := mailing(b), mailing(b, told.settings...)
-			var cpu, allocated []float64
-			for b.Loop() {
-				cpuOff, allocsOff := spent(b, silent)
-				cpuOn, allocsOn := spent(b, telling)
-				cpu, allocated = append(cpu, cpuOn/cpuOff), append(allocated, allocsOn/allocsOff)
-			}
-			slices.Sort(cpu)
-			slices.Sort(allocated)
-			b.ReportMetric((cpu[len(cpu)/2]-1)*100, "cpu-%")
-			b.ReportMetric((allocated[len(allocated)/2]-1)*100, "allocs-%")
-		})
+	collector := collectorApart(b)
+	for _, told := range tellings(collector) {
+		for _, atOnce := range []int{1, 8} {
+			b.Run(fmt.Sprintf("%s/%d", told.of, atOnce), func(b *testing.B) {
+				silent, telling := mailing(b), mailing(b, told.settings...)
+				var cpu, allocated []float64
+				for b.Loop() {
+					cpuOff, allocsOff := spent(b, atOnce, silent)
+					cpuOn, allocsOn := spent(b, atOnce, telling)
+					cpu, allocated = append(cpu, cpuOn/cpuOff), append(allocated, allocsOn/allocsOff)
+				}
+				slices.Sort(cpu)
+				slices.Sort(allocated)
+				b.ReportMetric((cpu[len(cpu)/2]-1)*100, "cpu-%")
+				b.ReportMetric((allocated[len(allocated)/2]-1)*100, "allocs-%")
+			})
+		}
 	}
+}
+
+// collectorApart starts a collector that reads nothing, in a process of its own, and returns its address.
+func collectorApart(b *testing.B) string {
+	cmd := exec.CommandContext(b.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), beCollector+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	return strings.TrimSpace(address)
+}
+
+// beCollector is the variable by which this program is a collector and tests nothing.
+const beCollector = "BE_COLLECTOR"
+
+func serveCollector() {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("http://%s\n", ln.Addr())
+	panic(http.Serve(ln, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 }
 
 // mailing is a deployment with the settings, and returns what makes one run of it.
@@ -128,25 +167,33 @@ func mailing(b *testing.B, settings ...string) (once func()) {
 	return func() {
 		a := w.ask()
 		if len(a.Approvals) != 1 {
-			b.Fatalf("%s", a.Body)
+			b.Errorf("%s", a.Body)
+			return
 		}
 		if got, err := w.Resolve(b.Context(), "ana", a.Approvals[0], "approve_once"); err != nil || got.HTTP != 200 {
-			b.Fatalf("%v: %s", err, got.Body)
+			b.Errorf("%v: %s", err, got.Body)
+			return
 		}
 		w.deliver()
 	}
 }
 
-// spent returns what some runs take of the processor, in seconds, and how much they allocate.
-func spent(b *testing.B, once func()) (cpu, allocs float64) {
-	const runs = 20
+// spent returns what some runs, so many of them at once, take of the processor, in seconds, and how much they allocate.
+func spent(b *testing.B, atOnce int, once func()) (cpu, allocs float64) {
+	const runs = 24
 	runtime.GC() // of what the others have left
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	began := cpuTime(b)
-	for range runs {
-		once()
+	var each sync.WaitGroup
+	for range atOnce {
+		each.Go(func() {
+			for range runs / atOnce {
+				once()
+			}
+		})
 	}
+	each.Wait()
 	cpu = (cpuTime(b) - began).Seconds()
 	runtime.ReadMemStats(&after)
 	return cpu, float64(after.Mallocs - before.Mallocs)
