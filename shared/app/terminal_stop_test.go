@@ -60,6 +60,7 @@ func (h *onHost) moving() (wait func()) {
 
 // TestStop presses Stop at each moment of a run: nothing runs, and nothing starts, after it.
 func TestStop(t *testing.T) {
+	t.Parallel()
 	t.Run("in a command", func(t *testing.T) {
 		h := onTerminal(t, nil)
 		h.SetModel((&commands{lines: []string{"echo begun; touch begun; sleep 4711; touch witness"}}).turn)
@@ -169,6 +170,7 @@ func (h *onHost) stop(a testkit.Answer) {
 // TestALongCommandIsHandedOver has a command outlast the functions that move its run: each follows it from where the
 // one before left it, and it is begun once.
 func TestALongCommandIsHandedOver(t *testing.T) {
+	t.Parallel()
 	h := onTerminal(t, nil)
 	args := testkit.Command("for i in 1 2 3 4 5 6; do echo line $i; echo x >> witness; sleep 2; done")
 	args["timeoutSeconds"] = 60
@@ -201,6 +203,7 @@ func TestALongCommandIsHandedOver(t *testing.T) {
 
 // A command is ended at its limit: it has failed, its end is known, and the model has the output so far and goes on.
 func TestACommandIsEndedAtItsLimit(t *testing.T) {
+	t.Parallel()
 	h := onTerminal(t, nil)
 	args := testkit.Command("echo begun; sleep 4713")
 	args["timeoutSeconds"] = 2

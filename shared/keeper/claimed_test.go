@@ -61,9 +61,11 @@ func TestACommandThatDeletesItsJournal(t *testing.T) {
 // TestAJournalIsDeletedInPart has a command delete what the keeper has written, and go on for long: it ends soon all
 // the same, as it can neither be asked about nor stopped, and is never said to have not begun.
 func TestAJournalIsDeletedInPart(t *testing.T) {
-	s := sshd.Start(t, sshd.Options{})
+	t.Parallel()
 	for i, remove := range []string{"rm -rf .countersign/ID", "rm -f .countersign/ID/*", "rm -rf .countersign"} {
 		t.Run(remove, func(t *testing.T) {
+			t.Parallel()
+			s := sshd.Start(t, sshd.Options{})
 			k := open(t, s)
 			c := a("part-"+strconv.Itoa(i), "")
 			c.Command = strings.ReplaceAll(remove, "ID", c.ID) + "; echo gone; sleep 1000"

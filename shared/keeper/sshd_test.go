@@ -1,24 +1,23 @@
 package keeper_test
 
 import (
-	"flag"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/keeper"
 	"github.com/countersign-run/countersign/shared/keeper/keepertest"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", "4"); err != nil { // unless the command says otherwise
-		panic(err)
-	}
+	realpart.AtOnce(5)
 	leaktest.Main(m)
 }
 
 // TestOnSSHD runs the suite on OpenSSH's server, for each login shell, with what makes a terminal and without.
 func TestOnSSHD(t *testing.T) {
+	t.Parallel()
 	for _, h := range []struct {
 		name, shell string
 		path        func(sshd.T) string

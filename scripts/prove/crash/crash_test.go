@@ -66,7 +66,7 @@ func matrixOn(t *testing.T, store string, kills int) {
 	}
 }
 
-func TestMatrix(t *testing.T) { matrixOn(t, "embedded", realpart.Trials(64, 240)) }
+func TestMatrix(t *testing.T) { matrixOn(t, "embedded", realpart.Trials(36, 240)) }
 
 func TestMatrixOnFirestore(t *testing.T) {
 	realpart.Emulators.Take(t)
@@ -89,7 +89,7 @@ func TestMatrixOnFirestore(t *testing.T) {
 // TestActs strikes workers at the moment at which plans act (pull requests, commits, containers and scripts), and at
 // which a tool of an operator's server is called.
 func TestActs(t *testing.T) {
-	kills := realpart.Trials(56, 200)
+	kills := realpart.Trials(28, 200)
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{pull, commit, create, script, atDesk},
 		only: func(p plan) bool {
 			name := p.walk.steps[p.step].name
@@ -102,7 +102,7 @@ func TestActs(t *testing.T) {
 
 // TestCommands strikes workers that run commands on OpenSSH's server, and that server.
 func TestCommands(t *testing.T) {
-	kills := realpart.Trials(16, 48)
+	kills := realpart.Trials(12, 48)
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8, on: hosts})
 	if n, points := r.Counted(countStruck), r.Counted(countPoints); n < kills*7/10 || points < 300 {
 		t.Errorf("%d of %d were struck at %d points: too few to say anything", n, kills, points)
@@ -119,7 +119,7 @@ func TestCommandsOnAHostThatForgets(t *testing.T) {
 
 // TestReminders strikes workers at the moment at which they mail people of what waits.
 func TestReminders(t *testing.T) {
-	kills := realpart.Trials(12, 24)
+	kills := realpart.Trials(8, 24)
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{reminded}, only: func(p plan) bool {
 		return strings.HasPrefix(p.walk.steps[p.step].name, reminderStep)
 	}})
@@ -130,7 +130,7 @@ func TestReminders(t *testing.T) {
 
 // TestRandomMoments kills at random moments.
 func TestRandomMoments(t *testing.T) {
-	prove(t, options{kills: realpart.Trials(16, 40), store: "embedded", workers: 8, anywhen: true})
+	prove(t, options{kills: realpart.Trials(8, 40), store: "embedded", workers: 8, anywhen: true})
 }
 
 // TestASeedChoosesTheSame trials, though a worker passed a point more or less on the way.

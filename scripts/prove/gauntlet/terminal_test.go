@@ -156,6 +156,7 @@ const (
 // TestOutputOverSSH is case 24: whatever a command prints, and however it ends, what is told of it is bounded, and its
 // exit code is known or it is said that it was ended.
 func TestOutputOverSSH(t *testing.T) {
+	t.Parallel()
 	h := onServer(t)
 	h.delivering()
 	cases := map[string]struct {
@@ -218,10 +219,12 @@ func TestOutputOverSSH(t *testing.T) {
 // TestAJournalDeletedOverSSH is case 24 for a command that deletes its journal: it ends, and its user is asked what
 // came of it, because that is not known.
 func TestAJournalDeletedOverSSH(t *testing.T) {
+	t.Parallel()
 	for _, command := range []string{"rm -rf ~/.countersign; echo begun >> witness; sleep 1234",
 		"rm -rf ~/.countersign/*/; echo begun >> witness; sleep 1234",
 		"rm -f ~/.countersign/*/*; echo begun >> witness"} {
 		t.Run(command, func(t *testing.T) {
+			t.Parallel()
 			h := onServer(t)
 			h.delivering()
 			began := time.Now()

@@ -7,6 +7,7 @@ package realpart
 import (
 	"flag"
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -90,6 +91,14 @@ func Trials[T any](few, all T) T {
 		return all
 	}
 	return few
+}
+
+// AtOnce has so many of a package's tests run beside each other that say that they may, unless the command says
+// otherwise: for those that wait more than they compute. It is for TestMain.
+func AtOnce(n int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		panic(err)
+	}
 }
 
 // Short reports whether this is a test with -short. Unlike testing.Short it may be asked by any program.
