@@ -56,6 +56,7 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 }
 
 func TestHello(t *testing.T) {
+	t.Parallel()
 	if got := output(t, program(t, "hello")(t.TempDir())); got != "21 degrees.\n" {
 		t.Errorf("%q", got)
 	}
@@ -89,6 +90,7 @@ func TestReadme(t *testing.T) {
 }
 
 func TestStructured(t *testing.T) {
+	t.Parallel()
 	if got := output(t, program(t, "structured")(t.TempDir())); got != "ACME: 12.50 euros by 2027-06-01\n" {
 		t.Errorf("%q", got)
 	}
@@ -96,6 +98,7 @@ func TestStructured(t *testing.T) {
 
 // TestSession kills the program in the middle of a tool, goes on with its session, and asks on in it.
 func TestSession(t *testing.T) {
+	t.Parallel()
 	start, in := program(t, "session"), t.TempDir()
 	id, seen := killedAt(t, start(in), `[check_pump {"number":2}]`)
 	if want := "-resume ID\n[check_pump {\"number\":1}]\n[check_pump {\"number\":2}]\n"; seen != want {
@@ -146,6 +149,7 @@ func killedAt(t *testing.T, cmd *exec.Cmd, line string) (id, seen string) {
 
 // TestApprove leaves a question, and answers it in each way in a process of its own.
 func TestApprove(t *testing.T) {
+	t.Parallel()
 	const question = "Mail to ana@example.com\n" + `{"Text":"The demo is at ten.","To":"ana@example.com"}` + "\n[y/n] "
 	start := program(t, "approve")
 	rejected := "The user rejected this; it was not done. The user says: not today"
@@ -167,6 +171,7 @@ func TestApprove(t *testing.T) {
 
 // TestSkills has the model follow a skill, which keeps it from another tool.
 func TestSkills(t *testing.T) {
+	t.Parallel()
 	want := "called activate_skill <nil>\nfollows the skill release-notes\ncalled read_skill_file <nil>\n" +
 		"called tag PolicyError denied: This tool may not be called now: the skill release-notes lets only these be " +
 		"called: list_changes, activate_skill, read_skill_file.\ncalled list_changes <nil>\nYou can export as CSV. " +
@@ -179,6 +184,7 @@ func TestSkills(t *testing.T) {
 
 // TestMCP has a tool of a server wait for a yes, and one that only reads run at once.
 func TestMCP(t *testing.T) {
+	t.Parallel()
 	start := program(t, "mcp")
 	for typed, want := range map[string]string{"y": "You have one note: The demo is at eleven.\n",
 		"n": "You have no notes.\n"} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"io/fs"
 	"maps"
@@ -74,11 +75,15 @@ func archivesOf(t *testing.T, root string, with ...string) (manifest, map[string
 }
 
 func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
-	realpart.Long(t, "it makes all archives four times")
+	realpart.Long(t, "it makes archives four times")
 	first, second := checkout(t, 0), checkout(t, 1000*time.Hour)
+	if realpart.Trials(true, false) {
+		fewer(t, first)
+		fewer(t, second)
+	}
 	_, a := archivesOf(t, first)
 	m, b := archivesOf(t, second)
-	if len(a) != len(m.Functions) || len(a) < 13 || !maps.EqualFunc(a, b, bytes.Equal) {
+	if len(a) != len(m.Functions) || len(a) < realpart.Trials(4, 13) || !maps.EqualFunc(a, b, bytes.Equal) {
 		t.Fatalf("%d and %d archives of two folders differ", len(a), len(b))
 	}
 	t.Run("and a change reaches the archives that contain it", func(t *testing.T) {
@@ -127,7 +132,7 @@ func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
 		put(t, filepath.Join(first, "agents/x.agent.yaml"), "name: x\ndescription: Helps.\ninstruction: Help.\n"+
 			"tools: [calendar_event_create]\n")
 		with, archives := archivesOf(t, first, "agents")
-		for _, name := range []string{"approvals-resolve", "resume", "run", "runs", "stream", "sweep"} {
+		for _, name := range readAgents {
 			if got := with.function(name).With; !slices.Equal(got, []string{"agents/x.agent.yaml"}) {
 				t.Errorf("%s has %v", name, got)
 			}
@@ -149,6 +154,33 @@ func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
 			t.Errorf("the files changed %v, the manifest says %v", got, want)
 		}
 	})
+}
+
+// readAgents are functions that read an operator's agents.
+var readAgents = []string{"approvals-resolve", "resume", "run", "runs", "stream", "sweep"}
+
+// fewer leaves these in the list of functions of a checkout, and one that has none.
+func fewer(t *testing.T, root string) {
+	t.Helper()
+	file := filepath.Join(root, "infra", "functions.json")
+	body, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct {
+		Parts     any              `json:"parts"`
+		Functions []map[string]any `json:"functions"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		t.Fatal(err)
+	}
+	list.Functions = slices.DeleteFunc(list.Functions, func(f map[string]any) bool {
+		return !slices.Contains(append([]string{"web"}, readAgents...), f["name"].(string))
+	})
+	if body, err = json.Marshal(list); err != nil {
+		t.Fatal(err)
+	}
+	put(t, file, string(body))
 }
 
 // listsAgents builds and starts the function runs as the cloud does, and finds the operator's agent in GET /agents.

@@ -171,6 +171,7 @@ func (c checker) check(dir string, replace map[string]string) error {
 // TestABreachIsNoticed tries one of them for real; the command tries all.
 func TestABreachIsNoticed(t *testing.T) {
 	realpart.Long(t, "it builds the product twice over")
+	realpart.AllTrials(t)
 	const name = "a history need not be sealed"
 	l, dir := all(t), t.TempDir()
 	b := l.breaks[slices.IndexFunc(l.breaks, func(b mutation) bool { return b.name == name })]

@@ -93,6 +93,14 @@ func Trials[T any](few, all T) T {
 	return few
 }
 
+// AllTrials skips a test that is one of all trials, where a few are to be made.
+func AllTrials(t T) {
+	t.Helper()
+	if !Trials(false, true) {
+		t.Skipf("one of all trials, which ALL_TRIALS=1 makes")
+	}
+}
+
 // AtOnce has so many of a package's tests run beside each other that say that they may, unless the command says
 // otherwise: for those that wait more than they compute. It is for TestMain.
 func AtOnce(n int) {

@@ -170,6 +170,7 @@ func (e effect) open(t *testing.T) *env {
 func TestEveryFaultIsSettled(t *testing.T) {
 	for _, e := range effects {
 		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
 			toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &e.open(t).Provider },
 				Broken: github.New(toolstest.Panicking{}, github.Options{})[e.name],
 				Acts:   e.acts, Looks: e.looks, Rereads: e.rereads, Cases: e.cases()}.Run(t)
