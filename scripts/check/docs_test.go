@@ -1,11 +1,9 @@
 package check_test
 
 import (
-	"context"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 	"github.com/countersign-run/countersign/shared/testkit/chatclients"
@@ -17,9 +15,7 @@ func TestDocs(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/docs.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/docs.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
 // TestDescribedTypes has openapi-typescript make types of the description, and code that uses them compiled, and our

@@ -1,10 +1,8 @@
 package check_test
 
 import (
-	"context"
 	"maps"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
@@ -16,9 +14,7 @@ func TestExamples(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/examples.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/examples.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 	want := map[string]int{"ana@example.com: The demo is at ten": 1, "eve@example.org: It is dry": 1}
 	if got := server.mailbox(); !maps.Equal(got, want) {
 		t.Errorf("the mailbox holds %v", got)

@@ -2,7 +2,6 @@ package check_test
 
 import (
 	"cmp"
-	"context"
 	"image"
 	"image/color"
 	"image/draw"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
@@ -25,9 +23,7 @@ func TestLooks(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/looks.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/looks.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 	dir := os.Getenv("SCREENSHOT_DIR")
 	if dir == "" {
 		return

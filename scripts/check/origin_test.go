@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
@@ -25,9 +24,7 @@ func TestAnotherOrigin(t *testing.T) {
 	allowed, neighbour, stranger := elsewhere(t, server), elsewhere(t, server), elsewhere(t, server)
 	server.env = append(penShop(t, allowed), "ALLOWED_ORIGINS="+allowed+","+neighbour)
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/origin.mjs", allowed, func() { t.Error("nobody asks for a restart here") },
+	browser.Run("testdata/origin.mjs", allowed, func() { t.Error("nobody asks for a restart here") },
 		"API_URL="+server.url, "NEIGHBOUR_URL="+neighbour, "STRANGER_URL="+stranger)
 }
 

@@ -3,9 +3,7 @@
 package check_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
@@ -18,9 +16,7 @@ func TestConsole(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/console.mjs", server.url, func() {
+	browser.Run("testdata/console.mjs", server.url, func() {
 		server.kill()
 		server.start()
 	})
@@ -50,9 +46,7 @@ func TestSignInByRedirect(t *testing.T) {
 	server := newDevServer(t)
 	server.env = []string{"WEB_CLIENT_ID=countersign-dev"}
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/redirect.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/redirect.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 	if got := server.mailbox(); len(got) != 1 || got["ana@example.com: This waits"] != 1 {
 		t.Errorf("the mailbox holds %v", got)
 	}
@@ -64,9 +58,7 @@ func TestPeople(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/people.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/people.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
 // TestTold has people hear on their own devices of what waits, and end the mails about it (testdata/told.mjs).
@@ -76,9 +68,7 @@ func TestTold(t *testing.T) {
 	server := newDevServer(t)
 	server.env = []string{"NOTIFY=mail", "NOTIFY_FROM=countersign@example.com", "SMTP_URL=smtp://127.0.0.1:9"}
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/told.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/told.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
 // TestDesk does what users do beside deciding: they link accounts, name conversations, copy and take back
@@ -88,9 +78,7 @@ func TestDesk(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/desk.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/desk.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
 
 // TestReceipts opens what was done, takes its receipt, and verifies that in the browser (testdata/receipt.mjs).
@@ -99,7 +87,5 @@ func TestReceipts(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/receipt.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/receipt.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }

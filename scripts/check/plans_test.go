@@ -1,9 +1,7 @@
 package check_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
@@ -13,9 +11,7 @@ import (
 func TestPlansView(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/plans.mjs", newFakeAPI(t).URL, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/plans.mjs", newFakeAPI(t).URL, func() { t.Error("nobody asks for a restart here") })
 }
 
 // TestPlans has the local server's planner plan and carry it out in Chromium (testdata/plansdev.mjs), and kills the
@@ -25,9 +21,7 @@ func TestPlans(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/plansdev.mjs", server.url, func() {
+	browser.Run("testdata/plansdev.mjs", server.url, func() {
 		server.kill()
 		server.start()
 	})

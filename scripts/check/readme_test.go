@@ -1,7 +1,6 @@
 package check_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
@@ -52,9 +50,7 @@ func TestReadme(t *testing.T) {
 	n.notes(1)
 	t.Run("in the browser", func(t *testing.T) {
 		browser := browsertest.New(t, "axe-core")
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		browser.Run(ctx, "testdata/readme.mjs", n.url, func() { t.Error("nobody asks for a restart here") })
+		browser.Run("testdata/readme.mjs", n.url, func() { t.Error("nobody asks for a restart here") })
 		n.notes(2)
 	})
 	n.stop()

@@ -1,9 +1,7 @@
 package check_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
@@ -15,7 +13,5 @@ func TestShop(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/shop.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/shop.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }

@@ -1,10 +1,8 @@
 package check_test
 
 import (
-	"context"
 	"strconv"
 	"testing"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -17,9 +15,7 @@ import (
 func TestTerminalView(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/terminal.mjs", newFakeAPI(t).URL, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/terminal.mjs", newFakeAPI(t).URL, func() { t.Error("nobody asks for a restart here") })
 }
 
 // TestTerminal uses terminals in Chromium as a newcomer would, on the demo host (testdata/demohost.mjs), and kills the
@@ -29,9 +25,7 @@ func TestTerminal(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/demohost.mjs", server.url, func() {
+	browser.Run("testdata/demohost.mjs", server.url, func() {
 		server.kill()
 		server.start()
 	})
@@ -46,9 +40,7 @@ func TestTerminalOnSSHD(t *testing.T) {
 	server := newDevServer(t)
 	server.env = []string{"TERMINAL_HOSTS=" + host.Addr}
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/sshd.mjs", server.url, func() {
+	browser.Run("testdata/sshd.mjs", server.url, func() {
 		server.kill()
 		server.start()
 	}, "SSHD_PORT="+strconv.Itoa(host.Port), "SSHD_USER="+host.User, "SSHD_KEY="+host.KeyFile(),

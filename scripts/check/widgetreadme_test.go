@@ -1,14 +1,12 @@
 package check_test
 
 import (
-	"context"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
@@ -44,9 +42,7 @@ func TestWidgetReadme(t *testing.T) {
 	server.env = []string{setting + "=" + site.URL, "ACTIONS=" + actions,
 		"ACTION_KEY=" + strings.Repeat("0123456789abcdef", 2)}
 	server.start()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/widgetreadme.mjs", site.URL, func() { t.Error("nobody asks for a restart here") },
+	browser.Run("testdata/widgetreadme.mjs", site.URL, func() { t.Error("nobody asks for a restart here") },
 		"API_URL="+server.url)
 	if got := server.mailbox(); !maps.Equal(got, map[string]int{"ken@example.org: The build is green": 1}) {
 		t.Errorf("the mailbox holds %v", got)

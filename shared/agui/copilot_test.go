@@ -1,7 +1,6 @@
 package agui_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -38,9 +37,7 @@ func TestCopilotKit(t *testing.T) {
 				}
 				env = append(env, name+"="+token)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-			defer cancel()
-			browser.Run(ctx, "testdata/browse.mjs", page.URL, func() { t.Error("nobody asks for a restart") }, env...)
+			browser.Run("testdata/browse.mjs", page.URL, func() { t.Error("nobody asks for a restart") }, env...)
 			sent(t, w, 5)
 		})
 	}

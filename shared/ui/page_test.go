@@ -1,13 +1,11 @@
 package ui_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 	"github.com/countersign-run/countersign/shared/testkit/chatclients"
@@ -35,8 +33,6 @@ func TestPage(t *testing.T) {
 	}
 	t.Setenv("API", w.Base+"/api/agent/ui")
 	chatclients.Mails(w, "bob@example.com")
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/browse.mjs", page.URL, func() { t.Error("nobody asks for a restart here") })
+	browser.Run("testdata/browse.mjs", page.URL, func() { t.Error("nobody asks for a restart here") })
 	sent(t, w, 2)
 }

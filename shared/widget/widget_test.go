@@ -21,9 +21,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 func TestWidget(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newServer(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
-	defer cancel()
-	browser.Run(ctx, "testdata/widget.mjs", server.url, func() { t.Error("there is nothing to restart") })
+	browser.Run("testdata/widget.mjs", server.url, func() { t.Error("there is nothing to restart") })
 	server.Lock()
 	defer server.Unlock()
 	for _, p := range server.problems {

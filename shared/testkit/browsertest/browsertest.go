@@ -65,10 +65,15 @@ func findChromium() string {
 	return ""
 }
 
+// most is for how long a script may run on a busy machine; what it waits for in the page has limits of its own.
+const most = 10 * time.Minute
+
 // Run fails the test if the script fails. For each line "restart" that the script prints, restart is called and a line
 // is sent back. The script's environment is the test's, where the browser and url are, and env ("NAME=value").
-func (b *Browser) Run(ctx context.Context, script, url string, restart func(), env ...string) {
+func (b *Browser) Run(script, url string, restart func(), env ...string) {
 	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), most)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, b.node, script)
 	cmd.Env = append(append(os.Environ(), "BASE_URL="+url, "CHROMIUM="+b.chromium, "PLAYWRIGHT_DIR="+b.libs), env...)
 	cmd.WaitDelay = 5 * time.Second
