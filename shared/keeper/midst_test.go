@@ -1,11 +1,11 @@
 package keeper_test
 
 import (
+	"crypto/rand"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -95,8 +95,8 @@ func TestHangup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := sshd.Start(t, sshd.Options{Path: path(t)})
-			for i, command := range []string{"sleep 5; touch survived", "read x"} {
-				hangUp(t, s, "hangup-"+strconv.Itoa(i), "echo on; "+command)
+			for _, command := range []string{"sleep 5; touch survived", "read x"} {
+				hangUp(t, s, "echo on; "+command)
 			}
 			if there(filepath.Join(s.Home, "survived")) {
 				t.Error("it went on")
@@ -106,13 +106,13 @@ func TestHangup(t *testing.T) {
 	}
 }
 
-func hangUp(t *testing.T, s *sshd.Server, id, command string) {
+func hangUp(t *testing.T, s *sshd.Server, command string) {
 	k := open(t, s)
 	k.Times.Term, k.Times.Kill = 200*time.Millisecond, 400*time.Millisecond
-	c := a(id, command)
+	c := a(rand.Text(), command) // the hosts are one machine, where the end of a command ends all that has its id
 	c.Grammar = shell.POSIX
 	loses(t, k, c, s.Cut)
-	if r, err := open(t, s).Attach(t.Context(), id, 0, io.Discard); err != nil || !r.Hangup {
+	if r, err := open(t, s).Attach(t.Context(), c.ID, 0, io.Discard); err != nil || !r.Hangup {
 		t.Errorf("%s: it ended as %+v, %v", command, r, err)
 	}
 }
