@@ -49,11 +49,20 @@ export async function visit({ begin, others = [], ...options } = {}) {
   return page;
 }
 
+/**
+ * still has all motion that ends by itself be over. It is ended, not waited for: where an element is hidden in the midst
+ * of a transition, Chromium never settles the promise of its end.
+ */
+export const still = (page) => page.evaluate(() => {
+  const roots = [document, ...[...document.querySelectorAll('*')].flatMap((e) => e.shadowRoot ?? [])];
+  for (const a of roots.flatMap((r) => r.getAnimations())) {
+    if (a.effect?.getTiming().iterations !== Infinity) a.finish();
+  }
+});
+
 /** findings returns what axe-core finds in what the selector names, of every level. */
 export async function findings(page, selector = 'html') {
-  await page.evaluate(() =>
-    Promise.all(document.getAnimations().filter((a) => a.effect?.getTiming().iterations !== Infinity)
-      .map((a) => a.finished.catch(() => {}))));
+  await still(page);
   await page.evaluate(axe); // by the debugger, which no policy of the page concerns
   return (await page.evaluate((of) => window.axe.run(of), selector)).violations;
 }

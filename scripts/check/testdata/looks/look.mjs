@@ -1,7 +1,7 @@
 // Looks at a state of the console, the widget or the shop: wide in light and dark, and narrow. SCREENSHOT_DIR, when
 // set, gets a picture of each.
 
-import { accessible, expect, shot } from '../driver.mjs';
+import { accessible, expect, shot, still } from '../driver.mjs';
 
 const wide = { width: 1280, height: 900 };
 const modes = [
@@ -12,21 +12,15 @@ const modes = [
 
 /**
  * look holds a state to what each has to keep: nothing scrolls sideways or is cut off, axe-core finds nothing, and
- * where
- * fingers are, there is room for them.
+ * where fingers are, there is room for them.
  * @param {any} page @param {string} name of its pictures @param {any} [at] what of it has to be in view
  */
 export async function look(page, name, at) {
   for (const [mode, size, colorScheme] of modes) {
     await page.setViewportSize(size);
     await page.emulateMedia({ colorScheme });
-    await page.evaluate(async () => {
-      await new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)));
-      const roots = [document, ...[...document.querySelectorAll('*')].flatMap((e) => e.shadowRoot ?? [])];
-      const short = roots.flatMap((r) => r.getAnimations())
-        .filter((a) => a.effect?.getTiming().iterations !== Infinity);
-      await Promise.all(short.map((a) => a.finished.catch(() => {})));
-    });
+    await page.evaluate(() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go))));
+    await still(page);
     await at?.scrollIntoViewIfNeeded();
     await shot(page, `${name}-${mode}`);
     const found = await page.evaluate(faults, size.width <= 320);

@@ -1,6 +1,6 @@
 // The agent: its steps, the cards that wait, questions, and how it is stopped.
 
-import { accessible, cards, expect, lain, settled, shot } from '../driver.mjs';
+import { accessible, cards, expect, lain, settled, shot, still } from '../driver.mjs';
 import { asked, doc, frame, posed, Run } from '../fakeapi.mjs';
 import { ask, df, disk, one, pane, rm, style, talk } from './stage.mjs';
 
@@ -146,8 +146,7 @@ export const agent = {
       await ask(page, r.prompt);
       await stop.waitFor();
       await page.mouse.move(2, 2);
-      await page.evaluate(() =>
-        Promise.all(document.getAnimations().filter((a) => a instanceof CSSTransition).map((a) => a.finished)));
+      await still(page);
       expect('it is red', (await style(stop, 'backgroundColor')) === 'rgb(179, 38, 30)');
       const id = `stop${r.id}`.slice(0, 16);
       const commands = state.startsWith('a command');
