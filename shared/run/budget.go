@@ -51,7 +51,7 @@ func (o *Overrun) Fault() *fault.Error {
 		return nil
 	case o.Limit == LimitEffects:
 		return fault.New(fault.Policy, CodeRunBudget,
-			"One request may have at most %d actions with an effect, and this would be one more.", o.Max)
+			"Of what has an effect one request may do at most %d, and this would be one more.", o.Max)
 	case o.Limit == LimitMoney:
 		return fault.New(fault.Policy, CodeRunBudget, "This has cost %s of the %s that it may cost, and its next "+
 			"step may need more than what is left.", units(o.Used), units(o.Max))
