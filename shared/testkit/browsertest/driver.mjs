@@ -95,12 +95,19 @@ export async function restart() {
   await answers.next();
 }
 
+/** inTime fails what takes longer than any step may on a busy machine, so that it is told where it hangs. */
+function inTime(step, ms = 300000) {
+  let timer;
+  const late = new Promise((_, no) => { timer = setTimeout(no, ms, new Error(`it takes more than ${ms / 1000} s`)); });
+  return Promise.race([step, late]).finally(() => clearTimeout(timer));
+}
+
 /** run takes the steps one after another on the page, and ends the process. */
 export async function run(steps, page) {
   let code = 0;
   for (const [name, step] of Object.entries(steps)) {
     try {
-      await step(page);
+      await inTime(step(page));
       if (problems.length) throw new Error(problems.splice(0).join('; '));
       console.log(`ok ${name}`);
     } catch (err) {
