@@ -27,9 +27,10 @@ const (
 	copies  = " [[and] [with] [a] (cc|copy to|copying) {cc}] [[and] [please] bcc {bcc}] "
 	copies2 = " [[(and|please|with)] cc {cc2}] [[(and|please|with)] bcc {bcc2}] "
 	topic   = " (about|regarding|concerning|on the subject of|[with] [(a|the)] (subject|title) [line] [is]|titled|re) "
-	saying  = " (that|saying [that]|say [that]|to say [that]|telling (them|him|her|everyone)|(that|which) " +
-		"(says|reads)|reading|" +
-		"[(with|and)] [(a|the)] (text|body|message|words)|and (say|tell (them|him|her|everyone))|the following) "
+	saying  = " ((that|which) says [that]|that|saying [that]|say [that]|to say [that]|" +
+		"telling (them|him|her|everyone) [that]|(that|which) reads|reading|" +
+		"[(with|and)] [(a|the)] (text|body|message|words)|" +
+		"and (say|tell (them|him|her|everyone)) [that]|the following) "
 )
 
 // mailRules know the forms of a request for a mail.
