@@ -90,10 +90,11 @@ await run({
     });
     await page.waitForURL(/#\/t\//);
     await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await deliver(2); // what is told of two runs comes in any order
     await settled('nothing is shown of what is decided', async () => (await shown()).length === 0);
 
     await outside(page, 'email bob@example.com that the demo is at ten');
-    await deliver(3); // the second one said that the first was decided
+    await deliver(3);
     await settled('it is shown', async () => (await shown()).length === 1);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();

@@ -50,8 +50,8 @@ export async function visit({ begin, others = [], ...options } = {}) {
 }
 
 /**
- * still has all motion that ends by itself be over. It is ended, not waited for: where an element is hidden in the midst
- * of a transition, Chromium never settles the promise of its end.
+ * still has all motion that ends by itself be over. It is ended, not waited for: where an element is hidden in the
+ * midst of a transition, Chromium never settles the promise of its end.
  */
 export const still = (page) => page.evaluate(() => {
   const roots = [document, ...[...document.querySelectorAll('*')].flatMap((e) => e.shadowRoot ?? [])];
