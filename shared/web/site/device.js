@@ -82,6 +82,8 @@ export function listen() {
   onPending(async (known) => {
     if (!known.loaded || known.more || known.error) return;
     const waits = new Set(known.approvals.map((a) => a.approvalId));
-    for (const n of await (await registered())?.getNotifications() ?? []) if (!waits.has(n.tag)) n.close();
+    for (const n of await (await registered())?.getNotifications() ?? []) {
+      if (!waits.has(n.tag) && n.data.at < known.loaded) n.close(); // what is shown since may wait
+    }
   });
 }

@@ -10,7 +10,7 @@ async function told(m) {
   if (m.asks) {
     await worker.registration.showNotification(m.question, {
       body: 'Nothing is done before your yes.', tag: m.approvalId, icon: '/icon-192.png', badge: '/icon-badge.png',
-      data: `/#/t/${encodeURIComponent(m.threadId)}`,
+      data: { path: `/#/t/${encodeURIComponent(m.threadId)}`, at: Date.now() },
     });
     return;
   }
@@ -30,5 +30,5 @@ worker.addEventListener('activate', (e) => e.waitUntil(worker.clients.claim()));
 worker.addEventListener('push', (e) => e.data && e.waitUntil(told(e.data.json())));
 worker.addEventListener('notificationclick', (e) => {
   e.notification.close();
-  e.waitUntil(show(e.notification.data));
+  e.waitUntil(show(e.notification.data.path));
 });
