@@ -64,6 +64,7 @@ type heard struct {
 	Status, RunID, Link, Error, Code, Field, Summary string
 	Waiting                                          []struct{ ApprovalID, Kind, Tool string }
 	Result                                           json.RawMessage
+	Untrusted                                        bool
 
 	words  string
 	failed bool

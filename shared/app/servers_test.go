@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -391,6 +392,39 @@ func TestAnAgentOfAnotherProgramHasServersTools(t *testing.T) {
 	g.decides(g.card(), "approve_once", http.StatusOK)
 	if calls.Load() != 1 {
 		t.Errorf("%d calls", calls.Load())
+	}
+}
+
+// TestAnAgentOfAnotherProgramReadsAServersWords has a server answer, and refuse: the agent's program is told both, in
+// words and in fields, as what strangers say, and with each digit of a long id.
+func TestAnAgentOfAnotherProgramReadsAServersWords(t *testing.T) {
+	d := newDesk(t)
+	d.AddTool(&mcp.Tool{Name: "find", InputSchema: json.RawMessage(noted)},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the project is ALPHA or BETA"}
+		})
+	d.AddTool(&mcp.Tool{Name: "read", InputSchema: json.RawMessage(noted)},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			id := json.RawMessage(`{"id":1234567890123456789}`)
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(id)}},
+				StructuredContent: id}, nil
+		})
+	w := deploy(t, deskSecret, file(t, map[string]any{"desk": d.entry(map[string]any{
+		"readOnly": []string{"read", "find"}})}))
+	w.hasTool("assistant", "desk_read")
+	g := w.gives("ana", "My editor")
+	for name, want := range map[string]struct {
+		failed bool
+		says   string
+	}{
+		"read": {false, `"1234567890123456789"`},
+		"find": {true, "the project is ALPHA or BETA"},
+	} {
+		a := g.calls("desk_"+name, note)
+		if a.failed != want.failed || !a.Untrusted || !strings.Contains(string(a.Result), want.says) ||
+			!strings.Contains(a.words, want.says) || !strings.Contains(a.words, "text from strangers") {
+			t.Errorf("%s: %+v", name, a)
+		}
 	}
 }
 
