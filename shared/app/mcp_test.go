@@ -280,6 +280,14 @@ func TestAnAgentLearnsWhatBecameOfIt(t *testing.T) {
 			t.Errorf("%s with %v: %+v", name, args, a)
 		}
 	}
+	for name, args := range map[string]string{ // from a program that knows no integers
+		"wait_for_approval":    `{"runId":"` + asked.RunID + `","seconds":1.0}`,
+		"calendar_events_list": `{"from":"2027-01-04","to":"2027-01-05","timeZone":"UTC","limit":5.0}`,
+	} {
+		if a := g.calls(name, json.RawMessage(args)); a.Status != "completed" {
+			t.Errorf("%s with %s: %+v", name, args, a)
+		}
+	}
 	if a := g.calls("countersign_run", map[string]any{"prompt": "say hello"}); a.failed || a.words != "Hello." {
 		t.Errorf("a task: %+v", a)
 	}

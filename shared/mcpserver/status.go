@@ -119,7 +119,11 @@ type which struct {
 }
 
 func (c *caller) which(in *mcp.CallToolParamsRaw) (w which, err error) {
-	if err := strictjson.Decode(in.Arguments, &w); err != nil {
+	args, err := strictjson.Canonical(in.Arguments) // of a program without integers 5.0 is 5
+	if err == nil {
+		err = strictjson.Decode(args, &w)
+	}
+	if err != nil {
 		return w, err
 	}
 	most := int(longestWait / time.Second)

@@ -163,6 +163,9 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 		return v, err
 	}
 	t.normalize = func(args json.RawMessage) (_ json.RawMessage, err error) {
+		if args, err = strictjson.Canonical(args); err != nil { // of a program without integers 5.0 is 5
+			return nil, err
+		}
 		var v In
 		if err = strictjson.Decode(args, &v); err != nil {
 			return nil, err

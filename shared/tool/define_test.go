@@ -59,6 +59,20 @@ func TestNormalizeGivesOneCanonicalForm(t *testing.T) {
 	}
 }
 
+// TestWholeNumbers has programs write them that know no integers.
+func TestWholeNumbers(t *testing.T) {
+	type counted struct {
+		Times int `json:"times"`
+	}
+	tl := tool.Define(tool.Def[counted, answer]{Name: "count", Description: "Counts."})
+	for in, want := range map[string]string{`2`: `{"times":2}`, `2.0`: `{"times":2}`, `0.2e1`: `{"times":2}`, `1.5`: ``} {
+		a, err := tl.Normalize(json.RawMessage(`{"times":` + in + `}`))
+		if string(a) != want || (err == nil) != (want != "") {
+			t.Errorf("%s is %s, %v", in, a, err)
+		}
+	}
+}
+
 func TestNormalizeNamesTheFieldAndNeverTheValue(t *testing.T) {
 	for name, c := range map[string]struct{ in, field, word string }{
 		"string for a list": {`{"to":"SECRET","text":"x"}`, "to", "type"},
