@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -18,6 +19,7 @@ type day struct {
 const (
 	months = `jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|` +
 		`oct(?:ober)?|nov(?:ember)?|dec(?:ember)?`
+	ordinals = `first|second|third|fourth|fifth|[1-5](?:st|nd|rd|th)`
 	weekdays = `mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?|` +
 		`sun(?:day)?`
 )
@@ -27,15 +29,23 @@ var (
 	dottedDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b`)
 	// yearless matches “24.12.”, whose last dot tells it from a time.
 	yearless = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})\.(\d{1,2})\.(?:\s|$|,)`)
-	slashDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})/(\d{1,2})/(\d{4})\b`)
+	slashDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})/(\d{1,2})(?:/(?:20)?(\d{2}))?\b`)
 	dayMonth = regexp.MustCompile(`(?i)(?:\bon\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(` + months +
 		`)\b\.?(?:,?\s+(\d{4})\b)?`)
 	monthDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(` + months +
 		`)\.?\s+(?:the\s+)?(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4})\b)?`)
 	relative = regexp.MustCompile(
 		`(?i)(?:\bon\s+)?\b(?:the\s+)?(day\s+after\s+tomorrow|tomorrow|today|tonight)\b(?:['’]s)?`)
-	weekday = regexp.MustCompile(`(?i)(?:\b(?:on|this|next|coming)\s+)+(` + weekdays +
-		`)\b|\b(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b`)
+	// weekday matches a space behind it where a date that was taken stood: “Friday, 11 December”.
+	weekday = regexp.MustCompile(`(?i)(?:(?:\b(?:on|this|next|coming)\s+)+(` + weekdays +
+		`)\b|\b(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b)(,?\s{4,})?`)
+	// counted matches days that are counted from others, which nothing here does.
+	counted = regexp.MustCompile(`(?i)\b(?:the\s+)?(?:(?:` + ordinals + `|last|previous)\s+(?:(?:` + weekdays +
+		`)\b(?:\s+(?:of|in)\s+(?:(?:the|this|next)\s+month|` + months + `)\b)?|day\s+of\b|(?:of\s+)?(?:` + months +
+		`)\b)|(?:` + months + `)\s+(?:the\s+)?(?:` + ordinals + `)\b|(?:` + weekdays + `)\s+(?:week\b|after\s+next\b)|` +
+		`(?:\d{1,3}|a\s+couple\s+of|` + numbers + `)\s+(?:days?|weeks?|months?|years?)\s+(?:from|after|before)\b)`)
+	// dayAfter matches what is left of “tomorrow or the day after”.
+	dayAfter = regexp.MustCompile(`(?i)\b(?:the\s+)?(?:day|week|month)\s+(?:after|before)\b(?:\s+next\b)?`)
 	// daySpan and spanOfDays match “1 to 5 December” and “December 1-5”.
 	daySpan = regexp.MustCompile(`(?i)(?:\bfrom\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\s*(?:-|–|to|until|till|` +
 		`through)\s*` +
@@ -66,6 +76,7 @@ func (w *when) takeDays(take func(*regexp.Regexp, func([]string)), today time.Ti
 		}
 		add(year, month, number(d))
 	}
+	unclear := func(g []string) { w.unclear = g[0] }
 	span := func(first, last, month, year string) {
 		dated(first, monthOf(month), year)
 		dated(last, monthOf(month), year)
@@ -83,10 +94,15 @@ func (w *when) takeDays(take func(*regexp.Regexp, func([]string)), today time.Ti
 		} else if d <= 12 && d != m {
 			w.unclear = strings.TrimPrefix(g[0], "on ")
 		}
-		add(number(g[3]), time.Month(m), d)
+		if g[3] == "" {
+			dated(strconv.Itoa(d), time.Month(m), "")
+			return
+		}
+		add(2000+number(g[3]), time.Month(m), d)
 	})
 	take(dayMonth, func(g []string) { dated(g[1], monthOf(g[2]), g[3]) })
 	take(monthDay, func(g []string) { dated(g[2], monthOf(g[1]), g[3]) })
+	take(counted, unclear)
 	take(monthless, func(g []string) {
 		month := today.Month()
 		if number(g[1]) < today.Day() {
@@ -99,6 +115,7 @@ func (w *when) takeDays(take func(*regexp.Regexp, func([]string)), today time.Ti
 		add(at.Year(), at.Month(), at.Day())
 	})
 	take(relative, func(g []string) { move(map[string]int{"day": 2, "tomorrow": 1}[strings.Fields(g[1])[0]]) })
+	take(dayAfter, unclear)
 	take(inDays, func(g []string) {
 		n := number(g[1])
 		if g[2] == "week" {
@@ -106,9 +123,23 @@ func (w *when) takeDays(take func(*regexp.Regexp, func([]string)), today time.Ti
 		}
 		move(n)
 	})
-	take(weekday, func(g []string) { move((int(weekdayOf(g[1]+g[2])-today.Weekday())+6)%7 + 1) })
+	w.takeWeekdays(take, today)
 	take(fromDay, func([]string) { w.allDay = w.allDay || len(w.days) == 2 })
 	w.days = slices.Compact(w.days)
+}
+
+// takeWeekdays finds the days of a week: each is the next one, or where a span begins with one the next after that.
+// Beside its own date a weekday says nothing more.
+func (w *when) takeWeekdays(take func(*regexp.Regexp, func([]string)), today time.Time) {
+	from := dayOf(today)
+	take(weekday, func(g []string) {
+		named := weekdayOf(g[1] + g[2])
+		if g[3] != "" && slices.ContainsFunc(w.days, func(d day) bool { return d.weekday() == named }) {
+			return
+		}
+		from = from.next((int(named-from.weekday())+6)%7 + 1)
+		w.days = append(w.days, from)
+	})
 }
 
 func dayOf(t time.Time) day { return day{t.Year(), t.Month(), t.Day()} }

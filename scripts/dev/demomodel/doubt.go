@@ -14,7 +14,8 @@ import (
 var (
 	vague = regexp.MustCompile(`(?i)\b(?:yesterday|\S+\s+\S+\s+ago\b|last\s+(?:week|month|year|` + weekdays + `)\b|` +
 		`next\s+(?:week|month|year|quarter)|weekend|(?:in|after)\s+\S+\s+(?:months?|years?)|some\s*time|later|asap|` +
-		`soon|separately|individually|one\s+by\s+one|except|unless|biweekly)\b`)
+		`soon|separately|individually|one\s+by\s+one|except|unless|biweekly)\b|` +
+		`\b(?:before|after|around|approximately|roughly)\s{4,}`) // of a time that was taken
 	condition = regexp.MustCompile(`(?i)^\W*(?:if|unless|when|once|after|before|until|as\s+soon\s+as|while|whenever|` +
 		`every|each)\b`)
 	laterMail = regexp.MustCompile(`(?i)^\W*(?:schedule|plan)\s+(?:an?\s+|the\s+)?(?:e-?mail|mail|message)\b`)
@@ -56,10 +57,19 @@ func (w when) doubt() string {
 		return zone
 	case w.allDay && w.start != nil:
 		return "I read whole days and a time. Which of them do you mean?"
+	case w.backwards():
+		return "That ends before it begins. Which times do you mean?"
 	case len(w.starts) > 1, len(w.days) > 2, len(w.days) == 2 && w.end == nil && !w.allDay:
 		return "I read more than one time. Please give one day and one time."
 	}
 	return ""
+}
+
+// backwards reports whether an event ends at an earlier time than it begins, and not in the night after it.
+func (w when) backwards() bool {
+	const night = 8 * 60
+	return w.start != nil && w.end != nil && len(w.days) < 2 && w.end.minutes() <= w.start.minutes() &&
+		w.start.minutes()-w.end.minutes() < night
 }
 
 // exists reports whether a day has that time: 24:00 is one where a day ends.
@@ -78,6 +88,8 @@ func (a *ask) doubtEvent(w when) string {
 		return sendsAtOnce
 	case words != "":
 		return unread(words)
+	case notThem.MatchString(a.text.mask):
+		return unread(notThem.FindString(a.text.mask))
 	case bookable.MatchString(a.text.mask):
 		return "I can book nothing; I can only put an event into the calendar. Please say that if it is what you want."
 	}

@@ -15,10 +15,14 @@ var (
 	// anotherReader matches a reader without an address behind those that have one.
 	anotherReader = regexp.MustCompile(`^(?i:and|plus|&)\s+(` + aName + `)\s+(?i:that|saying|about|to\s+say)\b`)
 	manner        = regexp.MustCompile(`(?i)^((?:in|as|with|by|via|from|using|without|before|after|every|` +
-		`each)\s+\S+(?:\s+\S+){0,3}?)` +
+		`each)\s+\S+(?:\s+\S+){0,3}?|twice|\S+\s+times|again|\S+ly)` +
 		`\s+(?:that|saying|about)\b`)
 	beginsQuoted = regexp.MustCompile(`^["'“„«‘` + "`" + `]\x01+["'”“»’` + "`" + `][\s,]*(?i:with|and|text|body|` +
 		`subject)\b`)
+	notThem   = regexp.MustCompile(`(?i)\b` + excluded)
+	notToThem = regexp.MustCompile(`(?i)^(?:(?:and|but)\s+)?` + excluded)
+	unsent    = regexp.MustCompile(`(?i)\b(?:do\s+not|don['’]t|never)\s+send\b(?:\s+(?:it|this|that|yet|off|now|` +
+		`anything|(?:the|this|that)\s+\S+))*[\s.!]*$`)
 	attaching = regexp.MustCompile(`(?i)(?:\band|[,;.])\s+(?:please\s+)?attach\s+\S|\bas\s+an?\s+attachment\b|` +
 		`\bwith\s+(?:\S+\s+){0,3}attach(?:ed|ment)\b`)
 	aFile = regexp.MustCompile(`(?i)^(?:the|my|this|that|our)\s+(?:\S+\s+)?(?:report|files?|documents?|slides|pdf|` +
@@ -26,6 +30,10 @@ var (
 		`pictures?|presentation|spreadsheet|attachment)[\s.!]*$|` +
 		`^[€$£]?\d[\d.,]*\s*(?:[€$£]|euros?|dollars?|pounds?|bucks)[\s.!]*$`)
 )
+
+// excluded matches who is to get nothing, or perhaps nothing.
+const excluded = `(?:not|never|without|except(?:\s+for)?|excluding|instead\s+of|or|nor|don['’]t\s+\w+)\s+` +
+	`(?:with\s+|to\s+|for\s+|inviting\s+|invite\s+)?` + oneAddress
 
 const sendsAtOnce = "I can send mail at once and not at a later time, so I did nothing. Please say it without the " +
 	"time to have it sent as soon as you approve it."
@@ -59,6 +67,10 @@ func (a *ask) doubtText() string {
 		return unread(body.unquoted())
 	case remains(tail.mask):
 		return unread(tail.raw)
+	case unsent.MatchString(a.text.mask):
+		return unread(unsent.FindString(a.text.mask))
+	case notToThem.MatchString(body.mask):
+		return unread(notToThem.FindString(body.mask))
 	case manner.MatchString(body.mask):
 		return unread(manner.FindStringSubmatch(body.mask)[1])
 	case attaching.MatchString(body.mask), aFile.MatchString(body.mask):

@@ -34,9 +34,12 @@ var (
 	fromNow = regexp.MustCompile(`(?i)\bin\s+(half\s+an|\d{1,3}|` + numbers + `)\s+(minute|min|hour)s?\b`)
 	lasting = regexp.MustCompile(`(?i)(?:\bfor\s+|,\s*)?(-\s*|\b)(half\s+an|half(?:\s+a)?|` +
 		`\d{1,3}(?:[.,]5)?|` + numbers +
-		`)(?:\s+and\s+a\s+half)?[\s-]*(minutes?|mins?|min|hours?|hrs?|h)\b(?:\s+(?:long|(later|earlier)))?`)
-	wholeDay  = regexp.MustCompile(`(?i)\b(?:all|whole)[\s-]+day\b`)
-	repeating = regexp.MustCompile(`(?i)\b(?:every|each|daily|weekly|monthly|yearly|fortnightly)\b`)
+		`)(?:\s+and\s+a\s+half)?[\s-]*(minutes?|mins?|min|hours?|hrs?|h)\b(?:\s+and\s+a\s+half\b|` +
+		`(?:,|\s+and)?\s+(\d{1,2}|` + numbers + `)\s*(?:minutes?|mins?|min)\b)?` +
+		`(?:\s+(?:long|(later|earlier)|(before|after|beforehand|in\s+advance|ago|from\s+now))\b)?`)
+	lastingDays = regexp.MustCompile(`(?i)\bfor\s+(?:\d{1,3}|` + numbers + `)\s+(?:day|week|month|year)s?\b`)
+	wholeDay    = regexp.MustCompile(`(?i)\b(?:all|whole)[\s-]+day\b`)
+	repeating   = regexp.MustCompile(`(?i)\b(?:every|each|daily|weekly|monthly|yearly|fortnightly)\b`)
 )
 
 // maxTimes is the number of times of one kind that are parsed; two are used.
@@ -65,6 +68,7 @@ func findWhen(t text, now time.Time) when {
 	t = w.takePart(w.takeZone(t))
 	w.takeDays(take, now.In(w.location(now)))
 	take(fromNow, func(g []string) { w.in = length(g[1], g[2]) })
+	take(lastingDays, func(g []string) { w.unclear = g[0] })
 	take(lasting, func(g []string) { w.takeLength(g) })
 	w.leftover = w.takeClocks(t)
 	if m := someZone.FindStringIndex(w.leftover.mask); m != nil && w.timed() {
@@ -80,12 +84,15 @@ func (w *when) takeLength(g []string) {
 	if strings.Contains(g[0], "and a half") {
 		d += length("half an", g[3])
 	}
+	if g[4] != "" {
+		d += length(g[4], "minutes")
+	}
 	switch {
-	case g[1] != "":
-		w.unclear = strings.TrimSpace(g[0])
-	case g[4] == "later":
+	case g[1] != "", g[6] != "", d == 0, w.length > 0:
+		w.unclear = strings.Trim(g[0], ", ")
+	case g[5] == "later":
 		w.shift = d
-	case g[4] == "earlier":
+	case g[5] == "earlier":
 		w.shift = -d
 	default:
 		w.length = d
