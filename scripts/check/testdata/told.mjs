@@ -76,7 +76,8 @@ await run({
       await settled('the push service has it', async () => there.got.length >= n);
       await cdp.send('ServiceWorker.deliverPushMessage', { origin: BASE_URL, registrationId, data: there.got[n - 1] });
     };
-    const shown = () => worker.evaluate(async () => (await self.registration.getNotifications()).map((n) => n.title));
+    const shown = () =>
+      worker.evaluate('inTurn(async () => (await registration.getNotifications()).map((n) => n.title))');
 
     await outside(page, 'email ana@example.com that the demo is at ten');
     await deliver(1);

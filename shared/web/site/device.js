@@ -67,7 +67,7 @@ async function stop(s) {
 /** leave ends what this device tells its user, who signs out: whoever comes next is not told of it. */
 export async function leave() {
   const there = await registered();
-  for (const n of await there?.getNotifications() ?? []) n.close();
+  there?.active?.postMessage({ waits: [], asked: Infinity });
   const s = await there?.pushManager.getSubscription();
   if (s) await stop(s);
 }
@@ -81,9 +81,7 @@ export function listen() {
   });
   onPending(async (known) => {
     if (!known.loaded || known.more || known.error) return;
-    const waits = new Set(known.approvals.map((a) => a.approvalId));
-    for (const n of await (await registered())?.getNotifications() ?? []) {
-      if (!waits.has(n.tag) && n.data.at < known.loaded) n.close(); // what is shown since may wait
-    }
+    const waits = known.approvals.map((a) => a.approvalId);
+    (await registered())?.active?.postMessage({ waits, asked: known.asked });
   });
 }

@@ -7,10 +7,10 @@ import * as tabs from './tabs.js';
 const page = 10;
 
 /**
- * @type {{approvals: any[], held: any[], more: boolean, error: Error|null, loaded: number}} held: approved a moment
- * ago, and can be undone; loaded: when it was asked for, 0 while it has not come
+ * @type {{approvals: any[], held: any[], more: boolean, error: Error|null, loaded: boolean, asked: number}} held:
+ * approved a moment ago, and can be undone; asked: when, in ms
  */
-let known = { approvals: [], held: [], more: false, error: null, loaded: 0 };
+let known = { approvals: [], held: [], more: false, error: null, loaded: false, asked: 0 };
 let pages = 1;
 let user = 0; // counts sign-ins: what was loaded for an earlier user is not shown
 /** @type {Promise<void>|null} */
@@ -54,7 +54,7 @@ export function older() {
 export function reset() {
   user++;
   pages = 1;
-  known = { approvals: [], held: [], more: false, error: null, loaded: 0 };
+  known = { approvals: [], held: [], more: false, error: null, loaded: false, asked: 0 };
   for (const f of watchers) f(known);
 }
 
@@ -65,7 +65,7 @@ async function load() {
   const approvals = [];
   const held = [];
   const whose = user;
-  const loaded = Date.now();
+  const asked = Date.now();
   let cursor = '';
   try {
     for (let i = 0; i < pages && (i === 0 || cursor); i++) {
@@ -77,7 +77,7 @@ async function load() {
     }
     if (whose !== user) return;
     const before = waiting(known);
-    known = { approvals, held, more: Boolean(cursor), error: null, loaded };
+    known = { approvals, held, more: Boolean(cursor), error: null, loaded: true, asked };
     if (waiting(known) !== before) tabs.news(waiting(known));
   } catch (err) {
     if (whose === user) known = { ...known, error: err };

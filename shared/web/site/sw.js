@@ -3,6 +3,15 @@
 
 const worker = /** @type {any} */ (self); // the types of a page do not know it
 
+let last = Promise.resolve();
+
+/**
+ * inTurn does one thing after the other. Chromium forgets a notification that is shown while it is asked which there
+ * are: a click on it then does nothing. So nobody else asks.
+ * @param {() => Promise<void>} f
+ */
+const inTurn = (f) => (last = last.catch(() => {}).then(f));
+
 /** told shows what waits, or takes back what does not, and has open pages look. @param {any} m */
 async function told(m) {
   const pages = await worker.clients.matchAll({ type: 'window' });
@@ -17,6 +26,13 @@ async function told(m) {
   for (const n of await worker.registration.getNotifications({ tag: m.approvalId })) n.close();
 }
 
+/** keep takes back what was shown before a page has asked for what waits, and is not in the answer. @param {any} m */
+async function keep({ waits, asked }) {
+  for (const n of await worker.registration.getNotifications()) {
+    if (!waits.includes(n.tag) && n.data.at < asked) n.close();
+  }
+}
+
 /** show brings the card to the front, in a page that is open or a new one. @param {string} path */
 async function show(path) {
   const [page] = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true });
@@ -27,7 +43,8 @@ async function show(path) {
 
 worker.addEventListener('install', () => worker.skipWaiting());
 worker.addEventListener('activate', (e) => e.waitUntil(worker.clients.claim()));
-worker.addEventListener('push', (e) => e.data && e.waitUntil(told(e.data.json())));
+worker.addEventListener('push', (e) => e.data && e.waitUntil(inTurn(() => told(e.data.json()))));
+worker.addEventListener('message', (e) => e.data?.waits && e.waitUntil(inTurn(() => keep(e.data))));
 worker.addEventListener('notificationclick', (e) => {
   e.notification.close();
   e.waitUntil(show(e.notification.data.path));
