@@ -95,8 +95,10 @@ export function connect(options) {
   }
 
   /** @type {Client['pending']} */
-  const pending = ({ signal, ...page } = {}) =>
-    call('GET', `/api/agent/approvals/pending?${new URLSearchParams(/** @type {any} */ (page))}`, { signal });
+  const pending = ({ signal, ...page } = {}) => {
+    const given = Object.entries(page).filter(([, value]) => value !== undefined); // the first page has no cursor
+    return call('GET', `/api/agent/approvals/pending?${new URLSearchParams(/** @type {any} */ (given))}`, { signal });
+  };
 
   /** @type {Client['resolve']} */
   const resolve = ({ approvalId, argsHash }, decision, { wait = 50, signal, ...more } = {}) =>

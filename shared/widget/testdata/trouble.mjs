@@ -51,6 +51,27 @@ export const trouble = {
     await page.unrouteAll();
   },
 
+  'what waits is read page by page': async (page) => {
+    await page.route('**/approvals/pending?*', (r) => {
+      const asked = new URL(r.request().url()).search;
+      return r.fulfill({ json: { approvals: [{ asked }], ...(!/cursor/.test(asked) && { nextCursor: 'a+b' }) } });
+    });
+    const asked = await page.evaluate(async () => {
+      const { connect } = await import('/widget/client.js');
+      const { pending } = connect({ token: () => 'good' });
+      const all = [];
+      let cursor;
+      do {
+        const { approvals, nextCursor } = await pending({ limit: 1, cursor });
+        all.push(approvals[0].asked);
+        cursor = nextCursor;
+      } while (cursor);
+      return all.join(' ');
+    });
+    expect(`the first page has no cursor: ${asked}`, asked === '?limit=1 ?limit=1&cursor=a%2Bb');
+    await page.unrouteAll();
+  },
+
   'a token is asked for again once': async (page) => {
     await page.locator('gemini-chat').evaluate((el) => {
       globalThis.asked = [];
