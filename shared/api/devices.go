@@ -41,6 +41,7 @@ func postDevice(r *request) (any, error) {
 			P256dh string `json:"p256dh"`
 			Auth   string `json:"auth"`
 		} `json:"keys"`
+		ExpirationTime *float64 `json:"expirationTime"` // passed over: the push service says which device is gone
 	}
 	if _, err := r.decode(&in); err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func (w onDevices) subscribed(uid string) (*pushservice.Browser, string) {
 
 func (w onDevices) subscribe(uid string, b *pushservice.Browser) (id string) {
 	w.T.Helper()
-	body, err := json.Marshal(map[string]any{"endpoint": b.Endpoint,
+	body, err := json.Marshal(map[string]any{"endpoint": b.Endpoint, "expirationTime": nil, // as browsers have it
 		"keys": map[string]string{"p256dh": b.P256dh, "auth": b.Auth}})
 	if err != nil {
 		w.T.Fatal(err)
