@@ -77,10 +77,12 @@ await run({
     await cards(page).first().getByRole('button', { name: 'Back' }).click();
     await awake(page);
     await cards(page).nth(1).focus();
-    await page.keyboard.press('r');
+    await page.keyboard.down('r');
     await settled('the event is rejected', async () => (await cards(page).count()) === 1);
     await settled('the focus is on the next card', () => focused(page, '.card'));
     await awake(page);
+    await page.keyboard.down('r'); // as a key does that is still held
+    await page.keyboard.up('r');
     await page.keyboard.press('a');
     await ended(page);
     await settled('the focus is on what came of it', () => focused(page, '.action'));

@@ -84,6 +84,6 @@ export function listen(ready) {
     const act = acts[e.key];
     if (!act) return;
     e.preventDefault();
-    act();
+    if (!e.repeat || e.key === 'j' || e.key === 'k') act(); // a key that is held decides one card, not the next as well
   });
 }

@@ -34,6 +34,15 @@ export const modules = {
           true]));
   },
 
+  'how long something took, rounded': async (page) => {
+    const said = await page.evaluate(async () => {
+      const { took } = await import('/time.js');
+      return [999, 59949, 59950, 119600, 3599600, 7199000, 5400000].map(took).join();
+    });
+    expect(`it is said in whole units: ${said}`,
+      said === '999 ms,59.9 s,1 min 0 s,2 min 0 s,1 h 0 min,2 h 0 min,1 h 30 min');
+  },
+
   'the whole output is whole, and a directory hides nothing': async (page) => {
     await page.route('**/output/all0000000000001?from=0',
       (route) => route.fulfill({ body: `first${'x'.repeat(200000)}last` }));
