@@ -8,12 +8,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/mcpserver"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // agent is another program's agent, with a client of MCP and a token of ana's.
@@ -290,6 +292,37 @@ func TestAnAgentLearnsWhatBecameOfIt(t *testing.T) {
 	}
 	if a := g.calls("countersign_run", map[string]any{"prompt": "say hello"}); a.failed || a.words != "Hello." {
 		t.Errorf("a task: %+v", a)
+	}
+}
+
+// TestOneOfTwoIsDone has a task come to a mail and an event, of which the user allows the mail: the agent is told of
+// each that waits, and no longer that nothing was done.
+func TestOneOfTwoIsDone(t *testing.T) {
+	w := deploy(t)
+	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		if len(r.Responses()) > 0 {
+			return fakegemini.Turn{Text: "Done."}
+		}
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send", Args: bobs},
+			{Name: "calendar_event_create", Args: testkit.Event("Lunch", time.Now().Add(time.Hour))}}}
+	})
+	g := w.gives("ana", "My editor")
+	asked := g.calls("countersign_run", map[string]any{"prompt": "write to bob, and note it down"})
+	for _, want := range []string{"gmail_send waits", "calendar_event_create waits", asked.Link} {
+		if !strings.Contains(asked.words, want) {
+			t.Errorf("of two that wait it is told %q, without %q", asked.words, want)
+		}
+	}
+	a := w.call("GET", "/api/agent/approvals/pending", "")
+	for _, c := range a.Approvals {
+		if c.Tool == "gmail_send" {
+			g.decides(c, "approve_once", http.StatusOK)
+		}
+	}
+	left := g.calls("approval_status", map[string]any{"runId": asked.RunID})
+	if len(w.Google.Messages()) != 1 || len(left.Waiting) != 1 || strings.Contains(left.words, "gmail_send") ||
+		strings.Contains(left.words, "Nothing") || !strings.Contains(left.words, "calendar_event_create waits") {
+		t.Errorf("with %d mails sent it is told %+v", len(w.Google.Messages()), left)
 	}
 }
 

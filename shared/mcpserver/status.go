@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -55,12 +56,16 @@ func (s *status) told() string {
 	if len(s.Waiting) == 0 {
 		return "This is under way. Call wait_for_approval with the runId " + s.RunID + " for what becomes of it."
 	}
-	w, said := s.Waiting[0], "Nothing was done yet: %s waits for the user's yes at %s. Tell the user"
-	if w.Kind == run.KindReview {
-		said = "It is not known whether %s was done. The user has to look, and to say so at %s"
+	var b strings.Builder
+	for _, w := range s.Waiting {
+		said := "%s waits for the user's yes at %s, and is not done before it. "
+		if w.Kind == run.KindReview {
+			said = "It is not known whether %s was done. The user has to look, and to say so at %s. "
+		}
+		fmt.Fprintf(&b, said, w.Tool, s.Link)
 	}
-	return fmt.Sprintf(said+", then call wait_for_approval with the runId %s. Do not ask for it again.", w.Tool, s.Link,
-		s.RunID)
+	fmt.Fprintf(&b, "Tell the user, then call wait_for_approval with the runId %s. Do not ask for it again.", s.RunID)
+	return b.String()
 }
 
 // addOwnTools adds the tools that are no tools of the assistant's.
