@@ -238,6 +238,10 @@ func TestOneKeyIsOneMail(t *testing.T) {
 	if a := g.calls("gmail_send", bobs, "once"); a.Status != "completed" || len(w.Google.Messages()) != 1 {
 		t.Errorf("%+v, %d mails", a, len(w.Google.Messages()))
 	}
+	again := json.RawMessage(`{"subject":"Lunch", "to":["bob@example.com"], "body":"CANARY\u002dbody"}`)
+	if a := g.calls("gmail_send", again, "once"); a.Status != "completed" || len(w.Google.Messages()) != 1 {
+		t.Errorf("the same arguments as another library writes them: %+v, %d mails", a, len(w.Google.Messages()))
+	}
 	if a := g.calls("gmail_send", testkit.Mail("bob@example.com", "Dinner", "x"), "once"); !a.failed ||
 		a.Code != "idempotency_key_reused" {
 		t.Errorf("the key with other arguments: %+v", a)

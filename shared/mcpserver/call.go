@@ -75,6 +75,10 @@ func (c *caller) call(name string, in *mcp.CallToolParamsRaw) (*mcp.CallToolResu
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
+	args, err := strictjson.Canonical(args) // a call that is sent again may be written in another order
+	if err != nil {
+		return nil, err
+	}
 	key, err := c.key(in.Meta)
 	if err != nil {
 		return nil, err

@@ -254,7 +254,7 @@ func (c *caller) run(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	}
 	asked := c.as
 	asked.Agent, asked.Prompt = args.Agent, args.Prompt
-	asked.Key, asked.BodyHash = key, digest("countersign_run", string(in.Arguments))
+	asked.Key, asked.BodyHash = key, digest("countersign_run", args.Prompt, args.Agent)
 	asked.Until = time.Now().Add(min(longestWait, c.Budget))
 	v, err := c.Loop.Start(c.working, asked, nil)
 	if err != nil {
