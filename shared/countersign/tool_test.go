@@ -85,6 +85,8 @@ func TestKindsOfArguments(t *testing.T) {
 		Deep  struct {
 			Yes *bool `json:"yes,omitempty"`
 		} `json:"deep,omitzero"`
+		Note any             `json:"note,omitempty"`
+		Raw  json.RawMessage `json:"raw,omitempty"`
 	}
 	config := countersign.ToolConfig{Name: "order", Description: "Orders.", Refine: func(s *jsonschema.Schema) {
 		s.Properties["kind"].Enum = []any{"big", "small"}
@@ -104,7 +106,8 @@ func TestKindsOfArguments(t *testing.T) {
 			return in, nil
 		})
 	for args, hears := range map[string]string{
-		`{"name":"ANA","count":3,"at":"2027-01-02T03:04:05Z","tags":["a"],"kind":"big","deep":{"yes":true}}`: `"ok"`,
+		`{"name":"ANA","count":3,"at":"2027-01-02T03:04:05Z","tags":["a"],"kind":"big","deep":{"yes":true},` +
+			`"note":true,"raw":{"a":1}}`: `"ok"`,
 		`{"name":"x","count":"3"}`:  "count",
 		`{"name":"x","count":3.5}`:  "count",
 		`{}`:                        "name",
@@ -123,7 +126,7 @@ func TestKindsOfArguments(t *testing.T) {
 			t.Errorf("%s: the model hears %s", args, heard(m))
 		}
 		if len(got) == 1 && (got[0].Name != "ana" || got[0].Count != 3 || got[0].At.Year() != 2027 ||
-			!*got[0].Deep.Yes) {
+			!*got[0].Deep.Yes || got[0].Note != true || string(got[0].Raw) != `{"a":1}`) {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -147,6 +150,9 @@ func TestKindsOfResults(t *testing.T) {
 		"JSON":         {returns(json.RawMessage(`{"x":[true]}`)), `"output":{"x":[true]}`, false},
 		"an interface": {returns[any]("text"), `"output":"text"`, false},
 		"nothing":      {returns(struct{}{}), `"output":{}`, false},
+		"a name twice": {returns(json.RawMessage(`{"x":1,"x":2}`)), `"error":"this is not JSON"`, false},
+		"no UTF-8":     {returns(json.RawMessage("\"\xff\"")), `"error":"this is not JSON"`, false},
+		"half a pair":  {returns(json.RawMessage(`"\ud83d"`)), `"error":"this is not JSON"`, false},
 		"a long text":  {returns(long), `"output":"éé`, true},
 		"a long list":  {returns([]string{long}), `"output":"[\"éé`, true},
 	} {

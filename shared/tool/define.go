@@ -145,7 +145,7 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q: the result: %w", d.Name, err)
 	}
-	raw, err := json.Marshal(in.Schema())
+	raw, err := declaredSchema(in.Schema())
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", d.Name, err)
 	}

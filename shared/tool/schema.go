@@ -3,7 +3,9 @@ package tool
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/countersign-run/countersign/shared/fault"
@@ -24,9 +26,14 @@ func schemaOf[T any](refine func(*jsonschema.Schema)) (c checker, err error) {
 	return c, err
 }
 
+// anyJSON has JSON that is kept as it is be any value, and no list of bytes.
+var anyJSON = &jsonschema.ForOptions{
+	TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[json.RawMessage](): {}},
+}
+
 // SchemaOf returns the schema of a Go type.
 func SchemaOf[T any]() (*jsonschema.Schema, error) {
-	s, err := jsonschema.For[T](nil)
+	s, err := jsonschema.For[T](anyJSON)
 	if err != nil {
 		return nil, err
 	}
@@ -51,10 +58,11 @@ func plainTypes(s *jsonschema.Schema) {
 // check validates JSON against the schema.
 func (s checker) check(data json.RawMessage) error { return s.checkAs(data, explain) }
 
-// checkAs validates JSON against the schema. The error says what explained says of the validator's.
+// checkAs validates JSON against the schema. The error says what explained says of the validator's. JSON that only some
+// programs read, with a name twice or what is no UTF-8, is refused: the model could not be told of it.
 func (s checker) checkAs(data json.RawMessage, explained func(error) (field, why string)) error {
 	var v any
-	if err := json.Unmarshal(data, &v); err != nil {
+	if err := jsonv2.Unmarshal(data, &v); err != nil {
 		return fault.Invalid("", "this is not JSON").Because(err)
 	}
 	if err := s.Validate(v); err != nil {
