@@ -50,8 +50,7 @@ async function ask(publicKey) {
   await navigator.serviceWorker.register(worker);
   const { pushManager } = await navigator.serviceWorker.ready;
   const s = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: publicKey });
-  const { endpoint, keys } = s.toJSON();
-  await call('POST', path, { body: { endpoint, keys: { p256dh: keys?.p256dh, auth: keys?.auth } } });
+  await call('POST', path, { body: s.toJSON() });
 }
 
 /**
