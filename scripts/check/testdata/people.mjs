@@ -225,11 +225,15 @@ await run({
     await other.getByText('kira · kira@example.com').waitFor();
     expect('no token lies where it outlives the tabs',
       (await other.evaluate(() => localStorage.length + document.cookie.length)) === 0);
+    const search = page.getByLabel('Search the titles');
+    await search.fill('what nobody else is to read');
     await other.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     expect('the other tab keeps nothing',
       (await page.evaluate(() => sessionStorage.length + localStorage.length)) === 0);
     await signIn(page, 'kira');
+    await page.locator('.thread').first().waitFor();
+    expect('nor what was searched for', (await search.inputValue()) === '');
     await other.getByText('kira · kira@example.com').waitFor();
     await other.close();
   },

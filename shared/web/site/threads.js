@@ -53,12 +53,13 @@ export function search(words) {
   render();
 }
 
-/** reset forgets them: another user is here. */
+/** reset forgets them, and what was searched for: another user is here. */
 export function reset() {
   user++;
   all = [];
   cursor = '';
-  render();
+  /** @type {HTMLInputElement} */ (byId('threads-search')).value = '';
+  search('');
 }
 
 function render() {
