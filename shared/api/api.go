@@ -310,7 +310,8 @@ func allowOrigin(h http.Header, origin string) {
 	h.Add("Vary", "Origin")
 	h.Set("Access-Control-Allow-Credentials", "true") // only for the cookie of a consent; it holds no session
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Prefer, X-Request-Id")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Mcp-Method, Mcp-Name, "+
+		"Mcp-Protocol-Version, Prefer, X-Request-Id")
 	h.Set("Access-Control-Expose-Headers", "Date, Preference-Applied, Retry-After, X-Request-Id")
 	h.Set("Access-Control-Max-Age", "600")
 }

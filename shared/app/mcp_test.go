@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -210,6 +211,48 @@ func TestWordsOfAnAgentAreNotItsUsers(t *testing.T) {
 		`"read":{"origin":"your agent “My editor”"}`) {
 		t.Errorf("the conversation does not say whose words they are: %s", m.Body)
 	}
+}
+
+// TestAPageMaySpeakMCP has a page of an allowed origin ask by a client of MCP: its browser may send each header that
+// the client sets.
+func TestAPageMaySpeakMCP(t *testing.T) {
+	w := deploy(t, "ALLOWED_ORIGINS=https://chat.example")
+	g := w.gives("ana", "My page")
+	sent := http.Header{}
+	client := mcp.NewClient(&mcp.Implementation{Name: "page", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: w.Base + "/mcp",
+		DisableStandaloneSSE: true, HTTPClient: &http.Client{Transport: noting{bearing(g.token), sent}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "gmail_send", Arguments: bobs}); err != nil {
+		t.Fatal(err)
+	}
+	asked, err := testkit.Connect(nil, w.Base, "")(t.Context(), "OPTIONS", "/mcp", "", "Origin", "https://chat.example",
+		"Access-Control-Request-Method", "POST")
+	if err != nil || asked.HTTP != http.StatusNoContent {
+		t.Fatalf("%v, %d %s", err, asked.HTTP, asked.Body)
+	}
+	allowed := strings.Split(asked.Header.Get("Access-Control-Allow-Headers"), ", ")
+	sent.Set("Authorization", "")
+	sent.Del("Accept") // each page may send it
+	for name := range sent {
+		if !slices.Contains(allowed, name) {
+			t.Errorf("a page may send %v, and its client sends %s", allowed, name)
+		}
+	}
+}
+
+// noting notes the headers that are sent.
+type noting struct {
+	http.RoundTripper
+	sent http.Header
+}
+
+func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
+	maps.Copy(n.sent, r.Header)
+	return n.RoundTripper.RoundTrip(r)
 }
 
 // TestOneKeyIsOneMail sends a call twenty times at once with one key.
