@@ -84,7 +84,7 @@ export const modules = {
       document.body.append(terminal.node);
       try {
         const come = async (what) => {
-          for (const end = Date.now() + 20000; !what() && Date.now() < end;) {
+          for (const end = Date.now() + 120000; !what() && Date.now() < end;) { // 18 MB are printed
             await new Promise((go) => setTimeout(go, 20));
           }
         };
