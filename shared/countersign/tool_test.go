@@ -87,6 +87,8 @@ func TestKindsOfArguments(t *testing.T) {
 		} `json:"deep,omitzero"`
 		Note any             `json:"note,omitempty"`
 		Raw  json.RawMessage `json:"raw,omitempty"`
+		Data []byte          `json:"data,omitempty"`
+		Wait time.Duration   `json:"wait,omitempty"`
 	}
 	config := countersign.ToolConfig{Name: "order", Description: "Orders.", Refine: func(s *jsonschema.Schema) {
 		s.Properties["kind"].Enum = []any{"big", "small"}
@@ -107,7 +109,7 @@ func TestKindsOfArguments(t *testing.T) {
 		})
 	for args, hears := range map[string]string{
 		`{"name":"ANA","count":3,"at":"2027-01-02T03:04:05Z","tags":["a"],"kind":"big","deep":{"yes":true},` +
-			`"note":true,"raw":{"a":1}}`: `"ok"`,
+			`"note":true,"raw":{"a":1},"data":"aGk=","wait":5}`: `"ok"`,
 		`{"name":"x","count":"3"}`:  "count",
 		`{"name":"x","count":3.5}`:  "count",
 		`{}`:                        "name",
@@ -126,7 +128,8 @@ func TestKindsOfArguments(t *testing.T) {
 			t.Errorf("%s: the model hears %s", args, heard(m))
 		}
 		if len(got) == 1 && (got[0].Name != "ana" || got[0].Count != 3 || got[0].At.Year() != 2027 ||
-			!*got[0].Deep.Yes || got[0].Note != true || string(got[0].Raw) != `{"a":1}`) {
+			!*got[0].Deep.Yes || got[0].Note != true || string(got[0].Raw) != `{"a":1}` ||
+			string(got[0].Data) != "hi" || got[0].Wait != 5) {
 			t.Errorf("%+v", got)
 		}
 	}

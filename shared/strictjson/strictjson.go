@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -29,6 +30,7 @@ func decode(data []byte, into any, options ...json.Options) error {
 	if err := Check(data); err != nil {
 		return err
 	}
+	options = append(options, jsonv1.FormatDurationAsNano(true)) // what encoding/json writes of a time.Duration
 	err := json.Unmarshal(data, into, options...)
 	var sem *json.SemanticError
 	switch {

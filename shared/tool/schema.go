@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/jsonschema-go/jsonschema"
@@ -26,14 +27,16 @@ func schemaOf[T any](refine func(*jsonschema.Schema)) (c checker, err error) {
 	return c, err
 }
 
-// anyJSON has JSON that is kept as it is be any value, and no list of bytes.
-var anyJSON = &jsonschema.ForOptions{
-	TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[json.RawMessage](): {}},
-}
+// asRead has the types whose JSON is not what their kind says. A field's tag may describe it in words of its own.
+var asRead = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+	reflect.TypeFor[json.RawMessage](): {},
+	reflect.TypeFor[[]byte]():          {Type: "string", Description: "In base64."},
+	reflect.TypeFor[time.Duration]():   {Type: "integer", Description: "In nanoseconds."},
+}}
 
 // SchemaOf returns the schema of a Go type.
 func SchemaOf[T any]() (*jsonschema.Schema, error) {
-	s, err := jsonschema.For[T](anyJSON)
+	s, err := jsonschema.For[T](asRead)
 	if err != nil {
 		return nil, err
 	}
