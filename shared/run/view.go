@@ -95,6 +95,7 @@ type ActionView struct {
 	Field            string       `json:"field,omitempty"`
 	ExecutionStatus  Execution    `json:"executionStatus"`
 	PolicyDecision   string       `json:"policyDecision,omitempty"`
+	Unasked          bool         `json:"unasked,omitempty"` // it was done, with its effect, and nobody was asked
 	InputHash        string       `json:"inputHash,omitempty"`
 	ModelName        string       `json:"modelName,omitempty"`
 	Step             *tool.Step   `json:"step,omitempty"`     // where the tool's calls are shown as steps
@@ -142,9 +143,9 @@ func NewActionView(nonce []byte, s *State, a *Action) *ActionView {
 	v := &ActionView{ActionID: a.ID, Tool: a.Tool, ToolName: a.Tool, Status: a.Status,
 		RequiresApproval: a.RequiresApproval, ApprovalID: a.ApprovalID, Kind: a.Kind,
 		Decision: a.Decision, Class: a.Ruled.Of(), Edited: a.Edited, ExecutionStatus: a.Execution,
-		PolicyDecision: a.PolicyDecision,
-		InputHash:      audit.InputHash(nonce, a.ArgsHash),
-		PlannedAt:      a.PlannedAt, UpdatedAt: a.UpdatedAt}
+		PolicyDecision: a.PolicyDecision, Unasked: a.doneUnasked(),
+		InputHash: audit.InputHash(nonce, a.ArgsHash),
+		PlannedAt: a.PlannedAt, UpdatedAt: a.UpdatedAt}
 	if a.Turn >= 1 && a.Turn <= len(s.Turns) {
 		v.ModelName = s.Turns[a.Turn-1].Model
 	}
@@ -155,6 +156,13 @@ func NewActionView(nonce []byte, s *State, a *Action) *ActionView {
 		v.ErrorCode, v.ErrorReason, v.Message, v.Field = info.Class, info.Code, info.Message, info.Field
 	}
 	return v
+}
+
+// doneUnasked reports whether the call was carried out, and had an effect that its user neither called for, nor had in
+// a page of theirs, nor was asked about.
+func (a *Action) doneUnasked() bool {
+	own := a.UserInitiated || a.Kind == KindCall
+	return a.SideEffect && a.Execution == Succeeded && a.ApprovalID == "" && !own
 }
 
 // An ApprovalView is a waiting call as the user who must decide sees it (contract §1).

@@ -146,6 +146,7 @@ await run({
     await ask(page, 'email kim@example.org that dinner is ready');
     await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2,
       60000);
+    await page.locator('.live').nth(1).locator('.action > .chip', { hasText: 'Sent without asking' }).waitFor();
     const second = page.locator('.live').nth(1).locator('.opened');
     await second.locator('summary').click();
     await second.getByText('Sent without asking').waitFor();

@@ -6,7 +6,7 @@ import { el } from './dom.js';
 import { heldRow } from './held.js';
 import { icon } from './icons.js';
 import { toLink } from './link.js';
-import { opened } from './opened.js';
+import { opened, unasked } from './opened.js';
 import { plain, Printed } from './printed.js';
 import { question } from './question.js';
 import { Step } from './step.js';
@@ -84,7 +84,7 @@ function line(a, state, approval, runId) {
   return el('div', { class: `action ${state.kind}`, 'data-status': a.status },
     icon(/** @type {any} */ (toolIcon(a.tool))),
     el('span', { class: 'action-name' }, (approval ?? a.record)?.preview?.title ?? toolName(a.tool)),
-    el('span', { class: 'chip' }, icon(/** @type {any} */ (drawn)), state.words),
+    el('span', { class: 'chip' }, icon(/** @type {any} */ (drawn)), state.words), unasked(a),
       reason && el('span', { class: 'action-why' }, reason),
     toLink(a.errorReason, a.tool, a.updatedAt), settled && opened(runId, a.actionId));
 }

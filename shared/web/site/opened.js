@@ -23,10 +23,8 @@ const rules = {
   declared_not_required: 'The operator has declared that it needs no approval.',
 };
 
-/** unasked tells whether the action had an effect that nobody was asked about. @param {any} a */
-export const unasked = (a) => a.policyDecision === 'allow' && a.executionStatus === 'succeeded'
-  && Boolean(a.record?.startedAt)
-  && !a.approvalId && !a.record.own;
+/** unasked says of an action with an effect that nobody was asked about it. @param {any} a */
+export const unasked = (a) => a.unasked && el('span', { class: 'chip work' }, 'Sent without asking');
 
 /** @type {Record<string, (a: any) => Node>} how what allows it is taken back */
 const ways = {
@@ -49,7 +47,7 @@ export function recordOf(run, a) {
   const long = (f) => (f.long ? copied(f) : f.value);
   const free = unasked(a);
   return el('div', { class: 'record' },
-    free && el('p', { class: 'unasked' }, el('span', { class: 'chip work' }, 'Sent without asking'), ' ',
+    free && el('p', { class: 'unasked' }, free, ' ',
       rules[r.rule] ?? r.reason ?? '', ' ', ways[r.rule]?.(a)),
     el('dl', { class: 'fields' }, ...pairs([
       ['What', preview.title || toolName(a.tool)],
