@@ -87,7 +87,10 @@ await run({
     const page = await visit();
     await signIn(page, 'eda');
     await ask(page, 'schedule lunch with ana@example.com tomorrow at noon');
-    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await cards(page).getByRole('button', { name: 'Edit before approving' }).click();
+    const ends = cards(page).getByLabel('Ends');
+    await ends.fill((await ends.inputValue()).replace('T13:00', 'T14:00'));
+    await cards(page).getByRole('button', { name: 'Approve changes' }).click();
     await page.locator('.live[data-status=completed]').waitFor({ timeout: 60000 });
     const other = await page.context().newPage();
     await other.goto(page.url());
@@ -95,6 +98,8 @@ await run({
       await opened(tab).locator('summary').click();
       await opened(tab).getByRole('button', { name: 'Delete the event' }).waitFor();
     }
+    const before = await words(opened(page).locator('del'));
+    expect(`the time before the edit is one to read: ${before}`, /\b1:00.PM\b/.test(before));
     await opened(page).getByRole('button', { name: 'Delete the event' }).click();
     await cards(page).getByRole('heading', { name: 'Delete a calendar event with 1 guest' }).waitFor();
     const shown = await words(cards(page));

@@ -64,14 +64,18 @@ export function recordOf(run, a) {
     ])));
 }
 
+const stamp = /^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)$/;
+
+function words(v) {
+  if (typeof v === 'string') return stamp.test(v) ? exactly(v) : v;
+  if (v === undefined) return 'nothing';
+  return Array.isArray(v) ? v.join(', ') : JSON.stringify(v);
+}
+
 // changes tells what an edit has changed: what stood there before.
 function changes(tool, { proposed: before, args: after, preview }) {
   const names = Object.keys({ ...before, ...after })
     .filter((k) => JSON.stringify(before[k]) !== JSON.stringify(after[k]));
-  const words = (v) => (typeof v === 'string' ? v
-    : v === undefined ? 'nothing'
-    : Array.isArray(v) ? v.join(', ')
-    : JSON.stringify(v));
   return el('ul', { class: 'plain' }, ...names.map((k) => el('li', {}, `${argument(tool, k, preview)}: `,
     el('del', {}, words(before[k])))));
 }
