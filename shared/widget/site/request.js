@@ -43,7 +43,7 @@ export function requests({ base = new URL(import.meta.url).origin, token, heard 
       throw new ApiError('You could not be signed in just now.', { cause }); // who signs in may be back in a moment
     }
   };
-  const address = typeof base === 'function' ? base : (/** @type {string} */ path) => base + path;
+  const address = typeof base === 'function' ? base : (/** @type {string} */ path) => base.replace(/\/+$/, '') + path;
 
   /** @type {Client['send']} */
   async function send(method, path, { body, key, wait, accept, credentials, signal } = {}) {
