@@ -313,7 +313,7 @@ func (c *core) rules() (policy.Rules, error) {
 		return p
 	}
 	r := policy.Rules{Denied: list("Policy.NeverTo", c.options.Policy.NeverTo),
-		Permitted: list("Policy.OnlyTo", c.options.Policy.OnlyTo)}
+		Permitted: list("Policy.OnlyTo", c.options.Policy.OnlyTo), NoAllowlist: true}
 	return r, errors.Join(wrong...)
 }
 

@@ -131,6 +131,9 @@ func TestApprove(t *testing.T) {
 						t.Error("asked before the question was stored")
 					}
 					titles = append(titles, ap.Preview.Title)
+					if len(ap.Preview.Fields) != 1 || strings.Contains(ap.Reason, "always allowed") {
+						t.Errorf("it is told of a decision that it has not: %+v", ap) // to allow it always
+					}
 					return c.decide[len(titles)-1], c.err
 				}})
 			res, err := a.NewSession().Send(t.Context(), "go")

@@ -93,9 +93,9 @@ func calm(c tool.Class) bool { return c == tool.ClassRead || c == tool.ClassChan
 // The error is PolicyError not_applicable (409) where it would never count: the ruling, which may be nil, permits none,
 // or the operator has everything asked about.
 func (r Rules) CallEntry(uid, name string, ruling *tool.Ruling, now time.Time) (Entry, error) {
-	if ruling == nil || ruling.Always == nil || ruling.Mode != tool.RuleAsk || r.AskSideEffects ||
+	if ruling == nil || ruling.Always == nil || ruling.Mode != tool.RuleAsk || r.AskSideEffects || r.NoAllowlist ||
 		!calm(ruling.Class) {
-		return Entry{}, notApplicable("This needs your approval each time. Approve it once instead.")
+		return Entry{}, notApplicable(eachTime)
 	}
 	key := ruling.Always.Key
 	return Entry{ID: callID(uid, name, key), Tool: name, Call: hashOf(key), Shown: ruling.Always.Shown, CreatedAt: now,
@@ -107,6 +107,9 @@ func (r Rules) CallEntry(uid, name string, ruling *tool.Ruling, now time.Time) (
 // another kind, an address in punycode, or one that configuration denies or asks about each time.
 func (r Rules) Entries(uid, name string, targets []tool.Target, now time.Time) ([]Entry, error) {
 	people, others := split(targets)
+	if r.NoAllowlist {
+		return nil, notApplicable(eachTime)
+	}
 	if others > 0 {
 		return nil, notApplicable("This action reaches more than people, and that needs your approval each time. " +
 			"Approve it once instead.")
@@ -126,6 +129,8 @@ func (r Rules) Entries(uid, name string, targets []tool.Target, now time.Time) (
 	}
 	return entries, nil
 }
+
+const eachTime = "This needs your approval each time. Approve it once instead."
 
 func notApplicable(message string) error {
 	return fault.New(fault.Policy, fault.CodeNotApplicable, "%s", message)

@@ -158,6 +158,8 @@ func (r Rules) deny(spec tool.Spec, people []string) (Decision, bool) {
 	return Decision{}, false
 }
 
+const hasEffect = "It has an effect outside this conversation, and that needs your approval each time."
+
 // ask decides about a call that is not denied. others is the number of its targets that are not addresses.
 func (r Rules) ask(in Input, people []string, others int) Decision {
 	ask := func(rule, reason string) Decision {
@@ -174,8 +176,7 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 		return Decision{Mode: Allow, Rule: RuleNotRequired, Reason: "This service does not ask for it."}
 	}
 	if len(people) == 0 && in.Tool.SideEffect {
-		return ask(RuleNoRecipient,
-			"It has an effect outside this conversation, and that needs your approval each time.")
+		return ask(RuleNoRecipient, hasEffect)
 	}
 	if len(people) == 0 {
 		return ask(RuleNoRecipient, "This needs your approval each time.")
@@ -189,6 +190,9 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 	}
 	if n := count(people, listed(r.AlwaysAsk)); n > 0 {
 		return ask(RuleAlwaysAsk, reaches(people, n, "an address for which your approval is needed each time"))
+	}
+	if r.NoAllowlist {
+		return ask(RuleNotAllowlisted, hasEffect)
 	}
 	held := in.entries()
 	if n := count(people, func(a string) bool { return held[a].ID == "" }); n > 0 {

@@ -10,6 +10,8 @@ type Rules struct {
 	AskSideEffects bool
 	// DenySideEffects, the kill switch, refuses every side effect without asking.
 	DenySideEffects bool
+	// NoAllowlist has nobody always allow anything: that decision is not offered.
+	NoAllowlist bool
 }
 
 // Addresses are those that an operator lists, such as the Patterns of package address. Nil lists none.
