@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/testkit/figures"
 )
 
 // hostile returns the commands of the cases of testdata, and of the file that HOSTILE_CASES names, by their ids.
@@ -344,22 +344,26 @@ func worst() map[string]string {
 	return all
 }
 
-func TestNoInputIsSlow(t *testing.T) {
+// TestNoInputIsDear bounds what is allocated for the worst texts: each text within a text is parsed anew.
+func TestNoInputIsDear(t *testing.T) {
 	for name, command := range worst() {
 		for _, g := range []shell.Grammar{shell.Bash, shell.POSIX} {
-			best := time.Hour
-			for range 25 { // others may have the core
-				began := time.Now()
-				_, _ = shell.Judge(command, g)
-				if best = min(best, time.Since(began)); best < 20*time.Millisecond*slow {
-					break
-				}
+			n := figures.Allocated(func() { _, _ = shell.Judge(command, g) })
+			if n > 4<<20 { // three times what the dearest takes
+				t.Errorf("%q takes %d KiB", name, n>>10)
 			}
-			if best > 20*time.Millisecond*slow {
-				t.Errorf("%q takes %v", name, best)
-			}
-			t.Logf("%-20q %s %v", name, g, best)
 		}
+	}
+}
+
+// BenchmarkWorst measures how long the worst texts take.
+func BenchmarkWorst(b *testing.B) {
+	for name, command := range worst() {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, _ = shell.Judge(command, shell.Bash)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package figures_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/figures"
@@ -26,12 +27,20 @@ func TestReport(t *testing.T) {
 var held []byte
 
 func TestPeakHeap(t *testing.T) {
-	got := figures.PeakHeap(func() {
-		held = make([]byte, 32<<20)
-		time.Sleep(20 * time.Millisecond)
-		held = nil
+	synctest.Test(t, func(t *testing.T) {
+		got := figures.PeakHeap(func() {
+			held = make([]byte, 32<<20)
+			time.Sleep(20 * time.Millisecond)
+			held = nil
+		})
+		if got < 30 || got > 64 {
+			t.Errorf("32 MiB are measured as %.1f", got)
+		}
 	})
-	if got < 30 || got > 64 {
-		t.Errorf("32 MiB are measured as %.1f", got)
+}
+
+func TestAllocated(t *testing.T) {
+	if got := figures.Allocated(func() { held = make([]byte, 32<<20) }); got < 32<<20 || got > 33<<20 {
+		t.Errorf("32 MiB are measured as %d bytes", got)
 	}
 }
