@@ -18,8 +18,10 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
+	"github.com/countersign-run/countersign/shared/wait"
 )
 
 func names() []string {
@@ -134,7 +136,7 @@ func brokenAgent(t *testing.T, bin string) {
 	}
 	for name, want := range map[string]string{"run": "shop.agent.yaml:4: ", "resume": "shop.agent.yaml:4: ",
 		"approvals-resolve": "shop.agent.yaml:4: ", "sweep": "AGENTS: shop.agent.yaml:6: "} {
-		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), await.Most)
 		defer stop()
 		cmd := exec.CommandContext(ctx, bin)
 		cmd.Env = append(environment(t, name, freeport.For(t)), "AGENTS="+dir)
@@ -152,7 +154,7 @@ func warnsAtStart(t *testing.T, bin string) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), await.Most)
 	defer stop()
 	cmd := exec.CommandContext(ctx, bin)
 	cmd.Env = append(environment(t, "actions", port), "ACTIONS="+dir)
@@ -173,12 +175,11 @@ func warnsAtStart(t *testing.T, bin string) {
 			asked = true
 			go func() { // the first request opens the rest of the function; then it may end
 				defer stop()
-				for ctx.Err() == nil {
+				for wait.For(ctx, 20*time.Millisecond) == nil {
 					if res, err := http.Get("http://127.0.0.1:" + port + "/health"); err == nil {
 						_ = res.Body.Close()
 						return
 					}
-					time.Sleep(20 * time.Millisecond)
 				}
 			}()
 		}
@@ -242,20 +243,18 @@ func start(t *testing.T, bin, name string) (base string) {
 		}
 	})
 	base = "http://127.0.0.1:" + port
-	for end := time.Now().Add(20 * time.Second); ; {
+	await.That(t, name+" answers", func() bool {
 		res, err := http.Get(base + "/health")
-		if err == nil {
-			_ = res.Body.Close()
-			if got := res.Header.Get("Strict-Transport-Security"); got != "" {
-				t.Errorf("over plain http Strict-Transport-Security is %q", got)
-			}
-			return base
+		if err != nil {
+			return false
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%s does not answer: %v", name, err)
+		_ = res.Body.Close()
+		if got := res.Header.Get("Strict-Transport-Security"); got != "" {
+			t.Errorf("over plain http Strict-Transport-Security is %q", got)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return true
+	})
+	return base
 }
 
 // call sends a request as Cloud Run forwards it for a browser on TLS, and checks that every answer has

@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
 	storeembedded "github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
@@ -120,11 +121,7 @@ func (p *processes) during(function string, do func(base string)) {
 			p.t.Logf("%s: %s", function, log.String())
 		}
 	}()
-	for began := time.Now(); !listens("127.0.0.1:" + port); time.Sleep(5 * time.Millisecond) {
-		if time.Since(began) > 30*time.Second {
-			p.t.Fatalf("%s does not listen", function)
-		}
-	}
+	await.That(p.t, function+" listens", func() bool { return listens("127.0.0.1:" + port) })
 	do(base)
 }
 

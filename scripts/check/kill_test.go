@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
@@ -183,10 +184,6 @@ func (u *user) ended(run string) (status string) {
 
 func (u *user) until(what string, so func() bool) {
 	u.t.Helper()
-	for end := time.Now().Add(60 * time.Second); !so(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			said, _ := os.ReadFile(u.log)
-			u.t.Fatalf("it does not come about that %s:\n%s", what, said)
-		}
-	}
+	defer u.tell()
+	await.That(u.t, what, so)
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
@@ -76,14 +76,19 @@ func (s *devServer) start() {
 	if err := s.process.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if res, err := http.Get(s.url + "/health"); err == nil {
-			res.Body.Close()
-			return
-		}
+	defer s.tell()
+	await.That(s.t, "scripts/dev serves", func() bool {
+		res, err := http.Get(s.url + "/health")
+		return err == nil && res.Body.Close() == nil
+	})
+}
+
+// tell logs what the server has printed, if the test has failed.
+func (s *devServer) tell() {
+	if s.t.Failed() {
+		said, err := os.ReadFile(s.log)
+		s.t.Logf("the server's log: %s%v", said, err)
 	}
-	said, _ := os.ReadFile(s.log)
-	s.t.Fatalf("scripts/dev does not serve:\n%s", said)
 }
 
 // stop ends it in good order.

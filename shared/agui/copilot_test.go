@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
@@ -69,11 +68,9 @@ func copilotPage(t *testing.T, code string) string {
 			t.Fatal(err)
 		}
 	}
-	begun := time.Now()
 	chatclients.Bundle(t, "testdata/copilot.mjs", filepath.Join(dir, "page.js"),
 		"--alias:readme="+filepath.Join(dir, "chat.jsx"), // what colours code and draws diagrams is of no use here
 		"--external:mermaid", "--external:@shikijs/langs/*", "--external:@shikijs/themes/*")
-	t.Logf("it was bundled in %d ms", time.Since(begun).Milliseconds())
 	return dir
 }
 

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/queue"
@@ -240,7 +239,6 @@ func TestKeptOutputIsBounded(t *testing.T) {
 			_, _ = c.Output.Write(all[at:min(at+100_000, len(all))])
 		}
 	})
-	began := time.Now()
 	lines, printed := w.lines(bytes.NewReader(w.send("POST", "/api/agent/run/stream", "ana", `{"prompt":"x"}`).body), 0)
 	note := []byte("\n[More was printed than can be shown.]\n")
 	if n := len(printed) - len(note); len(printed) != 1<<20 || !bytes.Equal(printed[:n], all[:n]) ||
@@ -256,7 +254,6 @@ func TestKeptOutputIsBounded(t *testing.T) {
 	if a := w.send("GET", "/api/agent/runs/"+id+"/output/"+action, "ana", ""); !bytes.Equal(a.body, printed) {
 		t.Errorf("%d bytes are kept", len(a.body))
 	}
-	t.Logf("in %s", time.Since(began))
 }
 
 // TestAStreamFollowsARunThatIsMovedElsewhere streams a run of an agent that another function moves: its actions, what

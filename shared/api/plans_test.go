@@ -237,11 +237,7 @@ func TestPlanInLines(t *testing.T) {
 	w.send("POST", path, "ana", `{"planHash":"0"}`, lines).is(t, 409, "error.code", "stale_view")
 	w.api.Budget = 15 * time.Second // of which ten are kept for the end
 	w.model.Then(acts)
-	began := time.Now()
 	cut := w.moving(func() answer { return w.send("POST", path, "ana", yes, lines) })
-	if took := time.Since(began); took > 13*time.Second {
-		t.Errorf("the stream ended after %s", took)
-	}
 	events := numbered(t, cut)
 	last := events[len(events)-1]
 	if events[0].Type != "plan.confirmed" || last.Type != "continue" || last.After != events[len(events)-2].Seq {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/pushservice"
 	"github.com/countersign-run/countersign/shared/webpush"
 )
@@ -88,7 +89,7 @@ func (w onDevices) ids(uid string) (key string, ids []string) {
 // got waits until a device has got so many messages, and returns the last one.
 func (w onDevices) got(b *pushservice.Browser, n int) pushservice.Message {
 	w.T.Helper()
-	until(w.T, "the device is told", func() bool { return len(b.Got()) == n })
+	await.That(w.T, "the device is told", func() bool { return len(b.Got()) == n })
 	return b.Got()[n-1]
 }
 
@@ -185,7 +186,10 @@ func TestDeviceThatIsGone(t *testing.T) {
 	gone.Answers(http.StatusGone)
 	down.Answers(http.StatusServiceUnavailable)
 	w.ask()
-	until(t, "the device is forgotten", func() bool { _, ids := w.ids("ana"); return len(ids) == 1 && ids[0] == id })
+	await.That(t, "the device is forgotten", func() bool {
+		_, ids := w.ids("ana")
+		return len(ids) == 1 && ids[0] == id
+	})
 }
 
 // TestDevicesAreTheirUsersOwn has the newest ten be kept, each once, and taken away by their user alone.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/figures"
 )
 
@@ -25,7 +26,7 @@ func BenchmarkStop(b *testing.B) {
 				asked := h.askOn("Do it.")
 				h.resolve(asked.Approvals[0], "approve_once", nil)
 				wait := h.moving()
-				until(b, "the command begins", func() bool {
+				await.That(b, "the command begins", func() bool {
 					return h.exists("begun") && len(h.alive("sleep 4711")) > 0
 				})
 				ended := make(chan time.Duration)

@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/reminder"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/mailserver"
 )
 
@@ -448,7 +449,7 @@ func TestReminderAgain(t *testing.T) {
 	if err := remind(dies); !errors.Is(err, context.Canceled) && !errors.Is(err, net.ErrClosed) {
 		t.Fatalf("it has not died: %v", err)
 	}
-	until(t, "the server has it", func() bool { return len(w.server.Mails()) == 1 })
+	await.That(t, "the server has it", func() bool { return len(w.server.Mails()) == 1 })
 	w.server.Taking = nil
 	w.sweep() // the other process may still live
 	w.got("one", 1)

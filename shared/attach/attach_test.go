@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -29,6 +30,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 	"github.com/countersign-run/countersign/shared/wait"
 )
@@ -237,7 +239,7 @@ func (c *client) types(keys string) {
 
 // read reads one message, and reports whether there was one.
 func (c *client) read() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Most)
 	defer cancel()
 	kind, data, err := c.conn.Read(ctx)
 	switch {
@@ -423,11 +425,9 @@ func TestAgentsCommand(t *testing.T) {
 	w.runs.set("run-1", action) // the run says so before the host has it
 	c.hears(`{"type":"agent","runId":"run-1","actionId":"action-0001","state":"running"}`)
 	c.types("early\r")
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(strings.Join(w.host.Lines(), "\n"), " input "); {
-		if time.Sleep(10 * time.Millisecond); time.Now().After(end) {
-			t.Fatal("the host is not told what was typed")
-		}
-	}
+	await.That(t, "the host is told what was typed", func() bool {
+		return strings.Contains(strings.Join(w.host.Lines(), "\n"), " input ")
+	})
 	ended := w.begins("echo be''gun; read x; echo got $x; read x; echo got $x", time.Minute, nil)
 	c.sees("got early")
 	c.types("some secret\r")
@@ -647,11 +647,7 @@ func TestASlowReader(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.unsent > maxUnsent-10_000
 	}
-	for end := time.Now().Add(10 * time.Second); !full(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it does not fill")
-		}
-	}
+	await.That(t, "the screen is full", full)
 	if s.unsent > maxUnsent {
 		t.Errorf("%d bytes wait", s.unsent)
 	}
@@ -669,22 +665,21 @@ func TestASlowReader(t *testing.T) {
 	w.serving.Wait() // though nothing is read
 }
 
-// TestEcho types one key after the other: what the shell prints is waited for, and not looked for now and then.
-func TestEcho(t *testing.T) {
-	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
-	c := w.attach("ana", terminalID)
-	c.types("stty -icanon; cat\r")
-	c.sees("cat\r\n")
-	var took []time.Duration
-	for key := 'a'; key <= 'z'; key++ { // another one each time: cat prints the last one once more
-		c.screen.Reset()
-		began := time.Now()
-		c.types(string(key))
-		c.sees(string(key))
-		took = append(took, time.Since(began))
-	}
-	slices.Sort(took)
-	if median := took[len(took)/2]; median > 30*time.Millisecond {
-		t.Errorf("half of the keys took %v and more", median)
-	}
+// TestNothingIsPolled has a key be taken as soon as it is typed, and what is printed be sent as soon as it is there.
+func TestNothingIsPolled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, k, began := newScreen(), newKeys(), time.Now()
+		go func() { _, _ = io.Copy(printer{s, true}, k) }() // the host, which prints each key
+		for _, key := range []string{"a", "b", "c"} {
+			synctest.Wait() // the host waits
+			k.put(t.Context(), []byte(key))
+			if m, _ := s.next(); string(m.data) != key {
+				t.Errorf("%q came for %q", m.data, key)
+			}
+		}
+		k.close()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("that took %v", took)
+		}
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
@@ -53,7 +54,7 @@ func TestAForkBomb(t *testing.T) {
 	if r := <-ended; !r.Stopped || r.Exit == 0 {
 		t.Errorf("it ended as %+v", r)
 	}
-	until(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
+	await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
 }
 
 // TestAFullDisk has no room for the journals, before a command or because of it. What could not be noted is not begun,
@@ -115,5 +116,5 @@ func TestAFullDisk(t *testing.T) {
 		_ = os.Remove(filepath.Join(home, "fill")) // only one has made it
 		_ = os.Remove(filepath.Join(home, ".countersign", c.ID, "out"))
 	}
-	until(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
+	await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
 }

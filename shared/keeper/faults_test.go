@@ -15,6 +15,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/keeper"
 	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
@@ -180,11 +181,7 @@ func TestKeeperIsKilled(t *testing.T) {
 	if state, _, err := k.Settle(t.Context(), "killed", k.Handle(), true); state != keeper.Lost || err != nil {
 		t.Errorf("it is %s, %v", state, err)
 	}
-	for until := time.Now().Add(10 * time.Second); len(s.Processes()) > 0; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("left are %v", s.Processes())
-		}
-	}
+	await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
 }
 
 // TestNoHome runs on hosts whose user has no home directory that can be written to.

@@ -16,18 +16,9 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
-
-// until waits until something is so.
-func until(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !so(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it does not come about that %s", what)
-		}
-	}
-}
 
 func check(t *testing.T, err error) {
 	t.Helper()
@@ -59,14 +50,14 @@ func TestHold(t *testing.T) {
 		ended <- r
 	}()
 	journal := filepath.Join(s.Home, ".countersign", c.ID)
-	until(t, "it has begun", func() bool { return there(filepath.Join(journal, "follower")) })
+	await.That(t, "it has begun", func() bool { return there(filepath.Join(journal, "follower")) })
 	attached := make(chan error, 1)
 	other := open(t, s)
 	go func() {
 		_, err := other.Attach(t.Context(), c.ID, 0, io.Discard, keeper.Hold())
 		attached <- err
 	}()
-	until(t, "somebody holds it", func() bool {
+	await.That(t, "somebody holds it", func() bool {
 		holders, err := filepath.Glob(filepath.Join(journal, "holder.*"))
 		return err == nil && len(holders) == 1
 	})
@@ -74,7 +65,7 @@ func TestHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-seen
-	until(t, "it asks", func() bool { return there(filepath.Join(journal, "asks")) })
+	await.That(t, "it asks", func() bool { return there(filepath.Join(journal, "asks")) })
 	select {
 	case r := <-ended:
 		t.Errorf("it ended as %+v", r)
@@ -119,7 +110,7 @@ func TestPruning(t *testing.T) {
 		t.Fatalf("%v %s", err, out)
 	}
 	k = open(t, s) // which prunes
-	until(t, "the old ones are gone", func() bool {
+	await.That(t, "the old ones are gone", func() bool {
 		return !there(filepath.Join(journals, "week")) && !there(filepath.Join(journals, "hour-54", "cmd"))
 	})
 	for i := range 55 {
@@ -204,7 +195,7 @@ func TestOneShell(t *testing.T) {
 		for _, p := range all {
 			check(t, <-p.ended)
 		}
-		until(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
+		await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
 		check(t, ks[0].Close(t.Context(), "one"))
 	}
 }
@@ -235,7 +226,7 @@ func TestAShellThatNobodyReads(t *testing.T) {
 	if err := <-p.ended; err != nil {
 		t.Error(err)
 	}
-	until(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
+	await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
 }
 
 // TestTheRing has a shell print more than is kept of it: who reads it gets all of it, the last of it comes again, and
@@ -296,13 +287,13 @@ func TestASlowReader(t *testing.T) {
 			}
 		}
 	}
-	until(t, "it is read", func() bool {
+	await.That(t, "it is read", func() bool {
 		return slices.ContainsFunc(s.Processes(),
 			func(p sshd.Process) bool { return strings.HasPrefix(p.Args, "tail -s") })
 	})
 	signal(syscall.SIGSTOP)
 	_, _ = io.WriteString(p.in, "yes 123456789 | head -n 120000; touch went-on; echo over$((40+3))\r")
-	until(t, "the shell goes on", func() bool { return there(filepath.Join(s.Home, "went-on")) })
+	await.That(t, "the shell goes on", func() bool { return there(filepath.Join(s.Home, "went-on")) })
 	seen := make(chan bool)
 	p.out.await("over43", seen)
 	signal(syscall.SIGCONT)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/keeper"
 	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
@@ -101,7 +102,7 @@ func TestHangup(t *testing.T) {
 			if there(filepath.Join(s.Home, "survived")) {
 				t.Error("it went on")
 			}
-			until(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
+			await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
 		})
 	}
 }

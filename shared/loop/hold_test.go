@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/approval"
@@ -16,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -53,18 +55,11 @@ func (w *env) sleep(ctx context.Context, d time.Duration) error {
 // asleep waits until the keeper has nothing to do before the clock moves on.
 func (w *env) asleep(ctx context.Context) {
 	w.t.Helper()
-	for end := time.Now().Add(30 * time.Second); ctx.Err() == nil; runtime.Gosched() {
+	await.That(w.t, "somebody keeps the lease", func() bool {
 		w.mu.Lock()
-		n := len(w.naps)
-		w.mu.Unlock()
-		if n > 0 {
-			return
-		}
-		if time.Now().After(end) {
-			w.t.Fatal("nobody keeps the lease")
-		}
-		time.Sleep(time.Millisecond)
-	}
+		defer w.mu.Unlock()
+		return len(w.naps) > 0 || ctx.Err() != nil
+	})
 }
 
 // works is a tool's work that takes n beats: after each of them, each is called with its number. It stops early when
@@ -153,18 +148,20 @@ func renewsItsLease(t *testing.T, open func(testing.TB) *env) {
 
 // TestAShortStepRenewsNothing has a tool's timeout be what one lease covers.
 func TestAShortStepRenewsNothing(t *testing.T) {
-	w := newEnv(t)
-	w.long(true, func(context.Context, tool.Call) error {
-		time.Sleep(10 * time.Millisecond)
-		if len(w.naps) != 0 {
-			t.Error("somebody keeps its lease")
+	synctest.Test(t, func(t *testing.T) {
+		w := newEnv(t)
+		w.long(true, func(context.Context, tool.Call) error {
+			synctest.Wait() // whoever would keep the lease sleeps now
+			if len(w.naps) != 0 {
+				t.Error("somebody keeps its lease")
+			}
+			return nil
+		})
+		w.loop.Tools["long"].Timeout = time.Minute
+		if v, err := w.start(); err != nil || v.Status != run.Completed {
+			t.Fatalf("%v %+v", err, v)
 		}
-		return nil
 	})
-	w.loop.Tools["long"].Timeout = time.Minute
-	if v, err := w.start(); err != nil || v.Status != run.Completed {
-		t.Fatalf("%v %+v", err, v)
-	}
 }
 
 // TestALongStepSeesACancel cancels the run, or lets its deadline pass, while a tool works: an interruptible tool is

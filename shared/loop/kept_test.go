@@ -142,23 +142,25 @@ func TestOutputOutlivesAnOutage(t *testing.T) {
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newEnv(t)
-			own = w.store
-			w.prints(func(c tool.Call) error {
-				for at := 0; at < len(all); at += 10_000 {
-					_, _ = io.WriteString(c.Output, all[at:at+10_000])
-					time.Sleep(time.Millisecond)
+			synctest.Test(t, func(t *testing.T) {
+				w := timed(t)
+				own = w.store
+				w.prints(func(c tool.Call) error {
+					for at := 0; at < len(all); at += 10_000 {
+						_, _ = io.WriteString(c.Output, all[at:at+10_000])
+						time.Sleep(200 * time.Millisecond)
+					}
+					return nil
+				}, nil)
+				w.loop.Store = faulty.Wrap(w.store, faulty.Commits(faulty.Of(outputWrites, hook)))
+				v, err := w.start()
+				if err != nil || v.Status != run.Completed {
+					t.Fatalf("%v %+v", err, v)
 				}
-				return nil
-			}, nil)
-			w.loop.Store = faulty.Wrap(w.store, faulty.Commits(faulty.Of(outputWrites, hook)))
-			v, err := w.start()
-			if err != nil || v.Status != run.Completed {
-				t.Fatalf("%v %+v", err, v)
-			}
-			if got := w.kept(v.RunID); got != all {
-				t.Errorf("%d bytes of %d are kept", len(got), len(all))
-			}
+				if got := w.kept(v.RunID); got != all {
+					t.Errorf("%d bytes of %d are kept", len(got), len(all))
+				}
+			})
 		})
 	}
 }
@@ -188,13 +190,19 @@ func TestOutputOfARunThatIsDeleted(t *testing.T) {
 	})
 }
 
+// timed is an env on the clock of a bubble.
+func timed(t *testing.T) *env {
+	w := &env{t: t, now: began}
+	w.on(memory.New(time.Now), func(time.Duration) {})
+	w.loop.Sleep, w.loop.Now = wait.For, time.Now
+	return w
+}
+
 // atPace has a call print for as long as each says, on a store that counts, and returns the number of commits that
 // wrote its output.
 func atPace(t *testing.T, print func(c tool.Call)) (commits int, kept string) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &env{t: t, now: began}
-		w.on(memory.New(time.Now), func(time.Duration) {})
-		w.loop.Sleep, w.loop.Now = wait.For, time.Now
+		w := timed(t)
 		w.prints(func(c tool.Call) error { print(c); return nil }, nil)
 		w.loop.Store = faulty.Wrap(w.store,
 			faulty.Commits(faulty.Of(outputWrites, faulty.Before(func(*faulty.Call) { commits++ }))))

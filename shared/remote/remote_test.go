@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/keeper"
 	"github.com/countersign-run/countersign/shared/remote"
 	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -412,7 +413,7 @@ func TestIdle(t *testing.T) {
 		run(t, c, "x")
 		release()
 		release() // a second call does nothing
-		until(t, func() bool { return p.Open() == 0 })
+		await.That(t, "the connections are closed", func() bool { return p.Open() == 0 })
 		if got := s.count(); got != want {
 			t.Errorf("%d logins, want %d", got, want)
 		}
@@ -503,13 +504,3 @@ func TestAWriterThatFails(t *testing.T) {
 type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
-
-// until waits for something that happens on its own.
-func until(t *testing.T, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it does not happen")
-		}
-	}
-}

@@ -5,13 +5,13 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/keeper"
 	"github.com/countersign-run/countersign/shared/remote"
 	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
@@ -105,7 +106,6 @@ type person struct {
 	keys io.WriteCloser
 
 	mu   sync.Mutex
-	more *sync.Cond
 	seen string
 }
 
@@ -113,7 +113,6 @@ func (p *person) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen += string(b)
-	p.more.Broadcast()
 	return len(b), nil
 }
 
@@ -128,21 +127,21 @@ func (p *person) types(keys string) {
 // sees waits until something is seen that was not seen before, and returns what was seen until then.
 func (p *person) sees(want string) (before string) {
 	p.t.Helper()
-	late := time.AfterFunc(10*time.Second, func() { p.mu.Lock(); p.more.Broadcast(); p.mu.Unlock() })
-	began := time.Now()
-	defer late.Stop()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for {
-		if at := strings.Index(p.seen, want); at >= 0 {
-			before, p.seen = p.seen[:at], p.seen[at+len(want):]
-			return before
+	defer func() {
+		if p.t.Failed() {
+			p.t.Logf("seen is %q", p.seen)
 		}
-		if time.Since(began) > 9*time.Second {
-			p.t.Fatalf("%q is not seen, but %q", want, p.seen)
+	}()
+	await.That(p.t, fmt.Sprintf("%q is seen", want), func() (found bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		first, rest, found := strings.Cut(p.seen, want)
+		if found {
+			before, p.seen = first, rest
 		}
-		p.more.Wait()
-	}
+		return found
+	})
+	return before
 }
 
 // TestPersonsShell has somebody log in with an ordinary client, and work.
@@ -154,7 +153,6 @@ func TestPersonsShell(t *testing.T) {
 	}
 	defer session.Close()
 	p := &person{t: t}
-	p.more = sync.NewCond(&p.mu)
 	session.Stdout = p
 	if p.keys, err = session.StdinPipe(); err != nil {
 		t.Fatal(err)

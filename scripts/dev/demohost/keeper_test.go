@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -74,7 +73,6 @@ func TestJournalsOutliveTheServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := &person{t: t}
-		p.more = sync.NewCond(&p.mu)
 		go k.Start(t.Context(), start("running", "echo begun; sleep 1000; echo twice >> witness"), p)
 		p.sees("begun")
 	})

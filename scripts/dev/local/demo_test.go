@@ -2,13 +2,12 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 type hostsReply struct {
@@ -92,15 +91,11 @@ func (u *served) task(terminal, prompt string, decide func(command string) strin
 
 // settled waits until a run waits for its user, or has ended.
 func (u *served) settled(c testkit.Client, run string) (a testkit.Answer, err error) {
-	for range 600 {
-		if a, err = c.Run(u.t.Context(), run); err != nil || a.Status == "awaiting_confirmation" ||
-			a.Status == "completed" ||
-			a.Status == "failed" {
-			return a, err
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return a, errors.New("the run does not move")
+	await.That(u.t, "the run ends, or waits for its user", func() bool {
+		a, err = c.Run(u.t.Context(), run)
+		return err != nil || a.Status == "awaiting_confirmation" || a.Status == "completed" || a.Status == "failed"
+	})
+	return a, err
 }
 
 func yes(string) string { return "approve_once" }

@@ -43,6 +43,9 @@ var (
 // it.
 const mark = "agenttest"
 
+// patience bounds how long a test waits for its goroutines to end.
+var patience = 30 * time.Second
+
 // look marks the goroutines that are started from here on by the test, and searches for them behind all that the test
 // closes.
 func look(t testing.TB) {
@@ -56,7 +59,7 @@ func look(t testing.TB) {
 		looked.Delete(t)
 		pprof.SetGoroutineLabels(context.Background()) // this one is not left
 		left := ""
-		for wait := time.Millisecond; wait < 2*time.Second; wait *= 2 {
+		for wait := time.Millisecond; wait < patience; wait *= 2 {
 			http.DefaultClient.CloseIdleConnections() // idle connections are not leaks
 			outbound.Transport().CloseIdleConnections()
 			if left = marked(of); left == "" {

@@ -166,6 +166,7 @@ func TestBubble(t *testing.T) {
 
 // TestLeaks has a goroutine that a tool leaves fail its own test, and none that runs beside it.
 func TestLeaks(t *testing.T) {
+	agenttest.Impatient(t)
 	stop := make(chan bool)
 	defer close(stop)
 	leave := countersign.DefineTool(countersign.ToolConfig{Name: "leave", Description: "It leaves a goroutine."},

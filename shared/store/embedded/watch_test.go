@@ -10,10 +10,11 @@ import (
 
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // took is how long a test waits for what must come.
-const took = 20 * time.Second
+const took = await.Most
 
 func watched(t *testing.T, st store.Store, path string, enough func(store.Doc) bool) {
 	t.Helper()

@@ -5,7 +5,6 @@ import (
 	"path"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/terminal/hosts"
@@ -78,11 +77,7 @@ func FuzzKey(f *testing.F) {
 		if len(text) > 8<<10 || len(phrase) > 1024 {
 			return
 		}
-		began := time.Now()
 		_, err := hosts.ParseKey(text, &phrase)
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("it took %s", took)
-		}
 		if err != nil && (fault.As(err).Err != nil || len(phrase) > 12 && strings.Contains(err.Error(), phrase)) {
 			t.Errorf("%v", err)
 		}

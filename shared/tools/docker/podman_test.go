@@ -12,10 +12,10 @@ import (
 
 	engine "github.com/countersign-run/countersign/shared/docker"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/podman"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/docker"
-	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // real is the tools on Podman.
@@ -185,18 +185,27 @@ func TestAStopEndsAScript(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := onPodman(t)
 			its := r.tools[docker.Script]
-			c, err := r.prepared(t, docker.Script, script(r.create(t, "g"), "touch begun; sleep 1000"))
+			id := r.create(t, "g")
+			c, err := r.prepared(t, docker.Script, script(id, "touch begun; sleep 1000"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := tool.Never
 			if begin {
 				want = tool.Done
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				if _, err := its.Execute(ctx, c); !tool.IsAmbiguous(err) {
+				ctx, cancel := context.WithCancel(t.Context())
+				left := make(chan error, 1)
+				go func() {
+					_, err := its.Execute(ctx, c)
+					left <- err
+				}()
+				await.That(t, "the script has begun", func() bool {
+					return must[docker.Result](t, r, docker.Script, script(id, "test -e begun")).ExitCode == 0
+				})
+				cancel()
+				if err := <-left; !tool.IsAmbiguous(err) {
 					t.Errorf("left with %v", err)
 				}
-				cancel()
 				if err := its.Interrupt(t.Context(), c); err != nil {
 					t.Fatal(err)
 				}
@@ -261,18 +270,16 @@ func TestAScriptOutlivesItsProcess(t *testing.T) {
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 	defer cancel()
-	for must[docker.Result](t, r, docker.Script, script(id, "test -e begun")).ExitCode != 0 {
-		if err := wait.For(ctx, 50*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
-	}
+	await.That(t, "the script has begun", func() bool {
+		return must[docker.Result](t, r, docker.Script, script(id, "test -e begun")).ExitCode == 0
+	})
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = first.Wait() // it was killed
-	short, stop := context.WithTimeout(t.Context(), time.Second)
+	short, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	if out, err := its.Reconcile(short, c); err != nil || out.Verdict != tool.Running {
 		t.Errorf("while it runs: %+v, %v", out, err)

@@ -1,0 +1,233 @@
+package shared_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// measuring are the functions by which a test depends on how fast its machine is.
+var measuring = []string{"time.Sleep", "time.Since"}
+
+// The reasons of the exceptions.
+const (
+	moments  = "it kills a process at several moments; what is asserted holds at each"
+	atLeast  = "the time is a lower bound, which a busy machine only exceeds"
+	bubbles  = "it is called through an interface or a field, and waits only in bubbles"
+	hangs    = "it is a process that hangs until it is killed"
+	measures = "it measures for benchmarks; no test compares the result"
+	state    = "it waits for a state, in a package of the product, which imports no testkit"
+	absence  = "a message that does not come again cannot be awaited; a busy machine only hides one"
+)
+
+// mayMeasure are the exceptions.
+var mayMeasure = map[string]string{
+	"functions/start_test.go: start: time.Since":                         measures,
+	"functions/start_test.go: start: time.Sleep":                         measures,
+	"scripts/check/demohost_test.go: TestTerminalOfANewUser: time.Sleep": moments,
+	"scripts/check/kill_test.go: whileAsking: time.Sleep":                moments,
+	"scripts/check/kill_test.go: whileSending: time.Sleep":               moments,
+	"scripts/check/kill_test.go: whileWaiting: time.Sleep":               moments,
+	"shared/attach/attach_test.go: TestUnreachable: time.Since":          atLeast,
+	"shared/remote/check_test.go: TestCheck: time.Since":                 atLeast,
+	"shared/remote/sshd_test.go: TestScanTellsNothing: time.Since":       atLeast,
+	"shared/countersign/agenttest/agenttest.go: look: time.Sleep":        state,
+	"shared/loop/env_test.go: behave: time.Sleep":                        bubbles,
+	"shared/loop/scenario_test.go: Generate: time.Sleep":                 bubbles,
+	"shared/loop/shards_test.go: Sweep: time.Sleep":                      bubbles,
+	"shared/mcpclient/main_test.go: children: time.Sleep":                hangs,
+	"shared/mcpclient/main_test.go: deaf: time.Sleep":                    hangs,
+	"shared/queue/queuetest/queuetest.go: badRunID: time.Sleep":          absence,
+	"shared/queue/queuetest/queuetest.go: settles: time.Sleep":           absence,
+	"shared/testkit/figures/figures.go: Since: time.Since":               measures,
+}
+
+// TestTestsDoNotMeasureTime keeps tests from the clock of the machine: a test that sleeps, or that compares how long
+// something took, fails by chance on a busy machine. A test of time runs in a bubble of testing/synctest. Other tests
+// wait for a state with testkit/await, or count. Benchmarks measure.
+func TestTestsDoNotMeasureTime(t *testing.T) {
+	found := map[string]bool{}
+	for dir, files := range testFiles(t, ".", "../scripts", "../functions", "../infra") {
+		for _, at := range outsideBubbles(files) {
+			found[filepath.Join("shared", dir, at)] = true
+		}
+	}
+	for at := range found {
+		if mayMeasure[at] == "" {
+			t.Errorf("%s, outside a bubble of testing/synctest", at)
+		}
+	}
+	for at := range mayMeasure {
+		if !found[at] {
+			t.Errorf("mayMeasure has %q, which is not so", at)
+		}
+	}
+}
+
+// TestOutsideBubbles finds what is called outside bubbles, and nothing else.
+func TestOutsideBubbles(t *testing.T) {
+	const text = `package x
+		func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { time.Sleep(1); in() }) }
+		func TestB(t *testing.T) { bubble(t, func(t *testing.T) { time.Sleep(1) }); both() }
+		func TestC(t *testing.T) { time.Sleep(1); bubble(t, both) }
+		func TestD(t *testing.T) { synctest.Test(t, deeper) }
+		func BenchmarkA(b *testing.B) { measured() }
+		func bubble(t *testing.T, do func(t *testing.T)) { synctest.Test(t, func(t *testing.T) { do(t) }) }
+		func deeper(t *testing.T) { in() }
+		func in() { time.Sleep(1) }
+		func both() { time.Since(x) }
+		func measured() { time.Since(x) }
+		func nobody() { time.Sleep(1) }`
+	f, err := parser.ParseFile(token.NewFileSet(), "x_test.go", text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := outsideBubbles(map[string]*ast.File{"x_test.go": f})
+	want := []string{
+		"x_test.go: TestC: time.Sleep", "x_test.go: both: time.Since", "x_test.go: nobody: time.Sleep",
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("found are %q, want %q", got, want)
+	}
+}
+
+// testFiles returns, for each folder, the files that import testing.
+func testFiles(t *testing.T, dirs ...string) map[string]map[string]*ast.File {
+	t.Helper()
+	all := map[string]map[string]*ast.File{}
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" {
+				return err
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil || !importsTesting(f) {
+				return err
+			}
+			dir, name := filepath.Split(path)
+			if all[dir] == nil {
+				all[dir] = map[string]*ast.File{}
+			}
+			all[dir][name] = f
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func importsTesting(f *ast.File) bool {
+	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
+}
+
+// A mention is a name in a function.
+type mention struct {
+	name, in string
+	file     string
+	bubble   bool // it is in an argument of a function that begins a bubble
+}
+
+// outsideBubbles returns what the files of one package call of measuring, outside a bubble and outside a benchmark. A
+// function is in a bubble if it is mentioned only there.
+func outsideBubbles(files map[string]*ast.File) (all []string) {
+	begins := map[string]bool{"synctest.Test": true}
+	for _, m := range mentions(files, begins) {
+		if m.name == "synctest.Test" && !strings.HasPrefix(m.in, "Test") {
+			begins[m.in] = true
+		}
+	}
+	by := map[string][]mention{}
+	for _, m := range mentions(files, begins) {
+		by[m.name] = append(by[m.name], m)
+	}
+	for _, name := range measuring {
+		for _, m := range by[name] {
+			at := fmt.Sprintf("%s: %s: %s", m.file, m.in, name)
+			if !covered(m, by, nil) && !slices.Contains(all, at) {
+				all = append(all, at)
+			}
+		}
+	}
+	return all
+}
+
+// covered reports whether a mention is in a bubble or in a benchmark, or in a function that is mentioned only there.
+func covered(m mention, by map[string][]mention, on []string) bool {
+	if m.bubble || strings.HasPrefix(m.in, "Benchmark") || slices.Contains(on, m.in) {
+		return true
+	}
+	callers := 0
+	for _, caller := range by[m.in] {
+		if caller.in == m.in {
+			continue
+		}
+		if callers++; !covered(caller, by, append(on, m.in)) {
+			return false
+		}
+	}
+	return callers > 0
+}
+
+// mentions returns the names that the functions of the files mention, with those of other packages as pkg.Name.
+func mentions(files map[string]*ast.File, begins map[string]bool) (all []mention) {
+	for file, f := range files {
+		for _, d := range f.Decls {
+			m := mention{file: file}
+			var body ast.Node = d
+			if fd, ok := d.(*ast.FuncDecl); ok {
+				if m.in = fd.Name.Name; fd.Body == nil {
+					continue
+				}
+				body = fd.Body
+			}
+			all = append(all, within(body, m, begins)...)
+		}
+	}
+	return all
+}
+
+func within(n ast.Node, m mention, begins map[string]bool) (all []mention) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			m.name = n.Name
+			all = append(all, m)
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok {
+				m.name = x.Name + "." + n.Sel.Name
+				all = append(all, m)
+			}
+		case *ast.CallExpr:
+			inside := m
+			inside.bubble = m.bubble || begins[called(n.Fun)]
+			all = append(all, within(n.Fun, m, begins)...)
+			for _, arg := range n.Args {
+				all = append(all, within(arg, inside, begins)...)
+			}
+			return false
+		}
+		return true
+	})
+	return all
+}
+
+// called returns the name of a function that is called: f, or pkg.F.
+func called(f ast.Expr) string {
+	switch f := f.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		if x, ok := f.X.(*ast.Ident); ok {
+			return x.Name + "." + f.Sel.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,46 @@
+package await_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/await"
+	"github.com/countersign-run/countersign/shared/testkit/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// failing is a test that keeps what it fails with.
+type failing struct {
+	*testing.T
+	said string
+}
+
+func (f *failing) Fatalf(format string, args ...any) {
+	f.said = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// TestThat waits for a state that comes, and in vain for one that does not.
+func TestThat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks, began := 0, time.Now()
+		await.That(t, "the third look", func() bool { looks++; return looks == 3 })
+		if looks != 3 {
+			t.Errorf("%d looks", looks)
+		}
+		f := &failing{T: t}
+		go await.That(f, "the end of days", func() bool { return time.Since(began) > time.Hour })
+		time.Sleep(50 * time.Second)
+		if synctest.Wait(); f.said != "" {
+			t.Errorf("after 50 s: %s", f.said)
+		}
+		time.Sleep(15 * time.Second)
+		if synctest.Wait(); f.said != "waited 1m0s in vain: the end of days" {
+			t.Errorf("after 65 s: %q", f.said)
+		}
+	})
+}
