@@ -1,12 +1,14 @@
 // Package address defines which e-mail addresses are valid. It is stricter than RFC 5322 on purpose: net/mail accepts
 // display names, comments, groups, quoted local parts, address literals and invisible characters, and each of them has
 // been used to make one reader see another recipient than the next. A valid address here means one mailbox, written in
-// one way.
+// one way. A domain in the letters of another language is converted to its ASCII form; the part before the @ must be
+// ASCII.
 package address
 
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"golang.org/x/net/idna"
 
@@ -34,15 +36,19 @@ var inward = map[string]bool{
 	"home": true, "corp": true, "private": true, "invalid": true, "onion": true, "alt": true, "arpa": true,
 }
 
-// Normalize returns the normal form of an address: the domain in lower case, the local part unchanged, since only the
-// receiving host may decide whether its case matters. Two addresses are the same if and only if their normal forms are
-// the same bytes. The error is a ValidationError without a field, and never repeats the address.
+// Normalize returns the normal form of an address: the domain in lower-case ASCII, the local part unchanged, since only
+// the receiving host may decide whether its case matters. Two addresses are the same if and only if their normal forms
+// are the same bytes. The error is a ValidationError without a field, and never repeats the address.
 func Normalize(s string) (string, error) {
-	if why := refusal(s); why != "" {
+	local, domain, found := strings.Cut(s, "@")
+	domain, why := asciiDomain(domain)
+	if why == "" {
+		why = refusal(local, domain, found)
+	}
+	if why != "" {
 		return "", fault.Invalid("", "%s", why)
 	}
-	local, domain, _ := strings.Cut(s, "@")
-	return local + "@" + strings.ToLower(domain), nil
+	return local + "@" + domain, nil
 }
 
 // List normalises each address of a field and removes duplicates, keeping the order. Its ValidationErrors name the
@@ -50,15 +56,15 @@ func Normalize(s string) (string, error) {
 // included.
 func List(field string, in []string, max int) ([]string, error) {
 	if len(in) > max {
-		return nil, fault.Invalid(field, "at most %d addresses may stand here", max)
+		return nil, fault.Invalid(field, "%d addresses; the limit is %d", len(in), max)
 	}
 	seen := make(map[string]bool, len(in))
 	var out []string
 	for i, s := range in {
-		if why := refusal(s); why != "" {
-			return nil, fault.Invalid(fmt.Sprintf("%s/%d", field, i), "%s", why)
+		a, err := Normalize(s)
+		if err != nil {
+			return nil, fault.Within(fmt.Sprintf("%s/%d", field, i), err)
 		}
-		a, _ := Normalize(s)
 		if !seen[a] {
 			seen[a] = true
 			out = append(out, a)
@@ -82,16 +88,15 @@ func Unicode(normal string) (shown string, punycode bool) {
 	return local + "@" + u, true
 }
 
-// refusal returns the reason why s is not a valid address, or "" if it is valid.
-func refusal(s string) string {
-	local, domain, found := strings.Cut(s, "@")
+// refusal returns the reason why local@domain is not a valid address, or "" if it is valid.
+func refusal(local, domain string, found bool) string {
 	switch {
-	case len(s) > MaxAddress:
-		return fmt.Sprintf("an e-mail address has at most %d octets", MaxAddress)
 	case !found || strings.Contains(domain, "@"):
-		return "an e-mail address has one @, and stands alone, without a name beside it"
+		return "an e-mail address has exactly one @ and no name beside it"
+	case len(local)+1+len(domain) > MaxAddress:
+		return fmt.Sprintf("the address has %d octets; the limit is %d", len(local)+1+len(domain), MaxAddress)
 	case len(local) > MaxLocal:
-		return fmt.Sprintf("the part before the @ has at most %d octets", MaxLocal)
+		return fmt.Sprintf("the part before the @ has %d octets; the limit is %d", len(local), MaxLocal)
 	}
 	if why := badLocal(local); why != "" {
 		return why
@@ -106,12 +111,16 @@ func badLocal(s string) string {
 		}
 	}
 	for _, c := range s {
+		if c >= 0x80 && unicode.IsLetter(c) {
+			return fmt.Sprintf("the part before the @ contains %s: mail can only be sent to addresses whose first "+
+				"part is ASCII", named(c))
+		}
 		if c >= 0x80 || !alphanumeric(byte(c)) && c != '.' && !strings.ContainsRune(localSigns, c) {
-			return fmt.Sprintf("the part before the @ holds %s, which no address that is taken here has", named(c))
+			return fmt.Sprintf("the part before the @ contains %s, which is not accepted there", named(c))
 		}
 	}
 	if s[0] == '-' {
-		return "the part before the @ begins like an option, with -"
+		return "the part before the @ begins with -, like an option of a command"
 	}
 	return ""
 }
@@ -126,9 +135,9 @@ func named(c rune) string {
 
 func badDomain(s string) string {
 	if len(s) > MaxDomain {
-		return fmt.Sprintf("the domain has at most %d octets", MaxDomain)
+		return fmt.Sprintf("the domain has %d octets; the limit is %d", len(s), MaxDomain)
 	}
-	labels := strings.Split(strings.ToLower(s), ".")
+	labels := strings.Split(s, ".")
 	if len(labels) < 2 {
 		return "the domain needs a dot"
 	}
@@ -141,7 +150,7 @@ func badDomain(s string) string {
 	case !isTop(last):
 		return "the domain does not end in a top-level domain"
 	case inward[last]:
-		return "the domain is not one of the public internet"
+		return "the domain is not on the public internet"
 	}
 	return ""
 }

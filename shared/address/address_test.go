@@ -19,6 +19,15 @@ func TestNormalizeKeepsTheLocalPartAndLowersTheDomain(t *testing.T) {
 		"user@xn--exmple-4nf.com":         "user@xn--exmple-4nf.com",
 		"user@example.xn--p1ai":           "user@example.xn--p1ai",
 		"1@2.de":                          "1@2.de",
+		"user@münchen.de":                 "user@xn--mnchen-3ya.de",
+		"user@MÜNCHEN.DE":                 "user@xn--mnchen-3ya.de",
+		"user@mu\u0308nchen.de":           "user@xn--mnchen-3ya.de", // decomposed, as macOS writes it
+		"user@straße.de":                  "user@xn--strae-oqa.de",
+		"user@例え.テスト":                     "user@xn--r8jz45g.xn--zckzah",
+		"user@почта.рф":                   "user@xn--80a1acny.xn--p1ai",
+		"user@xn--mnchen-3ya.de":          "user@xn--mnchen-3ya.de",
+		"user@한국.kr":                      "user@xn--3e0b707e.kr",
+		"user@sub.bücher.example":         "user@sub.xn--bcher-kva.example",
 		strings.Repeat("a", 64) + "@b.de": strings.Repeat("a", 64) + "@b.de",
 	} {
 		got, err := Normalize(in)
@@ -45,6 +54,8 @@ var refused = []string{
 	"$HOME@example.com", "a?b@example.com",
 	"a#b@example.com", "a^b@example.com", "{a,b}@example.com", "a=?utf-8?q?b?=@example.com",
 	"a.=?utf-8?b?Yg==?=.c@example.com",
+	"a@münchen", "a@pаypal.com", "a@αpple.com", "a@exa\u00admple.de", "a@münchen\uff0ede", "a@-ü.de", "a@\u0308u.de",
+	"jürgen@example.com", "用户@example.com",
 	"a\t@example.com", "<a@example.com>", "a@xn--.com", "a\x80@example.com",
 	strings.Repeat("a", 65) + "@example.com", "a@" + strings.Repeat("b", 64) + ".com",
 	"a@" + strings.Repeat("bbbbbbb.", 32) + "com",
@@ -70,6 +81,7 @@ func TestARefusalNamesTheCharacter(t *testing.T) {
 		"/etc/passwd@example.com": "character /,",
 		"a b@example.com":         "character U+0020,", "\u202ea@example.com": "character U+202E,",
 		"a\x80@example.com": "character U+FFFD,", "a=?utf-8?q?b?=@example.com": "character ?,",
+		"jürgen@example.com": "whose first part is ASCII",
 	} {
 		if _, err := Normalize(in); err == nil || !strings.Contains(err.Error(), named) {
 			t.Errorf("%q: %v", in, err)

@@ -1,0 +1,66 @@
+package address
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/text/unicode/norm"
+)
+
+// asciiDomain returns a domain in lower case, its labels in the ASCII form by which hosts are found (RFC 5891), or the
+// reason why it has none. It refuses what IDNA would silently replace (a full-width letter, an ideographic full stop)
+// and a label whose letters come from scripts that no language writes together, because readers cannot tell such a
+// domain from the one that it imitates.
+func asciiDomain(s string) (ascii, why string) {
+	lower := strings.ToLower(s)
+	if isASCII(lower) {
+		return lower, ""
+	}
+	lower = norm.NFC.String(lower)
+	for label := range strings.SplitSeq(lower, ".") {
+		if !oneLanguage(label) {
+			return "", "the domain mixes the letters of several scripts"
+		}
+	}
+	ascii, err := idna.Lookup.ToASCII(lower)
+	if err != nil {
+		return "", "the domain is not a host name"
+	}
+	if back, err := idna.Lookup.ToUnicode(ascii); err != nil || back != lower {
+		return "", "the domain contains characters that stand for others; write it in plain letters"
+	}
+	return ascii, ""
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
+}
+
+// together are the scripts that one language writes in one word (UTS 39 §5.2, highly restrictive).
+var together = [][]*unicode.RangeTable{
+	{unicode.Latin, unicode.Han, unicode.Hiragana, unicode.Katakana},
+	{unicode.Latin, unicode.Han, unicode.Bopomofo},
+	{unicode.Latin, unicode.Han, unicode.Hangul},
+}
+
+// oneLanguage reports whether the letters of a label are of one script, or of scripts that one language writes together.
+func oneLanguage(label string) bool {
+	for _, scripts := range together {
+		if writtenIn(label, scripts...) {
+			return true
+		}
+	}
+	for _, script := range unicode.Scripts {
+		if writtenIn(label, script) {
+			return true
+		}
+	}
+	return false
+}
+
+func writtenIn(label string, scripts ...*unicode.RangeTable) bool {
+	return !strings.ContainsFunc(label, func(r rune) bool {
+		return !unicode.In(r, unicode.Common, unicode.Inherited) && !unicode.In(r, scripts...)
+	})
+}
