@@ -143,7 +143,7 @@ var may = map[string]string{
 		"shared/tool shared/visible shared/wait",
 	"shared/tools/gmail": "shared/address shared/clip shared/fault shared/tool shared/tools/internal/google " +
 		"shared/tools/internal/provider shared/visible",
-	"shared/tools/internal/google":   "shared/fault shared/tool shared/tools/internal/provider",
+	"shared/tools/internal/google":   "shared/fault shared/lazyregexp shared/tool shared/tools/internal/provider",
 	"shared/tools/internal/provider": "shared/fault shared/outbound shared/tool",
 	"shared/tools/web":               "shared/clip shared/fault shared/model shared/tool shared/visible",
 	"shared/web":                     "shared/fault shared/obs",

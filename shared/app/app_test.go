@@ -46,6 +46,9 @@ func once(op string, f fakegoogle.Fault) func(string) fakegoogle.Fault {
 	}
 }
 
+// retryLater is how Gmail says that an account has sent too much.
+const retryLater = "User-rate limit exceeded.  Retry after 2126-11-28T05:01:02.345Z"
+
 // TestProviderFaults has Gmail and Calendar fail around the effect, and compares the recorded events with what they
 // did.
 func TestProviderFaults(t *testing.T) {
@@ -70,6 +73,13 @@ func TestProviderFaults(t *testing.T) {
 			"", ""},
 		"limited, then sent": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 429,
 			Reason: "rateLimitExceeded"}, 1, "succeeded", "", ""},
+		"limited for a long time, by its message": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.StatusBefore,
+			Status: 429, Reason: "rateLimitExceeded", Text: retryLater}, 0, "failed", "ToolExecutionError", ""},
+		"limited for a long time, on the draft": {"draft", "gmail.drafts.create", fakegoogle.Fault{
+			Kind: fakegoogle.StatusBefore, Status: 403, Reason: "userRateLimitExceeded", Text: retryLater},
+			0, "not_started", "ToolExecutionError", ""},
+		"at the day's limit, then sent": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 429,
+			Reason: "dailyLimitExceeded"}, 1, "succeeded", "", ""},
 		"refused": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 400,
 			Reason: "invalidArgument"}, 0, "failed", "ToolExecutionError", ""},
 		"not signed in": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 401,
@@ -108,6 +118,9 @@ func TestProviderFaults(t *testing.T) {
 			if n := len(w.Google.Messages()) + len(w.Google.Events()); n != c.effects ||
 				a.ExecutionStatus != c.execution || a.ErrorCode != c.class {
 				t.Errorf("%d effects, %+v", n, a)
+			}
+			if c.fault.Text == retryLater && !strings.Contains(a.Message, "after 05:01 UTC on 28 November 2126") {
+				t.Errorf("the user is not told until when: %q", a.Message)
 			}
 			if kind := pendingKind(w); kind != c.kind {
 				t.Errorf("%q waits, want %q", kind, c.kind)

@@ -133,7 +133,7 @@ func carryOut(ctx context.Context, ex *journal.Execution, hold *journal.Hold, t 
 		case !tool.IsTransient(err):
 			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }
 		}
-		if try == maxCallTries || hold.Ended() || backOff(ctx, ex, try) != nil {
+		if try == maxCallTries || hold.Ended() || backOff(ctx, ex, try, err) != nil {
 			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }
 		}
 	}

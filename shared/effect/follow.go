@@ -71,7 +71,7 @@ func look(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Ca
 		}
 		ex.Log.WarnContext(ctx, "what became of an effect could not be asked", "runId", ex.ID, "actionId",
 			call.ActionID, "error", err)
-		if try == maxCallTries || backOff(looking, ex, try) != nil {
+		if try == maxCallTries || backOff(looking, ex, try, err) != nil {
 			return out, err
 		}
 	}

@@ -2,6 +2,7 @@ package effect
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
@@ -69,16 +70,29 @@ func prepare(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Ac
 		if err == nil || !tool.IsTransient(err) || try == maxCallTries {
 			return handle, err
 		}
-		if err := backOff(ctx, ex, try); err != nil {
+		switch waited := backOff(ctx, ex, try, err); {
+		case errors.Is(waited, errLongWait):
 			return "", err
+		case waited != nil:
+			return "", waited
 		}
 	}
 }
 
-// backOff waits before the next try: 0 to 1, 2, 4 seconds.
-func backOff(ctx context.Context, ex *journal.Execution, try int) error {
+// longestWait limits the wait before a further try: the run holds a process meanwhile.
+const longestWait = 4 * time.Second
+
+var errLongWait = errors.New("the provider asks for a longer wait than a try is worth")
+
+// backOff waits before the next try after the failure: 0 to 1, 2, 4 seconds, or as long as the provider asks for. Where
+// that is too long, it returns an error at once.
+func backOff(ctx context.Context, ex *journal.Execution, try int, failure error) error {
+	asked := fault.As(failure).RetryAfter
+	if asked > longestWait {
+		return errLongWait
+	}
 	journal.CountRetry(ex.Env, journal.RetryTool)
-	return ex.Sleep(ctx, ex.Jitter(time.Second<<(try-1)))
+	return ex.Sleep(ctx, max(asked, ex.Jitter(time.Second<<(try-1))))
 }
 
 // reconcile asks the tool what became of a call, up to maxCallTries times; known is false where the tool cannot tell.
@@ -98,7 +112,7 @@ func reconcile(ctx context.Context, ex *journal.Execution, t *tool.Tool, call to
 		ex.LogPanic(ctx, call.ActionID, err)
 		ex.Log.WarnContext(ctx, "what became of an effect could not be asked", "runId", ex.ID, "actionId",
 			call.ActionID, "error", err)
-		if try < maxCallTries && backOff(ctx, ex, try) != nil {
+		if try < maxCallTries && backOff(ctx, ex, try, err) != nil {
 			break
 		}
 	}

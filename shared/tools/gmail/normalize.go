@@ -15,11 +15,12 @@ const (
 	MaxRecipients = 20        // to, cc and bcc together
 	MaxSubject    = 998       // octets, RFC 5322 §2.1.1
 	MaxBody       = 200 << 10 // octets, each of body and htmlBody
+	MaxMessageID  = 250       // octets of a Message-ID; a line of a header has 998
 )
 
 var (
 	threadID  = lazyregexp.New(`^[0-9a-f]{1,32}$`)
-	messageID = lazyregexp.New(`^<[A-Za-z0-9.!#$&'*+/=?^_{|}~-]{1,120}@[A-Za-z0-9.-]{1,120}>$`)
+	messageID = lazyregexp.New(`^<[!-;=?A-~]+@[!-;=?A-~]+>$`) // wider than RFC 5322 §3.6.4: mail in use has "_" in domains
 )
 
 // normalize checks what the schema cannot express, and brings addresses and line ends into one form. An address in
@@ -62,8 +63,11 @@ func normalize(a Args) (Args, error) {
 	if a.ThreadID != "" && !threadID.MatchString(a.ThreadID) {
 		return a, fault.Invalid("threadId", "this is not a Gmail thread id")
 	}
+	if len(a.InReplyTo) > MaxMessageID {
+		return a, fault.Invalid("inReplyTo", "%d octets; the limit of a Message-ID is %d", len(a.InReplyTo), MaxMessageID)
+	}
 	if a.InReplyTo != "" && !messageID.MatchString(a.InReplyTo) {
-		return a, fault.Invalid("inReplyTo", "this is not a Message-ID in angle brackets")
+		return a, fault.Invalid("inReplyTo", "not a Message-ID: it needs the form <left@right>, in ASCII, without spaces")
 	}
 	return a, nil
 }

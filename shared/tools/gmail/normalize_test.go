@@ -79,9 +79,27 @@ var refused = map[string]toolstest.Refused{
 		Change: map[string]any{"attachments": []any{map[string]string{"path": "/etc/passwd"}}}, Field: "attachments"},
 	"line break in In-Reply-To": {Change: map[string]any{"threadId": "18c0ffee",
 		"inReplyTo": "<x@y>\r\nBcc: e@x.com"}, Field: "inReplyTo"},
+	"an In-Reply-To with a space": {Change: map[string]any{"inReplyTo": "<x y@z>"}, Field: "inReplyTo"},
+	"an In-Reply-To of 251 octets": {Change: map[string]any{"inReplyTo": "<" + strings.Repeat("x", 247) + "@y>"},
+		Field: "inReplyTo"},
+	"two In-Reply-To":             {Change: map[string]any{"inReplyTo": "<x@y><x@y>"}, Field: "inReplyTo"},
 	"an In-Reply-To without <>":   {Change: map[string]any{"inReplyTo": "x@y"}, Field: "inReplyTo"},
 	"a thread id that is none":    {Change: map[string]any{"threadId": "../18c0"}, Field: "threadId"},
 	"an address in another field": {Change: map[string]any{"To": []string{"evil@x.com"}}, Field: "To"},
+}
+
+// TestMessageIDsInUse accepts the Message-IDs that mail programs write, beyond those that the standard allows.
+func TestMessageIDsInUse(t *testing.T) {
+	for _, id := range []string{
+		"<CAF+x=_1@mail.gmail.com>", "<1@host_name.example.com>", "<a@[192.0.2.1]>", "<a@[IPv6:2001:db8::1]>",
+		"<" + strings.Repeat("a", 130) + "@example.com>", "<" + strings.Repeat("x", 246) + "@y>", "<a%b@c>",
+		"<DB7PR01MB1234(x)@EURPRD01.PROD.OUTLOOK.COM>", "<0102018f-a:b/c,d@eu-west-1.amazonses.com>",
+		"<notifications/1234@github.com>", "<\"quoted\"@example.org>",
+	} {
+		if _, err := newTool().Normalize(with(map[string]any{"inReplyTo": id})); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
 }
 
 func TestEachPersonIsReachedOnce(t *testing.T) {

@@ -76,7 +76,7 @@ func outcome(m *gmailapi.Message, err error, call string, limited func(error) er
 	case provider.NotSent:
 		return Sent{}, tool.Transient(f.Fault(call, "Gmail could not be reached. Nothing was sent."))
 	case provider.Limited:
-		return Sent{}, limited(f.Fault(call, "Gmail asks us to wait before more mail is sent."))
+		return Sent{}, limited(f.Fault(call, "This account has reached a limit of Gmail. Nothing was sent."))
 	default:
 		return Sent{}, f.Unclear(call, "Gmail did not say whether the mail was sent.")
 	}

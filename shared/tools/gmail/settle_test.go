@@ -137,6 +137,8 @@ var draftCases = map[string]toolstest.Settled{
 	"slow but well":                 sent.After(sendDraft, fakegoogle.Fault{Delay: 20 * time.Millisecond}),
 	"down for the whole time": unsent(fault.Tool, "provider_failed").After(sendDraft, status(503, ""),
 		status(503, ""), status(503, "")),
+	"at the day's limit": unsent(fault.Tool, "provider_limited").After(sendDraft, status(429, "dailyLimitExceeded"),
+		status(429, "dailyLimitExceeded"), status(429, "dailyLimitExceeded")),
 	"send 503 before, then answer lost": lost.After(sendDraft, status(503, ""), kind(fakegoogle.ResetAfter)),
 }
 

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"golang.org/x/oauth2"
 	"google.golang.org/api/googleapi"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
@@ -17,8 +19,16 @@ import (
 const Name = "Google"
 
 // limits are Google's reasons for 403 and 429 that mean that the call was rejected before anything was done (Gmail:
-// "Resolve errors"; Calendar: "Handle API errors").
-var limits = map[string]bool{"rateLimitExceeded": true, "userRateLimitExceeded": true}
+// "Resolve errors"; Calendar: "Handle API errors"; the reasons of the domain usageLimits in "Standard error messages").
+var limits = map[string]bool{
+	"rateLimitExceeded": true, "userRateLimitExceeded": true, "rateLimitExceededUnreg": true,
+	"userRateLimitExceededUnreg": true, "dailyLimitExceeded": true, "dailyLimitExceededUnreg": true,
+	"quotaExceeded": true, "limitExceeded": true, "servingLimitExceeded": true, "concurrentLimitExceeded": true,
+	"variableTermLimitExceeded": true, "variableTermExpiredDailyExceeded": true, "calendarUsageLimitsExceeded": true,
+}
+
+// untilTime finds the time in Gmail's "User-rate limit exceeded.  Retry after 2026-11-28T05:01:02.345Z".
+var untilTime = lazyregexp.New(`(?i)\bretry after (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))`)
 
 // Read evaluates the error of a failed call. Of the provider's texts the result contains only the reason, and that only
 // if it is one word.
@@ -40,6 +50,9 @@ func Read(err error) provider.Failure {
 
 func readAnswer(e *googleapi.Error) provider.Failure {
 	f := provider.Failure{Status: e.Code, Reason: reason(e), After: provider.RetryAfter(e.Header)}
+	if f.Until = until(e.Message); !f.Until.IsZero() && f.After == 0 {
+		f.After = provider.Wait(e.Header, f.Until)
+	}
 	switch {
 	case e.Code == http.StatusUnauthorized:
 		f.Proof, f.Access = provider.NoAccess, provider.Reauth(Name)
@@ -59,6 +72,19 @@ func readAnswer(e *googleapi.Error) provider.Failure {
 		f.Proof = provider.Refused
 	}
 	return f
+}
+
+// until returns the time that a message names, or zero.
+func until(message string) time.Time {
+	found := untilTime.FindStringSubmatch(message)
+	if found == nil {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, found[1])
+	if err != nil { // the 31st of February
+		return time.Time{}
+	}
+	return at
 }
 
 func scopeMissing(e *googleapi.Error, reason string) bool {

@@ -81,3 +81,30 @@ func TestRetryAfterIsKept(t *testing.T) {
 		t.Errorf("RetryAfter = %v", got)
 	}
 }
+
+// TestATimeInAMessage reads until when Google accepts no call, and counts the wait from the date of the answer.
+func TestATimeInAMessage(t *testing.T) {
+	for message, want := range map[string]string{
+		"User-rate limit exceeded.  Retry after 2026-11-28T05:01:02.345Z":                     "15m2s",
+		"User-rate limit exceeded.  Retry after 2026-11-28T06:01:02.345+01:00 (Mail sending)": "15m2s",
+		"Quota exceeded. retry after 2026-11-28T04:00:00Z":                                    "0s",
+		"Retry after 2099-01-01T00:00:00Z":                                                    "24h0m0s",
+		"Retry after 2026-02-31T00:00:00Z":                                                    "",
+		"Retry after tomorrow":                                                                "",
+	} {
+		e := &googleapi.Error{Code: 429, Message: message, Errors: []googleapi.ErrorItem{{Reason: "rateLimitExceeded"}},
+			Header: http.Header{"Date": {"Sat, 28 Nov 2026 04:46:00 GMT"}}}
+		f := Read(e)
+		if f.Until.IsZero() != (want == "") || want != "" && f.After.Truncate(time.Second).String() != want {
+			t.Errorf("%q: until %v, after %v; want %s", message, f.Until, f.After, want)
+		}
+		if said := f.Fault("x", "y").Message; strings.Contains(said, "2026") == (want == "") && !strings.Contains(said, "2099") {
+			t.Errorf("%q: the user reads %q", message, said)
+		}
+	}
+	dated := answer(503, "", http.Header{"Retry-After": {"Sat, 28 Nov 2026 04:47:00 GMT"},
+		"Date": {"Sat, 28 Nov 2026 04:46:00 GMT"}})
+	if got := Read(dated).After; got != time.Minute {
+		t.Errorf("Retry-After as a date: %v", got)
+	}
+}

@@ -34,7 +34,8 @@ type Failure struct {
 	Status int    // HTTP status; 0 when there was no answer
 	Reason string // the provider's machine-readable reason, or the state of the connection
 	After  time.Duration
-	Access *fault.Error // with NoAccess: what the user is told
+	Until  time.Time    // when the provider accepts calls again; zero if it does not say
+	Access *fault.Error // with NoAccess: the message for the user
 }
 
 // Lost evaluates the error of a call that the provider has not answered.
@@ -55,13 +56,30 @@ func Reauth(name string) *fault.Error {
 	return fault.New(fault.Auth, fault.CodeReauth, "Access to your %s account has expired. Please link it again.", name)
 }
 
-// RetryAfter returns the seconds that an answer asks to wait, an hour at most; zero if it does not ask.
+// maxAfter limits a wait that a provider asks for.
+const maxAfter = 24 * time.Hour
+
+// RetryAfter returns how long an answer asks to wait, by its header Retry-After in seconds or as a date (RFC 9110
+// §10.2.3), a day at most; zero if it does not ask. A date counts from the header Date.
 func RetryAfter(h http.Header) time.Duration {
+	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
+		return Wait(h, at)
+	}
 	s, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || s < 0 {
 		return 0
 	}
-	return min(time.Duration(s)*time.Second, time.Hour)
+	return min(time.Duration(min(s, int(maxAfter/time.Second)))*time.Second, maxAfter)
+}
+
+// Wait returns the time from the date of an answer until at, a day at most; zero if at is past or the answer has no
+// date.
+func Wait(h http.Header, at time.Time) time.Duration {
+	date, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	return min(max(0, at.Sub(date)), maxAfter)
 }
 
 // connection describes a network error in fixed words: its own text may contain names and addresses.
@@ -83,7 +101,8 @@ func (f Failure) Cause(call string) error {
 	return fmt.Errorf("%s: status %d, reason %q", call, f.Status, f.Reason)
 }
 
-// Fault returns the failure for the user. what says in one sentence what could not be done.
+// Fault returns the failure for the user. what says in one sentence what could not be done; the time at which the
+// provider accepts calls again follows it.
 func (f Failure) Fault(call, what string) *fault.Error {
 	if f.Access != nil {
 		return f.Access.Because(f.Cause(call))
@@ -94,6 +113,9 @@ func (f Failure) Fault(call, what string) *fault.Error {
 		code = "provider_refused"
 	case Limited:
 		code = "provider_limited"
+	}
+	if !f.Until.IsZero() {
+		what += f.Until.UTC().Format(" It can be tried again after 15:04 UTC on 2 January 2006.")
 	}
 	return fault.New(fault.Tool, code, "%s", what).Because(f.Cause(call)).After(f.After)
 }
