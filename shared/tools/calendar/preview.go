@@ -87,9 +87,9 @@ func (v *view) repeats(a Args, s span) {
 		return
 	}
 	v.AddField("Repeats", all.words(longDay)+"\n"+rule)
-	if !all.dates[0].Equal(s.start) {
-		v.Warn("The first day is not one that the rule names: the event takes place on that day, and on those " +
-			"of the rule.")
+	if all.extra {
+		v.Warn("The rule does not include the first day. The event takes place on that day too: %d times in all.",
+			len(all.dates))
 	}
 }
 

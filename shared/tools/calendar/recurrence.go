@@ -2,6 +2,7 @@ package calendar
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,11 +35,13 @@ func list(item string) *lazyregexp.Regexp {
 // series is an expanded recurrence rule.
 type series struct {
 	rule  map[string]string
-	dates []time.Time // the rule's dates, at most MaxInstances
+	dates []time.Time // of the event, in order, at most MaxInstances
+	extra bool        // the first date is the start, and the rule does not include it
 }
 
-// expand parses a rule and computes its dates from the start on. The start is a date of the event whether or not the
-// rule includes it. Its errors are ValidationErrors that name the field.
+// expand parses a rule and computes the dates of the event from the start on. As in Google Calendar, the start is a date
+// whether or not the rule includes it, and COUNT counts the dates of the rule. Its errors are ValidationErrors that name
+// the field.
 func expand(line string, start time.Time, allDay bool) (series, error) {
 	bad := func(format string, args ...any) (series, error) {
 		return series{}, fault.Invalid("recurrence", format, args...)
@@ -80,12 +83,18 @@ func expand(line string, start time.Time, allDay bool) (series, error) {
 	}
 	count, _ := strconv.Atoi(rule["COUNT"])
 	switch {
-	case len(s.dates) > MaxInstances || count > MaxInstances:
+	case count > MaxInstances:
 		return bad("this takes place more often than %d times", MaxInstances)
 	case len(s.dates) == 0:
 		return bad("by this rule the event never takes place")
 	case count > len(s.dates):
 		return bad("this goes on for more than ten years")
+	}
+	if s.extra = !s.dates[0].Equal(start); s.extra {
+		s.dates = slices.Insert(s.dates, 0, start)
+	}
+	if len(s.dates) > MaxInstances {
+		return bad("this takes place more often than %d times", MaxInstances)
 	}
 	return s, nil
 }
@@ -117,6 +126,10 @@ func parseRule(line string) (map[string]string, string) {
 		return nil, "the rule needs an end: COUNT or UNTIL"
 	case strings.ContainsAny(rule["BYDAY"], "0123456789") && (rule["FREQ"] == "DAILY" || rule["FREQ"] == "WEEKLY"):
 		return nil, "a numbered weekday needs FREQ=MONTHLY or FREQ=YEARLY"
+	case rule["BYMONTHDAY"] != "" && rule["FREQ"] == "WEEKLY":
+		return nil, "BYMONTHDAY cannot be combined with FREQ=WEEKLY; use FREQ=MONTHLY, or BYDAY"
+	case rule["BYSETPOS"] != "" && rule["BYDAY"]+rule["BYMONTHDAY"]+rule["BYMONTH"] == "":
+		return nil, "BYSETPOS needs BYDAY, BYMONTHDAY or BYMONTH"
 	}
 	return rule, ""
 }
