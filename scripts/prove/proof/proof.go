@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"strings"
@@ -32,6 +31,7 @@ type Proof struct {
 	About string // the rest of what -h says
 
 	Chance  bool   // chance takes part in it: it has -seed
+	Args    string // what its arguments are, in the plural; empty: it takes none
 	Only    string // what -only selects, in the plural; empty: it has none
 	Resumes bool   // it has -resume, by Run.Before and Run.Keep
 	Each    bool   // each try is worth a line, as with -v
@@ -104,7 +104,7 @@ func (p Proof) list(out io.Writer) error {
 
 // flags are those that every proof has, or that mean the same in each that has them.
 type flags struct {
-	seed                uint64
+	seed                seed
 	only, report        string
 	resume              string
 	json, list, verbose bool
@@ -114,13 +114,14 @@ type flags struct {
 func (p Proof) Main(ctx context.Context, args []string, out, errs io.Writer) int {
 	var f flags
 	set := p.flagSet(&f, errs)
-	switch err := set.Parse(args); {
+	names, err := parse(set, args)
+	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return Proven
 	case err != nil:
 		return Misused
-	case set.NArg() > 0:
-		fmt.Fprintf(errs, "prove %s: %q is no flag; -h lists them\n", p.Name, set.Arg(0))
+	case len(names) > 0 && p.Args == "":
+		fmt.Fprintf(errs, "prove %s: %q is not a flag; -h lists them\n", p.Name, names[0])
 		return Misused
 	case f.list:
 		return code(errs, p.list(out))
@@ -129,6 +130,7 @@ func (p Proof) Main(ctx context.Context, args []string, out, errs io.Writer) int
 	if err != nil {
 		return code(errs, err)
 	}
+	r.Args = names
 	err = p.Run(ctx, r)
 	switch {
 	case err == nil && ctx.Err() != nil:
@@ -144,6 +146,16 @@ func (p Proof) Main(ctx context.Context, args []string, out, errs io.Writer) int
 		return Found
 	}
 	return code(errs, err)
+}
+
+// parse parses the flags, and returns the arguments before, between and after them.
+func parse(set *flag.FlagSet, args []string) (names []string, err error) {
+	for {
+		if err := set.Parse(args); err != nil || set.NArg() == 0 {
+			return names, err
+		}
+		names, args = append(names, set.Arg(0)), set.Args()[1:]
+	}
 }
 
 // code prints the error, and returns its exit code.
@@ -162,14 +174,18 @@ func (p Proof) flagSet(f *flags, errs io.Writer) *flag.FlagSet {
 	set := flag.NewFlagSet("prove "+p.Name, flag.ContinueOnError)
 	set.SetOutput(errs)
 	set.Usage = func() {
-		fmt.Fprintf(errs, "usage: go run ./scripts/prove %s [flags]\n\n%[1]s: %s\n\nIt takes %s.\n\n%s\n\n", p.Name,
-			p.Tries, p.Takes, strings.TrimSpace(p.About))
+		form := "[flags]"
+		if p.Args != "" {
+			form += " [" + p.Args + "]"
+		}
+		fmt.Fprintf(errs, "usage: go run ./scripts/prove %s %s\n\n%[1]s: %[3]s\n\nIt takes %[4]s.\n\n%[5]s\n\n", p.Name,
+			form, p.Tries, p.Takes, strings.TrimSpace(p.About))
 		set.PrintDefaults()
 		fmt.Fprintf(errs, "\nexamples:\n%s", p.examples())
 	}
 	if p.Chance {
-		set.Uint64Var(&f.seed, "seed", 0,
-			"repeat what chance chose in the run that printed this `number`; 0: choose anew")
+		f.seed = Seed
+		set.Var(&f.seed, "seed", "the `number` from which all that chance chooses follows, or random: draw and print one")
 	}
 	if p.Only != "" {
 		set.StringVar(&f.only, "only", "",
@@ -195,16 +211,13 @@ func (p Proof) examples() string {
 	call := "  go run ./scripts/prove " + p.Name
 	lines := call + "\n" + call + " -list\n"
 	if p.Chance {
-		lines += call + " -seed 2231489697\n"
+		lines += call + " -seed random\n" + call + " -seed 2231489697\n"
 	}
 	return lines
 }
 
 func (p Proof) open(f flags, out io.Writer) (*Run, error) {
-	r := &Run{Seed: f.seed, Verbose: f.verbose || p.Each, proof: p.Name, out: out, json: f.json, began: time.Now()}
-	if p.Chance && r.Seed == 0 {
-		r.Seed = rand.Uint64N(1<<32) + 1
-	}
+	r := &Run{Seed: uint64(f.seed), Verbose: f.verbose || p.Each, proof: p.Name, out: out, json: f.json, began: time.Now()}
 	var err error
 	if r.only, err = pattern(f.only); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func TestExitCodes(t *testing.T) {
 			Misused, "both"},
 		"no such flag":  {"moon -moon", nil, Misused, "-moon"},
 		"no such proof": {"sun", nil, Misused, `no proof "sun"`},
-		"an argument":   {"moon full", nil, Misused, `"full" is no flag`},
+		"an argument":   {"moon full", nil, Misused, `"full" is not a flag`},
 		"selects none": {"moon -only x", func(context.Context, *Run) error { return nil }, Misused,
 			"none of its phases"},
 		"no name":     {"", nil, Proven, "moon      phases"},
@@ -116,13 +117,46 @@ func TestAReport(t *testing.T) {
 	}
 }
 
-// TestASeedIsChosenAndSaid where none is given.
-func TestASeedIsChosenAndSaid(t *testing.T) {
+// TestTheSeed is the same in each run, unless -seed names another or asks for a random one. It is printed.
+func TestTheSeed(t *testing.T) {
+	drawn := map[uint64]bool{}
+	for _, c := range []struct {
+		args []string
+		want uint64 // 0: any
+		code int
+	}{
+		{nil, Seed, Proven}, {[]string{"-seed", "7"}, 7, Proven}, {[]string{"-seed", "random"}, 0, Proven},
+		{[]string{"-seed", "random"}, 0, Proven}, {[]string{"-seed", "0"}, 0, Misused},
+		{[]string{"-seed", "lucky"}, 0, Misused},
+	} {
+		var out strings.Builder
+		var seed uint64
+		code := Main(append([]string{"moon"}, c.args...), &out, &out,
+			trying(func(_ context.Context, r *Run) error { seed = r.Seed; return nil }))
+		if code != c.code || c.want != 0 && seed != c.want {
+			t.Errorf("%v: exit code %d with seed %d", c.args, code, seed)
+		}
+		if said := fmt.Sprintf("seed %d\n", seed); code == Proven && !strings.HasPrefix(out.String(), said) {
+			t.Errorf("%v: it does not begin with %q: %s", c.args, said, out.String())
+		}
+		if code == Proven {
+			drawn[seed] = true
+		}
+	}
+	if len(drawn) != 4 {
+		t.Errorf("two random seeds are the same: %v", drawn)
+	}
+}
+
+// TestArguments may stand before, between and after the flags.
+func TestArguments(t *testing.T) {
+	var got []string
+	p := trying(func(_ context.Context, r *Run) error { got = r.Args; return nil })
+	p.Args = "craters"
 	var out strings.Builder
-	var seed uint64
-	Main([]string{"moon"}, &out, &out, trying(func(_ context.Context, r *Run) error { seed = r.Seed; return nil }))
-	if seed == 0 || !strings.Contains(out.String(), fmt.Sprintf(", seed %d", seed)) {
-		t.Errorf("seed %d: %s", seed, out.String())
+	if code := Main(strings.Fields("moon tycho -seed 7 kepler -full"), &out, &out, p); code != Proven ||
+		!slices.Equal(got, []string{"tycho", "kepler"}) {
+		t.Errorf("exit code %d with %q: %s", code, got, out.String())
 	}
 }
 

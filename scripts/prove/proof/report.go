@@ -48,7 +48,8 @@ type Summary struct {
 
 // Run is one run of a proof: what it was asked to do, and its report. Its methods may be called concurrently.
 type Run struct {
-	Seed    uint64 // of all that chance chooses
+	Seed    uint64   // of all that chance chooses
+	Args    []string // after the flags and between them
 	Verbose bool
 
 	proof string

@@ -1,0 +1,136 @@
+// Package flaky looks for tests that fail by chance: it runs tests many times on a machine that is busy, in another
+// order each time.
+package flaky
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
+)
+
+// options are its flags.
+type options struct {
+	rounds      int
+	short, race bool
+	run         string
+}
+
+// Proof is the proof.
+func Proof() proof.Proof {
+	o := options{rounds: 20}
+	return proof.Proof{
+		Name: "flaky", Chance: true, Args: "packages", List: list,
+		Tries: "tests, many times on a busy machine in a random order: a test that fails once is a finding",
+		Takes: "some three times as long as go test for each round; name packages, or set -n and -short, for less",
+		About: `The tests are built once. In each round every package runs in its own directory, as go test runs it, beside a busy
+loop on each core: with GOMAXPROCS=1 in the first round, with 2 in the next, and so on. A test's first failure is
+printed when it happens. The seed of a round is that of -shuffle: go test -shuffle SEED repeats the order.`,
+		Flags: func(f *flag.FlagSet) {
+			f.IntVar(&o.rounds, "n", o.rounds, "run each package in this many `rounds`")
+			f.BoolVar(&o.short, "short", false, "run the tests with -short")
+			f.BoolVar(&o.race, "race", false, "build the tests with the race detector")
+			f.StringVar(&o.run, "run", "", "run only the tests that match this regular `expression`")
+		},
+		Run: func(ctx context.Context, r *proof.Run) error { return o.soak(ctx, r) },
+	}
+}
+
+func list() ([]proof.Count, error) {
+	return []proof.Count{{N: 20, What: "rounds of each package, unless -n says otherwise"}}, nil
+}
+
+// soak builds the tests and runs the rounds.
+func (o options) soak(ctx context.Context, r *proof.Run) error {
+	packages, err := proof.Packages(ctx, r.Args...)
+	if err != nil {
+		return err
+	}
+	if len(packages) == 0 {
+		return fmt.Errorf("%w: none of these packages has tests", proof.ErrUsage)
+	}
+	dir, err := os.MkdirTemp("", "flaky")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	s := &soaking{Run: r, options: o, binary: map[string]string{}, failed: map[string][]string{}}
+	began := time.Now()
+	each(packages, func(i int, p proof.Package) { s.build(ctx, p, filepath.Join(dir, fmt.Sprint(i))) })
+	r.Note("%d packages built in %.0f s", len(s.tests), time.Since(began).Seconds())
+	defer load()()
+	for n := 1; n <= o.rounds && ctx.Err() == nil; n++ {
+		s.round(ctx, n)
+	}
+	s.sum()
+	return ctx.Err()
+}
+
+// each calls do for each of the packages: as many at once as there are cores.
+func each(packages []proof.Package, do func(i int, p proof.Package)) {
+	var lanes sync.WaitGroup
+	next := make(chan int)
+	for range runtime.NumCPU() {
+		lanes.Go(func() {
+			for i := range next {
+				do(i, packages[i])
+			}
+		})
+	}
+	for i := range packages {
+		next <- i
+	}
+	close(next)
+	lanes.Wait()
+}
+
+// load keeps each core busy until the function that it returns is called.
+func load() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var loops sync.WaitGroup
+	for range runtime.NumCPU() {
+		loops.Go(func() {
+			for ctx.Err() == nil {
+				for range 1 << 16 { // so that the loops do not wait for each other at the context
+				}
+			}
+		})
+	}
+	return func() { cancel(); loops.Wait() }
+}
+
+// flags are those of go test with which the tests are built.
+func (o options) flags() (flags []string) {
+	if o.race {
+		flags = append(flags, "-race")
+	}
+	return flags
+}
+
+// args are the flags of a test binary in a round with the seed.
+func (o options) args(seed uint64) []string {
+	args := []string{"-test.paniconexit0", "-test.timeout=30m", fmt.Sprintf("-test.shuffle=%d", seed)}
+	if o.short {
+		args = append(args, "-test.short")
+	}
+	if o.run != "" {
+		args = append(args, "-test.run="+o.run)
+	}
+	return args
+}
+
+// repeat returns the command that runs a package's tests again as they ran in the round.
+func (o options) repeat(p proof.Package, t turn) string {
+	args := append([]string{fmt.Sprintf("GOMAXPROCS=%d go test -count=1", t.procs)}, o.flags()...)
+	for _, arg := range o.args(t.seed)[2:] {
+		args = append(args, strings.Replace(arg, "-test.", "-", 1))
+	}
+	return strings.Join(append(args, "./"+p.Name), " ")
+}

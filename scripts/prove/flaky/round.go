@@ -1,0 +1,100 @@
+package flaky
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/subprocess"
+)
+
+// soaking is one run of the proof.
+type soaking struct {
+	*proof.Run
+	options
+
+	mu     sync.Mutex
+	tests  []proof.Package
+	binary map[string]string   // by a package's name, its tests
+	failed map[string][]string // by a test's name, the rounds in which it failed
+}
+
+// build builds a package's tests. A package that does not compile is a finding, and is not run.
+func (s *soaking) build(ctx context.Context, p proof.Package, file string) {
+	err := p.Build(ctx, file, s.flags()...)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		s.Finding(p.Name, "%v", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tests, s.binary[p.Name] = append(s.tests, p), file
+}
+
+// turn is one round: its number, and how its tests are run.
+type turn struct {
+	n, procs int
+	seed     uint64
+}
+
+// round runs each package once.
+func (s *soaking) round(ctx context.Context, n int) {
+	began, t, before := time.Now(), turn{n: n, procs: 2 - n%2, seed: s.Seed + uint64(n) - 1}, s.Counted("failures")
+	each(s.tests, func(_ int, p proof.Package) {
+		printed, err := s.run(ctx, p, t)
+		switch {
+		case ctx.Err() != nil: // it says nothing of the tests
+		case err != nil:
+			s.keep(p, t, fmt.Sprintf("%s\n%v", printed, err))
+		default:
+			s.Held(p.Name, "in round %d", n)
+		}
+	})
+	s.Note("round %d of %d: GOMAXPROCS=%d, -shuffle=%d, %d packages, %d failures, in %.0f s", n, s.rounds, t.procs, t.seed,
+		len(s.tests), s.Counted("failures")-before, time.Since(began).Seconds())
+}
+
+// run runs the tests of a package as go test does, and returns what they print. What they leave running is killed.
+func (s *soaking) run(ctx context.Context, p proof.Package, t turn) (string, error) {
+	cmd := exec.CommandContext(ctx, s.binary[p.Name], s.args(t.seed)...)
+	cmd.Dir, cmd.WaitDelay = p.Dir, time.Minute
+	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", t.procs), "PWD="+p.Dir)
+	subprocess.Own(cmd)
+	cmd.Cancel = func() error { subprocess.Kill(cmd.Process); return nil }
+	out, err := cmd.CombinedOutput()
+	if cmd.Process != nil {
+		subprocess.Kill(cmd.Process)
+	}
+	return string(out), err
+}
+
+// keep keeps the failures of a package in a round. Each test's first is a finding.
+func (s *soaking) keep(p proof.Package, t turn, printed string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range proof.Failures(printed) {
+		of := strings.TrimSpace(p.Name + " " + f.Test)
+		if len(s.failed[of]) == 0 {
+			s.Finding(of, "in round %d: %s\n%s", t.n, s.repeat(p, t), f.Text())
+		}
+		s.failed[of] = append(s.failed[of], fmt.Sprint(t.n))
+		s.Count("failures", 1)
+	}
+}
+
+// sum prints in which rounds each test failed.
+func (s *soaking) sum() {
+	for _, of := range slices.Sorted(maps.Keys(s.failed)) {
+		s.Note("%s failed in %d of %d rounds: %s", of, len(s.failed[of]), s.rounds, strings.Join(s.failed[of], ", "))
+	}
+}
