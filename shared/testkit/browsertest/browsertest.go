@@ -30,8 +30,35 @@ func New(t *testing.T, modules ...string) *Browser {
 		realpart.Chromium.Absent(t, "there is no Chromium, and CHROMIUM names none")
 	}
 	b.libs = Modules(t, append(modules, "playwright-core")...)
+	opens(t)
 	return b
 }
+
+// page is a script that opens a page, and looks at it.
+const page = `import { createRequire } from 'node:module';
+const { chromium } = createRequire(process.env.PLAYWRIGHT_DIR + '/x.js')('playwright-core');
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
+const page = await browser.newPage();
+await page.goto('data:text/html,<p>there</p>');
+const there = await page.locator('p').textContent();
+await browser.close();
+process.exit(there === 'there' ? 0 : 1);`
+
+// opens opens a page in Chromium.
+var opens = realpart.Chromium.Tried(func(t *realpart.Trial) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, "--input-type=module", "--eval", page)
+	cmd.Env = append(os.Environ(), "CHROMIUM="+findChromium())
+	t.Run(cmd)
+})
+
+// runs runs a script in Node.
+var runs = realpart.Node.Tried(func(t *realpart.Trial) { t.Run(exec.Command("node", "--eval", "process.exit(0)")) })
 
 // Node returns the path of node.
 func Node(t *testing.T) string {
@@ -41,6 +68,7 @@ func Node(t *testing.T) string {
 	if err != nil {
 		realpart.Node.Absent(t, err.Error())
 	}
+	runs(t)
 	return node
 }
 

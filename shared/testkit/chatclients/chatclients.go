@@ -2,11 +2,13 @@
 package chatclients
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/testkit/emulate"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
@@ -24,6 +26,25 @@ const CopilotKit = "@copilotkit/react-core/dist/v2/index.mjs"
 
 // StandardWebhooks is the library by which receivers verify webhooks, as such a file.
 const StandardWebhooks = "standardwebhooks/dist/index.js"
+
+// loads imports the clients.
+var loads = realpart.ChatClients.Tried(func(t *realpart.Trial) {
+	dir := filepath.Join(os.Getenv("CHAT_CLIENTS_DIR"), "node_modules")
+	for _, module := range []string{AI7, AI6, AGUI, StandardWebhooks} {
+		t.Run(exec.Command(emulate.NodePath(), "--input-type=module", "--eval",
+			fmt.Sprintf("await import(%q)", filepath.Join(dir, module))))
+	}
+})
+
+// bundles runs what bundles them for a page.
+var bundles = realpart.ChatClients.Tried(func(t *realpart.Trial) {
+	t.Run(exec.Command(bundler(filepath.Join(os.Getenv("CHAT_CLIENTS_DIR"), "node_modules")), "--version"))
+})
+
+// bundler returns the path of esbuild.
+func bundler(modules string) string {
+	return filepath.Join(modules, "@esbuild", "linux-x64", "bin", "esbuild")
+}
 
 // Modules returns the directory of the modules that npm has installed, as .ci/run does, where CHAT_CLIENTS_DIR says. A
 // test on a machine that lacks them is skipped, or fails where REQUIRE_ALL is 1.
@@ -44,9 +65,10 @@ func Modules(t testing.TB) string {
 func Bundle(t testing.TB, script, out string, more ...string) {
 	t.Helper()
 	modules := Modules(t)
+	bundles(t)
 	args := append(more, script, "--bundle", "--format=esm", "--jsx=automatic", "--outfile="+out, "--log-level=error",
 		`--define:process.env.NODE_ENV="production"`, "--loader:.ttf=empty", "--loader:.woff=empty", "--loader:.woff2=empty")
-	cmd := exec.CommandContext(t.Context(), filepath.Join(modules, "@esbuild", "linux-x64", "bin", "esbuild"), args...)
+	cmd := exec.CommandContext(t.Context(), bundler(modules), args...)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)

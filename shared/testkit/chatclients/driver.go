@@ -59,7 +59,10 @@ type Driver struct {
 // on a line of its output how it stands then.
 func Drive(t *testing.T, script string, env ...string) *Driver {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), emulate.Node(t), script)
+	node := emulate.Node(t)
+	Modules(t)
+	loads(t)
+	cmd := exec.CommandContext(t.Context(), node, script)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = t.Output()
 	in, err := cmd.StdinPipe()

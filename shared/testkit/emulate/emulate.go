@@ -20,7 +20,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"testing"
 	"time"
 
 	_ "embed"
@@ -51,7 +50,7 @@ type Emulator struct {
 	URL    string // of the proxy, without a trailing slash
 	Direct string // of the emulator itself
 
-	t       testing.TB
+	t       T
 	forward http.Handler
 
 	mu     sync.Mutex
@@ -60,10 +59,30 @@ type Emulator struct {
 	calls  map[string]int
 }
 
+// T is what an emulator ends with: a test, or a trial of the part.
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+	TempDir() string
+	Cleanup(func())
+}
+
+// answers starts an emulator, which answers a request then.
+var answers = realpart.Emulate.Tried(func(t *realpart.Trial) { start(t) })
+
 // Start starts an emulator for the test, from the directory that EMULATE_DIR names: there npm has installed emulate
 // 0.12.2 and a Node of version 22 or later. A test on a machine that lacks them is skipped, or fails where REQUIRE_ALL
 // is 1.
-func Start(t testing.TB) *Emulator {
+func Start(t T) *Emulator {
+	t.Helper()
+	installed(t)
+	answers(t)
+	return start(t)
+}
+
+func start(t T) *Emulator {
 	t.Helper()
 	node, script := installed(t)
 	e := &Emulator{t: t, grants: map[string]grant{}, faults: map[string][]Fault{}, calls: map[string]int{}}
@@ -75,7 +94,7 @@ func Start(t testing.TB) *Emulator {
 		return launch(t, node, script, "google", "/.well-known/openid-configuration", seed, "--base-url", e.URL)
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	e.forward = forwarder(e.Direct)
 	proxy.Start()
@@ -84,18 +103,23 @@ func Start(t testing.TB) *Emulator {
 }
 
 // Node returns a Node of version 22 or later, as Start needs it.
-func Node(t testing.TB) string {
+func Node(t T) string {
 	t.Helper()
 	node, _ := installed(t)
 	return node
 }
 
+// NodePath returns where npm has installed that Node.
+func NodePath() string {
+	return filepath.Join(os.Getenv("EMULATE_DIR"), "node_modules", ".bin", "node")
+}
+
 // installed returns where Node and the emulator are.
-func installed(t testing.TB) (node, script string) {
+func installed(t T) (node, script string) {
 	t.Helper()
 	realpart.Emulate.Take(t)
 	dir := os.Getenv("EMULATE_DIR")
-	node = filepath.Join(dir, "node_modules", ".bin", "node")
+	node = NodePath()
 	script = filepath.Join(dir, "node_modules", "emulate", "dist", "index.js")
 	for _, file := range []string{node, script} {
 		if _, err := os.Stat(file); dir == "" || err != nil {
@@ -116,7 +140,7 @@ func retried(start func() (base string, err error)) (base string, err error) {
 }
 
 // launch starts a service's process on a free port of loopback and waits until it answers at the path.
-func launch(t testing.TB, node, script, service, probe string, seed []byte, more ...string) (base string, err error) {
+func launch(t T, node, script, service, probe string, seed []byte, more ...string) (base string, err error) {
 	port, err := freeport.Port()
 	if err != nil {
 		return "", err

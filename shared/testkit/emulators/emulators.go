@@ -36,6 +36,7 @@ type part struct {
 	component string // its name for gcloud
 	jar       string // a pattern below the SDK's platform folder
 	args      func(jar string) []string
+	warm      func(ctx context.Context, addr string) error // sends the first requests, and waits for the answers
 }
 
 var firestore = part{
@@ -45,12 +46,14 @@ var firestore = part{
 		return []string{"-Duser.language=en", "-cp", jar,
 			"com.google.cloud.datastore.emulator.firestore.CloudFirestore"}
 	},
+	warm: warmFirestore,
 }
 
 var pubsub = part{
 	name: "Pub/Sub emulator", hostVar: "PUBSUB_EMULATOR_HOST", component: "pubsub-emulator",
 	jar:  "pubsub-emulator/lib/cloud-pubsub-emulator-*.jar",
 	args: func(jar string) []string { return []string{"-jar", jar} },
+	warm: warmPubSub,
 }
 
 // An Emulator is a running emulator at Addr.

@@ -3,6 +3,7 @@ package emulators
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 
 // Firestore returns the host:port of a Firestore emulator: the one that FIRESTORE_EMULATOR_HOST names, or one that is
 // started for this test binary and shared by its tests; keep them apart by project id. A test on a machine that lacks
-// it is skipped, or fails where REQUIRE_ALL is 1.
+// it, or where it answers no request, is skipped, or fails where REQUIRE_ALL is 1.
 func Firestore(t testing.TB) string {
 	t.Helper()
 	return sharedFirestore.addr(t)
@@ -42,8 +43,8 @@ func (s *shared) addr(t testing.TB) string {
 	defer s.mu.Unlock()
 	if s.running == nil && s.failed == nil {
 		s.running, s.failed = s.start(t.Context(), &s.printout)
-		if s.failed == nil && s.name == firestore.name {
-			s.failed = warm(t.Context(), s.running.Addr)
+		if s.failed == nil {
+			s.failed = s.warm(t.Context(), s.running.Addr)
 		}
 	}
 	switch {
@@ -51,7 +52,7 @@ func (s *shared) addr(t testing.TB) string {
 	case errors.Is(s.failed, ErrAbsent):
 		realpart.Emulators.Absent(t, s.failed.Error())
 	default:
-		t.Fatalf("%v\n%s", s.failed, s.printout.String())
+		realpart.Emulators.Broken(t, fmt.Sprintf("%v\n%s", s.failed, s.printout.String()))
 	}
 	s.users++
 	t.Cleanup(func() { s.release(t) })

@@ -14,20 +14,27 @@ import (
 // them, which on a busy machine takes longer than a client waits for a store.
 const warmTime = 90 * time.Second
 
-// warm sends a Firestore emulator its first commit and its first query, in a project of their own, and waits for them.
-func warm(ctx context.Context, addr string) error {
+// warmFirestore sends a Firestore emulator its first commit and its first query, in a project of their own, and waits for them.
+func warmFirestore(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, warmTime)
 	defer cancel()
 	const database = "projects/warm/databases/(default)"
 	write := fmt.Sprintf(`{"writes":[{"update":{"name":"%s/documents/warm/up","fields":{"at":{"integerValue":"1"}}}}]}`,
 		database)
 	query := `{"structuredQuery":{"from":[{"collectionId":"warm"}],"where":{"fieldFilter":{"field":{"fieldPath":"at"},"op":"LESS_THAN","value":{"integerValue":"2"}}}}}`
-	return errors.Join(post(ctx, addr, database+"/documents:commit", write),
-		post(ctx, addr, database+"/documents:runQuery", query))
+	return errors.Join(send(ctx, http.MethodPost, addr, database+"/documents:commit", write),
+		send(ctx, http.MethodPost, addr, database+"/documents:runQuery", query))
 }
 
-func post(ctx context.Context, addr, path, body string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v1/"+path, strings.NewReader(body))
+// warmPubSub asks a Pub/Sub emulator for the topics of a project that has none.
+func warmPubSub(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, warmTime)
+	defer cancel()
+	return send(ctx, http.MethodGet, addr, "projects/warm/topics", "")
+}
+
+func send(ctx context.Context, method, addr, path, body string) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+addr+"/v1/"+path, strings.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -56,16 +56,30 @@ func command(t testing.TB, name string, args ...string) []string {
 	return append(installed(t, "@modelcontextprotocol/"+name+"/dist/index.js"), args...)
 }
 
+// loads starts a server, which ends with its input.
+var loads = realpart.MCPServers.Tried(func(t *realpart.Trial) {
+	t.Run(exec.Command("node", path(everything), "stdio"))
+})
+
+// everything is the script of a server.
+const everything = "@modelcontextprotocol/server-everything/dist/index.js"
+
+// path returns where npm has installed a script.
+func path(name string) string {
+	return filepath.Join(os.Getenv("MCP_SERVERS_DIR"), "node_modules", filepath.FromSlash(name))
+}
+
 // installed returns the command of an installed script.
 func installed(t testing.TB, name string) []string {
 	t.Helper()
 	realpart.MCPServers.Take(t)
-	script := filepath.Join(os.Getenv("MCP_SERVERS_DIR"), "node_modules", filepath.FromSlash(name))
+	script := path(name)
 	node, err := exec.LookPath("node")
 	if err == nil {
 		_, err = os.Stat(script)
 	}
 	if err == nil && os.Getenv("MCP_SERVERS_DIR") != "" {
+		loads(t)
 		return []string{node, script}
 	}
 	realpart.MCPServers.Absent(t, "they are not installed where MCP_SERVERS_DIR says, or Node is missing")

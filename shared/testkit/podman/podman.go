@@ -6,16 +6,14 @@ package podman
 import (
 	"archive/tar"
 	"bytes"
-	"context"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"testing"
-	"time"
 
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
@@ -25,19 +23,42 @@ const Image = "localhost/busybox:1"
 // Keeping is the same with a volume, once [Engine.Keep] has made it.
 const Keeping = "localhost/keeping:1"
 
+// T is what an engine ends with: a test, or a trial of the part.
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+	Cleanup(func())
+}
+
 // An Engine is a service that ends with its test, and all that ran in it.
 type Engine struct {
 	Host   string // DOCKER_HOST
-	t      testing.TB
+	t      T
 	dir    string
 	podman string
 	root   []byte // the files of the image, as an archive
 }
 
-// Start starts a service. A test on a machine that lacks it is skipped, or fails where REQUIRE_ALL is 1.
-func Start(t testing.TB) *Engine {
+// works runs a container.
+var works = realpart.Podman.Tried(func(t *realpart.Trial) {
+	t.Run(start(t).command("run", "--rm", "--network=none", Image, "true"))
+})
+
+// Start starts a service. A test on a machine that lacks it, or where it runs no container, is skipped, or fails where
+// REQUIRE_ALL is 1.
+func Start(t T) *Engine {
 	t.Helper()
 	realpart.Podman.Take(t)
+	programs(t)
+	works(t)
+	return start(t)
+}
+
+// programs returns the paths of what an engine is made of.
+func programs(t T) map[string]string {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		realpart.Podman.Absent(t, "its service is run as root here, and this is another user")
 	}
@@ -49,24 +70,22 @@ func Start(t testing.TB) *Engine {
 		}
 		path[program] = found
 	}
+	return path
+}
+
+func start(t T) *Engine {
+	t.Helper()
+	path := programs(t)
 	dir, err := os.MkdirTemp("", "podman") // a test's own directory may be too long for a socket
 	check(t, err)
 	e := &Engine{Host: "unix://" + dir + "/docker.sock", t: t, dir: dir, podman: path["podman"]}
-	t.Cleanup(func() { check(t, remove(dir)) })
+	t.Cleanup(func() { // the last process of a container may still write how that ended
+		await.That(t, "the engine's directory is removed", func() bool { return os.RemoveAll(dir) == nil })
+	})
 	e.configure()
 	e.serve()
 	e.load(path["busybox"])
 	return e
-}
-
-// remove deletes a directory in which the last process of a container may still write how that ended.
-func remove(dir string) (err error) {
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if err = os.RemoveAll(dir); err == nil {
-			return nil
-		}
-	}
-	return err
 }
 
 // configure writes the settings. There is no network beside none and the host's, and the limits of processes are those
@@ -115,22 +134,15 @@ func (e *Engine) serve() {
 		_ = cmd.Process.Kill()
 		<-ended
 	})
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		var d net.Dialer
-		c, err := d.DialContext(context.Background(), "unix", strings.TrimPrefix(e.Host, "unix://"))
-		if err == nil {
-			check(e.t, c.Close())
-			return
-		}
+	await.That(e.t, "podman listens", func() bool {
 		select {
 		case <-ended:
 			e.t.Fatalf("podman ended: %s", printed.String())
-		case <-time.After(20 * time.Millisecond):
+		default:
 		}
-		if time.Now().After(deadline) {
-			e.t.Fatal("podman does not listen")
-		}
-	}
+		c, err := net.Dial("unix", strings.TrimPrefix(e.Host, "unix://"))
+		return err == nil && c.Close() == nil
+	})
 }
 
 // load makes the image.
@@ -200,7 +212,7 @@ func (e *Engine) Run(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-func check(t testing.TB, err error) {
+func check(t T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("podman: %v", err)

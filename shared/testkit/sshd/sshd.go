@@ -9,6 +9,7 @@ package sshd
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -23,6 +24,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
@@ -87,10 +90,31 @@ func need(t T, program, pkg string) string {
 	return path
 }
 
-// Start starts a server. A test on a machine that lacks it or the shell is skipped, or fails where REQUIRE_ALL is 1.
+// works logs in to a server, and runs a command.
+var works = realpart.SSHD.Tried(func(t *realpart.Trial) {
+	s := start(t, Options{})
+	c, err := s.TryDial()
+	if err != nil {
+		t.Fatalf("a login: %v\n%s", err, s.Log())
+	}
+	exit, err := c.Exec(context.Background(), keeper.Exec{Line: "true"})
+	if err := errors.Join(err, c.Close()); err != nil || exit != 0 {
+		t.Fatalf("a command exits with %d: %v\n%s", exit, err, s.Log())
+	}
+})
+
+// Start starts a server. A test on a machine that lacks it or the shell, or where nobody can log in, is skipped, or
+// fails where REQUIRE_ALL is 1.
 func Start(t T, o Options) *Server {
 	t.Helper()
 	realpart.SSHD.Take(t)
+	need(t, "sshd", "openssh-server")
+	works(t)
+	return start(t, o)
+}
+
+func start(t T, o Options) *Server {
+	t.Helper()
 	program := need(t, "sshd", "openssh-server")
 	shell := o.Shell
 	if shell == "" {
@@ -197,15 +221,13 @@ func (s *Server) Restart() {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	await.That(s.t, "sshd listens", func() bool {
 		err := s.start()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
+		if err != nil && !strings.Contains(s.log.String(), "Address already in use") {
 			s.t.Fatalf("sshd: %v\n%s", err, s.log.String())
 		}
-	}
+		return err == nil
+	})
 }
 
 func (s *Server) start() error {
@@ -229,11 +251,17 @@ func (s *Server) start() error {
 			}
 		}
 	}()
-	if !<-listening {
-		return fmt.Errorf("it ended: %w", cmd.Wait())
+	select {
+	case ok := <-listening:
+		if !ok {
+			return fmt.Errorf("it ended: %w", cmd.Wait())
+		}
+		s.running = cmd
+		return nil
+	case <-time.After(await.Most):
+		_ = cmd.Process.Kill() // Wait has the error that matters
+		return fmt.Errorf("it does not listen: %w", cmd.Wait())
 	}
-	s.running = cmd
-	return nil
 }
 
 // Kill ends the server and cuts all its connections, as a crash does. What runs in them is not signalled.

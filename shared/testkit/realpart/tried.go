@@ -1,0 +1,93 @@
+package realpart
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Tried returns a function that skips a test where the part is there but does not do what try asks of it, or fails the
+// test where REQUIRE_ALL is 1. The part is tried once in a process, for all its tests.
+func (p Part) Tried(try func(t *Trial)) func(t T) {
+	said := sync.OnceValue(func() string { return tried(try) })
+	return func(t T) {
+		t.Helper()
+		if said := said(); said != "" {
+			p.Broken(t, said)
+		}
+	}
+}
+
+// Broken skips a test whose part is there and does not work, or fails it where REQUIRE_ALL is 1. said is what the part
+// said.
+func (p Part) Broken(t T, said string) {
+	t.Helper()
+	p.Absent(t, "it does not work here: "+said)
+}
+
+// A Trial stands in for a test while a part is tried: it does with the part what a test does.
+type Trial struct {
+	said []string
+	ends []func()
+}
+
+// tried returns what a trial failed with.
+func tried(try func(t *Trial)) string {
+	t := &Trial{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer t.end()
+		try(t)
+	}()
+	<-done
+	return strings.Join(t.said, "\n")
+}
+
+// end calls what was registered for the end, the last first, even if one of them gives up.
+func (t *Trial) end() {
+	for _, end := range slices.Backward(t.ends) {
+		defer end()
+	}
+}
+
+// Helper is that of a test.
+func (t *Trial) Helper() {}
+
+// Errorf keeps what is said.
+func (t *Trial) Errorf(format string, args ...any) {
+	t.said = append(t.said, fmt.Sprintf(format, args...))
+}
+
+// Fatalf keeps what is said, and ends the trial.
+func (t *Trial) Fatalf(format string, args ...any) {
+	t.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// Skipf is Fatalf: a part that lacks something does not work.
+func (t *Trial) Skipf(format string, args ...any) { t.Fatalf(format, args...) }
+
+// Cleanup registers what is called at the end, the last first.
+func (t *Trial) Cleanup(end func()) { t.ends = append(t.ends, end) }
+
+// TempDir returns an empty directory, which is removed at the end.
+func (t *Trial) TempDir() string {
+	dir, err := os.MkdirTemp("", "trial")
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// Run runs a program of the part, which has to succeed.
+func (t *Trial) Run(cmd *exec.Cmd) {
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(string(out)))
+	}
+}
