@@ -50,7 +50,7 @@ type Options struct {
 	Provider Provider // who is asked; nil: what the environment configures, see [Gemini]
 
 	Dir      string   // where SessionContext.FS is, and commands run; empty: the working directory
-	Commands []string // beginnings of what SessionContext.Shell runs: "git log"; none: nothing
+	Commands []string // what SessionContext.Shell runs: "git log", with harmless options; "sh -c ...", with anything
 
 	LogLevel LogLevel     // what the agent logs of itself; empty: silent
 	Logger   *slog.Logger // where to, behind a redaction of what looks like a secret; nil: stderr

@@ -87,9 +87,12 @@ const (
 )
 
 // Exec runs a command: a simple one, or several that are joined by |, &&, || and ;. Each must begin with an entry of
-// Options.Commands, and all of its words must be spelled out. Whatever only a shell could tell is [ErrCommandDenied],
-// and nothing has run: substitutions, variables, patterns, redirections, assignments, functions, background jobs, and
-// what is built into shells, such as eval and cd. No shell is started.
+// Options.Commands, and all of its words must be spelled out. Behind the entry of a known program only options that
+// neither run a program nor write a file may follow: "git log" allows git log -5 and not git log --output=FILE. The
+// entry of any other program allows exactly its own words. An entry that ends in "..." allows whatever follows.
+// Whatever only a shell could tell is [ErrCommandDenied], and nothing has run: substitutions, variables, patterns,
+// redirections, assignments, functions, background jobs, and what is built into shells, such as eval and cd. No
+// shell is started.
 //
 // An exit code is no error. Where the time is over, the command is killed with what it has started; the error is
 // [context.DeadlineExceeded], and the result has what was printed until then. A tool that runs something belongs in

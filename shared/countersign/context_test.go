@@ -130,7 +130,7 @@ func TestShell(t *testing.T) {
 	}
 	dir := t.TempDir()
 	t.Setenv("SECRET_KEY", "canary")
-	s := within(t, countersign.Options{Dir: dir, Commands: []string{"echo", "env", "pwd", "sh -c", "cat", "sleep",
+	s := within(t, countersign.Options{Dir: dir, Commands: []string{"echo", "env", "pwd", "sh -c ...", "cat", "sleep",
 		"yes", "none-such"}})
 	exec := func(command string, o countersign.ShellOptions) (countersign.ShellResult, error) {
 		t.Helper()

@@ -248,8 +248,7 @@ func (l *look) assign(a *syntax.Assign) {
 	if a.Name == nil || a.Naked {
 		return
 	}
-	if name := a.Name.Value; steering[name] || slices.ContainsFunc(steeringPrefixes,
-		func(p string) bool { return strings.HasPrefix(name, p) }) {
+	if name := a.Name.Value; steers(name) {
 		l.warn(place(a), Opaque, "environment", "%s decides which programs run, or what they load.", name)
 	}
 }
@@ -321,61 +320,3 @@ var truncates = map[syntax.RedirOperator]bool{syntax.RdrOut: true, syntax.RdrClo
 
 var harmless = map[string]bool{"/dev/null": true, "/dev/stdout": true, "/dev/stderr": true, "/dev/tty": true,
 	"/dev/full": true}
-
-// call looks at a simple command.
-func (l *look) call(words []*syntax.Word) {
-	args := make([]string, len(words))
-	for i, w := range words {
-		word, unclear := literal(w)
-		if unclear != nil && i == 0 {
-			l.warn(place(w), Opaque, "computed_name", "Which command this is only the shell can tell (%s).",
-				unclear.what)
-			return
-		}
-		args[i] = word
-	}
-	if text := words[0].Lit(); text != args[0] {
-		l.warn(place(words[0]), Opaque, "disguised_name", "The command is %.100q, written so that it does not show.",
-			args[0])
-	}
-	l.program(args, words)
-	if name := path.Base(args[0]); !wrappers[name] && !isLoader(name) {
-		return
-	}
-	// Which of its words is the program that it runs depends on its flags; any may be.
-	for i := 1; i < min(len(args), maxWrapped); i++ {
-		if args[i] != "" && args[i] != "." && args[i][0] != '-' {
-			l.program(args[i:], words[i:])
-		}
-	}
-}
-
-// maxWrapped is how many words behind sudo, env and the like are looked at as programs.
-const maxWrapped = 32
-
-// program looks at a program and its arguments; of those that are not spelled out args has nothing.
-func (l *look) program(args []string, words []*syntax.Word) {
-	name := path.Base(args[0])
-	l.name(name)
-	at := place(words[0])
-	for _, r := range risksOf[name] {
-		if r.fits(args[1:]) {
-			l.warn(at, r.class, r.code, "%s", r.text)
-		}
-	}
-	if indexed[name] && slices.ContainsFunc(args[1:], func(a string) bool { return strings.Contains(a, "[") }) {
-		l.warn(span{at.Start, place(words[len(words)-1]).End}, Opaque, "evaluated",
-			"Bash evaluates what stands in the brackets, and may run it.")
-	}
-	switch {
-	case strings.HasPrefix(name, "mkfs"):
-		l.warn(at, Destructive, "device", "%s", texts["device"])
-	case isLoader(name):
-		l.warn(at, Opaque, "runs", "%s", texts["runs"])
-	case name == "sed" && !printsLines(args[1:]):
-		l.warn(at, Opaque, "runs", "A script of sed can run commands and write files.")
-	}
-	if i := textIn(args); i > 0 && textual[name] {
-		l.inner(args[i], Bash, place(words[i]))
-	}
-}

@@ -43,7 +43,9 @@ func denied(at span, format string, args ...any) error {
 }
 
 // Allowed are the beginnings of the commands that may run, each as its words: "git log" is the beginning of
-// git log -5, and not of git logger.
+// git log -5, and not of git logger. Only options and operands that are known to be harmless may follow an entry, so
+// that "git log" does not allow git log --output=FILE, and nothing may follow the entry of a program that is not known.
+// Behind an entry whose last word is [Anything] all words may follow.
 type Allowed [][]string
 
 // Allow returns what begins with one of the entries, each written as a simple command. The error tells of all entries
@@ -75,16 +77,71 @@ func (a Allowed) Parse(command string) (List, error) {
 	}
 	for _, p := range list {
 		for _, argv := range p.Commands {
-			if !slices.ContainsFunc(a, func(entry []string) bool { return begins(argv, entry) }) {
-				return nil, denied(span{}, "%s is not among the commands that may run (%s)", clipped(argv), a)
+			if err := a.check(argv); err != nil {
+				return nil, err
 			}
 		}
 	}
 	return list, nil
 }
 
+// Anything is the last word of an entry behind which all words may stand.
+const Anything = "..."
+
+// check returns why a simple command may not run, or nil.
+func (a Allowed) check(argv []string) error {
+	var why error
+	for _, entry := range a {
+		prefix, free := entry, false
+		if n := len(entry) - 1; n > 0 && entry[n] == Anything {
+			prefix, free = entry[:n], true
+		}
+		if !begins(argv, prefix) {
+			continue
+		}
+		extra := surplus(argv, len(prefix))
+		if free || extra == "" {
+			return nil
+		}
+		why = denied(span{}, "%s may have no %.100q: only what is known not to run or write something else may follow %q; "+
+			"write it out as an entry, or %q for anything", clipped(prefix), extra, Quote(prefix), Quote(prefix)+" "+Anything)
+	}
+	if why == nil {
+		why = denied(span{}, "%s is not among the commands that may run (%s)", clipped(argv), a)
+	}
+	return why
+}
+
 func begins(argv, entry []string) bool {
 	return len(argv) >= len(entry) && slices.Equal(argv[:len(entry)], entry)
+}
+
+// surplus returns the first word behind the first n that may have the program do more than the n words say: any of an
+// unknown program, and of a known one an option that is not listed, or is a risk. It is empty where there is none.
+func surplus(argv []string, n int) string {
+	if len(argv) == n {
+		return ""
+	}
+	name := argv[0]
+	p, ok := programs()[name]
+	if len(argv) > 1 && (!ok || n > 1) {
+		if sub, isSub := programs()[name+"/"+argv[1]]; isSub {
+			p, ok = sub, n > 1
+		}
+	}
+	if !ok {
+		return argv[n]
+	}
+	rest := argv[n:]
+	if i := p.unknown(rest); i >= 0 {
+		return rest[i]
+	}
+	for _, r := range risksOf[name] {
+		if len(r.with) > 0 && r.fits(name, argv[1:]) && !r.fits(name, argv[1:n]) {
+			return rest[0]
+		}
+	}
+	return ""
 }
 
 // String lists the entries.

@@ -43,12 +43,14 @@ destructive deletes: rsync | --delete*, --remove-source-files
 destructive deletes: tar | --remove-files
 destructive deletes: zip | -m, --move
 destructive deletes: sed perl | -i*, --in-place* | It changes files in place.
-destructive deletes: git | clean, reset --hard, checkout --, checkout ., checkout -f, restore, push -f, push --force*, push --delete, push --mirror, branch -D, tag -d, stash drop, stash clear, filter-branch, gc --prune*, reflog expire, rebase, commit --amend | It drops changes or history that git cannot bring back.
-destructive device: dd fdisk sfdisk cfdisk gdisk sgdisk parted wipefs blkdiscard hdparm mkswap lvremove vgremove pvremove cryptsetup mdadm fsck e2fsck tune2fs resize2fs newfs flashcp
+destructive deletes: git | clean, reset --hard, reset --merge, reset --keep, checkout --, checkout ., checkout -f, checkout --force, checkout -B, switch -f, switch --force, switch --discard-changes, switch -C, restore, rm, read-tree --reset, push -f, push --force*, push --delete, push -d, push --mirror, push --prune, push :*, push +*, branch -D, branch -d, branch --delete, branch -M, branch -f, branch --force, tag -d, tag --delete, tag -f, stash drop, stash clear, filter-branch, filter-repo, gc --prune*, prune, lfs prune, reflog expire, reflog delete, update-ref -d, replace -d, notes remove, notes prune, remote remove, remote rm, worktree remove, worktree prune, submodule deinit, rebase, commit --amend | It drops changes or history that git cannot bring back.
+destructive device: wipefs | -a, --all, -o, --offset
+destructive device: dd fdisk sfdisk cfdisk gdisk sgdisk parted blkdiscard hdparm mkswap lvremove vgremove pvremove cryptsetup mdadm fsck e2fsck tune2fs resize2fs newfs flashcp
 destructive device: zpool zfs diskutil nvme | destroy, rollback, remove, detach, labelclear, eraseDisk, eraseVolume, partitionDisk, format
 destructive power: shutdown reboot halt poweroff init telinit kexec
 destructive power: systemctl | reboot, poweroff, halt, kexec, suspend, hibernate, rescue, emergency, isolate
-destructive kills: kill killall pkill skill xkill fuser
+destructive kills: kill killall pkill skill xkill
+destructive kills: fuser ss | -k, -K, --kill
 destructive removes: apt apt-get aptitude yum dnf zypper apk brew snap pip pip3 npm gem cargo flatpak port | remove, purge, autoremove, autopurge, erase, uninstall, del, --purge
 destructive removes: dpkg | -r, -P, --remove, --purge
 destructive removes: rpm | -e, --erase
@@ -60,7 +62,11 @@ destructive removes: crontab | -r
 destructive accounts: userdel groupdel deluser delgroup usermod passwd chpasswd gpasswd chage visudo vipw setfacl chattr
 destructive accounts: chmod chown chgrp | -R, --recursive
 destructive network: iptables ip6tables arptables pfctl | -A, -D, -F, -I, -P, -R, -X, -d, -e, -f, --append, --delete, --flush, --insert, --policy
-destructive network: nft ip route ufw ifconfig | add, del, delete, flush, down, replace, enable, disable, reset, allow, deny, reject, -f
+destructive network: nft ip route ufw ifconfig | add, append, change, create, del, delete, destroy, flush, insert, down, replace, enable, disable, reset, allow, deny, reject
+destructive network: nft | -f, --file
+destructive network: route | -f
+destructive removes: psql mysql mariadb sqlite3 mongo mongosh redis-cli python python2 python3 php ruby node npx pnpm yarn make just rake tmux virsh vagrant lxc oc | VERB
+destructive removes: xbps-remove pkg_delete nix-collect-garbage pvremove
 destructive network: firewall-cmd | --add*, --remove*, --reload, --set*, --panic*
 destructive network: ifdown
 destructive tracks: history | -c, -d, -w
@@ -78,17 +84,32 @@ opaque privilege: sudo doas su runuser pkexec run0 setpriv capsh newgrp sg gosu 
 opaque runs: env xargs parallel watch time timeout nice ionice stdbuf unbuffer script strace ltrace gdb lldb perf valgrind chroot unshare nsenter firejail bwrap proot fakeroot flock chrt taskset numactl setarch linux32 linux64 run-parts entr direnv prlimit runcon aa-exec choom uclampset ssh-agent dbus-run-session sshpass cgexec logsave rlwrap chronic xvfb-run faketime eatmydata systemd-inhibit systemd-cat tini dumb-init
 opaque runs: make gmake cmake ninja just rake npm npx pnpm yarn go cargo mvn gradle pip pip3 gem ansible ansible-playbook
 opaque runs: find fd | -exec, -execdir, -ok, -okdir, -x, -X, --exec*
-opaque runs: git | -c, -c*, --exec-path*, --config-env*, --upload-pack*, --receive-pack*, config, bisect run, difftool, mergetool, submodule, filter-branch, --exec*, -O*, --open-files-in-pager*, --ext-diff
-opaque runs: tar | --checkpoint-action*, --to-command*, --use-compress-program*, -I, -I*, --rsh-command*, -F, --info-script*, --new-volume-script*
+opaque runs: git | | Its configuration and its hooks decide which other programs it runs.
+opaque runs: split | --filter*
+opaque runs: install | -s, --strip*
+opaque runs: sdiff diff3 | --diff-program*, -o, --output*
+opaque runs: dmesg | -H, --human
+opaque runs: systemctl timedatectl hostnamectl loginctl journalctl | edit, -H*, --host*, -M*, --machine*, --image*, --root*
+opaque runs: apt apt-get apt-cache apt-mark aptitude | -o*, --option*, -c*, --config-file*, -b, --build, --compile, build-dep, edit-sources, changelog
+opaque runs: dpkg | --pre-invoke*, --post-invoke*, --status-logger*, --command-fd*
+opaque runs: ip | netns, netn, vrf, vr, -b, -batch*
+opaque runs: iptables ip6tables | -M, --modprobe*
+opaque runs: tcpdump | -z*
+opaque runs: nmap | --script*, -sC, -A
+opaque runs: ssh-keygen | -D*, -w*
+opaque runs: openssl | -engine*, -provider*
+opaque runs: tar | -T, --files-from*, --rmt-command*, --checkpoint-action*, --to-command*, --use-compress-program*, -I, -I*, --rsh-command*, -F, --info-script*, --new-volume-script*
 opaque runs: sort | --compress-program*
 opaque runs: rsync | -e, -e*, --rsh*, --rsync-path*
-opaque runs: zip | -T, -TT
-opaque runs: curl wget | -K, --config*, --use-askpass*
+opaque runs: zip | -T, -TT, --test, --unzip-command*
+opaque runs: curl | -K*, --config*, --engine*
+opaque runs: wget | -e*, --execute*, --config*, --use-askpass*
 opaque runs: rpm | --pipe*, --eval*, -E
 opaque runs: man | -P, -P*, --pager*, -H*
 opaque interactive: vi vim nvim view vimdiff nano pico emacs ed ex joe mcedit less more most man info top htop ftp sftp telnet mail mutt gdb
 opaque elsewhere: ssh mosh rsh telnet nc ncat netcat socat docker podman nerdctl lxc lxc-attach machinectl kubectl oc virsh vagrant ctr crictl runc
 opaque later: nohup setsid disown at batch crontab screen tmux dtach systemd-run daemonize start-stop-daemon bg
+opaque shell: mapfile readarray compgen compopt | -C*, -c*, -F*
 opaque shell: eval . source exec trap alias unalias command builtin enable hash set shopt bind complete fc coproc
 `
 
@@ -149,7 +170,17 @@ var steering = words(`PATH IFS ENV BASH_ENV SHELL SHELLOPTS BASHOPTS PROMPT_COMM
 	PERL5DB JAVA_TOOL_OPTIONS HOME`)
 
 var steeringPrefixes = []string{"LD_", "DYLD_", "GIT_", "BASH_FUNC_", "PYTHON", "SSH_", "SUDO_", "DOCKER_",
-	"npm_config_"}
+	"npm_config_", "XDG_", "LESS", "SYSTEMD_"}
+
+var steeringSuffixes = []string{"_OPTIONS", "_OPTS", "OPT", "OPTS", "PAGER", "EDITOR", "_RSH", "_SSH", "_COMMAND",
+	"_CMD", "_CONFIG", "_CONF", "_HOME", "_PATH", "PATH", "SHELL", "BROWSER", "ASKPASS", "RC", "_PROGRAM"}
+
+// steers reports whether a variable decides which programs run, or what they load.
+func steers(name string) bool {
+	return steering[name] ||
+		slices.ContainsFunc(steeringPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) ||
+		slices.ContainsFunc(steeringSuffixes, func(s string) bool { return strings.HasSuffix(name, s) })
+}
 
 // builtins have no program: where no shell runs, they mean nothing.
 var builtins = words(`. : alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs
@@ -165,22 +196,34 @@ func words(list string) map[string]bool {
 }
 
 // fits reports whether the arguments are those that the risk is about.
-func (r risk) fits(args []string) bool {
-	missing := func(word string) bool { return !given(args, word) }
+func (r risk) fits(name string, args []string) bool {
+	p := programs()[name]
+	missing := func(word string) bool { return !given(p, args, word) }
 	return len(r.with) == 0 || slices.ContainsFunc(r.with,
 		func(entry []string) bool { return !slices.ContainsFunc(entry, missing) })
 }
 
-// given reports whether a word is among the arguments: as it is, behind more letters of a flag (-f in -rf), with a
-// value (--x=y), or with the beginning or end that a star stands for.
-func given(args []string, word string) bool {
+// shortest is the length from which on the beginning of a long option stands for it (--del for --delete).
+const shortest = len("--del")
+
+// given reports whether a word is among the arguments of a program: as it is, behind more letters of a flag (-f in
+// -rf), with a value (--x=y), by the beginning of its name, or with the beginning or end that a star stands for. VERB
+// stands for all that [hasVerb] knows.
+func given(p program, args []string, word string) bool {
+	if word == "VERB" {
+		return slices.ContainsFunc(args, hasVerb)
+	}
 	for _, a := range args {
+		name, _, _ := strings.Cut(a, "=")
 		switch {
-		case a == word, strings.HasPrefix(word, "--") && strings.HasPrefix(a, word+"="):
+		case a == word:
+			return true
+		case strings.HasPrefix(a, "--") && strings.HasPrefix(word, "--") &&
+			(name == word || len(name) >= shortest && strings.HasPrefix(word, name) && !p.names[name[2:]]):
 			return true
 		case strings.HasSuffix(word, "*") && len(word) > 1 && strings.HasPrefix(a, strings.TrimSuffix(word, "*")):
 			return true
-		case len(word) == 2 && word[0] == '-' && word[1] != '-' && cluster(a) && strings.Contains(a, word[1:]):
+		case len(word) == 2 && word[0] == '-' && word[1] != '-' && cluster(a) && !p.names[a] && strings.Contains(a, word[1:]):
 			return true
 		}
 	}

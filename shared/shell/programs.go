@@ -1,0 +1,200 @@
+package shell
+
+import (
+	_ "embed"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+//go:embed options.txt
+var optionsText string
+
+// A program is a known one: it runs no other program with these options.
+type program struct {
+	letters map[byte]bool // true: the letter has a value
+	names   map[string]bool
+	single  bool // some of its names have one dash
+}
+
+// programs are the known programs by their names, and by NAME/SUBCOMMAND.
+var programs = sync.OnceValue(func() map[string]program { return parsePrograms(optionsText) })
+
+func parsePrograms(text string) map[string]program {
+	all := map[string]program{}
+	for line := range strings.Lines(strings.ReplaceAll(text, "\n  ", " ")) {
+		heads, spec, ok := strings.Cut(strings.TrimSpace(line), " = ")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Fields(spec)
+		p := program{letters: map[byte]bool{}, names: words(strings.Join(fields[1:], " "))}
+		for i, c := range []byte(strings.Trim(fields[0], "-")) {
+			if c != ':' {
+				p.letters[c] = strings.HasPrefix(fields[0][i+1:], ":")
+			}
+		}
+		p.single = slices.ContainsFunc(fields[1:], func(name string) bool { return name[0] == '-' })
+		for name := range strings.FieldsSeq(heads) {
+			all[name] = p
+		}
+	}
+	return all
+}
+
+// unknown returns the index of the first argument that is an option which is not listed, or -1.
+func (p program) unknown(args []string) int {
+	for i, a := range args {
+		if a == "--" && !p.single {
+			return -1
+		}
+		if len(a) > 1 && a[0] == '-' && a != "--" && !p.has(a) {
+			return i
+		}
+	}
+	return -1
+}
+
+// has reports whether an option is listed.
+func (p program) has(option string) bool {
+	name, _, _ := strings.Cut(option, "=")
+	switch {
+	case strings.HasPrefix(option, "--"):
+		return p.names[name[2:]]
+	case p.names[name], strings.Trim(option[1:], "0123456789") == "":
+		return true
+	}
+	for _, c := range []byte(option[1:]) {
+		valued, ok := p.letters[c]
+		if !ok || valued {
+			return ok
+		}
+	}
+	return true
+}
+
+// systemFolders are where a program is what its name says.
+var systemFolders = words("/bin /usr/bin /usr/local/bin /sbin /usr/sbin /usr/local/sbin")
+
+// opaque warns of a command that may run more than it says, if nothing that is known of its program says so already:
+// the program is not known, or one of its options.
+func (l *look) opaque(args []string, words []*syntax.Word) {
+	dir, name := path.Split(args[0])
+	runs := func(r risk) bool { return r.class == Opaque }
+	if slices.ContainsFunc(risksOf[name], func(r risk) bool { return runs(r) && r.fits(name, args[1:]) }) {
+		return
+	}
+	p, known := programs()[name]
+	switch {
+	case dir == "" && builtins[name] || isLoader(name) || name == "sed":
+		return
+	case !known || dir != "" && !systemFolders[path.Clean(dir)]:
+		l.warn(place(words[0]), Opaque, "unknown_program", "This program is not a known one; it may run others.")
+		return
+	}
+	if name == "tar" && len(args) > 1 && args[1] != "" && args[1][0] != '-' { // its old form: tar xzf
+		args = slices.Concat([]string{"tar", "-" + args[1]}, args[2:])
+	}
+	if i := p.unknown(args[1:]); i >= 0 {
+		l.warn(place(words[i+1]), Opaque, "unknown_option", "This option is not a known one; it may run other programs.")
+		return
+	}
+	for _, w := range words[1:] {
+		if slices.ContainsFunc(risksOf[name], runs) && mayBeOption(w) {
+			l.warn(place(w), Opaque, "hidden_option", "This may become an option that runs another program.")
+		}
+	}
+}
+
+// mayBeOption reports whether a word that is not spelled out may begin with a dash.
+func mayBeOption(w *syntax.Word) bool {
+	if _, unclear := literal(w); unclear == nil || len(w.Parts) == 0 {
+		return false
+	}
+	lit, ok := w.Parts[0].(*syntax.Lit)
+	return !ok || strings.ContainsAny(lit.Value[:1], "*?[{-\\$`")
+}
+
+// call looks at a simple command.
+func (l *look) call(words []*syntax.Word) {
+	args := make([]string, len(words))
+	for i, w := range words {
+		word, unclear := literal(w)
+		if unclear != nil && i == 0 && w.Lit() == "[" {
+			word, unclear = "[", nil
+		}
+		if unclear != nil && i == 0 {
+			l.warn(place(w), Opaque, "computed_name", "Which command this is only the shell can tell (%s).",
+				unclear.what)
+			return
+		}
+		args[i] = word
+	}
+	l.named(args, words)
+}
+
+// named looks at a simple command whose name can be told.
+func (l *look) named(args []string, words []*syntax.Word) {
+	if text := words[0].Lit(); text != args[0] {
+		l.warn(place(words[0]), Opaque, "disguised_name", "The command is %.100q, written so that it does not show.",
+			args[0])
+	}
+	l.program(args, words)
+	if l.within == nil { // the text around it is opaque already
+		l.opaque(args, words)
+	}
+	if name := path.Base(args[0]); !wrappers[name] && !isLoader(name) {
+		if removes(name, args[1:]) {
+			l.warn(place(words[0]), Destructive, "removes", "%s", texts["removes"])
+		}
+		return
+	}
+	// Which of its words is the program that it runs depends on its flags; any may be.
+	for i := 1; i < min(len(args), maxWrapped); i++ {
+		if args[i] != "" && args[i] != "." && args[i][0] != '-' {
+			l.program(args[i:], words[i:])
+		}
+	}
+	if i := slices.IndexFunc(args[:min(len(args), maxWrapped)], hasVerb); i > 0 && !l.gravely() {
+		l.warn(place(words[i]), Destructive, "removes", "%s", texts["removes"])
+	}
+}
+
+// gravely reports whether something destructive was found already.
+func (l *look) gravely() bool {
+	return slices.ContainsFunc(l.warnings, func(w Warning) bool { return w.Class == Destructive })
+}
+
+// maxWrapped is how many words behind sudo, env and the like are looked at as programs.
+const maxWrapped = 32
+
+// program looks at a program and its arguments; of those that are not spelled out args has nothing.
+func (l *look) program(args []string, words []*syntax.Word) {
+	name := path.Base(args[0])
+	l.name(name)
+	at := place(words[0])
+	safe := onlyLooks(name, args[1:])
+	for _, r := range risksOf[name] {
+		if r.fits(name, args[1:]) && !(safe && r.class == Destructive) {
+			l.warn(at, r.class, r.code, "%s", r.text)
+		}
+	}
+	if indexed[name] && slices.ContainsFunc(args[1:], func(a string) bool { return strings.Contains(a, "[") }) {
+		l.warn(span{at.Start, place(words[len(words)-1]).End}, Opaque, "evaluated",
+			"Bash evaluates what stands in the brackets, and may run it.")
+	}
+	switch {
+	case strings.HasPrefix(name, "mkfs"):
+		l.warn(at, Destructive, "device", "%s", texts["device"])
+	case isLoader(name):
+		l.warn(at, Opaque, "runs", "%s", texts["runs"])
+	case name == "sed" && !printsLines(args[1:]):
+		l.warn(at, Opaque, "runs", "A script of sed can run commands and write files.")
+	}
+	if i := textIn(args); i > 0 && textual[name] {
+		l.inner(args[i], Bash, place(words[i]))
+	}
+}

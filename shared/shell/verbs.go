@@ -1,0 +1,140 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// verbs are the words by which programs of services, databases and packages say that they delete or end something.
+var verbs = words(`delete del destroy remove rm rmi rb terminate drop purge wipe erase uninstall prune flush flushall
+	flushdb truncate nuke evict deregister revoke teardown expunge reset fresh unmerge undeploy undefine unpublish yank
+	zap obliterate forget kill shutdown reboot poweroff autoremove deprovision rollback downgrade`)
+
+// hasVerb reports whether a word names a verb that deletes or ends something: terminate-instances, db:drop,
+// dropDatabase, --purge. A path or a value names none.
+func hasVerb(word string) bool {
+	name, value, _ := strings.Cut(word, "=")
+	if strings.HasPrefix(word, "-") {
+		return name != "--rm" && verb(name)
+	}
+	text := strings.Contains(word, " ") // a script or a statement
+	return (text || value == "" && !strings.Contains(word, "/")) && verb(word)
+}
+
+// verb reports whether one of the words that a name or a text is made of is a verb.
+func verb(text string) bool {
+	var b strings.Builder
+	var last rune
+	for _, r := range text {
+		if unicode.IsUpper(r) && unicode.IsLower(last) {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(r))
+		last = r
+	}
+	for part := range strings.FieldsFuncSeq(b.String(), func(r rune) bool { return !unicode.IsLetter(r) }) {
+		if verbs[part] {
+			return true
+		}
+	}
+	return false
+}
+
+// firstWords are how many words of an unknown program's command are searched for a verb.
+const firstWords = 6
+
+// removes reports whether an unknown program says that it deletes something: by its name, or one of its first words.
+func removes(name string, args []string) bool {
+	_, known := programs()[name]
+	if known || builtins[name] || len(risksOf[name]) > 0 {
+		return false
+	}
+	args = args[:min(len(args), firstWords)]
+	for _, a := range args {
+		if hasVerb(a) {
+			return true
+		}
+	}
+	return verb(name)
+}
+
+// harmlessText lists options with which programs that can destroy something only look or plan, as options.txt does.
+const harmlessText = `
+fdisk gdisk = lxo: list
+sfdisk = lJdFVs list list-free dump json verify show-size
+parted = l list
+hdparm = Iig
+mdadm = DEQs detail examine query scan
+tune2fs = l
+resize2fs = P
+fsck e2fsck = nN
+chage = li list iso8601
+passwd = Sa status all
+kill = lL list table -0
+killall = l list
+visudo = cq check
+setfacl = t test
+shutdown = c show
+`
+
+// dryRuns are options by which programs only say what they would do, if no other option comes first: a later one could
+// be the value of another.
+const dryRuns = `
+rsync = -n* -an -avn -avzn -aun -rn -rvn --dry-run
+git clean = -n* -dn -xdn -fdn -fdxn --dry-run
+git push = -n* --dry-run
+git rm = -n* --dry-run
+git prune = -n* --dry-run
+git rebase = --abort
+apt apt-get aptitude = -s* --simulate --just-print --dry-run --no-act --recon
+dnf yum = --assumeno
+zypper = -D --dry-run
+pacman = -p --print
+ufw = --dry-run
+dpkg = --dry-run --no-act --simulate
+`
+
+var (
+	lookingOptions = sync.OnceValue(func() map[string]program { return parsePrograms(harmlessText) })
+	dryOptions     = sync.OnceValue(func() map[string][]string {
+		all := map[string][]string{}
+		for line := range strings.Lines(dryRuns) {
+			names, options, _ := strings.Cut(strings.TrimSpace(line), " = ")
+			if names, ok := strings.CutPrefix(names, "git "); ok {
+				all["git "+names] = strings.Fields(options)
+				continue
+			}
+			for name := range strings.FieldsSeq(names) {
+				all[name] = strings.Fields(options)
+			}
+		}
+		return all
+	})
+)
+
+// onlyLooks reports whether a program that can destroy something is given only options with which it looks, or one with
+// which it says what it would do.
+func onlyLooks(name string, args []string) bool {
+	i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") })
+	if i < 0 {
+		return false
+	}
+	if len(args) == 1 && (args[0] == "--help" || args[0] == "--version") {
+		return true
+	}
+	p, ok := lookingOptions()[name]
+	signal := func(a string) bool { return !p.names[a] && len(a) > 1 && strings.Trim(a, "-0123456789") == "" }
+	if ok && p.unknown(args) < 0 && !slices.ContainsFunc(args, signal) {
+		return true
+	}
+	key := name
+	if name == "git" && i == 1 {
+		key += " " + args[0]
+	}
+	return slices.ContainsFunc(dryOptions()[key], func(o string) bool {
+		start, any := strings.CutSuffix(o, "*")
+		return args[i] == o || any && strings.HasPrefix(args[i], start) && !strings.HasPrefix(args[i], "--")
+	})
+}
