@@ -23,56 +23,53 @@ import (
 // inBroken names, in the environment of a process of TestABrokenPart, the part that TestInBroken takes there.
 const inBroken = "IN_BROKEN"
 
-var parts = map[string]struct {
+// A broken part is one that is there and does not work.
+type broken struct {
 	part realpart.Part
 	take func(t *testing.T)
 	says string                                // by the part
-	env  func(t *testing.T, dir string) string // a variable that has a part be broken; dir is empty
-}{
-	"podman runs no container": {realpart.Podman, func(t *testing.T) { podman.Start(t) }, "no permission for a container",
-		func(t *testing.T, dir string) string {
-			return first(t, dir, "podman", `case " $* " in *" run "*) echo no permission for a container >&2; exit 126;; esac`)
-		}},
-	"podman does not start": {realpart.Podman, func(t *testing.T) { podman.Start(t) }, "podman ended: no namespaces",
-		func(t *testing.T, dir string) string {
-			return first(t, dir, "podman", "echo no namespaces >&2; exit 125")
-		}},
-	"sshd refuses": {realpart.SSHD, func(t *testing.T) { sshd.Start(t, sshd.Options{}) }, "not allowed because listed in DenyUsers",
-		func(t *testing.T, dir string) string { return first(t, dir, "sshd", `set -- "$@" -o "DenyUsers=*"`) }},
-	"sshd ends": {realpart.SSHD, func(t *testing.T) { sshd.Start(t, sshd.Options{}) }, "no privileges",
-		func(t *testing.T, dir string) string {
-			return first(t, dir, "sshd", "echo no privileges >&2; exit 255")
-		}},
+	env  func(t *testing.T, dir string) string // a variable that has the part be broken; dir does not exist yet
+}
+
+var parts = map[string]broken{
+	"podman runs no container": {realpart.Podman, aContainer, "no permission for a container", before("podman",
+		`case " $* " in *" run "*) echo no permission for a container >&2; exit 126;; esac`)},
+	"podman does not start": {realpart.Podman, aContainer, "podman ended: no namespaces",
+		before("podman", "echo no namespaces >&2; exit 125")},
+	"sshd refuses": {realpart.SSHD, aHost, "not allowed because listed in DenyUsers",
+		before("sshd", `set -- "$@" -o "DenyUsers=*"`)},
+	"sshd ends": {realpart.SSHD, aHost, "no privileges", before("sshd", "echo no privileges >&2; exit 255")},
 	"Chromium ends": {realpart.Chromium, func(t *testing.T) { browsertest.New(t) }, "no sandbox",
 		func(t *testing.T, dir string) string {
 			return "CHROMIUM=" + script(t, dir, "chromium", "echo no sandbox >&2; exit 1")
 		}},
 	"Node ends": {realpart.Node, func(t *testing.T) { browsertest.Node(t) }, "no such instruction",
-		func(t *testing.T, dir string) string {
-			return first(t, dir, "node", "echo no such instruction >&2; exit 132")
-		}},
-	"MCP servers do not load": {realpart.MCPServers, func(t *testing.T) { mcpservers.Everything(t) }, "Cannot find module",
-		func(t *testing.T, dir string) string {
-			return first(t, dir, "node", "echo Cannot find module >&2; exit 1")
-		}},
+		before("node", "echo no such instruction >&2; exit 132")},
+	"MCP servers do not load": {realpart.MCPServers, func(t *testing.T) { mcpservers.Everything(t) },
+		"Cannot find module", before("node", "echo Cannot find module >&2; exit 1")},
 	"Firestore refuses": {realpart.Emulators, func(t *testing.T) { emulators.Firestore(t) }, "out of memory",
 		func(t *testing.T, _ string) string { return "FIRESTORE_EMULATOR_HOST=" + refuses(t) }},
 	"Pub/Sub refuses": {realpart.Emulators, func(t *testing.T) { emulators.PubSub(t) }, "out of memory",
 		func(t *testing.T, _ string) string { return "PUBSUB_EMULATOR_HOST=" + refuses(t) }},
-	"emulate ends": {realpart.Emulate, func(t *testing.T) { emulate.Start(t) }, "the emulator ended before it answered",
-		func(t *testing.T, dir string) string {
+	"emulate ends": {realpart.Emulate, func(t *testing.T) { emulate.Start(t) },
+		"the emulator ended before it answered", func(t *testing.T, dir string) string {
 			script(t, filepath.Join(dir, "node_modules", ".bin"), "node", "exit 1")
 			script(t, filepath.Join(dir, "node_modules", "emulate", "dist"), "index.js", "")
 			return "EMULATE_DIR=" + dir
 		}},
-	"no client is bundled": {realpart.ChatClients, func(t *testing.T) { chatclients.Bundle(t, "x", "y") }, "wrong machine",
-		func(t *testing.T, dir string) string {
-			modules := filepath.Join(dir, "node_modules")
-			script(t, filepath.Join(modules, filepath.Dir(chatclients.CopilotKit)), filepath.Base(chatclients.CopilotKit), "")
-			script(t, filepath.Join(modules, "@esbuild", "linux-x64", "bin"), "esbuild", "echo wrong machine >&2; exit 126")
+	"no client is bundled": {realpart.ChatClients, func(t *testing.T) { chatclients.Bundle(t, "x", "y") },
+		"wrong machine", func(t *testing.T, dir string) string {
+			modules, last := filepath.Join(dir, "node_modules"), filepath.FromSlash(chatclients.CopilotKit)
+			script(t, filepath.Join(modules, filepath.Dir(last)), filepath.Base(last), "")
+			script(t, filepath.Join(modules, "@esbuild", "linux-x64", "bin"), "esbuild",
+				"echo wrong machine >&2; exit 126")
 			return "CHAT_CLIENTS_DIR=" + dir
 		}},
 }
+
+func aContainer(t *testing.T) { podman.Start(t) }
+
+func aHost(t *testing.T) { sshd.Start(t, sshd.Options{}) }
 
 // TestABrokenPart has tests take parts that are there and do not work: each is skipped with the part's name and what
 // the part said, or fails where REQUIRE_ALL is 1.
@@ -80,17 +77,18 @@ func TestABrokenPart(t *testing.T) {
 	realpart.Long(t, "it starts a process for each part")
 	for name, c := range parts {
 		t.Run(name, func(t *testing.T) {
-			broken := c.env(t, filepath.Join(t.TempDir(), "broken"))
+			env := c.env(t, filepath.Join(t.TempDir(), "broken"))
 			for _, required := range []string{"", "1"} {
 				cmd := exec.Command(os.Args[0], "-test.run=^TestInBroken$", "-test.v")
-				cmd.Env = append(os.Environ(), inBroken+"="+name, "REQUIRE_ALL="+required, broken)
+				cmd.Env = append(os.Environ(), inBroken+"="+name, "REQUIRE_ALL="+required, env)
 				out, err := cmd.CombinedOutput()
 				want := "--- SKIP: TestInBroken"
 				if required == "1" {
 					want = "--- FAIL: TestInBroken"
 				}
 				said := string(out)
-				if (err != nil) != (required == "1") || !strings.Contains(said, want) || !strings.Contains(said, c.says) ||
+				if (err != nil) != (required == "1") || !strings.Contains(said, want) ||
+					!strings.Contains(said, c.says) ||
 					!strings.Contains(said, c.part.Name+": it does not work here: ") {
 					t.Errorf("REQUIRE_ALL=%s: %v\n%s", required, err, said)
 				}
@@ -106,17 +104,19 @@ func TestInBroken(t *testing.T) {
 	}
 }
 
-// first has a script come before the program of its name, which goes on with the program; it returns the PATH.
-func first(t *testing.T, dir, name, lines string) string {
-	t.Helper()
-	program, err := exec.LookPath(name)
-	if err != nil {
-		if program, err = exec.LookPath(filepath.Join("/usr/sbin", name)); err != nil {
-			t.Skip(err)
+// before has lines of a shell come before the program of a name, and returns the PATH.
+func before(name, lines string) func(t *testing.T, dir string) string {
+	return func(t *testing.T, dir string) string {
+		t.Helper()
+		program, err := exec.LookPath(name)
+		if err != nil {
+			if program, err = exec.LookPath(filepath.Join("/usr/sbin", name)); err != nil {
+				t.Skip(err)
+			}
 		}
+		script(t, dir, name, lines+"\nexec "+program+` "$@"`)
+		return "PATH=" + dir + ":" + os.Getenv("PATH")
 	}
-	script(t, dir, name, lines+"\nexec "+program+` "$@"`)
-	return "PATH=" + dir + ":" + os.Getenv("PATH")
 }
 
 // script writes a script of a shell, and returns its path.

@@ -14,7 +14,8 @@ import (
 // them, which on a busy machine takes longer than a client waits for a store.
 const warmTime = 90 * time.Second
 
-// warmFirestore sends a Firestore emulator its first commit and its first query, in a project of their own, and waits for them.
+// warmFirestore sends a Firestore emulator its first commit and its first query, in a project of their own, and waits
+// for the answers.
 func warmFirestore(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, warmTime)
 	defer cancel()

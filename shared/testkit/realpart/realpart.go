@@ -1,7 +1,7 @@
 // Package realpart knows the real parts that tests stand on and a machine may lack: their names, and how each is
-// installed. A test without one, or with one that does not work, is skipped in words that `go run ./scripts/prove skips`
-// sums up, or fails where REQUIRE_ALL is 1; with -short a test is skipped that takes one which is slow to start. It also
-// knows how much a test tries: a little, or all of it where ALL_TRIALS is 1.
+// installed. A test without one, or with one that does not work, is skipped, and `go run ./scripts/prove skips` lists
+// it; where REQUIRE_ALL is 1 it fails. With -short a test is skipped that takes a part which is slow to start. The
+// package also knows how much a test tries: a little, or all of it where ALL_TRIALS is 1.
 package realpart
 
 import (
