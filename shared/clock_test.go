@@ -6,7 +6,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +69,35 @@ func TestTestsDoNotMeasureTime(t *testing.T) {
 		if !found[at] {
 			t.Errorf("mayMeasure has %q, which is not so", at)
 		}
+	}
+}
+
+// pauses are the ways in which a script that drives a browser waits for a time, or has its page move.
+var pauses = regexp.MustCompile(
+	`waitForTimeout|setTimeout\(\w+, |newContext\(\)|reducedMotion: (null|undefined)`)
+
+// TestScriptsWaitForStates keeps the scripts that drive browsers from pauses, and from pages that move: what is awaited
+// is a state, and no state is the end of a motion.
+func TestScriptsWaitForStates(t *testing.T) {
+	scripts := 0
+	for _, dir := range []string{".", "../scripts"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".mjs" || !strings.Contains(path, "testdata/") {
+				return err
+			}
+			scripts++
+			text, err := os.ReadFile(path)
+			for _, pause := range pauses.FindAll(text, -1) {
+				t.Errorf("%s has %q", path, pause)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if scripts < 20 {
+		t.Errorf("only %d scripts were read", scripts)
 	}
 }
 

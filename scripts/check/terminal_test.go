@@ -44,5 +44,5 @@ func TestTerminalOnSSHD(t *testing.T) {
 		server.kill()
 		server.start()
 	}, "SSHD_PORT="+strconv.Itoa(host.Port), "SSHD_USER="+host.User, "SSHD_KEY="+host.KeyFile(),
-		"SSHD_PRINT="+ssh.FingerprintSHA256(host.HostKeys()[0]))
+		"SSHD_HOME="+host.Home, "SSHD_PRINT="+ssh.FingerprintSHA256(host.HostKeys()[0]))
 }

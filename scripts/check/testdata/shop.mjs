@@ -178,7 +178,7 @@ const steps = {
 
   'it fits 320 pixels, in light and dark, with the assistant behind a button': async () => {
     for (const colorScheme of ['light', 'dark']) {
-      const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme, reducedMotion: 'reduce' });
+      const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme });
       const fits = async (what) => {
         const wide = await page.evaluate(() =>
           document.documentElement.scrollWidth - document.documentElement.clientWidth);

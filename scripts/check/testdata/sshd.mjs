@@ -2,12 +2,13 @@
 // TestTerminalOnSSHD, which says through the environment where that is. A line "restart" asks the test to kill the
 // server with -9 and to start it again.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 
-import { accessible, expect, restart, run, shot, signIn, view } from './driver.mjs';
+import { accessible, expect, restart, run, settled, shot, signIn, view } from './driver.mjs';
 import { panes } from './panes.mjs';
 
-const { SSHD_PORT, SSHD_USER, SSHD_KEY, SSHD_PRINT } = process.env;
+const { SSHD_HOME, SSHD_PORT, SSHD_USER, SSHD_KEY, SSHD_PRINT } = process.env;
 const { pane, talk, screen, shows, idle, type, ask, decide } = panes('box');
 
 async function command(page, text) {
@@ -40,11 +41,13 @@ await run({
     await shows(page, '/dev/pts/');
     const [rows, cols] = (await screen(page)).match(/^(\d+) (\d+)$/m)?.slice(1).map(Number) ?? [];
     expect(`the shell knows the size (${rows} ${cols})`, rows > 20 && cols > 40);
-    await type(page, 'x=kept; sleep 2; echo "$x while away"');
+    const [go, went] = ['go', 'went'].map((name) => join(SSHD_HOME, name));
+    await type(page, 'x=kept; until test -e go; do sleep .1; done; echo "$x while away"; touch went');
     await shows(page, 'while away"');
     await page.context().setOffline(true);
     await page.getByText('The connection was lost').waitFor();
-    await page.waitForTimeout(2500);
+    writeFileSync(go, '');
+    await settled('it was printed', () => existsSync(went));
     await page.context().setOffline(false);
     await shows(page, 'kept while away');
     const lost = page.getByText('The connection was lost').waitFor(); // which is over once the server is there again

@@ -22,11 +22,12 @@ const browser = await chromium.launch({
 export const problems = [];
 
 /**
- * visit opens the page in a browser of its own. begin is called with what is its context, before the page is there. Of
- * others it may request things, beside the page's own origin.
+ * visit opens the page in a browser of its own, for a user who wants no motion. begin is called with the browser's
+ * context, before the page is there. The page may request things of its own origin and of others.
  */
 export async function visit({ begin, others = [], ...options } = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const context =
+    await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce', ...options });
   await begin?.(context);
   context.setDefaultTimeout(30000);
   await context.addInitScript(() =>
@@ -49,26 +50,32 @@ export async function visit({ begin, others = [], ...options } = {}) {
   return page;
 }
 
-/**
- * still has all motion that ends by itself be over. It is ended, not waited for: where an element is hidden in the
- * midst of a transition, Chromium never settles the promise of its end.
- */
-export const still = (page) => page.evaluate(() => {
-  const roots = [document, ...[...document.querySelectorAll('*')].flatMap((e) => e.shadowRoot ?? [])];
-  for (const a of roots.flatMap((r) => r.getAnimations())) {
-    if (a.effect?.getTiming().iterations !== Infinity) a.finish();
-  }
+/** motionless holds the page to what visit asks for: nothing of it moves, so that nobody has to wait for the end. */
+export async function motionless(page, what) {
+  const moves = await page.evaluate(() => {
+    const roots = [document, ...[...document.querySelectorAll('*')].flatMap((e) => e.shadowRoot ?? [])];
+    const all = roots.flatMap((r) => r.getAnimations()).map(({ animationName, transitionProperty, effect }) =>
+      `${animationName ?? transitionProperty} of <${effect?.target?.localName} class="${effect?.target?.className}">`);
+    return matchMedia('(prefers-reduced-motion: reduce)').matches ? all : ['motion is wanted', ...all];
+  });
+  expect(`${what} does not move: ${moves.join('; ')}`, moves.length === 0);
+}
+
+/** caughtUp waits until the page has done what it had to do: a request of its own is answered, and it paints twice. */
+export const caughtUp = (page) => page.evaluate(async () => {
+  await fetch('/health');
+  for (let i = 0; i < 2; i++) await new Promise((go) => requestAnimationFrame(go));
 });
 
 /** findings returns what axe-core finds in what the selector names, of every level. */
 export async function findings(page, selector = 'html') {
-  await still(page);
   await page.evaluate(axe); // by the debugger, which no policy of the page concerns
   return (await page.evaluate((of) => window.axe.run(of), selector)).violations;
 }
 
 /** accessible holds the page, or what the selector names, to axe-core, without a finding of any level. */
 export async function accessible(page, what, selector) {
+  await motionless(page, what);
   const where = (v) => v.nodes.map((n) => n.target.join(' ')).slice(0, 3).join(', ');
   const all = (await findings(page, selector)).map((v) => `${v.impact} ${v.id} (${where(v)}): ${v.help}`);
   expect(`${what} is accessible: ${all.join('; ')}`, all.length === 0);

@@ -65,7 +65,9 @@ button:is(:disabled, [aria-disabled=true]) { opacity: .55; cursor: default; }
   button, .composer textarea { min-height: 44px; }
   button { min-width: 44px; }
 }
-@media (prefers-reduced-motion: reduce) { * { animation: none !important; scroll-behavior: auto !important; } }
+@media (prefers-reduced-motion: reduce) {
+  *, *::before, *::after { animation: none !important; scroll-behavior: auto !important; }
+}
 @media (forced-colors: active) {
   .user, .card, .chat, button.main { border: 1px solid; }
   button.main { border-width: 2px; }

@@ -54,7 +54,7 @@ export const approvals = {
     await yes.first().click({ trial: true }); // after half a second
     await yes.evaluateAll(async (all) => {
       all[0].click();
-      await new Promise((go) => setTimeout(go, 100));
+      while (all[0].isConnected) await new Promise(requestAnimationFrame); // the other card moves to its place
       all[1].click(); // the second click of a double click
     });
     await settled('the next card waits', async () => (await yes.count()) === 1);

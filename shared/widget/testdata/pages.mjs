@@ -51,12 +51,15 @@ export const pages = {
       search.value = '7';
       const automation = createAutomation();
       let changes = 0;
-      const stop = automation.onStateChange(() => changes++);
+      let told = () => {};
+      const telling = new Promise((go) => { told = go; });
+      const stop = automation.onStateChange(() => { changes++; told(); });
       const outcomes = [await automation.triggerEvent('change', ['note'], { value: 'hello' }),
         await automation.triggerEvent('change', ['search'], { value: 'many' }),
         await automation.triggerEvent('drag', ['note']), await automation.triggerEvent('click', ['gift']),
         await automation.triggerEvent('click', ['gift'])];
-      await new Promise((go) => setTimeout(go, 300));
+      await telling;
+      for (let i = 0; i < 2; i++) await new Promise((go) => requestAnimationFrame(go));
       stop();
       delete note.value;
       const password = document.querySelector('[data-agent-ref=password]');

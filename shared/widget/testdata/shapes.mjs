@@ -34,7 +34,7 @@ export const shapes = {
   },
 
   'behind a button, with the count of what waits': async () => {
-    const page = await visit({ reducedMotion: 'reduce' }); // axe-core may not look while it rises
+    const page = await visit();
     await page.bringToFront();
     const button = page.getByRole('button', { name: 'Open the chat: Shop assistant' });
     const focused = (name) => page.locator('gemini-chat')
@@ -75,7 +75,7 @@ export const shapes = {
 
   'behind a button, at 320 pixels: the focus stays, and the page is seen where its user must act': async () => {
     for (const colorScheme of ['light', 'dark']) {
-      const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme, reducedMotion: 'reduce' });
+      const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme });
       await page.bringToFront();
       await page.evaluate(() => document.querySelector('gemini-chat').setAttribute('launcher', ''));
       await page.getByRole('button', { name: 'Open the chat: Shop assistant' }).click();
@@ -122,7 +122,7 @@ export const shapes = {
 
   'by keyboard alone, at 320 pixels, in light and dark': async () => {
     for (const colorScheme of ['light', 'dark']) {
-      const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme, reducedMotion: 'reduce' });
+      const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme });
       await page.bringToFront();
       await input(page).focus();
       await page.keyboard.type('one');

@@ -7,13 +7,17 @@ export const lost = {
   'a reload in the middle, and a killed server': async (page) => {
     await newThread(page);
     const before = (await mails(page)).length;
-    await page.route('**/run/stream', async (r) => {
+    let left = () => {};
+    const asked = new Promise((has) => page.route('**/run/stream', async (r) => {
       await r.fetch();
-      await new Promise((go) => setTimeout(go, 3000));
+      has(true);
+      await new Promise((go) => { left = go; });
       await r.abort().catch(() => {});
-    }, { times: 1 });
+    }, { times: 1 }));
     await ask(page, 'tell eve@example.org that this survives');
+    await asked;
     await page.reload(); // the server has it, and the page has heard nothing yet
+    left();
     await cards(page).first().waitFor();
     await settled('it was asked once',
       async () => (await page.locator('.message.user').count()) === 1 && (await cards(page).count()) === 1);

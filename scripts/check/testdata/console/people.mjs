@@ -50,7 +50,7 @@ export const people = {
   },
 
   'another user sees nothing of it, at 320 pixels and in the dark': async () => {
-    const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme: 'dark', reducedMotion: 'reduce' });
+    const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme: 'dark' });
     await signIn(page, 'other');
     await page.getByRole('button', { name: 'Menu' }).click();
     await page.getByText('None yet.').waitFor();

@@ -1,7 +1,7 @@
 // Looks at a state of the console, the widget or the shop: wide in light and dark, and narrow. SCREENSHOT_DIR, when
 // set, gets a picture of each.
 
-import { accessible, expect, shot, still } from '../driver.mjs';
+import { accessible, expect, shot } from '../driver.mjs';
 
 const wide = { width: 1280, height: 900 };
 const modes = [
@@ -20,7 +20,6 @@ export async function look(page, name, at) {
     await page.setViewportSize(size);
     await page.emulateMedia({ colorScheme });
     await page.evaluate(() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go))));
-    await still(page);
     await at?.scrollIntoViewIfNeeded();
     await shot(page, `${name}-${mode}`);
     const found = await page.evaluate(faults, size.width <= 320);

@@ -1,7 +1,7 @@
 // What happens on a terminal from elsewhere: in another tab, in another conversation, or while this tab slept. All of
 // it is on a page and a terminal of its own.
 
-import { cards, expect, settled, view, visit } from '../driver.mjs';
+import { cards, caughtUp, expect, settled, view, visit } from '../driver.mjs';
 import { asked, cut, doc, frames, keys, late, passing, Run } from '../fakeapi.mjs';
 import { ask, df, host, pane, rm, signIn, talk, term } from './stage.mjs';
 
@@ -223,7 +223,7 @@ export const elsewhere = {
     const answered = page.waitForResponse('**/api/agent/hosts');
     come();
     await (await answered).finished();
-    await page.waitForTimeout(500); // for what must not happen
+    await caughtUp(page); // what must not happen would have happened by then
     expect(`the address is the inbox's (${page.url()}, ${sockets - opened} connections)`,
       page.url().endsWith('#/inbox') && sockets === opened);
   },

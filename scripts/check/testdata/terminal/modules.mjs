@@ -85,7 +85,7 @@ export const modules = {
       try {
         const come = async (what) => {
           for (const end = Date.now() + 120000; !what() && Date.now() < end;) { // 18 MB are printed
-            await new Promise((go) => setTimeout(go, 20));
+            await new Promise((go) => requestAnimationFrame(go));
           }
         };
         const hear = (data) => socket.dispatchEvent(new MessageEvent('message', { data }));

@@ -1,6 +1,6 @@
 // The view by the keyboard alone, in other colours, and on a phone.
 
-import { accessible, cards, expect, inSight, lain, settled, shot, visit } from '../driver.mjs';
+import { accessible, cards, caughtUp, expect, inSight, lain, settled, shot, visit } from '../driver.mjs';
 import { asked, doc, keys, Run } from '../fakeapi.mjs';
 import { df, disk, one, pane, rm, shows, signIn, style, talk } from './stage.mjs';
 
@@ -98,7 +98,7 @@ export const reach = {
     await lain(page);
     await talk(page).locator('.scroll').evaluate((e) => { e.scrollTop = e.scrollHeight; });
     await edit.evaluate((e) => /** @type {HTMLElement} */ (e).click()); // a tap of this script would scroll up first
-    await page.waitForTimeout(200); // what follows the end of the conversation would have moved it by then
+    await caughtUp(page); // what follows the end of the conversation would have moved it by then
     const typed = talk(page).getByLabel('Command', { exact: true }).and(page.locator('textarea'));
     const [field, around] = await Promise.all([typed, talk(page).locator('.scroll')].map((l) => l.boundingBox()));
     const end = around.y + around.height;
