@@ -128,7 +128,7 @@ var may = map[string]string{
 	"shared/timezone":     "shared/fault",
 	"shared/traces":       "shared/obs",
 	"shared/metrics/otlp": "shared/clip shared/metrics shared/outbound",
-	"shared/tell":         "shared/fault shared/model shared/run",
+	"shared/tell":         "shared/fault shared/model shared/run shared/strictjson",
 	"shared/agui":         "shared/fault shared/run shared/strictjson shared/tell shared/visible",
 	"shared/ui":           "shared/fault shared/run shared/strictjson shared/tell shared/visible",
 	"shared/tool": "shared/address shared/fault shared/schema shared/strictjson shared/timezone " +

@@ -88,7 +88,7 @@ func (r Request) Words() (field, words string, err error) {
 		Role    string          `json:"role"`
 		Content json.RawMessage `json:"content"`
 	}
-	if err := strictjson.DecodeKnown(r.Messages[at], &newest); err != nil {
+	if err := strictjson.DecodeKnown(strictjson.Mend(r.Messages[at]), &newest); err != nil {
 		return "", "", fault.Within(field, err)
 	}
 	if newest.Role != "user" {

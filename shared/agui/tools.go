@@ -46,7 +46,7 @@ func (r Request) Results() (all []Result) {
 			Content    json.RawMessage `json:"content"`
 			Error      json.RawMessage `json:"error"`
 		}
-		if strictjson.DecodeKnown(raw, &m) != nil {
+		if strictjson.DecodeKnown(strictjson.Mend(raw), &m) != nil {
 			continue
 		}
 		field := fmt.Sprintf("messages/%d/", at)

@@ -30,7 +30,7 @@ func postAGUI(r *request) (any, error) {
 		return nil, err
 	}
 	var in agui.Request
-	if err := strictjson.DecodeKnown(data, &in); err != nil {
+	if in.Messages, err = tell.Decode(data, &in); err != nil {
 		return nil, err
 	}
 	if err := in.Check(); err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tell"
 	"github.com/countersign-run/countersign/shared/ui"
 )
@@ -26,7 +25,7 @@ func postUI(r *request) (any, error) {
 		ui.Request
 		chosenBody
 	}
-	if err := strictjson.DecodeKnown(data, &in); err != nil {
+	if in.Messages, err = tell.Decode(data, &in); err != nil {
 		return nil, err
 	}
 	messageID, words, answers, err := in.Newest()
@@ -35,6 +34,9 @@ func postUI(r *request) (any, error) {
 	}
 	ctx, cancel := r.working()
 	defer cancel()
+	if err := r.answerEarlierUI(ctx, in.Earlier()); err != nil {
+		return nil, err
+	}
 	if len(answers) > 0 {
 		return nil, r.answerUI(ctx, answers)
 	}
@@ -50,6 +52,30 @@ func postUI(r *request) (any, error) {
 	return nil, t.ended(ctx, t.begin(ctx, q))
 }
 
+// answerEarlierUI records the answers that stand in older messages. useChat marks an older card as answered and sends
+// nothing, so the answer comes with the next message. An answer that decides nothing any more is part of the history.
+func (r *request) answerEarlierUI(ctx context.Context, answers []ui.Answer) error {
+	for _, a := range answers {
+		if len(a.Comment) > maxComment {
+			continue
+		}
+		_, err := r.api.Loop.Resolve(ctx, r.resolutionUI(a))
+		if err != nil && !late(err) && !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *request) resolutionUI(a ui.Answer) approval.Resolution {
+	d := run.Reject
+	if a.Approved {
+		d = run.ApproveOnce
+	}
+	return approval.Resolution{UID: r.uid, ApprovalID: a.ApprovalID, Decision: d, ArgsHash: a.ArgsHash,
+		Comment: a.Comment}
+}
+
 // answerUI records the user's answers, and tells what becomes of their run.
 func (r *request) answerUI(ctx context.Context, answers []ui.Answer) error {
 	var decided []approval.Resolution
@@ -58,13 +84,8 @@ func (r *request) answerUI(ctx context.Context, answers []ui.Answer) error {
 		if len(a.Comment) > maxComment {
 			return fault.Invalid(a.Field+"/reason", "the comment is longer than %d bytes", maxComment)
 		}
-		d := run.Reject
-		if a.Approved {
-			d = run.ApproveOnce
-		}
 		ids = append(ids, a.ApprovalID)
-		decided = append(decided, approval.Resolution{UID: r.uid, ApprovalID: a.ApprovalID, Decision: d,
-			ArgsHash: a.ArgsHash, Comment: a.Comment})
+		decided = append(decided, r.resolutionUI(a))
 	}
 	v, refused := r.resolveAll(ctx, decided)
 	if v == nil {

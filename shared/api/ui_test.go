@@ -117,6 +117,69 @@ func TestUIBindsAYes(t *testing.T) {
 	}
 }
 
+// TestUITakesAnEarlierYes has the user write on while a card waits and then answer that card, which useChat sends with
+// the next message only. The yes counts once, for its own user and hash alone.
+func TestUITakesAnEarlierYes(t *testing.T) {
+	w := newEnv(t)
+	w.asks("x")
+	w.model.Then(script.Turn{Text: "Hello."}, script.Turn{Text: "Hello."}, script.Turn{Text: "Hello."},
+		script.Turn{Text: "It is sent."}, script.Turn{Text: "Hello."})
+	id := asked(t, w.send("POST", uiPath, "ana", says("c", "m1", "mail bob")))[0]
+	later := func(message, id string, yes bool) string {
+		return fmt.Sprintf(`{"id":"c","messages":[{"role":7},{"id":"a","role":"assistant","parts":[{"type":"text","text":`+
+			`"\ud83d"},{"type":"dynamic-tool","state":"approval-responded","approval":{"id":%q,"approved":%t}}]},`+
+			`{"id":%q,"role":"user","parts":[{"type":"text","text":"and hello"}]}]}`, id, yes, message)
+	}
+	open := func(want int) {
+		t.Helper()
+		if a := w.send("GET", "/api/agent/approvals/pending", "ana", ""); strings.Count(string(a.body), `"approvalId"`) != want {
+			t.Fatalf("not %d approvals wait: %s", want, a.body)
+		}
+	}
+	open(1)
+	chunks(t, w.send("POST", uiPath, "ana", later("m2", id+"0", true))) // another hash
+	chunks(t, w.send("POST", uiPath, "eve", later("m2", id, true)))
+	open(1)
+	for range 2 {
+		chunks(t, w.send("POST", uiPath, "ana", later("m3", id, true)))
+		open(0)
+		w.push()
+	}
+	chunks(t, w.send("POST", uiPath, "ana", later("m4", id, false))) // too late
+	if w.push(); len(w.sent) != 1 {
+		t.Errorf("it sent %v", w.sent)
+	}
+}
+
+// TestHistoriesThatCannotBeRead has clients repeat messages that no strict reader takes. The newest words count; half
+// of an emoji in them becomes U+FFFD.
+func TestHistoriesThatCannotBeRead(t *testing.T) {
+	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
+	for name, c := range map[string]struct{ path, body string }{
+		"useChat": {uiPath, `{"id":"c","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"cut \ud83d"}]},` +
+			`{"id":"m2","role":"assistant","parts":[{"type":"data-x","data":` + deep + `}]},{"id":"m2","id":"m3"},` +
+			`{"id":"m3","role":"user","parts":[{"type":"text","text":"good \ude00"}]}]}`},
+		"AG-UI": {"/api/agent/agui", `{"threadId":"c","runId":"r","state":{},"tools":[],"context":[],"forwardedProps":{},` +
+			`"messages":[{"id":"m1","role":"user","content":"cut \ud83d"},{"id":"m2","role":"tool","toolCallId":"x","content":` +
+			deep + `},{"id":"m3","role":"user","content":"good \ude00"}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newEnv(t)
+			w.model.Then(script.Turn{Text: "Hello."})
+			if a := w.send("POST", c.path, "ana", c.body); a.StatusCode != 200 ||
+				!strings.Contains(string(a.body), "Hello.") {
+				t.Fatalf("%d %s", a.StatusCode, a.body)
+			}
+			if a := w.send("GET", "/api/agent/threads", "ana", ""); a.at("threads", "0", "title") != "good \ufffd" {
+				t.Errorf("the title is %s", a.body)
+			}
+			if a := w.send("POST", c.path, "ana", c.body[:len(c.body)-1]); a.StatusCode != 400 {
+				t.Errorf("half a body: %d %s", a.StatusCode, a.body)
+			}
+		})
+	}
+}
+
 // TestUIOneMessageIsOneRun begins a run once for each message and text, in the user's own conversation.
 func TestUIOneMessageIsOneRun(t *testing.T) {
 	w := newEnv(t)

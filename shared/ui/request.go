@@ -57,7 +57,7 @@ func (r Request) Newest() (id, words string, answers []Answer, err error) {
 	at := len(r.Messages) - 1
 	field := fmt.Sprintf("messages/%d", at)
 	var newest message
-	if err := strictjson.DecodeKnown(r.Messages[at], &newest); err != nil {
+	if err := strictjson.DecodeKnown(strictjson.Mend(r.Messages[at]), &newest); err != nil {
 		return "", "", nil, fault.Within(field, err)
 	}
 	switch newest.Role {
@@ -92,31 +92,73 @@ func (m message) words(field string) (string, error) {
 	return words, nil
 }
 
-// answered is the state of a call that the user has answered, and nobody else.
+// answered is the state of a call that the user has answered and whose outcome the client does not know.
 const answered = "approval-responded"
+
+// maxEarlier limits the answers that are looked for in older messages: a user has 20 open approvals by default.
+const maxEarlier = 20
+
+// Earlier returns the answers in the messages before the newest one, the newest first, each approval once. The client
+// also keeps answers there that have long been taken. A message that cannot be read holds none.
+func (r Request) Earlier() (answers []Answer) {
+	known := map[string]bool{}
+	for at := len(r.Messages) - 2; at >= 0; at-- {
+		var m message
+		if json.Unmarshal(r.Messages[at], &m) != nil || m.Role != "assistant" {
+			continue
+		}
+		for i, p := range m.Parts {
+			a, ok := p.answer(fmt.Sprintf("messages/%d/parts/%d/approval", at, i))
+			if !ok || a.ApprovalID == "" || known[a.ApprovalID] {
+				continue
+			}
+			known[a.ApprovalID] = true
+			if answers = append(answers, a); len(answers) == maxEarlier {
+				return answers
+			}
+		}
+	}
+	return answers
+}
+
+// answer returns the user's answer in a part, if it holds one. Its ApprovalID is empty where the part does not say
+// which bytes were shown.
+func (p part) answer(field string) (a Answer, ok bool) {
+	if p.State != answered || p.Approval == nil || p.Approval.Approved == nil {
+		return Answer{}, false
+	}
+	a = Answer{Approved: *p.Approval.Approved, Comment: p.Approval.Reason, Field: field}
+	id, hash, bound := strings.Cut(p.Approval.ID, "~")
+	if _, of := run.RunOfApproval(id); bound && of && hash != "" {
+		a.ApprovalID, a.ArgsHash = id, hash
+	}
+	return a, true
+}
 
 func (m message) answers(field string) (answers []Answer, err error) {
 	for i, p := range m.Parts {
-		if p.State != answered || p.Approval == nil || p.Approval.Approved == nil {
+		a, ok := p.answer(fmt.Sprintf("%s/parts/%d/approval", field, i))
+		if !ok {
 			continue
 		}
-		at := fmt.Sprintf("%s/parts/%d/approval", field, i)
-		id, hash, bound := strings.Cut(p.Approval.ID, "~")
-		runID, of := run.RunOfApproval(id)
-		if !bound || !of || hash == "" {
-			return nil, fault.Invalid(at+"/id", "this is not the id of an approval, a ~ and the hash of what it shows")
+		if a.ApprovalID == "" {
+			return nil, fault.Invalid(a.Field+"/id", "not the ID of an approval, a ~ and the hash of what it shows")
 		}
-		if len(answers) > 0 {
-			if first, _ := run.RunOfApproval(answers[0].ApprovalID); first != runID {
-				return nil, fault.Invalid(at+"/id", "the answers of one message are to one run")
-			}
+		if len(answers) > 0 && !sameRun(answers[0], a) {
+			return nil, fault.Invalid(a.Field+"/id", "one message may answer approvals of one run only")
 		}
-		answers = append(answers, Answer{id, hash, *p.Approval.Approved, p.Approval.Reason, at})
+		answers = append(answers, a)
 	}
 	if len(answers) == 0 {
 		return nil, fault.Invalid(field, "the newest message is the assistant's, and has no answer to an approval")
 	}
 	return answers, nil
+}
+
+func sameRun(a, b Answer) bool {
+	one, _ := run.RunOfApproval(a.ApprovalID)
+	other, _ := run.RunOfApproval(b.ApprovalID)
+	return one == other
 }
 
 // BoundID is the id by which a client knows an approval: with the hash of what it shows, so that a plain yes is to

@@ -1,0 +1,70 @@
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// tolerant reads what Check refuses but other writers of JSON produce: half of an emoji, bytes that are not UTF-8.
+var tolerant = jsontext.AllowInvalidUTF8(true)
+
+// Split returns a JSON object with its array called member emptied, and the elements of that array. It checks only
+// where each element ends, so an element may contain what Check refuses. An object without such an array is returned as
+// it is. The error is a ValidationError for what is not JSON.
+func Split(object []byte, member string) (rest []byte, elements []json.RawMessage, err error) {
+	dec := jsontext.NewDecoder(bytes.NewReader(object), tolerant, jsontext.AllowDuplicateNames(true))
+	if dec.PeekKind() != '{' {
+		return object, nil, nil
+	}
+	for {
+		tok, err := dec.ReadToken() // the opening brace, a name, or the closing brace
+		if err != nil {
+			return nil, nil, syntax(dec, err)
+		}
+		switch {
+		case tok.Kind() == '}':
+			return object, nil, nil
+		case tok.Kind() == '{':
+			continue
+		case tok.String() != member || dec.PeekKind() != '[':
+			err = dec.SkipValue()
+		default:
+			return split(object, dec)
+		}
+		if err != nil {
+			return nil, nil, syntax(dec, err)
+		}
+	}
+}
+
+// split reads the array at which the decoder of the object is.
+func split(object []byte, dec *jsontext.Decoder) (rest []byte, elements []json.RawMessage, err error) {
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, nil, syntax(dec, err)
+	}
+	from := dec.InputOffset()
+	for dec.PeekKind() != ']' {
+		element, err := dec.ReadValue()
+		if err != nil {
+			return nil, nil, syntax(dec, err)
+		}
+		elements = append(elements, bytes.Clone(element))
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, nil, syntax(dec, err)
+	}
+	to := dec.InputOffset() - int64(len("]"))
+	return append(object[:from:from], object[to:]...), elements, nil
+}
+
+// Mend returns the JSON value with U+FFFD in place of each byte and each half of a surrogate pair that no text can
+// contain. What is not JSON is returned as it is.
+func Mend(value json.RawMessage) json.RawMessage {
+	out := jsontext.Value(bytes.Clone(value))
+	if err := out.Format(tolerant, jsontext.AllowDuplicateNames(true)); err != nil {
+		return value
+	}
+	return json.RawMessage(out)
+}
