@@ -44,7 +44,8 @@ var together = [][]*unicode.RangeTable{
 	{unicode.Latin, unicode.Han, unicode.Hangul},
 }
 
-// oneLanguage reports whether the letters of a label are of one script, or of scripts that one language writes together.
+// oneLanguage reports whether the letters of a label are of one script, or of scripts that one language writes
+// together.
 func oneLanguage(label string) bool {
 	for _, scripts := range together {
 		if writtenIn(label, scripts...) {

@@ -103,8 +103,9 @@ func (a Allowed) check(argv []string) error {
 		if free || extra == "" {
 			return nil
 		}
-		why = denied(span{}, "%s may have no %.100q: only what is known not to run or write something else may follow %q; "+
-			"write it out as an entry, or %q for anything", clipped(prefix), extra, Quote(prefix), Quote(prefix)+" "+Anything)
+		why = denied(span{}, "%s may have no %.100q: only what is known not to run or write something else may "+
+			"follow %q; write it out as an entry, or %q for anything", clipped(prefix), extra, Quote(prefix),
+			Quote(prefix)+" "+Anything)
 	}
 	if why == nil {
 		why = denied(span{}, "%s is not among the commands that may run (%s)", clipped(argv), a)

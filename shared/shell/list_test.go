@@ -104,7 +104,8 @@ func TestSurplus(t *testing.T) {
 		"git log --ext-diff", "git log --textconv", "git diff --no-index --output=x a b", "git diff --ext-diff",
 		"go test -exec x ./...", "go test -o x", "go test -toolexec=x", "go test -coverprofile=x", "go test --exec x",
 		"go vet -vettool=x", "sort -o f g", "sort -ro f", "sort --outpu=f g", "sort --compress-program=x",
-		"find . -exec x {} +", "find . -delete", "tar --to-command=x -xf f", "tar -Ix -xf f", "make SHELL=x", "make -f f",
+		"find . -exec x {} +", "find . -delete", "tar --to-command=x -xf f", "tar -Ix -xf f", "make SHELL=x",
+		"make -f f",
 		"sed -n 'w f'", "sed -n 1e g", "curl -o f u", "curl -K f", "rg --pre x y", "npm test -- -x", "ls --frob",
 	} {
 		if list, err := allowed.Parse(command); err == nil {
@@ -112,7 +113,8 @@ func TestSurplus(t *testing.T) {
 		}
 	}
 	for _, command := range []string{"git log -5 --oneline --stat -p a..b -- f", "git log --format=%h --author=x -n 3",
-		"git diff --stat HEAD~1", "go test -race -run 'A|B' -count=1 ./...", "go vet ./...", "sort -t, -k2 f", "ls -la a",
+		"git diff --stat HEAD~1", "go test -race -run 'A|B' -count=1 ./...", "go vet ./...", "sort -t, -k2 f",
+		"ls -la a",
 		"find . -name x", "tar -tzf f", "make", "npm test", "sh -c 'exit 3' x", "curl -sSf https://x.example"} {
 		if _, err := allowed.Parse(command); err != nil {
 			t.Errorf("%s: %v", command, err)

@@ -99,7 +99,8 @@ func (l *look) opaque(args []string, words []*syntax.Word) {
 		args = slices.Concat([]string{"tar", "-" + args[1]}, args[2:])
 	}
 	if i := p.unknown(args[1:]); i >= 0 {
-		l.warn(place(words[i+1]), Opaque, "unknown_option", "This option is not a known one; it may run other programs.")
+		l.warn(place(words[i+1]), Opaque, "unknown_option",
+			"This option is not a known one; it may run other programs.")
 		return
 	}
 	for _, w := range words[1:] {

@@ -223,7 +223,8 @@ func given(p program, args []string, word string) bool {
 			return true
 		case strings.HasSuffix(word, "*") && len(word) > 1 && strings.HasPrefix(a, strings.TrimSuffix(word, "*")):
 			return true
-		case len(word) == 2 && word[0] == '-' && word[1] != '-' && cluster(a) && !p.names[a] && strings.Contains(a, word[1:]):
+		case len(word) == 2 && word[0] == '-' && word[1] != '-' && cluster(a) && !p.names[a] &&
+			strings.Contains(a, word[1:]):
 			return true
 		}
 	}

@@ -81,7 +81,8 @@ func TestATestThatFailsOnce(t *testing.T) {
 
 // TestWhatCannotRun is told from what failed.
 func TestWhatCannotRun(t *testing.T) {
-	module(t, map[string]string{"half/half_test.go": "package half\n\nvar x int = \"\"\n", "bare/bare.go": "package bare\n"})
+	module(t, map[string]string{"half/half_test.go": "package half\n\nvar x int = \"\"\n",
+		"bare/bare.go": "package bare\n"})
 	for args, want := range map[string]struct {
 		code int
 		says string

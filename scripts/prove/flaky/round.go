@@ -60,7 +60,8 @@ func (s *soaking) round(ctx context.Context, n int) {
 			s.Held(p.Name, "in round %d", n)
 		}
 	})
-	s.Note("round %d of %d: GOMAXPROCS=%d, -shuffle=%d, %d packages, %d failures, in %.0f s", n, s.rounds, t.procs, t.seed,
+	s.Note("round %d of %d: GOMAXPROCS=%d, -shuffle=%d, %d packages, %d failures, in %.0f s", n, s.rounds,
+		t.procs, t.seed,
 		len(s.tests), s.Counted("failures")-before, time.Since(began).Seconds())
 }
 

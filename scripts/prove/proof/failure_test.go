@@ -10,7 +10,8 @@ import (
 func TestFailures(t *testing.T) {
 	for name, c := range map[string]struct{ printed, want string }{
 		"a test": {"hello\n--- FAIL: TestA (0.00s)\n    a_test.go:5: red\n        it is\n--- FAIL: TestB (1.00s)\n" +
-			"    a_test.go:9: green\nFAIL\n", "[{TestA [    a_test.go:5: red         it is]} {TestB [    a_test.go:9: green]}]"},
+			"    a_test.go:9: green\nFAIL\n", "[{TestA [    a_test.go:5: red         it is]} " +
+			"{TestB [    a_test.go:9: green]}]"},
 		"a subtest": {"--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/x (0.00s)\n        a_test.go:5: red\nFAIL\n",
 			"[{TestA/x [        a_test.go:5: red]}]"},
 		"a test and its subtest": {"--- FAIL: TestA (0.00s)\n    a_test.go:3: both\n    --- FAIL: TestA/x (0.00s)\n" +

@@ -185,7 +185,8 @@ func (p Proof) flagSet(f *flags, errs io.Writer) *flag.FlagSet {
 	}
 	if p.Chance {
 		f.seed = Seed
-		set.Var(&f.seed, "seed", "the `number` from which all that chance chooses follows, or random: draw and print one")
+		set.Var(&f.seed, "seed", "the `number` from which all that chance chooses follows, or random: draw and "+
+			"print one")
 	}
 	if p.Only != "" {
 		set.StringVar(&f.only, "only", "",
@@ -217,7 +218,8 @@ func (p Proof) examples() string {
 }
 
 func (p Proof) open(f flags, out io.Writer) (*Run, error) {
-	r := &Run{Seed: uint64(f.seed), Verbose: f.verbose || p.Each, proof: p.Name, out: out, json: f.json, began: time.Now()}
+	r := &Run{Seed: uint64(f.seed), Verbose: f.verbose || p.Each, proof: p.Name, out: out, json: f.json,
+		began: time.Now()}
 	var err error
 	if r.only, err = pattern(f.only); err != nil {
 		return nil, err

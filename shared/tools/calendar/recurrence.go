@@ -39,9 +39,9 @@ type series struct {
 	extra bool        // the first date is the start, and the rule does not include it
 }
 
-// expand parses a rule and computes the dates of the event from the start on. As in Google Calendar, the start is a date
-// whether or not the rule includes it, and COUNT counts the dates of the rule. Its errors are ValidationErrors that name
-// the field.
+// expand parses a rule and computes the dates of the event from the start on. As in Google Calendar, the start is a
+// date whether or not the rule includes it, and COUNT counts the dates of the rule. Its errors are ValidationErrors
+// that name the field.
 func expand(line string, start time.Time, allDay bool) (series, error) {
 	bad := func(format string, args ...any) (series, error) {
 		return series{}, fault.Invalid("recurrence", format, args...)

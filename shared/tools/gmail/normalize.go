@@ -64,10 +64,12 @@ func normalize(a Args) (Args, error) {
 		return a, fault.Invalid("threadId", "this is not a Gmail thread id")
 	}
 	if len(a.InReplyTo) > MaxMessageID {
-		return a, fault.Invalid("inReplyTo", "%d octets; the limit of a Message-ID is %d", len(a.InReplyTo), MaxMessageID)
+		return a, fault.Invalid("inReplyTo", "%d octets; the limit of a Message-ID is %d", len(a.InReplyTo),
+			MaxMessageID)
 	}
 	if a.InReplyTo != "" && !messageID.MatchString(a.InReplyTo) {
-		return a, fault.Invalid("inReplyTo", "not a Message-ID: it needs the form <left@right>, in ASCII, without spaces")
+		return a, fault.Invalid("inReplyTo",
+			"not a Message-ID: it needs the form <left@right>, in ASCII, without spaces")
 	}
 	return a, nil
 }

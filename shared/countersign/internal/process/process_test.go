@@ -24,7 +24,8 @@ import (
 // listOf reads a command for which everything is allowed that it has.
 func listOf(t *testing.T, command string) shell.List {
 	t.Helper()
-	allowed, err := shell.Allow("sh ...", "true", "false", "echo", "cat", "printf", "none-such", "./script", "pwd", "env",
+	allowed, err := shell.Allow("sh ...", "true", "false", "echo", "cat", "printf", "none-such", "./script",
+		"pwd", "env",
 		"sort", "yes", "head",
 		"./plain", "./folder")
 	if err != nil {

@@ -98,7 +98,8 @@ func TestATimeInAMessage(t *testing.T) {
 		if f.Until.IsZero() != (want == "") || want != "" && f.After.Truncate(time.Second).String() != want {
 			t.Errorf("%q: until %v, after %v; want %s", message, f.Until, f.After, want)
 		}
-		if said := f.Fault("x", "y").Message; strings.Contains(said, "2026") == (want == "") && !strings.Contains(said, "2099") {
+		if said := f.Fault("x", "y").Message; strings.Contains(said, "2026") == (want == "") &&
+			!strings.Contains(said, "2099") {
 			t.Errorf("%q: the user reads %q", message, said)
 		}
 	}
