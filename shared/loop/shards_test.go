@@ -270,7 +270,7 @@ type request struct {
 
 // newInstances returns n of them, which end when the channel is closed.
 func newInstances(n int) instances {
-	requests := make(instances, 1<<20) // a goroutine for each request would need gigabytes under the race detector
+	requests := make(instances, 1<<18) // no goroutine for each request: the race detector would need gigabytes for them
 	for range n {
 		go func() {
 			for r := range requests {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,6 +19,7 @@ func TestOneEmulatorPerBinary(t *testing.T) {
 	for name, start := range map[string]func(
 		testing.TB) string{"Firestore": emulators.Firestore, "PubSub": emulators.PubSub} {
 		t.Run(name, func(t *testing.T) {
+			startsItsOwn(t)
 			addr := start(t)
 			if again := start(t); again != addr {
 				t.Fatalf("first %s, then %s", addr, again)
@@ -100,8 +100,12 @@ func TestStartEndsWithItsContext(t *testing.T) {
 // needJar skips the test unless a Pub/Sub emulator of its own can be started.
 func needJar(t *testing.T) {
 	t.Helper()
-	if os.Getenv("PUBSUB_EMULATOR_HOST") != "" {
-		t.Skip("PUBSUB_EMULATOR_HOST is set, so nothing is started here")
-	}
+	startsItsOwn(t)
 	emulators.PubSub(t)
+}
+
+// startsItsOwn hides the emulators that a whole run of tests shares.
+func startsItsOwn(t *testing.T) {
+	t.Setenv("FIRESTORE_EMULATOR_HOST", "")
+	t.Setenv("PUBSUB_EMULATOR_HOST", "")
 }
