@@ -61,17 +61,23 @@ func (w *wire) unary(ctx context.Context, method string, req, reply any, cc *grp
 
 func (w *wire) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 	next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	another := w.begins(path.Base(method)) // before anything that waits for the network
 	s, err := next(ctx, desc, cc, method, opts...)
+	return &reading{ClientStream: s, wire: w, another: another}, err
+}
+
+// begins notes a reading, and returns what is closed when another one begins beside it.
+func (w *wire) begins(call string) (another chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.calls = append(w.calls, path.Base(method))
+	w.calls = append(w.calls, call)
 	if w.underway++; w.underway == 1 {
 		w.count.reads++
 		w.another = make(chan struct{})
 	} else {
 		close(w.another)
 	}
-	return &reading{ClientStream: s, wire: w, another: w.another}, err
+	return w.another
 }
 
 // reading is a reading under way.

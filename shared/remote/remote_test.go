@@ -437,7 +437,7 @@ func TestADeadConnection(t *testing.T) {
 	}
 	h := s.start().host()
 	h.HostKeys = pin(key.PublicKey())
-	p := remote.NewPool(stalling{&stall, stalled}, remote.Times{Keepalive: 20 * time.Millisecond})
+	p := remote.NewPool(stalling{&stall, stalled}, remote.Times{Keepalive: time.Second})
 	defer p.Close()
 	c := get(t, p, h, secret(newKey(t)))
 	if _, err := c.Exec(t.Context(), keeper.Exec{Line: "long"}); err == nil || tool.IsTransient(err) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/schema"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // FuzzImport checks, with 512 MiB and a second, that any input is either refused with the place of the fault, or
@@ -30,7 +31,7 @@ func FuzzImport(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		late := time.AfterFunc(5*time.Second, func() { panic("this schema takes too long: " + string(raw)) })
+		late := time.AfterFunc(await.Most, func() { panic("this schema takes too long: " + string(raw)) })
 		defer late.Stop()
 		s, err := schema.Import(raw)
 		if err != nil {

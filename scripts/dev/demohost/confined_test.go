@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
@@ -33,7 +34,7 @@ func openTest(t *testing.T) *Host {
 // say carries out a command, and returns all that it printed and its exit code.
 func (h *Host) say(t testing.TB, command string) (string, int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 	defer cancel()
 	out := &shown{}
 	s := &shell{machine: h.machine}
@@ -269,7 +270,11 @@ func TestLimits(t *testing.T) {
 		":(){ :|:& };:; echo after":               "",
 		"while true; do echo x; done | head -n 1": "x",
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		within := await.Most
+		if says == "" { // it has no end of its own, and need not say anything
+			within = 5 * time.Second
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), within)
 		w := &shown{}
 		(&shell{machine: h.machine}).run(ctx, work{command: command, vars: base(), dir: home, out: w, errs: w})
 		cancel()

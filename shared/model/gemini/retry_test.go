@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
@@ -131,12 +133,23 @@ func TestContextEnds(t *testing.T) {
 }
 
 func TestSlowAttemptIsTriedAgain(t *testing.T) {
-	s := failing(fakegemini.Turn{Text: "late", Delay: 5 * time.Second})
-	r := newRig(t, s, func(c *gemini.Config) { c.AttemptTimeout = 100 * time.Millisecond })
-	reply, err := r.Generate(context.Background(), model.Request{Contents: hello}, nil)
-	if err != nil || reply.Text != "hi" || len(s.Requests()) != 2 {
-		t.Fatalf("reply %+v, error %v", reply, err)
-	}
+	s := failing(fakegemini.Turn{Text: "late", Delay: time.Hour})
+	r := newRig(t, s, func(c *gemini.Config) { c.HTTPClient = &http.Client{Transport: inBubble{s}} })
+	synctest.Test(t, func(t *testing.T) {
+		reply, err := r.Generate(t.Context(), model.Request{Contents: hello}, nil)
+		if err != nil || reply.Text != "hi" || len(s.Requests()) != 2 {
+			t.Fatalf("reply %+v, error %v", reply, err)
+		}
+	})
+}
+
+// inBubble has a server answer without a network, so that its time is that of a bubble.
+type inBubble struct{ http.Handler }
+
+func (s inBubble) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Result(), r.Context().Err()
 }
 
 // TestShownWordsAreNotTriedAgain: a second answer behind half of a first one would be nonsense.

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/countersign/internal/process"
 	"github.com/countersign-run/countersign/shared/shell"
 	"github.com/countersign-run/countersign/shared/testkit/await"
+	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // listOf reads a command for which everything is allowed that it has.
@@ -136,7 +137,7 @@ func zombie(pid int) bool {
 
 // stubborn ignores what asks it to end, starts others that do, and says who they are.
 const stubborn = `sh -c 'trap "" TERM INT HUP
-	sh -c "trap \"\" TERM HUP; while :; do sleep 1; done" & echo $! $$; while :; do sleep 1; done'`
+	sh -c "trap \"\" TERM HUP; while :; do sleep 1; done" & echo $! $$; : > begun; while :; do sleep 1; done'`
 
 func pids(t *testing.T, out string) (all []int) {
 	t.Helper()
@@ -163,9 +164,17 @@ func gone(t *testing.T, pids []int) {
 func TestTimeIsUp(t *testing.T) {
 	over := errors.New("over")
 	for _, command := range []string{stubborn, stubborn + " | cat", "true && " + stubborn + "; echo never"} {
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 700*time.Millisecond, over)
-		got, err := run(t, ctx, command)
-		cancel()
+		dir := t.TempDir()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go func() {
+			for wait.For(ctx, 10*time.Millisecond) == nil {
+				if _, err := os.Stat(filepath.Join(dir, "begun")); err == nil {
+					cancel(over)
+				}
+			}
+		}()
+		got, err := process.Run(ctx, process.Command{List: listOf(t, command), Dir: dir, Env: env})
+		cancel(nil)
 		if !errors.Is(err, over) || strings.Contains(got.Stdout, "never") {
 			t.Errorf("%.20s…: %+v, %v", command, got, err)
 		}
