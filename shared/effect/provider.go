@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -56,7 +57,8 @@ func readFor(ctx context.Context, ex *journal.Execution, t *tool.Tool, try int) 
 
 func toolCall(ex *journal.Execution, a *run.Action, handle string) tool.Call {
 	c := ex.Run.ToolCall(a.ID, a.Args, a.Place)
-	c.Handle, c.Approved = handle, a.Decision != ""
+	c.Handle, c.Approved, c.Always = handle, a.Decision != "", a.Decision == run.ApproveAlwaysCommand
+	c.Standing = a.Decision == "" && a.Rule == policy.RuleCommandAllowed
 	return c
 }
 

@@ -3,6 +3,7 @@ package terminal
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/document"
@@ -116,6 +117,19 @@ func SetShell(ctx context.Context, st store.Store, uid, hostID string, g shell.G
 		h, d, err := ReadHostDoc(ctx, st, uid, hostID)
 		same := h.Shell == g
 		h.Shell = g
+		return h, d, same, err
+	})
+}
+
+// SetProgram notes which file a command runs that is always allowed on the host, and the host's home directory.
+func SetProgram(ctx context.Context, st store.Store, uid, hostID, home string, p Program) error {
+	return note(ctx, st, func(ctx context.Context) (any, store.Doc, bool, error) {
+		h, d, err := ReadHostDoc(ctx, st, uid, hostID)
+		same := slices.Contains(h.Programs, p) && h.Home == home
+		h.Home = home
+		h.Programs = slices.DeleteFunc(h.Programs, func(other Program) bool { return other.Key == p.Key })
+		h.Programs = append(h.Programs, p)
+		h.Programs = h.Programs[max(0, len(h.Programs)-MaxPrograms):]
 		return h, d, same, err
 	})
 }

@@ -59,8 +59,20 @@ type Host struct {
 	AutoRun   AutoRun       `json:"autoRun"`
 	ReadPaths []string      `json:"readPaths,omitempty"` // absolute: below these, files may be printed without asking
 	Shell     shell.Grammar `json:"shell,omitempty"`     // of the shell that runs commands; empty: not known, bash
+	Home      string        `json:"home,omitempty"`      // the home directory, once a command is always allowed
+	Programs  []Program     `json:"programs,omitempty"`  // of the commands that are always allowed; the newest last
 	CreatedAt time.Time     `json:"createdAt"`
 }
+
+// A Program is the file that a command ran when its user always allowed that command.
+type Program struct {
+	Key  string `json:"key"`  // a hash of what is allowed: the host, the directory and the words
+	File string `json:"file"` // its path, and its SHA-256 where it can be read
+}
+
+// MaxPrograms is how many programs of commands that are always allowed a host keeps. A command whose program was
+// dropped is asked about again.
+const MaxPrograms = 100
 
 // WithoutSecret returns the host without what logs in to it, for whoever may read the rest.
 func (h Host) WithoutSecret() Host {

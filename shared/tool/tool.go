@@ -144,6 +144,8 @@ type Call struct {
 	Over     bool
 	Place    Place // where the call was approved to act; zero if the tool has no Place
 	Approved bool  // its user was asked, and said yes to this very call
+	Always   bool  // with that yes its user allows exactly this call always (Ruling.Always)
+	Standing bool  // its user was not asked, because they always allow exactly this call
 	// Output takes what the call prints while Execute works, such as a command's output; it is never nil. Whoever
 	// follows the run reads it as it comes: the first 64 KiB of a call, in pieces. It is neither stored nor logged, and
 	// the model does not see it unless Execute returns it. Write never waits for a reader and never fails; what is

@@ -81,6 +81,9 @@ func (r *runner) prepare(ctx context.Context, c tool.Call, a Args) (string, erro
 	if m.Facts.Home == "" && j.Class != shell.ReadOnly {
 		return "", errNoHome()
 	}
+	if err := r.standing(ctx, m, c, a); err != nil {
+		return "", err
+	}
 	return m.Handle(), nil
 }
 
@@ -133,10 +136,15 @@ func (r *runner) execute(ctx context.Context, c tool.Call, a Args) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
+	if c.Standing { // the file may have changed since Prepare
+		if err := r.standing(ctx, m, c, a); err != nil {
+			return Result{}, err
+		}
+	}
 	out := newPrinted(c.Output)
 	defer out.close()
 	res, err := m.Start(ctx, keeper.Start{ID: c.ActionID, Terminal: m.at.ID, Command: a.Command,
-		Grammar: grammar(&m.at.Host), Plain: j.Class == shell.ReadOnly, Cwd: m.at.Cwd, Limit: a.limit(),
+		Grammar: grammar(&m.at.Host), Plain: plain(c, &j), Cwd: m.at.Cwd, Limit: a.limit(),
 		Size: keeper.Size{Cols: m.at.Cols, Rows: m.at.Rows}, Handle: c.Handle}, out)
 	if err != nil {
 		return Result{}, r.notStarted(ctx, c, err)

@@ -84,16 +84,17 @@ func (r *runner) ruling(a Args, at site) (tool.Ruling, error) {
 	return out, nil
 }
 
-// always returns what the user may always allow: exactly these words on this host, of a command that is one program
-// with its words spelled out.
+// always returns what the user may always allow: exactly these words in this directory of this host, of a command that
+// is one program with its words spelled out. The file of the program is bound when the command runs (standing).
 func always(a Args, at site) *tool.Always {
 	words, err := shell.Allow(a.Command)
 	if err != nil || len(words) != 1 || grammar(&at.Host) != shell.Bash && grammar(&at.Host) != shell.POSIX {
 		return nil
 	}
 	line, _ := visible.Line(shell.Quote(words[0]))
-	return &tool.Always{Key: at.hostKey() + "\x00" + strings.Join(words[0], "\x00"),
-		Shown: fmt.Sprintf("%s on %s@%s", line, at.Host.Username, at.Host.Name)}
+	return &tool.Always{Key: hashed(at.hostKey(), at.lasting()) + "\x00" + strings.Join(words[0], "\x00"),
+		Shown: fmt.Sprintf("%s on %s, by the program file of today, without variables of earlier commands", line,
+			at.name())}
 }
 
 // facts are what the audit says of a command: no text.

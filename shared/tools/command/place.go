@@ -60,6 +60,14 @@ func (at site) place() tool.Place {
 
 func (at site) id() string { return hashed(at.hostKey(), at.Cwd) }
 
+// lasting is the directory by a name that stays: the home directory is empty before and after its path is known.
+func (at site) lasting() string {
+	if at.Cwd == at.Host.Home {
+		return ""
+	}
+	return at.Cwd
+}
+
 // hostKey is another one for each machine, user and set of pinned keys.
 func (at site) hostKey() string {
 	keys := make([]string, len(at.Host.HostKeys))
