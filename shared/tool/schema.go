@@ -32,6 +32,8 @@ var asRead = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Sc
 	reflect.TypeFor[json.RawMessage](): {},
 	reflect.TypeFor[[]byte]():          {Type: "string", Description: "In base64."},
 	reflect.TypeFor[time.Duration]():   {Type: "integer", Description: "In nanoseconds."},
+	reflect.TypeFor[time.Time](): {Type: "string", Format: "date-time",
+		Description: "A time in RFC 3339, such as 2027-01-05T10:00:00+01:00."},
 }}
 
 // SchemaOf returns the schema of a Go type.
