@@ -59,7 +59,8 @@ var may = map[string]string{
 		"shared/conversation shared/countersign/internal/bridge shared/countersign/internal/files " +
 		"shared/countersign/internal/process shared/document shared/fault shared/journal shared/loop " +
 		"shared/model shared/model/gemini shared/obs shared/policy shared/queue shared/run shared/shell " +
-		"shared/skill shared/store shared/store/memory shared/strictjson shared/subprocess shared/tool",
+		"shared/skill shared/store shared/store/memory shared/strictjson shared/subprocess shared/tool " +
+		"shared/visible",
 	"shared/countersign/internal/process": "shared/shell shared/subprocess",
 	"shared/countersign/agenttest": "shared/clip shared/config shared/countersign " +
 		"shared/countersign/internal/bridge shared/fault shared/lazyregexp shared/model shared/model/gemini " +

@@ -175,3 +175,15 @@ func TestOpenedOnce(t *testing.T) {
 		t.Errorf("opened %d times", opened)
 	}
 }
+
+// TestPromptsWithoutWords refuses a prompt in which a reader sees nothing.
+func TestPromptsWithoutWords(t *testing.T) {
+	for _, prompt := range []string{"", " \n", "\u200b\u2060", "\ufeff", "\u3164", "\U000E0041", "a\xff"} {
+		var e *countersign.Error
+		m := newScript(say("So."))
+		_, err := newAgent(t, countersign.Options{Provider: m}).NewSession().Send(t.Context(), prompt)
+		if !errors.As(err, &e) || e.Field != "prompt" || len(m.Requests()) > 0 {
+			t.Errorf("%q: %v, and the model was asked %d times", prompt, err, len(m.Requests()))
+		}
+	}
+}

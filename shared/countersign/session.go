@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -16,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // Session is one conversation of one user. It is safe for concurrent use; one run at a time is open in it.
@@ -62,8 +62,9 @@ func (s *Session) SendStream(ctx context.Context, prompt string) iter.Seq2[Event
 }
 
 // Continue goes on with the session's run: one that was cut off or left, in this process or another, or whose questions
-// were answered meanwhile. While another process moves it, Continue waits. A run that has ended is told by its
-// *[Finished] or its error alone. It is ranged over as the sequence of [Session.SendStream].
+// were answered meanwhile. While another process moves the run, Continue waits; inside a tool of that run it returns an
+// [*OpenError] at once. A run that has ended yields its *[Finished] or its error alone. Range over the sequence as over
+// that of [Session.SendStream].
 func (s *Session) Continue(ctx context.Context) iter.Seq2[Event, error] {
 	return s.stream(ctx, s.continuing)
 }
@@ -128,12 +129,12 @@ func (s *Session) complete(ctx context.Context, prepare func(context.Context) (*
 // sending begins a run with a prompt, and an answer of a form or in words.
 func (s *Session) sending(ctx context.Context, prompt string, form json.RawMessage) (*move, error) {
 	switch {
-	case strings.TrimSpace(prompt) == "":
-		return nil, fault.Invalid("prompt", "it is empty")
+	case visible.Blank(prompt):
+		return nil, fault.Invalid("prompt", "the prompt is empty")
 	case len(prompt) > maxPrompt:
-		return nil, fault.Invalid("prompt", "it has %d bytes, and %d are the most", len(prompt), maxPrompt)
+		return nil, fault.Invalid("prompt", "the prompt has %d bytes; the limit is %d", len(prompt), maxPrompt)
 	case !utf8.ValidString(prompt):
-		return nil, fault.Invalid("prompt", "it is not UTF-8")
+		return nil, fault.Invalid("prompt", "the prompt is not UTF-8")
 	}
 	text, err := s.told(ctx)
 	if err != nil {
@@ -213,9 +214,19 @@ func (s *Session) continuing(ctx context.Context) (*move, error) {
 	if m.runID = t.OpenRun; m.runID == "" {
 		m.runID = last.ID
 	}
+	if m.runID != "" && ctx.Value(runOfTool{}) == m.runID { // it would wait for its own end
+		open, err := s.openError(ctx, m.runID)
+		if err != nil {
+			return nil, public(err)
+		}
+		return nil, open
+	}
 	m.begin = m.resume
 	return m, nil
 }
+
+// runOfTool is the context key of the ID of the run whose tool is executing.
+type runOfTool struct{}
 
 // stored reads the session and its last run. The error is ErrNoSession where it is not the user's, or not the agent's.
 func (s *Session) stored(ctx context.Context) (t run.Thread, last run.Run, err error) {

@@ -148,7 +148,7 @@ func (d definition[In, Out]) bind(c *core) (*tool.Tool, error) {
 		def.Normalize = d.normalized
 	}
 	def.Execute = func(ctx context.Context, call tool.Call, in In) (any, error) {
-		out, err := d.action(ctx, c.contextOf(call), in)
+		out, err := d.action(context.WithValue(ctx, runOfTool{}, call.RunID), c.contextOf(call), in)
 		if err != nil {
 			return nil, d.told(err)
 		}

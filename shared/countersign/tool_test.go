@@ -206,3 +206,24 @@ func TestPanics(t *testing.T) {
 		})
 	}
 }
+
+// TestAToolContinuesItsOwnRun returns the error at once: the run would wait for its tool, and the tool for its run.
+func TestAToolContinuesItsOwnRun(t *testing.T) {
+	var s *countersign.Session
+	tool := countersign.DefineTool(countersign.ToolConfig{Name: "again", Description: "Goes on."},
+		func(ctx context.Context, _ *countersign.SessionContext, _ struct{}) (string, error) {
+			for _, err := range s.Continue(ctx) {
+				var open *countersign.OpenError
+				if !errors.As(err, &open) || open.Status != countersign.Running {
+					t.Errorf("Continue: %v", err)
+				}
+			}
+			return "went on", nil
+		})
+	m := newScript(script.Turn{Calls: []script.Call{{Name: "again"}}}, say("So."))
+	s = newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{tool}}).NewSession()
+	res, err := s.Send(t.Context(), "go")
+	if err != nil || res.Text != "So." || !strings.Contains(heard(m), "went on") {
+		t.Errorf("%v %+v, the model reads %s", err, res, heard(m))
+	}
+}
