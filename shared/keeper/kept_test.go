@@ -161,7 +161,7 @@ func (p person) wait(t *testing.T) {
 	case <-p.seen:
 	case err := <-p.ended:
 		t.Fatal("the shell has ended: ", err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(await.Most):
 		out := p.out.String()
 		t.Fatalf("%d bytes came, at last %q", len(out), out[max(0, len(out)-200):])
 	}
@@ -299,7 +299,7 @@ func TestASlowReader(t *testing.T) {
 	signal(syscall.SIGCONT)
 	select {
 	case <-seen:
-	case <-time.After(20 * time.Second):
+	case <-time.After(await.Most):
 		t.Errorf("the end does not come, after %d bytes", p.out.Len())
 	}
 	if !strings.Contains(p.out.String(), " bytes left out …]\r\n") {

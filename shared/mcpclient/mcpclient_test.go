@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-run/countersign/shared/mcpclient"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -71,7 +72,7 @@ func TestClosedWithAllThatItStarted(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := alive.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := alive.SetReadDeadline(time.Now().Add(await.Most)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(alive); err != nil { // the end comes when nobody holds the pipe any more

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // wordsIn returns the words that a real shell reads in a text: the arguments of a function that prints them. The shell
@@ -25,7 +25,7 @@ func wordsIn(t testing.TB, command []string, text string) (words []string, ok bo
 	if err != nil {
 		return nil, false
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 	defer cancel()
 	script := `words() { printf '%s\0' "$@"; }` + "\nwords " + text
 	cmd := exec.CommandContext(ctx, name, append(command[1:], "-c", script)...)

@@ -33,7 +33,7 @@ func serve(t *testing.T) *served {
 	if u.s, err = newServer(ctx, u.base, options{}); err != nil {
 		t.Fatal(err)
 	}
-	web := &http.Server{Handler: u.s, ReadHeaderTimeout: time.Second}
+	web := &http.Server{Handler: u.s, ReadHeaderTimeout: time.Minute}
 	go func() { _ = web.Serve(ln) }()
 	t.Cleanup(func() {
 		cancel()

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // trying is a proof that does what it is told.
@@ -197,7 +199,7 @@ func TestAWorker(t *testing.T) {
 			if line != want {
 				t.Errorf("it says %q, want %q", line, want)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(await.Most):
 			t.Fatal("it says nothing")
 		}
 	}

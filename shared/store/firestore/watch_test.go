@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/firestore"
 	"github.com/countersign-run/countersign/shared/store/storetest"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
@@ -226,7 +227,7 @@ func TestWatchMissed(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
 	var told atomic.Bool
 	st := open(t, listeners(func(s grpc.ClientStream) grpc.ClientStream { return deaf{s, &told} }))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 	defer cancel()
 	for d, err := range st.Watch(ctx, "runs/a") {
 		if err != nil {

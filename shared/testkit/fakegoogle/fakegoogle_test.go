@@ -20,6 +20,7 @@ import (
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
 
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
@@ -374,7 +375,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	svc := mailOf(t, strings.TrimSpace(url), "me:"+full)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 	defer cancel()
 	acked := map[string]bool{}
 	for i := 0; ; i++ {

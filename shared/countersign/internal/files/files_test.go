@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/countersign/internal/files"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // tree makes a directory, with a folder outside of it that holds the file secret.txt.
@@ -220,7 +221,7 @@ func TestOnlyFiles(t *testing.T) {
 		if !errors.Is(err, fs.ErrPermission) {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(await.Most):
 		t.Fatal("it waits for somebody who writes")
 	}
 	if _, err := d.ReadFile("sub"); err == nil {
