@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/contents"
 	"github.com/countersign-run/countersign/scripts/prove/crash"
 	"github.com/countersign-run/countersign/scripts/prove/flaky"
+	"github.com/countersign-run/countersign/scripts/prove/fuzz"
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet"
 	"github.com/countersign-run/countersign/scripts/prove/hijack"
 	"github.com/countersign-run/countersign/scripts/prove/hostile"
@@ -23,7 +24,7 @@ import (
 // proofs are all, in the order of the promises that they are for, and last what says what is not proven here.
 var proofs = []proof.Proof{
 	hijack.Proof(), crash.Proof(), hostile.Proof(), gauntlet.Proof(), contents.Proof(), load.Proof(), mutate.Proof(),
-	flaky.Proof(), skips.Proof(),
+	fuzz.Proof(), flaky.Proof(), skips.Proof(),
 }
 
 func main() { os.Exit(proof.Main(os.Args[1:], os.Stdout, os.Stderr, proofs...)) }

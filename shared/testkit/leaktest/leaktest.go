@@ -10,11 +10,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/countersign-run/countersign/shared/outbound"
+	"github.com/countersign-run/countersign/shared/testkit/seed"
 )
 
-// Main runs the tests, calls ends to stop what they shared, and fails if a goroutine is left. It is called by TestMain
-// and does not return.
+// Main fixes the seed of property tests, runs the tests, calls ends to stop what they shared, and fails if a goroutine
+// is left. It is called by TestMain and does not return.
 func Main(m *testing.M, ends ...func() error) {
+	seed.Fix()
 	code := m.Run()
 	for _, end := range ends {
 		if err := end(); err != nil {
