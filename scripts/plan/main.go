@@ -1,11 +1,11 @@
 // Command plan makes, refines and confirms plans of the planner.
 //
-//	go run ./scripts/plan start -repo URL [-by 6h] WISH    begin a session, and print the plan
-//	go run ./scripts/plan refine SESSION WORDS             say what should be otherwise
-//	go run ./scripts/plan confirm [-hash HASH] SESSION     print the plan, and carry out that plan after a typed yes
-//	go run ./scripts/plan show SESSION                     the session as it stands
-//	go run ./scripts/plan log SESSION                      each step with its reason
-//	go run ./scripts/plan cancel SESSION                   stop it
+//	go run ./scripts/plan start -repo URL [-by 6h] WISH  begin a session, and print the plan
+//	go run ./scripts/plan refine SESSION WORDS           say what should be otherwise
+//	go run ./scripts/plan confirm SESSION                print the plan, and carry out that plan after a typed yes
+//	go run ./scripts/plan show SESSION                   the session as it stands
+//	go run ./scripts/plan log SESSION                    each step with its reason
+//	go run ./scripts/plan cancel SESSION                 stop it
 //
 // It speaks with the local server (go run ./scripts/dev), as its user -user, or with -base and COUNTERSIGN_TOKEN, an ID
 // token, with a deployment. What the environment does not set is read from .env. It exits with 0 on success, with 1 if
@@ -47,15 +47,16 @@ COMMAND -h prints its flags.
 
 // command is what a command line asks for.
 type command struct {
-	name                       string
-	base, user, repo, by, hash string
-	json                       bool
-	wait                       time.Duration
-	args                       []string
-	in                         *bufio.Reader
-	out                        io.Writer
-	getenv                     func(string) string
-	now                        func() time.Time
+	name                 string
+	base, user, repo, by string
+	hash, card           string
+	json                 bool
+	wait                 time.Duration
+	args                 []string
+	in                   *bufio.Reader
+	out                  io.Writer
+	getenv               func(string) string
+	now                  func() time.Time
 }
 
 func main() {
@@ -109,6 +110,8 @@ func execute(ctx context.Context, args []string, getenv func(string) string, in 
 		f.StringVar(&c.by, "by", "6h", "the deadline: how long from now, or a time of RFC 3339")
 	case "confirm":
 		f.StringVar(&c.hash, "hash", "", "the hash of the plan that is confirmed, in place of a typed yes")
+		f.StringVar(&c.card, "card", "",
+			"the card that the plan of -hash was on; needed where an earlier card with the same plan was answered")
 	}
 	if err := f.Parse(args[1:]); err != nil {
 		return err

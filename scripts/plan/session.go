@@ -51,7 +51,10 @@ func (c *command) confirm(ctx context.Context) error {
 	if c.json && c.hash == "" {
 		return errors.New("-json needs -hash: nobody is asked")
 	}
-	hash := c.hash
+	yes := map[string]string{"planHash": c.hash}
+	if c.card != "" {
+		yes["approvalId"] = c.card
+	}
 	if !c.json {
 		s, body, err := c.send(ctx, http.MethodGet, c.path(""), nil)
 		if err == nil {
@@ -60,14 +63,19 @@ func (c *command) confirm(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if hash == "" {
-			hash = s.PlanHash
+		if c.hash == "" {
+			yes["planHash"] = s.PlanHash
+			for _, a := range s.Approvals {
+				if a.ArgsHash == s.PlanHash {
+					yes["approvalId"] = a.ApprovalID
+				}
+			}
 			if err := c.agreed(); err != nil {
 				return err
 			}
 		}
 	}
-	return c.tell(ctx, http.MethodPost, c.path("/execute"), map[string]string{"planHash": hash})
+	return c.tell(ctx, http.MethodPost, c.path("/execute"), yes)
 }
 
 // agreed asks for a typed yes. The end of what is typed is none.

@@ -119,12 +119,14 @@ func postRefine(r *request, of *planner.Planner) (any, error) {
 	}
 	var in struct {
 		RefinementPrompt string  `json:"refinementPrompt"`
+		ApprovalID       string  `json:"approvalId"`
 		PlanHash         *string `json:"planHash"`
 	}
 	if _, err := r.decode(&in); err != nil {
 		return nil, err
 	}
-	o := planner.RefineOptions{UID: r.uid, SessionID: id, RefinementPrompt: in.RefinementPrompt}
+	o := planner.RefineOptions{UID: r.uid, SessionID: id, ApprovalID: in.ApprovalID,
+		RefinementPrompt: in.RefinementPrompt}
 	if in.PlanHash != nil {
 		if o.PlanHash = *in.PlanHash; o.PlanHash == "" { // treated as absent, it would check nothing
 			return nil, fault.Invalid("planHash", "this is not a hash")
@@ -146,6 +148,7 @@ func postExecute(r *request, of *planner.Planner) (any, error) {
 		return nil, err
 	}
 	var in struct {
+		ApprovalID string          `json:"approvalId"`
 		PlanHash   string          `json:"planHash"`
 		EditedPlan json.RawMessage `json:"editedPlan"`
 		Strict     bool            `json:"strict"`
@@ -153,8 +156,8 @@ func postExecute(r *request, of *planner.Planner) (any, error) {
 	if _, err := r.decode(&in); err != nil {
 		return nil, err
 	}
-	o := planner.ExecuteOptions{UID: r.uid, SessionID: id, PlanHash: in.PlanHash, EditedPlan: in.EditedPlan,
-		Strict: in.Strict}
+	o := planner.ExecuteOptions{UID: r.uid, SessionID: id, ApprovalID: in.ApprovalID, PlanHash: in.PlanHash,
+		EditedPlan: in.EditedPlan, Strict: in.Strict}
 	ctx, cancel := r.working()
 	defer cancel()
 	if r.accepts("application/x-ndjson") {

@@ -103,7 +103,10 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	w.model.Then(acts, ends)
-	yes := `{"planHash":"` + second.at("planHash") + `"}`
+	hash, card := second.at("planHash"), first.at("approvals", "0", "approvalId")
+	w.send("POST", path+"/execute", "ana", `{"planHash":"`+hash+`","approvalId":"`+card+`"}`).
+		is(t, 409, "error.code", "stale_view") // the hash is that of another card
+	yes := `{"planHash":"` + hash + `","approvalId":"` + second.at("approvals", "0", "approvalId") + `"}`
 	w.send("POST", path+"/execute", "ana", yes).is(t, 202, "status", "EXECUTING")
 	w.send("POST", path+"/execute", "ana", yes).is(t, 202, "status", "EXECUTING") // the same again is the same
 	w.push()

@@ -106,7 +106,7 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 			if err := tx.SetStatus(run.Planning); err != nil {
 				return err
 			}
-			return proposePlan(tx, *req.Session.Unfinished)
+			return proposePlan(ctx, tx, *req.Session.Unfinished)
 		}
 		return nil
 	})

@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"context"
+
 	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/journal"
@@ -8,8 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// proposePlan proposes a plan that the server has made, as if it were the model's answer.
-func proposePlan(tx *journal.Tx, p plan.Plan) error {
+// proposePlan proposes a plan that the server has made, as if it were the model's answer: in the place where a plan of
+// the model's would be proposed.
+func proposePlan(ctx context.Context, tx *journal.Tx, p plan.Plan) error {
 	args, err := p.Canonical()
 	if err != nil {
 		return err
@@ -18,7 +21,11 @@ func proposePlan(tx *journal.Tx, p plan.Plan) error {
 		return err
 	}
 	call := run.ProposedCall{Turn: len(tx.State.Turns), Tool: plan.ProposeTool}
-	return propose(tx, call, args, approval.Placement{})
+	at, err := approval.Places(nil).Of(ctx, tx, journal.ToolIn(tx, plan.ProposeTool, false))
+	if err != nil {
+		return err
+	}
+	return propose(tx, call, args, at)
 }
 
 // planDecided records what follows from the decision about a plan, in the decision's own commit: the first task of one

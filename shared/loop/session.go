@@ -98,12 +98,12 @@ func (in *inSession) reflect(a *run.Action) error {
 
 // proposeRevision has the user asked about the revision of the plan that a reflection has led to, if one has. Where
 // nothing more may be asked, the plan goes on as it is.
-func (in *inSession) proposeRevision() error {
+func (in *inSession) proposeRevision(ctx context.Context) error {
 	if in.revision == nil {
 		return nil
 	}
 	if in.tx.State.Plan.Revision < plan.MaxRevisions {
-		if err := proposePlan(in.tx, *in.revision); err != nil {
+		if err := proposePlan(ctx, in.tx, *in.revision); err != nil {
 			return err
 		}
 	}

@@ -267,7 +267,7 @@ func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Re
 			return err
 		}
 	}
-	if err := session.proposeRevision(); err != nil {
+	if err := session.proposeRevision(ctx); err != nil {
 		return err
 	}
 	if err := skipNotRun(tx); err != nil || tx.State.Input.Answer == nil && tx.State.Plan == nil {

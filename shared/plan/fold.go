@@ -50,7 +50,7 @@ func (s *Session) propose(e Event) error {
 		return illegal(e, "nothing is planned now")
 	case p.Hash == "" || p.ApprovalID == "":
 		return illegal(e, "a plan waits under an approval and a hash")
-	case s.Revision >= MaxRevisions && p.Hash != s.lastHash:
+	case s.Revision >= MaxRevisions && p.Hash != s.lastHash && !s.again: // earlier releases stored the same plan again
 		return illegal(e, "there were "+strconv.Itoa(MaxRevisions)+" revisions")
 	}
 	plan, err := Decode(p.Plan)
@@ -62,9 +62,10 @@ func (s *Session) propose(e Event) error {
 	if changing {
 		s.cause = changes
 	}
-	if p.Hash != s.lastHash {
-		s.Revision++
+	if !s.again { // a card that was out of date is replaced, and its revision stays
+		s.Revision = min(s.Revision+1, MaxRevisions)
 	}
+	s.again, s.Cards = false, append(s.Cards, Card{ApprovalID: p.ApprovalID, Hash: p.Hash})
 	s.before, s.lastHash, s.last = s.last, p.Hash, &s.Proposal.Plan
 	note(s, plan)
 	return nil
@@ -118,6 +119,8 @@ func (s *Session) confirm(e Event) error {
 			return illegal(e, "what is done stays as it is")
 		}
 	}
+	card := &s.Cards[len(s.Cards)-1]
+	card.Became, card.Confirmed = TypeConfirmed, c.Hash
 	s.Confirmed = &Confirmation{Revision: s.Revision, ActionID: p.ActionID, ApprovalID: c.ApprovalID, Hash: c.Hash,
 		Plan: plan, Edited: c.Plan != nil, Strict: c.Strict, Place: p.Place}
 	s.Proposal, s.cause, s.calls, s.added = nil, first, 0, 0
@@ -164,7 +167,7 @@ func (s *Session) closed(e Event) error {
 	case Refined:
 		s.Words = append(s.Words, c.Words)
 	case Replaced: // the same plan is shown anew, against the same one before
-		s.last = s.before
+		s.last, s.again = s.before, true
 	case Rejected, Expired:
 		if s.cause == changes {
 			s.cause = first // and the confirmed plan goes on
@@ -174,6 +177,7 @@ func (s *Session) closed(e Event) error {
 	default:
 		return illegal(e, "a plan is refined, rejected, expired or replaced")
 	}
+	s.Cards[len(s.Cards)-1].Became = string(c.How)
 	s.Proposal, s.calls = nil, 0
 	return nil
 }

@@ -102,11 +102,13 @@ type Session struct {
 	Words      []string      // what the user said to plans that they had made anew, oldest first
 	Why        string        // with the phase Broken: why it cannot go on
 	Unreadable bool          // a plan that was stored cannot be read (ErrUnreadable)
+	Cards      []Card        // on which plans were shown, oldest first
 
 	before   *Plan  // what the plan that waits is compared with
 	last     *Plan  // the plan that was proposed last
 	lastHash string // of it
 	cause    cause  // of the planning that goes on, or of the plan that waits
+	again    bool   // the card that was closed last is replaced by another one of its revision
 	broken   bool
 	end      Status
 	calls    int    // answers of the model since the planning began

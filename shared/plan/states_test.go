@@ -15,6 +15,7 @@ import (
 // model is a session as a reader of the issue would keep it on paper: which plan waits, which stands, and what each
 // task has come to.
 type model struct {
+	again     bool   // the card that waited is replaced
 	waits     string // the approval of the plan that waits
 	waitsPlan []string
 	lost      bool   // a plan cannot be read
@@ -83,7 +84,8 @@ func (m *model) take(e plan.Event, name string) bool {
 	}
 	switch {
 	case e.Proposed != nil:
-		if m.waits != "" || m.current != "" || m.revisions == plan.MaxRevisions && e.Proposed.Hash != m.hash {
+		if m.waits != "" || m.current != "" || m.revisions == plan.MaxRevisions &&
+			e.Proposed.Hash != m.hash && !m.again {
 			return false
 		}
 		if name == "unreadable" {
@@ -93,9 +95,10 @@ func (m *model) take(e plan.Event, name string) bool {
 		if m.runs() {
 			m.why = "changes"
 		}
-		if e.Proposed.Hash != m.hash {
-			m.revisions++
+		if !m.again {
+			m.revisions = min(m.revisions+1, plan.MaxRevisions)
 		}
+		m.again = false
 		m.waits, m.waitsPlan, m.hash = e.Proposed.ApprovalID, thePlans[name], e.Proposed.Hash
 	case e.Confirmed != nil:
 		left := slices.ContainsFunc(m.waitsPlan, func(id string) bool { return m.task[id] != plan.TaskCompleted })
@@ -120,7 +123,7 @@ func (m *model) take(e plan.Event, name string) bool {
 			m.broken = m.why != "changes"
 			m.why = ""
 		}
-		m.waits = ""
+		m.waits, m.again = "", e.Closed.How == plan.Replaced
 	case e.Changed != nil:
 		return m.change(e.Changed.Changes[0])
 	case e.Revoked != nil:

@@ -132,6 +132,7 @@ func (p *Planner) Get(ctx context.Context, uid, sessionID string) (*run.View, er
 type RefineOptions struct {
 	UID, SessionID   string
 	RefinementPrompt string // at most MaxPrompt bytes
+	ApprovalID       string // of the card that the words are about; optional
 	PlanHash         string // of the plan that the words are about; optional
 }
 
@@ -145,7 +146,7 @@ func (p *Planner) RefinePlan(ctx context.Context, o RefineOptions) (*run.View, e
 	case len(o.RefinementPrompt) > MaxPrompt:
 		return nil, fault.Invalid("refinementPrompt", "it is longer than %d bytes", MaxPrompt)
 	}
-	id, err := p.card(ctx, o.UID, o.SessionID)
+	id, err := p.card(ctx, o.UID, o.SessionID, o.ApprovalID, o.PlanHash, string(plan.Refined))
 	if err != nil {
 		return nil, err
 	}
@@ -156,19 +157,21 @@ func (p *Planner) RefinePlan(ctx context.Context, o RefineOptions) (*run.View, e
 // ExecuteOptions is a user's yes to exactly one plan.
 type ExecuteOptions struct {
 	UID, SessionID string
+	ApprovalID     string          // of the card that the user saw; see Confirm
 	PlanHash       string          // of the plan that the user saw
 	EditedPlan     json.RawMessage // what they have made of it; nil: nothing
 	Strict         bool            // every change of the plan is asked about
 }
 
-// Confirm confirms the plan that waits and has it carried out, and returns at once. The same confirmation again gets
-// the same answer. Errors: AuthError not_found; ValidationError for a hash that is missing or an edited plan that does
-// not fit; PolicyError not_waiting, stale_view, expired, already_resolved, denied.
+// Confirm confirms the plan that waits and has it carried out, and returns at once. The same confirmation again is
+// about the same card and gets the same answer, whatever waits by then. A hash alone names no card where an earlier one
+// with this plan got a yes: stale_view. Errors: AuthError not_found; ValidationError for a hash that is missing or an
+// edited plan that does not fit; PolicyError not_waiting, stale_view, expired, already_resolved, denied.
 func (p *Planner) Confirm(ctx context.Context, o ExecuteOptions) (*run.View, error) {
 	if o.PlanHash == "" {
 		return nil, fault.Invalid("planHash", "the hash of the plan that you saw is needed")
 	}
-	id, err := p.card(ctx, o.UID, o.SessionID)
+	id, err := p.card(ctx, o.UID, o.SessionID, o.ApprovalID, o.PlanHash, plan.TypeConfirmed, string(plan.Replaced))
 	if err != nil {
 		return nil, err
 	}
@@ -212,29 +215,14 @@ func (p *Planner) Wait(ctx context.Context, uid string, v *run.View) (*run.View,
 	return last.View(reading)
 }
 
-// card returns the id of the approval of the session's newest plan, whether or not it still waits.
-func (p *Planner) card(ctx context.Context, uid, sessionID string) (string, error) {
+// card returns the approval that the answer is about ([plan.Answered]).
+func (p *Planner) card(ctx context.Context, uid, sessionID, approvalID, hash string, answered ...string) (string,
+	error) {
 	v, err := p.Get(ctx, uid, sessionID)
 	if err != nil {
 		return "", err
 	}
-	id := ""
-	for _, a := range v.PlanState().Actions {
-		if a.Kind == run.KindPlan {
-			id = a.ApprovalID
-		}
-	}
-	of := v.PlanState().Plan
-	switch {
-	case of.Unreadable:
-		return "", plan.ErrUnreadable
-	case of.Phase() == plan.Ended && of.Confirmed == nil:
-		return "", fault.New(fault.Policy, fault.CodeAlreadyResolved,
-			"This has ended, and no plan was confirmed.")
-	case id == "" || of.Phase() == plan.Planning:
-		return "", fault.New(fault.Policy, fault.CodeNotWaiting, "No plan waits; it is being made.").After(time.Second)
-	}
-	return id, nil
+	return plan.Answered(v.PlanState().Plan, approvalID, hash, answered...)
 }
 
 // RevokeGrant takes a grant back (loop.Grants.Revoke).

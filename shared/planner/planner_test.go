@@ -51,6 +51,9 @@ func newPlanner(t *testing.T, turns ...script.Turn) (*planner.Planner, func()) {
 	issue := tool.Define(tool.Def[wanted, made]{Name: "issue", Description: "Opens an issue.", SideEffect: true,
 		Bound:   func(in wanted) any { return map[string]string{"owner": in.Owner, "repo": in.Repo} },
 		Preview: func(in wanted) tool.Preview { return tool.Preview{Title: "Open " + in.Title} },
+		Place: func(context.Context, tool.Scope) (tool.Place, error) {
+			return tool.Place{Label: "Account", Name: "ana-dev", ID: "7"}, nil
+		},
 		Execute: func(_ context.Context, _ tool.Call, in wanted) (made, error) {
 			if in.Title == "In doubt" {
 				return made{}, tool.Ambiguous(errors.New("the connection was cut"))
@@ -196,6 +199,10 @@ func TestContinue(t *testing.T) {
 	if again.Status != plan.StatusAwaiting || len(again.Tasks) != 1 || again.Tasks[0].Title != "Open it" ||
 		again.ModelCalls != 0 || len(again.Grants) != 0 {
 		t.Errorf("it went on as %+v", again)
+	}
+	yes := planner.ExecuteOptions{UID: "ana", SessionID: again.SessionID, PlanHash: again.PlanHash}
+	if _, err := p.Confirm(ctx, yes); err != nil {
+		t.Errorf("the first yes to a plan that the server proposes: %v", err)
 	}
 	o.UID = "eve"
 	if _, err := p.StartPlanning(ctx, o); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
