@@ -56,6 +56,27 @@ func TestAPageIsAnsweredOverHTTP(t *testing.T) {
 	}
 }
 
+// TestWhatThePageAgentIsTold has the operator's systemPrompt lead its instructions, which ask for words after tools.
+func TestWhatThePageAgentIsTold(t *testing.T) {
+	file := filepath.Join(t.TempDir(), ".gemini.yaml")
+	if err := os.WriteFile(file, []byte("systemPrompt: You sell mugs.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := deploy(t, "GEMINI_CONFIG="+file)
+	var system string
+	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		system = r.System
+		return fakegemini.Turn{Text: "Hello."}
+	})
+	if said := w.chat("/api/agent/chat", `{"message":"hi"}`); said.Type != "response" {
+		t.Fatalf("%d %s", said.HTTP, said.Body)
+	}
+	if !strings.HasPrefix(system, "You sell mugs.\n") ||
+		!strings.Contains(system, "\nUse the provided tools to interact with the page. After using tools, describe what you did.\n") {
+		t.Errorf("it is told %s", system)
+	}
+}
+
 func TestAPageIsAnsweredLineByLine(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello there.", Pieces: 3} })

@@ -27,6 +27,8 @@ export const talk = {
       await page.evaluate(() => ['change', 'message'].every((t) => globalThis.told.includes(t))));
     await ask(page, 'json');
     await log(page).getByText('By JSON.').waitFor();
+    expect('the last pair is the newest', (await prop(page, 'lastUserMessage')) === 'json'
+      && (await prop(page, 'lastAssistantMessage')).includes('By JSON.'));
   },
 
   'compact and expanded, and the focus stays': async (page) => {
