@@ -48,8 +48,7 @@ func TestOneRequestFromYesToEnd(t *testing.T) {
 	})
 }
 
-// waitsForEnd says yes with one request, and has the run moved by a server once it waits. The request may wait for
-// five minutes; its answer within one shows that the end of the run ends the wait.
+// waitsForEnd says yes with one request that waits, and has a server move the run meanwhile.
 func (w *proved) waitsForEnd(moves *testkit.Deployment) {
 	w.t.Helper()
 	w.mail()
@@ -67,12 +66,12 @@ func (w *proved) waitsForEnd(moves *testkit.Deployment) {
 	w.App.API.Budget = time.Hour
 	soon, tooLate := context.WithTimeout(w.t.Context(), await.Most)
 	defer tooLate()
-	a, err := w.Resolve(soon, "ana", r.Approvals[0], "approve_once", "Prefer", "wait=300")
+	a, err := w.Resolve(soon, "ana", r.Approvals[0], "approve_once", "Prefer", "wait=50")
 	cancel()
 	if err := errors.Join(err, <-moved); err != nil && !errors.Is(err, context.Canceled) {
 		w.t.Fatal(err)
 	}
-	if a.HTTP != http.StatusOK || a.Status != "completed" || a.Header.Get("Preference-Applied") != "wait=300" {
+	if a.HTTP != http.StatusOK || a.Status != "completed" || a.Header.Get("Preference-Applied") != "wait=50" {
 		w.t.Errorf("%d %s, applied %q", a.HTTP, a.Body, a.Header.Get("Preference-Applied"))
 	}
 	if sent := w.Effects(); len(sent) != 1 {
