@@ -71,8 +71,8 @@ func TestWhatThePageAgentIsTold(t *testing.T) {
 	if said := w.chat("/api/agent/chat", `{"message":"hi"}`); said.Type != "response" {
 		t.Fatalf("%d %s", said.HTTP, said.Body)
 	}
-	if !strings.HasPrefix(system, "You sell mugs.\n") ||
-		!strings.Contains(system, "\nUse the provided tools to interact with the page. After using tools, describe what you did.\n") {
+	const asks = "\nUse the provided tools to interact with the page. After using tools, describe what you did.\n"
+	if !strings.HasPrefix(system, "You sell mugs.\n") || !strings.Contains(system, asks) {
 		t.Errorf("it is told %s", system)
 	}
 }
