@@ -63,7 +63,7 @@ func (o options) soak(ctx context.Context, r *proof.Run) error {
 	defer func() { _ = os.RemoveAll(dir) }()
 	s := &soaking{Run: r, options: o, binary: map[string]string{}, failed: map[string][]string{}}
 	began := time.Now()
-	each(packages, func(i int, p proof.Package) { s.build(ctx, p, filepath.Join(dir, fmt.Sprint(i))) })
+	each(packages, func(i int, p proof.Package) { s.build(ctx, p, filepath.Join(dir, fmt.Sprintf("%d.test", i))) })
 	r.Note("%d packages built in %.0f s", len(s.tests), time.Since(began).Seconds())
 	defer load()()
 	for n := 1; n <= o.rounds && ctx.Err() == nil; n++ {
