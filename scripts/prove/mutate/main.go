@@ -27,20 +27,27 @@ import (
 func Proof() proof.Proof {
 	var breaks bool
 	var into string
+	var planted int
 	return proof.Proof{
-		Name: "mutate", Only: "mutations or breaks", Resumes: true, Each: true, List: list,
+		Name: "mutate", Chance: true, Only: "mutations or breaks", Resumes: true, Each: true, List: list,
 		Tries: "mechanisms, rules of the deployment and single checks taken away: a test or a hostile case must notice",
-		Takes: "half an hour, and with -breaks as long or more; -only takes some",
+		Takes: "half an hour, with -breaks as long or more, and a minute for each fault of -sample; " +
+			"-only takes some",
 		About: `A mutation that survives where tests were skipped, because what they need is not there, is skipped too, and is a
 finding with REQUIRE_ALL=1.`,
 		Flags: func(f *flag.FlagSet) {
 			f.BoolVar(&breaks, "breaks", false, "take single checks away, and look which hostile cases notice")
+			f.IntVar(&planted, "sample", 0, "plant a `number` of faults that compile, which -seed chooses from the\n"+
+				"product's code: negated conditions, dropped calls, swapped arguments, changed constants")
 			f.StringVar(&into, "write", "", "with -breaks: put the table into this `file`, between its marks")
 		},
 		Run: func(ctx context.Context, r *proof.Run) error {
 			l, err := read()
 			if err != nil {
 				return err
+			}
+			if planted > 0 {
+				return sample(ctx, r, planted, ".")
 			}
 			if breaks {
 				return breakAll(ctx, r, l, ".", into)
