@@ -100,6 +100,29 @@ func TestProposeOwn(t *testing.T) {
 	}
 }
 
+// TestOffRefusesWhatWasApproved holds what an operator does before a backup is restored: an effect that was approved in
+// it, and may have been done since, is refused and not done again.
+func TestOffRefusesWhatWasApproved(t *testing.T) {
+	w := newEnv(t)
+	w.loop.Rules.AskSideEffects = true
+	c, err := w.loop.StartCall(t.Context(), sending("hi", true))
+	if err != nil || c.Approval == nil {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if _, err := w.loop.Resolve(t.Context(), approval.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID,
+		Decision: run.ApproveOnce}); err != nil {
+		t.Fatal(err)
+	}
+	w.loop.Rules.DenySideEffects = true
+	if err := w.deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, err = w.loop.CallResult(t.Context(), "ana", c.Run.RunID)
+	if err != nil || c.Run.Status != run.Failed || len(w.effects) != 0 {
+		t.Errorf("%+v with %d effects, %v", c.Run, len(w.effects), err)
+	}
+}
+
 // decideCall decides about what the call waits for, and returns what has come of it.
 func (w *env) decideCall(t *testing.T, c *loop.CallResult, d run.Decision) *loop.CallResult {
 	t.Helper()
