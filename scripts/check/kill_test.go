@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -186,4 +187,25 @@ func (u *user) until(what string, so func() bool) {
 	u.t.Helper()
 	defer u.tell()
 	await.That(u.t, what, so)
+}
+
+// TestTheServerEndsWithItsParent kills the program that has started the server by `go run`: the server, which no signal
+// reaches, ends too, and leaves the port.
+func TestTheServerEndsWithItsParent(t *testing.T) {
+	parent := exec.CommandContext(t.Context(), "sleep", "600")
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := newDevServer(t)
+	s.env = []string{fmt.Sprintf("DEV_PARENT=%d", parent.Process.Pid)}
+	s.start()
+	if err := parent.Process.Kill(); err != nil { // nobody waits for it: a zombie has ended
+		t.Fatal(err)
+	}
+	_ = s.process.Wait() // "signal: killed"
+	s.process = nil
+	if _, err := http.Get(s.url + "/health"); err == nil {
+		t.Error("it still serves")
+	}
+	_ = parent.Wait()
 }

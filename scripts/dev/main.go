@@ -1,7 +1,8 @@
 // Command dev runs Countersign on one machine: every function at its path, without an installation or an account.
 //
 // The server is the command in the folder local, which links all of Countersign: its first build takes a minute or two.
-// This one is built at once, says so, and becomes `go run` of that one, with the same flags.
+// This one is built at once. It checks that nobody uses the port, says that it compiles, and becomes `go run` of the
+// server, with the same flags.
 package main
 
 import (
@@ -9,14 +10,26 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 )
 
 // server is the import path of the command that serves.
 const server = "github.com/countersign-run/countersign/scripts/dev/local"
 
 func main() {
+	if addr := wanted(os.Args[1:], os.Getenv("PORT")); !asksForHelp(os.Args[1:]) {
+		if err := taken(addr); err != nil {
+			fmt.Fprintln(os.Stderr, "dev:", err)
+			os.Exit(1)
+		}
+	}
 	fmt.Fprintln(os.Stderr, "Compiling the local server: a minute or two the first time, a second or two later on.")
-	err := launch(os.Args[1:], os.Environ())
+	env := os.Environ()
+	if program, err := os.Executable(); err == nil && strings.Contains(program, "go-build") { // by go run
+		env = append(env, fmt.Sprintf("DEV_PARENT=%d", os.Getppid()))
+	}
+	err := launch(os.Args[1:], env)
 	var ended *exec.ExitError
 	switch {
 	case err == nil:
@@ -26,6 +39,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "dev:", err)
 		os.Exit(1)
 	}
+}
+
+func asksForHelp(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool {
+		return slices.Contains([]string{"-h", "-help", "--help"}, a)
+	})
 }
 
 // launch hands this process over to go run of the server. It returns only where that could not be done, or, where the

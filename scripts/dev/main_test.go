@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,5 +46,55 @@ func TestTheLauncherIsSmall(t *testing.T) {
 			name != strings.TrimSuffix(server, "/local") || name == "net/http" {
 			t.Errorf("it links %s", name)
 		}
+	}
+}
+
+// TestAPortInUse refuses before anything is compiled, and knows a server of ours.
+func TestAPortInUse(t *testing.T) {
+	for name, c := range map[string]struct{ answer, want string }{
+		"ours":            {`{"ok":true,"release":"v1.2","store":"embedded"}`, "Countersign (release v1.2) already runs at http://"},
+		"another program": {"hello", "is used by another program: choose another port"},
+		"a mute program":  {"", "is used by another program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ln.Close()
+			go func() {
+				conn, err := ln.Accept()
+				if err == nil {
+					_, _ = conn.Read(make([]byte, 4<<10)) // a close with unread data resets the connection
+					_, _ = io.WriteString(conn, "HTTP/1.0 200 OK\r\n\r\n"+c.answer)
+					conn.Close()
+				}
+			}()
+			if err := taken(ln.Addr().String()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v; want %q", err, c.want)
+			}
+		})
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	if err := taken(ln.Addr().String()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheAddressThatIsWanted(t *testing.T) {
+	for args, want := range map[string]string{
+		"": "127.0.0.1:8080", "-addr 127.0.0.1:9": "127.0.0.1:9", "--addr=127.0.0.1:9": "127.0.0.1:9",
+		"-emulators -addr": "127.0.0.1:8080", "addr x": "127.0.0.1:8080",
+	} {
+		if got := wanted(strings.Fields(args), ""); got != want {
+			t.Errorf("%q: %s, want %s", args, got, want)
+		}
+	}
+	if got := wanted(nil, "9000"); got != "127.0.0.1:9000" {
+		t.Errorf("PORT=9000: %s", got)
 	}
 }

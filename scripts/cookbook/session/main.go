@@ -1,10 +1,11 @@
-package main // go run ./scripts/cookbook/session; kill -9 it in the middle, and go on with -resume ID
+package main // go run ./scripts/cookbook/session; kill -9 PID as it prints, and go on with -resume ID
 
 import (
 	"context"
 	"flag"
 	"fmt"
 	"log"
+	"os"
 	"time"
 
 	_ "github.com/countersign-run/countersign/scripts/cookbook/offline" // a scripted Gemini, where there is no key
@@ -39,6 +40,7 @@ func main() {
 			events = s.SendStream(ctx, *prompt)
 		}
 	}
+	fmt.Fprintln(os.Stderr, "kill -9", os.Getpid())
 	fmt.Println("-resume", s.ID())
 	for ev, err := range events {
 		switch ev := must(ev, err).(type) {

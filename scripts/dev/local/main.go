@@ -29,6 +29,9 @@ import (
 )
 
 func main() {
+	if pid, err := strconv.Atoi(os.Getenv("DEV_PARENT")); err == nil { // scripts/dev sets it where `go run` started it
+		go endWith(pid)
+	}
 	o, err := parse(os.Args[1:], os.Stdout)
 	if errors.Is(err, flag.ErrHelp) {
 		return // it has been printed

@@ -322,5 +322,6 @@ func (s *server) greet(w io.Writer) {
 	}
 	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop; the API is described at %[1]s/docs, "+
 		"and used by the pages of %[1]s/examples\n", s.base)
+	fmt.Fprintf(t, "Ctrl-C stops it; kill -9 %d is a crash, after which the next start continues\n", os.Getpid())
 	_ = t.Flush() // a closed terminal is not an error
 }

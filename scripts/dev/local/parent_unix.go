@@ -1,0 +1,35 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// endWith kills this process, as a crash would, once the process with the ID has ended. `go run` leaves what it has
+// started when it is killed itself.
+func endWith(pid int) {
+	for range time.Tick(200 * time.Millisecond) {
+		if ended(pid) {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+	}
+}
+
+// ended reports whether there is no such process, or only its exit status is left: in a container nobody may ask for it.
+func ended(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // on Linux
+	if err != nil {
+		return false
+	}
+	_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
+	return bytes.HasPrefix(state, []byte("Z"))
+}
