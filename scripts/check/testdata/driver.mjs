@@ -21,7 +21,8 @@ export const run = async (steps, options) => driver.run(steps, await visit(optio
 
 export async function signIn(page, uid) {
   await page.getByLabel('User', { exact: true }).fill(uid);
-  await page.getByLabel('E-mail address of this user').fill(`${uid}@example.com`);
+  driver.expect('each name has its own address',
+    (await page.getByLabel('E-mail address of this user').inputValue()) === `${uid}@example.com`);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByLabel('Your request').waitFor();
 }

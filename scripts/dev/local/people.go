@@ -16,6 +16,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
 // people holds the local users and their addresses.
@@ -107,7 +108,7 @@ func (s *server) token(w http.ResponseWriter, r *http.Request) {
 		err = strictjson.Decode(body, &in)
 	}
 	if err == nil && in.Email == "" {
-		in.Email = in.UID + "@example.com"
+		in.Email = issuer.UsualEmail(in.UID)
 	}
 	if err != nil || !validUID.MatchString(in.UID) || !fakegoogle.ValidAddress(in.Email) {
 		http.Error(w, `{"ok":false,"error":{"class":"ValidationError","code":"invalid","message":"{\"uid\",\"email\"} are needed"}}`, http.StatusBadRequest)

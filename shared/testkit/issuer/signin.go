@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -102,7 +103,7 @@ func (i *Issuer) ask(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	q.UID, q.Email = "demo", "demo@example.com"
+	q.UID = "demo"
 	show(w, http.StatusOK, q)
 }
 
@@ -114,6 +115,7 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	q.Email = cmp.Or(q.Email, UsualEmail(q.UID))
 	if r.PostFormValue("answer") == "no" && q.Agent != "" {
 		no := url.Values{"error": {"access_denied"}, "state": {q.State}, "iss": {i.url}}
 		http.Redirect(w, r, with(q.Redirect, no), http.StatusSeeOther)
@@ -138,6 +140,17 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 	back.Set("id_token", token)
 	http.Redirect(w, r, q.Redirect+"#"+back.Encode(), http.StatusSeeOther)
+}
+
+// otherSigns are the characters of a user's name that an address does not contain.
+var otherSigns = regexp.MustCompile(`[^A-Za-z0-9_.+-]`)
+
+// UsualEmail returns the address of a user who names no other: each name has a mailbox of its own.
+func UsualEmail(uid string) string {
+	if strings.Contains(uid, "@") {
+		return uid
+	}
+	return otherSigns.ReplaceAllString(uid, "-") + "@example.com"
 }
 
 func (i *Issuer) signedIn(q request) error {
@@ -225,7 +238,7 @@ var page = template.Must(template.New("page").Parse(`<!doctype html>
 <input type="hidden" name="response_type" value="{{.Type}}"><input type="hidden" name="state" value="{{.State}}"><input type="hidden" name="nonce" value="{{.Nonce}}">
 <input type="hidden" name="resource" value="{{.Resource}}"><input type="hidden" name="code_challenge" value="{{.Challenge}}"><input type="hidden" name="code_challenge_method" value="S256">
 <p><label>User <input name="uid" value="{{.UID}}" required maxlength="128"></label></p>
-<p><label>E-mail <input name="email" type="email" value="{{.Email}}" required maxlength="254"></label></p>
+<p><label>E-mail <input name="email" type="email" value="{{.Email}}" placeholder="NAME@example.com" maxlength="254"></label></p>
 <p>{{if .Agent}}<button>Allow</button> <button name="answer" value="no" formnovalidate>Do not allow</button>
 {{else}}<button>Sign in</button>{{end}}</p>
 </form></main></body></html>

@@ -140,3 +140,13 @@ func TestNobodyIsSentElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// TestUsualEmail gives each name an address, which is a user's own where the name is one.
+func TestUsualEmail(t *testing.T) {
+	for uid, want := range map[string]string{"ana": "ana@example.com", "auth0|x:y": "auth0-x-y@example.com",
+		"ken@corp.example": "ken@corp.example"} {
+		if got := issuer.UsualEmail(uid); got != want {
+			t.Errorf("%s: %s, want %s", uid, got, want)
+		}
+	}
+}

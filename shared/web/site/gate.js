@@ -30,13 +30,22 @@ export function closed(err, again) {
   byId('gate').hidden = false;
 }
 
+/** usualEmail is the address of a local user who names no other: each name has a mailbox of its own. */
+function usualEmail(uid) {
+  return uid.includes('@') ? uid : `${uid.replace(/[^\w.+-]/g, '-')}@example.com`;
+}
+
 function localForm(enter, error) {
   const uid = /** @type {HTMLInputElement} */ (
     el('input', { id: 'uid', required: true, maxlength: 128, pattern: '[A-Za-z0-9_.\\|:@+\\-]+',
     autocomplete: 'username', value: 'demo', 'aria-describedby': 'uid-help' }));
   const email = /** @type {HTMLInputElement} */ (
     el('input', { id: 'email', type: 'email', required: true, maxlength: 254, autocomplete: 'email',
-    value: 'demo@example.com' }));
+    value: usualEmail('demo') }));
+  let usual = email.value;
+  uid.addEventListener('input', () => { // until its user writes another one
+    if (email.value === usual) email.value = usual = usualEmail(uid.value.trim());
+  });
   const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Sign in'));
   const send = async (e) => {
     e.preventDefault();
