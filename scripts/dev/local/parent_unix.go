@@ -21,7 +21,8 @@ func endWith(pid int) {
 	}
 }
 
-// ended reports whether there is no such process, or only its exit status is left: in a container nobody may ask for it.
+// ended reports whether there is no such process, or only its exit status is left: in a container nobody may ask for
+// it.
 func ended(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
