@@ -116,8 +116,8 @@ func TestGreeting(t *testing.T) {
 	if got := strings.Join(names, "; "); got != "store; queue; model; mail, calendar; sign-in; host; web; containers" ||
 		head != "Countersign" || last != "Open "+testBase+"/, or the example shop at "+testBase+
 		"/shop; the API is described at "+testBase+"/docs, and used by the pages of "+
-		testBase+fmt.Sprintf("/examples\nCtrl-C stops it; kill -9 %d is a crash, after which the next start continues\n",
-		os.Getpid()) ||
+		testBase+fmt.Sprintf("/examples\nCtrl-C stops it; kill -9 %d is a crash, after which the next "+
+		"start continues\n", os.Getpid()) ||
 		!strings.Contains(parts, fmt.Sprintf("demo host at 127.0.0.1:%d, pretended", s.demo.port)) {
 		t.Errorf("it says %s", said.String())
 	}
