@@ -132,7 +132,7 @@ var may = map[string]string{
 	"shared/tell":         "shared/fault shared/model shared/run shared/strictjson",
 	"shared/agui":         "shared/fault shared/run shared/strictjson shared/tell shared/visible",
 	"shared/ui":           "shared/fault shared/run shared/strictjson shared/tell shared/visible",
-	"shared/tool": "shared/address shared/fault shared/schema shared/strictjson shared/timezone " +
+	"shared/tool": "shared/address shared/clip shared/fault shared/schema shared/strictjson shared/timezone " +
 		"shared/visible",
 	"shared/tools/calendar": "shared/address shared/clip shared/fault shared/timezone shared/tool " +
 		"shared/tools/internal/google shared/tools/internal/provider shared/visible",

@@ -63,7 +63,7 @@ func TestSchemasOfStrangers(t *testing.T) {
 			i+1, i, i)
 	}
 	bomb += `},"properties":{"a":{"$ref":"#/$defs/a12"}}}`
-	refused := map[string]string{"deep": "deeper", "bomb": "parts", "loop": "recursion", "large": "bytes",
+	refused := map[string]string{"deep": "deeper", "bomb": "parts", "large": "bytes",
 		"far": "reference within", "long": "description", strings.Repeat("n", 64): "name", "7up": "name"}
 	add(s, "good", "Fine.", `{"type":"object","properties":{"a":{"type":"string"}}}`)
 	add(s, "deep", "", deep)
@@ -76,7 +76,8 @@ func TestSchemasOfStrangers(t *testing.T) {
 	add(s, "7up", "", object)
 	c := connect(t, mcpclient.Config{URL: url})
 	list, refusals, err := c.Tools(t.Context(), mcpclient.Choice{})
-	if err != nil || len(list) != 1 || list[0].Name != "good" || len(refusals) != len(refused) {
+	if err != nil || len(list) != 2 || list[0].Name != "good" || list[1].Name != "loop" ||
+		len(refusals) != len(refused) {
 		t.Fatalf("%d tools, %v %v", len(list), refusals, err)
 	}
 	for _, r := range refusals {
@@ -84,7 +85,7 @@ func TestSchemasOfStrangers(t *testing.T) {
 			t.Errorf("%s: %v", r.Tool, r.Why)
 		}
 	}
-	for _, choice := range []mcpclient.Choice{{Only: []string{"bomb"}}, {Reads: []string{"loop"}},
+	for _, choice := range []mcpclient.Choice{{Only: []string{"bomb"}}, {Reads: []string{"far"}},
 		{Reads: []string{"goood"}}} {
 		if _, _, err := c.Tools(t.Context(), choice); err == nil {
 			t.Errorf("%+v is accepted", choice)

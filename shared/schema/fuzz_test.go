@@ -3,6 +3,7 @@ package schema_test
 import (
 	"encoding/json"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -72,23 +73,17 @@ func FuzzImport(f *testing.F) {
 // size returns the number of schemas in s, itself included, and the depth of their nesting.
 func size(s *jsonschema.Schema, depth int) (n, deep int) {
 	n, deep = 1, depth
-	below := []*jsonschema.Schema{s.Items}
-	for _, p := range s.Properties {
-		below = append(below, p)
-	}
 	for _, p := range s.AllOf { // beside it, not nested
 		m, d := size(p, depth)
 		n, deep = n+m, max(deep, d)
 	}
-	for _, list := range [][]*jsonschema.Schema{s.AnyOf, s.OneOf} {
-		below = append(below, list...)
-	}
-	for _, p := range below {
-		if p == nil {
-			continue
+	own := *s
+	own.AllOf = nil
+	for _, below := range []iter.Seq[*jsonschema.Schema]{schema.Alternatives(&own), schema.Inside(s)} {
+		for p := range below {
+			m, d := size(p, depth+1)
+			n, deep = n+m, max(deep, d)
 		}
-		m, d := size(p, depth+1)
-		n, deep = n+m, max(deep, d)
 	}
 	return n, deep
 }

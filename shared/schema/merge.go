@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -30,6 +31,8 @@ func both(s, p *jsonschema.Schema) error {
 	s.Maximum, s.ExclusiveMaximum = smaller(s.Maximum, p.Maximum), smaller(s.ExclusiveMaximum, p.ExclusiveMaximum)
 	s.MinLength, s.MinItems = larger(s.MinLength, p.MinLength), larger(s.MinItems, p.MinItems)
 	s.MaxLength, s.MaxItems = smaller(s.MaxLength, p.MaxLength), smaller(s.MaxItems, p.MaxItems)
+	s.MinProperties = larger(s.MinProperties, p.MinProperties)
+	s.MaxProperties = smaller(s.MaxProperties, p.MaxProperties)
 	if err := bothValues(s, p); err != nil {
 		return err
 	}
@@ -37,7 +40,40 @@ func both(s, p *jsonschema.Schema) error {
 		return err
 	}
 	choices(s, p)
+	rules(s, p)
 	return nil
+}
+
+// rules takes over the keywords of p that have no counterpart in s. If one has, these keywords of p remain separate,
+// under allOf.
+func rules(s, p *jsonschema.Schema) {
+	mine, theirs := ruled(s), ruled(p)
+	if reflect.DeepEqual(theirs, jsonschema.Schema{}) || reflect.DeepEqual(mine, theirs) {
+		return
+	}
+	if !reflect.DeepEqual(mine, jsonschema.Schema{}) {
+		theirs.Properties = p.Properties // additionalProperties is about the others
+		s.AllOf = append(s.AllOf, &theirs)
+		return
+	}
+	s.Pattern, s.Format, s.MultipleOf, s.UniqueItems = p.Pattern, p.Format, p.MultipleOf, p.UniqueItems
+	s.PrefixItems, s.UnevaluatedItems = p.PrefixItems, p.UnevaluatedItems
+	s.Contains, s.MinContains, s.MaxContains = p.Contains, p.MinContains, p.MaxContains
+	s.PatternProperties, s.AdditionalProperties = p.PatternProperties, p.AdditionalProperties
+	s.PropertyNames, s.UnevaluatedProperties = p.PropertyNames, p.UnevaluatedProperties
+	s.DependentRequired, s.DependentSchemas = p.DependentRequired, p.DependentSchemas
+	s.Not, s.If, s.Then, s.Else = p.Not, p.If, p.Then, p.Else
+}
+
+// ruled returns the keywords of a schema that cannot be merged one by one.
+func ruled(s *jsonschema.Schema) jsonschema.Schema {
+	return jsonschema.Schema{Pattern: s.Pattern, Format: s.Format, MultipleOf: s.MultipleOf,
+		UniqueItems: s.UniqueItems, PrefixItems: s.PrefixItems, UnevaluatedItems: s.UnevaluatedItems,
+		Contains: s.Contains, MinContains: s.MinContains, MaxContains: s.MaxContains,
+		PatternProperties: s.PatternProperties, AdditionalProperties: s.AdditionalProperties,
+		PropertyNames: s.PropertyNames, UnevaluatedProperties: s.UnevaluatedProperties,
+		DependentRequired: s.DependentRequired, DependentSchemas: s.DependentSchemas,
+		Not: s.Not, If: s.If, Then: s.Then, Else: s.Else}
 }
 
 func bothTypes(s, p *jsonschema.Schema) error {

@@ -3,6 +3,7 @@
 package schema
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -23,30 +24,37 @@ const (
 	MaxNodes = 1000
 )
 
-// dropped are the keywords that are removed, because calls are not validated against them.
-var dropped = []string{"$schema", "title", "format", "examples", "additionalProperties"}
-
 var types = []string{"string", "number", "integer", "boolean", "array", "object", "null"}
 
-// Import imports a schema. It keeps type, properties, required, items, enum, const, description, default, nullable (as
-// the type null) and the minimum and maximum of numbers, lengths and items; expands local references; merges allOf; and
-// keeps anyOf and oneOf. It drops $schema, title, format, examples and additionalProperties. Any other keyword, and a
-// schema that contains itself, is a ValidationError whose field is the JSON pointer of the keyword, without its first
-// slash.
+// Import imports a schema. It keeps every keyword by which a value can be checked, expands local references and merges
+// allOf. A schema that contains itself is expanded a few levels deep; deeper values are not checked. Annotations and
+// unknown keywords are ignored, as JSON Schema asks. A keyword that cannot be checked is a ValidationError whose field
+// is the JSON pointer of the keyword, without its first slash.
 func Import(raw json.RawMessage) (*jsonschema.Schema, error) {
 	if len(raw) > MaxBytes {
 		return nil, fault.Invalid("", "a JSON Schema of at most %d bytes is needed", MaxBytes)
 	}
-	if err := strictjson.Exact(raw); err != nil {
+	if err := strictjson.Check(raw); err != nil {
 		return nil, err
 	}
 	var doc any
-	if err := json.Unmarshal(raw, &doc); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber() // a bound of 64 bits is no double
+	if err := dec.Decode(&doc); err != nil {
 		return nil, fault.Invalid("", "this is not JSON").Because(err)
 	}
-	i := &importer{doc: doc, open: map[string]bool{}}
-	return i.node(place{}, doc, 0)
+	var i *importer
+	for again := maxAgain; ; again-- { // a schema that contains itself in many places has room for fewer levels
+		i = &importer{doc: doc, open: map[string]int{}, again: again}
+		s, err := i.node(place{}, doc, 0)
+		if err == nil || again == 0 || !i.recursive || !i.full {
+			return s, err
+		}
+	}
 }
+
+// maxAgain is how often a schema that contains itself is expanded within itself.
+const maxAgain = 2
 
 // place is the list of a JSON pointer's reference tokens.
 type place []string
@@ -69,28 +77,37 @@ func refused(at place, format string, args ...any) error {
 }
 
 type importer struct {
-	doc   any
-	open  map[string]bool // the places that are being read: a reference to one of them would never end
-	nodes int
+	doc       any
+	open      map[string]int // how often each place is being read
+	again     int            // how often a place may be read within itself
+	recursive bool           // a reference led to a place that was being read
+	full      bool           // a limit of size was met
+	nodes     int
+	patterns  int // the size of all patterns
 }
 
 // node imports the schema at a place.
 func (i *importer) node(at place, v any, depth int) (*jsonschema.Schema, error) {
 	if i.nodes++; i.nodes > MaxNodes {
+		i.full = true
 		return nil, refused(at, "the schema has more than %d parts once its references are written out", MaxNodes)
 	}
 	if depth > MaxDepth {
+		i.full = true
 		return nil, refused(at, "the schema is nested deeper than %d levels", MaxDepth)
 	}
-	if v == true {
+	switch v {
+	case true:
 		return &jsonschema.Schema{}, nil
+	case false:
+		return &jsonschema.Schema{Not: &jsonschema.Schema{}}, nil
 	}
 	fields, ok := v.(map[string]any)
 	if !ok {
 		return nil, refused(at, "a JSON Schema is needed here: an object")
 	}
-	i.open[at.pointer()] = true
-	defer delete(i.open, at.pointer())
+	i.open[at.pointer()]++
+	defer func() { i.open[at.pointer()]-- }()
 	s := &jsonschema.Schema{}
 	var parts []*jsonschema.Schema // schemas that must hold in addition to s
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
@@ -105,70 +122,12 @@ func (i *importer) node(at place, v any, depth int) (*jsonschema.Schema, error) 
 			return nil, refused(at, "%s", err.Error())
 		}
 	}
+	older(s, fields)
 	if fields["nullable"] == true { // beside a reference, it applies to the referenced schema
 		nullable(s)
 	}
 	return s, nil
 }
-
-// keyword adds one keyword to s, or returns schemas that must hold in addition to s.
-func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, depth int) (parts []*jsonschema.Schema,
-	err error) {
-	switch {
-	case slices.Contains(dropped, key), key == "$defs", key == "definitions":
-		// Definitions are read where a reference names them.
-		return nil, nil
-	case slices.Contains(numbers, key):
-		return nil, number(s, at, key, v)
-	case slices.Contains(counts, key):
-		return nil, count(s, at, key, v)
-	}
-	switch key {
-	case "type":
-		return nil, readType(s, at, v)
-	case "description":
-		text, ok := v.(string)
-		if !ok {
-			return nil, refused(at, "a text is needed here")
-		}
-		s.Description = text
-	case "nullable":
-		if _, ok := v.(bool); !ok {
-			return nil, refused(at, "true or false is needed here")
-		}
-	case "const":
-		s.Const = &v
-	case "default":
-		s.Default, err = json.Marshal(v)
-	case "enum":
-		list, ok := v.([]any)
-		if !ok || len(list) == 0 {
-			return nil, refused(at, "a list of at least one value is needed here")
-		}
-		s.Enum = list
-	case "required":
-		s.Required, err = names(at, v)
-	case "properties":
-		s.Properties, err = i.properties(at, v, depth)
-	case "items":
-		s.Items, err = i.node(at, v, depth+1)
-	case "anyOf":
-		s.AnyOf, err = i.list(at, v, depth)
-	case "oneOf":
-		s.OneOf, err = i.list(at, v, depth)
-	case "allOf":
-		return i.list(at, v, depth-1) // they are merged into this schema
-	case "$ref":
-		p, err := i.reference(at, v, depth)
-		return []*jsonschema.Schema{p}, err
-	default:
-		return nil, refused(at, "the keyword %s is not accepted", shown(key))
-	}
-	return nil, err
-}
-
-// shown quotes a keyword for a message.
-func shown(key string) string { return strconv.QuoteToASCII(clip.Text(key, 40)) }
 
 func (i *importer) properties(at place, v any, depth int) (map[string]*jsonschema.Schema, error) {
 	fields, ok := v.(map[string]any)
@@ -220,10 +179,22 @@ func (i *importer) reference(at place, v any, depth int) (*jsonschema.Schema, er
 		}
 		to = append(to, step)
 	}
-	if i.open[to.pointer()] {
-		return nil, refused(at, "the schema contains itself by this reference: recursion is not accepted")
+	if n := i.open[to.pointer()]; n > 0 {
+		i.recursive = true
+		if n > i.again {
+			return cut(target), nil
+		}
 	}
 	return i.node(to, target, depth)
+}
+
+// cut returns what is kept of a schema at the level where its expansion ends: its type.
+func cut(target any) *jsonschema.Schema {
+	s := &jsonschema.Schema{}
+	if fields, ok := target.(map[string]any); ok && fields["type"] != nil {
+		_ = readType(s, nil, fields["type"]) // a type that is wrong is refused where it stands
+	}
+	return s
 }
 
 func within(v any, step string) (any, bool) {
@@ -239,105 +210,4 @@ func within(v any, step string) (any, bool) {
 		return v[n], true
 	}
 	return nil, false
-}
-
-func readType(s *jsonschema.Schema, at place, v any) error {
-	if name, ok := v.(string); ok {
-		v = []any{name}
-	}
-	list, err := names(at, v)
-	if err != nil {
-		return err
-	}
-	for _, name := range list {
-		if !slices.Contains(types, name) {
-			return refused(at, "a type is one of %s", strings.Join(types, ", "))
-		}
-	}
-	if len(list) == 0 {
-		return refused(at, "a type is needed here")
-	}
-	setTypes(s, list)
-	return nil
-}
-
-// names reads a list of strings, each of which must be there once.
-func names(at place, v any) ([]string, error) {
-	list, ok := v.([]any)
-	if !ok {
-		return nil, refused(at, "a list of names is needed here")
-	}
-	out, seen := make([]string, len(list)), map[string]bool{}
-	for i, one := range list {
-		name, ok := one.(string)
-		if !ok || seen[name] {
-			return nil, refused(at, "a list of names is needed here, each of them once")
-		}
-		out[i], seen[name] = name, true
-	}
-	return out, nil
-}
-
-var (
-	numbers = []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
-	counts  = []string{"minLength", "maxLength", "minItems", "maxItems"}
-)
-
-func number(s *jsonschema.Schema, at place, key string, v any) error {
-	n, ok := v.(float64)
-	if !ok {
-		return refused(at, "a number is needed here")
-	}
-	switch key {
-	case "minimum":
-		s.Minimum = &n
-	case "maximum":
-		s.Maximum = &n
-	case "exclusiveMinimum":
-		s.ExclusiveMinimum = &n
-	case "exclusiveMaximum":
-		s.ExclusiveMaximum = &n
-	}
-	return nil
-}
-
-func count(s *jsonschema.Schema, at place, key string, v any) error {
-	f, ok := v.(float64)
-	n := int(f)
-	if !ok || f < 0 || f > 1<<31 || float64(n) != f {
-		return refused(at, "a whole number of 0 or more is needed here")
-	}
-	switch key {
-	case "minLength":
-		s.MinLength = &n
-	case "maxLength":
-		s.MaxLength = &n
-	case "minItems":
-		s.MinItems = &n
-	case "maxItems":
-		s.MaxItems = &n
-	}
-	return nil
-}
-
-// typesOf returns the types of a schema; none means any.
-func typesOf(s *jsonschema.Schema) []string {
-	if s.Type != "" {
-		return []string{s.Type}
-	}
-	return s.Types
-}
-
-func setTypes(s *jsonschema.Schema, list []string) {
-	s.Type, s.Types = "", list
-	if len(list) == 1 {
-		s.Type, s.Types = list[0], nil
-	}
-}
-
-// nullable adds null to the types, as OpenAPI's keyword of that name means.
-func nullable(s *jsonschema.Schema) {
-	if list := typesOf(s); len(list) > 0 && !slices.Contains(list, "null") {
-		setTypes(s, append(slices.Clone(list), "null"))
-	}
 }

@@ -51,9 +51,9 @@ func inSchema(err error) error {
 // affordable refuses arguments whose check against a stranger's schema would cost too much.
 func affordable(s *jsonschema.Schema,
 	normalize func(json.RawMessage) (json.RawMessage, error)) func(json.RawMessage) (json.RawMessage, error) {
-	each := 1 + countChoices(s)
+	each, patterns := 1+countChoices(s), patternsOf(s)
 	return func(args json.RawMessage) (json.RawMessage, error) {
-		if countValues(args)*each > maxChecks {
+		if countValues(args)*each > maxChecks || len(args)*patterns > maxMatching {
 			return nil, fault.Invalid("", "this is more than can be checked against this tool's schema")
 		}
 		return normalize(args)
@@ -64,6 +64,10 @@ func affordable(s *jsonschema.Schema,
 // schemas against which each may be checked in turn. A list of 30,000 numbers, each of one of 1,000 kinds, kept a
 // processor busy for a minute.
 const maxChecks = 100_000
+
+// maxMatching limits the cost of matching a call's texts with a stranger's patterns: the bytes of the one times those
+// of the other.
+const maxMatching = 50_000_000
 
 // countValues returns the number of tokens in JSON, names and ends of lists included, as far as it can be parsed.
 func countValues(args json.RawMessage) (n int) {
@@ -76,18 +80,31 @@ func countValues(args json.RawMessage) (n int) {
 
 // countChoices returns the number of schemas against which a value may be checked in turn.
 func countChoices(s *jsonschema.Schema) (n int) {
-	if s == nil {
-		return 0
+	for p := range schema.Alternatives(s) {
+		n += 1 + countChoices(p)
 	}
-	for _, p := range s.Properties {
+	for p := range schema.Inside(s) {
 		n += countChoices(p)
 	}
-	for _, list := range [][]*jsonschema.Schema{s.AllOf, s.AnyOf, s.OneOf} {
-		for _, p := range list {
-			n += 1 + countChoices(p)
-		}
+	if s.PatternProperties != nil || s.PropertyNames != nil || s.Contains != nil {
+		n++
 	}
-	return n + countChoices(s.Items)
+	return n
+}
+
+// patternsOf returns the length of all patterns of a schema.
+func patternsOf(s *jsonschema.Schema) (n int) {
+	n = len(s.Pattern)
+	for name := range s.PatternProperties {
+		n += len(name)
+	}
+	for p := range schema.Alternatives(s) {
+		n += patternsOf(p)
+	}
+	for p := range schema.Inside(s) {
+		n += patternsOf(p)
+	}
+	return n
 }
 
 // AsRemote returns a copy of the tool whose calls are executed, and if necessary approved, outside of this process.

@@ -54,3 +54,26 @@ func TestARemoteToolIsToldPlainly(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What the service does not take of a schema is told as words, and checked when the call comes. A format is told alone.
+func TestWhatIsToldAsWordsIsChecked(t *testing.T) {
+	tl, err := tool.Remote("x", "x", json.RawMessage(`{"type":"object","properties":{
+		"key":{"type":"string","pattern":"^[a-z]+$"},"mail":{"type":"string","format":"email"},
+		"tags":{"type":"array","items":{"type":"string"},"uniqueItems":true},
+		"map":{"type":"object","additionalProperties":{"type":"string"},"propertyNames":{"pattern":"^[a-z]+$"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, told := range []string{`"pattern":"^[a-z]+$"`, `fit this JSON Schema: {\"uniqueItems\":true}`,
+		`"additionalProperties":{"type":"string"}`, `{\"propertyNames\":`, `{\"format\":\"email\"}`} {
+		if !strings.Contains(string(tl.Schema), told) {
+			t.Errorf("%s is not told: %s", told, tl.Schema)
+		}
+	}
+	for args, fits := range map[string]bool{`{"key":"a","tags":["a","b"],"map":{"k":"v"}}`: true, `{"mail":""}`: true,
+		`{"key":"A"}`: false, `{"tags":["a","a"]}`: false, `{"map":{"k":1}}`: false, `{"map":{"K":"v"}}`: false} {
+		if _, err := tl.Normalize(json.RawMessage(args)); (err == nil) != fits {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}

@@ -3,13 +3,16 @@ package tool
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/clip"
 )
 
 // declaredSchema returns a schema as the model sees it. Gemini accepts fewer schemas than exist: a value must have a
 // type or be one of several schemas, a list must have items, a required property must be described. What it does not
-// accept is left out here; arguments are checked against the original schema.
+// accept is put into the description as words; arguments are checked against the original schema.
 func declaredSchema(s *jsonschema.Schema) (json.RawMessage, error) {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -36,6 +39,7 @@ func anySchema() map[string]any {
 
 // simplify simplifies a schema in place, and reports whether it changed something.
 func simplify(s map[string]any) (changed bool) {
+	changed = inWords(s)
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list, ok := s[key].([]any)
 		if ok && slices.ContainsFunc(list, isUntyped) && s["type"] != nil { // constrains a value whose type is known
@@ -47,8 +51,16 @@ func simplify(s map[string]any) (changed bool) {
 			changed = mapSchemas(list[i], func(v any) { list[i] = v }) || changed
 		}
 	}
+	if more, ok := s["additionalProperties"].(map[string]any); ok && len(more) > 0 {
+		changed = mapSchemas(more, func(v any) { s["additionalProperties"] = v }) || changed
+	}
 	properties, _ := s["properties"].(map[string]any)
 	for name, p := range properties {
+		if p == false { // it may not be given
+			delete(properties, name)
+			changed = true
+			continue
+		}
 		changed = mapSchemas(p, func(v any) { properties[name] = v }) || changed
 	}
 	if s["items"] != nil || hasType(s, "array") {
@@ -64,12 +76,43 @@ func simplify(s map[string]any) (changed bool) {
 	return changed
 }
 
+// plainKeywords are those of which Gemini is told as they are.
+var plainKeywords = []string{"type", "description", "title", "enum", "const", "default", "properties", "required",
+	"items", "anyOf", "oneOf", "allOf", "additionalProperties", "minimum", "maximum", "exclusiveMinimum",
+	"exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "$ref", "$defs", "definitions"}
+
+// maxWords is how much of a schema is told as words, in bytes.
+const maxWords = 1000
+
+// inWords moves the other keywords of a schema into its description.
+func inWords(s map[string]any) bool {
+	rest := map[string]any{}
+	for key, v := range s {
+		if !slices.Contains(plainKeywords, key) {
+			rest[key] = v
+			delete(s, key)
+		}
+	}
+	if len(rest) == 0 {
+		return false
+	}
+	words, err := json.Marshal(rest)
+	if err != nil { // it was decoded from JSON
+		panic(err)
+	}
+	said, _ := s["description"].(string)
+	s["description"] = strings.TrimSpace(said + "\nIt must also fit this JSON Schema: " +
+		clip.Text(string(words), maxWords))
+	return true
+}
+
 // mapSchemas simplifies a nested schema, or replaces one without content.
 func mapSchemas(v any, replace func(any)) bool {
 	s, ok := v.(map[string]any)
 	if ok && !isUntyped(v) {
 		return simplify(s)
 	}
+	inWords(s)
 	with := anySchema()
 	if text, ok := s["description"]; ok {
 		with["description"] = text
