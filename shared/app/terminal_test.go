@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -292,6 +293,23 @@ func TestALinkThatLeadsOutIsAskedAbout(t *testing.T) {
 	}
 	if got := h.approve(asked); got.Status != "completed" || !strings.Contains(m.responses[1], "CANARY") {
 		t.Errorf("%q: %s", m.responses, got.Body)
+	}
+}
+
+// A pipe is not read unasked: that would take what is meant for another program, or never end.
+func TestAPipeIsAskedAbout(t *testing.T) {
+	logs := t.TempDir()
+	if err := errors.Join(syscall.Mkfifo(filepath.Join(logs, "q"), 0o600),
+		os.Symlink("q", filepath.Join(logs, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"cat " + logs + "/q", "head -n 1 " + logs + "/link"} {
+		h := onTerminal(t, map[string]any{"autoRun": "read_only", "readPaths": []string{logs}})
+		m := &commands{lines: []string{line}}
+		h.SetModel(m.turn)
+		if asked := h.askOn("Look."); len(asked.Approvals) != 1 || len(m.responses) != 0 {
+			t.Errorf("%s ran unasked: %q", line, m.responses)
+		}
 	}
 }
 

@@ -501,9 +501,10 @@ $read_it; $done" "$grammar"
 $read_it; $done" "$grammar"
 }
 
-# cleanly runs a program in an environment that no earlier command has had a part in.
+# cleanly runs a program in an environment that no earlier command has had a part in. It has no home directory, so that
+# programs find no configuration there which could have them run others.
 cleanly() {
-	env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME="$HOME" USER="$USER" \
+	env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/nonexistent USER="$USER" \
 		LOGNAME="$LOGNAME" LANG="${LANG:-C.UTF-8}" PAGER=cat GIT_PAGER=cat SYSTEMD_PAGER=cat \
 		DEBIAN_FRONTEND=noninteractive TERM=xterm-256color COUNTERSIGN_ACTION="$id" "$@"
 }

@@ -26,7 +26,8 @@ type looker struct {
 const anyNumber = -1 // of operands
 
 // lookers is the table of what may run without being asked about. A program belongs here only if nothing that it may
-// be given here makes it write, connect, wait, or run another program; none of them reads a configuration that could.
+// be given here makes it write, connect, wait, or run another program. A configuration that could is read only from the
+// home directory, which the environment of such a command lacks; rpm, whose macros run programs, is not here.
 var lookers = map[string]looker{
 	"arch": {},
 	"cat": {short: "AbeEnstTuv", operand: isPath, least: 1, most: anyNumber, content: true,
@@ -110,7 +111,7 @@ var forms = []string{
 	"ps -eo COLUMNS --no-headers SORT", "ps -eo COLUMNS SORT --no-headers", "ps -aux", "ps -aux SORT",
 	"bash --version", "docker --version", "git --version", "java -version", "nginx -v", "node --version",
 	"perl --version", "php --version", "python3 --version", "ruby --version",
-	"dpkg -l", "dpkg -l NAME", "dpkg -L NAME", "dpkg -s NAME", "rpm -qa", "rpm -q NAME",
+	"dpkg -l", "dpkg -l NAME", "dpkg -L NAME", "dpkg -s NAME",
 	"getenforce", "hostnamectl", "hostnamectl status", "locale", "locale -a", "lsb_release -a", "mount", "sw_vers",
 	"timedatectl", "timedatectl status", "top -b -n 1", "top -bn1", "top -l 1",
 	"ip a", "ip addr", "ip addr show", "ip address", "ip address show", "ip -br a", "ip -br addr", "ip -4 addr",

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -136,8 +137,17 @@ func (l looker) letters(flags string) (value string, next, ok bool) {
 func (l looker) value(v string) bool { return l.values == nil || l.values(v) }
 
 func isPath(s string) bool {
-	return s != "" && (s[0] == '/' || s[0] == '.' || s[0] == '_' || isLetterOrDigit(s[0]))
+	return s != "" && !isRemote(s) && (s[0] == '/' || s[0] == '.' || s[0] == '_' || isLetterOrDigit(s[0]))
 }
+
+// isRemote reports whether a look at a path may have an automounter or a file system of a user's connect or run
+// something.
+func isRemote(s string) bool {
+	first, rest, _ := strings.Cut(strings.TrimPrefix(path.Clean(s), "/"), "/")
+	return strings.HasPrefix(s, "/") && (automounted[first] || first == "run" && strings.HasPrefix(rest, "user"))
+}
+
+var automounted = words("net misc afs auto autofs automount smb hosts")
 
 func isLetterOrDigit(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'

@@ -127,6 +127,9 @@ func (h *Host) carryOut(ctx context.Context, j *job, r request, cwd, command str
 	}
 	vars := h.carried(terminal, grammar)
 	vars["COUNTERSIGN_ACTION"] = j.id
+	if plain { // as the keeper's own script has it
+		vars["HOME"] = "/nonexistent"
+	}
 	over := make(chan struct{})
 	h.work(func() { h.watch(j, r, over) })
 	out := crlf{j.out}

@@ -115,9 +115,9 @@ func hostile(w *world) {
 func plain(w *world) {
 	w.expect(w.a("export EVIL=1 PATH=/is/not/there GIT_PAGER=evil; cd /"), "", 0)
 	w.expect(w.a("echo $EVIL $PATH"), "1 /is/not/there\n", 0)
-	s := w.a("ls -d /; printenv EVIL; printenv GIT_PAGER")
+	s := w.a("ls -d /; printenv EVIL; printenv GIT_PAGER; printenv HOME")
 	s.Plain = true
-	w.expect(s, "/\ncat\n", 0)
+	w.expect(s, "/\ncat\n/nonexistent\n", 0)
 	s = w.a("cd /; export EVIL=2")
 	s.Plain = true
 	if r := w.expect(s, "", 0); r.Cwd == "/" {

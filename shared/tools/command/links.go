@@ -17,6 +17,9 @@ import (
 // CodeSystem is of a command that only looks, and shows more on the host's system than on others.
 const CodeSystem = fault.Code("system_shows_more")
 
+// CodeOther is of a command that only looks, and would read a pipe, a socket or a device.
+const CodeOther = fault.Code("not_a_file")
+
 // checkLinks refuses a command that runs unasked and would print a file outside of the folders that its user named,
 // which links may lead to. It asks the host, right before the command runs. So it does with the e of ps where that may
 // be the environments of processes, as on the BSDs, and not all processes.
@@ -37,6 +40,9 @@ func (r *runner) checkLinks(ctx context.Context, m *machine, c tool.Call, j *she
 	}
 	lead, err := resolve(ctx, m.conn, paths)
 	if err != nil {
+		return err
+	}
+	if err := ordinary(ctx, m.conn, lead[n:]); err != nil {
 		return err
 	}
 	for i, f := range lead[n:] {
@@ -79,6 +85,21 @@ func resolve(ctx context.Context, conn keeper.Conn, paths []string) ([]string, e
 		}
 	}
 	return out, nil
+}
+
+// ordinaryFile prints a line for each path at which there is something else than a regular file or a directory.
+const ordinaryFile = `for f; do [ -f "$f" ] || [ -d "$f" ] || [ ! -e "$f" ] || echo other; done; echo over`
+
+// ordinary refuses paths of pipes, sockets and devices: to read one may take what another program waits for, or never
+// end.
+func ordinary(ctx context.Context, conn keeper.Conn, paths []string) error {
+	paths = slices.DeleteFunc(slices.Clone(paths), odd) // nothing leads there
+	said, err := answered(ctx, conn, "sh -c '"+ordinaryFile+"' sh "+shell.Quote(paths))
+	if err == nil && !slices.Equal(said, []string{"over"}) {
+		err = tool.AskFirst(fault.New(fault.Policy, CodeOther,
+			"A path leads to something else than a file or a folder, such as a pipe."))
+	}
+	return err
 }
 
 // odd reports whether no host is asked about a path.
