@@ -24,6 +24,53 @@ import (
 //
 //	go test ./shared/app -run '^$' -bench Trip -benchmem -cpu 1
 func BenchmarkTrip(b *testing.B) {
+	once := buys(b, b.TempDir())
+	b.ReportAllocs()
+	before := cpuTime(b)
+	for b.Loop() {
+		once()
+	}
+	b.ReportMetric(float64((cpuTime(b)-before).Microseconds())/float64(b.N), "cpu-us/op")
+}
+
+// buys starts Countersign with its store in the directory, and an action of a shop. once is a trip of BenchmarkTrip.
+func buys(t testing.TB, dir string) (once func()) {
+	outside := shopAndModel(t)
+	files := t.TempDir()
+	for name, text := range map[string]string{
+		"plugin.yaml": "name: shop\nactions:\n  - {name: cart.add, action: ./cart.add.jay-action}\n",
+		"cart.add.jay-action": strings.NewReplacer("NAME", "cart.add", "URL",
+			outside+"/cart.add").Replace(declared),
+	} {
+		if err := os.WriteFile(filepath.Join(files, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := testkit.Open(t, testkit.Options{Dir: dir, App: []app.Option{app.Working(), app.With(actions.With(nil))},
+		Settings: append([]string{"GOOGLE_GEMINI_BASE_URL=" + outside, "ACTIONS=" + files, "MAX_APPROVALS_PER_DAY=0",
+			"ACTION_KEY=0123456789abcdef0123456789abcdef"}, testkit.Unlimited...)})
+	ctx, cancel := context.WithCancel(t.Context())
+	var moving sync.WaitGroup
+	moving.Go(func() { d.App.Work(ctx) })
+	t.Cleanup(func() { cancel(); moving.Wait() })
+	ana, err := d.As(t.Context(), "ana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		a, err := ana.Ask(t.Context(), "Put the mug into my cart")
+		if err != nil || len(a.Approvals) != 1 {
+			t.Fatalf("%v %s", err, a.Body)
+		}
+		if a, err = ana.Resolve(t.Context(), a.Approvals[0], "approve_once", testkit.Wait...); err != nil ||
+			a.Status != "completed" {
+			t.Fatalf("%v %s", err, a.Body)
+		}
+	}
+}
+
+// shopAndModel starts a model that puts something into a cart, and the shop that has the cart: both answer at once.
+func shopAndModel(t testing.TB) (address string) {
 	const answer = `{"candidates":[{"content":{"parts":[PART],"role":"model"},"finishReason":"STOP","index":0}],` +
 		`"usageMetadata":{"promptTokenCount":812,"candidatesTokenCount":9,"totalTokenCount":821},"modelVersion":"fake"}`
 	reply := func(part string) string { return strings.Replace(answer, "PART", part, 1) }
@@ -44,41 +91,8 @@ func BenchmarkTrip(b *testing.B) {
 			_, _ = io.WriteString(w, call)
 		}
 	}))
-	defer outside.Close()
-	dir := b.TempDir()
-	for name, text := range map[string]string{
-		"plugin.yaml": "name: shop\nactions:\n  - {name: cart.add, action: ./cart.add.jay-action}\n",
-		"cart.add.jay-action": strings.NewReplacer("NAME", "cart.add", "URL",
-			outside.URL+"/cart.add").Replace(declared),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			b.Fatal(err)
-		}
-	}
-	d := testkit.Open(b, testkit.Options{App: []app.Option{app.Working(), app.With(actions.With(nil))},
-		Settings: append([]string{"GOOGLE_GEMINI_BASE_URL=" + outside.URL, "ACTIONS=" + dir, "MAX_APPROVALS_PER_DAY=0",
-			"ACTION_KEY=0123456789abcdef0123456789abcdef"}, testkit.Unlimited...)})
-	ctx, cancel := context.WithCancel(b.Context())
-	var moving sync.WaitGroup
-	moving.Go(func() { d.App.Work(ctx) })
-	defer func() { cancel(); moving.Wait() }()
-	ana, err := d.As(b.Context(), "ana")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	before := cpuTime(b)
-	for b.Loop() {
-		a, err := ana.Ask(b.Context(), "Put the mug into my cart")
-		if err != nil || len(a.Approvals) != 1 {
-			b.Fatalf("%v %s", err, a.Body)
-		}
-		if a, err = ana.Resolve(b.Context(), a.Approvals[0], "approve_once", testkit.Wait...); err != nil ||
-			a.Status != "completed" {
-			b.Fatalf("%v %s", err, a.Body)
-		}
-	}
-	b.ReportMetric(float64((cpuTime(b)-before).Microseconds())/float64(b.N), "cpu-us/op")
+	t.Cleanup(outside.Close)
+	return outside.URL
 }
 
 // cpuTime returns the processor time that this process has used.
