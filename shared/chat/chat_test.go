@@ -57,6 +57,9 @@ func TestMixedCallsAreAnsweredTogether(t *testing.T) {
 	fresh.PageState = json.RawMessage(`{"viewState":{"cart":1}}`)
 	r = w.reply(w.chat.Answer(t.Context(), fresh, nil))
 	same(t, "calls", names(r.Calls), []string{"page-automation click-add-to-cart"})
+	if first := w.model.Requests()[0].System; !strings.Contains(first, "After using tools, describe what you did.") {
+		t.Errorf("the model is not asked to describe what it did: %s", first)
+	}
 	if last := w.model.Requests()[1]; !strings.Contains(last.System, `"cart":1`) {
 		t.Error("the page's state was not renewed")
 	}
@@ -65,6 +68,10 @@ func TestMixedCallsAreAnsweredTogether(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	same(t, "effects", w.did, []string{"search mug"})
+	told := w.model.Requests()[2].Contents
+	if last := string(told[len(told)-1]); !strings.Contains(last, `{"error":"The page could not do it: `) {
+		t.Errorf("the model is told of the page's failure as %s", last)
+	}
 	rs, err := model.Responses(w.model.Requests()[1].Contents[2])
 	if err != nil || len(rs) != 3 || string(rs[0].Result) != `{"ok":true}` || string(rs[1].Result) != `{"ok":true}` ||
 		string(rs[2].Result) != `"not JSON"` {

@@ -132,6 +132,7 @@ func TestShell(t *testing.T) {
 	t.Setenv("SECRET_KEY", "canary")
 	s := within(t, countersign.Options{Dir: dir, Commands: []string{"echo", "env", "pwd", "sh -c ...", "cat", "sleep",
 		"yes", "none-such"}})
+	t.Setenv("GEMINI_API_KEY", "canary")
 	exec := func(command string, o countersign.ShellOptions) (countersign.ShellResult, error) {
 		t.Helper()
 		return s.Shell.Exec(t.Context(), command, o)
