@@ -136,8 +136,8 @@ func sitesOf(root string) (all []site, err error) {
 			switch {
 			case err != nil:
 				return err
-			case d.IsDir() && (d.Name() == "testdata" || d.Name() == "testkit"):
-				return filepath.SkipDir
+			case d.IsDir() && (d.Name() == "testdata" || d.Name() == "testkit" || strings.HasSuffix(d.Name(), "test")):
+				return filepath.SkipDir // what tests are made of
 			case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
 				return nil
 			}
