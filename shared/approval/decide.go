@@ -283,6 +283,9 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 	if err := Close(tx, ap.ID, statusAfter[r.Decision], r.Decision); err != nil {
 		return err
 	}
+	if err := noteYes(tx, ap, r.Decision); err != nil {
+		return err
+	}
 	comment := r.Comment
 	if r.Decision != run.Refine {
 		comment = clip.Text(comment, maxKeptComment)

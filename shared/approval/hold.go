@@ -38,7 +38,10 @@ func Release(tx *journal.Tx, a *run.Action) error {
 	if !a.Held(tx.Now) {
 		return nil
 	}
-	return tx.UpdateUser(func(u *run.User) { u.Release(a.ApprovalID, tx.Now) })
+	return tx.UpdateUser(func(u *run.User) {
+		u.Release(a.ApprovalID, tx.Now)
+		u.ForgetAllowed(a.ID)
+	})
 }
 
 // checkUndo checks that the approval is one that its user may take back now.

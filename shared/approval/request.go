@@ -94,7 +94,7 @@ func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run
 	}
 	ap.ToolVersion, ap.Rule, ap.Ruled = t.Version(), verdict.Rule, run.RuledBy(verdict.Ruling)
 	ap.Findings = findings(verdict.Tainted)
-	if ap.Preview, err = previewAt(t, a.Place, a.Args, verdict.Ruling); err != nil {
+	if ap.Preview, err = previewAt(t, a.Place, a.Args, verdict); err != nil {
 		return nil, err
 	}
 	if kind == run.KindReview && a.Result != nil {
@@ -114,10 +114,14 @@ func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run
 	return ap, nil
 }
 
-// previewAt returns what a user reads before deciding: where the call acts, and then what the tool shows of it.
-func previewAt(t *tool.Tool, in tool.Place, args json.RawMessage, r *tool.Ruling) (tool.Preview, error) {
+// previewAt returns what a user reads before deciding: where the call acts, and then what the tool shows of it. Its
+// first warning is of an equal call.
+func previewAt(t *tool.Tool, in tool.Place, args json.RawMessage, v Judgement) (tool.Preview, error) {
 	p, err := t.Preview(args)
-	p = p.Warned(r)
+	p = p.Warned(v.Ruling)
+	if v.Repeated != "" {
+		p.Warnings = append([]string{v.Repeated}, p.Warnings...)
+	}
 	if err != nil || in == (tool.Place{}) {
 		return p, err
 	}

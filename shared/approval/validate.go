@@ -130,7 +130,7 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 		return err
 	}
 	call.Ruled = run.RuledBy(verdict.Ruling)
-	shown, err := previewAt(t, call.Place, call.Args, verdict.Ruling)
+	shown, err := previewAt(t, call.Place, call.Args, verdict)
 	if err != nil {
 		return Reject(tx, id, call, err)
 	}

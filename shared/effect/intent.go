@@ -177,7 +177,7 @@ func permit(tx *journal.Tx, a *run.Action, u *run.User, v approval.Judgement) (s
 		return false, nil
 	case a.Status != run.ActionExecuting && approval.CheckAllowed(tx, u) != nil:
 		return true, block(tx, a, v.Rule, approval.CheckAllowed(tx, u))
-	case (v.Rule == policy.RuleNonInteractive || v.Rule == policy.RulePlanGrant) && !tx.Limits().CountAllowed:
+	case v.Rule == policy.RulePlanGrant && !tx.Limits().CountAllowed:
 		// nothing of the user's is counted, and their sessions do not collide
 		return false, journal.RestOnUser(tx)
 	default:
@@ -185,6 +185,7 @@ func permit(tx *journal.Tx, a *run.Action, u *run.User, v approval.Judgement) (s
 		return false, tx.UpdateUser(func(u *run.User) {
 			if first {
 				u.UseAllowed(v.Entries, tx.Now)
+				u.NoteAllowed(journal.AllowedNow(tx, a.ID, a.ArgsHash))
 			}
 			if first && tx.Limits().CountAllowed {
 				u.CountAllowed(tx.Run.Agent, tx.Now)

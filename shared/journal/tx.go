@@ -94,6 +94,11 @@ func (tx *Tx) AddEvent(e run.Event) error {
 	if err := tx.State.Apply(e); err != nil {
 		return err
 	}
+	if a := tx.State.Action(e.ActionID); a != nil {
+		if err := forgetAllowed(tx, a, e.Finished); err != nil {
+			return err
+		}
+	}
 	tx.events = append(tx.events, e)
 	if e.Compressed != nil {
 		tx.Updates = append(tx.Updates, Update{Seq: e.Seq, Compressed: e.Compressed})
@@ -103,6 +108,26 @@ func (tx *Tx) AddEvent(e run.Event) error {
 		v.Step = run.StepOf(tx.Ex.Tools, a)
 		tx.Updates = append(tx.Updates, Update{Seq: e.Seq, Action: v, Finished: callEnd(a, e.Finished)})
 	}
+	return nil
+}
+
+// AllowedNow returns what the user's document keeps of an effect that is allowed in this transition.
+func AllowedNow(tx *Tx, actionID, argsHash string) run.Allowed {
+	return run.NewAllowed(tx.Run.ThreadID, argsHash, actionID, tx.Now)
+}
+
+// forgetAllowed drops from the user's document an effect that was allowed and not done. An equal call repeats nothing
+// then.
+func forgetAllowed(tx *Tx, a *run.Action, f *run.Finished) error {
+	begun := a.Decision != "" || a.Started.Owner != ""
+	if f == nil || !a.SideEffect || !begun || f.Status != run.ActionFailed || f.Execution == run.UnknownState {
+		return nil
+	}
+	u, err := tx.User()
+	if err != nil {
+		return err
+	}
+	tx.userChanged = u.ForgetAllowed(a.ID) || tx.userChanged
 	return nil
 }
 

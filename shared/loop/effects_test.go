@@ -61,8 +61,8 @@ func TestEffectsOfAnAgent(t *testing.T) {
 	}
 }
 
-// TestAutoApproveRestsOnItsUser has effects that nobody is asked about write no user's document but the first, and one
-// whose user is shut out at the last moment not be carried out.
+// TestAutoApproveRestsOnItsUser has effects that nobody is asked about write their user's document once each, which
+// keeps them so that an equal call asks. An effect whose user is disabled at the last moment is not carried out.
 func TestAutoApproveRestsOnItsUser(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
@@ -88,7 +88,7 @@ func TestAutoApproveRestsOnItsUser(t *testing.T) {
 		for range 3 {
 			write()
 		}
-		if users != 1 || len(w.effects) != 3 {
+		if users != 3 || len(w.effects) != 3 {
 			t.Errorf("%d effects, and the user was written %d times", len(w.effects), users)
 		}
 		w.loop.Store = faulty.Wrap(intact, faulty.Commits(faulty.Nth(2, faulty.Before(func(*faulty.Call) {

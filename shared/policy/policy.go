@@ -55,6 +55,8 @@ const (
 	// RuleTainted: the call has what strangers wrote, and rests on no more than what its user has allowed in advance
 	// (Input.Tainted).
 	RuleTainted = "tainted"
+	// RuleRepeated: the run, or its conversation within the last hour, has an equal call (Input.Repeated).
+	RuleRepeated = "repeated"
 	// RuleNarrowed is checked before the policy: an earlier call of the run lets only other tools be called.
 	RuleNarrowed = "narrowed"
 )
@@ -86,11 +88,30 @@ type Input struct {
 	// does: a tool's approval, a rule for single calls and AutoApprove are the operator's word about what strangers may
 	// bring about, and not the user's.
 	Tainted bool
-	Now     time.Time // by the store's clock
+	// Repeated says which equal call came before, in a sentence for the user; empty: none did. Neither what the user
+	// allowed in advance nor AutoApprove allows the call then. What the operator declared to need no approval, and a
+	// rule for single calls, still do.
+	Repeated string
+	Now      time.Time // by the store's clock
 }
 
 // Decide decides about one call. The order of targets and entries, and duplicates among them, make no difference.
 func (r Rules) Decide(in Input) Decision {
+	d := r.decide(in)
+	if in.Repeated != "" && in.Tool.SideEffect && d.inAdvance() {
+		return Decision{Mode: RequireApproval, Rule: RuleRepeated, Reason: in.Repeated}
+	}
+	return d
+}
+
+// inAdvance reports whether the call is allowed by a word that was given before the call and is about more than this
+// one call: an allowlist of recipients, a grant, or the mode of the agent. An entry for one command is about that
+// command, however often it runs.
+func (d Decision) inAdvance() bool {
+	return d.Mode == Allow && (d.Rule == RuleAllowlisted || d.Rule == RulePlanGrant || d.Rule == RuleNonInteractive)
+}
+
+func (r Rules) decide(in Input) Decision {
 	people, others := split(in.Targets)
 	if d, denied := r.deny(in.Tool, people); denied {
 		return d

@@ -158,6 +158,7 @@ type User struct {
 	Tokens   []AgentToken   `json:"tokens,omitempty"`   // of other programs' agents
 	Held     []Hold         `json:"held,omitempty"`     // approved a moment ago, the newest last
 	Devices  []Device       `json:"devices,omitempty"`  // that are told of what waits, the newest last
+	Recent   []Allowed      `json:"recent,omitempty"`   // effects of the last hour, the newest last
 
 	Reminders Reminders `json:"reminders,omitzero"` // by mail
 
