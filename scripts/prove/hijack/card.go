@@ -14,6 +14,20 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
+// equalCall matches the warning about an equal call, which is the one part of a preview that is not made from the
+// arguments.
+var equalCall = regexp.MustCompile(`^(You already (sent|did) exactly this at \d\d:\d\d( [A-Z]+)?|` +
+	`Exactly this (was begun at \d\d:\d\d( [A-Z]+)?(, and its outcome is unknown)?|` +
+	`is allowed already and is about to be done)|Another card waits with exactly this)\.$`)
+
+// aboutEqual returns the preview's first warning if it is about an equal call.
+func aboutEqual(p tool.Preview) []string {
+	if len(p.Warnings) > 0 && equalCall.MatchString(p.Warnings[0]) {
+		return p.Warnings[:1:1]
+	}
+	return nil
+}
+
 // CheckCard returns what the preview of an approval for the account hides or adds, or nothing when its reader sees all
 // that will happen and nothing else. It knows only what a preview must show, not how the tools make theirs.
 func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
@@ -25,6 +39,7 @@ func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
 		again.Fields = append(again.Fields, tool.Field{Label: "Always allow covers", Value: "Exactly the addresses " +
 			"above, as they are written: capitals count before the @ and not after it."})
 	}
+	again.Warnings = append(aboutEqual(ap.Preview), again.Warnings...)
 	there := again.In(run.Region{TimeZone: ap.TimeZone}.Zone())
 	if err != nil || !reflect.DeepEqual(again, ap.Preview) && !reflect.DeepEqual(there, ap.Preview) {
 		fail("the preview is not made from the stored arguments alone (%v)", err)
