@@ -27,8 +27,8 @@ var budgets = []struct {
 }{
 	{"a text turn", turns, spending{1717, 168_464, 17}},
 	{"a trip with an action", func(t testing.TB, dir string) func() func() { return always(buys(t, dir)) },
-		spending{4511, 1_006_896, 60}},
-	{"a trip with a mail", mails, spending{9491, 1_469_400, 84}},
+		spending{4511, 482_560, 60}},
+	{"a trip with a mail", mails, spending{9491, 944_328, 84}},
 	{"a resume", resumes, spending{5080, 506_464, 42}},
 	{"a sweep with nothing due", sweeps, spending{7618, 339_936, 0}},
 	{"a page message", messages, spending{1339, 129_888, 4}},

@@ -1,6 +1,7 @@
 package taint
 
 import (
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/clip"
@@ -25,17 +26,33 @@ type span struct {
 // filter has a bit for each hash that may be one of a text's: most of what is scanned ends here. Nil has all bits.
 type filter []uint64
 
-// filterBits is the number of bits of a filter, as a power of two: 60 for each character of a text of 64 KiB.
-const filterBits = 22
+// longestFilter is the number of words of the filter of a text of 64 KiB or more. A shorter text has a word for each
+// byte and one more, so that at most one bit in 64 is set and an empty text has a word too.
+const longestFilter = 64 << 10
 
-func (f filter) add(h uint64) { f[h>>(70-filterBits)] |= 1 << (h >> (64 - filterBits) & 63) }
+func newFilter(text string) filter { return make(filter, min(len(text)+1, longestFilter)) }
+
+// place returns where the hash's bit is: its word, and the word with that bit alone.
+func (f filter) place(h uint64) (word, bit uint64) {
+	word, rest := bits.Mul64(h, uint64(len(f)))
+	return word, 1 << (rest >> 58)
+}
+
+func (f filter) add(h uint64) {
+	word, bit := f.place(h)
+	f[word] |= bit
+}
 
 func (f filter) has(h uint64) bool {
-	return f == nil || f[h>>(70-filterBits)]&(1<<(h>>(64-filterBits)&63)) != 0
+	if f == nil {
+		return true
+	}
+	word, bit := f.place(h)
+	return f[word]&bit != 0
 }
 
 func newWindows(text string) *windows {
-	w := &windows{text: text, newest: make(map[uint64]int, len(text)), filter: make(filter, 1<<(filterBits-6))}
+	w := &windows{text: text, newest: make(map[uint64]int, len(text)), filter: newFilter(text)}
 	roll(text, nil, func(h uint64, from, to int) bool {
 		before, known := w.newest[h]
 		if !known {
