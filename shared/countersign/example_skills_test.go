@@ -42,7 +42,7 @@ Greet them by name.
 	// Hello, Ana.
 }
 
-// Whatever is wrong with skills is an error of New, with the file and the line.
+// A folder without a usable skill is an error of New, with the file and the line.
 func ExampleSkillDir() {
 	_, err := countersign.New(countersign.Options{
 		Skills:   []countersign.Skills{countersign.SkillDir("testdata/broken")},

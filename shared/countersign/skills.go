@@ -11,14 +11,21 @@ import (
 )
 
 // Skills are where an agent's skills come from: [SkillDir] or [SkillFS]. A skill is a folder in the open format
-// (https://agentskills.io): SKILL.md, whose front matter has its name, which is the folder's, and a description, and
-// whose text is guidance for one kind of task.
+// (https://agentskills.io): SKILL.md, whose front matter has a name and a description, and whose text is guidance for
+// one kind of task.
 //
 // The model finds names and descriptions in its instructions, up to 100 skills and 16 KiB. It reads a text, up to 64
 // KiB, by the tool activate_skill and a skill's files by read_skill_file; both calls are actions like all others.
-// Skills stand below the instructions and the policy. Nothing of theirs runs by itself, and the tools in allowed-tools
-// only narrow: once the skill is active, the run's model can call no others until it answers; what it calls is decided
-// about as ever.
+// Skills stand below the instructions and the policy. Nothing in a skill runs by itself.
+//
+// A skill approves nothing: allowed-tools only narrows. Once the skill is active, the run's model can call only those
+// tools until it answers, and the policy decides about each call as ever. Names that are not tools of the agent (Read,
+// WebFetch, mcp__x) and entries with a condition (Bash(git:*)) are ignored. If no tool of the agent is left in the
+// list, the skill does not narrow: the model keeps the agent's tools.
+//
+// [New] skips a skill that it cannot use and loads the others. It fails if no skill of a source is usable. Skipped
+// skills and departures from the format are warnings in [Options].Logger: an unknown key, a name that is not the
+// folder's, an ignored entry of allowed-tools.
 type Skills struct{ source skill.Source }
 
 // SkillDir returns the skills of a folder: its own, or those of the folders in it, at most four deep. Links do not lead
@@ -59,7 +66,11 @@ func (c *core) setSkills() error {
 	if err != nil {
 		return wrongSkills(err)
 	}
-	wrong := wrongSkills(library.Check(c.tools))
+	library = library.For(c.tools)
+	for _, w := range library.Warnings() {
+		c.log.Warn("a skill is not as expected", "reason", w.Error())
+	}
+	var wrong error
 	for _, t := range library.Tools() {
 		if c.tools[t.Name] != nil {
 			wrong = errors.Join(wrong,

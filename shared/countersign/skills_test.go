@@ -4,6 +4,8 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -87,8 +89,6 @@ func TestSkillsWrong(t *testing.T) {
 	_, err := countersign.New(countersign.Options{Provider: newScript(), MaxModelCalls: 51,
 		Tools: []*countersign.Tool{other}, Skills: []countersign.Skills{countersign.SkillDir("testdata/skills")}})
 	for _, want := range []string{"(MaxModelCalls)",
-		`(Skills): testdata/skills/release/SKILL.md:4: allowed-tools: the ` +
-			`agent has no tool "get_weather"`,
 		`(Skills): a tool is called "activate_skill", as one of those for skills is`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
@@ -98,8 +98,7 @@ func TestSkillsWrong(t *testing.T) {
 		countersign.SkillDir("testdata/none"), countersign.SkillFS(fstest.MapFS{"a/SKILL.md": {Data: []byte("a")},
 			"b/SKILL.md": {Data: []byte("---\nname: c\n---\n")}})}})
 	for _, want := range []string{"(Skills): testdata/none: the folder of skills cannot be opened",
-		"(Skills): a/SKILL.md:1: front matter was expected", "(Skills): b/SKILL.md:2: description is missing",
-		`(Skills): b/SKILL.md:2: name: "b" was expected`} {
+		"(Skills): a/SKILL.md:1: front matter was expected", "(Skills): b/SKILL.md:2: description is missing"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}
@@ -107,6 +106,36 @@ func TestSkillsWrong(t *testing.T) {
 	var e *countersign.Error
 	if !errors.As(err, &e) || e.Class != countersign.ClassValidation || e.Field != "Skills" {
 		t.Errorf("%+v", err)
+	}
+}
+
+// TestSkillsOfOthers loads skills that were written for another product. The logger gets a warning for each departure
+// from the format, and for the skill that is skipped. A list of foreign tools leaves the model the agent's own.
+func TestSkillsOfOthers(t *testing.T) {
+	m := newScript(call("activate_skill", map[string]any{"name": "Web_Reader"}),
+		call("get_weather", map[string]any{"city": "Lisbon"}), say("Done."))
+	var lines []string
+	a := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{getWeather}, LogLevel: "warn",
+		Logger: slog.New(countersign.LogFuncs{Warn: func(args ...any) { lines = append(lines, fmt.Sprint(args...)) }}),
+		Skills: []countersign.Skills{countersign.SkillFS(fstest.MapFS{
+			"broken/SKILL.md": {Data: []byte("no front matter")},
+			"reader/SKILL.md": {Data: []byte("---\nname: Web_Reader\ndescription: Reads pages. Use when: asked.\n" +
+				"version: 1.2.0\nallowed-tools: Read, WebFetch, Bash(git:*), mcp__x__y\n---\nRead it.\n")}})}})
+	if _, err := a.NewSession().Send(t.Context(), "Read"); err != nil {
+		t.Fatal(err)
+	}
+	told := asLines(m.Requests()[2].Contents)
+	if !strings.Contains(told, `{"celsius":21}`) || strings.Contains(told, "you can call these tools only") {
+		t.Errorf("the skill narrows: %s", told)
+	}
+	log := strings.Join(lines, "\n")
+	for _, want := range []string{"broken/SKILL.md:1: front matter was expected", "; the skill is skipped",
+		"reader/SKILL.md:3: the value is not YAML; it is read as plain text", `are ignored: "version"`,
+		"Web_Reader is loaded as it is", `"Bash(git:*)" is not the name of a tool`,
+		`which are ignored: "Read", "WebFetch", "mcp__x__y"`, "the skill Web_Reader does not narrow the tools"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log lacks %q:\n%s", want, log)
+		}
 	}
 }
 

@@ -5,11 +5,13 @@
 //
 // Skills are written by others than the operator, so they only guide. Their texts are marked as standing below the
 // instructions and the policy; nothing of theirs runs; and the tools that a skill allows ("allowed-tools") narrow what
-// the model may call and approve nothing.
+// the model may call and approve nothing. A list that names no tool of the agent does not narrow ([Library.For]).
+//
+// Skills are often written for other products. A departure from the format is a warning ([Library.Warnings]), and a
+// skill that cannot be used is skipped; the others load.
 package skill
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +19,6 @@ import (
 
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/strictyaml"
-	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
@@ -38,8 +39,8 @@ type Skill struct {
 	Compatibility string
 	Metadata      map[string]string
 
-	// AllowedTools are the only tools that the model may call in a run once the skill is active in it, sorted; the
-	// tools of this package and those that end a run are callable besides. Nil: the skill does not say.
+	// AllowedTools are the only tools that the model may call in a run once the skill is active in it, sorted. The
+	// tools of this package and those that end a run stay callable. Nil: the skill does not narrow the tools.
 	AllowedTools []string
 
 	Body  string   // the text below the front matter
@@ -48,28 +49,38 @@ type Skill struct {
 	file    string // SKILL.md, as its faults name it
 	allowed int    // the line of AllowedTools
 	folder  folder
+
+	warnings []error
 }
 
-// A Library is a set of skills. It does not change, and is safe for concurrent use; only the files that read_skill_file
+// A Library is a set of skills. It does not change, and is safe for concurrent use. Only the files that read_skill_file
 // returns are read when they are asked for.
-type Library struct{ skills []*Skill } // sorted by their names
+type Library struct {
+	skills   []*Skill // sorted by their names
+	warnings []error
+}
 
-// Load reads all skills of the sources. Its error joins a [*strictyaml.Problem] for each fault of each file.
+// Load reads all skills of the sources. A skill that cannot be used is skipped with a warning. If two skills have one
+// name, the first is loaded. Load fails if a source cannot be read or has no usable skill, or if there are too many
+// skills. The error joins a [*strictyaml.Problem] for each fault.
 func Load(sources ...Source) (*Library, error) {
 	l := &Library{}
 	var wrong []error
-	for _, s := range sources {
-		found, err := s.load()
-		l.skills = append(l.skills, found...)
-		wrong = append(wrong, err...)
-	}
 	first := map[string]*Skill{}
-	for _, s := range l.skills {
-		if twin := first[s.Name]; twin != nil {
-			wrong = append(wrong, s.fault(0, "the skill %s is in %s too", strictyaml.Quoted(s.Name), twin.file))
-			continue
+	for _, s := range sources {
+		found, warnings, faults := s.load()
+		l.warnings = append(l.warnings, warnings...)
+		wrong = append(wrong, faults...)
+		for _, s := range found {
+			if twin := first[s.Name]; twin != nil {
+				l.warnings = append(l.warnings,
+					s.fault(0, "the skill %s is skipped; it is in %s too", s.Name, twin.file))
+				continue
+			}
+			first[s.Name] = s
+			l.skills = append(l.skills, s)
+			l.warnings = append(l.warnings, s.warnings...)
 		}
-		first[s.Name] = s
 	}
 	slices.SortStableFunc(l.skills, func(a, b *Skill) int { return strings.Compare(a.Name, b.Name) })
 	if n := len(l.skills); n > MaxSkills {
@@ -108,20 +119,9 @@ func (l *Library) get(name string) *Skill {
 	return l.skills[i]
 }
 
-// Check returns a fault for each tool that a skill allows and that is not among those of its agent. A name that was
-// mistyped, or that is another product's, would leave the skill's reader with less than its author meant.
-func (l *Library) Check(tools tool.Set) error {
-	var wrong []error
-	for _, s := range l.skills {
-		for _, name := range s.AllowedTools {
-			if tools[name] == nil && !own(name) {
-				wrong = append(wrong, s.fault(s.allowed, "allowed-tools: the agent has no tool %s; its tools are: %s",
-					strictyaml.Quoted(name), cmp.Or(strings.Join(tools.Names(), ", "), "none")))
-			}
-		}
-	}
-	return errors.Join(wrong...)
-}
+// Warnings returns what is wrong with the skills and does not stop the others: a [*strictyaml.Problem] for each
+// departure from the format, and for each skill that is skipped.
+func (l *Library) Warnings() []error { return slices.Clone(l.warnings) }
 
 // catalogue is what stands before the list of skills.
 const catalogue = `Skills: each is guidance for one kind of task. When a task is of a skill's kind, call ` + Activate +

@@ -113,7 +113,7 @@ func TestLoad(t *testing.T) {
 // TestNone has a library without skills add nothing to an agent.
 func TestNone(t *testing.T) {
 	l, err := skill.Load()
-	if err != nil || l.Catalogue() != "" || len(l.Tools()) != 0 || l.Check(nil) != nil {
+	if err != nil || l.Catalogue() != "" || len(l.Tools()) != 0 || len(l.For(nil).Warnings()) != 0 {
 		t.Errorf("%v %+v", err, l)
 	}
 }
@@ -126,9 +126,10 @@ func TestOne(t *testing.T) {
 	if err != nil || len(l.Skills()) != 1 {
 		t.Error(err)
 	}
-	if _, err := skill.Load(skill.Dir(filepath.Join(dir, "others"))); err == nil ||
-		!strings.HasSuffix(err.Error(), `SKILL.md:2: name: "others" was expected, as the skill's folder is called`) {
-		t.Error(err)
+	l, err = skill.Load(skill.Dir(filepath.Join(dir, "others")))
+	if err != nil || len(l.Warnings()) != 1 || !strings.HasSuffix(l.Warnings()[0].Error(),
+		`SKILL.md:2: name: the folder is called "others"; the skill is loaded as mails`) {
+		t.Error(err, l)
 	}
 	sub, err := fs.Sub(files(map[string]string{"x/SKILL.md": fmt.Sprintf(bare, "mails", "mails")}), "x")
 	if err != nil {
@@ -145,52 +146,23 @@ func TestBroken(t *testing.T) {
 	front := func(lines ...string) string { return "---\n" + strings.Join(lines, "\n") + "\n---\nBody.\n" }
 	name, description := "name: a", "description: b"
 	for text, want := range map[string]string{
-		"":                                                    "1: front matter was expected",
-		"# Title\n":                                           "1: front matter was expected",
-		"\n---\nname: a\n":                                    "1: front matter was expected",
-		"----\nname: a\n---\n":                                "1: front matter was expected",
-		"---\nname: a\ndescription: b\n":                      "1: the front matter has no end",
-		"---\nname: a\ndescription: b\n ---\n":                "1: the front matter has no end",
-		"---\n---\nBody.\n":                                   "1: the front matter is empty",
-		"---\r\n\r\n---\r\n":                                  "1: the front matter is empty",
-		"---\nname: \xff\n---\n":                              ": the file is not UTF-8",
-		front(name):                                           "2: description is missing",
-		front(description):                                    "2: name is missing",
-		front("- a"):                                          "2: a YAML mapping was expected",
-		front(name, "description: a: b"):                      "3: this is not YAML",
-		front(name, description, "when: now"):                 `4: the key "when" is not known here`,
-		front(name, description, "name: a"):                   `4: the key "name" stands twice`,
-		front(name, "description: &x b"):                      "3: anchors and aliases",
-		front("name: !!binary YQ==", description):             "2: the tag or merge key",
-		front("name: A", description):                         "2: name: small letters and digits",
-		front("name: -a", description):                        "2: name: small letters and digits",
-		front("name: a-", description):                        "2: name: small letters and digits",
-		front("name: a--b", description):                      "2: name: small letters and digits",
-		front("name: a_b", description):                       "2: name: small letters and digits",
-		front("name: é", description):                         "2: name: small letters and digits",
-		front("name: ../a", description):                      "2: name: small letters and digits",
-		front("name: "+strings.Repeat("a", 65), description):  "2: name: a text of 1 to 64 characters",
-		front("name: 12", description):                        "2: name: a text of 1 to 64 characters",
-		front("name: ''", description):                        "2: name: a text of 1 to 64 characters",
-		front("name: b", description):                         `2: name: "a" was expected, as the skill's folder is called`,
-		front(name, "description: ' '"):                       "3: description: a text of 1 to 1024 characters",
-		front(name, "description: [b]"):                       "3: description: a text of 1 to 1024 characters",
-		front(name, "description: true"):                      "3: description: a text of 1 to 1024 characters",
-		front(name, "description: "+long(1025)):               "3: description: a text of 1 to 1024 characters",
-		front(name, description, "compatibility: "+long(501)): "4: compatibility: a text of 1 to 500 characters",
-		front(name, description, "compatibility:"):            "4: compatibility: a text of 1 to 500 characters",
-		front(name, description, "license: {a: b}"):           "4: license: a text of 1 to 1024 characters",
-		front(name, description, "metadata: x"):               "4: metadata: a mapping of at most 64 keys",
-		front(name, description, "metadata:",
-			"  a: [x]"): `5: metadata: a text of at most 1024 bytes was expected for "a"`,
-		front(name, description, "metadata:",
-			"  a:"): `5: metadata: a text of at most 1024 bytes was expected for "a"`,
-		front(name, description, "allowed-tools: [a]"): "4: allowed-tools: a text of 1 to 6400 characters",
-		front(name, description,
-			"allowed-tools: Bash(git:*) Read"): `4: allowed-tools: "Bash(git:*)" is no name of a tool`,
-		front(name, description, "allowed-tools: a, b"):            `4: allowed-tools: "a," is no name of a tool`,
+		"":                                     "1: front matter was expected",
+		"# Title\n":                            "1: front matter was expected",
+		"\n---\nname: a\n":                     "1: front matter was expected",
+		"----\nname: a\n---\n":                 "1: front matter was expected",
+		"---\nname: a\ndescription: b\n":       "1: the front matter has no end",
+		"---\nname: a\ndescription: b\n ---\n": "1: the front matter has no end",
+		"---\n---\nBody.\n":                    "1: the front matter is empty",
+		"---\r\n\r\n---\r\n":                   "1: the front matter is empty",
+		"---\nname: \xff\n---\n":               ": the file is not UTF-8",
+		front(name):                            "2: description is missing",
+		front("- a"):                           "2: a YAML mapping was expected",
+		front(name, description, "name: a"):    `4: the key "name" stands twice`,
+		front(name, "description: ' '"):        "3: description is missing",
+		front(name, "description: [b]"):        "3: description is missing",
 		front(name, description) + strings.Repeat("x", 64<<10):     ": the text has",
 		front(name, description) + strings.Repeat("x", 128<<10):    ": the file is larger than",
+		front(name, description, "x:", "  - &x b", "  - *x"):       "5: anchors and aliases",
 		front(name, description, "# "+strings.Repeat("x", 64<<10)): ": the file is larger than",
 	} {
 		_, err := skill.Load(skill.FS(files(map[string]string{"a/SKILL.md": text})))
@@ -212,25 +184,105 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestAllAtOnce has all faults of all files of all sources reported together, in the files' order.
-func TestAllAtOnce(t *testing.T) {
-	dir := folder(t, map[string]string{"a/SKILL.md": "---\nnam: x\ndescription: ' '\n---\n", "b/skill.md": "x",
+// TestLenient loads what other products accept, each with its warnings.
+func TestLenient(t *testing.T) {
+	const named = "name: a\ndescription: b\n"
+	tools := tool.Set{"read": {}, "Bash": {}}
+	for front, want := range map[string]struct{ name, description, allowed, warning string }{
+		named + "allowed-tools: read other": {
+			"a", "b", "[read]", `4: allowed-tools: the agent has no tools with these names, which are ignored: "other"`,
+		},
+		named + "allowed-tools: read, Bash(git add:*), Bash(x,y)": {
+			"a", "b", "[read]", `"Bash(git add:*)" is not the name`,
+		},
+		named + "allowed-tools: [read, Write]":         {"a", "b", "[read]", `"Write"`},
+		named + "allowed-tools:\n  - read\n  - mcp__x": {"a", "b", "[read]", `"mcp__x"`},
+		named + "allowed-tools:\n- read\n- {a: b}": {
+			"a", "b", "[read]", "6: allowed-tools: the name of a tool",
+		},
+		named + "allowed-tools: {a: b}":         {"a", "b", "[]", "a list of tools was expected"},
+		named + "allowed-tools: Read Write":     {"a", "b", "[]", "does not narrow the tools"},
+		named + "allowed-tools: Bash(git:*)":    {"a", "b", "[]", "does not narrow the tools"},
+		named + "allowed-tools: activate_skill": {"a", "b", "[]", "does not narrow the tools"},
+		named + "allowed-tools: []":             {"a", "b", "[]", "does not narrow the tools"},
+		named + "allowed-tools: '*'":            {"a", "b", "[]", `"*" is not the name`},
+		named + "allowed-tools: *":              {"a", "b", "[]", "4: the value is not YAML"},
+		named + "allowed-tools:":                {"a", "b", "[]", ""},
+		named + "version: 1.0.0\nauthor: {x: [y]}": {
+			"a", "b", "[]", `ignored: "version", "author"`,
+		},
+		named + "argument-hint: [x] [y]":            {"a", "b", "[]", "4: the value is not YAML"},
+		named + "license: [MIT]":                    {"a", "b", "[]", "4: license: a text was expected"},
+		named + "license:\nmetadata:":               {"a", "b", "[]", ""},
+		named + "metadata: x":                       {"a", "b", "[]", "4: metadata: a mapping"},
+		named + "metadata:\n  a: [1, {b: c}]\n  d:": {"a", "b", "[]", ""},
+		named + "compatibility: " + strings.Repeat("é", 501): {
+			"a", "b", "[]", "501 characters; the limit is 500",
+		},
+		"description: b": {"a", "b", "[]", "the skill is loaded as a, the name of its folder"},
+		"name:\ndescription: b": {
+			"a", "b", "[]", "the skill is loaded as a, the name of its folder",
+		},
+		"name: other\ndescription: b":    {"other", "b", "[]", `the folder is called "a"`},
+		"name: My_Skill\ndescription: b": {"My_Skill", "b", "[]", "My_Skill is loaded as it is"},
+		"name: My Skill (v2)!\ndescription: b": {
+			"My-Skill-v2", "b", "[]", "the skill is loaded as My-Skill-v2",
+		},
+		"name: ../../x: y\ndescription: b":                      {"x-y", "b", "[]", "the skill is loaded as x-y"},
+		"name: 12\ndescription: 1.5":                            {"12", "1.5", "[]", `the folder is called "a"`},
+		"name: " + strings.Repeat("a", 65) + "\ndescription: b": {strings.Repeat("a", 64), "b", "[]", "65 characters"},
+		"name: a\ndescription: Does it. Use when: it's on": {
+			"a", "Does it. Use when: it's on", "[]", "3: the value is not",
+		},
+		"name: a\ndescription: Use: this\n  and: that\n\nlicense: MIT\nx: [": {"a", "Use: this and: that", "[]",
+			"7: the value is not YAML"},
+		"name: a\ndescription: \"Do\" it":      {"a", `"Do" it`, "[]", "3: the value is not YAML"},
+		"name: a\ndescription: &x b":           {"a", "&x b", "[]", "3: the value is not YAML"},
+		"name: a\ndescription: |\n  b\n  c: d": {"a", "b\nc: d", "[]", ""},
+		"name: a\ndescription:\n  b\n  c":      {"a", "b c", "[]", ""},
+	} {
+		for _, text := range []string{"---\n" + front + "\n---\nDo it.\n",
+			"\ufeff" + strings.ReplaceAll("---\n"+front+"\n---\nDo it.\n", "\n", "\r\n")} {
+			l, err := skill.Load(skill.FS(files(map[string]string{"a/SKILL.md": text})))
+			if err != nil {
+				t.Errorf("%q: %v", text, err)
+				continue
+			}
+			l = l.For(tools)
+			s, got := l.Skills()[0], errors.Join(l.Warnings()...)
+			if s.Name != want.name || s.Description != want.description ||
+				fmt.Sprint(s.AllowedTools) != want.allowed || (got == nil) != (want.warning == "") ||
+				got != nil && !strings.Contains(got.Error(), want.warning) || s.Body != "Do it." {
+				t.Errorf("%q: %+v; warnings: %v", text, s, got)
+			}
+		}
+	}
+}
+
+// TestSkipped loads the good skills of a source with a bad one, and gathers what is wrong with whole sources.
+func TestSkipped(t *testing.T) {
+	dir := folder(t, map[string]string{"a/SKILL.md": "---\nname: a\ndescription: ' '\n---\n", "b/skill.md": "x",
 		"c/SKILL.md": fmt.Sprintf(bare, "c", "c")})
-	_, err := skill.Load(skill.Dir(dir), skill.FS(files(map[string]string{"c/SKILL.md": fmt.Sprintf(bare, "c", "c")})),
-		skill.Dir(filepath.Join(dir, "nowhere")), skill.FS(files(map[string]string{"x/README.md": "#"})))
 	at := func(name string) string { return filepath.Join(dir, name) }
+	l, err := skill.Load(skill.Dir(dir), skill.FS(files(map[string]string{"c/SKILL.md": fmt.Sprintf(bare, "c", "c")})))
+	if err != nil || len(l.Skills()) != 1 || l.Skills()[0].Name != "c" {
+		t.Fatalf("%v %+v", err, l)
+	}
 	want := []string{
 		at("b/skill.md") + ": the name SKILL.md was expected, in capitals",
-		at("a/SKILL.md") + `:2: the key "nam" is not known here; expected: name, description, license, compatibility, ` +
-			"metadata, allowed-tools",
-		at("a/SKILL.md") + ":2: name is missing",
-		at("a/SKILL.md") + ":3: description: a text of 1 to 1024 characters was expected",
-		at("nowhere") + ": the folder of skills cannot be opened; a directory was expected",
-		".: there is no skill; a folder with SKILL.md was expected",
-		`c/SKILL.md: the skill "c" is in ` + at("c/SKILL.md") + " too",
+		at("a/SKILL.md") + ":3: description is missing; the skill is skipped",
+		`c/SKILL.md: the skill c is skipped; it is in ` + at("c/SKILL.md") + " too",
 	}
-	if err == nil || err.Error() != strings.Join(want, "\n") {
-		t.Errorf("got\n%v\nwant\n%s", err, strings.Join(want, "\n"))
+	if got := errors.Join(l.Warnings()...).Error(); got != strings.Join(want, "\n") {
+		t.Errorf("got\n%v\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+	_, err = skill.Load(skill.Dir(dir), skill.Dir(filepath.Join(dir, "nowhere")),
+		skill.FS(files(map[string]string{"x/README.md": "#"})),
+		skill.FS(files(map[string]string{"x/SKILL.md": "#"})))
+	if err == nil || err.Error() != at("nowhere")+": the folder of skills cannot be opened; a directory was expected\n"+
+		".: there is no skill; a folder with SKILL.md was expected\n"+
+		"x/SKILL.md:1: front matter was expected: a line of ---, the keys name and description, and again ---" {
+		t.Error(err)
 	}
 }
 
@@ -374,12 +426,18 @@ func TestNarrowing(t *testing.T) {
 		}
 		return s
 	}
-	if err := l.Check(named("read_pdf", "fill_pdf")); err != nil {
-		t.Error(err)
+	if fitted := l.For(named("read_pdf", "fill_pdf")); len(fitted.Warnings()) != 0 ||
+		!slices.Equal(fitted.Skills()[1].AllowedTools, []string{"fill_pdf", "read_pdf"}) {
+		t.Errorf("%+v", fitted)
 	}
-	if err := l.Check(named("read_pdf", "fill")); err == nil || err.Error() != "skills/pdf-forms/SKILL.md:11: "+
-		`allowed-tools: the agent has no tool "fill_pdf"; its tools are: fill, read_pdf` {
-		t.Error(err)
+	fitted := l.For(named("read_pdf", "fill"))
+	n, err = fitted.Tools()[0].Narrow(json.RawMessage(`{"name":"pdf-forms"}`))
+	if err != nil || n == nil || !slices.Equal(n.Tools, []string{"read_pdf", skill.Activate, skill.ReadFile}) {
+		t.Errorf("%v %+v", err, n)
+	}
+	if got := errors.Join(fitted.Warnings()...); got == nil || got.Error() != "skills/pdf-forms/SKILL.md:11: "+
+		`allowed-tools: the agent has no tools with these names, which are ignored: "fill_pdf"` {
+		t.Error(got)
 	}
 }
 
@@ -446,7 +504,10 @@ func TestLinks(t *testing.T) {
 			dir := with(t, c.links)
 			for source, want := range map[*skill.Source]string{new(skill.Dir(dir)): c.folder,
 				new(skill.FS(os.DirFS(dir))): c.asFS} {
-				_, err := skill.Load(*source)
+				l, err := skill.Load(*source)
+				if err == nil {
+					err = errors.Join(l.Warnings()...)
+				}
 				if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 					t.Errorf("%v, want %q", err, want)
 				}
@@ -494,14 +555,14 @@ func FuzzFrontMatter(f *testing.F) {
 			return
 		}
 		s := l.Skills()[0]
-		if s.Name != "a" || s.Description == "" || len(s.Body) > skill.MaxText ||
+		if s.Name == "" || strings.ContainsAny(s.Name, " .,\n") || s.Description == "" || len(s.Body) > skill.MaxText ||
 			len(l.Catalogue()) > skill.MaxCatalogue {
 			t.Errorf("%+v", s)
 		}
 		if strings.Count(l.Catalogue(), "\n") != 1 {
 			t.Errorf("%q", l.Catalogue())
 		}
-		got, err := call(t, l.Tools(), skill.Activate, `{"name":"a"}`)
+		got, err := call(t, l.Tools(), skill.Activate, `{"name":"`+s.Name+`"}`)
 		if err != nil || len(got) > skill.MaxText || !strings.HasSuffix(got, s.Body) {
 			t.Errorf("%v %q", err, got)
 		}

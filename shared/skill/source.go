@@ -97,26 +97,37 @@ func (s Source) fault(within, format string, args ...any) error {
 	return &strictyaml.Problem{File: s.named(within), Text: fmt.Sprintf(format, args...)}
 }
 
-// load returns the source's skills and the faults of all its files.
-func (s Source) load() (all []*Skill, wrong []error) {
+// load returns the source's usable skills, the warnings about the others, and the faults of the source as a whole. A
+// source without a usable skill is a fault.
+func (s Source) load() (all []*Skill, warnings, wrong []error) {
 	fsys, shut, err := folder{s, "."}.open()
 	if err != nil {
-		return nil, []error{s.fault(".", "the folder of skills cannot be opened; a directory was expected")}
+		return nil, nil, []error{s.fault(".", "the folder of skills cannot be opened; a directory was expected")}
 	}
 	defer shut()
 	w := &walk{Source: s, fsys: fsys}
 	w.look(".", 0)
+	var refused []error
 	for _, at := range w.found {
-		skill, err := s.skill(at)
-		if skill != nil {
+		skill, wrong := s.skill(at)
+		if len(wrong) == 0 {
 			all = append(all, skill)
 		}
-		w.wrong = append(w.wrong, err...)
+		refused = append(refused, wrong...)
 	}
-	if len(w.found) == 0 && len(w.wrong) == 0 {
-		w.wrong = append(w.wrong, s.fault(".", "there is no skill; a folder with %s was expected", File))
+	if len(all) == 0 {
+		wrong = slices.Concat(w.wrong, w.warnings, refused)
+		if len(wrong) == 0 {
+			wrong = append(wrong, s.fault(".", "there is no skill; a folder with %s was expected", File))
+		}
+		return nil, nil, wrong
 	}
-	return all, w.wrong
+	for _, err := range refused {
+		if p, ok := errors.AsType[*strictyaml.Problem](err); ok {
+			p.Text += "; the skill is skipped"
+		}
+	}
+	return all, slices.Concat(w.warnings, refused), w.wrong
 }
 
 // A walk looks for folders with a SKILL.md.
@@ -125,18 +136,19 @@ type walk struct {
 	fsys    fs.FS
 	entries int
 	found   []string
-	wrong   []error
+
+	warnings, wrong []error
 }
 
-func (w *walk) fail(within, format string, args ...any) {
-	w.wrong = append(w.wrong, w.fault(within, format, args...))
+func (w *walk) warn(within, format string, args ...any) {
+	w.warnings = append(w.warnings, w.fault(within, format, args...))
 }
 
 // look adds the folder, or else the skills below it. What is in a skill's folder belongs to that skill.
 func (w *walk) look(at string, depth int) {
 	entries, err := fs.ReadDir(w.fsys, at)
 	if err != nil {
-		w.fail(at, "the folder cannot be read")
+		w.warn(at, "the folder cannot be read")
 		return
 	}
 	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == File }) {
@@ -149,13 +161,13 @@ func (w *walk) look(at string, depth int) {
 		switch {
 		case w.entries > maxEntries:
 			if w.entries == maxEntries+1 {
-				w.fail(".", "there are more than %d files and folders beside skills; a folder of skills was expected",
-					maxEntries)
+				w.wrong = append(w.wrong, w.fault(".", "there are more than %d files and folders beside skills; a "+
+					"folder of skills was expected", maxEntries))
 			}
 			return
 		case strings.HasPrefix(e.Name(), "."):
 		case strings.EqualFold(e.Name(), File):
-			w.fail(name, "the name %s was expected, in capitals", File)
+			w.warn(name, "the name %s was expected, in capitals", File)
 		case e.Type()&fs.ModeSymlink != 0:
 			w.link(name)
 		case e.IsDir() && depth < maxDepth:
@@ -169,14 +181,14 @@ func (w *walk) link(name string) {
 	info, err := fs.Stat(w.fsys, name)
 	switch {
 	case err != nil:
-		w.fail(name, "this link leads nowhere, or out of the folder of skills; name the folder that it "+
+		w.warn(name, "this link leads nowhere, or out of the folder of skills; name the folder that it "+
 			"leads to instead")
 	case info.IsDir():
-		w.fail(name, "links to folders are not followed; name the folder that it leads to instead")
+		w.warn(name, "links to folders are not followed; name the folder that it leads to instead")
 	}
 }
 
-// skill reads the skill of a folder. With faults it is nil, or for what else is to be said of its name.
+// skill reads the skill of a folder. With faults the skill cannot be used.
 func (s Source) skill(at string) (*Skill, []error) {
 	f := folder{s, at}
 	file := s.named(path.Join(at, File))
@@ -194,8 +206,9 @@ func (s Source) skill(at string) (*Skill, []error) {
 		return nil, wrong
 	}
 	skill.folder = f
-	files, more := s.files(fsys, at)
+	files, unread, more := s.files(fsys, at)
 	skill.Files = files
+	skill.warnings = append(skill.warnings, unread...)
 	if n := len(skill.activation()); n > MaxText {
 		more = append(more, skill.fault(0,
 			"the text has %d bytes with the list of the skill's files, and %d are the most",
@@ -219,8 +232,9 @@ func (s Source) folderName(at string) string {
 	return filepath.Base(abs)
 }
 
-// files returns the paths of the files beside SKILL.md. Hidden ones are no part of a skill.
-func (s Source) files(fsys fs.FS, at string) (all []string, wrong []error) {
+// files returns the paths of the files beside SKILL.md, and a warning for each that cannot be read. Hidden files are no
+// part of a skill.
+func (s Source) files(fsys fs.FS, at string) (all []string, unread, wrong []error) {
 	err := fs.WalkDir(fsys, ".", func(name string, e fs.DirEntry, err error) error {
 		hidden := name != "." && strings.HasPrefix(e.Name(), ".")
 		switch {
@@ -236,10 +250,10 @@ func (s Source) files(fsys fs.FS, at string) (all []string, wrong []error) {
 		info, err := fs.Stat(fsys, name) // of what a link leads to
 		switch {
 		case err != nil:
-			wrong = append(wrong, s.fault(path.Join(at, name),
+			unread = append(unread, s.fault(path.Join(at, name),
 				"the file cannot be opened; a file within its skill's folder was expected"))
 		case !info.Mode().IsRegular():
-			wrong = append(wrong, s.fault(path.Join(at, name), "a plain file was expected"))
+			unread = append(unread, s.fault(path.Join(at, name), "a plain file was expected"))
 		default:
 			all = append(all, name)
 		}
@@ -251,7 +265,7 @@ func (s Source) files(fsys fs.FS, at string) (all []string, wrong []error) {
 		wrong = append(wrong, s.fault(at, "the skill's folder cannot be read"))
 	}
 	slices.Sort(all)
-	return all, wrong
+	return all, unread, wrong
 }
 
 var errTooMany = errors.New("too many files")
