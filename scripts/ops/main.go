@@ -8,6 +8,7 @@
 //	go run ./scripts/ops dead-letters list -events         what a webhook, or people's devices, did not take
 //	go run ./scripts/ops waiting [-oldest N]               how many runs wait for what, by age, and the oldest
 //	go run ./scripts/ops redrive RUN                       ask for a run to be moved, and say where it stands
+//	go run ./scripts/ops quarantine                        after a backup was restored: have every open run ask again
 //	go run ./scripts/ops story RUN [-json] [-reveal]       all that is known of a run
 //	go run ./scripts/ops revoke USER -yes                  disable a user and unlink their account
 //	go run ./scripts/ops restore USER -yes                 let them in again
@@ -88,6 +89,7 @@ var commands = map[string]command{
 		deadLetters},
 	"waiting":      {"", "Say what waits, by age: how many runs for what, and which are the oldest.", waiting},
 	"redrive":      {"RUN", "Ask for a run to be moved, and say where it stands.", redrive},
+	"quarantine":   {"", "After a backup was restored: have every open run ask its user before it acts.", quarantine},
 	"story":        {"RUN", "Tell all that is known of a run.", story},
 	"revoke":       {"USER", "Disable a user and unlink their account.", revoke},
 	"restore":      {"USER", "Let a disabled user in again.", restore},

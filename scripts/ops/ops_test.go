@@ -85,6 +85,30 @@ func redriven(w *deployment) {
 		"ana")
 }
 
+func TestQuarantine(t *testing.T) { onBothStores(t, quarantined) }
+
+// quarantined checks that what was approved before waits for another yes, and that a run that has ended stays as it is.
+func quarantined(w *deployment) {
+	t := w.t
+	w.mail(true)
+	id := w.mail(false)
+	r, err := w.Run(t.Context(), "ana", id)
+	if err != nil || len(r.Approvals) != 1 {
+		t.Fatalf("%v: %s", err, r.Body)
+	}
+	if _, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_once"); err != nil {
+		t.Fatal(err)
+	}
+	w.prints([]string{"1 runs ask their users"}, "quarantine")
+	if _, err := w.Deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r, err = w.Run(t.Context(), "ana", id)
+	if err != nil || len(r.Approvals) != 1 || len(w.Effects()) != 1 {
+		t.Fatalf("%v, %d effects: %s", err, len(w.Effects()), r.Body)
+	}
+}
+
 func TestRevokeAndRestore(t *testing.T) { onBothStores(t, revokedAndRestored) }
 
 func revokedAndRestored(w *deployment) {

@@ -18,6 +18,7 @@ var examples = map[string][]string{
 	"dead-letters": {"list", "replay -run iyxanc32cjl7jxpvuqoyov6qxm", "replay -yes"},
 	"waiting":      {"", "-oldest 50"},
 	"redrive":      {"iyxanc32cjl7jxpvuqoyov6qxm"},
+	"quarantine":   {""},
 	"story":        {"iyxanc32cjl7jxpvuqoyov6qxm", "iyxanc32cjl7jxpvuqoyov6qxm -json"},
 	"revoke":       {"ana", "ana -yes"},
 	"restore":      {"ana", "ana -yes"},

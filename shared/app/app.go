@@ -249,6 +249,9 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		env.Served = servers
 	}
 	o.loop(&env)
+	if err := quarantine(ctx, a.Store, &env); err != nil {
+		return err
+	}
 	l := loop.New(env)
 	var talk *chat.Chat
 	if o.clients.Chat && mdl != nil {

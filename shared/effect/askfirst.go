@@ -32,6 +32,19 @@ func askAfterAll(ctx context.Context, ex *journal.Execution, found *run.Action, 
 	})
 }
 
+// askAgain asks the user of a quarantined run about a call that may have been carried out already, before anything is
+// prepared for it.
+func askAgain(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string) error {
+	return ex.Transition(ctx, func(tx *journal.Tx) error {
+		a := tx.State.Action(id)
+		if !a.Runnable() || !tx.Run.Doubts(a) || tx.Ending() != nil || tx.Run.Lease.Held(ex.Owner, tx.Now) {
+			return nil
+		}
+		_, _, err := recheckPolicy(tx, a, t)
+		return err
+	})
+}
+
 // askAnew records that the call was not done, because it is not what its user was shown any more, and asks them about
 // the call as it is now. Where nothing more may be asked for, it has failed.
 func askAnew(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, args json.RawMessage,

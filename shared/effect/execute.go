@@ -32,6 +32,9 @@ func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 		ex.LogPanic(ctx, id, err)
 		return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
 	}
+	if t.SideEffect && ex.Run.Doubts(a) {
+		return askAgain(ctx, ex, t, id)
+	}
 	if t.Waits() {
 		return leaveToClient(ctx, ex, id, t)
 	}

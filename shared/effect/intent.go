@@ -163,6 +163,7 @@ func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (grant string, s
 // permit does what follows from the verdict on a call that is about to be carried out, and reports whether it is not.
 func permit(tx *journal.Tx, a *run.Action, u *run.User, v approval.Judgement) (stop bool, err error) {
 	asks := a.Unasked() || a.Decision == "" && approval.NeedsApproval(v, a.ProposedCall)
+	asks = asks || tx.Run.Doubts(a)
 	switch {
 	case v.Mode == policy.Deny:
 		return true, block(tx, a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
@@ -172,7 +173,11 @@ func permit(tx *journal.Tx, a *run.Action, u *run.User, v approval.Judgement) (s
 	case asks && approval.CheckCaps(tx, u) != nil:
 		return true, block(tx, a, v.Rule, approval.CheckCaps(tx, u))
 	case asks:
-		return true, approval.Request(tx, a, run.KindApproval, reasonFor(v.Decision, a))
+		reason := reasonFor(v.Decision, a)
+		if tx.Run.Doubts(a) {
+			reason = journal.PutBack
+		}
+		return true, approval.Request(tx, a, run.KindApproval, reason)
 	case a.Decision != "" || a.UserInitiated:
 		return false, nil
 	case a.Status != run.ActionExecuting && approval.CheckAllowed(tx, u) != nil:

@@ -111,7 +111,7 @@ func (s *State) proposed(e Event) error {
 		return illegal(e, "a plan belongs to the newest turn, once")
 	}
 	a := &Action{ID: e.ActionID, ProposedCall: *p, Status: ActionPlanned, Execution: NotStarted, PlannedAt: e.At,
-		UpdatedAt: e.At, seq: e.Seq}
+		UpdatedAt: e.At, seq: e.Seq, last: e.Seq}
 	if s.byID == nil {
 		s.byID = map[string]*Action{}
 	}
@@ -161,7 +161,7 @@ func (a *Action) apply(e Event) error {
 		a.Execution, a.Result, a.Error = e.Finished.Execution, e.Finished.Result, e.Finished.Error
 		a.Truncated = e.Finished.Truncated
 	}
-	a.Status, a.UpdatedAt = to, e.At
+	a.Status, a.UpdatedAt, a.last = to, e.At, e.Seq
 	return nil
 }
 

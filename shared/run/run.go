@@ -95,6 +95,8 @@ type Run struct {
 	ToldTo    int64               `json:"toldTo,omitempty"`    // the number of the last event that others were told of
 	TakenBack map[string]string   `json:"takenBack,omitempty"` // by actions: the newest run that is to take one back
 	Log       document.Log[Event] `json:"log"`
+
+	Quarantined int64 `json:"quarantined,omitempty"` // the last event that an older copy of the store had (Doubts)
 }
 
 // Via is an agent of another program that acts for a user, with a token of theirs (AgentToken). Its words are not its
@@ -199,13 +201,22 @@ type Action struct {
 	PlannedAt  time.Time
 	UpdatedAt  time.Time
 
-	seq int64 // of the event that proposed it
+	seq  int64 // of the event that proposed it
+	last int64 // of its newest event
 }
 
 // Runnable reports whether the action may be carried out, as far as the policy and its user go: either allows it, and
 // it has not been started.
 func (a *Action) Runnable() bool {
 	return a.Status == ActionPlanned && !a.RequiresApproval || a.Status == ActionAwaiting && a.Decision != ""
+}
+
+// Doubts reports whether the action may have been carried out without the run's record of it: the store was put back
+// from an older copy, and what permits the action was recorded by then (Run.Quarantined is the number of the last such
+// event) or comes from no decision of the user. An action that was begun is not doubted: its tool tells what became of
+// it.
+func (r Run) Doubts(a *Action) bool {
+	return r.Quarantined > 0 && a.Status != ActionExecuting && (a.Decision == "" || a.last <= r.Quarantined)
 }
 
 // Held reports whether the approved call waits for the end of its hold, until which its user may take the yes back.

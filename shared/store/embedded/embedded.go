@@ -48,6 +48,7 @@ type Store struct {
 	closed  sync.Once
 
 	checkpoints checkpoints
+	newest      newest
 
 	watchers    watch.Hub
 	elsewhere   elsewhere
@@ -82,8 +83,15 @@ func Open(dir string, now func() time.Time) (*Store, error) {
 	if err != nil {
 		return nil, closing(err, writer)
 	}
-	return start(&Store{now: now, file: file, writer: writer, reader: reader,
+	s, err := start(&Store{now: now, file: file, writer: writer, reader: reader,
 		elsewhere: elsewhere{closed: make(chan struct{}), signals: map[chan struct{}]bool{}}})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.openNewest(); err != nil {
+		return nil, closing(fmt.Errorf("embedded store: %w", err), s)
+	}
+	return s, nil
 }
 
 // File returns the absolute path of the store's file, or "" of one in memory.
@@ -153,7 +161,7 @@ func (s *Store) Close() (err error) {
 		s.elsewhere.close()
 		defer s.watchers.All()
 		s.checkpoints.ended.Wait()
-		err = closing(s.unprepare(), s.writer)
+		err = closing(s.unprepare(), s.writer, &s.newest)
 		if s.reader != s.writer {
 			err = closing(err, s.reader)
 		}

@@ -77,6 +77,9 @@ func (s *Store) transact(taken []*member) error {
 		return err
 	}
 	err = s.own.exec(commitSQL)
+	if err == nil && b.ticked {
+		err = s.newest.advance(b.clock)
+	}
 	for _, m := range taken {
 		switch {
 		case m.err != nil:

@@ -1,0 +1,31 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// quarantine marks the runs of a store that was found to be an older copy of itself, before any of them is moved. Only
+// the embedded store can tell; of another one the operator says it (ops quarantine).
+func quarantine(ctx context.Context, st store.Store, env *journal.Env) error {
+	s, ok := st.(interface {
+		PutBack() (bool, error)
+		Kept() error
+	})
+	if !ok {
+		return nil
+	}
+	if found, err := s.PutBack(); !found || err != nil {
+		return err
+	}
+	marked, left, err := env.Quarantine(ctx)
+	if err != nil {
+		return fmt.Errorf("the store is an older copy of itself, and its runs cannot be quarantined: %w", err)
+	}
+	env.Log.WarnContext(ctx, "the store is an older copy of itself: effects of its open runs ask their "+
+		"users again", "counter", "store_put_back", "runs", marked, "unreadable", left)
+	return s.Kept()
+}

@@ -1,0 +1,176 @@
+package app_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+)
+
+// A storeCopy is what a store's files held at one moment.
+type storeCopy map[string][]byte
+
+// storeFiles are the files of a store that a backup has. The one beside them that holds the newest commit is in none.
+var storeFiles = []string{"countersign.db", "countersign.db-wal", "countersign.db-shm"}
+
+func copyStore(t *testing.T, dir string) storeCopy {
+	t.Helper()
+	c := storeCopy{}
+	for _, name := range storeFiles[:2] {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c[name] = data
+	}
+	return c
+}
+
+// putBack replaces the store's files by the copy.
+func (c storeCopy) putBack(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range storeFiles {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	for name, data := range c {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// restart stops the deployment, calls f, and starts it again in the directory.
+func (w *proved) restart(o testkit.Options, f func()) {
+	w.t.Helper()
+	if err := w.Stop(); err != nil {
+		w.t.Fatal(err)
+	}
+	f()
+	if err := w.Start(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestStorePutBackAsksAgain checks that an effect that was approved in an older copy of the store, and carried out
+// after that, is not carried out again by the copy: its user is asked, also after another start, and decides.
+func TestStorePutBackAsksAgain(t *testing.T) {
+	for decision, sent := range map[string]int{"reject": 1, "approve_once": 2} {
+		t.Run(decision, func(t *testing.T) {
+			o := testkit.Options{Dir: t.TempDir()}
+			w := deployWith(t, o)
+			w.mail()
+			r := w.ask()
+			w.decide(r, "approve_once")
+			before := copyStore(t, o.Dir)
+			w.deliver()
+			w.sent(1)
+			w.restart(o, func() { before.putBack(t, o.Dir) })
+			w.deliver()
+			w.restart(o, func() {})
+			w.deliver()
+			w.sent(1)
+			r = w.call("GET", "/api/agent/runs/"+r.RunID, "")
+			if len(r.Approvals) != 1 || !strings.Contains(string(r.Body), "restored from a backup") {
+				t.Fatalf("nobody is asked: %s", r.Body)
+			}
+			w.decide(r, decision)
+			w.deliver()
+			w.sent(sent)
+		})
+	}
+}
+
+// TestOpenCardOfCopyWarns checks that a card that an older copy of the store has open, and that was approved since,
+// says so before its user approves it again.
+func TestOpenCardOfCopyWarns(t *testing.T) {
+	o := testkit.Options{Dir: t.TempDir()}
+	w := deployWith(t, o)
+	w.mail()
+	r := w.ask()
+	before := copyStore(t, o.Dir)
+	w.approve(r)
+	w.sent(1)
+	w.restart(o, func() { before.putBack(t, o.Dir) })
+	if r = w.call("GET", "/api/agent/runs/"+r.RunID, ""); !strings.Contains(string(r.Body), "restored from a backup") {
+		t.Fatalf("the card does not warn: %s", r.Body)
+	}
+	w.approve(r)
+	w.sent(2)
+}
+
+// TestCopyAsksWhatItsUserAlwaysAllows checks that in an older copy of the store a call that asks nobody otherwise, and
+// that the copy's run has not even proposed, asks.
+func TestCopyAsksWhatItsUserAlwaysAllows(t *testing.T) {
+	o := testkit.Options{Dir: t.TempDir()}
+	w := deployWith(t, o)
+	w.mail()
+	w.decide(w.ask(), "approve_and_always_allow_recipient")
+	w.deliver()
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("carol@example.com", "s", "b")))
+	r := w.ask()
+	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		if len(r.Responses()) > 1 {
+			return fakegemini.Turn{Text: "Done."}
+		}
+		return call("gmail_send", `{"to":["bob@example.com"],"subject":"please do it","body":"please do it"}`)
+	})
+	w.decide(r, "approve_once")
+	before := copyStore(t, o.Dir)
+	w.deliver()
+	w.sent(3)
+	w.restart(o, func() { before.putBack(t, o.Dir) })
+	w.deliver()
+	w.sent(3)
+	w.decide(w.call("GET", "/api/agent/runs/"+r.RunID, ""), "approve_once")
+	w.deliver()
+	w.sent(4)
+	if r = w.call("GET", "/api/agent/runs/"+r.RunID, ""); len(r.Approvals) != 1 {
+		t.Errorf("nobody is asked: %s", r.Body)
+	}
+}
+
+// TestStartRaisesNoFalseAlarm checks that a start after a stop, and the first start of a release that notices older
+// copies, ask nobody again.
+func TestStartRaisesNoFalseAlarm(t *testing.T) {
+	o := testkit.Options{Dir: t.TempDir()}
+	w := deployWith(t, o)
+	for _, beside := range []string{"", "countersign.db.newest"} {
+		w.mail()
+		r := w.ask()
+		w.decide(r, "approve_once")
+		before := len(w.Effects())
+		w.restart(o, func() {
+			if beside != "" {
+				if err := os.Remove(filepath.Join(o.Dir, beside)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		w.deliver()
+		w.sent(before + 1)
+	}
+}
+
+// decide decides about the one call that waits.
+func (w *proved) decide(r testkit.Answer, decision string) {
+	w.t.Helper()
+	if len(r.Approvals) != 1 {
+		w.t.Fatalf("%d approvals wait: %s", len(r.Approvals), r.Body)
+	}
+	if got, err := w.Resolve(w.t.Context(), "ana", r.Approvals[0], decision); err != nil || got.HTTP != 200 {
+		w.t.Fatalf("%v %s", err, got.Body)
+	}
+}
+
+// sent checks how many effects have taken place.
+func (w *proved) sent(want int) {
+	w.t.Helper()
+	if got := len(w.Effects()); got != want {
+		w.t.Fatalf("%d effects took place, want %d: %v", got, want, w.Effects())
+	}
+}

@@ -1,0 +1,19 @@
+//go:build unix
+
+package embedded
+
+import (
+	"os"
+	"syscall"
+)
+
+// lockFile locks the file against other processes. The kernel releases the lock however the process ends.
+func lockFile(f *os.File) (unlock func(), err error) {
+	fd := int(f.Fd())
+	for {
+		if err = syscall.Flock(fd, syscall.LOCK_EX); err != syscall.EINTR {
+			break
+		}
+	}
+	return func() { _ = syscall.Flock(fd, syscall.LOCK_UN) }, err
+}

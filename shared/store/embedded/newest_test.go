@@ -1,0 +1,83 @@
+package embedded_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/embedded"
+)
+
+// reopened opens the store in the directory and reports whether it is an older copy of itself.
+func reopened(t *testing.T, dir string) (st *embedded.Store, putBack bool) {
+	t.Helper()
+	st, err := embedded.Open(dir, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	if putBack, err = st.PutBack(); err != nil {
+		t.Fatal(err)
+	}
+	return st, putBack
+}
+
+func create(t *testing.T, st store.Store, path string) {
+	t.Helper()
+	if _, err := st.Commit(context.Background(), store.Create(path, nil, []byte("1"))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPutBackIsNoticedUntilKept checks that an older copy is known as one by every process and start until somebody
+// says that what follows from it is in the store, whatever is committed meanwhile.
+func TestPutBackIsNoticedUntilKept(t *testing.T) {
+	dir, db := t.TempDir(), "countersign.db"
+	st, _ := reopened(t, dir)
+	create(t, st, "runs/a")
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	older, err := os.ReadFile(filepath.Join(dir, db))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, putBack := reopened(t, dir)
+	create(t, st, "runs/b")
+	if err := st.Close(); err != nil || putBack {
+		t.Fatalf("%v; a store that was only closed counts as an older copy: %v", err, putBack)
+	}
+	if err := os.WriteFile(filepath.Join(dir, db), older, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	st, first := reopened(t, dir)
+	create(t, st, "runs/c")
+	other, second := reopened(t, dir)
+	if !first || !second {
+		t.Errorf("the older copy is noticed: %v, and by a second process: %v", first, second)
+	}
+	if err := other.Kept(); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Kept(); err != nil {
+		t.Errorf("to say it twice: %v", err)
+	}
+	if _, again := reopened(t, dir); again {
+		t.Error("the copy is noticed again after it was dealt with")
+	}
+}
+
+// TestKillIsNoPutBack checks that a process killed among its commits, be they of one caller or of many, leaves nothing
+// by which the next one takes the store for an older copy.
+func TestKillIsNoPutBack(t *testing.T) {
+	for _, job := range []string{"append", "crowd"} {
+		dir := t.TempDir()
+		killed(t, job, dir, 60)
+		if _, putBack := reopened(t, dir); putBack {
+			t.Errorf("%s: a killed process's store counts as an older copy", job)
+		}
+	}
+}
