@@ -15,8 +15,9 @@ type Card struct {
 	Confirmed  string // the hash of the plan that was confirmed, which its user may have edited
 }
 
-// about reports whether the hash is that of a plan that the card shows, or by which it was confirmed.
-func (c Card) about(hash string) bool { return c.Hash == hash || c.Confirmed == hash }
+// about reports whether the hash is that of a plan that the card shows, or by which it was confirmed. No hash is about
+// no card.
+func (c Card) about(hash string) bool { return hash != "" && (c.Hash == hash || c.Confirmed == hash) }
 
 // answered reports whether the card was closed in one of the ways.
 func (c Card) answered(ways []string) bool { return slices.Contains(ways, c.Became) }
