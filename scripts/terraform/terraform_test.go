@@ -56,6 +56,7 @@ func TestTerraform(t *testing.T) {
 			}
 			if slices.Contains(environments, dir) {
 				passesOn(t, runs[dir+" plan"].Plan, runs[dir+" declared"].Plan)
+				obeys(t, runs[dir+" plan"].Plan, runs[dir+" declared"].Plan)
 			}
 		})
 	}
@@ -176,7 +177,8 @@ func planned(t *testing.T, p plan) (byName map[string]deployed) {
 		if err := json.Unmarshal(c.Change.After, &f); err != nil {
 			t.Fatal(err)
 		}
-		byName[strings.TrimPrefix(f.Name, "agent-")] = f
+		_, name, _ := strings.Cut(f.Name, "-") // behind the prefix
+		byName[name] = f
 	}
 	if len(byName) == 0 {
 		t.Fatal("the plan has no functions")
@@ -281,6 +283,53 @@ func passesOn(t *testing.T, without, with plan) {
 		}
 		if got := declared[f.Name].version("ACTION_KEY"); got != want || bare[f.Name].version("ACTION_KEY") != "" {
 			t.Errorf("%s reads version %q of the actions' key, want %q", f.Name, got, want)
+		}
+	}
+}
+
+// operators are what root.tftest.hcl says as an operator would in terraform.tfvars, by the variable of each function
+// that reads it.
+var operators = map[string]string{"SIDE_EFFECTS": "off", "RETENTION": "91", "AUDIT_RETENTION": "401",
+	"MAX_MODEL_CALLS": "7", "ALLOWED_ORIGINS": "https://shop.acme.com", "GEMINI_MODEL": "gemini-of-acme",
+	"GMAIL_SEARCH": "on", "GMAIL_SEND_MODE": "direct", "MCP_ISSUER": "https://issuer.acme.com"}
+
+// everyone are those of them that every function gets.
+var everyone = []string{"SIDE_EFFECTS", "RETENTION", "AUDIT_RETENTION", "MAX_MODEL_CALLS"}
+
+// obeys checks that what an operator sets in an environment reaches each function that it concerns, and the other
+// resources. The environment without it says which functions read a variable.
+func obeys(t *testing.T, without, with plan) {
+	t.Helper()
+	bare, declared := planned(t, without), planned(t, with)
+	for variable, want := range operators {
+		reached := 0
+		for name, f := range declared {
+			got := f.environment(variable)
+			concerned := slices.Contains(everyone, variable) || bare[name].environment(variable) != ""
+			if strings.Contains(got, want) {
+				reached++
+			} else if concerned {
+				t.Errorf("%s is given %s=%q, want %q", name, variable, got, want)
+			}
+		}
+		if reached == 0 {
+			t.Errorf("no function is given %s=%q", variable, want)
+		}
+	}
+	var all strings.Builder
+	throttled := false // not without a host of one's own
+	for _, c := range with.Changes {
+		all.Write(c.Change.After)
+		throttled = throttled || c.Type == "google_compute_security_policy"
+	}
+	if strings.Contains(all.String(), `"count":123`) != throttled {
+		t.Errorf("requests_per_minute does not reach the throttle: %t", throttled)
+	}
+	for _, want := range []string{`"location":"europe-north1"`, `"location_id":"nam5"`, `"name":"acme-run"`,
+		`"runtime":"go127"`, `"vpc_connector":"projects/acme-agent/locations/europe-north1/connectors/out"`,
+		`"retention_days":999`, `"team":"trust"`} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("nothing that is planned has %s", want)
 		}
 	}
 }

@@ -28,5 +28,23 @@ run "declared" {
     actions         = "serverless_function_source_code/actions"
     agents          = "serverless_function_source_code/agents"
     secret_versions = { action-key = "7" }
+
+    # Each variable that an operator may set besides: TestTerraform looks for what it says where it takes effect.
+    region              = "europe-north1"
+    firestore_location  = "nam5"
+    prefix              = "acme"
+    runtime             = "go127"
+    vpc_connector       = "projects/acme-agent/locations/europe-north1/connectors/out"
+    allowed_origins     = ["https://shop.acme.com"]
+    model               = { name = "gemini-of-acme" }
+    gmail_search        = true
+    gmail_send_mode     = "direct"
+    mcp_issuer          = "https://issuer.acme.com"
+    side_effects        = "off"
+    retention           = { days = 91, audit_days = 401 }
+    settings            = { MAX_MODEL_CALLS = "7" }
+    requests_per_minute = 123
+    audit_log           = { retention_days = 999 }
+    labels              = { team = "trust" }
   }
 }

@@ -140,6 +140,23 @@ module "agent" {
   domain          = var.domain
   alert_emails    = var.alert_emails
   min_instances   = { run = 1, stream = 1, chat = 1 }
+
+  region              = var.region
+  firestore_location  = var.firestore_location
+  prefix              = var.prefix
+  runtime             = var.runtime
+  vpc_connector       = var.vpc_connector
+  allowed_origins     = var.allowed_origins
+  model               = var.model
+  gmail_search        = var.gmail_search
+  gmail_send_mode     = var.gmail_send_mode
+  mcp_issuer          = var.mcp_issuer
+  side_effects        = var.side_effects
+  retention           = var.retention
+  settings            = var.settings
+  requests_per_minute = var.requests_per_minute
+  audit_log           = var.audit_log
+  labels              = var.labels
 }
 
 output "agent" {

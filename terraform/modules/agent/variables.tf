@@ -19,6 +19,7 @@ variable "environment" {
 variable "region" {
   type        = string
   default     = "europe-west1"
+  nullable    = false
   description = "The region of the functions, the queue and the keys."
   validation {
     condition     = can(regex("^[a-z]+-[a-z]+[0-9]$", var.region))
@@ -29,12 +30,14 @@ variable "region" {
 variable "firestore_location" {
   type        = string
   default     = "eur3"
+  nullable    = false
   description = "Where the database lies, near the region. It can never be changed."
 }
 
 variable "prefix" {
   type        = string
   default     = "agent"
+  nullable    = false
   description = "What every name of this deployment begins with."
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{2,11}$", var.prefix)) && !endswith(var.prefix, "-")
@@ -45,6 +48,7 @@ variable "prefix" {
 variable "runtime" {
   type        = string
   default     = "go126"
+  nullable    = false
   description = "The Go runtime of Cloud Functions; its minor version is go.mod's."
   validation {
     condition     = can(regex("^go1[0-9]{2}$", var.runtime))
@@ -101,6 +105,7 @@ variable "auth" {
 variable "allowed_origins" {
   type        = list(string)
   default     = []
+  nullable    = false
   description = "Exact origins of web apps on other hosts that may call the API."
   validation {
     condition     = alltrue([for o in var.allowed_origins : can(regex("^https://[a-z0-9.-]+(:[0-9]+)?$", o))])
@@ -115,6 +120,7 @@ variable "model" {
     location = optional(string, "global")
   })
   default     = {}
+  nullable    = false
   description = "The model, and how it is reached: by the functions' own identities (vertex), or with the secret gemini-api-key (key)."
   validation {
     condition     = contains(["vertex", "key"], var.model.access)
@@ -196,6 +202,7 @@ variable "receipts" {
 variable "gmail_send_mode" {
   type        = string
   default     = "draft"
+  nullable    = false
   description = "draft sends exactly once; direct asks users for less and leaves unclear outcomes to review."
   validation {
     condition     = contains(["draft", "direct"], var.gmail_send_mode)
@@ -251,6 +258,7 @@ variable "mail" {
 variable "gmail_search" {
   type        = bool
   default     = false
+  nullable    = false
   description = "Whether agents may search their users' mail; who first needs it is asked for gmail.readonly, a restricted scope."
 }
 
@@ -301,6 +309,7 @@ variable "mcp_servers" {
 variable "side_effects" {
   type        = string
   default     = "on"
+  nullable    = false
   description = "The kill switch: on; ask (each side effect waits for its user, whatever was always allowed); off (none)."
   validation {
     condition     = contains(["on", "ask", "off"], var.side_effects)
@@ -311,6 +320,7 @@ variable "side_effects" {
 variable "retention" {
   type        = object({ days = optional(number, 0), audit_days = optional(number, 0) })
   default     = {}
+  nullable    = false
   description = "For how many days a conversation is kept after it was last used, and an entry of the audit; 0: for good."
   validation {
     condition     = var.retention.days >= 0 && floor(var.retention.days) == var.retention.days && floor(var.retention.audit_days) == var.retention.audit_days && (var.retention.audit_days == 0 || var.retention.days > 0 && var.retention.audit_days > var.retention.days)
@@ -321,6 +331,7 @@ variable "retention" {
 variable "settings" {
   type        = map(string)
   default     = {}
+  nullable    = false
   description = "More variables of shared/config/README.md for all functions, such as { MAX_MODEL_CALLS = \"5\" }."
   validation {
     condition = alltrue([for name in keys(var.settings) : contains([
@@ -351,6 +362,7 @@ variable "vpc_connector" {
 variable "requests_per_minute" {
   type        = number
   default     = 300
+  nullable    = false
   description = "Requests a minute that one address may send through the load balancer."
   validation {
     condition     = var.requests_per_minute >= 10 && var.requests_per_minute <= 100000
@@ -378,6 +390,7 @@ variable "audit_log" {
     locked         = optional(bool, false)
   })
   default     = {}
+  nullable    = false
   description = "How long logs for the audit are kept. Locking can never be undone, not even by deleting the project's contents."
   validation {
     condition     = var.audit_log.retention_days >= 30 && var.audit_log.retention_days <= 3650
@@ -398,5 +411,6 @@ variable "deletion_protection" {
 variable "labels" {
   type        = map(string)
   default     = {}
+  nullable    = false
   description = "More labels for all resources."
 }
