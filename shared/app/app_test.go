@@ -132,6 +132,31 @@ func TestProviderFaults(t *testing.T) {
 	}
 }
 
+// TestAnUnusableClosingAnswer has the model end in ways that cannot be used after a mail was sent: it is asked again
+// within the bound on its calls, and the run then completes from the record.
+func TestAnUnusableClosingAnswer(t *testing.T) {
+	for name, closing := range map[string]fakegemini.Turn{
+		"thoughts alone": {Thought: "It was sent."}, "nothing": {}, "a new reason": {Finish: "MALFORMED_RESPONSE"},
+		"half an answer": {Text: "It was", Finish: "SOME_NEW_REASON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := deploy(t)
+			w.mail()
+			r := w.ask()
+			asked := 0
+			w.SetModel(func(fakegemini.Request) fakegemini.Turn {
+				asked++
+				return closing
+			})
+			got := w.approve(r)
+			if sent := w.Google.Messages(); len(sent) != 1 || got.Status != "completed" || asked != 2 ||
+				strings.Contains(got.Summary, "It was sent.") || got.Summary == "" {
+				t.Errorf("%d mails, asked %d times: %s", len(sent), asked, got.Body)
+			}
+		})
+	}
+}
+
 // TestASentMailIsProofEnough loses the same answer, with an account that may be read.
 func TestASentMailIsProofEnough(t *testing.T) {
 	w := deploy(t)

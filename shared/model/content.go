@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -17,6 +18,9 @@ const (
 	MaxContent = 512 << 10 // bytes of its content
 	MaxCalls   = 16        // calls in it
 )
+
+// ErrTooManyCalls is the cause of [Parse]'s error for a content with more than [MaxCalls] calls.
+var ErrTooManyCalls = errors.New("too many calls in one answer")
 
 // Parsed is a decoded model content.
 type Parsed struct {
@@ -95,7 +99,7 @@ func (c *content) parsed() (*Parsed, error) {
 	}
 	if len(p.Calls) > MaxCalls {
 		return nil, fault.New(fault.Model, CodeTooLarge, "The model asked for %d actions at once; %d are allowed.",
-			len(p.Calls), MaxCalls)
+			len(p.Calls), MaxCalls).Because(ErrTooManyCalls)
 	}
 	p.Text = text.String()
 	return p, nil

@@ -55,7 +55,7 @@ func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 	case finalCall(s) != nil:
 		return finalEnd(t.Tools, s)
 	case len(s.Turns) >= t.ModelCalls:
-		return outOfCallsEnd(s)
+		return outOfCallsEnd(t.Tools, s)
 	}
 	return nil
 }
@@ -141,8 +141,9 @@ func rejectedEnd(tools tool.Set, s *State, fails bool) *End {
 }
 
 // outOfCallsEnd returns the end of a run that has called the model as often as it may, in the server's words and from
-// the recorded events.
-func outOfCallsEnd(s *State) *End {
+// the recorded events. A run whose last answer cannot be used completes by what it has done, unless that answer asked
+// for more to be done.
+func outOfCallsEnd(tools tool.Set, s *State) *End {
 	if s.Input.Answer != nil {
 		return FailedEnd(fault.New(fault.Model, CodeNoAnswer,
 			"The assistant gave no answer of the form that was asked for."))
@@ -153,11 +154,15 @@ func outOfCallsEnd(s *State) *End {
 				"The assistant reached its step limit before it could finish."))
 		}
 	}
-	if len(s.Current()) == 0 {
+	asksForMore := len(s.Turns) > 0 && s.Turns[len(s.Turns)-1].Finish == finishUnexpectedCall
+	if len(s.Current()) == 0 && (asksForMore || EffectSummary(tools, s) == "") {
 		return FailedEnd(fault.New(fault.Model, "too_many_calls", "The assistant gave no usable answer."))
 	}
 	return &End{Status: Completed, Summary: "Done."}
 }
+
+// finishUnexpectedCall is Gemini's finish reason of an answer that calls a function where it may call none.
+const finishUnexpectedCall = "UNEXPECTED_TOOL_CALL"
 
 // The codes of what was cancelled or ended before it was done.
 const (

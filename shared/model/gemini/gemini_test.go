@@ -208,7 +208,6 @@ func TestSettings(t *testing.T) {
 // TestUnusable serves answers that must not be taken for completions.
 func TestUnusable(t *testing.T) {
 	call := fakegemini.Call{Name: "weather", Args: map[string]any{"city": "x"}}
-	many := slices.Repeat([]fakegemini.Call{call}, model.MaxCalls+1)
 	for _, c := range []struct {
 		name string
 		turn fakegemini.Turn
@@ -224,11 +223,6 @@ func TestUnusable(t *testing.T) {
 		{"blocklist", fakegemini.Turn{Text: "x", Finish: "BLOCKLIST"}, model.CodeBlocked},
 		{"cut words", fakegemini.Turn{Text: "partial", Finish: "MAX_TOKENS"}, model.CodeCut},
 		{"cut beside a call", fakegemini.Turn{Calls: []fakegemini.Call{call}, Finish: "MAX_TOKENS"}, model.CodeCut},
-		{"an unknown reason", fakegemini.Turn{Text: "x", Finish: "FAKE_NEW_FINISH_REASON"}, model.CodeCut},
-		{"no parts", fakegemini.Turn{}, model.CodeEmpty},
-		{"white space", fakegemini.Turn{Text: " \n"}, model.CodeEmpty},
-		{"thoughts alone", fakegemini.Turn{Thought: "hm"}, model.CodeEmpty},
-		{"too many calls", fakegemini.Turn{Calls: many}, model.CodeTooLarge},
 		{"too long", fakegemini.Turn{Text: strings.Repeat("x", model.MaxContent), Pieces: 1}, model.CodeTooLarge},
 		{"a call without a name", fakegemini.Turn{Calls: []fakegemini.Call{{}}}, model.CodeUnreadable},
 		{"arguments in a list", fakegemini.Turn{Calls: []fakegemini.Call{{Name: "weather", Args: []int{1}}}},
@@ -244,6 +238,34 @@ func TestUnusable(t *testing.T) {
 				}
 				if strings.Contains(err.Error(), "raw words") || len(s.Requests()) != 1 {
 					t.Fatalf("error %q after %d requests", err, len(s.Requests()))
+				}
+			})
+		})
+	}
+}
+
+// TestMendable serves answers that are not used, and after which the model is asked again.
+func TestMendable(t *testing.T) {
+	call := fakegemini.Call{Name: "weather", Args: map[string]any{"city": "x"}}
+	for name, turn := range map[string]fakegemini.Turn{
+		"an unknown reason":         {Text: "x", Finish: "FAKE_NEW_FINISH_REASON"},
+		"a malformed response":      {Finish: "MALFORMED_RESPONSE"},
+		"a missing signature":       {Calls: []fakegemini.Call{call}, Finish: "MISSING_THOUGHT_SIGNATURE"},
+		"another reason":            {Text: "x", Finish: "OTHER"},
+		"a call that is none":       {Finish: "MALFORMED_FUNCTION_CALL"},
+		"no parts":                  {},
+		"white space":               {Text: " \n"},
+		"thoughts alone":            {Thought: "hm"},
+		"more calls than are taken": {Calls: slices.Repeat([]fakegemini.Call{call}, model.MaxCalls+1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
+				s := answering(turn)
+				reply, _, err := ask(newRig(t, s, nil), context.Background(),
+					model.Request{Contents: hello, Tools: []tool.Spec{weather}})
+				if err != nil || reply.Correction == "" || reply.Content != nil || len(reply.Calls) > 0 ||
+					len(s.Requests()) != 1 {
+					t.Fatalf("reply %+v, error %v after %d requests", reply, err, len(s.Requests()))
 				}
 			})
 		})

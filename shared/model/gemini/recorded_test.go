@@ -210,14 +210,14 @@ func (e *expected) judge(kind, finish, block string, candidates int) string {
 		return string(model.CodeEmpty)
 	case finish == "SAFETY" || finish == "RECITATION" || finish == "MODEL_ARMOR":
 		return string(model.CodeBlocked)
-	case finish == "MALFORMED_FUNCTION_CALL" || finish == "UNEXPECTED_TOOL_CALL":
-		return "correction"
-	case finish != "STOP" && (finish != "" || kind == "sse"):
+	case finish == "MAX_TOKENS" || finish == "" && kind == "sse":
 		return string(model.CodeCut)
+	case finish != "STOP" && finish != "":
+		return "correction"
 	case e.outcome != "":
 		return e.outcome
 	case strings.TrimSpace(e.text) == "" && len(e.calls) == 0:
-		return string(model.CodeEmpty)
+		return "correction"
 	}
 	return "answer"
 }

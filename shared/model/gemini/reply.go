@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -55,25 +56,31 @@ func (a *answer) reply(req model.Request) (*model.Reply, *fault.Error) {
 		return nil, err
 	}
 	r := &model.Reply{Text: a.text, Finish: string(a.finish), Usage: a.usage, Model: a.version,
-		Correction: corrections[a.finish], Sources: a.sources}
+		Correction: a.correction(), Sources: a.sources}
 	switch {
 	case a.stream && a.text != a.said.String(): // genai and this package disagree: trust neither
 		return nil, unreadable()
 	case r.Correction != "":
 		return r, nil
 	case len(a.parts) == 0:
-		return nil, empty()
+		r.Correction = saidNothing
+		return r, nil
 	}
 	content := contentOf(a.parts)
 	parsed, err := model.Parse(content)
 	switch {
+	case errors.Is(err, model.ErrTooManyCalls):
+		r.Correction = corrections[genai.FinishReasonTooManyToolCalls]
+		return r, nil
 	case err != nil:
 		return nil, fault.As(err)
 	case parsed.Text != r.Text:
 		return nil, unreadable()
-	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "":
-		return nil, empty()
+	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "": // such as thoughts alone
+		r.Correction = saidNothing
+		return r, nil
 	case len(parsed.Calls) > 0 && req.NoTools:
+		r.Finish = string(genai.FinishReasonUnexpectedToolCall)
 		r.Correction = corrections[genai.FinishReasonUnexpectedToolCall]
 		return r, nil
 	}
@@ -92,6 +99,22 @@ var corrections = map[genai.FinishReason]string{
 		"fewer at once, or answer in words.",
 }
 
+// The model's messages where no finish reason says what was wrong with its answer.
+const (
+	saidNothing = "Your last answer held neither words nor a function call. Answer in words, or call a function."
+	notFinished = "Your last answer ended before it was complete, and is not used. Nothing was done. Answer again."
+)
+
+// correction returns the model's message where the answer is not used and the model may answer again, or "". A finish
+// reason that is not known here counts so: the service adds reasons, and each says that the answer is not whole.
+func (a *answer) correction() string {
+	whole := a.finish == "" || a.finish == genai.FinishReasonStop
+	if whole || a.finish == genai.FinishReasonMaxTokens || slices.Contains(blocking, a.finish) {
+		return ""
+	}
+	return cmp.Or(corrections[a.finish], notFinished)
+}
+
 // blocking holds the finish reasons with which the service withholds an answer.
 var blocking = []genai.FinishReason{
 	genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonLanguage, genai.FinishReasonBlocklist,
@@ -102,7 +125,6 @@ var blocking = []genai.FinishReason{
 
 // stopped returns the error for an answer that is incomplete, or nil if it is complete or the model can mend it.
 func (a *answer) stopped() *fault.Error {
-	_, mendable := corrections[a.finish]
 	switch {
 	case a.blocked != "":
 		return blocked(string(a.blocked))
@@ -110,17 +132,12 @@ func (a *answer) stopped() *fault.Error {
 		return empty()
 	case slices.Contains(blocking, a.finish):
 		return blocked(string(a.finish))
-	case a.finish == genai.FinishReasonStop, mendable:
-		return nil
-	case a.finish == "" && !a.stream:
-		return nil // one whole JSON body; some gateways leave the reason out
 	case a.finish == genai.FinishReasonMaxTokens:
 		return fault.New(fault.Model, model.CodeCut, "The model's answer became too long and was cut off.")
-	case a.finish == "":
+	case a.finish == "" && a.stream: // in one whole JSON body some gateways leave the reason out
 		return fault.New(fault.Model, model.CodeCut, "The model's answer broke off.")
 	}
-	return fault.New(fault.Model, model.CodeCut, "The model stopped before the end of its answer%s.",
-		reason(string(a.finish)))
+	return nil
 }
 
 func blocked(why string) *fault.Error {

@@ -165,6 +165,9 @@ func search(ctx context.Context, m model.Model, words string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if reply.Correction != "" { // for the run's own model: this one is asked once
+		return Result{}, fault.New(fault.Model, model.CodeEmpty, "The search gave no usable answer.")
+	}
 	r := Result{Sources: []Source{}}
 	r.Text, _ = Cut(shown(reply.Text))
 	for _, s := range reply.Sources {
