@@ -272,6 +272,33 @@ func TestMendable(t *testing.T) {
 	}
 }
 
+// TestGateways reads streams as gateways in front of Gemini send them, and the first of several candidates by its index.
+func TestGateways(t *testing.T) {
+	chunk := func(index int, text, finish string) string {
+		return fmt.Sprintf(`data: {"candidates":[{"content":{"role":"model","parts":[{"text":%q}]},"index":%d%s}]}`, text,
+			index, finish)
+	}
+	const stop = `,"finishReason":"STOP"`
+	first, last := chunk(0, "First ", ""), chunk(0, "done.", stop)
+	for name, body := range map[string]string{
+		"plain":             first + "\n\n" + last + "\n\n",
+		"comments":          ": ping\n\n" + first + "\n: inside\n\n: keepalive\n\n" + last + "\n\n",
+		"named, and done":   "event: message\nid: 1\n" + first + "\n\n" + last + "\n\ndata: [DONE]\n\n",
+		"CR LF, and a mark": "\ufeff" + first + "\r\n\r\n" + last + "\r\n\r\n",
+		"other candidates": chunk(1, "Second ", "") + "\n\n" + first + "\n\n" + last + "\n\n" +
+			chunk(1, "one.", stop) + "\n\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var shown string
+			reply, err := newRig(t, answering(fakegemini.Turn{Body: body}), nil).Generate(t.Context(),
+				model.Request{Contents: hello}, func(text string) { shown += text })
+			if err != nil || reply.Text != "First done." || shown != reply.Text {
+				t.Errorf("%+v, shown %q, %v", reply, shown, err)
+			}
+		})
+	}
+}
+
 // TestBodies serves bodies that are not answers of Gemini's.
 func TestBodies(t *testing.T) {
 	for _, c := range []struct {

@@ -36,10 +36,11 @@ type answer struct {
 
 // show passes on the visible text of one chunk of a stream.
 func (a *answer) show(res *genai.GenerateContentResponse, delta func(string)) {
-	if len(res.Candidates) == 0 || res.Candidates[0] == nil || res.Candidates[0].Content == nil {
+	first := slices.IndexFunc(res.Candidates, func(c *genai.Candidate) bool { return c != nil && c.Index == 0 })
+	if first < 0 || res.Candidates[first].Content == nil {
 		return
 	}
-	for _, p := range res.Candidates[0].Content.Parts {
+	for _, p := range res.Candidates[first].Content.Parts {
 		if p != nil && !p.Thought && p.Text != "" {
 			a.said.WriteString(p.Text)
 			a.shown, a.passing = true, true
@@ -168,14 +169,8 @@ type response struct {
 	PromptFeedback struct {
 		BlockReason genai.BlockedReason `json:"blockReason"`
 	} `json:"promptFeedback"`
-	Candidates []*struct {
-		FinishReason genai.FinishReason `json:"finishReason"`
-		Content      struct {
-			Parts []json.RawMessage `json:"parts"`
-		} `json:"content"`
-		Grounding grounding `json:"groundingMetadata"`
-	} `json:"candidates"`
-	Usage *struct {
+	Candidates []*candidate `json:"candidates"`
+	Usage      *struct {
 		Prompt   int `json:"promptTokenCount"`
 		Tools    int `json:"toolUsePromptTokenCount"`
 		Cached   int `json:"cachedContentTokenCount"`
@@ -185,6 +180,16 @@ type response struct {
 	} `json:"usageMetadata"`
 	Version string  `json:"modelVersion"`
 	Error   *status `json:"error"`
+}
+
+// candidate is what is read of one answer among others, of which this package asks for one.
+type candidate struct {
+	Index        int                `json:"index"`
+	FinishReason genai.FinishReason `json:"finishReason"`
+	Content      struct {
+		Parts []json.RawMessage `json:"parts"`
+	} `json:"content"`
+	Grounding grounding `json:"groundingMetadata"`
 }
 
 // grounding is what is read of what an answer rests on (ai.google.dev/gemini-api/docs/google-search). A chunk may also
@@ -245,10 +250,15 @@ func (a *answer) add(res response, text *strings.Builder) error {
 		a.usage = model.Usage{Prompt: u.Prompt + u.Tools, Cached: u.Cached, Output: u.Output, Thoughts: u.Thoughts,
 			Total: u.Total}
 	}
-	if len(res.Candidates) == 0 || res.Candidates[0] == nil {
+	var c *candidate // the first by its index; a gateway may send others, in any order
+	for _, of := range res.Candidates {
+		if c == nil && of != nil && of.Index == 0 {
+			c = of
+		}
+	}
+	if c == nil {
 		return nil
 	}
-	c := res.Candidates[0]
 	a.candidate = true
 	a.finish = cmp.Or(c.FinishReason, a.finish)
 	if found := c.Grounding.sources(); len(found) > 0 { // a later chunk has all of an earlier one
@@ -287,7 +297,7 @@ func (p part) hollow() bool {
 
 var blankLine = lazyregexp.New(`\r?\n\r?\n`)
 
-// events splits a stream into the data of its events, as genai does.
+// events splits a stream that was rewritten by eventStream into the data of its events.
 func events(body []byte) [][]byte {
 	var out [][]byte
 	for _, e := range blankLine.Split(string(body), -1) {

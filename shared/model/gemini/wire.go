@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -54,6 +55,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	ex.status, ex.retryAfter = res.StatusCode, res.Header.Get("Retry-After")
+	if res.StatusCode == http.StatusOK && strings.HasSuffix(req.URL.Path, ":streamGenerateContent") {
+		res.Body = newEventStream(res.Body)
+	}
 	if res.Body = (&tee{res.Body, ex}); ex.whole {
 		res.Body = unseen{res.Body}
 	}

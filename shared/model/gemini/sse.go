@@ -1,0 +1,109 @@
+package gemini
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+)
+
+// eventStream rewrites a stream of server-sent events as the plainest one: an event is one line of data and a blank
+// line. It reads what the WHATWG grammar allows and gateways send: comments, fields of other names, several lines of
+// data, a byte order mark, each kind of line end, and a closing [DONE]. From a line on that no such stream has, such as
+// a page or an error in JSON, the body passes through unchanged.
+type eventStream struct {
+	io.Closer
+	in      *bufio.Reader
+	begun   bool         // the first line was read
+	raw     bool         // what follows is no stream of events
+	cr      bool         // the last line ended in CR, and a LF may follow
+	data    [][]byte     // of the event that is read
+	out     bytes.Buffer // not yet read by the caller
+	pending error        // for the caller, behind out
+}
+
+func newEventStream(body io.ReadCloser) *eventStream {
+	return &eventStream{Closer: body, in: bufio.NewReader(body)}
+}
+
+func (s *eventStream) Read(p []byte) (int, error) {
+	for s.out.Len() == 0 && s.pending == nil && !s.raw {
+		s.step()
+	}
+	if s.out.Len() == 0 && s.raw {
+		return s.in.Read(p)
+	}
+	if s.out.Len() > 0 {
+		return s.out.Read(p)
+	}
+	return 0, s.pending
+}
+
+// step reads one line.
+func (s *eventStream) step() {
+	line, err := s.line()
+	if !s.begun {
+		line, s.begun = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")), true
+	}
+	switch name, value := field(line); {
+	case len(line) == 0:
+		s.dispatch()
+	case name == "data":
+		s.data = append(s.data, value)
+	case name == "" && line[0] != ':': // no line of such a stream
+		s.dispatch()
+		s.raw = true
+		s.out.Write(line)
+		if err == nil {
+			s.out.WriteByte('\n')
+		}
+	}
+	if err == io.EOF {
+		s.dispatch() // some services leave the last blank line out
+	}
+	s.pending = err
+}
+
+// dispatch writes the event that was read, if it has data.
+func (s *eventStream) dispatch() {
+	data := bytes.Join(s.data, []byte(" ")) // a line end between the tokens of JSON is a space
+	if s.data = nil; len(data) == 0 || string(bytes.TrimSpace(data)) == "[DONE]" {
+		return
+	}
+	s.out.WriteString("data: ")
+	s.out.Write(data)
+	s.out.WriteString("\n\n")
+}
+
+// line returns the next line without its end: LF, CR LF or CR.
+func (s *eventStream) line() (line []byte, err error) {
+	for {
+		b, err := s.in.ReadByte()
+		switch {
+		case err != nil:
+			return line, err
+		case b == '\n' && s.cr:
+			s.cr = false
+			continue
+		case b == '\n':
+			return line, nil
+		case b == '\r':
+			s.cr = true
+			return line, nil
+		case len(line) >= MaxBody:
+			return line, errTooLarge
+		}
+		s.cr = false
+		line = append(line, b)
+	}
+}
+
+// field returns the name and the value of a line, or no name if it is none of a stream of events.
+func field(line []byte) (name string, value []byte) {
+	before, value, _ := bytes.Cut(line, []byte(":"))
+	if len(before) == 0 || bytes.ContainsFunc(before, func(r rune) bool { return !letter(r) }) {
+		return "", nil
+	}
+	return string(before), bytes.TrimPrefix(value, []byte(" "))
+}
+
+func letter(r rune) bool { return r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
