@@ -52,7 +52,7 @@ func TestTheLauncherIsSmall(t *testing.T) {
 // TestAPortInUse refuses before anything is compiled, and knows a server of ours.
 func TestAPortInUse(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
-		"ours":            {`{"ok":true,"release":"v1.2","store":"embedded"}`, "Countersign (release v1.2) already runs at http://"},
+		"ours":            {`{"ok":true,"release":"v1.2","store":"embedded"}`, "the release v1.2 of Countersign already runs at http://"},
 		"another program": {"hello", "is used by another program: choose another port"},
 		"a mute program":  {"", "is used by another program"},
 	} {

@@ -224,8 +224,8 @@ func TestAToolThatIsRefused(t *testing.T) {
 		"one that is taken":   {with("name", "paint"), "tools/1/name"},
 		"no description":      {with("description", " "), "tools/1/description"},
 		"a schema of nothing": {with("parameters", 7), "tools/1/parameters"},
-		"one with a pattern": {with("parameters", map[string]any{"type": "object", "properties": map[string]any{
-			"a": map[string]any{"type": "string", "pattern": "x"}}}), "tools/1/parameters/properties/a/pattern"},
+		"a reference outside": {with("parameters", map[string]any{"type": "object", "properties": map[string]any{
+			"a": map[string]any{"$ref": "https://example.com/a"}}}), "tools/1/parameters/properties/a/$ref"},
 		"no object":            {with("parameters", map[string]any{"type": "string"}), `tools/1/parameters"`},
 		"one with spaces":      {with("name", "a tool"), `tools/1/name"`},
 		"a form's name":        {with("name", "Final.Answer"), `tools/1/name"`},

@@ -53,6 +53,7 @@ func TestScenarios(t *testing.T) {
 		}, wantsBoth + "; done; done; " + whatCame, 2},
 		"always allowed": {nil, bob, func(s *scene) agent {
 			s.answers(s.says("mail bob").asked(s.t).resolves("approve_and_always_allow_recipient"))
+			s.w.SetModel(testkit.Wants("gmail_send", testkit.Mail(bob[0], "another", "b"))) // an equal one asks
 			return s.says("mail bob")
 		}, sentToBob + "; " + sentToBob, 2},
 		"forbidden": {[]string{"POLICY_DENIED=example.com"}, bob, func(s *scene) agent { return s.says("mail bob") },

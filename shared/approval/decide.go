@@ -99,6 +99,10 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 	case !decisionFits(ap.Kind, r.Decision):
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "This decision does not apply here.")
 	}
+	if r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash { // about another card, which changes nothing about this one
+		return nil, fault.New(fault.Policy, fault.CodeStaleView,
+			"This has changed since you saw it. Please reload.")
+	}
 	if executes(r.Decision) {
 		if err := checkStale(tx, ap, a, at, r.Decision); err != nil {
 			return nil, err
@@ -116,9 +120,6 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 			"There were %d revisions, which is the limit. Please confirm this one or reject it.", plan.MaxRevisions)
 	case len(r.Comment) > maxComment:
 		return nil, fault.Invalid("comment", "it has %d bytes, and %d are the most", len(r.Comment), maxComment)
-	case r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash:
-		return nil, fault.New(fault.Policy, fault.CodeStaleView,
-			"This has changed since you saw it. Please reload.")
 	case !executes(r.Decision):
 		return ap.Args, nil
 	case err != nil:

@@ -272,7 +272,8 @@ func TestMendable(t *testing.T) {
 	}
 }
 
-// TestGateways reads streams as gateways in front of Gemini send them, and the first of several candidates by its index.
+// TestGateways reads streams as gateways in front of Gemini send them, and the first of several candidates by its
+// index.
 func TestGateways(t *testing.T) {
 	chunk := func(index int, text, finish string) string {
 		return fmt.Sprintf(`data: {"candidates":[{"content":{"role":"model","parts":[{"text":%q}]},"index":%d%s}]}`, text,

@@ -3,6 +3,7 @@ package await_test
 import (
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,12 +17,17 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // failing is a test that keeps what it fails with.
 type failing struct {
 	*testing.T
-	said string
+	kept atomic.Value
 }
 
 func (f *failing) Fatalf(format string, args ...any) {
-	f.said = fmt.Sprintf(format, args...)
+	f.kept.Store(fmt.Sprintf(format, args...))
 	runtime.Goexit()
+}
+
+func (f *failing) said() string {
+	said, _ := f.kept.Load().(string)
+	return said
 }
 
 // TestThat waits for a state that comes, and in vain for one that does not.
@@ -35,12 +41,12 @@ func TestThat(t *testing.T) {
 		f := &failing{T: t}
 		go await.That(f, "the end of days", func() bool { return time.Since(began) > time.Hour })
 		time.Sleep(50 * time.Second)
-		if synctest.Wait(); f.said != "" {
-			t.Errorf("after 50 s: %s", f.said)
+		if synctest.Wait(); f.said() != "" {
+			t.Errorf("after 50 s: %s", f.said())
 		}
 		time.Sleep(15 * time.Second)
-		if synctest.Wait(); f.said != "waited 1m0s in vain: the end of days" {
-			t.Errorf("after 65 s: %q", f.said)
+		if synctest.Wait(); f.said() != "waited 1m0s in vain: the end of days" {
+			t.Errorf("after 65 s: %q", f.said())
 		}
 	})
 }

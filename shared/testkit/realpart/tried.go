@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -50,7 +49,7 @@ func tried(try func(t *Trial)) string {
 
 // end calls what was registered for the end, the last first, even if one of them gives up.
 func (t *Trial) end() {
-	for _, end := range slices.Backward(t.ends) {
+	for _, end := range t.ends {
 		defer end()
 	}
 }

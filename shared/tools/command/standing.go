@@ -30,8 +30,12 @@ func (r *runner) standing(ctx context.Context, m *machine, c tool.Call, a Args) 
 		return err
 	}
 	if c.Always {
+		home := m.Facts.Home
+		if m.at.Cwd != "" && m.at.Host.Home == "" {
+			home = "" // the key names the directory; known now, the home directory would make it another key
+		}
 		p := terminal.Program{Key: key, File: file}
-		return terminal.SetProgram(ctx, r.Store, c.UID, m.at.Host.ID, m.Facts.Home, p)
+		return terminal.SetProgram(ctx, r.Store, c.UID, m.at.Host.ID, home, p)
 	}
 	for _, p := range m.at.Host.Programs {
 		if p.Key == key && p.File == file && file != "" {
@@ -47,7 +51,7 @@ const cleanPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // whichFile prints the file that a name resolves to in a directory, and the SHA-256 of the file if it can be read. It
 // holds no character that a login shell could take for its own within single quotes.
-const whichFile = `cd -- "$1" || exit; f=$(command -v "$0") || exit; case $f in /*) ;; */*) f=$PWD/$f ;; ` +
+const whichFile = `cd "$1" || exit; f=$(command -v "$0") || exit; case $f in /*) ;; */*) f=$PWD/$f ;; ` +
 	`*) echo builtin; exit ;; esac; readlink -f -- "$f" || exit; [ -r "$f" ] || { echo unreadable; exit; }; ` +
 	`sha256sum <"$f" 2>/dev/null || shasum -a 256 <"$f" 2>/dev/null || sha256 -q <"$f"`
 
