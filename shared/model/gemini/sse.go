@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// eventStream rewrites a stream of server-sent events as the plainest one: an event is one line of data and a blank
-// line. It reads what the WHATWG grammar allows and gateways send: comments, fields of other names, several lines of
-// data, a byte order mark, each kind of line end, and a closing [DONE]. From a line on that no such stream has, such as
-// a page or an error in JSON, the body passes through unchanged.
+// eventStream rewrites a stream of server-sent events as the plainest one: an event is its data, marked once, and a
+// blank line. It reads what the WHATWG grammar allows and gateways send: comments, fields of other names, several
+// lines of data, a byte order mark, each kind of line end, and a closing [DONE]. From a line on that no such stream
+// has, such as a page or an error in JSON, the body passes through unchanged.
 type eventStream struct {
 	io.Closer
 	in      *bufio.Reader
@@ -49,6 +49,8 @@ func (s *eventStream) step() {
 		s.dispatch()
 	case name == "data":
 		s.data = append(s.data, value)
+	case name == "" && line[0] != ':' && len(s.data) > 0: // JSON in several lines, of which one is marked as data
+		s.data = append(s.data, line)
 	case name == "" && line[0] != ':': // no line of such a stream
 		s.dispatch()
 		s.raw = true
@@ -65,7 +67,7 @@ func (s *eventStream) step() {
 
 // dispatch writes the event that was read, if it has data.
 func (s *eventStream) dispatch() {
-	data := bytes.Join(s.data, []byte(" ")) // a line end between the tokens of JSON is a space
+	data := bytes.Join(s.data, []byte("\n"))
 	if s.data = nil; len(data) == 0 || string(bytes.TrimSpace(data)) == "[DONE]" {
 		return
 	}
