@@ -15,8 +15,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// TestReadme does what README.md tells a newcomer, with README's own code, files and commands: the first mail by hand,
-// a tool of one's own, an agent of one's own that has it, and a yes to its first call, by hand and in the browser.
+// TestReadme follows README.md and the pages that its table links, with their own code, files and commands: the first
+// e-mail with curl, the demo host, a plan, a tool, an agent that has the tool, and an approval of its first call, with
+// curl and in the browser.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")
@@ -26,7 +27,7 @@ func TestReadme(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		realpart.Shell.Absent(t, err.Error())
 	}
-	n := &newcomer{devServer: newDevServer(t), readme: read(t, "../../README.md"), sh: sh}
+	n := &newcomer{devServer: newDevServer(t), readme: pages(t), sh: sh}
 	n.dir = t.TempDir()
 
 	n.start()
@@ -56,7 +57,20 @@ func TestReadme(t *testing.T) {
 	n.stop()
 }
 
-// newcomer is somebody who has README.md and nothing else.
+// pages returns README.md and the pages that it links to begin with.
+func pages(t *testing.T) string {
+	t.Helper()
+	text := read(t, "../../README.md")
+	for _, page := range []string{"terminal", "planner", "tool", "agents"} {
+		if !strings.Contains(text, "](shared/"+page+"/README.md)") {
+			t.Errorf("README.md does not link shared/%s", page)
+		}
+		text += read(t, "../../shared/"+page+"/README.md")
+	}
+	return text
+}
+
+// newcomer is a reader who has only README.md and the pages that it links.
 type newcomer struct {
 	*devServer
 	readme, sh string
@@ -149,7 +163,7 @@ func (n *newcomer) byHand(commands string) (answers []answer) {
 // cleanUpByHand runs the commands for the terminal after those of the first run, as a reader would in one shell.
 func (n *newcomer) cleanUpByHand() {
 	n.t.Helper()
-	n.approved(n.byHand(n.code("A first run", 0)+n.code("A terminal", 0)), 3)
+	n.approved(n.byHand(n.code("A first run", 0)+n.code("Try it on the demo host", 0)), 3)
 	if _, err := os.Stat(n.onDisk("tmp/db-dump-old.sql")); !os.IsNotExist(err) {
 		n.t.Errorf("nothing was deleted: %v", err)
 	}
@@ -158,7 +172,7 @@ func (n *newcomer) cleanUpByHand() {
 // planByHand runs the commands for a plan after those of the first run: a plan that waits, confirmed, and its issue.
 func (n *newcomer) planByHand() {
 	n.t.Helper()
-	answers := n.byHand(n.code("A first run", 0) + n.code("A plan", 0))
+	answers := n.byHand(n.code("A first run", 0) + n.code("Try a plan", 0))
 	if len(answers) != 6 {
 		n.t.Fatalf("the plan's commands print %+v", answers)
 	}

@@ -62,9 +62,9 @@ func TestHello(t *testing.T) {
 	}
 }
 
-// TestReadme holds README's program to the one that runs, and its commands to programs that are there.
+// TestReadme compares the program in the SDK's README.md with the one that runs, and checks that its commands exist.
 func TestReadme(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../shared/countersign/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestReadme(t *testing.T) {
 		shown.WriteString(line)
 	}
 	if !strings.Contains(string(readme), shown.String()) {
-		t.Error("README shows another hello than scripts/cookbook/hello")
+		t.Error("shared/countersign/README.md shows another program than scripts/cookbook/hello")
 	}
 	for _, m := range regexp.MustCompile(`go run \./scripts/cookbook/(\w+)`).FindAllStringSubmatch(string(readme), -1) {
 		if _, err := os.Stat(filepath.Join(m[1], "main.go")); err != nil {
