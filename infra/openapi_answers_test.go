@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -490,10 +491,8 @@ func ownRecords(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "messages", params: []string{waiting.ThreadID}, query: "limit=1"}).into(t, &page)
 	s.want(t, 200, ask{op: "messages", params: []string{waiting.ThreadID}, query: "before=2"})
 	s.want(t, 404, ask{op: "messages", params: []string{nobody}})
-	budget := s.App.API.Budget
-	s.App.API.Budget = 4 * time.Second // less than is reserved for the answer
-	s.want(t, 202, ask{op: "deleteThread", params: []string{waiting.ThreadID}})
-	s.App.API.Budget = budget
+	marked := faulty.Commits(faulty.Each(func(n int) bool { return n > 1 }, faulty.Down))
+	s.store.While(marked, func() { s.want(t, 202, ask{op: "deleteThread", params: []string{waiting.ThreadID}}) })
 	s.want(t, 404, ask{op: "messages", params: []string{waiting.ThreadID}})
 	s.want(t, 404, ask{op: "getRun", params: []string{waiting.RunID}})
 	s.want(t, 200, ask{op: "deleteThread", params: []string{waiting.ThreadID}})

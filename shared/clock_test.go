@@ -10,12 +10,17 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // measuring are the functions by which a test depends on how fast its machine is.
-var measuring = []string{"time.Sleep", "time.Since"}
+var measuring = []string{"time.Sleep", "time.Since", shortBound}
+
+// shortBound is a call that ends after less than ten seconds, as a mention.
+const shortBound = "short bound"
 
 // The reasons of the exceptions.
 const (
@@ -25,34 +30,44 @@ const (
 	hangs    = "it is a process that hangs until it is killed"
 	measures = "it measures for benchmarks; no test compares the result"
 	state    = "it waits for a state, in a package of the product, which imports no testkit"
+	silence  = "nothing answers, so that the call ends with its context; on a busy machine it ends sooner"
+	endless  = "it ends commands that have no end; what is asserted holds wherever they end"
 	absence  = "a message that does not come again cannot be awaited; a busy machine only hides one"
 )
 
 // mayMeasure are the exceptions.
 var mayMeasure = map[string]string{
-	"functions/start_test.go: start: time.Since":                         measures,
-	"functions/start_test.go: start: time.Sleep":                         measures,
-	"scripts/check/demohost_test.go: TestTerminalOfANewUser: time.Sleep": moments,
-	"scripts/check/kill_test.go: whileAsking: time.Sleep":                moments,
-	"scripts/check/kill_test.go: whileSending: time.Sleep":               moments,
-	"scripts/check/kill_test.go: whileWaiting: time.Sleep":               moments,
-	"shared/attach/attach_test.go: TestUnreachable: time.Since":          atLeast,
-	"shared/remote/check_test.go: TestCheck: time.Since":                 atLeast,
-	"shared/remote/sshd_test.go: TestScanTellsNothing: time.Since":       atLeast,
-	"shared/countersign/agenttest/agenttest.go: look: time.Sleep":        state,
-	"shared/loop/env_test.go: behave: time.Sleep":                        bubbles,
-	"shared/loop/scenario_test.go: Generate: time.Sleep":                 bubbles,
-	"shared/loop/shards_test.go: Sweep: time.Sleep":                      bubbles,
-	"shared/mcpclient/main_test.go: children: time.Sleep":                hangs,
-	"shared/mcpclient/main_test.go: deaf: time.Sleep":                    hangs,
-	"shared/queue/queuetest/queuetest.go: badRunID: time.Sleep":          absence,
-	"shared/queue/queuetest/queuetest.go: settles: time.Sleep":           absence,
-	"shared/testkit/figures/figures.go: Since: time.Since":               measures,
+	"functions/start_test.go: start: time.Since":                                    measures,
+	"functions/start_test.go: start: time.Sleep":                                    measures,
+	"scripts/check/demohost_test.go: TestTerminalOfANewUser: time.Sleep":            moments,
+	"scripts/check/kill_test.go: whileAsking: time.Sleep":                           moments,
+	"scripts/check/kill_test.go: whileSending: time.Sleep":                          moments,
+	"scripts/check/kill_test.go: whileWaiting: time.Sleep":                          moments,
+	"scripts/dev/demohost/confined_test.go: FuzzNoCommandLeaves: short bound":       endless,
+	"shared/attach/attach_test.go: TestUnreachable: time.Since":                     atLeast,
+	"shared/countersign/agenttest/agenttest.go: look: time.Sleep":                   state,
+	"shared/countersign/stream_test.go: TestLeaving: short bound":                   bubbles,
+	"shared/loop/env_test.go: behave: time.Sleep":                                   bubbles,
+	"shared/loop/scenario_test.go: Generate: time.Sleep":                            bubbles,
+	"shared/loop/shards_test.go: Sweep: time.Sleep":                                 bubbles,
+	"shared/mcpclient/hostile_test.go: TestNoAnswer: short bound":                   silence,
+	"shared/mcpclient/main_test.go: children: time.Sleep":                           hangs,
+	"shared/mcpclient/main_test.go: deaf: time.Sleep":                               hangs,
+	"shared/queue/pubsub/pubsub_test.go: TestResumeEndsWithItsContext: short bound": silence,
+	"shared/queue/queuetest/queuetest.go: badRunID: time.Sleep":                     absence,
+	"shared/queue/queuetest/queuetest.go: settles: time.Sleep":                      absence,
+	"shared/remote/check_test.go: TestCheck: time.Since":                            atLeast,
+	"shared/remote/sshd_test.go: TestScanTellsNothing: time.Since":                  atLeast,
+	"shared/store/embedded/embedded_test.go: TestLocked: short bound":               silence,
+	"shared/store/embedded/embedded_test.go: TestLockedQueue: short bound":          silence,
+	"shared/store/firestore/faults_test.go: TestHungServer: short bound":            silence,
+	"shared/testkit/figures/figures.go: Since: time.Since":                          measures,
+	"shared/tokenkey/tokenkey_test.go: TestCloudKMS: short bound":                   silence,
 }
 
-// TestTestsDoNotMeasureTime keeps tests from the clock of the machine: a test that sleeps, or that compares how long
-// something took, fails by chance on a busy machine. A test of time runs in a bubble of testing/synctest. Other tests
-// wait for a state with testkit/await, or count. Benchmarks measure.
+// TestTestsDoNotMeasureTime keeps tests from the clock of the machine. A test fails by chance on a busy machine if it
+// sleeps, compares how long something took, or bounds something by less than ten seconds. A test of time runs in a
+// bubble of testing/synctest. Other tests wait for a state with testkit/await, or count. Benchmarks measure.
 func TestTestsDoNotMeasureTime(t *testing.T) {
 	found := map[string]bool{}
 	for dir, files := range testFiles(t, ".", "../scripts", "../functions", "../infra") {
@@ -114,14 +129,16 @@ func TestOutsideBubbles(t *testing.T) {
 		func in() { time.Sleep(1) }
 		func both() { time.Since(x) }
 		func measured() { time.Since(x) }
-		func nobody() { time.Sleep(1) }`
+		func nobody() { time.Sleep(1) }
+		func hasty() { time.After(9 * time.Second); context.WithTimeout(x, time.Minute) }`
 	f, err := parser.ParseFile(token.NewFileSet(), "x_test.go", text, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := outsideBubbles(map[string]*ast.File{"x_test.go": f})
 	want := []string{
-		"x_test.go: TestC: time.Sleep", "x_test.go: both: time.Since", "x_test.go: nobody: time.Sleep",
+		"x_test.go: TestC: time.Sleep", "x_test.go: both: time.Since", "x_test.go: hasty: short bound",
+		"x_test.go: nobody: time.Sleep",
 	}
 	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("found are %q, want %q", got, want)
@@ -237,6 +254,9 @@ func within(n ast.Node, m mention, begins map[string]bool) (all []mention) {
 				all = append(all, m)
 			}
 		case *ast.CallExpr:
+			if hurries(n) {
+				all = append(all, mention{shortBound, m.in, m.file, m.bubble})
+			}
 			inside := m
 			inside.bubble = m.bubble || begins[called(n.Fun)]
 			all = append(all, within(n.Fun, m, begins)...)
@@ -250,7 +270,7 @@ func within(n ast.Node, m mention, begins map[string]bool) (all []mention) {
 	return all
 }
 
-// called returns the name of a function that is called: f, or pkg.F.
+// called returns the name of what is called or multiplied: f, or pkg.F.
 func called(f ast.Expr) string {
 	switch f := f.(type) {
 	case *ast.Ident:
@@ -261,4 +281,33 @@ func called(f ast.Expr) string {
 		}
 	}
 	return ""
+}
+
+// hurries reports whether a call has something end, or happen, within less than ten seconds.
+func hurries(call *ast.CallExpr) bool {
+	at, ok := map[string]int{"time.After": 0, "time.AfterFunc": 0, "time.NewTimer": 0, "time.Tick": 0,
+		"context.WithTimeout": 1}[called(call.Fun)]
+	if !ok || at >= len(call.Args) {
+		return false
+	}
+	d, known := duration(call.Args[at])
+	return known && d < 10*time.Second
+}
+
+// duration returns the value of an expression of literals.
+func duration(e ast.Expr) (d time.Duration, known bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		n, err := strconv.Atoi(e.Value)
+		return time.Duration(n), err == nil
+	case *ast.SelectorExpr:
+		d, known = map[string]time.Duration{"time.Microsecond": time.Microsecond, "time.Millisecond": time.Millisecond,
+			"time.Second": time.Second, "time.Minute": time.Minute, "time.Hour": time.Hour}[called(e)]
+		return d, known
+	case *ast.BinaryExpr:
+		x, known := duration(e.X)
+		y, too := duration(e.Y)
+		return x * y, known && too && e.Op == token.MUL
+	}
+	return 0, false
 }

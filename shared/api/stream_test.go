@@ -2,6 +2,8 @@ package api
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -86,5 +88,38 @@ func TestAClientThatIsGone(t *testing.T) {
 	}
 	if client.tried != 3 {
 		t.Errorf("it was written to %d times; the third failed", client.tried)
+	}
+}
+
+// TestStreamsEndWithTheirTime approves a card in each client's form, and no process moves the run: the stream ends with
+// its request's time, in an error.
+func TestStreamsEndWithTheirTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		handle func(*request) (any, error)
+		body   string // of the approval's id and the hash of its arguments
+	}{
+		"the AI SDK": {postUI, `{"id":"c","messages":[{"id":"a","role":"assistant","parts":[{"type":"dynamic-tool",
+			"toolName":"mail","toolCallId":"c","input":{},"state":"approval-responded",
+			"approval":{"id":"%s~%s","approved":true}}]}]}`},
+		"AG-UI": {postAGUI, `{"threadId":"c","runId":"r","messages":[],"tools":[],"context":[],"state":{},
+			"resume":[{"interruptId":%q,"status":"resolved","payload":{"decision":"approve_once","argsHash":%q}}]}`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newIdle(t)
+			w.Budget = 3 * time.Second
+			w.awaits("one")
+			cards, _, err := w.Records.Pending(t.Context(), "ana", "", 1)
+			if err != nil || len(cards) != 1 {
+				t.Fatal(cards, err)
+			}
+			r, rec := w.request(t.Context(), "POST", "", "Content-Type", "application/json")
+			r.Body = io.NopCloser(strings.NewReader(fmt.Sprintf(c.body, cards[0].ApprovalID, cards[0].ArgsHash)))
+			began := time.Now()
+			_, err = c.handle(r)
+			if took := time.Since(began); took > w.Budget || err != nil ||
+				!strings.Contains(rec.Body.String(), "goes on") {
+				t.Errorf("%s: after %v: %v, %s", name, took, err, rec.Body)
+			}
+		})
 	}
 }

@@ -131,7 +131,7 @@ func TestShell(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("SECRET_KEY", "canary")
 	s := within(t, countersign.Options{Dir: dir, Commands: []string{"echo", "env", "pwd", "sh -c ...", "cat", "sleep",
-		"yes", "none-such"}})
+		"head", "yes", "none-such"}})
 	t.Setenv("GEMINI_API_KEY", "canary")
 	exec := func(command string, o countersign.ShellOptions) (countersign.ShellResult, error) {
 		t.Helper()
@@ -152,10 +152,13 @@ func TestShell(t *testing.T) {
 		!strings.Contains(got.Stdout, "LANG=x\n") || strings.Count(got.Stdout, "LANG=") != 1 {
 		t.Errorf("the environment is %q, %v", got.Stdout, err)
 	}
-	got, err = exec("yes", countersign.ShellOptions{Timeout: 300 * time.Millisecond})
-	if !errors.Is(err, context.DeadlineExceeded) || !got.Truncated || !strings.HasPrefix(got.Stdout, "y\ny\n") ||
-		!strings.Contains(err.Error(), "300ms") {
+	got, err = exec("yes | head -n 1000000", countersign.ShellOptions{})
+	if err != nil || !got.Truncated || !strings.HasPrefix(got.Stdout, "y\ny\n") {
 		t.Errorf("%d bytes, %v, %v", len(got.Stdout), got.Truncated, err)
+	}
+	_, err = exec("sleep 3600", countersign.ShellOptions{Timeout: 300 * time.Millisecond})
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "300ms") {
+		t.Errorf("a command that does not end: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

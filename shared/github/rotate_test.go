@@ -64,14 +64,16 @@ func TestInstancesThatRenewAtOnce(t *testing.T) {
 	}
 }
 
-// TestAProcessThatWakesLate has one stopped before it asks until its claim has ended, and another use the refresh token
-// meanwhile, whose answer is still on its way when the first is refused: the consent was not taken back.
+// TestAProcessThatWakesLate stops a process before it asks, until its claim has ended. Another process uses the refresh
+// token meanwhile. The answer to the other is on its way until the first, which was refused, has looked into the store:
+// the user has not revoked the consent.
 func TestAProcessThatWakesLate(t *testing.T) {
 	w := newEnv(t)
 	w.link(w.instance(), "u1", "octo-cat")
 	w.pass(9 * time.Hour)
 	var asked atomic.Int64
 	other, refused := make(chan struct{}), make(chan struct{})
+	var told atomic.Bool
 	var second sync.WaitGroup
 	w.around(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -85,10 +87,15 @@ func TestAProcessThatWakesLate(t *testing.T) {
 			second.Go(func() { w.is(w.instance(), "u1", "octo-cat") })
 			<-other
 			next.ServeHTTP(rw, r)
-			time.AfterFunc(100*time.Millisecond, func() { close(refused) }) // it has been told by then, or soon
+			told.Store(true)
 		})
 	})
-	w.is(w.instance(), "u1", "octo-cat")
+	looked := faulty.Gets(faulty.After(func(*faulty.Call) {
+		if told.CompareAndSwap(true, false) {
+			close(refused)
+		}
+	}))
+	w.store.While(looked, func() { w.is(w.instance(), "u1", "octo-cat") })
 	second.Wait()
 	if n := asked.Load(); n != 2 {
 		t.Errorf("the token endpoint was asked %d times", n)

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -97,9 +98,9 @@ func TestADeletingConversationIsGone(t *testing.T) {
 		if _, err := w.loop.Cancel(ctx, "ana", v.RunID); err != nil {
 			t.Fatal(err)
 		}
-		short, cancel := context.WithTimeout(ctx, 3*time.Second) // less than a deletion needs for its answer
-		defer cancel()
-		if gone, err := w.rec.DeleteThread(short, "ana", v.ThreadID); err != nil || gone {
+		stops := faulty.Wrap(w.rec.Store, faulty.Commits(faulty.Each(func(n int) bool { return n > 1 }, faulty.Down)))
+		gone, err := (&records.Records{Store: stops, Now: w.clock}).DeleteThread(ctx, "ana", v.ThreadID)
+		if err != nil || gone {
 			t.Fatalf("%t %v", gone, err)
 		}
 		_, _, got := w.loop.Get(ctx, "ana", v.RunID)

@@ -116,19 +116,22 @@ func TestNoWaitBeyondTheDeadline(t *testing.T) {
 
 func TestContextEnds(t *testing.T) {
 	modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
-		r := newRig(t, answering(fakegemini.Turn{Text: "late", Delay: 5 * time.Second}), nil)
-		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-		defer cancel()
-		if _, _, err := ask(r, ctx, model.Request{Contents: hello}); !fault.Is(err, fault.Model, model.CodeDeadline) ||
-			!errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("error %v", err)
-		}
-		ctx, cancel = context.WithCancel(context.Background())
-		time.AfterFunc(50*time.Millisecond, cancel)
-		if _, _, err := ask(r, ctx, model.Request{Contents: hello}); !fault.Is(err, fault.Model, model.CodeCancelled) ||
-			!errors.Is(err, context.Canceled) {
-			t.Fatalf("error %v", err)
-		}
+		s := answering(fakegemini.Turn{Text: "late", Delay: 5 * time.Second})
+		r := newRig(t, s, func(c *gemini.Config) { c.HTTPClient = &http.Client{Transport: inBubble{s}} })
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, _, err := ask(r, ctx, model.Request{Contents: hello})
+			if !fault.Is(err, fault.Model, model.CodeDeadline) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("error %v", err)
+			}
+			ctx, cancel = context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			_, _, err = ask(r, ctx, model.Request{Contents: hello})
+			if !fault.Is(err, fault.Model, model.CodeCancelled) || !errors.Is(err, context.Canceled) {
+				t.Fatalf("error %v", err)
+			}
+		})
 	})
 }
 

@@ -47,7 +47,7 @@ func TestResumeWithoutATopicFails(t *testing.T) {
 	}
 }
 
-func TestResumeEndsWithItsContextWhenNobodyAnswers(t *testing.T) {
+func TestResumeEndsWithItsContext(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts the connection, and no server answers
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // faulty is a Firestore server that fails as the test says, which the emulator cannot do.
@@ -232,8 +233,9 @@ func TestHungServer(t *testing.T) {
 // A server that was sent the caller's deadline may report it before the caller's own clock does.
 func TestServerReportsTheCallersLimit(t *testing.T) {
 	_, st := serve(t, fails(codes.DeadlineExceeded))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 	defer cancel()
+	st.timeout = 2 * await.Most
 	_, err := st.Get(ctx, "runs/a")
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("a caller out of time got %v", err)

@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"os"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/countersign-run/countersign/shared/outbound"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/seed"
 )
 
@@ -25,10 +27,21 @@ func Main(m *testing.M, ends ...func() error) {
 	}
 	http.DefaultClient.CloseIdleConnections() // idle connections are not leaks
 	outbound.Transport().CloseIdleConnections()
-	if err := goleak.Find(); err != nil && code == 0 {
-		code = failed("a goroutine outlives the tests: %v", err)
+	if code == 0 {
+		if err := left(); err != nil {
+			code = failed("a goroutine outlives the tests: %v", err)
+		}
 	}
 	os.Exit(code)
+}
+
+// left returns an error that names the goroutines that are left. It gives them a minute to end.
+func left() (err error) {
+	for end := time.Now().Add(await.Most); ; {
+		if err = goleak.Find(); err == nil || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 func failed(format string, args ...any) int {
