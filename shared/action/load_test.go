@@ -75,7 +75,7 @@ func TestWhatIsWrongInAFile(t *testing.T) {
 		words    string
 	}{
 		"an unknown word":            {"description:", "descripton:", 2, `"descripton" is not known`},
-		"a repeated key":             {"description: Searches.", "name: search", 2, `"name" stands twice`},
+		"a repeated key":             {"description: Searches.", "name: search", 2, `duplicate key "name"`},
 		"no name":                    {"name: search\n", "", 1, "name is missing"},
 		"no description":             {"description: Searches.\n", "", 1, "description is missing"},
 		"an empty description":       {"Searches.", `" "`, 2, "description: a text"},
@@ -170,7 +170,7 @@ func TestWhatIsWrongInAFile(t *testing.T) {
 		"names that are one": {"binding:",
 			"preview: [{label: Q, field: query, names: {a: X, b: X}}]\nbinding:", 7, "no other value has"},
 		"a value named twice": {"binding:",
-			"preview: [{label: Q, field: query, names: {a: X, a: Y}}]\nbinding:", 7, "twice"},
+			"preview: [{label: Q, field: query, names: {a: X, a: Y}}]\nbinding:", 7, "duplicate key"},
 		"no names": {"binding:",
 			"preview: [{label: Q, field: query, names: {}}]\nbinding:", 7, "1 to 500"},
 		"GET with a side effect": {"binding:", "binding:\n  method: GET", 8, "GET is for what changes nothing"},

@@ -76,7 +76,7 @@ func (c *checker) needs(ok bool, field, format string, args ...any) {
 func (c *checker) check(a Agent) {
 	c.needs(a.Home == "" || a.Name != run.Assistant && validHome.MatchString(a.Home), "home", "a function's name is "+
 		"needed; the assistant lives in %s, because messages of the release before name no agent", DefaultHome)
-	c.needs(len(a.Description) <= 1<<10, "description", "it has %d bytes, and 1024 are the most", len(a.Description))
+	c.needs(len(a.Description) <= 1<<10, "description", "%d bytes; the limit is 1024", len(a.Description))
 	c.examples(a)
 	c.needs(a.Instructions != nil, "instructions", "instructions are needed")
 	for i, name := range a.Tools {
@@ -132,7 +132,7 @@ const (
 )
 
 func (c *checker) examples(a Agent) {
-	c.needs(len(a.Examples) <= MaxExamples, "examples", "there are %d, and %d are the most", len(a.Examples),
+	c.needs(len(a.Examples) <= MaxExamples, "examples", "%d; the limit is %d", len(a.Examples),
 		MaxExamples)
 	for i, e := range a.Examples {
 		c.needs(e != "" && len(e) <= MaxExample && e == strings.Join(strings.Fields(e), " "), "examples",

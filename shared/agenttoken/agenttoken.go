@@ -45,7 +45,7 @@ func Add(u *run.User, name string, random io.Reader, now time.Time) (token strin
 	case visible.Blank(name) || strings.TrimSpace(name) != name:
 		return "", kept, fault.Invalid("name", "a name is needed, without spaces around it")
 	case len(name) > MaxName:
-		return "", kept, fault.Invalid("name", "the name has %d bytes, and %d are the most", len(name), MaxName)
+		return "", kept, fault.Invalid("name", "%d bytes; the limit is %d", len(name), MaxName)
 	case hidden || shown != name:
 		return "", kept, fault.Invalid("name", "the name must be one line of visible characters")
 	case slices.ContainsFunc(u.Tokens, func(t run.AgentToken) bool { return strings.EqualFold(t.Name, name) }):

@@ -52,7 +52,7 @@ func callAnswers(results []chat.Result) ([]effect.CallAnswer, error) {
 		same := func(earlier chat.Result) bool { return earlier.CallID == res.CallID }
 		switch {
 		case !run.ValidID(res.CallID):
-			return nil, fault.Invalid(field+"callId", "this is not an id")
+			return nil, fault.Invalid(field+"callId", "invalid ID")
 		case slices.ContainsFunc(results[:i], same):
 			return nil, fault.Invalid(field+"callId", "an earlier result is of the same call")
 		}

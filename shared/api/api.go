@@ -253,7 +253,7 @@ func (r *request) body() ([]byte, error) {
 func (r *request) id(name string) (string, error) {
 	id := r.PathValue(name)
 	if !run.ValidID(id) {
-		return "", fault.Invalid(name, "this is not an id")
+		return "", fault.Invalid(name, "invalid ID")
 	}
 	return id, nil
 }

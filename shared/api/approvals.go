@@ -77,7 +77,7 @@ func postResolve(r *request) (any, error) {
 		return nil, err
 	}
 	if !run.ValidID(in.ApprovalID) {
-		return nil, fault.Invalid("approvalId", "this is not an id")
+		return nil, fault.Invalid("approvalId", "invalid ID")
 	}
 	res, err := in.of(r.uid, in.ApprovalID)
 	if err != nil {

@@ -21,7 +21,7 @@ func postGeminiAgent(r *request) (any, error) {
 	key, err := r.key()
 	switch {
 	case !run.ValidID(in.TerminalID):
-		return nil, fault.Invalid("terminalId", "this is not an id")
+		return nil, fault.Invalid("terminalId", "invalid ID")
 	case in.Model != nil && *in.Model == "":
 		return nil, fault.Invalid("model", "a model's name is needed")
 	case err != nil:

@@ -63,9 +63,9 @@ func postPlan(r *request, of *planner.Planner) (any, error) {
 	region, wrong := in.region()
 	switch {
 	case in.ThreadID != nil && !run.ValidID(*in.ThreadID):
-		return nil, fault.Invalid("threadId", "this is not an id")
+		return nil, fault.Invalid("threadId", "invalid ID")
 	case in.ContinueFrom != nil && !run.ValidID(*in.ContinueFrom):
-		return nil, fault.Invalid("continueFrom", "this is not an id")
+		return nil, fault.Invalid("continueFrom", "invalid ID")
 	case wrong != nil:
 		return nil, wrong
 	case err != nil:

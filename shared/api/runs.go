@@ -34,7 +34,7 @@ func (r *request) ask() (loop.StartRequest, error) {
 	key, err := r.key()
 	switch {
 	case in.ThreadID != nil && !run.ValidID(*in.ThreadID):
-		return loop.StartRequest{}, fault.Invalid("threadId", "this is not an id")
+		return loop.StartRequest{}, fault.Invalid("threadId", "invalid ID")
 	case err != nil:
 		return loop.StartRequest{}, err
 	}
@@ -62,7 +62,7 @@ func (r *request) asks(q *loop.StartRequest, field, prompt string, of chosenBody
 	case len(prompt) > loop.MaxPrompt:
 		return fault.Invalid(field, "the prompt is longer than %d bytes", loop.MaxPrompt)
 	case of.TerminalID != nil && !run.ValidID(*of.TerminalID):
-		return fault.Invalid("terminalId", "this is not an id")
+		return fault.Invalid("terminalId", "invalid ID")
 	case err != nil:
 		return err
 	}
@@ -194,7 +194,7 @@ func postCompensate(r *request) (any, error) {
 		return nil, err
 	}
 	if !run.ValidID(in.ActionID) {
-		return nil, fault.Invalid("actionId", "this is not an id")
+		return nil, fault.Invalid("actionId", "invalid ID")
 	}
 	ctx, cancel := r.working()
 	defer cancel()
@@ -248,7 +248,7 @@ func (a *API) Move(ctx context.Context, d queue.Delivery) error {
 			d.RunID)
 	case journal.Postponed(err): // recorded and logged
 	case err != nil && fault.As(err).Status() < 500:
-		return fault.New(fault.Tool, fault.CodeStoreUnavailable, "Not now; deliver again.").Because(err)
+		return fault.New(fault.Tool, fault.CodeStoreUnavailable, "Temporarily unavailable; redeliver.").Because(err)
 	case err != nil:
 		return err
 	}

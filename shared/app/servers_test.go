@@ -353,7 +353,7 @@ func TestAWrongFileOfServersStopsTheStart(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`:  "mcp.json: ",
 		`{}`: "mcpServers: an object of 1 to 20 servers",
-		`{"mcpServers":{"a":{` + good + `},"a":{` + good + `}}}`:                         "mcpServers/a: a name stands twice",
+		`{"mcpServers":{"a":{` + good + `},"a":{` + good + `}}}`:                         "mcpServers/a: duplicate key",
 		`{"mcpServers":{"a":{` + good + `,"autoApprove":["x"]}}}`:                        "mcpServers/a/autoApprove: this field is not known",
 		`{"mcpServers":{"a_b":{` + good + `}}}`:                                          "mcpServers/a_b: a name of a letter",
 		`{"mcpServers":{"gmail":{` + good + `}}}`:                                        "mcpServers/gmail: another name was expected: gmail_s",

@@ -119,7 +119,7 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 		return nil, fault.New(fault.Policy, fault.CodeTooMany,
 			"There were %d revisions, which is the limit. Please confirm this one or reject it.", plan.MaxRevisions)
 	case len(r.Comment) > maxComment:
-		return nil, fault.Invalid("comment", "it has %d bytes, and %d are the most", len(r.Comment), maxComment)
+		return nil, fault.Invalid("comment", "%d bytes; the limit is %d", len(r.Comment), maxComment)
 	case !executes(r.Decision):
 		return ap.Args, nil
 	case err != nil:

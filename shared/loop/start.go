@@ -69,14 +69,14 @@ func (r StartRequest) check(its *agents.Agent) error {
 	case !its.OnTerminal && r.Terminal != "":
 		return fault.Invalid("terminalId", "the agent %s works on no terminal", its.Name)
 	case r.Terminal != "" && !run.ValidID(r.Terminal):
-		return fault.Invalid("terminalId", "this is not an id")
+		return fault.Invalid("terminalId", "invalid ID")
 	case its.Plans && r.Session == nil:
 		return fault.Invalid("agent", "the agent %s works in sessions, which begin at /plans", its.Name)
 	case !its.Plans && r.Session != nil:
 		return fault.Invalid("agent", "the agent %s makes no plans", its.Name)
 	}
 	if len(r.Instructions) > maxInstructions {
-		return fault.Invalid("instructions", "they have %d bytes, and %d are the most", len(r.Instructions),
+		return fault.Invalid("instructions", "%d bytes; the limit is %d", len(r.Instructions),
 			maxInstructions)
 	}
 	size := 0
@@ -84,14 +84,14 @@ func (r StartRequest) check(its *agents.Agent) error {
 		size += len(t.Name) + len(t.Description) + len(t.Schema)
 	}
 	if size > maxPageTools {
-		return fault.Invalid("tools", "they have %d bytes, and %d are the most", size, maxPageTools)
+		return fault.Invalid("tools", "%d bytes; the limit is %d", size, maxPageTools)
 	}
 	size = 0
 	for _, c := range r.PageContext {
 		size += len(c.Description) + len(c.Value)
 	}
 	if len(r.PageContext) > maxPageContexts || size > maxPageContext {
-		return fault.Invalid("context", "there are %d parts with %d bytes, and %d with %d are the most",
+		return fault.Invalid("context", "%d parts with %d bytes; the limits are %d and %d",
 			len(r.PageContext), size, maxPageContexts, maxPageContext)
 	}
 	if r.Answer == nil {

@@ -134,7 +134,7 @@ func (c *caller) which(in *mcp.CallToolParamsRaw) (w which, err error) {
 	most := int(longestWait / time.Second)
 	switch {
 	case !run.ValidID(w.RunID):
-		return w, fault.Invalid("runId", "this is not an id")
+		return w, fault.Invalid("runId", "invalid ID")
 	case w.Seconds != nil && (*w.Seconds < 0 || *w.Seconds > most):
 		return w, fault.Invalid("seconds", "a number from 0 to %d is needed", most)
 	}

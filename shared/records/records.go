@@ -247,7 +247,7 @@ func (r *Records) Audit(ctx context.Context, uid, runID, cursor string, limit in
 // document kept beside it. For another user's run it returns nil; of a deleted run the entries tell whose it was.
 func (r *Records) head(ctx context.Context, uid, runID string) (head *audit.Head, own bool, err error) {
 	if !run.ValidID(runID) {
-		return nil, false, fault.Invalid("runId", "this is not an id")
+		return nil, false, fault.Invalid("runId", "invalid ID")
 	}
 	docs, err := r.get(ctx, document.RunPath(runID), document.AuditHeadPath(runID))
 	if err != nil {

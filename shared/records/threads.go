@@ -54,7 +54,7 @@ func (r *Records) Rename(ctx context.Context, uid, id, title string) (ThreadView
 	case visible.Blank(title):
 		return ThreadView{}, fault.Invalid("title", "a title is needed")
 	case len(title) > run.MaxTitle:
-		return ThreadView{}, fault.Invalid("title", "it has %d bytes, and %d are the most", len(title), run.MaxTitle)
+		return ThreadView{}, fault.Invalid("title", "%d bytes; the limit is %d", len(title), run.MaxTitle)
 	case hidden:
 		return ThreadView{}, fault.Invalid("title", "one line is needed, without characters that cannot be seen")
 	}

@@ -84,10 +84,10 @@ func Load(sources ...Source) (*Library, error) {
 	}
 	slices.SortStableFunc(l.skills, func(a, b *Skill) int { return strings.Compare(a.Name, b.Name) })
 	if n := len(l.skills); n > MaxSkills {
-		wrong = append(wrong, fmt.Errorf("there are %d skills, and %d are the most", n, MaxSkills))
+		wrong = append(wrong, fmt.Errorf("%d skills; the limit is %d", n, MaxSkills))
 	}
 	if n := len(l.Catalogue()); n > MaxCatalogue {
-		wrong = append(wrong, fmt.Errorf("the skills' names and descriptions have %d bytes, and %d are the most", n,
+		wrong = append(wrong, fmt.Errorf("the names and descriptions of the skills have %d bytes; the limit is %d", n,
 			MaxCatalogue))
 	}
 	if len(wrong) > 0 {

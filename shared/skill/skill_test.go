@@ -157,10 +157,10 @@ func TestBroken(t *testing.T) {
 		"---\nname: \xff\n---\n":               ": the file is not UTF-8",
 		front(name):                            "2: description is missing",
 		front("- a"):                           "2: a YAML mapping was expected",
-		front(name, description, "name: a"):    `4: the key "name" stands twice`,
+		front(name, description, "name: a"):    `4: duplicate key "name"`,
 		front(name, "description: ' '"):        "3: description is missing",
 		front(name, "description: [b]"):        "3: description is missing",
-		front(name, description) + strings.Repeat("x", 64<<10):     ": the text has",
+		front(name, description) + strings.Repeat("x", 64<<10):     ": the text and the list",
 		front(name, description) + strings.Repeat("x", 128<<10):    ": the file is larger than",
 		front(name, description, "x:", "  - &x b", "  - *x"):       "5: anchors and aliases",
 		front(name, description, "# "+strings.Repeat("x", 64<<10)): ": the file is larger than",
@@ -300,10 +300,11 @@ func TestBounds(t *testing.T) {
 	if err := of(100, 20); err != nil {
 		t.Error(err)
 	}
-	if err := of(101, 20); err == nil || err.Error() != "there are 101 skills, and 100 are the most" {
+	if err := of(101, 20); err == nil || err.Error() != "101 skills; the limit is 100" {
 		t.Error(err)
 	}
-	if err := of(20, 1000); err == nil || !strings.HasPrefix(err.Error(), "the skills' names and descriptions have ") {
+	err := of(20, 1000)
+	if err == nil || !strings.HasPrefix(err.Error(), "the names and descriptions of the skills have ") {
 		t.Error(err)
 	}
 	many := map[string]string{"a/SKILL.md": fmt.Sprintf(bare, "a", "a")}

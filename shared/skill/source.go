@@ -211,7 +211,7 @@ func (s Source) skill(at string) (*Skill, []error) {
 	skill.warnings = append(skill.warnings, unread...)
 	if n := len(skill.activation()); n > MaxText {
 		more = append(more, skill.fault(0,
-			"the text has %d bytes with the list of the skill's files, and %d are the most",
+			"the text and the list of the skill's files have %d bytes; the limit is %d",
 			n, MaxText))
 	}
 	return skill, append(wrong, more...)

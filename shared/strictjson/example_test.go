@@ -19,8 +19,8 @@ func ExampleDecode() {
 	// Output:
 	// hello <nil>
 	// hello ValidationError invalid (Prompt): this field is not known
-	// hello ValidationError invalid (prompt): a name stands twice in one object
-	// hello ValidationError invalid: there is something behind the JSON object
+	// hello ValidationError invalid (prompt): duplicate key
+	// hello ValidationError invalid: unexpected data after the JSON object
 }
 
 // The canonical form (RFC 8785) is the same whoever wrote the object: it is what is hashed and approved.

@@ -62,14 +62,14 @@ func Check(data []byte) error {
 		}
 	}
 	if _, err := dec.ReadToken(); err != io.EOF {
-		return fault.Invalid("", "there is something behind the JSON object")
+		return fault.Invalid("", "unexpected data after the JSON object")
 	}
 	return nil
 }
 
 func syntax(dec *jsontext.Decoder, err error) error {
 	if errors.Is(err, jsontext.ErrDuplicateName) {
-		return fault.Invalid(field(dec.StackPointer()), "a name stands twice in one object")
+		return fault.Invalid(field(dec.StackPointer()), "duplicate key")
 	}
 	return fault.Invalid(field(dec.StackPointer()), "this is not valid JSON in UTF-8 (near byte %d)", dec.InputOffset())
 }

@@ -138,7 +138,7 @@ func (d *Document) plain(n *yaml.Node, depth int) error {
 			case c.Kind != yaml.ScalarNode:
 				return d.Wrong(c, "a key must be a text")
 			case seen[c.Value]:
-				return d.Wrong(c, "the key %s stands twice", Quoted(c.Value))
+				return d.Wrong(c, "duplicate key %s", Quoted(c.Value))
 			}
 			seen[c.Value] = true
 		}

@@ -22,7 +22,7 @@ const maxAnswerSchema = 64 << 10
 // object, are the answer, and end the run. A schema that is unusable is a ValidationError.
 func Answer(schema json.RawMessage) (*Tool, error) {
 	if len(schema) > maxAnswerSchema {
-		return nil, fault.Invalid("answer", "the schema has %d bytes, and %d are the most", len(schema),
+		return nil, fault.Invalid("answer", "the schema has %d bytes; the limit is %d", len(schema),
 			maxAnswerSchema)
 	}
 	s := &jsonschema.Schema{}

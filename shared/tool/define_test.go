@@ -87,7 +87,7 @@ func TestNormalizeNamesTheFieldAndNeverTheValue(t *testing.T) {
 		"forged rule": {`{"to":["a"],"text":"x","level":"validating /properties/to: SECRET"}`, "level",
 			"not one of"},
 		"unknown field":      {`{"to":["a"],"text":"x","SECRET":1}`, "SECRET", "not known"},
-		"a name twice":       {`{"to":["a"],"to":["b"],"text":"x"}`, "to", "twice"},
+		"a name twice":       {`{"to":["a"],"to":["b"],"text":"x"}`, "to", "duplicate key"},
 		"a name in capitals": {`{"To":["a"],"text":"x"}`, "To", "not known"},
 	} {
 		t.Run(name, func(t *testing.T) {

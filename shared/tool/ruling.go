@@ -62,7 +62,7 @@ var (
 // check returns an error that names the first fact that is more than a fact.
 func (f Facts) check() error {
 	if len(f) > maxFacts {
-		return fmt.Errorf("there are %d facts, and %d are the most", len(f), maxFacts)
+		return fmt.Errorf("%d facts; the limit is %d", len(f), maxFacts)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		if !validFact.MatchString(name + "=" + f[name]) {

@@ -62,7 +62,7 @@ func Parse(file, keys []byte) (Hooks, error) {
 		Webhooks Hooks `json:"webhooks"`
 	}
 	if len(file) > MaxFile {
-		return nil, fault.Invalid("webhooks", "the file has %d bytes, and %d are the most", len(file), MaxFile)
+		return nil, fault.Invalid("webhooks", "%d bytes; the limit is %d", len(file), MaxFile)
 	}
 	if err := strictjson.Decode(file, &f); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ const (
 // seal encrypts a message for the browser (RFC 8291 §3, RFC 8188 §2), with a key pair for this message alone.
 func seal(s Subscription, plain, salt []byte, own *ecdh.PrivateKey) ([]byte, error) {
 	if len(plain) > maxPlain {
-		return nil, fmt.Errorf("webpush: the message has %d bytes, and %d are the most", len(plain), maxPlain)
+		return nil, fmt.Errorf("webpush: %d bytes; the limit is %d", len(plain), maxPlain)
 	}
 	theirs, err := ecdh.P256().NewPublicKey(s.P256dh)
 	if err != nil {

@@ -39,7 +39,7 @@ func (s Subscription) Check() error {
 	u, err := url.Parse(s.Endpoint)
 	switch {
 	case len(s.Endpoint) > MaxEndpoint:
-		return fault.Invalid("endpoint", "it has %d bytes, and %d are the most", len(s.Endpoint), MaxEndpoint)
+		return fault.Invalid("endpoint", "%d bytes; the limit is %d", len(s.Endpoint), MaxEndpoint)
 	case err != nil || !outbound.Secure(u) || u.Fragment != "":
 		return fault.Invalid("endpoint", "it is the address of a push service, with https and without credentials")
 	case len(s.Auth) != secretSize:

@@ -78,7 +78,7 @@ await run({
     await page.getByText('Exactly what: Run a command').first().click();
     await page.getByText('Sent without asking').waitFor();
     await page.getByRole('button', { name: 'Take back' }).click();
-    await page.locator('#main').getByText('Taken back: you are asked again.').waitFor();
+    await page.locator('#main').getByText('Removed. You’ll be asked each time.').waitFor();
     await view(page, 'Always allowed');
     await page.getByText('Nobody. You are asked each time.').waitFor();
     await view(page, 'Terminal');

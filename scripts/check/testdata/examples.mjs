@@ -29,7 +29,7 @@ const steps = {
     await page.goto(`${BASE_URL}/examples`);
     frames = Object.fromEntries(names.map((n) => [n, page.frameLocator(`iframe[src="/examples/${n}"]`)]));
     await inAll('the first words', said('Say hello.'));
-    await inAll('the first answer', said('Hello. I am'));
+    await inAll('the first answer', said('Hello. I\'m'));
   },
 
   'a line that is lost is told in all, until it is back': async (page) => {
@@ -104,7 +104,7 @@ const steps = {
     }
     for (const name of names) {
       await page.goto(`${BASE_URL}/examples/${name}`);
-      await page.getByText('These words stand in issue 3, and not in yours: tea').waitFor();
+      await page.getByText('Copied from issue 3, not written by you: tea').waitFor();
     }
     await page.unrouteAll({ behavior: 'wait' });
   },

@@ -158,7 +158,7 @@ await run({
     expect('the rule stands with it', (await words(second)).includes('You always allow mails to everybody'));
     await accessible(page, 'what was sent without asking');
     await second.getByRole('button', { name: 'Take back' }).click();
-    await second.getByText('Taken back: you are asked again.').waitFor();
+    await second.getByText('Removed. You’ll be asked each time.').waitFor();
     await ask(page, 'email kim@example.org that supper is ready');
     await cards(page).getByRole('button', { name: 'Approve once' }).waitFor();
     await view(page, 'Always allowed');

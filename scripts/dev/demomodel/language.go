@@ -23,7 +23,7 @@ var (
 	behindSaying = regexp.MustCompile(`(?i)\b(?:that|saying|says?|titled|called|about|subject)\b|:\s`)
 )
 
-const englishOnly = "I am Countersign's offline demo model and understand English only, so I did nothing."
+const englishOnly = "I'm Countersign's offline demo model and understand English only, so I did nothing."
 
 // foreign reports whether a request is in another language than English. What is to be written may be in any.
 func foreign(t text) bool {

@@ -158,7 +158,7 @@ func greet(said string) func(*ask) (fakegemini.Turn, bool) {
 }
 
 // whoIAm is how the model speaks of itself.
-const whoIAm = "I am Countersign's offline demo model, no Gemini."
+const whoIAm = "I'm Countersign's offline demo model, not Gemini."
 
 // abilities says what the model is, and what can be tried with the tools that it is offered.
 func (d *dialogue) abilities() string {

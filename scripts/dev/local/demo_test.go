@@ -131,7 +131,7 @@ func TestTasksOnTheDemoHost(t *testing.T) {
 		{"restart nginx", yes, "nginx -t", "nginx was not restarted, and is still active. It ended with exit code 1:"},
 		{"restart nosuchthing", yes, "", "There is no service nosuchthing that could be restarted."},
 		{"write a poem", yes, "",
-			"I do not understand “write a poem”, so I did nothing about it. I am Countersign's offline demo model"},
+			"I do not understand “write a poem”, so I did nothing about it. I'm Countersign's offline demo model"},
 		{"don't clean up anything", yes, "", "I did nothing about it."},
 	} {
 		commands, summary := u.task(terminal, task.prompt, task.decide)

@@ -126,7 +126,7 @@ func (e *environment) parts(emulated bool) [][2]string {
 		model = "offline demo model: the key in " + e.file.Path +
 			" is still the placeholder; put yours there for Gemini"
 	} else if e.demoModel() {
-		model = "offline demo model, no Gemini (go run ./scripts/ops setup, or GEMINI_API_KEY, for the real one)"
+		model = "offline demo model, not Gemini (go run ./scripts/ops setup, or GEMINI_API_KEY, for the real one)"
 	}
 	google := "Google, for accounts that users link"
 	if e.localGoogle() {

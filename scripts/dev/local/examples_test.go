@@ -29,7 +29,7 @@ func TestTheExamplesWork(t *testing.T) {
 				t.Errorf("%s, asked to %q, says %q", a.Name, example, words)
 			}
 		}
-		want := "I did nothing about it. I am Countersign's offline demo model, no Gemini. Try one of these:\n- " +
+		want := "I did nothing about it. I'm Countersign's offline demo model, not Gemini. Try one of these:\n- " +
 			strings.Join(a.Examples[:min(3, len(a.Examples))], "\n- ")
 		switch {
 		case len(a.Examples) == 0:

@@ -152,7 +152,7 @@ func TestWrong(t *testing.T) {
 		"empty":      {"", "x.agent.yaml: the file is empty"},
 		"no mapping": {"- a", "x.agent.yaml:1: a YAML mapping was expected"},
 		"no YAML":    {"name: [", "x.agent.yaml:1: this is not YAML"},
-		"twice":      {small + "name: x", "x.agent.yaml:3: the key \"name\" stands twice"},
+		"twice":      {small + "name: x", "x.agent.yaml:3: duplicate key \"name\""},
 		"unknown": {small + "persona: a",
 			"x.agent.yaml:3: the key \"persona\" is not known here; expected: name"},
 		"no name":           {"instruction: Help.", "x.agent.yaml:1: name is missing"},

@@ -174,7 +174,7 @@ func strict(data []byte, into any) error {
 		return err
 	}
 	if dec.More() {
-		return fmt.Errorf("there is something behind the JSON value")
+		return fmt.Errorf("unexpected data after the JSON value")
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ export function takeBack(ids) {
     try {
       const was = await busy([back], back, () => withdraw((entries) => entries.filter((e) => ids.includes(e.id))));
       const told = el('span', { tabindex: -1 },
-        was ? 'Taken back: you are asked again.' : 'It was taken back before: you are asked again.');
+        was ? 'Removed. You’ll be asked each time.' : 'Already removed. You’ll be asked each time.');
       node.replaceChildren(told);
       told.focus();
       say(told.textContent ?? '');

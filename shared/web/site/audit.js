@@ -15,7 +15,7 @@ const kinds = {
   linked: 'An account was linked', unlinked: 'An account was unlinked', withdrew: 'An always-allow was taken back',
     token_made: 'An agent was given a token', token_revoked: 'An agent’s token was taken back', shut_out: 'Shut out',
     let_in: 'Let in again',
-  deletion: 'A deletion was begun', deleted: 'A deletion is complete', exported: 'Everything kept was handed out',
+  deletion: 'A deletion was begun', deleted: 'A deletion is complete', exported: 'Data exported',
 };
 
 // ofRun reports whether id is a run's chain and not the user's own.
@@ -120,7 +120,7 @@ async function chain(runId, signal) {
 }
 
 // cameTo is what an action has come to, once it is known.
-const cameTo = { succeeded: 'Done', failed: 'Failed, nothing was done', unknown: 'Not known whether it was done' };
+const cameTo = { succeeded: 'Done', failed: 'Failed, nothing was done', unknown: 'Outcome unknown' };
 
 function cells(e) {
   const made = /^(decided|reviewed|refused)$/.test(e.kind) && e.decision && decisionWords(e.decision);

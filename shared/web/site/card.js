@@ -57,7 +57,7 @@ export function card(a, done, wait = 0) {
     el('header', { class: 'card-head' }, icon(toolIcon(a.tool)),
       el('h2', {}, review ? `Was this done? ${title}` : title),
       a.class && el('span', { class: `class ${a.class}` }, a.class),
-        el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
+        el('span', { class: 'chip' }, review ? 'Review' : 'Needs your decision')),
     review && el('p', {},
       'The service was asked, and its answer was lost: it is not known whether this happened. '
         + 'It is not tried again on a guess. Look for it where it would be (sent mail, calendar), '

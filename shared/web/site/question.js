@@ -34,7 +34,7 @@ export function question(runId, asked, done) {
   };
   return el('article', { class: 'card wait question', 'aria-label': 'A question' },
     el('header', { class: 'card-head' }, icon('alert'), el('h2', {}, 'The agent asks'),
-      el('span', { class: 'chip' }, 'Waits for you')),
+      el('span', { class: 'chip' }, 'Needs your decision')),
     el('p', { class: 'text' }, plain(String(asked.args?.question ?? ''))),
     el('form', { class: 'form', onsubmit: send },
       el('label', { for: id }, 'Your answer (no passwords: the model reads it)'), words, submit), error,

@@ -38,7 +38,7 @@ const row = (t, again, error) => el('div', { class: 'item' },
 function form(give, error) {
   const name = /** @type {HTMLInputElement} */ (
     el('input', { name: 'name', maxlength: 60, required: true, autocomplete: 'off', placeholder: 'My editor' }));
-  const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Give it a token'));
+  const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Create token'));
   return el('form', { class: 'item', onsubmit: async (/** @type {Event} */ e) => {
     e.preventDefault();
     trouble(error);

@@ -59,7 +59,7 @@ export const argument = (tool, name, preview) => shownAs[tool]?.[name]
   ?? label(preview?.fields?.find((f) => f.argument === name)?.label ?? name);
 
 export const sessionWords = {
-  PLANNING: 'Planning', AWAITING_CONFIRMATION: 'Waits for you', EXECUTING: 'Being carried out', COMPLETED: 'Completed',
+  PLANNING: 'Planning', AWAITING_CONFIRMATION: 'Needs your decision', EXECUTING: 'Running', COMPLETED: 'Completed',
   FAILED: 'Failed', DEADLINE_EXCEEDED: 'Out of time',
 };
 
@@ -107,14 +107,14 @@ export function actionState(a) {
     case 'planned': return { kind: 'plan', words: 'Planned' };
     case 'awaiting_confirmation': if (a.decision && lasts(a.heldUntil)) return { kind: 'work', words: 'Approved' };
       return a.decision ? { kind: 'work', words: 'Approved, about to start' }
-        : { kind: 'wait', words: 'Waits for you' };
+        : { kind: 'wait', words: 'Needs your decision' };
     case 'executing': return { kind: 'work', words: under[a.tool] ?? 'Working…' };
     case 'completed': return { kind: 'done', words: a.edited ? 'Done, with your changes' : 'Done' };
     case 'rejected':
       return { kind: 'off', words: a.decision === 'undo' ? 'Undone, nothing was done' : 'Rejected, nothing was done' };
     case 'failed':
       if (a.executionStatus !== 'unknown' && unmet[a.errorReason]) return { kind: 'off', words: unmet[a.errorReason] };
-      return { kind: 'fail', words: a.executionStatus === 'unknown' ? 'Not known whether it was done'
+      return { kind: 'fail', words: a.executionStatus === 'unknown' ? 'Outcome unknown'
         : 'Failed, nothing was done' };
     default: return { kind: 'plan', words: sentence(String(a.status)) };
   }
@@ -153,12 +153,12 @@ export const choice = (a, d) => (/always_allow/.test(d) ? `Always allow ${always
 
 /** @type {Record<string, (origin?: string) => string>} */
 const strange = {
-  target: (origin) => `This is not in your own words${origin ? `; it stands in ${origin}` : ''}:`,
-  mention: (origin) => `This is not in your own words${origin ? `; it stands in ${origin}` : ''}:`,
-  copied: (origin) => `These words stand in ${origin}, and not in yours:`,
-  leaking: (origin) => `Everybody can read this, and the assistant has read what may be private: ${origin}.`,
-  too_much: () => 'The assistant has read more than can be compared with this.',
-  composed: () => 'The assistant made up this address, and what it has read may be in it:',
+  target: (origin) => `Not written by you${origin ? `; found in ${origin}` : ''}:`,
+  mention: (origin) => `Not written by you${origin ? `; found in ${origin}` : ''}:`,
+  copied: (origin) => `Copied from ${origin}, not written by you:`,
+  leaking: (origin) => `Anyone can read the result, and the assistant read text that may be private: ${origin}.`,
+  too_much: () => 'The assistant has read too much to compare with this.',
+  composed: () => 'The assistant made up this address. It may contain text from elsewhere:',
   agent: () => 'This was not asked for here, but by your agent',
 };
 

@@ -176,7 +176,7 @@ export const approvals = {
     await ask(page, 'plan');
     const card = page.getByRole('region', { name: 'Approval: Confirm a plan' });
     await card.getByText('Create an issue, Send an e-mail').waitFor();
-    await card.getByText('The assistant made up this address, and what it has read may be in it:').waitFor();
+    await card.getByText('The assistant made up this address. It may contain text from elsewhere:').waitFor();
     await card.getByRole('button', { name: 'Reject' }).click();
     await log(page).getByText('It was not planned.').waitFor();
     await seen(page);

@@ -57,7 +57,7 @@ export const allowed = {
     await view(page, 'Your agents');
     await page.getByText('None has a token.').waitFor();
     await page.getByLabel('What you call the agent').fill('My editor');
-    await page.getByRole('button', { name: 'Give it a token' }).click();
+    await page.getByRole('button', { name: 'Create token' }).click();
     const shown = page.getByRole('region', { name: 'The token of My editor' });
     const token = await shown.locator('pre').first().innerText();
     await accessible(page, 'a token that was made');

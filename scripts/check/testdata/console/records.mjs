@@ -106,9 +106,9 @@ export const records = {
     await list.waitFor();
     const said = (await list.getByRole('listitem').allTextContents()).map((s) => s.trim());
     expect(`the source and the text stand there (${JSON.stringify(said)})`, JSON.stringify(said) === JSON.stringify([
-      'These words stand in issue 3 of acme/web, and not in yours: <b>the safe</b> stands behind the picture',
-      'This is not in your own words: @eve',
-      'The assistant has read more than can be compared with this.']));
+      'Copied from issue 3 of acme/web, not written by you: <b>the safe</b> stands behind the picture',
+      'Not written by you: @eve',
+      'The assistant has read too much to compare with this.']));
     expect('the text is marked', (await list.locator('mark').allTextContents()).length === 2);
     await accessible(page, 'a card with findings');
     await page.unrouteAll({ behavior: 'wait' });

@@ -31,7 +31,7 @@ export const desk = {
     await view(page, 'Your agents');
     await page.getByText('None has a token.').waitFor();
     await page.getByLabel('What you call the agent').fill('My editor');
-    await page.getByRole('button', { name: 'Give it a token' }).click();
+    await page.getByRole('button', { name: 'Create token' }).click();
     await page.getByRole('region', { name: 'The token of My editor' }).waitFor();
     await look(page, 'agents');
   },
