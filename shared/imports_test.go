@@ -82,7 +82,7 @@ var may = map[string]string{
 		"shared/effect shared/fault shared/journal shared/metrics " +
 		"shared/model shared/output shared/plan shared/queue shared/run " +
 		"shared/store shared/strictjson shared/tool",
-	"shared/mcpfile":  "shared/fault shared/outbound shared/strictjson",
+	"shared/mcpfile":  "shared/fault shared/lazyregexp shared/outbound shared/strictjson",
 	"shared/mcptools": "shared/fault shared/mcpclient shared/mcpfile shared/tool",
 	"shared/netguard": "shared/outbound",
 	"shared/mcpclient": "shared/clip shared/fault shared/lazyregexp shared/outbound shared/schema " +

@@ -134,15 +134,18 @@ func declaredIn(src string, with []string) (d declared, err error) {
 	return d, err
 }
 
+// standIn is a value that fits whatever a file of servers refers to, an address among it.
+const standIn = "https://server.example"
+
 // findServers takes the file for that of MCP servers if it is one.
 func (d *declared) findServers(src, name string) error {
-	all, err := mcpfile.Read(filepath.Join(src, filepath.FromSlash(name)))
+	file, err := mcpfile.Read(filepath.Join(src, filepath.FromSlash(name)))
 	if err != nil {
 		return nil // another file of JSON; the function says what is wrong if it is named
 	}
 	values := map[string]string{}
-	for _, s := range all {
-		if _, _, err := s.Secrets(func(name string) string { values[name] = "x"; return "x" }); err != nil {
+	for _, s := range file.Servers {
+		if _, err := s.Fill(func(name string) string { values[name] = standIn; return standIn }); err != nil {
 			return err
 		}
 	}

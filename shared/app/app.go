@@ -211,7 +211,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	tools = with(tools, o.clients.Web(cfg, o.clients.Pages(cfg),
 		journal.MeasuredModel(mdl, measuring(measured), o.now)))
 	tools = with(tools, o.clients.Repositories(cfg, repositories, engine, o.now))
-	file, err := readServers(cfg, tools)
+	file, err := readServers(cfg, tools, a.Log)
 	if err != nil {
 		return err
 	}

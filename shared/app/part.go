@@ -230,7 +230,7 @@ func checkNames(parts []Part, cfg config.Config) error {
 	tools = with(with(tools, o.clients.Commands(cfg, nil, nil)), o.clients.Web(cfg, nil, nil))
 	tools = with(tools, o.clients.Containers(cfg, nil, o.clients.Checkouts(cfg, readOnlyAccounts{}, time.Now)))
 	tools = with(tools, o.clients.Repositories(cfg, readOnlyAccounts{}, nil, time.Now))
-	servers, err := readServers(cfg, tools)
+	servers, err := readServers(cfg, tools, slog.New(slog.DiscardHandler)) // New warns
 	if err != nil {
 		return err
 	}

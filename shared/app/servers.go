@@ -1,7 +1,9 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,27 +21,35 @@ import (
 var ownNames = []string{tool.FinalAnswer, plan.ProposeTool, plan.ReflectTool, "approval_status", "wait_for_approval",
 	"countersign_run"}
 
-// readServers returns the servers of the file MCP_SERVERS, or nil where it is not set. No server's tools can have a
-// name that is taken.
-func readServers(cfg config.Config, tools tool.Set) ([]mcpfile.Server, error) {
+// readServers returns the servers of the file MCP_SERVERS, or nil where it is not set. A server whose tools would have
+// a name that is taken is left out, with a warning. The error says that none is left.
+func readServers(cfg config.Config, tools tool.Set, log *slog.Logger) ([]mcpfile.Server, error) {
 	if cfg.MCPServers == "" {
 		return nil, nil
 	}
-	all, err := mcpfile.Read(cfg.MCPServers)
+	file, err := mcpfile.Read(cfg.MCPServers)
 	if err != nil {
 		return nil, InServers(cfg, err)
 	}
 	taken := append(slices.Concat(ownNames, BuiltIn, tools.Names()), chat.ActionPrefix)
-	for _, s := range all {
-		for _, name := range taken {
-			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(s.Prefix())) {
-				return nil, InServers(cfg, fault.Invalid("mcpServers/"+s.Name,
-					"another name was expected: %s is a name of ours, and the names of its tools begin with %s", name,
-					s.Prefix()))
-			}
+	var free []mcpfile.Server
+	for _, s := range file.Servers {
+		named := slices.IndexFunc(taken, func(name string) bool {
+			return strings.HasPrefix(strings.ToLower(name), strings.ToLower(s.Prefix()))
+		})
+		if named < 0 {
+			free = append(free, s)
+			continue
 		}
+		wrong := fault.Invalid(s.At, "another name was expected: %s is a name of ours, and the names of its tools "+
+			"begin with %s", taken[named], s.Prefix())
+		log.Warn("an MCP server cannot be used", "server", s.Name, "error", s.LeftOut(wrong))
+		err = cmp.Or(err, error(wrong))
 	}
-	return all, nil
+	if len(free) == 0 && err != nil {
+		return nil, InServers(cfg, err)
+	}
+	return free, nil
 }
 
 // InServers returns the error with the name of the file and the field.

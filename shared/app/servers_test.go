@@ -347,20 +347,37 @@ func TestAServersWordsAreAStrangers(t *testing.T) {
 	}
 }
 
-// TestAWrongFileOfServersStopsTheStart names the file, the field and what was expected.
+// TestAWrongEntryLeavesTheOtherServersUsed starts with a file whose other entries are wrong in themselves, have a name
+// of ours, or refer to a variable that is not set. What a client's field would allow is still asked for.
+func TestAWrongEntryLeavesTheOtherServersUsed(t *testing.T) {
+	d := newDesk(t)
+	calls := d.tool("write", "Writes a note down.", "Written.")
+	w := deploy(t, deskSecret, file(t, map[string]any{
+		"my desk":  d.entry(map[string]any{"trust": true, "autoApprove": []string{"write"}}),
+		"insecure": map[string]any{"url": "http://mcp.example.com/mcp"},
+		"gmail":    map[string]any{"url": "https://mcp.example.com/mcp"},
+		"unset":    map[string]any{"url": "https://mcp.example.com/mcp?key=${NOT_THERE}"}}))
+	w.hasTool("assistant", "my-desk_write")
+	g := w.gives("ana", "My editor")
+	if asked := g.calls("my-desk_write", note); asked.failed || len(asked.Waiting) != 1 || calls.Load() != 0 {
+		t.Errorf("%+v, %d calls", asked, calls.Load())
+	}
+}
+
+// TestAWrongFileOfServersStopsTheStart names the file, the field and what was expected, where no entry can be used.
 func TestAWrongFileOfServersStopsTheStart(t *testing.T) {
 	const good = `"url":"https://mcp.example.com/mcp"`
 	for text, want := range map[string]string{
 		`{`:  "mcp.json: ",
-		`{}`: "mcpServers: an object of 1 to 20 servers",
+		`{}`: "mcpServers: an object of servers",
 		`{"mcpServers":{"a":{` + good + `},"a":{` + good + `}}}`:                         "mcpServers/a: duplicate key",
-		`{"mcpServers":{"a":{` + good + `,"autoApprove":["x"]}}}`:                        "mcpServers/a/autoApprove: this field is not known",
-		`{"mcpServers":{"a_b":{` + good + `}}}`:                                          "mcpServers/a_b: a name of a letter",
+		`{"mcpServers":{"a":{` + good + `,"readonly":["x"]}}}`:                           "mcpServers/a/readonly: readOnly was expected",
+		`{"mcpServers":{"42":{` + good + `}}}`:                                           "mcpServers/42: a name of a letter",
 		`{"mcpServers":{"gmail":{` + good + `}}}`:                                        "mcpServers/gmail: another name was expected: gmail_s",
 		`{"mcpServers":{"Action":{` + good + `}}}`:                                       "mcpServers/Action: another name was expected",
-		`{"mcpServers":{"a":{"type":"sse",` + good + `}}}`:                               "mcpServers/a/type: http was expected",
+		`{"mcpServers":{"a":{"type":"ws",` + good + `}}}`:                                "mcpServers/a/type: http was expected",
 		`{"mcpServers":{"a":{"url":"http://example.com/mcp"}}}`:                          "mcpServers/a/url: an https address was expected",
-		`{"mcpServers":{"a":{"url":"https://example.com/mcp?key=x"}}}`:                   "mcpServers/a/url: an address without a query",
+		`{"mcpServers":{"a":{"url":"https://example.com/mcp?key=x"}}}`:                   "mcpServers/a/url: ${NAME} was expected",
 		`{"mcpServers":{"a":{` + good + `,"headers":{"X-Api-Key":"CANARY-token"}}}}`:     "mcpServers/a/headers/X-Api-Key: ${NAME} was expected",
 		`{"mcpServers":{"a":{` + good + `,"headers":{"Authorization":"${NOT_THERE}"}}}}`: "mcpServers/a/headers/Authorization: NOT_THERE is not set",
 		`{"mcpServers":{"a":{` + good + `,"headers":{"Host":"x"}}}}`:                     "mcpServers/a/headers/Host: this header is the protocol's",

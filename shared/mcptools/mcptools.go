@@ -4,6 +4,7 @@
 package mcptools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,16 +45,23 @@ type Servers struct {
 	log *slog.Logger
 }
 
-// Open returns the servers of a file. None of them is asked for anything, and no program is started. The error is a
-// ValidationError with the field.
+// Open returns the servers of a file. It asks none of them for anything, and starts no program. A server that cannot be
+// used is left out, with a warning. The error, a ValidationError with the field, is that of the first if none can be
+// used.
 func Open(file []mcpfile.Server, o Options) (*Servers, error) {
 	s := &Servers{log: o.Log}
+	var wrong error
 	for _, f := range file {
 		one, err := open(f, o)
 		if err != nil {
-			return nil, errors.Join(err, s.Close())
+			wrong = cmp.Or(wrong, err)
+			o.Log.Warn("an MCP server cannot be used", "server", f.Name, "error", f.LeftOut(err))
+			continue
 		}
 		s.all = append(s.all, one)
+	}
+	if len(s.all) == 0 && wrong != nil {
+		return nil, wrong
 	}
 	return s, nil
 }
@@ -68,30 +76,29 @@ func Check(file []mcpfile.Server, o Options) error {
 }
 
 func open(f mcpfile.Server, o Options) (*server, error) {
-	at := "mcpServers/" + f.Name
 	if f.Type == mcpfile.Stdio && !o.Programs {
-		return nil, fault.Invalid(at+"/type", "http was expected: programs are started by the local server alone")
+		return nil, fault.Invalid(f.At+"/type", "http was expected: programs are started by the local server alone")
 	}
-	headers, env, err := f.Secrets(o.Lookup)
+	f, err := f.Fill(o.Lookup)
 	if err != nil {
 		return nil, err
 	}
 	s := &server{name: f.Name, log: o.Log, now: o.Now, choice: mcpclient.Choice{Prefix: f.Prefix(), Reads: f.ReadOnly,
 		Only: f.Only, Deny: f.Deny, Approval: tool.Approval(f.Approval), Named: f.Named}}
-	c := mcpclient.Config{Name: f.Name, URL: f.URL, HTTP: o.HTTP, Header: http.Header{}, Log: o.Log, Timeout: askTime,
-		Changed: s.outdate,
-		Deaf:    true} // a stream that stays open is of no use to a function that sleeps between its requests
+	c := mcpclient.Config{Name: f.Name, URL: f.URL, Dir: f.Dir, HTTP: o.HTTP, Header: http.Header{}, Log: o.Log,
+		Timeout: askTime, Changed: s.outdate,
+		Deaf: true} // a stream that stays open is of no use to a function that sleeps between its requests
 	if f.Command != "" {
 		c.Command = append([]string{f.Command}, f.Args...)
 	}
-	for name, value := range headers {
+	for name, value := range f.Headers {
 		c.Header.Set(name, value)
 	}
-	for name, value := range env {
+	for name, value := range f.Env {
 		c.Env = append(c.Env, name+"="+value)
 	}
 	if s.client, err = mcpclient.New(c); err != nil {
-		return nil, fault.Invalid(at, "%s", err)
+		return nil, fault.Invalid(f.At, "%s", err)
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // TestProgramsAreTheLocalServers refuses a server that is a program where programs are not started.
 func TestProgramsAreTheLocalServers(t *testing.T) {
-	file := []mcpfile.Server{{Name: "files", Type: mcpfile.Stdio, Command: "true"}}
+	file := []mcpfile.Server{{Name: "files", At: "mcpServers/files", Type: mcpfile.Stdio, Command: "true"}}
 	o := mcptools.Options{Lookup: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler), Now: time.Now}
 	if err := mcptools.Check(file, o); err == nil || fault.As(err).Field != "mcpServers/files/type" {
 		t.Errorf("deployed: %v", err)

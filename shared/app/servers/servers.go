@@ -4,6 +4,7 @@ package servers
 
 import (
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/app"
@@ -39,16 +40,21 @@ func part(programs bool) app.Part {
 				return s, nil
 			}
 		},
-		Check: func(cfg config.Config, _ *slog.Logger) error {
+		Check: func(cfg config.Config, log *slog.Logger) error {
 			if cfg.MCPServers == "" {
 				return nil
 			}
 			file, err := mcpfile.Read(cfg.MCPServers)
 			if err == nil {
-				err = mcptools.Check(file, options(cfg))
+				o := options(cfg)
+				o.Log = slog.New(slog.DiscardHandler) // the start itself warns
+				err = mcptools.Check(file.Servers, o)
 			}
 			if err != nil {
 				return app.InServers(cfg, err)
+			}
+			for _, note := range file.Notes {
+				log.Warn("MCP_SERVERS", "file", filepath.Base(cfg.MCPServers), "note", note)
 			}
 			return nil
 		},
