@@ -37,8 +37,8 @@ func TestAWarmCommandIsOneRoundTrip(t *testing.T) {
 	}
 }
 
-// A file that is printed unasked costs two lines more before the intent, and two right before it is printed, however
-// many folders and files there are: where links lead, and whether a file or a folder is there.
+// A file that is printed unasked costs no line more, however many folders and files there are: the line that begins the
+// command says where they lead.
 func TestWhereLinksLeadIsAskedAtOnce(t *testing.T) {
 	logs, more := t.TempDir(), t.TempDir()
 	for _, name := range []string{"a", "b"} {
@@ -51,17 +51,13 @@ func TestWhereLinksLeadIsAskedAtOnce(t *testing.T) {
 	m := &commands{lines: []string{"pwd", "cat " + logs + "/a " + logs + "/b", missing}}
 	h.SetModel(m.turn)
 	asked := h.askOn("Look.")
-	if len(asked.Approvals) != 1 || len(m.responses) != 2 || !strings.Contains(m.responses[1], "in ain b") {
+	if len(asked.Approvals) != 1 || len(m.responses) != 2 || !strings.Contains(m.responses[1], "in ain b") ||
+		!strings.Contains(string(asked.Body), "leads nowhere") {
 		t.Fatalf("%q: %s", m.responses, asked.Body)
 	}
-	link := func(paths ...string) string { return "readlink -f -- " + strings.Join(paths, " ") }
-	all, one := link(logs, more, logs+"/a", logs+"/b"), link(logs, more, logs+"/a", more+"/no/where")
-	kinds := "sh -c" // asks whether what the links lead to are files and folders
-	want := []string{"start", all, kinds, all, kinds, "start", one, link(logs), link(more), link(logs + "/a"),
-		link(more + "/no/where"), kinds}
 	ran := h.ran()
-	if ran = ran[slices.Index(ran, "start"):]; !slices.EqualFunc(ran, want, strings.HasPrefix) {
-		t.Errorf("the host ran %q; want at last %q", ran, want)
+	if ran = ran[slices.Index(ran, "start"):]; !slices.Equal(ran, []string{"start", "start", "start"}) {
+		t.Errorf("the host ran %q", ran)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ func (k *Keeper) Start(ctx context.Context, s Start, out io.Writer) (Result, err
 	}
 	mark := newMark()
 	args = append(args, "mark="+mark)
-	request := func() io.Reader { return strings.NewReader(octal(s.Cwd) + "\n" + s.Command + mark) }
+	request := func() io.Reader { return strings.NewReader(s.request(mark)) }
 	x := Exec{}
 	switch {
 	case k.Facts.Home == "" && !s.Plain:
@@ -46,6 +47,19 @@ func (k *Keeper) Start(ctx context.Context, s Start, out io.Writer) (Result, err
 		return Result{}, err
 	}
 	return result(end)
+}
+
+// request is what the script reads: lines with the directory and with what may be read, then the command.
+func (s *Start) request(mark string) string {
+	var b strings.Builder
+	b.WriteString(octal(s.Cwd) + "\n")
+	for _, folder := range s.Opens.Within {
+		b.WriteString(octal(folder) + "\n")
+	}
+	for _, p := range s.Opens.Paths {
+		b.WriteString(octal(p.Name) + " " + octal(p.Shown) + "\n")
+	}
+	return b.String() + s.Command + mark
 }
 
 func (k *Keeper) stage(ctx context.Context, name string, request io.Reader) error {
@@ -81,6 +95,8 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 		return nil, fmt.Errorf("keeper: no shell has the grammar %q", s.Grammar)
 	case s.Limit <= 0:
 		return nil, fmt.Errorf("keeper: a command needs a limit")
+	case !k.Opens(&s.Opens) || len(s.Opens.Paths) > 0 && !s.Plain:
+		return nil, fmt.Errorf("keeper: the host cannot open these paths for a command")
 	}
 	if s.Size == (Size{}) {
 		s.Size = Size{Cols: 80, Rows: 24}
@@ -95,7 +111,24 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 	if s.Plain {
 		args = append(args, "plain=1")
 	}
+	if n := len(s.Opens.Paths); n > 0 {
+		args = append(args, fmt.Sprintf("within=%d", len(s.Opens.Within)), fmt.Sprintf("opens=%d", n),
+			"open_after="+hundredths(k.Times.Open))
+	}
+	if s.Opens.Walks {
+		args = append(args, "walks=1")
+	}
 	return args, nil
+}
+
+// Opens reports whether the host can open the paths. The script keeps them as lines, and in a script of sed.
+func (k *Keeper) Opens(o *Opens) bool {
+	names := slices.Clone(o.Within)
+	for _, p := range o.Paths {
+		names = append(names, p.Name, p.Shown)
+	}
+	odd := func(name string) bool { return name == "" || strings.ContainsAny(name, "\x00\n\\&|") }
+	return len(o.Paths) == 0 || k.Facts.Proc && len(o.Paths) <= MaxOpens && !slices.ContainsFunc(names, odd)
 }
 
 // octal writes a path so that the script can read it as one line.

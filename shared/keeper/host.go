@@ -40,11 +40,16 @@ var (
 	ErrCut   = errors.New("the connection was lost before the host had the whole command")
 	ErrEnded = errors.New("the command has ended")
 	ErrLost  = errors.New("the command was begun, and how it ended is not known")
+
+	ErrOutside = errors.New("a path leads out of the folders that may be read")
+	ErrSpecial = errors.New("a path leads to something else than a file or a folder")
+	ErrMissing = errors.New("a path leads nowhere, or cannot be opened")
+	ErrWalk    = errors.New("the host's grep may follow links below a folder")
 )
 
 var refusals = map[string]error{"begun": ErrBegun, "never": ErrNever, "other": ErrOther, "cwd": ErrCwd,
 	"home": ErrHome, "shell": ErrShell, "cut": ErrCut, "lost": ErrLost, "absent": ErrOther, "gone": ErrOther,
-	"ended": ErrEnded}
+	"ended": ErrEnded, "outside": ErrOutside, "special": ErrSpecial, "missing": ErrMissing, "walk": ErrWalk}
 
 // Times are what the host waits for while it runs a command.
 type Times struct {
@@ -53,11 +58,12 @@ type Times struct {
 	Quiet    time.Duration // how often a command is looked at that prints nothing: does it wait for input?
 	Patience time.Duration // how long it may wait for input while nobody is attached
 	Idle     time.Duration // how long a person's shell stays that nobody reads
+	Open     time.Duration // how long it may take to open what a command reads
 }
 
 // DefaultTimes are those of package keeper.
 var DefaultTimes = Times{Term: 2 * time.Second, Kill: 4 * time.Second, Quiet: time.Second, Patience: 20 * time.Second,
-	Idle: 30 * time.Minute}
+	Idle: 30 * time.Minute, Open: 5 * time.Second}
 
 // A Keeper is the keeper of one host, over one connection. It may be used by several goroutines.
 type Keeper struct {

@@ -6,6 +6,7 @@ package keeper
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -61,6 +62,7 @@ type Start struct {
 	Cwd      string        // absolute; empty: the home directory
 	Limit    time.Duration // after which it is ended
 	Size     Size
+	Opens    Opens // what a Plain command reads
 
 	// Handle is what Handle returned when the command was prepared: on another host, in another boot or with other
 	// journals it is not begun. Empty: what it is now.
@@ -68,6 +70,29 @@ type Start struct {
 	// Asks is told when the command begins to wait for input, and when it does so no longer. It may be nil.
 	Asks func(asking bool)
 }
+
+// Opens are the files and folders that a command reads, each opened once before the command begins. What counts is
+// where the descriptor leads, and the command is given that: a path may lead elsewhere by then. So a command that names
+// them as [Opened] reads nothing else, whoever changes links meanwhile. It needs Facts.Proc.
+type Opens struct {
+	Within []string // the folders and files in which all of them have to lie, when links are followed
+	Paths  []Path   // at most MaxOpens
+	Walks  bool     // the command reads all below the folders: it needs GNU's grep, which follows no link there
+}
+
+// MaxOpens is how many paths can be opened: a shell of POSIX has ten descriptors.
+const MaxOpens = 4
+
+// A Path is one that is opened.
+type Path struct {
+	Name  string // absolute
+	Shown string // for what the command prints in place of Opened
+}
+
+// Opened returns by which name the command reads the path with an index.
+func Opened(i int) string { return fmt.Sprintf("/proc/self/./fd/%d", firstOpened+i) }
+
+const firstOpened = 4
 
 // Result is how a command ended.
 type Result struct {

@@ -8,7 +8,7 @@
 umask=$(umask)
 umask 077
 k=$HOME/.countersign
-unset CDPATH
+unset CDPATH guard sed_names within opens walks
 for a; do
 	case $a in
 	id=*) id=${a#*=} ;;             # of the command
@@ -18,6 +18,9 @@ for a; do
 	since=*) since=${a#*=} ;;       # when the caller asked for these two, in seconds
 	grammar=*) grammar=${a#*=} ;;   # bash or sh
 	plain=*) plain=${a#*=} ;;       # a command that only looks
+	within=*) within=${a#*=} ;;     # how many folders the request has in which a command may read
+	opens=*) opens=${a#*=} ;;       # and paths that it reads
+	walks=*) walks=${a#*=} ;;       # it reads all below them
 	term=*) term=${a#*=} ;;         # the terminal that the command belongs to
 	limit=*) limit=${a#*=} ;;       # these five in hundredths of a second
 	term_after=*) term_after=${a#*=} ;;
@@ -32,6 +35,7 @@ for a; do
 	staged=*) staged=${a#*=} ;;
 	hold=*) hold=${a#*=} ;;
 	tail=*) tail_waits=${a#*=} ;; # GNU's tail is there, which waits for a file's writer
+	open_after=*) open_after=${a#*=} ;; # after which a path that cannot be opened is given up
 	idle=*) idle=${a#*=} ;; # after which a shell that nobody reads is ended
 	umask=*) umask=${a#*=} ;;
 	esac
@@ -45,6 +49,7 @@ say() { printf '\n%s:begin\n' "$mark"; }
 
 # refuse ends without having begun a command, and says why.
 refuse() {
+	[ -z "$guard" ] || kill "$guard"
 	say
 	printf '\n%s:refused:%s\n' "$mark" "$1"
 	exit 0
@@ -151,7 +156,8 @@ prune() {
 	done
 	find "$k" -maxdepth 1 -name 'staged-*' -mtime +1 -exec rm -f {} +
 	(cd "$k" && ls -td -- */cmd 2>/dev/null) | tail -n +51 | while read -r f; do
-		[ -e "$k/${f%/cmd}/exit" ] && rm -f "$k/${f%/cmd}/out" "$k/${f%/cmd}/rest" "$k/${f%/cmd}/in" "$k/$f"
+		[ -e "$k/${f%/cmd}/exit" ] || continue
+		rm -f "$k/${f%/cmd}/out" "$k/${f%/cmd}/rest" "$k/${f%/cmd}/in" "$k/${f%/cmd}/names" "$k/$f"
 	done
 	find "$k" -maxdepth 1 -name stamp.trim -mmin +60 -exec rmdir {} +
 	if [ "$(wc -c <"$k/stamp")" -gt 65536 ] && mkdir "$k/stamp.trim"; then
@@ -190,28 +196,113 @@ stage() {
 	mkdir -p "$k" && cat >"$k/staged-$staged" && printf '\n%s:over\n' "$mark"
 }
 
-start() {
-	[ -n "$HOME" ] && [ -d "$k" ] || refuse home
-	if [ -n "$staged" ]; then exec 5<&0 <"$k/staged-$staged" || refuse cut; fi
+newline='
+'
+
+# receive reads a request.
+receive() {
 	read -r cwd
+	decode "$cwd"
+	cwd=$decoded folders='' paths='' sed_names=''
+	while [ "${within:-0}" -gt 0 ]; do
+		read -r line
+		decode "$line"
+		folders=$folders$decoded$newline
+		within=$((within - 1))
+	done
+	fd=4
+	while [ $fd -lt $((4 + ${opens:-0})) ]; do
+		read -r line shown
+		decode "$line"
+		paths=$paths$decoded$newline
+		decode "$shown"
+		sed_names="${sed_names}s|/proc/self/[.]/fd/$fd|$decoded|g$newline"
+		fd=$((fd + 1))
+	done
 	command=$(cat)
-	if [ -n "$staged" ]; then
-		exec <&5 5<&-
-		rm -f "$k/staged-$staged"
-	fi
 	case $command in
 	*"$mark") command=${command%"$mark"} ;;
 	*) refuse cut ;; # the connection was lost before all of it was here
 	esac
-	case $cwd in
+}
+
+# decode sets $decoded to a text that octal has encoded.
+decode() {
+	decoded=$1
+	case $1 in
 	*\\*)
-		cwd=$(printf '%b.' "$cwd")
-		cwd=${cwd%.}
+		decoded=$(printf '%b.' "$1")
+		decoded=${decoded%.}
 		;;
 	esac
+}
+
+# open_paths opens what the command reads, as descriptors from 4 on. It is where a descriptor leads that is checked, and
+# the descriptor that the command is given.
+open_paths() {
+	[ -n "$paths" ] || return 0
+	case $walks$(cleanly "$grammar" -c 'grep --version' 2>&1) in
+	1*GNU*) ;;
+	1*) refuse walk ;; # it may follow a link that takes a folder's place
+	esac
+	guard_opening &
+	guard=$!
+	set -f
+	IFS=$newline
+	roots='' fd=4
+	for f in $folders; do roots=$roots$(readlink -f -- "$f")$newline; done
+	for f in $paths; do
+		f=$(readlink -f -- "$f") && [ -e "$f" ] || refuse missing
+		allowed "$f" || refuse outside
+		ordinary "$f" || refuse special # nothing is read of a pipe, but to open one may wait
+		eval 'command exec '$fd'<"$f"' 2>/dev/null || refuse missing
+		[ "$(readlink "/proc/$$/fd/$fd")" = "$f" ] || refuse outside # it was changed meanwhile
+		ordinary "/proc/$$/fd/$fd" || refuse special
+		fd=$((fd + 1))
+	done
+	set +f
+	unset IFS
+	kill "$guard"
+	guard=''
+}
+
+# guard_opening refuses the command if a path is still not opened after a while: what has become a pipe meanwhile is
+# opened when another program writes to it.
+guard_opening() {
+	s=''
+	trap 'kill $s; exit' TERM
+	sleep $((open_after / 100)).$((open_after % 100 / 10)) </dev/null >/dev/null 2>&1 &
+	s=$!
+	wait $s
+	(guard='' && refuse special)
+	kill -KILL $$
+}
+
+# ordinary reports whether a path leads to a file or a folder, and not to a pipe, a socket or a device.
+ordinary() { [ -f "$1" ] || [ -d "$1" ]; }
+
+# allowed reports whether a path without links lies in one of the folders.
+allowed() {
+	for root in $roots; do
+		case $1 in
+		"$root" | "${root%/}"/*) return 0 ;;
+		esac
+	done
+	return 1
+}
+
+start() {
+	[ -n "$HOME" ] && [ -d "$k" ] || refuse home
+	if [ -n "$staged" ]; then exec 5<&0 <"$k/staged-$staged" || refuse cut; fi
+	receive
+	if [ -n "$staged" ]; then
+		exec <&5 5<&-
+		rm -f "$k/staged-$staged"
+	fi
 	same || refuse other
 	command -v "$grammar" >/dev/null || refuse shell
 	cd -- "${cwd:-$HOME}" 2>/dev/null || refuse cwd
+	open_paths
 	if claimed || ! mkdir "$j" 2>/dev/null; then # this is the claim
 		[ -d "$j" ] || claimed || refuse home
 		[ ! -e "$j/never" ] || refuse never
@@ -222,7 +313,7 @@ start() {
 	# What is written at the end has its place on the disk from the beginning.
 	if ! { echo $$ >"$j/pid" && printf %s "$command" >"$j/cmd" && echo "$the_boot" >"$j/boot" &&
 		printf '%8192s\n' '' >"$j/exit.new" && printf '%99s\n' '' >"$j/ret" && printf '%99s\n' '' >"$j/how" &&
-		: >"$j/out" && mkfifo "$j/in" &&
+		: >"$j/out" && printf %s "$sed_names" >"$j/names" && mkfifo "$j/in" &&
 		echo "/$id/$now" >>"$k/stamp"; } 2>/dev/null; then
 		rm -rf "$j"
 		refuse home
@@ -482,7 +573,8 @@ run() {
 		;;
 	esac
 	if [ -n "$plain" ]; then
-		cleanly "$@" -c "$read_it" "$grammar"
+		sed_names=$(cat "$j/names" 2>/dev/null)
+		renaming cleanly "$@" -c "$read_it" "$grammar"
 		return
 	fi
 	save="__countersign() { { set +x; } 2>/dev/null; command export -p >|$q/env && command pwd >|$q/cwd; } 2>/dev/null
@@ -499,6 +591,18 @@ $read_it; $done" "$grammar"
 	PAGER=cat GIT_PAGER=cat SYSTEMD_PAGER=cat DEBIAN_FRONTEND=noninteractive TERM=xterm-256color \
 		COUNTERSIGN_ACTION=$id "$@" -c "$save
 $read_it; $done" "$grammar"
+}
+
+# renaming runs a program, and has what it prints name the paths that were opened for it as the command does.
+renaming() {
+	[ -n "$sed_names" ] || {
+		"$@"
+		return
+	}
+	{
+		code=$({ { "$@" 2>&1 3>&- 8>&-; echo $? >&3; } | LC_ALL=C sed "$sed_names" >&8; } 3>&1)
+	} 8>&1
+	return "${code:-130}" # it was ended with all of its group
 }
 
 # cleanly runs a program in an environment that no earlier command has had a part in. It has no home directory, so that
@@ -743,23 +847,13 @@ input() {
 
 # bare runs a command that only looks on a host where no journal can be kept.
 bare() {
-	read -r cwd
-	command=$(cat)
-	case $command in
-	*"$mark") command=${command%"$mark"} ;;
-	*) refuse cut ;;
-	esac
-	case $cwd in
-	*\\*)
-		cwd=$(printf '%b.' "$cwd")
-		cwd=${cwd%.}
-		;;
-	esac
+	receive
 	cd -- "${cwd:-/}" 2>/dev/null || refuse cwd
+	open_paths
 	say
 	now
 	began=$now how=exited group='' s=''
-	cleanly sh -c "$command" sh </dev/null 2>&1 &
+	renaming cleanly sh -c "$command" sh </dev/null 2>&1 &
 	p=$!
 	{
 		trap 'kill $s; exit' TERM

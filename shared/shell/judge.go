@@ -49,6 +49,7 @@ type Judgment struct {
 	// Reads are the files and folders whose content a read_only command prints. Such a command reads more than names:
 	// it may run unasked only if all of them, when links are followed, lie where its user allows it.
 	Reads []string
+	reads []int // their places in Argv
 
 	// Names are the programs and builtins that the command names, without their folders: also those behind sudo, env
 	// and the like, and in the text of sh -c. What an opaque command runs beside them cannot be told.
@@ -62,6 +63,22 @@ func (j *Judgment) Has(c Class) bool {
 	return slices.ContainsFunc(j.Warnings, func(w Warning) bool { return w.Class == c })
 }
 
+// Reading returns the command with other names for the files and folders of Reads.
+func (j *Judgment) Reading(names []string) string {
+	argv := slices.Clone(j.Argv)
+	for i, at := range j.reads {
+		argv[at] = names[i]
+	}
+	return Quote(argv)
+}
+
+// Walks reports whether a read_only command may print the files below the folders of Reads.
+func (j *Judgment) Walks() bool {
+	return len(j.Reads) > 0 && slices.ContainsFunc(j.Argv, func(a string) bool {
+		return strings.HasPrefix(a, "-") && strings.Contains(a, "r")
+	})
+}
+
 // Judge judges a command that a shell with the grammar will run. The error, for the field "command", is for what a
 // person could not read as the shell does: blank, over 8 KiB, with control or invisible characters, with spaces or
 // full-width characters of Unicode, or not parsable.
@@ -71,7 +88,11 @@ func Judge(command string, g Grammar) (Judgment, error) {
 		return Judgment{}, fault.Invalid("command", "The command %s.", wrong)
 	}
 	if argv, reads, ok := readOnly(command, file); ok {
-		return Judgment{Class: ReadOnly, Command: Quote(argv), Argv: argv, Reads: reads, Names: argv[:1]}, nil
+		j := Judgment{Class: ReadOnly, Command: Quote(argv), Argv: argv, reads: reads, Names: argv[:1]}
+		for _, at := range reads {
+			j.Reads = append(j.Reads, argv[at])
+		}
+		return j, nil
 	}
 	l := look{grammar: g, seen: map[any]bool{}}
 	l.text(command, file)

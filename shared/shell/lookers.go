@@ -62,7 +62,7 @@ var lookers = map[string]looker{
 	"sha256sum": {short: "btz", operand: isPath, least: 1, most: anyNumber, content: true},
 	"ss": {short: "abeHilmnOoprstuwx46",
 		long: "all listening tcp udp unix processes numeric summary extended options memory info"},
-	"stat": {short: "Lftx", valued: "c", values: hasPercent, operand: isPath, least: 1, most: anyNumber, content: true,
+	"stat": {short: "Lftx", valued: "c", values: hasPercent, operand: isPath, least: 1, most: anyNumber,
 		long: "dereference file-system terse format= printf="},
 	"tail": {short: "qvz", valued: "nc", counts: true, operand: isPath, least: 1, most: anyNumber, content: true,
 		long: "lines= bytes= quiet verbose"},

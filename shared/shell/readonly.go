@@ -10,10 +10,10 @@ import (
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
-// readOnly returns the words of a command that only looks, and what it prints the content of; ok is false for every
-// other one. All of the text is printable ASCII in which no shell expands anything: a command in which something would
-// have to be expanded is not looked at further.
-func readOnly(command string, file *syntax.File) (argv, reads []string, ok bool) {
+// readOnly returns the words of a command that only looks, and the places of those whose content it prints; ok is false
+// for every other command. All of the text is printable ASCII in which no shell expands anything: a command in which
+// something would have to be expanded is not looked at further.
+func readOnly(command string, file *syntax.File) (argv []string, reads []int, ok bool) {
 	for _, r := range command {
 		if r < ' ' || r > '~' || strings.ContainsRune("\\$`!#", r) {
 			return nil, nil, false
@@ -39,7 +39,7 @@ func readOnly(command string, file *syntax.File) (argv, reads []string, ok bool)
 }
 
 // looks looks a command up in the table.
-func looks(argv []string) (reads []string, ok bool) {
+func looks(argv []string) (reads []int, ok bool) {
 	for _, form := range formsOf[argv[0]] {
 		if slices.EqualFunc(form, argv, stands) {
 			return nil, true
@@ -53,15 +53,16 @@ func looks(argv []string) (reads []string, ok bool) {
 	if !ok || len(operands) < l.least || l.most >= 0 && len(operands) > l.most {
 		return nil, false
 	}
-	for i, o := range operands {
+	for i, at := range operands {
+		at++ // the program's name comes first
 		if l.pattern && i == 0 {
 			continue
 		}
-		if !l.operand(o) {
+		if !l.operand(argv[at]) {
 			return nil, false
 		}
 		if l.content {
-			reads = append(reads, o)
+			reads = append(reads, at)
 		}
 	}
 	return reads, true
@@ -81,13 +82,15 @@ func stands(form, word string) bool {
 	return word == form
 }
 
-// flags checks the flags, and returns the operands.
-func (l looker) flags(args []string) (operands []string, ok bool) {
+// flags checks the flags, and returns the places of the operands.
+func (l looker) flags(args []string) (operands []int, ok bool) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
 		case a == "--":
-			return append(operands, args[i+1:]...), true
+			for i++; i < len(args); i++ {
+				operands = append(operands, i)
+			}
 		case strings.HasPrefix(a, "--"):
 			name, value, has := strings.Cut(a[2:], "=")
 			if has {
@@ -110,7 +113,7 @@ func (l looker) flags(args []string) (operands []string, ok bool) {
 				return nil, false
 			}
 		default:
-			operands = append(operands, a)
+			operands = append(operands, i)
 		}
 	}
 	return operands, true

@@ -7,6 +7,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/keeper"
 )
 
 // keeper answers a line of the keeper's, if it is one.
@@ -63,6 +65,8 @@ func (s *session) refuse(r request, why string) { s.say(r, "", "refused:"+why) }
 func (s *session) start(ctx context.Context, r request) {
 	h, id := s.host, r.values["id"]
 	cwd, command, whole := s.received(r)
+	folders, paths, command := opens(r, command)
+	line, unopened := h.open(folders, paths, command)
 	if cwd == "" {
 		cwd = home
 	}
@@ -75,8 +79,10 @@ func (s *session) start(ctx context.Context, r request) {
 		s.refuse(r, "other")
 	case err != nil || !info.IsDir():
 		s.refuse(r, "cwd")
+	case unopened != "":
+		s.refuse(r, unopened)
 	default:
-		if j, why := h.beginOnce(r, cwd, command); why != "" {
+		if j, why := h.beginOnce(r, cwd, line); why != "" {
 			s.refuse(r, why)
 		} else {
 			s.follow(ctx, r, j, 0)
@@ -96,11 +102,29 @@ func (s *session) received(r request) (cwd, command string, ok bool) {
 	}
 	cwd, command, lined := strings.Cut(string(all), "\n")
 	command, whole := strings.CutSuffix(command, r.values["mark"])
-	cwd = octalDigits.ReplaceAllStringFunc(cwd, func(o string) string {
+	return plainText(cwd), command, lined && whole
+}
+
+// opens reads the lines about what the command may read, which come before it.
+func opens(r request, text string) (folders []string, paths []keeper.Path, command string) {
+	for range r.number("within", 0) {
+		line, rest, _ := strings.Cut(text, "\n")
+		folders, text = append(folders, plainText(line)), rest
+	}
+	for range r.number("opens", 0) {
+		line, rest, _ := strings.Cut(text, "\n")
+		name, shown, _ := strings.Cut(line, " ")
+		paths, text = append(paths, keeper.Path{Name: plainText(name), Shown: plainText(shown)}), rest
+	}
+	return folders, paths, text
+}
+
+// plainText decodes what the keeper's Go side has written in octal digits.
+func plainText(s string) string {
+	return octalDigits.ReplaceAllStringFunc(s, func(o string) string {
 		n, _ := strconv.ParseUint(strings.TrimLeft(o, `\`), 8, 8) // three octal digits
 		return string([]byte{byte(n)})
 	})
-	return cwd, command, lined && whole
 }
 
 // attach shows a command that another connection has started, or that has ended.

@@ -28,7 +28,7 @@ type Host struct {
 
 // short are times that a test can wait for.
 var short = keeper.Times{Term: 150 * time.Millisecond, Kill: 300 * time.Millisecond, Quiet: 100 * time.Millisecond,
-	Patience: 300 * time.Millisecond, Idle: 5 * time.Second}
+	Patience: 300 * time.Millisecond, Idle: 5 * time.Second, Open: 5 * time.Second}
 
 type world struct {
 	*testing.T
@@ -126,6 +126,7 @@ var cases = []struct {
 	{"forged", forged},
 	{"hostile", hostile},
 	{"plain", plain},
+	{"opens", opens},
 	{"left", left},
 	{"shells", shells},
 	{"input", input},

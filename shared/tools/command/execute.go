@@ -69,7 +69,10 @@ func (r *runner) prepare(ctx context.Context, c tool.Call, a Args) (string, erro
 	if err := r.learnShell(ctx, m, c); err != nil {
 		return "", err
 	}
-	j, err := r.judge(ctx, m, c, a)
+	j, err := shell.Judge(a.Command, grammar(&m.at.Host))
+	if err == nil {
+		err = checkSystem(m, c, &j)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -100,16 +103,6 @@ func (r *runner) learnShell(ctx context.Context, m *machine, c tool.Call) error 
 	return terminal.SetShell(ctx, r.Store, c.UID, m.at.Host.ID, m.at.Host.Shell)
 }
 
-// judge judges the command as the host will run it. What nothing but its looking permits is held to the folders that
-// may be read.
-func (r *runner) judge(ctx context.Context, m *machine, c tool.Call, a Args) (shell.Judgment, error) {
-	j, err := shell.Judge(a.Command, grammar(&m.at.Host))
-	if err == nil && runsUnasked(&j, m.at) {
-		err = r.checkLinks(ctx, m, c, &j)
-	}
-	return j, err
-}
-
 func errNoShell() error {
 	return fault.New(fault.Tool, CodeNoShell, "The host has neither bash nor sh to run the command. Nothing was run.")
 }
@@ -132,7 +125,11 @@ func (r *runner) execute(ctx context.Context, c tool.Call, a Args) (Result, erro
 		return Result{}, err
 	}
 	defer m.release()
-	j, err := r.judge(ctx, m, c, a)
+	j, err := shell.Judge(a.Command, grammar(&m.at.Host))
+	if err != nil {
+		return Result{}, err
+	}
+	line, opens, err := r.opens(m, c, a, &j)
 	if err != nil {
 		return Result{}, err
 	}
@@ -143,17 +140,20 @@ func (r *runner) execute(ctx context.Context, c tool.Call, a Args) (Result, erro
 	}
 	out := newPrinted(c.Output)
 	defer out.close()
-	res, err := m.Start(ctx, keeper.Start{ID: c.ActionID, Terminal: m.at.ID, Command: a.Command,
-		Grammar: grammar(&m.at.Host), Plain: plain(c, &j), Cwd: m.at.Cwd, Limit: a.limit(),
+	res, err := m.Start(ctx, keeper.Start{ID: c.ActionID, Terminal: m.at.ID, Command: line,
+		Grammar: grammar(&m.at.Host), Plain: plain(c, &j), Cwd: m.at.Cwd, Limit: a.limit(), Opens: opens,
 		Size: keeper.Size{Cols: m.at.Cols, Rows: m.at.Rows}, Handle: c.Handle}, out)
 	if err != nil {
-		return Result{}, r.notStarted(ctx, c, err)
+		return Result{}, r.notStarted(ctx, c, a, err)
 	}
 	return r.ended(ctx, c, a, out, res)
 }
 
 // notStarted returns what an error of keeper.Start says of the command. What it leaves open the host is asked for.
-func (r *runner) notStarted(ctx context.Context, c tool.Call, err error) error {
+func (r *runner) notStarted(ctx context.Context, c tool.Call, a Args, err error) error {
+	if asked := notOpened(a, err); asked != nil {
+		return asked
+	}
 	switch {
 	case errors.Is(err, keeper.ErrHome):
 		return errNoHome()

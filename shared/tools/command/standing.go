@@ -2,9 +2,13 @@ package command
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"path"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/keeper"
 	"github.com/countersign-run/countersign/shared/shell"
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -79,3 +83,32 @@ func resolveProgram(ctx context.Context, m *machine, a Args) (string, error) {
 
 // plain reports whether a command runs in an environment that no earlier command has had a part in: nobody was asked.
 func plain(c tool.Call, j *shell.Judgment) bool { return j.Class == shell.ReadOnly || c.Standing }
+
+// odd reports whether no host is asked about a path.
+func odd(p string) bool { return !path.IsAbs(p) || strings.ContainsAny(p, "\n'\\") }
+
+var errResolve = errors.New("command: the host does not say which program a name is")
+
+// answered returns the lines that the host answers, or none if the answer is not whole or is that of a failure.
+func answered(ctx context.Context, conn keeper.Conn, line string) ([]string, error) {
+	var b limited
+	exit, err := conn.Exec(ctx, keeper.Exec{Line: line, Stdout: &b})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errResolve, err)
+	}
+	if text, whole := strings.CutSuffix(b.String(), "\n"); exit == 0 && whole {
+		return strings.Split(text, "\n"), nil
+	}
+	return nil, nil
+}
+
+// maxResolved is how much a host may answer, in bytes.
+const maxResolved = 256 << 10
+
+// limited keeps the beginning of what is written to it.
+type limited struct{ strings.Builder }
+
+func (l *limited) Write(b []byte) (int, error) {
+	l.Builder.Write(b[:min(len(b), maxResolved-min(maxResolved, l.Len()))])
+	return len(b), nil
+}

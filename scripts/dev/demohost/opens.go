@@ -1,0 +1,71 @@
+package demohost
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/countersign-run/countersign/shared/keeper"
+	judge "github.com/countersign-run/countersign/shared/shell"
+)
+
+// maxLinks is how many links are followed on the way to a file, as on Linux.
+const maxLinks = 40
+
+// real returns where a path leads when all links are followed.
+func (d *disk) real(abs string) (string, error) {
+	at, rest := "/", strings.Split(strings.Trim(path.Clean(abs), "/"), "/")
+	for links := 0; len(rest) > 0; {
+		next := path.Join(at, rest[0])
+		rest = rest[1:]
+		info, err := d.lstat(next)
+		switch {
+		case err != nil:
+			return "", err
+		case info.Mode()&fs.ModeSymlink == 0:
+			at = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", &fs.PathError{Op: "open", Path: abs, Err: syscall.ELOOP}
+		}
+		target, err := d.root.Readlink(inside(next))
+		if err != nil {
+			return "", err
+		}
+		if path.IsAbs(target) {
+			at = "/"
+		}
+		rest = append(strings.Split(strings.Trim(target, "/"), "/"), rest...)
+	}
+	return at, nil
+}
+
+// open checks what a command reads without its user being asked, and gives the command the names of the files in place
+// of descriptors: nothing changes links on this machine meanwhile but its own user. It returns why the command is not
+// begun, or nothing.
+func (h *Host) open(folders []string, paths []keeper.Path, command string) (line, why string) {
+	d := h.machine.disk
+	for i, folder := range folders {
+		folders[i], _ = d.real(folder) // what is not there holds nothing
+	}
+	for i, p := range paths {
+		lead, err := d.real(p.Name)
+		if err != nil {
+			return "", "missing"
+		}
+		within := func(folder string) bool {
+			return folder != "" && (lead == folder || strings.HasPrefix(lead, strings.TrimSuffix(folder, "/")+"/"))
+		}
+		if !slices.ContainsFunc(folders, within) {
+			return "", "outside"
+		}
+		if info, err := d.stat(lead); err != nil || !info.IsDir() && !info.Mode().IsRegular() {
+			return "", "special"
+		}
+		command = strings.ReplaceAll(command, keeper.Opened(i), judge.Quote([]string{p.Shown}))
+	}
+	return command, ""
+}
