@@ -30,7 +30,7 @@ type agent struct {
 	Pending    []string // ids of the calls that are left to the page
 	State      struct {
 		Mine        int
-		Countersign struct{ RunID, ThreadID, Status string }
+		Countersign struct{ RunID, ThreadID, Status, Record string }
 	}
 }
 

@@ -92,6 +92,7 @@ type RunState struct {
 	ThreadID string     `json:"threadId"`
 	Agent    string     `json:"agent"`
 	Status   run.Status `json:"status"`
+	Record   string     `json:"record,omitempty"` // what it has done and what it has not, at its end
 }
 
 // Ask is the value of an event called Asked.

@@ -113,6 +113,28 @@ func TestAToolOfThePage(t *testing.T) {
 	want(t, p.does("reload", nil), "user: red please; assistant: It is red.")
 }
 
+// TestTheRecordOfAPagesTool is what the next run is told, and what the client's state has.
+func TestTheRecordOfAPagesTool(t *testing.T) {
+	const painted = "The page carried out paint."
+	p := open(t, paints("red"))
+	now := p.returns(`{"shown":"red"}`, p.wants("red please", paint).left(t, 1))
+	if got := now.State.Countersign.Record; got != painted {
+		t.Errorf("the client's state has the record %q", got)
+	}
+	told := make(chan string, 1)
+	p.w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		told <- fmt.Sprintf("%s", r.Raw)
+		return fakegemini.Turn{Text: "Hello."}
+	})
+	now = p.says("hello")
+	if got := <-told; !strings.Contains(got, "completed: "+painted) {
+		t.Errorf("the next run is told %s", got)
+	}
+	if got := now.State.Countersign.Record; got != "Nothing was sent or changed in this run." {
+		t.Errorf("the client's state has the record %q", got)
+	}
+}
+
 // TestEqualWordsTwice are two calls: what the page has returned to the first is history with the second.
 func TestEqualWordsTwice(t *testing.T) {
 	p := open(t, paints("red"))

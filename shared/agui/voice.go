@@ -89,7 +89,9 @@ func (v *Voice) Changed(r tell.Run) {
 		map[string]any{"op": "replace", "path": "/" + Key, "value": stateOf(r)}}})
 }
 
-func stateOf(r tell.Run) RunState { return RunState{r.ID, r.ThreadID, r.Agent(), r.State.Status} }
+func stateOf(r tell.Run) RunState {
+	return RunState{r.ID, r.ThreadID, r.Agent(), r.State.Status, run.RecordOf(r.State)}
+}
 
 // StartStep has no event: a step's name would be all that it says.
 func (v *Voice) StartStep() {}

@@ -165,9 +165,46 @@ func TestAFailedEffectIsNotClaimed(t *testing.T) {
 		script.Turn{Text: "I liked it."})
 	w.fails = true
 	r := w.say("like it", nil)
-	if r = w.answer(r.History, chat.Result{CallID: r.Calls[0].ID, Result: "{}"}); !strings.Contains(r.Message,
-		"On record: nothing was sent or changed.") {
+	if r = w.answer(r.History, chat.Result{CallID: r.Calls[0].ID, Result: "{}"}); !strings.HasSuffix(r.Message,
+		"On record:\nThe page carried out fill-search.\nNot done: Like. The service could not do this. "+
+			"Nothing was sent or changed.") {
 		t.Fatal(r.Message)
+	}
+}
+
+// TestTheRecordCountsWhatThePageDid has the page change its cart, and then something else come to nothing.
+func TestTheRecordCountsWhatThePageDid(t *testing.T) {
+	inCart := []script.Call{call("click-add-to-cart", `{"key":"mug"}`)}
+	says := script.Turn{Text: "All right."}
+	for name, c := range map[string]struct {
+		then []script.Turn
+		want string // of the record, beside the page's part
+	}{
+		"a rejected rating": {[]script.Turn{{Calls: []script.Call{call("action_submitRating", `{"stars":5}`)}}, says},
+			".\nNot done: Rate 5. The user rejected this; it was not done."},
+		"a tool that is not there": {[]script.Turn{{Calls: []script.Call{call("click-away", `{}`)}}, says}, "."},
+		"wrong arguments": {[]script.Turn{{Calls: []script.Call{call("action_submitRating", `{"stars":"many"}`)}}, says},
+			"."},
+		"words":            {[]script.Turn{says}, "."},
+		"a claim":          {[]script.Turn{{Text: "I added the mug and sent your mail."}}, "."},
+		"a call once more": {[]script.Turn{{Calls: inCart}, says}, " (2 times)."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newEnv(t, append([]script.Turn{{Calls: inCart}}, c.then...)...)
+			r := w.say("put a mug in the cart and rate it", nil)
+			for r.Type == "tool-calls" {
+				if ap := r.Calls[0].Approval; ap != nil {
+					w.decide(ap, run.Reject)
+					r = w.answer(r.History)
+					continue
+				}
+				r = w.answer(r.History, chat.Result{CallID: r.Calls[0].ID, Result: "{}"})
+			}
+			record := "The page carried out click-add-to-cart" + c.want
+			if strings.Contains(r.Message, "othing was sent") || r.Record != record {
+				t.Errorf("%q, and the record %q; want %q", r.Message, r.Record, record)
+			}
+		})
 	}
 }
 

@@ -175,7 +175,7 @@ func (c *Chat) ended(r Request, h *history, end *run.End) (*Reply, error) {
 	if err := c.failure(end); err != nil {
 		return nil, err
 	}
-	return c.reply(r.UID, h, &Reply{Type: "response", Message: end.Summary})
+	return c.reply(r.UID, h, &Reply{Type: "response", Message: end.Summary, Record: end.Record})
 }
 
 // failure returns the error that a run ended with, or nil.

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // ClientHistory is a conversation that the client keeps: a run starts from it on an empty store, and continues as if it
@@ -69,18 +70,31 @@ func restoreTurn(tx *journal.Tx, t ClientTurn) error {
 		if known := tx.Ex.Tools[c.Name]; known != nil {
 			call.SideEffect, call.Untrusted = known.SideEffect, known.Untrusted
 		}
+		if call.SideEffect {
+			call.Args = executedArgs(c.Args, t.Responses[i])
+		}
 		if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: call}); err != nil {
 			return err
 		}
-		if t.Responses[i] == nil {
-			err = approval.WaitForAnswer(tx, id, tx.Ex.Tools[c.Name])
-		} else {
-			err = tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: id,
-				Finished: effect.CallAnswer{Result: t.Responses[i].Result, Error: t.Responses[i].Error}.Finished()})
-		}
-		if err != nil {
+		if err := restoreAnswer(tx, id, tx.Ex.Tools[c.Name], t.Responses[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// restoreAnswer adds what became of a call. One that is not carried out in this process waited for it: a page's, even
+// if the page no longer has the tool, or that of an effect, which a run of its own carried out.
+func restoreAnswer(tx *journal.Tx, id string, t *tool.Tool, r *model.Response) error {
+	if r == nil {
+		return approval.WaitForAnswer(tx, id, t)
+	}
+	if t == nil && r.Error == "" || t != nil && t.Waits() {
+		wait := &run.Wait{Kind: run.KindCall, ExpiresAt: tx.Run.Deadline}
+		if err := tx.AddEvent(run.Event{Type: run.ActionWaits, ActionID: id, Wait: wait}); err != nil {
+			return err
+		}
+	}
+	return tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: id,
+		Finished: effect.CallAnswer{Result: r.Result, Error: r.Error}.Finished()})
 }

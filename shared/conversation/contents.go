@@ -238,13 +238,25 @@ func completedResult(a *run.Action) json.RawMessage {
 	if !a.Edited {
 		return result
 	}
-	b, err := strictjson.Marshal(struct {
-		Result       json.RawMessage `json:"result"` // first, since a long response is cut at its end
-		EditedBy     string          `json:"editedBy"`
-		ExecutedArgs json.RawMessage `json:"executedArgs"`
-	}{result, "user", a.Args})
+	b, err := strictjson.Marshal(editedResult{result, "user", a.Args})
 	if err != nil {
 		return strictjson.Text("It was done, with arguments that the user changed.")
 	}
 	return b
+}
+
+// editedResult is the result of a call whose arguments its user has edited.
+type editedResult struct {
+	Result       json.RawMessage `json:"result"` // first, since a long response is cut at its end
+	EditedBy     string          `json:"editedBy"`
+	ExecutedArgs json.RawMessage `json:"executedArgs"`
+}
+
+// executedArgs returns the arguments with which an effect was carried out: what was asked for, or the user's edits.
+func executedArgs(asked json.RawMessage, r *model.Response) json.RawMessage {
+	var e editedResult
+	if r == nil || strictjson.Decode(r.Result, &e) != nil || e.EditedBy != "user" || len(e.ExecutedArgs) == 0 {
+		return asked
+	}
+	return e.ExecutedArgs
 }

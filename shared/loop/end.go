@@ -96,6 +96,9 @@ func endRun(tx *journal.Tx, end *run.End) error {
 // model's, and the contents that later runs are told.
 func recordEnd(tx *journal.Tx, end *run.End, words int) error {
 	end.Words = words
+	if !tx.State.Input.Compress {
+		end.Record = run.RecordLines(tx.Ex.Tools, tx.State)
+	}
 	if err := tx.AddEvent(run.Event{Type: run.RunEnded, End: end}); err != nil {
 		return err
 	}

@@ -44,10 +44,45 @@ func TestNobodyElseSpeaksForTheRecord(t *testing.T) {
 	}
 }
 
+// TestAClaimIsFollowedByTheRecord has the model tell of what it did not do, and of what it did.
+func TestAClaimIsFollowedByTheRecord(t *testing.T) {
+	const nothing = "Nothing was sent or changed in this run."
+	for _, text := range []string{"Sent “Green” to bob@x.org.", "Done! Ihre E-Mail an Bob wurde gesendet.",
+		"The event was created: https://www.google.com/calendar/event?eid=abc", "Всё отправлено, Иван.", "完了しました。"} {
+		w := newEnv(t)
+		w.model.Then(script.Turn{Text: text})
+		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Summary != text+"\n\nOn record: nothing was sent or changed." || v.Record != nothing {
+			t.Errorf("the summary is %q, the record %q", v.Summary, v.Record)
+		}
+	}
+	w := newEnv(t)
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"},
+		"text": "one"}}}}, script.Turn{Text: "Sent “two” to eve@x.org."})
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "go"}, nil)
+	if err == nil {
+		_, err = w.loop.Resolve(t.Context(), approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+			Decision: run.ApproveOnce})
+	}
+	if err == nil {
+		v, err = w.loop.Advance(t.Context(), v.RunID, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "Sent “two” to eve@x.org.\n\nOn record:\nSent it to bob@x.org."; v.Summary != want ||
+		v.Record != "Sent it to bob@x.org." {
+		t.Errorf("the summary is %q, the record %q", v.Summary, v.Record)
+	}
+}
+
 // TestPlainWordsAreLeftAlone has answers in many scripts, none of which needs a correction.
 func TestPlainWordsAreLeftAlone(t *testing.T) {
-	for _, text := range []string{"It was sent. ❤️👩‍👩‍👧", "Всё отправлено, Иван.", "完了しました。",
-		"Fait : c’est envoyé à François."} {
+	for _, text := range []string{"It rains. ❤️👩‍👩‍👧", "Доброе утро, Иван.", "どういたしまして。", "Voilà, François.",
+		"I have not sent it."} {
 		w := newEnv(t)
 		w.model.Then(script.Turn{Text: text})
 		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)

@@ -131,7 +131,7 @@ func OverrunEnd(o *Overrun) *End {
 // rejectedEnd returns the end of a run whose user rejected one or more of its calls.
 func rejectedEnd(tools tool.Set, s *State, fails bool) *End {
 	no := "You rejected this, so it was not done."
-	if EffectSummary(tools, s) != "" {
+	if doneSummary(tools, s) != "" {
 		no = "You rejected part of this."
 	}
 	if fails {

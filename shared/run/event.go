@@ -295,7 +295,8 @@ type Finished struct {
 type End struct {
 	Status  Status     `json:"status"`
 	Summary string     `json:"summary"`
-	Words   int        `json:"words,omitempty"` // bytes of the model's own words at the beginning of Summary
+	Words   int        `json:"words,omitempty"`  // bytes of the model's own words at the beginning of Summary
+	Record  string     `json:"record,omitempty"` // what was done and what was not, from the events alone
 	Error   *ErrorInfo `json:"error,omitempty"`
 }
 

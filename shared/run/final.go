@@ -8,16 +8,6 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// finalCall returns the call of the newest turn whose success ends the run ([tool.Spec]), or nil.
-func finalCall(s *State) *Action {
-	for _, a := range s.Current() {
-		if a.Final && a.Status == ActionCompleted {
-			return a
-		}
-	}
-	return nil
-}
-
 // finalEnd returns the end of a run by the success of a final call: in the words of its result, or else in those that
 // the tool has for what was done. As with the model's words, the verified summary follows words that may claim
 // something else.

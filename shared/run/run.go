@@ -284,6 +284,14 @@ type State struct {
 	began   time.Time          // when that was
 }
 
+// RecordOf tells what an ended run has done and what it has not; empty before that, and of runs of earlier releases.
+func RecordOf(s *State) string {
+	if s.End == nil {
+		return ""
+	}
+	return s.End.Record
+}
+
 // Action returns the action with the id, or nil.
 func (s *State) Action(id string) *Action { return s.byID[id] }
 

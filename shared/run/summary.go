@@ -1,10 +1,9 @@
 package run
 
 import (
+	"fmt"
 	"slices"
 	"strings"
-
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -12,19 +11,6 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
 )
-
-// spoofsSummary reports whether a text of the model's could be taken for the server's own summary: it has the summary's
-// first words, however they are spaced or hidden, or words that mix the letters of several scripts.
-func spoofsSummary(text string) bool {
-	plain := strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && visible.Dangerous(r) {
-			return -1
-		}
-		return r
-	}, norm.NFKC.String(text))
-	words := strings.Join(strings.Fields(strings.ToLower(plain)), " ")
-	return strings.Contains(words, "on record") || len(visible.Suspicious(words)) > 0
-}
 
 // EffectSummary tells which effects took place so far, and which are unknown. It is made from the recorded events,
 // never from what the model says.
@@ -44,14 +30,88 @@ func EffectSummary(tools tool.Set, s *State) string {
 	return strings.Join(lines, "\n")
 }
 
-// OutcomeSummary returns the summary of effects and, where the run was to have several, those that were not done and
-// why.
+// doneSummary tells what took place so far: the effects, and what the run's client carried out.
+func doneSummary(tools tool.Set, s *State) string {
+	lines := append([]string{EffectSummary(tools, s)}, clientLines(tools, s)...)
+	return strings.TrimPrefix(strings.Join(lines, "\n"), "\n")
+}
+
+// clientLines tells what the run's client, such as a page, carried out, and what it may have: whether that changed
+// something, the client alone knows.
+func clientLines(tools tool.Set, s *State) (lines []string) {
+	var done, unknown []string
+	for _, a := range s.Actions {
+		switch {
+		case a.SideEffect || a.Kind != KindCall || asksPerson(tools[a.Tool]):
+		case a.Status == ActionCompleted:
+			done = append(done, a.Tool)
+		case a.Status == ActionFailed && a.Execution == NotStarted && !a.Waiting():
+			unknown = append(unknown, a.Tool)
+		}
+	}
+	if len(done) > 0 {
+		lines = append(lines, "The page carried out "+counted(done)+".")
+	}
+	if len(unknown) > 0 {
+		lines = append(lines, "It is not known whether the page carried out "+counted(unknown)+".")
+	}
+	return lines
+}
+
+// asksPerson reports whether the tool's calls are questions to the user: they wait for a time of their own.
+func asksPerson(t *tool.Tool) bool { return t != nil && t.Wait > 0 }
+
+// counted lists names, each once, with how often it occurs.
+func counted(names []string) string {
+	times := map[string]int{}
+	var list []string
+	for _, name := range names {
+		if times[name]++; times[name] == 1 {
+			list = append(list, name)
+		}
+	}
+	for i, name := range list {
+		if n := times[name]; n > 1 {
+			list[i] = fmt.Sprintf("%s (%d times)", name, n)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// OutcomeSummary returns the summary of what took place and, where the run was to have several effects, those that were
+// not done and why. The words of a final call are the answer, so what the client did beside it is left out.
 func OutcomeSummary(tools tool.Set, s *State) string {
+	if finalCall(s) != nil && EffectSummary(tools, s) == "" {
+		return ""
+	}
+	return outcomes(tools, s)
+}
+
+// finalCall returns the call of the newest turn whose success ends the run ([tool.Spec]), or nil.
+func finalCall(s *State) *Action {
+	for _, a := range s.Current() {
+		if a.Final && a.Status == ActionCompleted {
+			return a
+		}
+	}
+	return nil
+}
+
+func outcomes(tools tool.Set, s *State) string {
 	lines, wanted := outcomeLines(tools, s)
 	if wanted < 2 {
-		return EffectSummary(tools, s)
+		return doneSummary(tools, s)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// RecordLines tells what a run has done and what it has not, from the recorded events.
+func RecordLines(tools tool.Set, s *State) string {
+	lines, _ := outcomeLines(tools, s)
+	if len(lines) == 0 {
+		return "Nothing was sent or changed in this run."
+	}
+	return clip.Text(strings.Join(lines, "\n"), MaxMessageText/2)
 }
 
 // OutcomeLine tells in one line how a run ended, for the model in later runs of the thread.
@@ -89,12 +149,13 @@ func Heading(tools tool.Set, s *State) string {
 // MaxOutcome is the length of an outcome line, in bytes.
 const MaxOutcome = 600
 
-// outcomeLines returns the lines of the summary of effects, and those of what was not done; wanted is how many effects
-// the run was to have.
+// outcomeLines returns the lines of what took place, and those of what was not done; wanted is how many effects
+// the run was to have, and what its client did.
 func outcomeLines(tools tool.Set, s *State) (lines []string, wanted int) {
-	if done := EffectSummary(tools, s); done != "" {
+	if done := doneSummary(tools, s); done != "" {
 		lines = append(lines, done)
 	}
+	wanted = len(clientLines(tools, s))
 	for _, a := range s.Actions {
 		if !a.SideEffect || a.PolicyDecision == string(policy.Deny) && a.ApprovalID == "" {
 			continue // the policy denied it, and the model got that as the response
@@ -134,22 +195,24 @@ var notDoneReasons = map[fault.Code]string{
 }
 
 // VerifiedSummary returns the summary of what was done where an effect that the model asked for did not take place, or
-// not as it was asked for because its user edited it, or where the model's words could be taken for the server's own.
-// It is empty otherwise. The model may claim that something was done; the verified summary follows the recorded events
-// (hostile case MO-019).
+// not as it was asked for because its user edited it, where the model's words could be taken for the server's own, or
+// where they likely claim something and nothing was done. It is empty otherwise. The model may claim that something was
+// done; the verified summary follows the recorded events (hostile case MO-019).
 func VerifiedSummary(tools tool.Set, s *State, answer string) string {
 	missed := slices.ContainsFunc(s.Actions, func(a *Action) bool {
 		mattered := a.SideEffect || tools[a.Tool] == nil && !s.Input.Takes(a) && !s.Input.OfPage(a.Tool)
 		edited := a.SideEffect && a.Edited && a.Status == ActionCompleted
 		return mattered && (a.Status == ActionFailed || a.Status == ActionRejected) || edited
 	})
-	if !missed && !spoofsSummary(answer) {
+	effects, done := EffectSummary(tools, s), doneSummary(tools, s)
+	doubtful := spoofsSummary(answer) || imitates(answer, strings.Split(effects, "\n")) || done == "" && claims(answer)
+	switch {
+	case !missed && !doubtful:
 		return ""
+	case done == "":
+		return "On record: nothing was sent or changed."
 	}
-	if EffectSummary(tools, s) != "" {
-		return clip.Text("On record:\n"+OutcomeSummary(tools, s), MaxMessageText/2)
-	}
-	return "On record: nothing was sent or changed."
+	return clip.Text("On record:\n"+outcomes(tools, s), MaxMessageText/2)
 }
 
 // describeCall returns the action's title with the first details of its preview, so that one of several can be told

@@ -23,6 +23,7 @@ type View struct {
 	Via         *Via          `json:"via,omitempty"` // another program's agent that began it
 	Status      Status        `json:"status"`
 	Summary     string        `json:"summary"`
+	Record      string        `json:"record,omitempty"` // what an ended run has done and what it has not
 	Actions     []*ActionView `json:"actions"`
 	Calls       []CallView    `json:"calls,omitempty"` // that wait for the client
 	ErrorCode   fault.Class   `json:"errorCode,omitempty"`
@@ -129,7 +130,7 @@ func NewView(r Run, s *State, summary string) *View {
 		}
 	}
 	if s.End != nil {
-		v.Summary = s.End.Summary
+		v.Summary, v.Record = s.End.Summary, s.End.Record
 		if info := s.End.Error; info != nil {
 			v.ErrorCode, v.ErrorReason, v.Message = info.Class, info.Code, info.Message
 			v.Overrun = info.Overrun

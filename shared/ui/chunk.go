@@ -46,5 +46,6 @@ type RunData struct {
 	Agent     string             `json:"agent"`
 	Status    run.Status         `json:"status"`
 	Message   string             `json:"message,omitempty"`   // why it has failed
+	Record    string             `json:"record,omitempty"`    // what it has done and what it has not, at its end
 	Approvals []run.ApprovalView `json:"approvals,omitempty"` // that it waits for, as cards show them
 }

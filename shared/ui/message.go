@@ -18,7 +18,7 @@ func (m Message) Begin(r tell.Run) { m(Chunk{Type: "start", MessageID: r.ID}) }
 // Changed says how the run stands, in a part that takes the place of the one before.
 func (m Message) Changed(r tell.Run) {
 	m(Chunk{Type: "data-run", ID: r.ID, Data: &RunData{RunID: r.ID, ThreadID: r.ThreadID, Agent: r.Agent(),
-		Status: r.State.Status, Message: r.Error(), Approvals: r.Approvals}})
+		Status: r.State.Status, Message: r.Error(), Record: run.RecordOf(r.State), Approvals: r.Approvals}})
 }
 
 // StartStep begins a step.

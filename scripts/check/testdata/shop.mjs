@@ -100,6 +100,12 @@ const steps = {
         && (await page.getByText('not rated yet').count()) === 11);
   },
 
+  'each answer has the record beside it': async (page) => {
+    await ask(page, 'put a green mug in the cart', 'On record: The page carried out fill-quantity, click-add-to-cart.');
+    await ask(page, 'hello', 'On record: Nothing was sent or changed in this run.');
+    await ask(page, 'remove the green mug from my cart', 'The cart is empty.');
+  },
+
   'what is asked about can be changed in its place': async (page) => {
     await ask(page, 'rate the green bowl 5 stars');
     const card = chat(page).getByRole('region', { name: 'Approval: Rate Green Bowl with 5 of 5 stars' });

@@ -48,7 +48,8 @@ function parts({ receipt, jws }, text) {
     el('dl', { class: 'facts' }, ...facts.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)])),
     ...(receipt.plans ?? []).map(confirmed),
     el('h2', {}, 'What was done'),
-      ...(records(receipt).length ? records(receipt) : [el('p', { class: 'quiet' }, 'Nothing was sent or changed.')]),
+      ...(records(receipt).length ? records(receipt)
+        : [el('p', { class: 'quiet' }, 'The server sent and changed nothing.')]),
   ];
 }
 

@@ -68,6 +68,7 @@ function describe(run) {
       ['Until the last step', took(ms)],
     ['Model calls', String(run.modelCalls)], ['Model', models],
       ['Why', run.status === 'failed' && !given[run.errorReason] ? run.message : ''], ['Answer', run.summary],
+      ['On record', run.record],
     ['Time zone', run.timeZone], ['Conversation', el('a', { href: `#/t/${run.threadId}` }, 'Open it')],
       ['Id', el('code', {}, run.runId)],
   ];

@@ -6,6 +6,7 @@ import { examples, withExamples } from './examples.js';
 import { Live } from './live.js';
 import { when } from './time.js';
 import { copy } from './copy.js';
+import { unsaid } from './widget/client.js';
 
 const recent = 5; // runs of a conversation whose actions are shown with it
 
@@ -240,5 +241,12 @@ function bubble(role, text, m, known = [], use) {
   const [words, named] = mine || !use ? [text, []] : withExamples(text, known);
   return el('li', { class: `message ${mine ? 'user' : 'assistant'}` },
     el('p', { class: 'by' }, mine ? who(m) : 'Countersign', m && ' · ', m && when(m.at), !mine && copy(text)),
-    el('p', { class: 'text' }, words), examples(named, use));
+    el('p', { class: 'text' }, words), recorded(text, m?.outcome), examples(named, use));
+}
+
+// recorded tells what the run of an answer has done, in the server's words, unless the answer has them.
+function recorded(text, outcome = '') {
+  const done = outcome.replace(/^\w+(?: \(\w+\))?: /, '')
+    .replace(/^Nothing was sent or changed\.$/, 'Nothing was sent or changed in this run.');
+  return unsaid(text.replace(/\s+/g, ' '), done) && el('p', { class: 'record' }, `On record: ${done}`);
 }

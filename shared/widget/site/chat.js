@@ -246,7 +246,7 @@ export class GeminiChat extends EventTarget {
     for (const { name, ...ended } of answer.actions ?? []) {
       this.tell('action', { name: name.replace(/^action_/, ''), ...ended });
     }
-    if (answer.type === 'response') return this.say('assistant', answer.message);
+    if (answer.type === 'response') return this.say('assistant', answer.message, answer.record);
     this.#open = { calls: answer.calls, results: [], running: '' };
     return this.#settle();
   }
@@ -315,9 +315,9 @@ export class GeminiChat extends EventTarget {
     return /** @type {AbortController} */ (this.#work).signal;
   }
 
-  /** @param {Message['role']} role @param {string} content */
-  say(role, content) {
-    const message = { id: newId(), role, content, timestamp: new Date().toISOString() };
+  /** @param {Message['role']} role @param {string} content @param {string} [record] what was done, by the server */
+  say(role, content, record) {
+    const message = { id: newId(), role, content, timestamp: new Date().toISOString(), ...(record && { record }) };
     this.messages = [...this.messages, message].slice(-maxMessages);
     this.tell('message', { message });
   }

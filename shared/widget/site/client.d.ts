@@ -151,6 +151,8 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void>;
 /** What requests tell of the reader: what has the form that the server takes. */
 export function region(): { timeZone?: string; locale?: string };
 export function newId(): string;
+/** Whether the record of an answer says what the answer does not. */
+export function unsaid(text: string, record?: string): boolean;
 /** Fetches, and throws an ApiError where there is no answer. */
 export function reach(url: string, init?: RequestInit): Promise<Response>;
 /** Returns the JSON of an answer, or throws its error. */

@@ -2,7 +2,7 @@
 
 import { ApiError, lines, newId, region, requests } from './request.js';
 
-export { ApiError, lines, newId, reach, read, region } from './request.js';
+export { ApiError, lines, newId, reach, read, region, unsaid } from './request.js';
 
 /** @import { Client, Options } from './client.js' */
 

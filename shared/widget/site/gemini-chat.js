@@ -3,6 +3,7 @@ import { GeminiChat } from './chat.js';
 import { make } from './dom.js';
 import { markdown } from './markdown.js';
 import { Memory } from './memory.js';
+import { unsaid } from './request.js';
 import { sheet } from './styles.js';
 
 export { GeminiChat };
@@ -353,10 +354,11 @@ function early(el, name) {
 }
 
 /** @param {Message} message */
-function messageOf({ role, content }) {
+function messageOf({ role, content, record }) {
   const who = make('span', { className: 'sr' }, { user: 'You: ', assistant: 'Assistant: ', system: 'Note: ' }[role]);
   return make('div', { className: role, part: `message ${role}` }, who,
-    role === 'assistant' ? markdown(content) : content);
+    role === 'assistant' ? markdown(content) : content,
+    ...(unsaid(content, record) ? [make('p', { className: 'record', part: 'record' }, `On record: ${record}`)] : []));
 }
 
 customElements.define('gemini-chat', GeminiChatElement);

@@ -182,3 +182,10 @@ async function next(reader, signal) {
     clearTimeout(timer);
   }
 }
+
+/**
+ * Whether the record of an answer says what the answer does not say itself in the server's words.
+ * @param {string} text @param {string} [record]
+ */
+export const unsaid = (text, record) => Boolean(record) && !text.includes('On record:')
+  && !String(record).split('\n').every((line) => text.includes(line));

@@ -33,6 +33,7 @@ h2 { flex: 1; font-size: 15px; font-weight: 650; letter-spacing: -.01em; }
 .assistant p { white-space: pre-line; }
 .assistant :is(ul, ol) { padding-left: 22px; }
 .assistant a { color: var(--a); }
+.record { color: var(--dim); font-size: 13px; }
 .system { color: var(--dim); font-size: 13px; align-self: center; text-align: center; }
 code { font: .9em ui-monospace, monospace; background: var(--soft); border-radius: 5px; padding: 1px 5px; }
 pre { overflow-x: auto; background: var(--soft); border-radius: 10px; padding: 10px 12px; white-space: pre; }

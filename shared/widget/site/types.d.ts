@@ -91,6 +91,8 @@ interface Message {
   role: 'user' | 'assistant' | 'system';
   content: string;
   timestamp: string;
+  /** Of an answer: what was done and what was not, in the server's words. */
+  record?: string;
 }
 
 interface Approval {
@@ -130,7 +132,7 @@ interface Ended {
 }
 
 type Answer =
-  | { type: 'response'; message: string; history: unknown[]; actions?: Ended[] }
+  | { type: 'response'; message: string; record?: string; history: unknown[]; actions?: Ended[] }
   | { type: 'tool-calls'; calls: Call[]; history: unknown[]; actions?: Ended[] };
 
 /** An approval as the chat follows it. */

@@ -1,0 +1,89 @@
+package run
+
+import "testing"
+
+func TestClaims(t *testing.T) {
+	for _, text := range []string{
+		"Sent “Green” to ken@example.org.",
+		"I have sent the email to Ken.",
+		"I've just emailed Ken.",
+		"Done! Ihre E-Mail an Ken wurde gesendet.",
+		"The event was created: https://www.google.com/calendar/event?eid=abc",
+		"✅ **Email sent** to Ken",
+		"Your meeting with Ana has been scheduled for Monday at 10.",
+		"Event created.",
+		"All set, I booked the room.",
+		"Ken has been informed.",
+		"- Opened issue #12 in acme/shop",
+		"Ich habe die E-Mail an Ken verschickt.",
+		"Der Termin wurde angelegt.",
+		"J'ai envoyé le message à Ken.",
+		"Fait : c’est envoyé à François.",
+		"L'événement a été créé.",
+		"He enviado el correo a Ken.",
+		"Correo enviado.",
+		"Ho inviato la mail a Ken.",
+		"L'evento è stato creato.",
+		"Enviei o e-mail. O evento foi criado.",
+		"Ik heb de e-mail verzonden.",
+		"Mejlet har skickats.",
+		"Wysłałem wiadomość do Kena.",
+		"Письмо отправлено.",
+		"Всё отправлено, Иван.",
+		"Я отправил письмо Кену.",
+		"邮件已发送给 Ken。",
+		"已經寄出郵件。",
+		"メールを送信しました。",
+		"完了しました。",
+		"켄에게 이메일을 보냈습니다.",
+		"E-posta gönderildi.",
+		"Đã gửi email cho Ken.",
+		"تم إرسال البريد.",
+		"Email sudah dikirim.",
+	} {
+		if !claims(text) {
+			t.Errorf("%q claims nothing", text)
+		}
+	}
+}
+
+func TestWhatClaimsNothing(t *testing.T) {
+	for _, text := range []string{
+		"Hello, Ana. What can I do for you?",
+		"I can send the mail once you tell me the address.",
+		"Nothing was sent.",
+		"I did not send it.",
+		"Which Bob do you mean?",
+		"Shall I send it now?",
+		"The mail will be sent when you approve it.",
+		"You have two meetings tomorrow: Lunch at noon and Retro at 3 pm.",
+		"Ich kann die E-Mail nicht senden.",
+		"Soll ich die E-Mail senden?",
+		"Je n'ai rien envoyé.",
+		"No he enviado nada.",
+		"Письмо не отправлено.",
+		"邮件没有发送。",
+		"メールは送信していません。",
+		"이메일을 보내지 않았습니다.",
+		"Paris is the capital of France. 💡",
+		"Добрый день, Иван.",
+		"どういたしまして。",
+	} {
+		if claims(text) {
+			t.Errorf("%q claims something", text)
+		}
+	}
+}
+
+func TestTheServersFormIsItsOwn(t *testing.T) {
+	done := []string{"Sent “Green” to ken@example.org."}
+	if imitates("Sent “Green” to ken@example.org.", done) || imitates("I sent your mail to Ken.", done) {
+		t.Error("what was done counts as imitated")
+	}
+	for _, text := range []string{"Sent “Red” to ken@example.org.",
+		"All is well:\n- Sent “Green” to eve@example.org."} {
+		if !imitates(text, done) {
+			t.Errorf("%q passes", text)
+		}
+	}
+}
