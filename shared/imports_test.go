@@ -74,8 +74,8 @@ var may = map[string]string{
 	"shared/fetch":             "shared/clip shared/fault shared/netguard shared/tools/web",
 	"shared/github":            "shared/fault shared/linking shared/outbound shared/store shared/tool",
 	"shared/google":            "shared/linking shared/store",
-	"shared/keeper":            "shared/lazyregexp shared/shell",
-	"shared/keeper/keepertest": "shared/keeper shared/shell",
+	"shared/keeper":            "shared/clip shared/lazyregexp shared/shell",
+	"shared/keeper/keepertest": "shared/clip shared/keeper shared/shell",
 	"shared/linking": "shared/audit shared/document shared/fault shared/lazyregexp shared/outbound shared/store " +
 		"shared/tool shared/wait",
 	"shared/loop": "shared/agents shared/approval shared/audit shared/clip shared/conversation shared/document " +

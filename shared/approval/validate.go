@@ -104,6 +104,9 @@ func Validate(tx *journal.Tx, call run.ProposedCall, wanted json.RawMessage, at 
 	if at.Err != nil {
 		return Reject(tx, id, call, at.Err)
 	}
+	if err := readWhole(tx, t, call); err != nil {
+		return Reject(tx, id, call, err)
+	}
 	return applyPolicy(tx, id, call, t)
 }
 

@@ -430,7 +430,7 @@ func TestALargePageIsShortenedForTheModel(t *testing.T) {
 		500) + `{}]}`)
 	w.reply(w.chat.Send(t.Context(), r, nil))
 	if system := w.model.Requests()[0].System; len(system) > 40<<10 || !strings.Contains(system, `"total":7`) ||
-		!strings.Contains(system, "more items]") {
+		!strings.Contains(system, "items left out …]") {
 		t.Errorf("%d bytes", len(system))
 	}
 }

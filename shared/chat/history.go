@@ -277,7 +277,7 @@ func (h *history) answer(results []Result) error {
 	}
 	for i := range h.calls {
 		if c := &h.calls[i]; c.Page && c.Result != nil {
-			c.Result = excerpt(c.Result, MaxResults/len(h.calls))
+			c.Result = clip.JSON(c.Result, MaxResults/len(h.calls))
 		}
 	}
 	for _, c := range h.calls {

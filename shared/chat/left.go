@@ -69,10 +69,10 @@ const (
 )
 
 func outcomeOf(called *loop.CallResult) outcome {
-	o := outcome{called.Tool, excerpt(called.Args, maxOutcomeArgs), nil,
+	o := outcome{called.Tool, clip.JSON(called.Args, maxOutcomeArgs), nil,
 		clip.Text(called.Response.Error, maxOutcomeOutput)}
-	if o.Error == "" {
-		o.Output = excerpt(called.Response.Result, maxOutcomeOutput)
+	if called.Response.Result != nil {
+		o.Output = clip.JSON(called.Response.Result, maxOutcomeOutput)
 	}
 	return o
 }

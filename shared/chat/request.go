@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -114,65 +113,5 @@ func renderState(state json.RawMessage) []byte {
 	if err != nil {
 		return []byte(`{"unreadable":true}`)
 	}
-	if short, ok := shortened(canonical, maxState); ok {
-		return short
-	}
-	return []byte(`{"unreadable":"The page shows more than can be told."}`)
-}
-
-// shortened cuts JSON down to most bytes, the longest texts and lists first, and marks where it cut. It reports whether
-// that was enough.
-func shortened(raw json.RawMessage, most int) (json.RawMessage, bool) {
-	for _, limit := range []struct{ text, items int }{{2000, 100}, {500, 30}, {200, 10}, {100, 3}, {40, 1}} {
-		if len(raw) <= most {
-			break
-		}
-		var v any
-		in := json.NewDecoder(bytes.NewReader(raw))
-		in.UseNumber()
-		if err := in.Decode(&v); err != nil {
-			return nil, false
-		}
-		if cut, err := strictjson.Marshal(shorten(v, limit.text, limit.items)); err == nil {
-			raw = cut
-		}
-	}
-	return raw, len(raw) <= most
-}
-
-// excerpt returns at most most bytes of JSON: shortened, or else the beginning of its text.
-func excerpt(raw json.RawMessage, most int) json.RawMessage {
-	if short, ok := shortened(raw, most); ok {
-		return short
-	}
-	text, err := strictjson.Marshal(clip.Text(string(raw), most/8)) // a byte takes at most six in JSON
-	if err != nil {
-		return json.RawMessage(`"unreadable"`)
-	}
-	return text
-}
-
-func shorten(v any, text, items int) any {
-	switch v := v.(type) {
-	case string:
-		if len(v) <= text+32 {
-			return v
-		}
-		kept := clip.Text(v, text)
-		return fmt.Sprintf("%s [%d more bytes]", kept, len(v)-len(kept))
-	case []any:
-		var out []any
-		for i, e := range v {
-			if i == items {
-				return append(out, fmt.Sprintf("[%d more items]", len(v)-i))
-			}
-			out = append(out, shorten(e, text, items))
-		}
-		return out
-	case map[string]any:
-		for k, e := range v {
-			v[k] = shorten(e, text, items)
-		}
-	}
-	return v
+	return clip.JSON(canonical, maxState)
 }

@@ -64,7 +64,7 @@ func TestThirtyCallsInOneMessage(t *testing.T) {
 }
 
 // Over a long conversation the request to the model is bounded by more than the length of histories: the results of
-// some steps ago are cut to their beginning, and stay as they were cut, so that the model's service may reuse what it
+// some steps ago are cut, and stay as they were cut, so that the model's service may reuse what it
 // has read.
 func TestOlderAnswersOfToolsAreCut(t *testing.T) {
 	w := newEnv(t)
@@ -88,7 +88,7 @@ func TestOlderAnswersOfToolsAreCut(t *testing.T) {
 	if size > 192<<10 || len(history) != 100 {
 		t.Errorf("%d bytes in %d contents", size, len(history))
 	}
-	if len(cut) > 5<<10 || !strings.Contains(cut, "[cut: the first ") || string(history[2]) != cut {
+	if len(cut) > 5<<10 || !strings.Contains(cut, " left out …]") || string(history[2]) != cut {
 		t.Errorf("an answer of 22 messages ago is %d bytes", len(history[2]))
 	}
 }

@@ -37,3 +37,32 @@ func Prefix(s string, n int) string {
 	}
 	return s[:max(n, 0)]
 }
+
+// Encoded returns the longest start of s that takes at most n bytes in JSON without its quotes.
+func Encoded(s string, n int) string {
+	size := 0
+	for i, r := range s {
+		if size += encodedLen(r); size > n {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// EncodedLen returns how many bytes s takes in JSON without its quotes.
+func EncodedLen(s string) (n int) {
+	for _, r := range s {
+		n += encodedLen(r)
+	}
+	return n
+}
+
+func encodedLen(r rune) int {
+	switch {
+	case r == '"' || r == '\\' || r == '\n' || r == '\t' || r == '\r':
+		return 2
+	case r < ' ' || r == '\u2028' || r == '\u2029':
+		return 6
+	}
+	return utf8.RuneLen(r)
+}

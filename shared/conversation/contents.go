@@ -121,9 +121,6 @@ func addTurn(c *model.Contents, s *run.State, t run.Turn, number int) error {
 		return nil
 	}
 	open, responses := c.Open(), Responses(s, number)
-	if s.Plan != nil {
-		observed(responses)
-	}
 	for s.End != nil && len(responses) < len(open) {
 		responses = append(responses, model.Response{Error: notDone})
 	}

@@ -10,6 +10,10 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
+// callInSession is what the model of a session is told that answers in words.
+const callInSession = "Words alone do nothing here. Call a tool: " + plan.ProposeTool +
+	" while you plan, or the next step of the task, and " + plan.ReflectTool + " when the task is over."
+
 // SessionInstructions returns how the model of a session works in its present phase, and while it plans, which tools
 // with effects a plan may name: it is not offered them yet.
 func SessionInstructions(ex *journal.Execution) (string, error) {

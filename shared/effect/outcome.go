@@ -11,7 +11,6 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -22,27 +21,16 @@ func Succeeded(result []byte) run.Finished {
 	return f
 }
 
-// setResult sets the result, or the beginning of its text where it is longer than maxOutput: of a string that is its
-// own, unless nearly all of it is escaped.
+// setResult sets the result, cut to maxOutput bytes.
 func setResult(f *run.Finished, result json.RawMessage) {
-	if len(result) <= maxOutput {
-		f.Result = result
-		return
-	}
-	var text string
-	if json.Unmarshal(result, &text) == nil {
-		f.Result = strictjson.Text(clip.Text(text, maxOutput))
-	}
-	if text == "" || len(f.Result) > 2*maxOutput {
-		f.Result = strictjson.Text(clip.Text(string(result), maxOutput))
-	}
-	f.Truncated = true
+	f.Result = result
+	cutTo(f, maxOutput)
 }
 
-// cutTo keeps so many bytes of the result's text.
+// cutTo cuts the result to so many bytes.
 func cutTo(f *run.Finished, keep int) {
 	if len(f.Result) > keep {
-		f.Result, f.Truncated = strictjson.Text(clip.Text(string(f.Result), keep)), true
+		f.Result, f.Truncated = clip.JSON(f.Result, keep), true
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/shell"
 )
@@ -202,7 +203,7 @@ func (k *Keeper) probe(ctx context.Context, line string, stdin io.Reader) error 
 		}
 		switch key {
 		case "os":
-			k.Facts.OS = clip(value, 200)
+			k.Facts.OS = clip.Prefix(strings.ToValidUTF8(value, ""), 200)
 		case "shell":
 			k.Facts.Shells = append(k.Facts.Shells, shell.Grammar(value))
 		case "pty":
@@ -226,9 +227,6 @@ func (k *Keeper) probe(ctx context.Context, line string, stdin io.Reader) error 
 	}
 	return nil
 }
-
-// clip keeps the first n bytes of what a host says of itself, as valid UTF-8.
-func clip(s string, n int) string { return strings.ToValidUTF8(s[:min(n, len(s))], "") }
 
 // Handle is by what a command that may have been begun is found again: the host's boot, the stamp of its journals, when
 // they were asked for, and the version of the keeper.

@@ -2,11 +2,12 @@ package keeper
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/countersign-run/countersign/shared/clip"
 )
 
 // Bounds of a command's output, in bytes.
@@ -15,30 +16,11 @@ const (
 	MaxText = 16 << 10  // of what a model is told, in the same proportion
 )
 
-// Mark stands for what is left out of an output.
-func Mark(n int64) string { return fmt.Sprintf("[… %d bytes left out …]", n) }
-
 // Text returns what a terminal would have shown of an output, as far as a text can: without control sequences, of a
 // line that was written over its last state, and U+FFFD for each run of bytes that is no UTF-8. Of a text over limit
-// bytes the first quarter and the end are left, with a [Mark] between them, on whole characters; cut reports that.
+// bytes the first quarter and the end are left, with a [clip.Mark] between them, on whole characters; cut reports that.
 func Text(raw []byte, limit int) (text string, cut bool) {
-	return Clip(shown(raw), limit)
-}
-
-// Clip shortens a text as [Text] does.
-func Clip(text string, limit int) (clipped string, cut bool) {
-	if len(text) <= limit {
-		return text, false
-	}
-	head := limit / 4
-	for head > 0 && !utf8.RuneStart(text[head]) {
-		head--
-	}
-	tail := len(text) - (limit - limit/4)
-	for tail < len(text) && !utf8.RuneStart(text[tail]) {
-		tail++
-	}
-	return text[:head] + "\n" + Mark(int64(tail-head)) + "\n" + text[tail:], true
+	return clip.Middle(shown(raw), limit)
 }
 
 // shown returns the text that a terminal would have shown, however long it is.
@@ -170,12 +152,12 @@ func (k *Kept) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Bytes returns what was kept, with a [Mark] for what was not, and whether there is one.
+// Bytes returns what was kept, with a [clip.Mark] for what was not, and whether there is one.
 func (k *Kept) Bytes() ([]byte, bool) {
 	tail := k.tail[max(0, len(k.tail)-(MaxKept-MaxKept/4)):]
 	out := k.all - int64(len(k.head)+len(tail))
 	if out == 0 {
 		return append(bytes.Clone(k.head), tail...), false
 	}
-	return append(append(bytes.Clone(k.head), "\n"+Mark(out)+"\n"...), tail...), true
+	return append(append(bytes.Clone(k.head), "\n"+clip.Mark(out)+"\n"...), tail...), true
 }

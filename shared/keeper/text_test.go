@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/keeper"
 )
 
@@ -38,7 +39,7 @@ func TestText(t *testing.T) {
 
 func TestTextIsCut(t *testing.T) {
 	got, cut := keeper.Text([]byte(strings.Repeat("ä", 100)), 40)
-	want := "äääää\n" + keeper.Mark(160) + "\n" + strings.Repeat("ä", 15)
+	want := "äääää\n" + clip.Mark(160) + "\n" + strings.Repeat("ä", 15)
 	if got != want || !cut {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -57,7 +58,7 @@ func TestKept(t *testing.T) {
 	}
 	const head, tail = 64 << 10, 192 << 10
 	b := all.Bytes()
-	want := string(b[:head]) + "\n" + keeper.Mark(int64(len(b)-head-tail)) + "\n" + string(b[len(b)-tail:])
+	want := string(b[:head]) + "\n" + clip.Mark(int64(len(b)-head-tail)) + "\n" + string(b[len(b)-tail:])
 	if got, cut := k.Bytes(); string(got) != want || !cut {
 		t.Error("the beginning and the end are not kept")
 	}

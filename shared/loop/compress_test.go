@@ -132,7 +132,7 @@ func TestCompressResults(t *testing.T) {
 			t.Errorf("the model's content %d is told as %s", n, told[at])
 		}
 		response := string(told[2+2*n])
-		cut := strings.Contains(response, "bytes are left out here")
+		cut := strings.Contains(response, "bytes left out …]")
 		if n++; cut != (n <= 3) || !strings.Contains(response, "BEGIN") || !strings.Contains(response, "END") {
 			t.Errorf("result %d: cut is %v, with %d bytes", n, cut, len(response))
 		}

@@ -120,11 +120,12 @@ func (r *result) structure(v any) error {
 			}
 		}
 	}
-	if len(raw) > maxResult/2 || !readable(raw) {
+	if !readable(raw) {
 		r.Text = strings.Trim(string(raw)+"\n"+r.Text, "\n")
 		return nil
 	}
-	r.Structured = raw
+	r.Structured = clip.JSON(raw, maxResult/2)
+	r.Truncated = r.Truncated || len(r.Structured) < len(raw)
 	return nil
 }
 
@@ -133,12 +134,12 @@ func readable(raw []byte) bool {
 	return strictjson.Check(slices.Concat([]byte(`{"structured":`), raw, []byte("}"))) == nil
 }
 
-// bounded returns the result as JSON, with as much of its text as the model is given.
+// bounded returns the result as JSON, with as much of the beginning and the end of its text as the model is given.
 func (r *result) bounded() (json.RawMessage, error) {
 	r.Text = strings.ToValidUTF8(r.Text, "\uFFFD")
 	for keep := maxResult; ; keep /= 2 {
-		if len(r.Text) > keep {
-			r.Text, r.Truncated = clip.Text(r.Text, keep), true
+		if text, cut := clip.Middle(r.Text, keep); cut {
+			r.Text, r.Truncated = text, true
 		}
 		b, err := strictjson.Marshal(r)
 		if err != nil || len(b) <= maxResult || keep == 0 {

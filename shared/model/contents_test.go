@@ -174,7 +174,7 @@ func TestBigOutputIsCut(t *testing.T) {
 			c.AddModel(json.RawMessage(`{"role":"model","parts":[{"functionCall":{"name":"f"}}]}`)))
 		must(t, c.AddResponses([]model.Response{{Name: "f", Result: json.RawMessage(result)}}))
 		last := c.JSON()[2]
-		if len(last) > model.MaxResponse+1000 || !bytes.Contains(last, []byte(`[cut: these are the first 6553`)) ||
+		if len(last) > model.MaxResponse+1000 || !bytes.Contains(last, []byte(" bytes left out …]")) ||
 			bytes.Contains(last, []byte("\uFFFD")) {
 			t.Errorf("%s: %d bytes, ending in %s", name, len(last), last[len(last)-120:])
 		}

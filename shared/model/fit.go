@@ -3,10 +3,7 @@ package model
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/clip"
 )
@@ -19,7 +16,7 @@ const (
 )
 
 // Fit reduces Size to at most maxBytes. The outputs of tools from some steps ago, which the model has seen, are always
-// cut to their beginnings. If that is not enough they are cut further, then the oldest turns are removed
+// cut ([clip.JSON]). If that is not enough they are cut further, then the oldest turns are removed
 // ([Contents.Bound]), then the newest outputs are cut. If the model's own words of one turn are too large, Fit returns
 // Bound's error. An output that was cut once is not cut again to the same limit.
 func (c *Contents) Fit(maxBytes int) error {
@@ -60,7 +57,7 @@ func withOutputs(raw json.RawMessage, limit int) json.RawMessage {
 	}
 	parts := make([]any, len(rs))
 	for i, r := range rs {
-		r.Result = truncateResult(r.Result, limit)
+		r.Result = clip.JSON(r.Result, limit)
 		if r.Error != "" {
 			r.Result = nil
 		}
@@ -71,33 +68,11 @@ func withOutputs(raw json.RawMessage, limit int) json.RawMessage {
 	return encodeContent(User, parts)
 }
 
-// truncateResult returns the start of a result that fits into limit bytes of JSON, with a mark where it was cut.
-func truncateResult(result json.RawMessage, limit int) json.RawMessage {
-	if len(result) <= limit {
-		return result
-	}
-	text := string(result)
-	var s string
-	if json.Unmarshal(result, &s) == nil {
-		text = s
-	}
-	for n := min(limit, len(text)); n > 0; n = n * 3 / 4 {
-		kept := clip.Prefix(text, n)
-		out := encode(strings.ToValidUTF8(kept, "\uFFFD") +
-			fmt.Sprintf(" [cut: the first %d of %d bytes]", len(kept), len(text)))
-		if len(out) <= limit {
-			return out
-		}
-	}
-	return encode("[cut]")
-}
-
 // leastKept is how many bytes CutResults leaves of a result at least.
 const leastKept = 2 << 10
 
-// CutResults returns the contents with the results of tools beyond their newest bytes cut to their beginnings and ends,
-// with a mark between them. Calls, ids, names and the order stay, and so does every byte of the contents in which
-// nothing is cut, above all of the model's.
+// CutResults returns the contents with the results of tools beyond their newest bytes cut ([clip.JSON]). Calls, ids,
+// names and the order stay, and so does every byte of the contents in which nothing is cut, above all of the model's.
 func CutResults(contents []json.RawMessage, newest int) []json.RawMessage {
 	out := slices.Clone(contents)
 	for i := len(out) - 1; i >= 0; i-- {
@@ -124,11 +99,11 @@ func cutResults(raw json.RawMessage, rs []Response, newest int) (json.RawMessage
 		most := max(newest, leastKept)
 		newest = 0
 		if len(r.Result) > most {
-			r.Result, cut = middleOut(r.Result, most), true
+			r.Result, cut = clip.JSON(r.Result, most), true
 		}
 		if len(r.Error) > most {
-			head, tail := clip.Prefix(r.Error, most/2), suffix(r.Error, most/2)
-			r.Error, cut = head+leftOut(len(r.Error)-len(head)-len(tail))+tail, true
+			r.Error, _ = clip.Middle(r.Error, most)
+			cut = true
 		}
 	}
 	if !cut {
@@ -143,35 +118,4 @@ func cutResults(raw json.RawMessage, rs []Response, newest int) (json.RawMessage
 		parts[j] = p
 	}
 	return encodeContent(User, parts), newest
-}
-
-// middleOut returns the beginning and the end of a result, as a string of at most limit bytes of JSON.
-func middleOut(result json.RawMessage, limit int) json.RawMessage {
-	text := string(result)
-	var s string
-	if json.Unmarshal(result, &s) == nil {
-		text = s
-	}
-	for n := min(limit, len(text)); n > 0; n = n * 3 / 4 {
-		head, tail := clip.Prefix(text, n*2/3), suffix(text, n/3)
-		if len(head)+len(tail) >= len(text) {
-			continue
-		}
-		out := encode(strings.ToValidUTF8(head+leftOut(len(text)-len(head)-len(tail))+tail, "\uFFFD"))
-		if len(out) <= limit {
-			return out
-		}
-	}
-	return encode("[cut]")
-}
-
-func leftOut(n int) string { return fmt.Sprintf(" [cut: %d bytes are left out here] ", n) }
-
-// suffix returns the last bytes of a text, at most n, from a character's beginning.
-func suffix(s string, n int) string {
-	i := len(s) - min(n, len(s))
-	for i < len(s) && !utf8.RuneStart(s[i]) {
-		i++
-	}
-	return s[i:]
 }

@@ -44,7 +44,7 @@ func TestFit(t *testing.T) {
 				t.Errorf("the model's content %d was changed", i)
 			}
 		}
-		if len(raw[2]) > 5<<10 || !strings.Contains(string(raw[2]), "[cut: the first ") ||
+		if len(raw[2]) > 5<<10 || !strings.Contains(string(raw[2]), " bytes left out …]") ||
 			!strings.Contains(string(raw[2]), "It failed.") || len(raw[12]) < newest {
 			t.Errorf("%d: the oldest answer has %d bytes, the newest %d", most, len(raw[2]), len(raw[12]))
 		}

@@ -286,7 +286,7 @@ type Finished struct {
 	Status    ActionStatus    `json:"status"`
 	Execution Execution       `json:"execution"`
 	Result    json.RawMessage `json:"result,omitempty"`    // beside an error: what the call returned before it failed
-	Truncated bool            `json:"truncated,omitempty"` // Result is the beginning of what the call returned
+	Truncated bool            `json:"truncated,omitempty"` // Result is what the call returned, cut
 	Error     *ErrorInfo      `json:"error,omitempty"`
 	Err       error           `json:"-"` // what the tool returned, where this process has just called it; not stored
 }

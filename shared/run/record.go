@@ -33,7 +33,7 @@ type ActionRecord struct {
 
 	// Result is the answer of whoever carried it out; of a call without an effect it is left out.
 	Result    json.RawMessage `json:"result,omitempty"`
-	Truncated bool            `json:"truncated,omitempty"` // Result is the beginning of what the call returned
+	Truncated bool            `json:"truncated,omitempty"` // Result is what the call returned, cut
 	Link      string          `json:"link,omitempty"`      // where its user finds what was made
 
 	Compensation *Compensation `json:"compensation,omitempty"` // of what was done and can be taken back, or was

@@ -196,7 +196,7 @@ type Action struct {
 	HeldUntil  time.Time // with a yes: the call is not begun before; zero: it is not held
 	Started    Started
 	Result     json.RawMessage
-	Truncated  bool // Result is the beginning of what the call returned
+	Truncated  bool // Result is what the call returned, cut
 	Error      *ErrorInfo
 	PlannedAt  time.Time
 	UpdatedAt  time.Time

@@ -82,6 +82,10 @@ type Def[In, Out any] struct {
 	Note func(In, Out) Facts
 	// Reading says what a result is that is text from strangers: where it was read, and who can read it. Optional.
 	Reading func(In, Out) Reading
+	// Shows returns which parts of texts the result shows that a call may replace. Optional.
+	Shows func(In, Out) []Part
+	// Replaces returns the texts that the call replaces as a whole. Optional.
+	Replaces func(In) []Text
 	// Fetches returns the address that a call asks for. A user is asked before one that the model has made up, since it
 	// can carry data out. Only for a tool without a side effect. Optional.
 	Fetches func(In) string
@@ -305,17 +309,8 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 			return d.Note(v, out)
 		}
 	}
-	if d.Reading != nil {
-		t.reading = func(args, result json.RawMessage) Reading {
-			v, err := decode(args)
-			if err != nil {
-				return Reading{}
-			}
-			var out Out
-			_ = json.Unmarshal(result, &out) // what was cut, or was no result, has its origin all the same
-			return d.Reading(v, out)
-		}
-	}
+	t.reading = readingOf(d)
+	t.shows, t.replaces = textsOf(d)
 	if d.Fetches != nil {
 		t.fetches = func(args json.RawMessage) (string, error) {
 			v, err := decode(args)

@@ -29,6 +29,8 @@ type Tool struct {
 	rule      func(context.Context, Call) (Ruling, error)
 	note      func(args, result json.RawMessage) Facts
 	reading   func(args, result json.RawMessage) Reading
+	shows     func(args, result json.RawMessage) []Part
+	replaces  func(json.RawMessage) ([]Text, error)
 	fetches   func(json.RawMessage) (string, error)
 	limit     func(json.RawMessage) time.Duration
 	interrupt func(context.Context, Call) error

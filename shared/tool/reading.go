@@ -29,6 +29,22 @@ func (t *Tool) Reading(args, result json.RawMessage) (r Reading) {
 	return r
 }
 
+// readingOf returns the definition's Reading with its types erased.
+func readingOf[In, Out any](d Def[In, Out]) func(args, result json.RawMessage) Reading {
+	if d.Reading == nil {
+		return nil
+	}
+	return func(args, result json.RawMessage) Reading {
+		var in In
+		if json.Unmarshal(args, &in) != nil {
+			return Reading{}
+		}
+		var out Out
+		_ = json.Unmarshal(result, &out) // what was cut, or was no result, has its origin all the same
+		return d.Reading(in, out)
+	}
+}
+
 // Fetches returns the address that a call without a side effect asks for, or "" where the tool asks for none that its
 // arguments name.
 func (t *Tool) Fetches(args json.RawMessage) (_ string, err error) {

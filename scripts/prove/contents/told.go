@@ -41,7 +41,7 @@ func (w *walk) keptParts(raw []json.RawMessage, contents []fakegemini.Content) {
 	}
 	for i, c := range contents {
 		switch {
-		case c.Role != "model" && strings.Contains(string(raw[i]), "bytes are left out here"):
+		case c.Role != "model" && strings.Contains(string(raw[i]), " left out …]"):
 			w.count["results cut"]++
 		case c.Role != "model" && strings.Contains(string(raw[i]), "You called "):
 			w.count["told in words"]++
@@ -159,8 +159,7 @@ func (w *walk) edited(t tried) []args {
 func (w *walk) executed(call json.RawMessage, done []args, a answer) {
 	var asked args
 	if err := json.Unmarshal(call, &asked); err != nil || len(done) == 0 ||
-		strings.Contains(string(a.Output), "[cut: these are the first ") ||
-		strings.Contains(string(a.Output), "bytes are left out here") {
+		strings.Contains(string(a.Output), " left out …]") {
 		return
 	}
 	really := done[len(done)-1]

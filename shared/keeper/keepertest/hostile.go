@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/keeper"
 )
 
@@ -39,7 +40,7 @@ func printing(w *world) {
 	}
 	s = w.a(`i=0; while [ $i -lt 20 ]; do i=$((i+1)); printf '%0100000d' $i; done`) // 2 MB without the end of a line
 	got, r := w.start(s)
-	head, rest, _ := strings.Cut(got, "\n"+keeper.Mark(2_000_000-1<<20-192<<10)+"\n")
+	head, rest, _ := strings.Cut(got, "\n"+clip.Mark(2_000_000-1<<20-192<<10)+"\n")
 	if r.Bytes != 2_000_000 || len(head) != 1<<20 || len(rest) != 192<<10 || !strings.HasSuffix(rest, "0020") {
 		w.Errorf("of %d bytes %d and %d were kept", r.Bytes, len(head), len(rest))
 	}

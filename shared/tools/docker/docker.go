@@ -85,6 +85,7 @@ func owner(c tool.Call) container.Owner { return container.Owner{UID: c.UID, Run
 const (
 	CodeStopped  = fault.Code("cancelled")         // its user stopped it, as the run with it
 	CodeTimeout  = fault.Code("timeout")           // it was ended at its limit
+	CodeExit     = fault.Code("exit_code")         // it ended with another exit code than 0
 	CodeNotReady = fault.Code("container_stopped") // the container does not run
 	CodeNoImage  = fault.Code("no_image")          // the engine does not have it
 	CodeTooMany  = fault.Code("too_many_containers")

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/container"
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/keeper"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -64,19 +64,24 @@ func (t *tools) list() *tool.Tool {
 type FileArgs struct {
 	ContainerID string `json:"containerId" jsonschema:"The id that createContainer has returned."`
 	Path        string `json:"path" jsonschema:"The file, absolute or in /work."`
+	Offset      int    `json:"offset,omitempty" jsonschema:"The byte to begin at; left out: the first."`
+	Limit       int    `json:"limit,omitempty" jsonschema:"Bytes to return at most; left out: as many as fit, some 48 KiB."`
 }
 
 // FileText is its result.
 type FileText struct {
-	Content   *string `json:"content,omitempty"` // nil where there is no such file
-	Truncated bool    `json:"truncated,omitempty"`
-	SHA256    string  `json:"sha256,omitempty"` // of the whole file, by which it can be committed
+	Content   *string `json:"content,omitempty"`   // nil where there is no such file
+	Offset    int     `json:"offset,omitempty"`    // of the content in the file
+	Size      int     `json:"size"`                // bytes of the whole file
+	Truncated bool    `json:"truncated,omitempty"` // there is more behind the content
+	Redacted  bool    `json:"redacted,omitempty"`  // a secret was taken out of the content
+	SHA256    string  `json:"sha256,omitempty"`    // of the whole file, by which it can be committed
 }
 
-// Bounds of what is read, in bytes. What the model is told is shortened further.
+// Bounds of what is read, in bytes. What is told is so short that it is not cut again.
 const (
 	maxFile  = 1 << 20
-	maxTold  = 48 << 10
+	maxTold  = 48 << 10 // as it stands in JSON
 	maxFiles = 500
 	maxPath  = 1024
 )
@@ -84,12 +89,16 @@ const (
 func (t *tools) readFile() *tool.Tool {
 	return tool.Define(tool.Def[FileArgs, FileText]{
 		Name: ReadFile,
-		Description: "Reads a text file in a container of this task, to 48 KiB, with the SHA-256 of all of it. Where " +
-			"there is none, it has no content.",
+		Description: "Reads a text file in a container of this task: some 48 KiB from the offset on, with the size " +
+			"and the SHA-256 of the whole file. Where there is none, it has no content.",
 		Untrusted: true,
+		Shows:     func(a FileArgs, out FileText) []tool.Part { return []tool.Part{partOf(a, out)} },
 		Refine: func(s *jsonschema.Schema) {
 			s.Properties["containerId"].Pattern = idPattern
 			s.Properties["path"].MinLength, s.Properties["path"].MaxLength = jsonschema.Ptr(1), jsonschema.Ptr(maxPath)
+			for name, least := range map[string]float64{"offset": 0, "limit": 1} {
+				s.Properties[name].Minimum, s.Properties[name].Maximum = &least, jsonschema.Ptr(float64(maxFile))
+			}
 		},
 		Normalize: func(a FileArgs) (FileArgs, error) {
 			if strings.ContainsFunc(a.Path, func(r rune) bool { return r < ' ' || r == 0x7f }) {
@@ -114,11 +123,31 @@ func (t *tools) readFile() *tool.Tool {
 			case len(tree.Files) == 0 || tree.Files[0].Path != name:
 				return FileText{}, fault.New(fault.Tool, "no_text_file", "This is no text file of at most 1 MiB.")
 			}
-			text, cut := keeper.Clip(obs.RemoveSecrets(tree.Files[0].Content), maxTold)
-			sum := sha256.Sum256([]byte(tree.Files[0].Content))
-			return FileText{&text, cut, hex.EncodeToString(sum[:])}, nil
+			return pieceOf(tree.Files[0].Content, a)
 		},
 	})
+}
+
+// pieceOf returns the part of a file that is asked for. Offsets count the bytes of the file without its secrets.
+func pieceOf(file string, a FileArgs) (FileText, error) {
+	shown, sum := obs.RemoveSecrets(file), sha256.Sum256([]byte(file))
+	text, from, err := tool.Piece(shown, a.Offset, a.Limit, maxTold)
+	if err != nil {
+		return FileText{}, err
+	}
+	return FileText{Content: &text, Offset: from, Size: len(shown), Truncated: from+len(text) < len(shown),
+		Redacted: shown != file, SHA256: hex.EncodeToString(sum[:])}, nil
+}
+
+// partOf says what a result shows of a file.
+func partOf(a FileArgs, out FileText) tool.Part {
+	p := tool.Part{Text: tool.Text{Name: a.Path}, Version: out.SHA256, From: out.Offset, To: out.Offset, Size: out.Size,
+		Altered: out.Redacted, Rest: "Read the rest with " + ReadFile + " and an offset, or commit the file from the " +
+			"container by its sha256."}
+	if out.Content != nil {
+		p.To += len(*out.Content)
+	}
+	return p
 }
 
 // TreeArgs are the arguments of docker.getAllSourceFiles.
@@ -131,22 +160,33 @@ type Tree struct {
 	Files   []container.File `json:"files"`
 	LeftOut int              `json:"leftOut"` // files that are no text, too long or too many
 	Cut     bool             `json:"cut,omitempty"`
+
+	Redacted bool `json:"redacted,omitempty"` // secrets were taken out of some
 }
 
 func (t *tools) sourceFiles() *tool.Tool {
 	return tool.Define(tool.Def[TreeArgs, Tree]{
 		Name: SourceFiles,
-		Description: "Reads all text files below /work in a container of this task, to 48 KiB in all, without .git " +
-			"and node_modules. Read single files where there is more.",
+		Description: "Reads all text files below /work in a container of this task, to some 48 KiB in all, without " +
+			".git and node_modules. Files that do not fit are counted, and none is cut: read them one by one.",
 		Untrusted: true,
 		Refine:    func(s *jsonschema.Schema) { s.Properties["containerId"].Pattern = idPattern },
 		Execute: func(ctx context.Context, c tool.Call, a TreeArgs) (Tree, error) {
 			tree, err := t.archive(ctx, c, a.ContainerID,
 				container.Bounds{Files: maxFiles, File: maxTold, All: maxTold},
 				"/bin/sh", "-c", allFiles)
-			out := Tree{Files: append([]container.File{}, tree.Files...), LeftOut: tree.LeftOut, Cut: tree.Cut}
-			for i, f := range out.Files {
-				out.Files[i].Content = obs.RemoveSecrets(f.Content)
+			out := Tree{Files: []container.File{}, LeftOut: tree.LeftOut, Cut: tree.Cut}
+			left := maxTold
+			for _, f := range tree.Files {
+				text := obs.RemoveSecrets(f.Content)
+				out.Redacted = out.Redacted || text != f.Content
+				size := clip.EncodedLen(f.Path) + clip.EncodedLen(text)
+				if size > left {
+					out.LeftOut++
+					continue
+				}
+				left -= size
+				out.Files = append(out.Files, container.File{Path: f.Path, Content: text})
 			}
 			return out, err
 		},

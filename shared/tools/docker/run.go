@@ -156,10 +156,14 @@ func textOf(k *keeper.Kept) (string, bool) {
 	return obs.RemoveSecrets(text), cut || more
 }
 
-// ended returns what came of a script that has ended.
+// ended returns what came of a script that has ended: its exit code decides whether it was done.
 func ended(out Result, s script) (Result, error) {
-	if strconv.Itoa(out.ExitCode) != exitAtLimit {
+	switch {
+	case out.ExitCode == 0:
 		return out, nil
+	case strconv.Itoa(out.ExitCode) != exitAtLimit:
+		return Result{}, tool.Partial(out, fault.New(fault.Tool, CodeExit, "It ran, and ended with the exit code %d.",
+			out.ExitCode))
 	}
 	out.TimedOut = true
 	return Result{}, tool.Partial(out, fault.New(fault.Tool, CodeTimeout, "It was ended because it took longer "+

@@ -156,23 +156,23 @@ func TestScriptSettles(t *testing.T) {
 				if o.Podman && !podman {
 					return // as with the first
 				}
-				o.Exec = func([]string) (string, string, int) { return "out", "err", 3 }
+				o.Exec = func([]string) (string, string, int) { return "out", "err", 0 }
 				ran := toolstest.Settled{Want: toolstest.Completed, Effects: 1}
 				toolstest.Settling{
 					Open: func(t *testing.T) *toolstest.Provider {
 						w := newWorld(t, o)
 						id := w.made(t, "c")
-						args := map[string]any{"containerId": id, "script": "exit 3"}
+						args := map[string]any{"containerId": id, "script": "make"}
 						switch name {
 						case docker.ConfigureGit:
 							args = map[string]any{"containerId": id, "username": "ana"}
 						case docker.Shell:
-							args = map[string]any{"command": "false"}
+							args = map[string]any{"command": "make"}
 						}
 						p := w.provider(t, name, args, w.Ran)
 						p.Result = func(t *testing.T, completed json.RawMessage) {
 							var r docker.Result
-							if err := json.Unmarshal(completed, &r); err != nil || r.ExitCode != 3 ||
+							if err := json.Unmarshal(completed, &r); err != nil || r.ExitCode != 0 ||
 								!r.OutputLost && r.Stdout != "out" {
 								t.Errorf("the result is %s", completed)
 							}

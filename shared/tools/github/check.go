@@ -146,6 +146,9 @@ func bounded(s *jsonschema.Schema, most map[string]int) {
 	for field, n := range most {
 		if p := s.Properties[field]; p.Type == "integer" {
 			p.Minimum, p.Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(float64(n))
+			if strings.HasSuffix(strings.ToLower(field), "offset") { // the first byte has the offset 0
+				p.Minimum = jsonschema.Ptr(0.0)
+			}
 		} else {
 			p.MaxLength = jsonschema.Ptr(n)
 		}

@@ -64,6 +64,7 @@ func (h *hub) commitFiles() *tool.Tool {
 		},
 		Normalize: normalCommit,
 		Targets:   func(in NewCommit) []tool.Target { return reached(in.Owner, in.Repo, nil) },
+		Replaces:  replacedFiles,
 		Bound:     boundCommit,
 		Preview:   previewCommit,
 		Link:      func(_ tool.Place, made Committed) string { return made.URL },
@@ -131,6 +132,16 @@ func normalFiles(files []FileChange, container string) ([]FileChange, error) {
 		}
 	}
 	return files, nil
+}
+
+// replacedFiles returns the files that the commit writes as a whole, in the words of the model.
+func replacedFiles(in NewCommit) (all []tool.Text) {
+	for _, f := range in.Files {
+		if !f.Delete && f.SHA256 == "" {
+			all = append(all, fileIn(in.Owner, in.Repo, f.Path))
+		}
+	}
+	return all
 }
 
 func sortFiles(files []FileChange) {

@@ -21,7 +21,8 @@ const (
 
 const (
 	maxListed  = 2000     // paths
-	maxContent = 64 << 10 // octets of a file
+	maxContent = 56 << 10 // octets of a file, as they stand in JSON
+	maxOffset  = 1 << 20  // GitHub gives a longer file in another way
 )
 
 // SomeFiles is the arguments of a list of files.
@@ -46,9 +47,9 @@ type Listed struct {
 }
 
 func (h *hub) listFiles() *tool.Tool {
-	return reader(h, ListFiles, "Lists the files of a GitHub repository, in all of its folders, 2,000 at most; null "+
-		"if "+
-		"there is none that the user may see.", inRepository(map[string]int{"ref": 200, "path": maxPath}),
+	return reader(h, ListFiles, "Lists the files of a GitHub repository, in all of its folders, 2,000 at most "+
+		"(list a folder where that is truncated); null if there is none that the user may see.",
+		inRepository(map[string]int{"ref": 200, "path": maxPath}),
 		func(in SomeFiles) error {
 			if err := repository(in.Owner, in.Repo); err != nil {
 				return err
@@ -89,16 +90,18 @@ func commitAt(ctx context.Context, api *githubapi.Client, in SomeFiles) (*github
 }
 
 func listed(tree *githubapi.Tree, folder string) *Files {
-	out := &Files{Files: []Listed{}, Truncated: tree.GetTruncated()}
+	out, size := &Files{Files: []Listed{}, Truncated: tree.GetTruncated()}, 0
 	for _, e := range tree.Entries {
 		if e.GetType() != "blob" || folder != "" && !strings.HasPrefix(e.GetPath(), folder+"/") {
 			continue
 		}
-		if len(out.Files) == maxListed {
+		one := Listed{Path: clip.Text(e.GetPath(), maxLine), Size: e.GetSize()}
+		size += clip.EncodedLen(one.Path) + len(`{"path":"","size":1234567890},`)
+		if len(out.Files) == maxListed || size > maxContent {
 			out.Truncated = true
 			break
 		}
-		out.Files = append(out.Files, Listed{Path: clip.Text(e.GetPath(), maxLine), Size: e.GetSize()})
+		out.Files = append(out.Files, one)
 	}
 	return out
 }
@@ -109,6 +112,9 @@ type OneFile struct {
 	Repo  string `json:"repo" jsonschema:"The repository's name."`
 	Path  string `json:"path" jsonschema:"The file's path in the repository."`
 	Ref   string `json:"ref,omitempty" jsonschema:"A branch, a tag or a commit; left out: the default branch."`
+
+	Offset int `json:"offset,omitempty" jsonschema:"The byte to begin at; left out: the first."`
+	Limit  int `json:"limit,omitempty" jsonschema:"Bytes to return at most; left out: as many as fit, some 56 KiB."`
 }
 
 // File is a file's content.
@@ -116,14 +122,16 @@ type File struct {
 	Path      string `json:"path"`
 	SHA       string `json:"sha"`
 	Size      int    `json:"size"`                // octets
+	Offset    int    `json:"offset,omitempty"`    // of the content in the file
 	Content   string `json:"content"`             // UTF-8
-	Truncated bool   `json:"truncated,omitempty"` // whether there is more than the first 64 KiB
+	Truncated bool   `json:"truncated,omitempty"` // whether there is more behind the content
 	Binary    bool   `json:"binary,omitempty"`    // it is no text, and its content is left out
 }
 
 func (h *hub) readFile() *tool.Tool {
-	return reader(h, ReadFile, "Reads a text file of a GitHub repository, 64 KiB at most; null if there is none that "+
-		"the user may see.", inRepository(map[string]int{"ref": 200, "path": maxPath}),
+	return reader(h, ReadFile, "Reads a text file of a GitHub repository: some 56 KiB from the offset on, with its "+
+		"size; null if there is none that the user may see.",
+		inRepository(map[string]int{"ref": 200, "path": maxPath, "offset": maxOffset, "limit": maxOffset}),
 		func(in OneFile) error {
 			if err := repository(in.Owner, in.Repo); err != nil {
 				return err
@@ -144,11 +152,11 @@ func (h *hub) readFile() *tool.Tool {
 			case f.GetSHA() == "":
 				return nil, nil
 			}
-			return content(f)
+			return content(f, in)
 		})
 }
 
-func content(f *githubapi.RepositoryContent) (*File, error) {
+func content(f *githubapi.RepositoryContent, in OneFile) (_ *File, err error) {
 	out := &File{Path: clip.Text(f.GetPath(), maxLine), SHA: f.GetSHA(), Size: f.GetSize()}
 	if f.GetEncoding() == "none" { // it has more than a megabyte
 		out.Truncated = true
@@ -162,7 +170,7 @@ func content(f *githubapi.RepositoryContent) (*File, error) {
 		out.Binary = true
 		return out, nil
 	}
-	out.Content = clip.Prefix(s, maxContent)
-	out.Truncated = len(out.Content) < len(s)
-	return out, nil
+	out.Content, out.Offset, err = tool.Piece(s, in.Offset, in.Limit, maxContent)
+	out.Truncated = out.Offset+len(out.Content) < len(s)
+	return out, err
 }

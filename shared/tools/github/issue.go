@@ -105,8 +105,8 @@ func (h *hub) makeIssue(ctx context.Context, c tool.Call, in NewIssue) (Issue, e
 
 // createdIssue is an issue of ours: the call has its text already.
 func createdIssue(i *githubapi.Issue) Issue {
-	out := issueOf(i, maxText)
-	out.Body = ""
+	out := issueOf(i, piece{})
+	out.Text = Text{}
 	return out
 }
 

@@ -6,7 +6,6 @@ import (
 	githubapi "github.com/google/go-github/v92/github"
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -44,9 +43,7 @@ func (h *hub) listPullRequests() *tool.Tool {
 			}
 			out := PullRequests{PullRequests: []PullRequest{}, More: res.NextPage != 0}
 			for _, p := range all {
-				one := pullRequestOf(p)
-				one.Body = clip.Text(one.Body, maxExcerpt)
-				out.PullRequests = append(out.PullRequests, one)
+				out.PullRequests = append(out.PullRequests, pullRequestOf(p, piece{most: maxExcerpt}))
 			}
 			return &out, nil
 		})

@@ -14,9 +14,9 @@ func readingOf(in, out any) tool.Reading {
 		return tool.Reading{Origin: what + " of " + name, Repository: name}
 	}
 	switch in := in.(type) {
-	case OneIssue:
+	case IssueToRead:
 		return of(in.Owner, in.Repo, fmt.Sprintf("issue %d", in.IssueNumber))
-	case OnePullRequest:
+	case PullRequestToRead:
 		return of(in.Owner, in.Repo, fmt.Sprintf("pull request %d", in.PRNumber))
 	case SomeIssues:
 		return of(in.Owner, in.Repo, "the list of issues")

@@ -140,8 +140,8 @@ func (h *hub) existing(ctx context.Context, c tool.Call, in NewPullRequest, refu
 }
 
 func openedPull(p *githubapi.PullRequest) PullRequest {
-	out := pullRequestOf(p)
-	out.Body = ""
+	out := pullRequestOf(p, piece{})
+	out.Text = Text{}
 	return out
 }
 

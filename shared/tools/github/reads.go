@@ -33,6 +33,7 @@ func reader[In, Out any](h *hub, name, description string, refine func(*jsonsche
 	return define(h, tool.Def[In, any]{Name: name, Description: description, Untrusted: true, Refine: refine,
 		Normalize: func(in In) (In, error) { return in, check(in) },
 		Reading:   func(in In, out any) tool.Reading { return readingOf(in, out) },
+		Shows:     func(in In, out any) []tool.Part { return showsOf(in, out) },
 		Execute: func(ctx context.Context, c tool.Call, in In) (any, error) {
 			api, err := h.client(ctx, c)
 			if err != nil {
@@ -109,17 +110,23 @@ type OneIssue struct {
 	IssueNumber int    `json:"issueNumber"`
 }
 
+// IssueToRead names an issue, and where its body is read from.
+type IssueToRead struct {
+	OneIssue
+	BodyOffset int `json:"bodyOffset,omitempty" jsonschema:"The byte of its body to begin at; left out: the first."`
+}
+
 func (h *hub) readIssue() *tool.Tool {
 	return reader(h, ReadIssue,
 		"Reads an issue of GitHub with its first 20 comments; null if there is none that the user may see.",
-		inRepository(map[string]int{"issueNumber": maxNumber}),
-		func(in OneIssue) error { return repository(in.Owner, in.Repo) },
-		func(ctx context.Context, api *githubapi.Client, in OneIssue) (*Issue, error) {
+		inRepository(map[string]int{"issueNumber": maxNumber, "bodyOffset": maxOffset}),
+		func(in IssueToRead) error { return repository(in.Owner, in.Repo) },
+		func(ctx context.Context, api *githubapi.Client, in IssueToRead) (*Issue, error) {
 			i, _, err := api.Issues.Get(ctx, in.Owner, in.Repo, in.IssueNumber)
 			if err != nil || i.GetNumber() == 0 {
 				return nil, err
 			}
-			out := issueOf(i, maxText)
+			out := issueOf(i, piece{in.BodyOffset, maxText})
 			out.Comments, err = firstComments(ctx, api, in.Owner, in.Repo, in.IssueNumber)
 			return &out, err
 		})
@@ -175,7 +182,7 @@ func (h *hub) listIssues() *tool.Tool {
 			out := Issues{Issues: []Issue{}, More: res.NextPage != 0}
 			for _, i := range all {
 				if i != nil && !i.IsPullRequest() {
-					out.Issues = append(out.Issues, issueOf(i, maxExcerpt))
+					out.Issues = append(out.Issues, issueOf(i, piece{most: maxExcerpt}))
 				}
 			}
 			return &out, nil
@@ -189,17 +196,23 @@ type OnePullRequest struct {
 	PRNumber int    `json:"prNumber"`
 }
 
+// PullRequestToRead names a pull request, and where its body is read from.
+type PullRequestToRead struct {
+	OnePullRequest
+	BodyOffset int `json:"bodyOffset,omitempty" jsonschema:"The byte of its body to begin at; left out: the first."`
+}
+
 func (h *hub) readPullRequest() *tool.Tool {
 	return reader(h, ReadPullRequest,
 		"Reads a pull request of GitHub with its first 20 comments; null if there is none that the user may see.",
-		inRepository(map[string]int{"prNumber": maxNumber}),
-		func(in OnePullRequest) error { return repository(in.Owner, in.Repo) },
-		func(ctx context.Context, api *githubapi.Client, in OnePullRequest) (*PullRequest, error) {
+		inRepository(map[string]int{"prNumber": maxNumber, "bodyOffset": maxOffset}),
+		func(in PullRequestToRead) error { return repository(in.Owner, in.Repo) },
+		func(ctx context.Context, api *githubapi.Client, in PullRequestToRead) (*PullRequest, error) {
 			p, _, err := api.PullRequests.Get(ctx, in.Owner, in.Repo, in.PRNumber)
 			if err != nil || p.GetNumber() == 0 {
 				return nil, err
 			}
-			out := pullRequestOf(p)
+			out := pullRequestOf(p, piece{in.BodyOffset, maxText})
 			out.Comments, err = firstComments(ctx, api, in.Owner, in.Repo, in.PRNumber)
 			return &out, err
 		})

@@ -8,14 +8,35 @@ import (
 	githubapi "github.com/google/go-github/v92/github"
 
 	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // The limits of what is read, in octets.
 const (
-	maxText    = 16 << 10 // of the body of what is read by itself
+	maxText    = 32 << 10 // of the body of what is read by itself, as it stands in JSON
 	maxExcerpt = 1 << 10  // of a body in a list, and of one comment
 	maxLine    = 1 << 10
 )
+
+// Text is the body of an issue or of a pull request, or a part of it.
+type Text struct {
+	Body       string `json:"body,omitempty"`
+	BodyOffset int    `json:"bodyOffset,omitempty"`
+	BodySize   int    `json:"bodySize,omitempty"` // octets of the whole body, where Body is not all of it
+}
+
+// piece says which part of a body is shown: from the offset on, most octets as they stand in JSON.
+type piece struct{ offset, most int }
+
+func textOf(body string, p piece) Text {
+	body = withoutMark(body)
+	shown, from, err := tool.Piece(body, p.offset, 0, p.most)
+	t := Text{Body: shown, BodyOffset: from}
+	if err != nil || len(shown) < len(body) {
+		t.BodySize = len(body)
+	}
+	return t
+}
 
 // Repository is a repository as the model sees it.
 type Repository struct {
@@ -38,9 +59,9 @@ func repositoryOf(r *githubapi.Repository) Repository {
 
 // Issue is an issue as the model sees it.
 type Issue struct {
-	Number    int       `json:"number"`
-	Title     string    `json:"title"`
-	Body      string    `json:"body,omitempty"`
+	Number int    `json:"number"`
+	Title  string `json:"title"`
+	Text
 	State     string    `json:"state"`
 	Author    string    `json:"author,omitempty"`
 	Labels    []string  `json:"labels,omitempty"`
@@ -63,9 +84,9 @@ type Comment struct {
 
 // PullRequest is a pull request as the model sees it.
 type PullRequest struct {
-	Number    int       `json:"number"`
-	Title     string    `json:"title"`
-	Body      string    `json:"body,omitempty"`
+	Number int    `json:"number"`
+	Title  string `json:"title"`
+	Text
 	State     string    `json:"state"`
 	Draft     bool      `json:"draft,omitempty"`
 	Merged    bool      `json:"merged,omitempty"`
@@ -80,12 +101,12 @@ type PullRequest struct {
 }
 
 // issueOf shows an issue; an answer may have none.
-func issueOf(i *githubapi.Issue, most int) Issue {
+func issueOf(i *githubapi.Issue, part piece) Issue {
 	if i == nil {
 		return Issue{}
 	}
 	return Issue{Number: i.GetNumber(), Title: clip.Text(i.GetTitle(), maxLine),
-		Body: clip.Text(withoutMark(i.GetBody()), most), State: i.GetState(), Author: i.GetUser().GetLogin(),
+		Text: textOf(i.GetBody(), part), State: i.GetState(), Author: i.GetUser().GetLogin(),
 		Labels: labelsOf(i.Labels), Assignees: loginsOf(i.Assignees), URL: clip.Text(i.GetHTMLURL(), maxLine),
 		CreatedAt: at(i.GetCreatedAt()), UpdatedAt: at(i.GetUpdatedAt()), Count: i.GetComments()}
 }
@@ -96,12 +117,12 @@ func commentOf(c *githubapi.IssueComment) Comment {
 }
 
 // pullRequestOf shows a pull request; an answer may have none.
-func pullRequestOf(p *githubapi.PullRequest) PullRequest {
+func pullRequestOf(p *githubapi.PullRequest, part piece) PullRequest {
 	if p == nil {
 		return PullRequest{}
 	}
 	return PullRequest{Number: p.GetNumber(), Title: clip.Text(p.GetTitle(), maxLine),
-		Body: clip.Text(withoutMark(p.GetBody()), maxText), State: p.GetState(), Draft: p.GetDraft(),
+		Text: textOf(p.GetBody(), part), State: p.GetState(), Draft: p.GetDraft(),
 		Merged: p.GetMerged(),
 		Head:   clip.Text(p.GetHead().GetLabel(), maxLine), Base: clip.Text(p.GetBase().GetRef(), maxLine),
 		Author: p.GetUser().GetLogin(), Labels: labelsOf(p.Labels), URL: clip.Text(p.GetHTMLURL(), maxLine),

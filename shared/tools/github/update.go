@@ -194,6 +194,12 @@ func (h *hub) updateIssue() *tool.Tool {
 			return in, in.change().check()
 		},
 		Targets: func(in ChangedIssue) []tool.Target { return in.change().targets() },
+		Replaces: func(in ChangedIssue) (all []tool.Text) {
+			if in.Updates.Body != nil {
+				all = append(all, bodyOf(in.Owner, in.Repo, "issue", in.IssueNumber))
+			}
+			return all
+		},
 		Bound: func(in ChangedIssue) any {
 			in.Updates.Title, in.Updates.Body, in.UpdatedAt = nil, nil, ""
 			in.Updates.Labels, in.Updates.Assignees = sortedAll(in.Updates.Labels), sortedAll(in.Updates.Assignees)

@@ -23,6 +23,12 @@ func (h *hub) updatePullRequest() *tool.Tool {
 			return in, in.change().check()
 		},
 		Targets: func(in ChangedPull) []tool.Target { return in.change().targets() },
+		Replaces: func(in ChangedPull) (all []tool.Text) {
+			if in.Updates.Body != nil {
+				all = append(all, bodyOf(in.Owner, in.Repo, "pull request", in.PRNumber))
+			}
+			return all
+		},
 		Bound: func(in ChangedPull) any {
 			in.Updates.Title, in.Updates.Body, in.UpdatedAt = nil, nil, ""
 			return in

@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -201,19 +200,6 @@ func title(s string) string {
 // Cut returns the start of a text that takes at most [MaxText] bytes in JSON, and whether there is more of it. So what
 // the model is shown of a page is not cut a second time.
 func Cut(text string) (start string, more bool) {
-	size := 0
-	for i, r := range text {
-		switch {
-		case r == '"' || r == '\\' || r == '\n' || r == '\t':
-			size += 2
-		case r < ' ' || r == '\u2028' || r == '\u2029':
-			size += 6
-		default:
-			size += utf8.RuneLen(r)
-		}
-		if size > MaxText {
-			return text[:i], true
-		}
-	}
-	return text, false
+	start = clip.Encoded(text, MaxText)
+	return start, len(start) < len(text)
 }

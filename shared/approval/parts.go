@@ -1,0 +1,71 @@
+package approval
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// CodeReadInPart is the code of a refused call that would replace a text of which the model has read only parts.
+const CodeReadInPart fault.Code = "read_in_part"
+
+// readWhole returns an error if the call would replace a text as a whole of which the run has read only parts: what
+// the model has not seen would be lost. A text of which nothing was read may be replaced.
+func readWhole(tx *journal.Tx, t *tool.Tool, call run.ProposedCall) error {
+	texts, err := t.Replaces(call.Args)
+	if err != nil || len(texts) == 0 || call.UserInitiated {
+		return err
+	}
+	var parts []tool.Part
+	for _, a := range tx.State.Actions {
+		if by := journal.ToolIn(tx, a.Tool, a.UserInitiated); by != nil && a.Status == run.ActionCompleted {
+			parts = append(parts, partsOf(by, a)...)
+		}
+	}
+	for _, text := range texts {
+		if missing, newest := missingOf(text, parts); missing != "" {
+			return fault.New(fault.Validation, CodeReadInPart,
+				"You have read %s only in part: %s is missing, and would be lost. %s", text.Name, missing, newest.Rest)
+		}
+	}
+	return nil
+}
+
+// partsOf returns what the action's result shows. Of a result that was cut when it was recorded no byte counts.
+func partsOf(t *tool.Tool, a *run.Action) []tool.Part {
+	parts := t.Shows(a.Args, a.Result)
+	for i := range parts {
+		if a.Truncated {
+			parts[i].To = parts[i].From
+		}
+	}
+	return parts
+}
+
+// missingOf returns which bytes of the text were not shown in the version of its newest part, in words, and that part.
+func missingOf(text tool.Text, parts []tool.Part) (missing string, newest tool.Part) {
+	parts = slices.DeleteFunc(slices.Clone(parts), func(p tool.Part) bool { return !p.Is(text) })
+	if len(parts) == 0 {
+		return "", newest
+	}
+	newest = parts[len(parts)-1]
+	parts = slices.DeleteFunc(parts, func(p tool.Part) bool { return p.Version != newest.Version })
+	if newest.Altered {
+		return "what was taken out of it as a secret", newest
+	}
+	slices.SortFunc(parts, func(a, b tool.Part) int { return a.From - b.From })
+	var gaps []string
+	at := 0
+	for _, p := range append(parts, tool.Part{From: newest.Size, To: newest.Size}) {
+		if p.From > at {
+			gaps = append(gaps, fmt.Sprintf("bytes %d to %d of %d", at, p.From, newest.Size))
+		}
+		at = max(at, p.To)
+	}
+	return strings.Join(gaps, ", "), newest
+}
