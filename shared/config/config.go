@@ -39,277 +39,273 @@ const (
 type Config struct {
 	// The process.
 
-	// K_SERVICE: set by Cloud Run alone: this process is deployed
+	// K_SERVICE: only Cloud Run sets it: this process is deployed
 	Service    string
 	OnCloudRun bool // whether K_SERVICE is set
 	// RELEASE: the release in `/health` and in logs; by default the build's commit
 	Release  string
-	LogLevel string // LOG_LEVEL: the least important entries that are logged
-	// AGENT_FAILPOINT: where a test makes the process exit
+	LogLevel string // LOG_LEVEL: the lowest level that is logged
+	// AGENT_FAILPOINT: the point at which a test makes the process exit
 	Failpoint string
-	// FUNCTION_TIMEOUT: how long a call may take before its run is handed over: a call of the model takes at most two
-	// thirds of it and 60s, an effect one third and 30s
+	// FUNCTION_TIMEOUT: how long a request may take before its run is handed over. A model call takes at most two
+	// thirds of it and 60s; an effect takes at most one third and 30s
 	//
-	// CLOUD_RUN_TIMEOUT_SECONDS: when the platform ends a call; FUNCTION_TIMEOUT is at most as long
+	// CLOUD_RUN_TIMEOUT_SECONDS: when the platform ends a request; FUNCTION_TIMEOUT cannot be longer
 	FunctionTimeout time.Duration
-	// FUNCTION_CONCURRENCY: how many requests of users an instance serves at once, of which one user holds at most a
-	// quarter open as streams or waiting; others are answered 503
+	// FUNCTION_CONCURRENCY: how many user requests an instance serves at once; further requests are answered 503. One
+	// user can hold a quarter of them as streams or waits
 	Concurrency int
 
 	// The model.
 
 	// GEMINI_API_KEY: the key for the Gemini Developer API
 	GeminiAPIKey Secret
-	GeminiModel  string // GEMINI_MODEL: the model of agents that name none
+	GeminiModel  string // GEMINI_MODEL: the model of agents that name no model
 	// GOOGLE_GEMINI_BASE_URL: another server that speaks the Gemini protocol
 	GeminiBaseURL string
-	// VERTEX_AI_PROJECT_ID: the project in which Vertex AI is asked instead of the Developer API, whether or not there
-	// is a key
+	// VERTEX_AI_PROJECT_ID: the project whose Vertex AI replaces the Developer API, even if a key is set
 	VertexProject  string
-	VertexLocation string // VERTEX_AI_LOCATION: where Vertex AI is asked
-	VertexEndpoint string // VERTEX_AI_ENDPOINT: another server that speaks its protocol; by default the location's
-	// PERSONA: what the instructions of the assistant and of a page's agent begin with; by default a short one
+	VertexLocation string // VERTEX_AI_LOCATION: the location of Vertex AI
+	VertexEndpoint string // VERTEX_AI_ENDPOINT: another server with its protocol; the default is the location's
+	// PERSONA: the beginning of the instructions of the assistant and of page agents; the default is short
 	Persona string
-	// GEMINI_CONFIG: a file with the keys `apiKey`, `model` and `systemPrompt`, each of which counts where
-	// GEMINI_API_KEY, GEMINI_MODEL or PERSONA is not set; the file may be absent where this is not set
+	// GEMINI_CONFIG: a file with the keys `apiKey`, `model` and `systemPrompt`, which apply if GEMINI_API_KEY,
+	// GEMINI_MODEL or PERSONA is not set. The default file need not exist
 	SystemPrompt string // systemPrompt of the file; empty with Persona
 
 	// Store and queue.
 
-	// STORE: where runs are stored: one SQLite file, or Firestore
+	// STORE: where runs are stored: in one SQLite file or in Firestore
 	Store string
-	// DATABASE_URL: nothing: STORE is used instead, which the log says at the start where it is set
+	// DATABASE_URL: not used; STORE is used instead. If it is set, the log says so at the start
 	DatabaseURL bool   // whether it is set
-	DataDir     string // DATA_DIR: the directory of the embedded store, and of keys that are made on one machine
+	DataDir     string // DATA_DIR: the directory of the embedded store and of keys that are created on one machine
 	// GOOGLE_CLOUD_PROJECT: the project of Firestore, Pub/Sub and traces
 	Project           string
 	FirestoreDatabase string // FIRESTORE_DATABASE: the database in that project
 	// FIRESTORE_EMULATOR_HOST: Firestore's emulator, as Google's library reads it
 	FirestoreEmulator string
-	// QUEUE: what carries the messages that resume runs: wake-ups in memory and documents between processes, documents
-	// that are pushed over HTTP as in the cloud, or Pub/Sub, the default where STORE is `firestore`
+	// QUEUE: what carries the messages that resume runs: `embedded` uses memory, and documents between processes;
+	// `push` sends signed HTTP pushes as in the cloud; `pubsub` is the default with STORE `firestore`
 	Queue       string
 	ResumeTopic string // RESUME_TOPIC: the topic of those messages
-	// SWEEP_TOPIC: the topic of the messages with which a sweep hands on what it has no time for; by default it goes on
+	// SWEEP_TOPIC: the topic to which a sweep hands over work that it has no time for; by default the sweep continues
 	// by itself
 	SweepTopic string
-	// EVENTS_TOPIC: the topic on which others are told what has happened to runs, without content; by default nobody is
+	// EVENTS_TOPIC: the topic of the notifications about runs, which have no content; by default there are none
 	EventsTopic string
-	// WEBHOOKS: the file of the endpoints that are told of runs: from EVENTS_TOPIC by the function `notify`, and on one
-	// machine directly
+	// WEBHOOKS: the file of the endpoints that receive notifications: from EVENTS_TOPIC through the function `notify`,
+	// or directly on one machine
 	Webhooks string
-	// WEBHOOK_KEYS: the keys with which what they are told is signed, one for each or two while it is rotated
+	// WEBHOOK_KEYS: the keys that sign the notifications: one for each endpoint, or two during a rotation
 	WebhookKeys Secret // a JSON object of lists
-	// CONSOLE_URL: the address at which people find the console, to which what others are told leads; by default
-	// PUBLIC_URL
+	// CONSOLE_URL: the address of the console, for links in notifications; the default is PUBLIC_URL
 	ConsoleURL string // without a slash at its end
-	// OTEL_EXPORTER_OTLP_ENDPOINT: the collector to which OpenTelemetry's traces and metrics of runs are sent; by
-	// default none are made
+	// OTEL_EXPORTER_OTLP_ENDPOINT: the collector for OpenTelemetry traces and metrics of runs; by default there are
+	// none
 	TracesEndpoint string // with its path; empty: there are no traces
-	// OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: where metrics are sent in its place, with the path
+	// OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: another collector for metrics, with the path
 	//
-	// OTEL_METRICS_EXPORTER: whether there are metrics
+	// OTEL_METRICS_EXPORTER: `none` turns metrics off
 	MetricsEndpoint string // with its path; empty: there are no metrics
-	// OTEL_EXPORTER_OTLP_PROTOCOL: how: OTLP over HTTP, with protocol buffers
+	// OTEL_EXPORTER_OTLP_PROTOCOL: the protocol: OTLP over HTTP with protocol buffers
 	TracesProtocol string
-	// OTEL_SDK_DISABLED: that there are neither, whatever else is set
+	// OTEL_SDK_DISABLED: `true` turns traces and metrics off, whatever else is set
 	TracesOff    bool
 	TraceService string // OTEL_SERVICE_NAME: the name of the service in traces and metrics
-	// OTEL_TRACES_SAMPLER: which runs are traced; no caller's own trace is gone on with, so `parentbased_` makes no
+	// OTEL_TRACES_SAMPLER: which runs are traced; a caller's own trace is never continued, so `parentbased_` makes no
 	// difference
 	TraceSampler string
-	// OTEL_TRACES_SAMPLER_ARG: the percentage, for a ratio, of runs that are traced, as a part of 1
+	// OTEL_TRACES_SAMPLER_ARG: for a ratio, the share of runs that are traced, from 0 to 1
 	TraceRatio float64
-	// OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: whether each message has what was measured since the one
-	// before (`delta`, as `lowmemory`), or since the process began
+	// OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: `delta` and `lowmemory` send what was measured since the last
+	// message, `cumulative` what was measured since the process began
 	MetricsCumulative bool
-	// OTEL_METRIC_EXPORT_INTERVAL: after how many milliseconds metrics are sent beside the end of each request
+	// OTEL_METRIC_EXPORT_INTERVAL: the milliseconds after which a long request sends its metrics
 	MetricsInterval time.Duration
-	// OTEL_EXPORTER_OTLP_HEADERS: headers of each request to it
+	// OTEL_EXPORTER_OTLP_HEADERS: headers of each request to the collector
 	otlpHeaders Secret
-	// OTEL_EXPORTER_OTLP_METRICS_HEADERS: those of metrics in their place
+	// OTEL_EXPORTER_OTLP_METRICS_HEADERS: other headers for metrics
 	metricsHeaders Secret
-	// OTEL_RESOURCE_ATTRIBUTES: what traces and metrics say of who sends them, such as `cloud.region=europe-west1`
+	// OTEL_RESOURCE_ATTRIBUTES: attributes of the sender in traces and metrics, such as `cloud.region=europe-west1`
 	resource string
-	// OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: whether traces have what was said to the model and by it, and
-	// what tools were given and answered; without it no span has any content
+	// OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: `true` adds the messages to and from the model, and the
+	// arguments and results of tools, to the traces; otherwise a span has no content
 	TraceContent bool
-	// RETENTION: for how many days a conversation is kept after it was last used, with its runs and approvals; 0: for
-	// good
+	// RETENTION: the days that a conversation is kept after its last use, with its runs and approvals; 0: forever
 	Retention time.Duration
-	// AUDIT_RETENTION: for how many days an entry of the audit is kept, more than RETENTION; it counts for the runs and
-	// users whose audit begins while it is set; 0: for good
+	// AUDIT_RETENTION: the days that an audit entry is kept, more than RETENTION; it applies to runs and users whose
+	// audit begins while it is set; 0: forever
 	AuditDays int
 	// PUBSUB_EMULATOR_HOST: Pub/Sub's emulator, as Google's library reads it
 	PubSubEmulator string
 
 	// Who may call.
 
-	AuthIssuer   string // AUTH_ISSUER: whose ID tokens users send; `scripts/dev` has an issuer of its own
-	AuthAudience string // AUTH_AUDIENCE: for whom those tokens are made
-	// AUTH_ALLOWED_DOMAINS: for an issuer at which anyone can sign up: a token without a verified e-mail address of one
-	// of these domains is refused; by default none is
+	AuthIssuer   string // AUTH_ISSUER: the issuer of users' ID tokens; `scripts/dev` has one of its own
+	AuthAudience string // AUTH_AUDIENCE: the audience of those tokens
+	// AUTH_ALLOWED_DOMAINS: for an issuer at which anyone can sign up: only tokens with a verified e-mail address of
+	// one of these domains are accepted; by default all are
 	AllowedDomains []string
-	// ALLOWED_ORIGINS: web apps of other origins that may call the API from a browser
+	// ALLOWED_ORIGINS: the other origins whose web apps can call the API from a browser
 	AllowedOrigins []string // each once
-	// PUBLIC_URL: the address at which browsers find these functions
+	// PUBLIC_URL: the address of these functions for browsers
 	PublicURL string // without a slash at its end
-	// MCP_URL: the address of /mcp where it is not under PUBLIC_URL
+	// MCP_URL: the address of /mcp if it is not under PUBLIC_URL
 	MCPURL string // never empty where PUBLIC_URL is set
-	// MCP_ISSUER: an OAuth issuer whose access tokens agents bring to /mcp; its subjects are the users of AUTH_ISSUER,
-	// and each token is for MCP_URL alone (RFC 8707); by default agents bring tokens that their users have made
+	// MCP_ISSUER: an OAuth issuer whose access tokens are accepted at /mcp. Its subjects are the users of AUTH_ISSUER,
+	// and each token is for MCP_URL only (RFC 8707). By default agents use tokens that users create in the console
 	MCPIssuer string
-	// WEB_CLIENT_ID: the console's client at AUTH_ISSUER (authorization code with PKCE; with Google the ID token);
-	// the same as AUTH_AUDIENCE; without it users cannot sign in there
+	// WEB_CLIENT_ID: the console's client at AUTH_ISSUER (authorization code with PKCE; with Google the ID token). It
+	// equals AUTH_AUDIENCE. Without it users cannot sign in to the console
 	WebClientID string
-	// WEB_API_URL: where the console finds the API, if not at its own origin, which has to be in ALLOWED_ORIGINS then
+	// WEB_API_URL: the address of the API if it is not the console's origin; ALLOWED_ORIGINS must then list that origin
 	WebAPIURL string
-	// PUSH_ISSUER: who signs the tokens of Pub/Sub and Cloud Scheduler
+	// PUSH_ISSUER: the issuer of the tokens of Pub/Sub and Cloud Scheduler
 	PushIssuer         string
-	PushAudience       string // PUSH_AUDIENCE: for whom those tokens are made; not needed with `platform`
-	PushServiceAccount string // PUSH_SERVICE_ACCOUNT: the account in whose name resume and sweep are called
-	// PUSH_VERIFIED_BY: who checks the tokens of those calls: `app` is this process; `platform` is Cloud Run, in front
-	// of a private function, after which only the account is compared
+	PushAudience       string // PUSH_AUDIENCE: the audience of those tokens; not needed with `platform`
+	PushServiceAccount string // PUSH_SERVICE_ACCOUNT: the service account that calls resume and sweep
+	// PUSH_VERIFIED_BY: what verifies those tokens: `app` is this process; `platform` is Cloud Run in front of a
+	// private function, and this process compares only the account
 	PushVerifiedBy string
-	// PUSH_SUBSCRIPTION: whose messages resume works on; by default those of any subscription that has the account's
-	// token
+	// PUSH_SUBSCRIPTION: the only subscription whose messages resume accepts; by default it accepts any subscription
+	// with the account's token
 	PushSubscription string
-	// VAPID_KEY: the key by which browsers know who tells their people of what waits; without it nobody is told on
-	// their devices. `scripts/dev` has one in DATA_DIR
+	// VAPID_KEY: the key that identifies this server to browsers for Web Push; without it there are no notifications on
+	// devices. `scripts/dev` creates one in DATA_DIR
 	VapidKey Secret
-	// NOTIFY: `mail` has people mailed what has waited for more than five minutes, at most once an hour, at the address
-	// for which the issuer of their tokens vouches; by default nobody is mailed
+	// NOTIFY: `mail` sends users an e-mail about approvals older than five minutes, at most one an hour, to the address
+	// that the issuer of their tokens verified; by default no e-mail is sent
 	Notify string
-	// SMTP_URL: the server that sends these mails, with a user and a password: smtps from the first byte, or smtp with
-	// STARTTLS, which only a loopback address may do without
+	// SMTP_URL: the server for these e-mails, with user and password: `smtps`, or `smtp` with STARTTLS, which is
+	// optional only on loopback
 	SMTP Secret
-	// NOTIFY_FROM: the address of who writes these mails
+	// NOTIFY_FROM: the sender of these e-mails
 	NotifyFrom string
-	// CHAT_KEY: the secrets that seal the histories of pages; except on Cloud Run, a key in DATA_DIR by default
+	// CHAT_KEY: the secrets that seal the histories of pages; the default is a key in DATA_DIR, except on Cloud Run
 	ChatKey Secret
 
 	// Declared actions and agents.
 
 	Actions string // ACTIONS: the folder of declared actions
-	// ACTION_KEY: the secrets with which endpoints of declared actions are told, under a signature, for whom they are
-	// called: the first signs
+	// ACTION_KEY: the secrets that sign the user's identity for endpoints of declared actions; the first one signs
 	ActionKey Secret // the bytes of the text
 	Agents    string // AGENTS: the folder of declared agents
-	// MCP_SERVERS: the file of the MCP servers whose tools agents have
+	// MCP_SERVERS: the file of the MCP servers whose tools agents can use
 	MCPServers string
-	// MCP_SECRETS: what that file refers to as `${NAME}`, by its names; by default the environment is asked
+	// MCP_SECRETS: the values of `${NAME}` in that file, by name; the default is the environment
 	MCPSecrets Secret // a JSON object of texts
 
 	// Users' Google accounts, and the APIs that use them.
 
-	OAuthClientID     string // GOOGLE_OAUTH_CLIENT_ID: the client to which users link their accounts
+	OAuthClientID     string // GOOGLE_OAUTH_CLIENT_ID: the OAuth client to which users link their accounts
 	OAuthClientSecret Secret // GOOGLE_OAUTH_CLIENT_SECRET: its secret
-	OAuthAuthURL      string // GOOGLE_OAUTH_AUTH_URL: another server that asks for consent; by default Google's
-	OAuthTokenURL     string // GOOGLE_OAUTH_TOKEN_URL: another server that issues tokens; by default Google's
-	GmailEndpoint     string // GMAIL_API_ENDPOINT: another server that speaks Gmail's API; by default Google's
-	CalendarEndpoint  string // CALENDAR_API_ENDPOINT: another server that speaks Calendar's API; by default Google's
-	// GMAIL_SEND_MODE: `draft` (the scope gmail.compose) sends exactly once; `direct` (gmail.send) leaves an outcome
-	// that is not clear to a review
+	OAuthAuthURL      string // GOOGLE_OAUTH_AUTH_URL: another server for the consent; the default is Google's
+	OAuthTokenURL     string // GOOGLE_OAUTH_TOKEN_URL: another server for tokens; the default is Google's
+	GmailEndpoint     string // GMAIL_API_ENDPOINT: another server with Gmail's API; the default is Google's
+	CalendarEndpoint  string // CALENDAR_API_ENDPOINT: another server with Calendar's API; the default is Google's
+	// GMAIL_SEND_MODE: `draft` (scope gmail.compose) sends exactly once; `direct` (scope gmail.send) turns an unknown
+	// outcome into a review
 	GmailSendMode string
-	// GMAIL_SEARCH: whether agents may have `gmail_search`, for which each user who first needs it is asked for the
-	// scope gmail.readonly. `scripts/dev` has it on
+	// GMAIL_SEARCH: whether agents can have `gmail_search`. Its first use asks the user for the scope gmail.readonly.
+	// `scripts/dev` turns it on
 	GmailSearch bool
-	// TOKEN_KEY: the key that encrypts refresh tokens and the secrets of hosts; except on Cloud Run, one in DATA_DIR by
-	// default
+	// TOKEN_KEY: the key that encrypts refresh tokens and the secrets of hosts; the default is a key in DATA_DIR,
+	// except on Cloud Run
 	TokenKey    Secret
-	TokenKMSKey string // TOKEN_KMS_KEY: a key of Cloud KMS in its place
+	TokenKMSKey string // TOKEN_KMS_KEY: a Cloud KMS key instead of TOKEN_KEY
 
 	// Receipts.
 
-	// RECEIPT_KEY: the Ed25519 key that signs receipts; except on Cloud Run, one in DATA_DIR by default. There are no
-	// receipts where there is none
+	// RECEIPT_KEY: the Ed25519 key that signs receipts; the default is a key in DATA_DIR, except on Cloud Run. Without
+	// a key there are no receipts
 	ReceiptKey    Secret
-	ReceiptKMSKey string // RECEIPT_KMS_KEY: a version of a key of Cloud KMS in its place, of EC_SIGN_ED25519
-	// RECEIPT_JWKS: the public keys by which receipts are known, those of earlier ones too; by default the public half
-	// of the key that signs
+	ReceiptKMSKey string // RECEIPT_KMS_KEY: a Cloud KMS key version (EC_SIGN_ED25519) instead of RECEIPT_KEY
+	// RECEIPT_JWKS: the public keys that verify receipts, earlier keys included; the default is the public half of the
+	// signing key
 	ReceiptJWKS string
 
 	// Users' GitHub accounts, and where GitHub is.
 
 	GitHubClientID     string // GITHUB_CLIENT_ID: the GitHub App to which users link their accounts
 	GitHubClientSecret Secret // GITHUB_CLIENT_SECRET: its client secret
-	GitHubURL          string // GITHUB_URL: another GitHub's pages, and the host of repositories' addresses
-	GitHubAPIURL       string // GITHUB_API_URL: its API
-	// GITHUB_TOKEN: a token of GitHub's with which the one user of GITHUB_TOKEN_USER acts at GITHUB_API_URL, without a
-	// link, in `scripts/dev`; not read without GITHUB_TOKEN_USER
+	GitHubURL          string // GITHUB_URL: the address of another GitHub; repository addresses have its host
+	GitHubAPIURL       string // GITHUB_API_URL: the address of its API
+	// GITHUB_TOKEN: in `scripts/dev`, a GitHub token with which the user GITHUB_TOKEN_USER acts at GITHUB_API_URL
+	// without linking an account; ignored without GITHUB_TOKEN_USER
 	GitHubToken     Secret
-	GitHubTokenUser string // GITHUB_TOKEN_USER: the subject of that user's ID tokens
+	GitHubTokenUser string // GITHUB_TOKEN_USER: that user's ID, the subject of the ID token
 
 	// Terminals on users' hosts.
 
-	// TERMINAL: whether users may add hosts, and agents may propose commands there; `off` leaves it to them to see and
-	// delete what they have. `scripts/dev` has it on
+	// TERMINAL: whether users can add hosts, and agents can propose commands there. With `off`, users can only see and
+	// delete their hosts. `scripts/dev` turns it on
 	Terminal bool
-	// TERMINAL_HOSTS: what may be reached beside public addresses at port 22, such as private ranges and other ports;
-	// where K_SERVICE is set, never a loopback address, and nowhere a link-local one or a cloud's metadata
+	// TERMINAL_HOSTS: permitted hosts in addition to public addresses at port 22, such as private ranges and other
+	// ports. Link-local and metadata addresses are never permitted, and loopback is not permitted if K_SERVICE is set
 	TerminalHosts []string // each once
-	// TERMINAL_DENY: programs that no command may run; where it is set, a command is denied too of which cannot be
-	// told what it runs
+	// TERMINAL_DENY: programs that no command can run. If it is set, commands are denied too if the programs that they
+	// run cannot be determined
 	TerminalDeny      []string // each once
-	MaxCommandsPerDay int      // MAX_COMMANDS_PER_DAY: how many commands one user may have run in a day (UTC); 0: any
+	MaxCommandsPerDay int      // MAX_COMMANDS_PER_DAY: the commands of one user in a day (UTC); 0: unlimited
 
 	// Reading the web.
 
-	// WEB_TOOLS: whether agents in files may have `web_fetch` and `google_web_search`; nothing sets which private
-	// addresses pages are read from: none are. `scripts/dev` has it on
+	// WEB_TOOLS: whether agents in files can have `web_fetch` and `google_web_search`. Pages at private addresses are
+	// never read, and no setting changes that. `scripts/dev` turns it on
 	WebTools bool
 
 	// Containers.
 
-	// DOCKER_HOST: the engine that runs containers for agents in files and plans: Docker's, or one that speaks
-	// its API. The tools are offered where DOCKER_IMAGES is set too: for plans, and by `scripts/dev` for agents in
-	// files
+	// DOCKER_HOST: the engine that runs containers for plans, and in `scripts/dev` for agents in files: Docker, or an
+	// engine with its API. The tools need DOCKER_IMAGES too
 	DockerHost string
-	// DOCKER_IMAGES: what containers are made of; nothing else is, and nothing is pulled. Without it `scripts/dev`
-	// offers what an engine has that answers at a socket of the machine
+	// DOCKER_IMAGES: the images that containers can use; nothing is pulled. By default `scripts/dev` offers the images
+	// of an engine that answers at a socket of the machine
 	DockerImages []string // each once
-	// DOCKER_NETWORK: the one of the engine's networks that containers are in; by default they have none
+	// DOCKER_NETWORK: the engine's network that containers join; by default they have no network
 	DockerNetwork string
-	// DOCKER_CERT_PATH: the directory of ca.pem, cert.pem and key.pem, by which an engine at a tcp address is asked
+	// DOCKER_CERT_PATH: the directory of ca.pem, cert.pem and key.pem for an engine at a tcp address
 	DockerCertPath string
-	// DOCKER_CERTS: those three as one text, in the place of files: for a deployment, from a secret
+	// DOCKER_CERTS: the three files as one text, for a deployment that has them in a secret
 	DockerCerts Secret
 
 	// Limits of a run and its user.
 
-	MaxModelCalls int           // MAX_MODEL_CALLS: how often a run of the assistant may ask the model
-	ApprovalTTL   time.Duration // APPROVAL_TTL: how long an approval may wait
-	// HOLD: how long at least an approval can be undone before anything is done; 0s: not at all
+	MaxModelCalls int           // MAX_MODEL_CALLS: the model calls of one run of the assistant
+	ApprovalTTL   time.Duration // APPROVAL_TTL: how long an approval can wait
+	// HOLD: the shortest time during which an approval can be undone, before anything is done; 0s: none
 	Hold time.Duration
-	// RUN_DEADLINE: how long a run of the assistant may take in all, at least APPROVAL_TTL; by default 7 days, or an
-	// hour more than APPROVAL_TTL
+	// RUN_DEADLINE: the longest duration of a run of the assistant, at least APPROVAL_TTL; the default is 7 days, or
+	// APPROVAL_TTL and one hour if that is longer
 	RunDeadline time.Duration
-	// REJECT_OUTCOME: how a run of the assistant ends whose call its user rejected; with `continue` the model is told
-	// and goes on
+	// REJECT_OUTCOME: the status of an assistant's run after its user rejected a call. With `continue`, the model reads
+	// the rejection and continues
 	RejectOutcome    string
-	MaxOpenApprovals int // MAX_OPEN_APPROVALS: how many approvals of one user and agent may wait at a time; 0: any
-	// MAX_APPROVALS_PER_DAY: for how many approvals one user and agent may ask in a day, the planner for at least as
-	// many as one session may; 0: any
+	MaxOpenApprovals int // MAX_OPEN_APPROVALS: the waiting approvals of one user and agent; 0: unlimited
+	// MAX_APPROVALS_PER_DAY: the approvals that one user and agent can request in a day. The planner can always request
+	// as many as one session needs (PLAN_MAX_ASKS); 0: unlimited
 	MaxApprovalsPerDay int
-	// MAX_RUNS_PER_MINUTE: what one user may begin in 60 seconds: runs, messages to a page's agent, and called actions
-	// with an effect; 0: any number
+	// MAX_RUNS_PER_MINUTE: how many runs, messages to page agents, and direct calls of actions with an effect one user
+	// can begin in 60 seconds; 0: unlimited
 	MaxRunsPerMinute int
-	// MAX_MODEL_CALLS_PER_DAY: how often one user may have the model asked in a day (UTC); 0: any
+	// MAX_MODEL_CALLS_PER_DAY: the model calls of one user in a day (UTC); 0: unlimited
 	MaxModelCallsPerDay int
-	// MAX_TOKENS_PER_DAY: how many of the model's tokens one user may use in a day (UTC); 0: any
+	// MAX_TOKENS_PER_DAY: the model tokens of one user in a day (UTC); 0: unlimited
 	MaxTokensPerDay   int
-	ChatMaxModelCalls int // CHAT_MAX_MODEL_CALLS: how often one message to a page's agent may ask the model
-	// PLAN_MAX_ASKS: how many approvals one session of the planner may ask for, its plans among them; 0: any
+	ChatMaxModelCalls int // CHAT_MAX_MODEL_CALLS: the model calls of one message to a page's agent
+	// PLAN_MAX_ASKS: the approvals of one session of the planner, plans included; 0: unlimited
 	PlanMaxAsks       int
-	PlanMaxDeadline   time.Duration // PLAN_MAX_DEADLINE: how far ahead the deadline of a session may be
-	PlanMaxModelCalls int           // PLAN_MAX_MODEL_CALLS: how often one session may ask the model
-	// POLICY_DENIED: who is never written to
+	PlanMaxDeadline   time.Duration // PLAN_MAX_DEADLINE: the latest deadline of a session, from now
+	PlanMaxModelCalls int           // PLAN_MAX_MODEL_CALLS: the model calls of one session
+	// POLICY_DENIED: recipients that are always denied
 	//
-	// POLICY_PERMITTED: the only ones who are written to; by default everyone whom POLICY_DENIED does not name
+	// POLICY_PERMITTED: the only permitted recipients; by default all that POLICY_DENIED does not name
 	//
-	// POLICY_ALWAYS_ASK: who is written to only with an approval, whatever its user always allows
+	// POLICY_ALWAYS_ASK: recipients that need approval each time, even if the user always allows them
 	//
-	// SIDE_EFFECTS: `ask` has every side effect approved, whatever its user always allows; `off` denies them all
+	// SIDE_EFFECTS: with `ask`, every side effect needs approval, whatever the user always allows; `off` denies all
+	// side effects
 	Rules policy.Rules
 
 	settings    []Setting
