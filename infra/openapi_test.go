@@ -74,7 +74,7 @@ var (
 		"Device": "records.DeviceView", "Reminders": "api.remindersAnswer",
 		"MadeToken": "api.postToken", "Token": "records.TokenView",
 		"ProtectedResource": "api.resource", "Via": "run.Via", "Agents": "api.getAgents",
-		"Agent":   "api.agentView",
+		"Agent": "api.agentView", "Server": "api.serverView",
 		"Consent": "api.consentAnswer", "Unlinked": "api.unlinkedAnswer", "Deleting": "api.deleteThread",
 		"AGUIEvent": "agui.Event", "AGUIMessage": "agui.Message", "AGUIInterrupt": "agui.Interrupt",
 		"UIChunk": "ui.Chunk", "UIRun": "ui.RunData",

@@ -257,8 +257,8 @@ var (
 	foreign  = regexp.MustCompile(`^shared/countersign(/|$)`)
 	spans    = "go.opentelemetry.io/otel/sdk/"
 	protocol = "github.com/modelcontextprotocol/"
-	speaking = []string{"functions/agui", "functions/mcp", "functions/run", "functions/stream", "functions/ui",
-		"functions/resume", "functions/approvals-resolve"}
+	speaking = []string{"functions/agui", "functions/mcp", "functions/run", "functions/runs", "functions/stream",
+		"functions/ui", "functions/resume", "functions/approvals-resolve"}
 )
 
 // TestNoFunctionLinksTheSDK keeps the functions small: what they are not made of would be loaded at each cold start.

@@ -12,10 +12,11 @@ import (
 	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/receipts"
+	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
 	functions.HTTP("runs", app.Serve(api.Runs, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part,
-		receipts.Part, metrics.Part))
+		servers.Part, receipts.Part, metrics.Part))
 }

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"context"
+
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 )
 
 // agentView is an agent as those who choose among agents see it.
@@ -16,12 +19,27 @@ type agentView struct {
 	Plans       bool     `json:"plans,omitempty"`    // it works in sessions, which begin at /plans, and takes no run
 }
 
+// serverView is a server of MCP, whose tools the agents' x_* stand for.
+type serverView struct {
+	Name    string       `json:"name"`
+	Tools   []string     `json:"tools"`
+	Unused  []unusedView `json:"unused,omitempty"`
+	Problem string       `json:"problem,omitempty"` // why it could not be asked when it was last asked
+}
+
+// unusedView is a tool of a server that no agent is offered.
+type unusedView struct {
+	Tool   string `json:"tool"` // the server's name for it, in quotes
+	Reason string `json:"reason"`
+}
+
 func getAgents(r *request) (any, error) {
+	l := r.api.Loop
 	out := struct {
 		ok
-		Agents []agentView `json:"agents"`
-	}{ok{true}, []agentView{}}
-	l := r.api.Loop
+		Agents  []agentView  `json:"agents"`
+		Servers []serverView `json:"servers,omitempty"`
+	}{ok{true}, []agentView{}, servers(r.Context(), l.Served)}
 	for _, name := range l.Agents.Names() {
 		a := l.Agents[name]
 		v := agentView{Name: name, Description: a.Description, Tools: []string{}, Examples: a.Examples, Page: a.Page,
@@ -33,6 +51,22 @@ func getAgents(r *request) (any, error) {
 		out.Agents = append(out.Agents, v)
 	}
 	return out, nil
+}
+
+// servers returns the servers of MCP, once they were asked for their tools or had the time to answer.
+func servers(ctx context.Context, all journal.Served) (out []serverView) {
+	if all == nil {
+		return nil
+	}
+	all.Await(ctx)
+	for _, s := range all.Report() {
+		v := serverView{Name: s.Server, Tools: s.Tools, Problem: s.Problem}
+		for _, u := range s.Unused {
+			v.Unused = append(v.Unused, unusedView(u))
+		}
+		out = append(out, v)
+	}
+	return out
 }
 
 // chosen returns the name of the agent that a request asks for, the empty one where it names none, or the error of one

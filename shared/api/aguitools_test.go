@@ -17,6 +17,8 @@ import (
 // served are tools of a server, which are known once it was asked.
 type served struct{ now, all tool.Set }
 
+func (s *served) Report() []tool.ServerTools { return nil }
+
 func (s *served) Tools() tool.Set                     { return s.now }
 func (s *served) Await(context.Context)               { s.now = s.all }
 func (s *served) Renew(context.Context, string) error { return nil }

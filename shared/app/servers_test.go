@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -230,6 +231,59 @@ func TestAToolThatChangesIsAskedForAfresh(t *testing.T) {
 	if got := w.call("GET", "/api/agent/runs/"+second.RunID, ""); later.Load() != 0 || len(got.Actions) != 1 ||
 		got.Actions[0].Status != "failed" || got.Actions[0].ErrorReason != "stale_view" {
 		t.Errorf("%s, %d calls", got.Body, later.Load())
+	}
+}
+
+// TestToolsOfAServerThatAreNotUsed has a server offer 198 tools, and some that nobody can take: the model is offered
+// the first 100, and who looks at the agents and at the log is told of the others and why.
+func TestToolsOfAServerThatAreNotUsed(t *testing.T) {
+	d := newDesk(t)
+	for i := range 198 {
+		d.tool(fmt.Sprintf("t%03d", i), "Does something.", "done")
+	}
+	odd := newDesk(t)
+	odd.tool("repos/list all", "Lists.", "listed")
+	far := `{"type":"object","properties":{"a":{"$ref":"https://example.com/schema"}}}`
+	odd.AddTool(&mcp.Tool{Name: "far", InputSchema: json.RawMessage(far)}, nil)
+	w := deploy(t, deskSecret, file(t, map[string]any{"desk": d.entry(nil), "odd": odd.entry(nil)}))
+	w.hasTool("assistant", "odd_repos_list_all")
+	w.hasTool("assistant", "desk_t099")
+	if all := w.offered("assistant"); all["desk_t100"] != "" || all["odd_far"] != "" {
+		t.Errorf("it is offered %d tools", len(all))
+	}
+	var got struct {
+		Servers []struct {
+			Name   string
+			Tools  []string
+			Unused []struct{ Tool, Reason string }
+		}
+	}
+	body := w.call("GET", "/api/agent/agents", "").Body
+	if err := json.Unmarshal(body, &got); err != nil || len(got.Servers) != 2 {
+		t.Fatalf("%v %s", err, body)
+	}
+	desk, other := got.Servers[0], got.Servers[1]
+	if len(desk.Tools) != 100 || len(desk.Unused) != 98 || desk.Unused[0].Tool != `"t100"` ||
+		!strings.Contains(desk.Unused[0].Reason, "the first 100 are used") {
+		t.Errorf("%s has %d tools, and not %v", desk.Name, len(desk.Tools), desk.Unused)
+	}
+	if !slices.Equal(other.Tools, []string{"odd_repos_list_all"}) || len(other.Unused) != 1 ||
+		!strings.HasPrefix(other.Unused[0].Reason, "its schema at properties/a/$ref: a reference within the schema") {
+		t.Errorf("%+v", other)
+	}
+	for _, want := range []string{`"server":"desk","unused":98`,
+		`"tool":"\"far\"","error":"its schema at properties/a/$ref`} {
+		if !strings.Contains(w.Logs.String(), want) {
+			t.Errorf("the log lacks %s: %s", want, w.Logs)
+		}
+	}
+	w.SetModel(testkit.Wants("odd_repos_list_all", note))
+	r := w.ask()
+	if len(r.Approvals) != 1 || !strings.Contains(string(r.Body), "Call repos/list all of the server odd") {
+		t.Fatalf("%s", r.Body)
+	}
+	if got := w.approve(r); got.Status != "completed" || !strings.Contains(string(got.Body), "listed") {
+		t.Errorf("%s", got.Body)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 type Served interface {
 	// Tools returns those that are known to be there, and waits for nothing.
 	Tools() tool.Set
+	// Report says of each server which tools it has, and why others of it are not used.
+	Report() []tool.ServerTools
 	// Await waits for the servers that were never asked, for a short while.
 	Await(ctx context.Context)
 	// Renew asks for the tool with the name anew. The error says that its server cannot be reached; it is nil for a

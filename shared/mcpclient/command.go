@@ -66,14 +66,13 @@ func closeAll(files ...*os.File) {
 
 // Connect implements [mcp.Transport].
 func (p *process) Connect(ctx context.Context) (mcp.Connection, error) {
-	conn, err := (&mcp.IOTransport{Reader: p, Writer: p, MaxLineLength: maxMessage}).Connect(ctx)
+	in := readCloser{newExactLines(p.out), p}
+	conn, err := (&mcp.IOTransport{Reader: in, Writer: p, MaxLineLength: maxSDK}).Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &traced{Connection: conn, process: p}, nil
 }
-
-func (p *process) Read(b []byte) (int, error) { return p.out.Read(b) }
 
 // Write gives up on a program that does not read.
 func (p *process) Write(b []byte) (int, error) {

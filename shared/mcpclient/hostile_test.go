@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,16 +65,13 @@ func TestSchemasOfStrangers(t *testing.T) {
 	}
 	bomb += `},"properties":{"a":{"$ref":"#/$defs/a12"}}}`
 	refused := map[string]string{"deep": "deeper", "bomb": "parts", "large": "bytes",
-		"far": "reference within", "long": "description", strings.Repeat("n", 64): "name", "7up": "name"}
+		"far": "reference within"}
 	add(s, "good", "Fine.", `{"type":"object","properties":{"a":{"type":"string"}}}`)
 	add(s, "deep", "", deep)
 	add(s, "bomb", "", bomb)
 	add(s, "loop", "", `{"type":"object","properties":{"a":{"$ref":"#"}}}`)
 	add(s, "far", "", `{"type":"object","properties":{"a":{"$ref":"http://169.254.169.254/x"}}}`)
 	add(s, "large", "", `{"type":"object","description":"`+strings.Repeat("x", 70<<10)+`"}`)
-	add(s, "long", strings.Repeat("x", 9<<10), object)
-	add(s, strings.Repeat("n", 64), "", object)
-	add(s, "7up", "", object)
 	c := connect(t, mcpclient.Config{URL: url})
 	list, refusals, err := c.Tools(t.Context(), mcpclient.Choice{})
 	if err != nil || len(list) != 2 || list[0].Name != "good" || list[1].Name != "loop" ||
@@ -93,20 +91,108 @@ func TestSchemasOfStrangers(t *testing.T) {
 	}
 }
 
-// TestTooManyTools refuses a server of which nobody chose.
+// TestTooManyTools uses the first 100 tools of a server of which nobody chose, and says so of the others.
 func TestTooManyTools(t *testing.T) {
 	s, url := server(t, nil)
-	for i := range 200 {
-		add(s, fmt.Sprintf("t%d", i), "", object)
+	for i := range 198 {
+		add(s, fmt.Sprintf("t%03d", i), "", object)
 	}
 	c := connect(t, mcpclient.Config{URL: url})
-	if _, _, err := c.Tools(t.Context(), mcpclient.Choice{}); err == nil ||
-		!strings.Contains(err.Error(), "at most 128") {
-		t.Error(err)
+	list, refusals, err := c.Tools(t.Context(), mcpclient.Choice{Reads: []string{"t197"}})
+	if err != nil || len(list) != 100 || len(refusals) != 98 || list[0].Name != "t197" || list[99].Name != "t098" {
+		t.Fatalf("%d tools, %d refused, %v", len(list), len(refusals), err)
 	}
-	if set := tools(t, c, mcpclient.Choice{Only: []string{"t1", "t199"}}); len(set) != 2 {
+	for _, r := range refusals {
+		if !errors.Is(r.Why, mcpclient.ErrBeyond) {
+			t.Errorf("%+v", r)
+		}
+	}
+	if set := tools(t, c, mcpclient.Choice{Only: []string{"t001", "t197"}}); len(set) != 2 {
 		t.Error(set.Names())
 	}
+}
+
+// TestNamesOfOthers maps a name that Gemini does not take to one that it takes, and calls the tool by its own name.
+func TestNamesOfOthers(t *testing.T) {
+	long := strings.Repeat("n", 70)
+	for _, c := range []struct {
+		name   string
+		prefix string
+		given  []string // of the server
+		want   []string // for the model, in the same order; a # stands for a hash of 8 digits
+	}{
+		{"as they are", "p_", []string{"get", "get-it", "get_it", "a.b.c", "7up"},
+			[]string{"p_get", "p_get-it", "p_get_it", "p_a.b.c", "p_7up"}},
+		{"other characters", "p_", []string{"repos/get", "list files", "köln", "a:b", "x\u202ey"},
+			[]string{"p_repos_get", "p_list_files", "p_k_ln", "p_a_b", "p_x_y"}},
+		{"two become one", "p_", []string{"a/b", "a b", "a.b", "a_b"},
+			[]string{"p_a_b_#", "p_a_b_#", "p_a.b", "p_a_b"}},
+		{"nothing is left", "p_", []string{"読む", "書く"}, []string{"p____#", "p____#"}},
+		{"too long", "p_", []string{long + "1", long + "2"},
+			[]string{"p_" + strings.Repeat("n", 52) + "_#", "p_" + strings.Repeat("n", 52) + "_#"}},
+		{"without a prefix", "", []string{"7up", "_get", "tool_7up", "ok"},
+			[]string{"tool_7up_#", "tool__get", "tool_7up", "ok"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var list []map[string]any
+			for _, name := range c.given {
+				list = append(list, map[string]any{"name": name, "inputSchema": map[string]any{"type": "object"}})
+			}
+			url, called := lister(t, list)
+			got, refusals, err := connect(t, mcpclient.Config{URL: url}).Tools(t.Context(),
+				mcpclient.Choice{Prefix: c.prefix})
+			if err != nil || len(refusals) > 0 || len(got) != len(c.want) {
+				t.Fatalf("%d tools, %v %v", len(got), refusals, err)
+			}
+			seen := map[string]bool{}
+			for i, tl := range got {
+				name := tl.Name
+				if before, ok := strings.CutSuffix(c.want[i], "#"); ok && len(name) == len(before)+8 {
+					name = name[:len(name)-8] + "#"
+				}
+				if name != c.want[i] || seen[tl.Name] || len(tl.Name) > 63 {
+					t.Errorf("%q is called %q, want %q", c.given[i], tl.Name, c.want[i])
+				}
+				seen[tl.Name] = true
+				if _, err := call(t, tl, `{}`); err != nil || *called != c.given[i] {
+					t.Errorf("%s calls %q: %v", tl.Name, *called, err)
+				}
+			}
+		})
+	}
+}
+
+// lister is a server that lists the tools, and says which of them was called last.
+func lister(t *testing.T, list any) (url string, called *string) {
+	t.Helper()
+	called = new(string)
+	tools, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in struct {
+			ID     json.RawMessage
+			Method string
+			Params struct{ Name string }
+		}
+		if json.NewDecoder(r.Body).Decode(&in) != nil || in.ID == nil {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		result := `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`
+		switch in.Method {
+		case "tools/list":
+			result = `{"tools":` + string(tools) + `}`
+		case "tools/call":
+			*called, result = in.Params.Name, `{"content":[]}`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, in.ID, result)
+	}))
+	t.Cleanup(srv.Close)
+	t.Cleanup(srv.CloseClientConnections)
+	return srv.URL, called
 }
 
 // TestWhatAServerSaysIsNoInstruction shows the words of a server in a frame, with nothing hidden.
@@ -228,16 +314,28 @@ func raw(t *testing.T, answer func(w http.ResponseWriter, method string, n int, 
 const oneTool = `{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"act","inputSchema":{"type":"object"}},` +
 	`{"name":"look","inputSchema":{"type":"object"}}]}}`
 
-// TestTwoToolsOfAName refuses both: which of them a call reaches nobody could say.
-func TestTwoToolsOfAName(t *testing.T) {
+// TestToolsThatCannotBeTaken names each with a reason, and leaves the others: of two different tools of one name nobody
+// could say which of them a call reaches.
+func TestToolsThatCannotBeTaken(t *testing.T) {
 	url, _ := raw(t, func(w http.ResponseWriter, _ string, _ int, id json.RawMessage) {
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[null,{"name":"a","inputSchema":{"type":"object"}},
-			{"name":"b","inputSchema":{"type":"object"}},{"name":"a","inputSchema":{"type":"object"}},
-			{"name":"none"},{"name":"c/d","inputSchema":{"type":"object"}},{"name":"","inputSchema":{"type":"object"}}]}}`, id)
+			{"name":"b","inputSchema":{"type":"object"}},{"name":"a","inputSchema":{"type":"string"}},
+			{"name":"b","inputSchema":{"type":"object"}},{"name":"none"},{"name":"null","inputSchema":null},
+			{"name":"true","inputSchema":true},{"name":"list","inputSchema":[]},{"name":"text","inputSchema":{"type":"string"}},
+			{"name":"hint","annotations":{"destructiveHint":"yes","title":5},"description":7},
+			{"name":5},{"name":"","inputSchema":{"type":"object"}},"tool",5]}}`, id)
 	})
 	list, refusals, err := connect(t, mcpclient.Config{URL: url}).Tools(t.Context(), mcpclient.Choice{})
-	if err != nil || len(list) != 1 || list[0].Name != "b" || len(refusals) != 4 {
-		t.Errorf("%v %v %v", list, refusals, err)
+	var names, whys []string
+	for _, tl := range list {
+		names = append(names, tl.Name)
+	}
+	for _, r := range refusals {
+		whys = append(whys, r.Tool+" "+r.Why.Error())
+	}
+	if err != nil || strings.Join(names, " ") != "b none null true hint" ||
+		len(whys) != 4 || !slices.Contains(whys, `"list" its schema: a JSON object is needed`) {
+		t.Errorf("%v %q %v", names, whys, err)
 	}
 }
 

@@ -33,7 +33,7 @@ func (c *Client) dial() *line {
 	given.Transport = by
 	given.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &line{kill: end, status: by.last.Load, Transport: &mcp.StreamableClientTransport{Endpoint: c.cfg.URL,
-		HTTPClient: &given, MaxRetries: maxResumes, DisableStandaloneSSE: c.cfg.Deaf, MaxEventSize: maxMessage}}
+		HTTPClient: &given, MaxRetries: maxResumes, DisableStandaloneSSE: c.cfg.Deaf, MaxEventSize: maxSDK}}
 }
 
 // bounded sends the requests of one session: none outlives it, no answer is read without end, and the context of a call
@@ -86,7 +86,11 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.status.Store(int32(res.StatusCode))
 	b.last.Store(int32(res.StatusCode))
 	t.busy.Store(res.Header.Get("Retry-After") != "")
-	res.Body = &body{Reader: res.Body, Closer: res.Body, stop: stop, left: maxMessage, endless: isStream(res)}
+	in := &body{Reader: res.Body, Closer: res.Body, stop: stop, left: maxMessage, endless: isStream(res)}
+	res.ContentLength = -1 // the SDK gets more than was sent
+	if res.Body = (readCloser{&exactBody{in: in}, in}); in.endless {
+		res.Body = readCloser{newExactEvents(in), in}
+	}
 	return res, nil
 }
 
@@ -94,6 +98,11 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 func isStream(res *http.Response) bool {
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	return err == nil && kind == "text/event-stream" && res.StatusCode == http.StatusOK
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
 }
 
 var errTooLarge = fmt.Errorf("the answer is larger than %d bytes", maxMessage)

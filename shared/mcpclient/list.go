@@ -3,8 +3,10 @@ package mcpclient
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -19,23 +21,38 @@ type definition struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage
-	Destructive bool // the server says so, and does not say that the tool only reads
+	Destructive bool  // the server says so, and does not say that the tool only reads
+	wrong       error // why it cannot be read
 	// mark identifies the server and all of this: it changes when the server says anything else of the tool.
 	mark string
 }
 
-// define reads what the server says of a tool.
-func (c *Client) define(t *mcp.Tool) (*definition, error) {
-	schema, err := json.Marshal(t.InputSchema) // of maps, so with names in sorted order
-	if err != nil {
-		return nil, err
+// define reads what the server says of a tool. A definition that cannot be read says so itself.
+func (c *Client) define(t *mcp.Tool) *definition {
+	raw, ok := t.Meta[rawMeta].(string)
+	if !ok { // a message in a form that this package does not rewrite: of several lines, over standard output
+		raw = string(marshalled(t))
 	}
-	d := &definition{Name: t.Name, Description: t.Description, Schema: schema}
-	if a := t.Annotations; a != nil && a.DestructiveHint != nil {
-		d.Destructive = *a.DestructiveHint && !a.ReadOnlyHint
+	var said struct {
+		Description any `json:"description"`
+		Schema      any `json:"inputSchema"`
+		Annotations any `json:"annotations"`
 	}
+	d := &definition{Name: t.Name}
+	dec := json.NewDecoder(strings.NewReader(raw))
+	dec.UseNumber() // a bound of 64 bits is no double
+	if err := dec.Decode(&said); err != nil {
+		d.wrong = errors.New("what the server says of it is no object of JSON")
+	}
+	d.Description, _ = said.Description.(string)
+	if said.Schema == nil || said.Schema == true { // it says nothing about arguments
+		said.Schema = map[string]any{"type": "object"}
+	}
+	d.Schema = marshalled(said.Schema) // of maps, so with names in sorted order
+	hints, _ := said.Annotations.(map[string]any)
+	d.Destructive = hints["destructiveHint"] == true && hints["readOnlyHint"] != true
 	d.mark = hash(c.identity, d.Name, d.Description, string(d.Schema), fmt.Sprint(d.Destructive))
-	return d, nil
+	return d
 }
 
 // list returns what the server says of its tools now, in its order. A name may be there twice.
@@ -57,11 +74,10 @@ func (c *Client) listOn(ctx context.Context, s *session) (all []*definition, err
 			return nil, err
 		}
 		for _, t := range page.Tools {
-			d, err := c.define(t)
-			if err != nil {
-				return nil, err
+			d := c.define(t)
+			if same := only(all, d.Name); same == nil || same.mark != d.mark { // what is listed twice is one tool
+				all = append(all, d)
 			}
-			all = append(all, d)
 		}
 		if len(all) > maxListed {
 			return nil, fault.New(fault.Tool, codeTooMany, "The server %s lists more than %d tools.", c.cfg.Name,

@@ -28,8 +28,8 @@ const (
 	maxMessage  = 8 << 20 // bytes of one message
 	maxListed   = 1000    // tools on all pages
 	maxPages    = 50
-	maxTools    = 128      // that are used
-	maxSaid     = 8 << 10  // bytes of a description
+	maxTools    = 100      // that are used
+	maxSaid     = 16 << 10 // bytes of a description that the model is told
 	maxResult   = 60 << 10 // bytes of what the model reads of an answer
 	maxRequests = 64       // requests of the server that are not answered yet
 	maxPosts    = 256      // requests to a server of HTTP at one time, its own answered among them

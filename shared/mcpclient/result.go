@@ -94,24 +94,19 @@ func (r *result) add(one mcp.Content) {
 	r.Others = append(r.Others, o)
 }
 
-// structure adds the structured content. A text that is the same is told once, and in its own spelling: of long numbers
-// the SDK has lost digits. What is nested too deep for this server's JSON is told as text.
-func (r *result) structure(v any) error {
-	if v == nil {
+// structure adds the structured content. A text that is the same is told once. What is nested too deep for this
+// server's JSON is told as text.
+func (r *result) structure(said any) error {
+	if said == nil {
 		return nil
 	}
-	raw, err := strictjson.Marshal(v)
+	raw, err := asWritten(said)
 	if err != nil {
 		return err
 	}
-	var same any
-	if text := []byte(r.Text); json.Unmarshal(text, &same) == nil && reflect.DeepEqual(same, v) &&
-		readable(text) {
-		var b bytes.Buffer
-		if err := json.Compact(&b, text); err != nil {
-			return err
-		}
-		raw, r.Text = b.Bytes(), ""
+	v := decoded(raw)
+	if text := []byte(r.Text); readable(text) && reflect.DeepEqual(decoded(text), v) {
+		r.Text = ""
 	}
 	if only, ok := v.(map[string]any); ok && len(only) == 1 { // so some servers repeat a text
 		for _, text := range only {
@@ -127,6 +122,27 @@ func (r *result) structure(v any) error {
 	r.Structured = clip.JSON(raw, maxResult/2)
 	r.Truncated = r.Truncated || len(r.Structured) < len(raw)
 	return nil
+}
+
+// asWritten returns structured content as the server has written it, without white space (see exact).
+func asWritten(said any) (json.RawMessage, error) {
+	text, ok := said.(string)
+	if !ok { // a message in a form that is not rewritten
+		return strictjson.Marshal(said)
+	}
+	var b bytes.Buffer
+	err := json.Compact(&b, []byte(text))
+	return b.Bytes(), err
+}
+
+// decoded returns a value of JSON with its numbers as they are written, or nil for what is no JSON.
+func decoded(raw []byte) (v any) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil {
+		return nil
+	}
+	return v
 }
 
 // readable reports whether what reads the result again accepts a value of JSON.

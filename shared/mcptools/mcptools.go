@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,14 +43,13 @@ type Options struct {
 // Servers are those of a file. They are safe for concurrent use.
 type Servers struct {
 	all []*server
-	log *slog.Logger
 }
 
 // Open returns the servers of a file. It asks none of them for anything, and starts no program. A server that cannot be
 // used is left out, with a warning. The error, a ValidationError with the field, is that of the first if none can be
 // used.
 func Open(file []mcpfile.Server, o Options) (*Servers, error) {
-	s := &Servers{log: o.Log}
+	s := &Servers{}
 	var wrong error
 	for _, f := range file {
 		one, err := open(f, o)
@@ -109,17 +109,44 @@ func (s *Servers) Tools() tool.Set {
 	set := tool.Set{}
 	for _, one := range s.all {
 		one.ask(false)
-		tools := one.known()
-		if len(set)+len(tools) > MaxTools {
-			one.tooMany(s.log)
-			continue
+		tools, _, _ := one.known()
+		used := tools[:min(len(tools), MaxTools-len(set))]
+		if len(used) < len(tools) {
+			one.full(len(tools) - len(used))
 		}
-		for _, t := range tools {
+		for _, t := range used {
 			set[t.Name] = t
 		}
 	}
 	return set
 }
+
+// Report says of each server which of its tools [Servers.Tools] has, and why it does not have the others.
+func (s *Servers) Report() []tool.ServerTools {
+	set, all := s.Tools(), []tool.ServerTools{}
+	for _, one := range s.all {
+		tools, unused, err := one.known()
+		r := tool.ServerTools{Server: one.name, Tools: []string{}}
+		for _, t := range tools {
+			if set[t.Name] != nil {
+				r.Tools = append(r.Tools, t.Name)
+			} else {
+				r.Unused = append(r.Unused, tool.UnusedTool{Tool: strconv.Quote(t.Name), Reason: errFull.Error()})
+			}
+		}
+		for _, u := range unused {
+			r.Unused = append(r.Unused, tool.UnusedTool{Tool: u.Tool, Reason: u.Why.Error()})
+		}
+		if err != nil {
+			r.Problem = mcpclient.Why(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// errFull is why a tool is not used behind those of other servers.
+var errFull = fmt.Errorf("all servers together offer more than %d tools; choose with only", MaxTools)
 
 // Await waits for the servers that are asked for the first time, for a short while.
 func (s *Servers) Await(ctx context.Context) {
@@ -170,10 +197,9 @@ func (s *server) unavailable(err error) error {
 		"The server %s cannot be reached at the moment. Nothing was done.", s.name).Because(err))
 }
 
-// tooMany warns once that the server's tools are left out.
-func (s *server) tooMany(log *slog.Logger) {
-	s.warned.Do(func() {
-		log.Warn("an MCP server's tools are left out: with those of the servers before it there are too many; choose "+
-			"some with only", "server", s.name, "most", fmt.Sprint(MaxTools))
-	})
+// full warns, once for each number, that so many of the server's tools are not used.
+func (s *server) full(unused int) {
+	if s.over.Swap(int64(unused)) != int64(unused) {
+		s.log.Warn("tools of an MCP server are not used", "server", s.name, "unused", unused, "error", errFull)
+	}
 }

@@ -2,8 +2,10 @@ package mcptools
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/mcpclient"
@@ -20,10 +22,11 @@ type server struct {
 	life   context.Context // until Close
 	end    context.CancelFunc
 	asking sync.WaitGroup
-	warned sync.Once
+	over   atomic.Int64 // how many of its tools are not used because of other servers, as was last logged
 
 	mu      sync.Mutex
-	tools   []*tool.Tool  // as they were last listed
+	tools   []*tool.Tool // as they were last listed
+	unused  []mcpclient.Refusal
 	under   chan struct{} // closed when the server has answered or failed; nil: it is not being asked
 	initial chan struct{} // the first such; nil: it was never asked
 	ended   time.Time     // when it last answered or failed
@@ -31,11 +34,12 @@ type server struct {
 	old     bool          // it has said that its tools have changed
 }
 
-// known returns the tools that the server has.
-func (s *server) known() []*tool.Tool {
+// known returns the tools that the server has, those of it that are not used, and why it was not reached when it was
+// last asked.
+func (s *server) known() ([]*tool.Tool, []mcpclient.Refusal, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.tools
+	return s.tools, s.unused, s.err
 }
 
 // first returns what is closed when the server has answered or failed for the first time.
@@ -107,15 +111,30 @@ func (s *server) list() {
 		}
 		return
 	}
-	s.tools = tools
-	if before == nil && !first {
+	news := first || before != nil || len(tools) != len(s.tools) || len(refused) != len(s.unused)
+	s.tools, s.unused = tools, refused
+	if !news {
 		return
 	}
 	s.log.Info("an MCP server's tools can be used", "server", s.name, "tools", len(tools))
-	for _, r := range refused {
-		s.log.Warn("a tool of an MCP server cannot be used", "server", s.name, "tool", r.Tool, "error", r.Why)
-	}
+	s.tell(refused)
 	if err != nil {
 		s.log.Warn("an MCP server lacks tools that MCP_SERVERS names", "server", s.name, "error", err)
+	}
+}
+
+// tell logs which tools are not used: one that cannot be taken by its name, and how many were left over.
+func (s *server) tell(unused []mcpclient.Refusal) {
+	beyond := 0
+	for _, r := range unused {
+		if errors.Is(r.Why, mcpclient.ErrBeyond) {
+			beyond++
+			continue
+		}
+		s.log.Warn("a tool of an MCP server cannot be used", "server", s.name, "tool", r.Tool, "error", r.Why)
+	}
+	if beyond > 0 {
+		s.log.Warn("an MCP server offers more tools than are used", "server", s.name, "unused", beyond, "error",
+			mcpclient.ErrBeyond)
 	}
 }

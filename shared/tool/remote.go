@@ -116,3 +116,17 @@ func (t *Tool) AsRemote() *Tool {
 	c.limit, c.interrupt = nil, nil
 	return &c
 }
+
+// ServerTools says which tools of a server of MCP are used, as users and operators read it.
+type ServerTools struct {
+	Server  string
+	Tools   []string // as the model calls them
+	Unused  []UnusedTool
+	Problem string // why the server could not be asked when it was last asked; or empty
+}
+
+// UnusedTool is a tool of a server that no model is offered.
+type UnusedTool struct {
+	Tool   string // the server's name for it, in quotes
+	Reason string
+}

@@ -31,7 +31,7 @@ type Config struct {
 	Name   string
 	Prefix string   // before each tool's name, such as "files_"
 	Reads  []string // tools that change nothing and run at once: your word, not the server's
-	Only   []string // the tools that are used; nil: all, up to 128
+	Only   []string // the tools that are used; nil: all, but no more than 100
 	Deny   []string // tools that are left out
 
 	Dir string   // of [Command]: where the program runs; empty: where this one does
@@ -53,7 +53,8 @@ type Server struct {
 }
 
 // Command starts a program that speaks over its standard input and output, and lists its tools. It is an error if the
-// program does not answer in time, offers more than 128 tools, or lacks one that the configuration names.
+// program does not answer in time, or lacks a tool that the configuration names. Of more than 100 tools the first are
+// used.
 func Command(ctx context.Context, c Config, program string, args ...string) (*Server, error) {
 	return connect(ctx, c, mcpclient.Config{Command: append([]string{program}, args...)})
 }
@@ -94,8 +95,8 @@ func connect(ctx context.Context, c Config, to mcpclient.Config) (*Server, error
 // Tools returns the tools, for Options.Tools. They are those that the server had when it was connected to.
 func (s *Server) Tools() []*countersign.Tool { return append([]*countersign.Tool(nil), s.tools...) }
 
-// Refused says why tools of the server are not among its tools, by their names in quotes: two of a name, a name that
-// no model is given, a description or a schema beyond its bounds.
+// Refused says why tools of the server are not among its tools, by their names in quotes: two different tools of one
+// name, a schema beyond its bounds, a tool behind the first 100.
 func (s *Server) Refused() map[string]error { return maps.Clone(s.refused) }
 
 // Close ends the connection. A program is asked to end, and then killed with all that it has started. It is called

@@ -1,0 +1,65 @@
+package mcpclient
+
+import (
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// maxName is how long the name of a tool may be, in bytes.
+const maxName = 63
+
+// names returns the name by which the model calls each tool: the prefix and the server's own name, where Gemini takes
+// that. Other characters become underscores. A hash of the server's name ends what would be too long or the same as
+// another tool's name. Of two different tools with one name neither has an entry, and a name does not depend on the
+// order of the list.
+func (ch Choice) names(all []*definition) map[*definition]string {
+	out, count := map[*definition]string{}, map[string]int{}
+	for _, d := range all {
+		count[plainName(ch.Prefix, d.Name)]++
+	}
+	taken := map[string]bool{}
+	for _, d := range all {
+		taken[ch.Prefix+d.Name] = true
+	}
+	for _, d := range all {
+		name := plainName(ch.Prefix, d.Name)
+		if name != ch.Prefix+d.Name && count[name] > 1 || len(name) > maxName {
+			end := "_" + hash(d.Name)[:8]
+			name = clip.Prefix(name, maxName-len(end)) + end
+			if taken[name] {
+				continue
+			}
+		}
+		if only(all, d.Name) == d {
+			out[d] = name
+		}
+	}
+	return out
+}
+
+// plainName returns the prefix and a server's name for a tool, with the characters that names may have.
+func plainName(prefix, name string) string {
+	name = prefix + strings.Map(func(r rune) rune {
+		if strings.ContainsRune(nameRunes, r) {
+			return r
+		}
+		return '_'
+	}, name)
+	if !strings.ContainsAny(name[:min(1, len(name))], letters) {
+		return "tool_" + name
+	}
+	return name
+}
+
+const (
+	letters   = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	nameRunes = letters + "0123456789_.-"
+)
+
+// shown returns the server's name for the tool as people and the model read it.
+func (d *definition) shown() string {
+	said, _ := visible.Line(clip.Text(d.Name, maxWord))
+	return said
+}
