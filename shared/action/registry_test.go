@@ -79,7 +79,7 @@ func TestExecute(t *testing.T) {
 		action, args string
 		class        fault.Class
 	}{
-		"another type": {"look", `{"product":"mug","stars":"5"}`, fault.Validation},
+		"another type": {"look", `{"product":"mug","stars":"five"}`, fault.Validation},
 		"a stranger":   {"look", `{"product":"mug","stars":5,"x":1}`, fault.Validation},
 		"an effect":    {"rate", `{"product":"mug","stars":5}`, fault.Policy},
 		"nothing":      {"nothing", `{}`, fault.Auth},

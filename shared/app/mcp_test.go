@@ -118,6 +118,40 @@ func (g *agent) decides(c testkit.Approval, decision string, status int) testkit
 
 var bobs = testkit.Mail("bob@example.com", "Lunch", "CANARY-body")
 
+// TestAgentsWriteListsAsTexts has clients send a list as JSON in a text, null for what is left out, and what can be read
+// in more than one way or in none: what is taken is on the card, and a refusal says the field and the type in its text.
+func TestAgentsWriteListsAsTexts(t *testing.T) {
+	g := deploy(t).gives("ana", "My editor")
+	for name, c := range map[string]struct{ args, refused string }{
+		"a list in a text":   {args: `{"to":"[\"ken@example.org\"]","subject":"s","body":"b"}`},
+		"null":               {args: `{"to":["ken@example.org"],"cc":null,"bcc":null,"subject":"s","body":"b"}`},
+		"one value":          {`{"to":"ken@example.org","subject":"s","body":"b"}`, "to: a list is needed here"},
+		"without recipients": {`{"subject":"s","body":"b"}`, "to: this field is needed: a list"},
+		"a number":           {`{"to":["ken@example.org"],"subject":5,"body":"b"}`, "subject: a text is needed here"},
+		"an unknown field":   {`{"to":["ken@example.org"],"subject":"s","body":"b","x":1}`, "x: this field is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := g.calls("gmail_send", json.RawMessage(c.args))
+			if c.refused != "" {
+				if !got.failed || got.words != c.refused || got.Field == "" {
+					t.Errorf("%+v, want %s", got, c.refused)
+				}
+				return
+			}
+			if card := g.card(); got.Status != "awaiting_confirmation" ||
+				!strings.Contains(string(card.Args), `"to":["ken@example.org"]`) {
+				t.Errorf("%+v, %s", got, card.Args)
+			}
+			g.decides(g.card(), "reject", http.StatusOK)
+		})
+	}
+	g.SetModel(testkit.Wants("gmail_send", map[string]any{"to": `["ken@example.org"]`, "cc": nil, "subject": "s",
+		"body": "b"}))
+	if r := g.ask(); r.Status != "awaiting_confirmation" || !strings.Contains(string(g.card().Args), `["ken@example.org"]`) {
+		t.Errorf("by Gemini: %s", r.Body)
+	}
+}
+
 // TestAnAgentAsksOverMCP has another program's agent send a mail: its user is asked, with the agent's name, and it is
 // sent once.
 func TestAnAgentAsksOverMCP(t *testing.T) {

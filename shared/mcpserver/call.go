@@ -65,7 +65,8 @@ func (c *caller) answering(call handler) mcp.ToolHandler {
 		if f.Status() >= 500 {
 			c.Log.ErrorContext(c.working, "a call of MCP failed", "class", f.Class, "code", f.Code, "error", err)
 		}
-		return result(status{Status: "refused", Error: f.Message, Code: f.Code, Field: f.Field}, f.Message, true)
+		return result(status{Status: "refused", Error: f.Message, Code: f.Code, Field: f.Field},
+			strings.TrimPrefix(f.Field+": "+f.Message, ": "), true)
 	}
 }
 

@@ -39,7 +39,7 @@ func decode(data []byte, into any, options ...json.Options) error {
 	case errors.As(err, &sem) && errors.Is(err, json.ErrUnknownName):
 		return fault.Invalid(field(sem.JSONPointer), "this field is not known")
 	case errors.As(err, &sem):
-		return fault.Invalid(field(sem.JSONPointer), "a value of another type is needed here")
+		return fault.Invalid(field(sem.JSONPointer), "%s", neededFor(sem.GoType))
 	}
 	return fault.Invalid("", "the JSON could not be read")
 }

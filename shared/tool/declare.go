@@ -71,7 +71,7 @@ func Declare(d Declaration) (*Tool, error) {
 	t := newBare(spec)
 	t.normalize = func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, true) }
 	if d.Source != "" {
-		t.normalize = affordable(d.Input, t.normalize)
+		t.normalize = affordable(in, t.normalize)
 	}
 	if d.Targets != nil {
 		t.targets = d.Targets
@@ -201,6 +201,10 @@ func (s checker) normalize(args json.RawMessage, defaults bool) (json.RawMessage
 	if err := strictjson.Exact(args); err != nil {
 		return nil, err
 	}
+	args, err := s.meant(args)
+	if err != nil {
+		return nil, err
+	}
 	if defaults {
 		var v map[string]any
 		if err := json.Unmarshal(args, &v); err != nil {
@@ -215,7 +219,7 @@ func (s checker) normalize(args json.RawMessage, defaults bool) (json.RawMessage
 		}
 		args = filled
 	}
-	if err := s.checkAs(args, explainArguments); err != nil {
+	if err := s.checkAs(args, s.explainArguments); err != nil {
 		return nil, err
 	}
 	return strictjson.Canonical(args)

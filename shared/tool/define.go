@@ -170,6 +170,9 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 		if args, err = strictjson.Canonical(args); err != nil { // of a program without integers 5.0 is 5
 			return nil, err
 		}
+		if args, err = in.meant(args); err != nil {
+			return nil, err
+		}
 		var v In
 		if err = strictjson.Decode(args, &v); err != nil {
 			return nil, err

@@ -75,9 +75,9 @@ func TestWholeNumbers(t *testing.T) {
 
 func TestNormalizeNamesTheFieldAndNeverTheValue(t *testing.T) {
 	for name, c := range map[string]struct{ in, field, word string }{
-		"string for a list": {`{"to":"SECRET","text":"x"}`, "to", "type"},
-		"number in a list":  {`{"to":[7],"text":"x"}`, "to/0", "type"},
-		"null list":         {`{"to":null,"text":"x"}`, "to", "type"},
+		"string for a list": {`{"to":"SECRET","text":"x"}`, "to", "a list"},
+		"number in a list":  {`{"to":[7],"text":"x"}`, "to/0", "a text"},
+		"null list":         {`{"to":null,"text":"x"}`, "to", "a list"},
 		"empty list":        {`{"to":[],"text":"x"}`, "to", "too few"},
 		"missing":           {`{"to":["a"]}`, "text", "needed"},
 		"nothing":           {`{}`, "to", "needed"},
@@ -151,7 +151,7 @@ func TestAnEffectWhoseAnswerItsOwnSchemaForbidsIsDone(t *testing.T) {
 	})
 	got, err := tl.Execute(t.Context(), tool.Call{Args: json.RawMessage(`{"to":["a"],"text":"x"}`)})
 	if err != nil || string(
-		got) != `{"answer":"It was done. The answer could not be read: ids: a value of another type is needed here.","done":true}` {
+		got) != `{"answer":"It was done. The answer could not be read: ids: a list is needed here.","done":true}` {
 		t.Errorf("Execute = %s, %v", got, err)
 	}
 }

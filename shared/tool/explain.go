@@ -1,9 +1,13 @@
 package tool
 
 import (
+	"encoding/json"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/lazyregexp"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // The validator wraps an error once for each schema on the path, "validating /properties/to: validating
@@ -19,7 +23,6 @@ var (
 
 // rules are the validator's rules as messages.
 var rules = map[string]string{
-	"type":          "a value of another type is needed here",
 	"enum":          "this is not one of the values that are allowed here",
 	"const":         "this is not the value that is needed here",
 	"pattern":       "this does not have the form that is needed here",
@@ -36,14 +39,29 @@ var rules = map[string]string{
 }
 
 // explain returns the field at fault and the violated rule, and never the value.
-func explain(err error) (field, why string) {
-	s := err.Error()
+func (c checker) explain(err error) (field, why string) {
+	s, path := err.Error(), ""
 	for m := through.FindStringSubmatch(s); m != nil; m = through.FindStringSubmatch(s) {
-		field, s = m[1], s[len(m[0]):]
+		path, s = m[1], s[len(m[0]):]
 	}
-	field = pointerToField(field)
+	if path == "root" {
+		path = ""
+	}
+	field = pointerToField(path)
 	if m := missing.FindStringSubmatch(s); m != nil {
-		return strings.TrimPrefix(field+"/"+m[1], "/"), "this field is needed"
+		why = "this field is needed"
+		if words := c.words(path + "/properties/" + m[1]); words != "" {
+			why += ": " + words
+		}
+		return strings.TrimPrefix(field+"/"+m[1], "/"), why
+	}
+	if m := rule.FindStringSubmatch(s); m != nil && slices.Contains([]string{"type", "anyOf", "oneOf"}, m[1]) {
+		switch words := c.words(path); {
+		case words != "" && strings.HasSuffix(path, "/items"):
+			return field, "each entry must be " + words
+		case words != "":
+			return field, words + " is needed here"
+		}
 	}
 	if strings.HasPrefix(s, "unexpected additional properties") {
 		return field, "there is a field that is not known"
@@ -54,10 +72,65 @@ func explain(err error) (field, why string) {
 	return field, "this does not fit the schema"
 }
 
+// words returns what the schema at a path takes, in words, or "" where it does not name its types.
+func (c checker) words(path string) string {
+	raw, err := json.Marshal(c.Schema())
+	if err != nil {
+		return ""
+	}
+	at, _ := decodeExactly(raw)
+	for _, step := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+		switch v := at.(type) {
+		case map[string]any:
+			at = v[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(v) {
+				return ""
+			}
+			at = v[i]
+		}
+	}
+	var all []string
+	for _, kind := range kindsOf(at) {
+		if word := strictjson.Words[kind]; word != "" && !slices.Contains(all, word) {
+			all = append(all, word)
+		}
+	}
+	return strings.Join(all, " or ")
+}
+
+// kindsOf returns the types that a schema or its alternatives name, or nil if one of them names none.
+func kindsOf(schema any) (kinds []string) {
+	s, _ := schema.(map[string]any)
+	switch kind := s["type"].(type) {
+	case string:
+		return []string{kind}
+	case []any:
+		for _, one := range kind {
+			name, _ := one.(string)
+			kinds = append(kinds, name)
+		}
+		return kinds
+	}
+	choices, ok := s["anyOf"].([]any)
+	if !ok {
+		choices, _ = s["oneOf"].([]any)
+	}
+	for _, one := range choices {
+		of := kindsOf(one)
+		if of == nil {
+			return nil
+		}
+		kinds = append(kinds, of...)
+	}
+	return kinds
+}
+
 // explainArguments is explain for arguments: the model or the user who made them learns which field is not known, if
 // its name is plain. Of what a service answered nothing is repeated, not even a name.
-func explainArguments(err error) (field, why string) {
-	field, why = explain(err)
+func (c checker) explainArguments(err error) (field, why string) {
+	field, why = c.explain(err)
 	if m := unknown.FindStringSubmatch(err.Error()); m != nil {
 		field = strings.TrimPrefix(field+"/"+m[1], "/")
 	}

@@ -34,7 +34,7 @@ func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	}
 	t := newBare(Spec{Name: name, Description: description, Schema: shown, Class: ClassRead,
 		Approval: NotRequired})
-	t.normalize = affordable(s,
+	t.normalize = affordable(in,
 		func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, false) })
 	return t, nil
 }
@@ -49,12 +49,23 @@ func inSchema(err error) error {
 }
 
 // affordable refuses arguments whose check against a stranger's schema would cost too much.
-func affordable(s *jsonschema.Schema,
+func affordable(in checker,
 	normalize func(json.RawMessage) (json.RawMessage, error)) func(json.RawMessage) (json.RawMessage, error) {
-	each, patterns := 1+countChoices(s), patternsOf(s)
+	each, patterns := 1+countChoices(in.Schema()), patternsOf(in.Schema())
+	tooMuch := func(args json.RawMessage) bool {
+		return countValues(args)*each > maxChecks || len(args)*patterns > maxMatching
+	}
 	return func(args json.RawMessage) (json.RawMessage, error) {
-		if countValues(args)*each > maxChecks || len(args)*patterns > maxMatching {
-			return nil, fault.Invalid("", "this is more than can be checked against this tool's schema")
+		more := fault.Invalid("", "this is more than can be checked against this tool's schema")
+		if tooMuch(args) {
+			return nil, more
+		}
+		args, err := in.meant(args) // a text may hold more values
+		if err != nil {
+			return nil, err
+		}
+		if tooMuch(args) {
+			return nil, more
 		}
 		return normalize(args)
 	}

@@ -61,7 +61,7 @@ func plainTypes(s *jsonschema.Schema) {
 }
 
 // check validates JSON against the schema.
-func (s checker) check(data json.RawMessage) error { return s.checkAs(data, explain) }
+func (s checker) check(data json.RawMessage) error { return s.checkAs(data, s.explain) }
 
 // checkAs validates JSON against the schema. The error says what explained says of the validator's. JSON that only some
 // programs read, with a name twice or what is no UTF-8, is refused: the model could not be told of it.

@@ -30,7 +30,7 @@ func reason(c Case, g got) (wrong []string) {
 
 // shapes are refusals of an input's form, and the words in which a case says that it is about that form.
 var shapes = []struct{ said, about *regexp.Regexp }{
-	{regexp.MustCompile(`a value of another type is needed`),
+	{regexp.MustCompile(`(type|text|number|false|list|object) is needed here|each entry must be`),
 		regexp.MustCompile(`(?i)\b(type|strings?|numbers?|arrays?|objects?|lists?|null|bool(ean)?|integer|fraction|coercion|coerced|scalar|quoted|decimal)\b`)},
 	{regexp.MustCompile(`a JSON object is needed`),
 		regexp.MustCompile(`(?i)\b(null|strings?|numbers?|arrays?|objects?|scalar|true|bare|top[- ]level|JSON|mark|empty|body)\b`)},

@@ -1,0 +1,52 @@
+package strictjson
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"time"
+)
+
+// Words are the types of JSON Schema as messages call them.
+var Words = map[string]string{"string": "a text", "number": "a number", "integer": "a whole number",
+	"boolean": "true or false", "array": "a list", "object": "an object"}
+
+// neededFor says which value of JSON a Go type takes.
+func neededFor(t reflect.Type) string {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return "a time such as 2027-01-05T10:00:00+01:00 is needed here"
+	case t == reflect.TypeFor[[]byte]():
+		return "a text in base64 is needed here"
+	case t == nil, decodesItself(t), Words[schemaType(t.Kind())] == "":
+		return "a value of another type is needed here"
+	}
+	return Words[schemaType(t.Kind())] + " is needed here"
+}
+
+func decodesItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+func schemaType(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Slice, reflect.Array:
+		return "array"
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Float32, reflect.Float64:
+		return "number"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8,
+		reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "integer"
+	}
+	return ""
+}
