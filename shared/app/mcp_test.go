@@ -118,8 +118,8 @@ func (g *agent) decides(c testkit.Approval, decision string, status int) testkit
 
 var bobs = testkit.Mail("bob@example.com", "Lunch", "CANARY-body")
 
-// TestAgentsWriteListsAsTexts has clients send a list as JSON in a text, null for what is left out, and what can be read
-// in more than one way or in none: what is taken is on the card, and a refusal says the field and the type in its text.
+// TestAgentsWriteListsAsTexts has clients send a list as JSON in a text, null for what is left out, and what does not
+// fit in one way alone: what is taken is on the card, and a refusal says the field and the type in its text.
 func TestAgentsWriteListsAsTexts(t *testing.T) {
 	g := deploy(t).gives("ana", "My editor")
 	for name, c := range map[string]struct{ args, refused string }{
@@ -147,7 +147,8 @@ func TestAgentsWriteListsAsTexts(t *testing.T) {
 	}
 	g.SetModel(testkit.Wants("gmail_send", map[string]any{"to": `["ken@example.org"]`, "cc": nil, "subject": "s",
 		"body": "b"}))
-	if r := g.ask(); r.Status != "awaiting_confirmation" || !strings.Contains(string(g.card().Args), `["ken@example.org"]`) {
+	r := g.ask()
+	if r.Status != "awaiting_confirmation" || !strings.Contains(string(g.card().Args), `["ken@example.org"]`) {
 		t.Errorf("by Gemini: %s", r.Body)
 	}
 }

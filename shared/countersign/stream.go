@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // stream yields the events of a run that it moves. The run moves on a goroutine of its own, so that a slow loop body
@@ -151,7 +152,8 @@ func (q *eventQueue) eventOf(u journal.Update) Event {
 		return &ChatCompressed{u.Seq, u.Compressed.Before, u.Compressed.After}
 	case u.Finished != nil:
 		f := u.Finished
-		return &ToolFinished{u.Seq, f.ActionID, f.Tool, slices.Clone(f.Result), veryError(f.Err), f.Truncated}
+		return &ToolFinished{u.Seq, f.ActionID, f.Tool, slices.Clone(strictjson.Portable(f.Result)), veryError(f.Err),
+			f.Truncated}
 	}
 	return nil
 }

@@ -156,16 +156,26 @@ func TestKindsOfResults(t *testing.T) {
 		"a name twice": {returns(json.RawMessage(`{"x":1,"x":2}`)), `"error":"this is not JSON"`, false},
 		"no UTF-8":     {returns(json.RawMessage("\"\xff\"")), `"error":"this is not JSON"`, false},
 		"half a pair":  {returns(json.RawMessage(`"\ud83d"`)), `"error":"this is not JSON"`, false},
-		"a long text":  {returns(long), `"output":"éé`, true},
-		"a long list":  {returns([]string{long}), `"output":"[\"éé`, true},
+		"a long number": {returns(json.RawMessage(`{"id":9007199254740993,"n":1.0}`)),
+			`"output":{"id":"9007199254740993","n":1.0}`, false},
+		"a long text": {returns(long), `"output":"éé`, true},
+		"a long list": {returns([]string{long}), `"output":"[\"éé`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newScript(script.Turn{Calls: []script.Call{{Name: "return"}}}, say("So."))
 			a := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{c.tool}})
+			result := ""
 			for ev, err := range a.NewSession().SendStream(t.Context(), "go") {
-				if f, ok := ev.(*countersign.ToolFinished); err != nil || ok && f.Truncated != c.cut {
+				f, ok := ev.(*countersign.ToolFinished)
+				if err != nil || ok && f.Truncated != c.cut {
 					t.Errorf("%v %+v", err, ev)
 				}
+				if ok && f.Err == nil {
+					result = `"output":` + string(f.Result)
+				}
+			}
+			if h := heard(m); !strings.Contains(h, result) {
+				t.Errorf("the program is told %.200s, and the model %.200s", result, h)
 			}
 			if h := heard(m); !strings.Contains(h, c.hears) || c.cut &&
 				(len(h) > 140<<10 || !strings.Contains(h, "…")) {
