@@ -12,6 +12,13 @@ const ask: paths['/api/agent/run']['post']['requestBody']['content']['applicatio
 // @ts-expect-error a prompt is needed
 const empty: typeof ask = {};
 
+// What has a value when it is absent need not be sent.
+const yes: components['schemas']['Resolution'] = { approvalId: 'a', decision: 'approve_once' };
+const confirmation: components['schemas']['Confirmation'] = { planHash: 'h' };
+const host: Pick<components['schemas']['NewHost'], 'port' | 'autoRun'> = {};
+const scan: Pick<components['schemas']['ScanRequest'], 'port'> = {};
+const page: NonNullable<operations['pendingApprovals']['parameters']['query']> = {};
+
 export async function titles(base: string, token: string): Promise<string[]> {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const res = await fetch(`${base}/api/agent/run`, { method: 'POST', headers, body: JSON.stringify(ask) });
@@ -38,4 +45,4 @@ export async function decide(): Promise<string> {
   return (await client.run('Say hello.')).message ?? '';
 }
 
-export { empty };
+export { confirmation, empty, host, page, scan, yes };
