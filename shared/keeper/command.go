@@ -56,6 +56,9 @@ func (s *Start) request(mark string) string {
 	for _, folder := range s.Opens.Within {
 		b.WriteString(octal(folder) + "\n")
 	}
+	for _, path := range s.Opens.Looks {
+		b.WriteString(octal(path) + "\n")
+	}
 	for _, p := range s.Opens.Paths {
 		b.WriteString(octal(p.Name) + " " + octal(p.Shown) + "\n")
 	}
@@ -95,7 +98,7 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 		return nil, fmt.Errorf("keeper: no shell has the grammar %q", s.Grammar)
 	case s.Limit <= 0:
 		return nil, fmt.Errorf("keeper: a command needs a limit")
-	case !k.Opens(&s.Opens) || len(s.Opens.Paths) > 0 && !s.Plain:
+	case !k.Opens(&s.Opens) || len(s.Opens.Paths)+len(s.Opens.Looks) > 0 && !s.Plain:
 		return nil, fmt.Errorf("keeper: the host cannot open these paths for a command")
 	}
 	if s.Size == (Size{}) {
@@ -115,6 +118,9 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 		args = append(args, fmt.Sprintf("within=%d", len(s.Opens.Within)), fmt.Sprintf("opens=%d", n),
 			"open_after="+hundredths(k.Times.Open))
 	}
+	if n := len(s.Opens.Looks); n > 0 {
+		args = append(args, fmt.Sprintf("looks=%d", n))
+	}
 	if s.Opens.Walks {
 		args = append(args, "walks=1")
 	}
@@ -123,12 +129,12 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 
 // Opens reports whether the host can open the paths. The script keeps them as lines, and in a script of sed.
 func (k *Keeper) Opens(o *Opens) bool {
-	names := slices.Clone(o.Within)
+	names := slices.Concat(o.Within, o.Looks)
 	for _, p := range o.Paths {
 		names = append(names, p.Name, p.Shown)
 	}
 	odd := func(name string) bool { return name == "" || strings.ContainsAny(name, "\x00\n\\&|") }
-	return len(o.Paths) == 0 || k.Facts.Proc && len(o.Paths) <= MaxOpens && !slices.ContainsFunc(names, odd)
+	return (len(o.Paths) == 0 || k.Facts.Proc && len(o.Paths) <= MaxOpens) && !slices.ContainsFunc(names, odd)
 }
 
 // octal writes a path so that the script can read it as one line.

@@ -45,12 +45,14 @@ var (
 	ErrOutside = errors.New("a path leads out of the folders that may be read")
 	ErrSpecial = errors.New("a path leads to something else than a file or a folder")
 	ErrMissing = errors.New("a path leads nowhere, or cannot be opened")
+	ErrMounted = errors.New("a path leads to what is mounted on demand or by a user, or through another process")
 	ErrWalk    = errors.New("the host's grep may follow links below a folder")
 )
 
 var refusals = map[string]error{"begun": ErrBegun, "never": ErrNever, "other": ErrOther, "cwd": ErrCwd,
 	"home": ErrHome, "shell": ErrShell, "cut": ErrCut, "lost": ErrLost, "absent": ErrOther, "gone": ErrOther,
-	"ended": ErrEnded, "outside": ErrOutside, "special": ErrSpecial, "missing": ErrMissing, "walk": ErrWalk}
+	"ended": ErrEnded, "outside": ErrOutside, "special": ErrSpecial, "missing": ErrMissing, "mounted": ErrMounted,
+	"walk": ErrWalk}
 
 // Times are what the host waits for while it runs a command.
 type Times struct {

@@ -71,13 +71,16 @@ type Start struct {
 	Asks func(asking bool)
 }
 
-// Opens are the files and folders that a command reads, each opened once before the command begins. What counts is
-// where the descriptor leads, and the command is given that: a path may lead elsewhere by then. So a command that names
-// them as [Opened] reads nothing else, whoever changes links meanwhile. It needs Facts.Proc.
+// Opens are the files and folders that a command reads or looks at without a person's yes.
+//
+// What it reads is opened once, before the command begins. What counts is where the descriptor leads, and the command
+// reads that: a path may lead elsewhere by then. So a command that names its files as [Opened] reads nothing else,
+// whoever changes links meanwhile. It needs Facts.Proc.
 type Opens struct {
-	Within []string // the folders and files in which all of them have to lie, when links are followed
+	Within []string // the folders and files in which all of Paths have to lie, when links are followed
 	Paths  []Path   // at most MaxOpens
-	Walks  bool     // the command reads all below the folders: it needs GNU's grep, which follows no link there
+	Looks  []string // what it looks at without reading it: nothing there may be mounted on demand, or by a user
+	Walks  bool     // it goes below the folders: to read there it needs GNU's grep, which follows no link
 }
 
 // MaxOpens is how many paths can be opened: a shell of POSIX has ten descriptors.

@@ -8,7 +8,7 @@
 umask=$(umask)
 umask 077
 k=$HOME/.countersign
-unset CDPATH guard sed_names within opens walks
+unset CDPATH guard sed_names within looks opens walks mounts_read
 for a; do
 	case $a in
 	id=*) id=${a#*=} ;;             # of the command
@@ -19,8 +19,9 @@ for a; do
 	grammar=*) grammar=${a#*=} ;;   # bash or sh
 	plain=*) plain=${a#*=} ;;       # a command that only looks
 	within=*) within=${a#*=} ;;     # how many folders the request has in which a command may read
-	opens=*) opens=${a#*=} ;;       # and paths that it reads
-	walks=*) walks=${a#*=} ;;       # it reads all below them
+	looks=*) looks=${a#*=} ;;       # how many paths it looks at
+	opens=*) opens=${a#*=} ;;       # and how many it reads
+	walks=*) walks=${a#*=} ;;       # it goes below them
 	term=*) term=${a#*=} ;;         # the terminal that the command belongs to
 	limit=*) limit=${a#*=} ;;       # these five in hundredths of a second
 	term_after=*) term_after=${a#*=} ;;
@@ -203,14 +204,11 @@ newline='
 receive() {
 	read -r cwd
 	decode "$cwd"
-	cwd=$decoded folders='' paths='' sed_names=''
-	while [ "${within:-0}" -gt 0 ]; do
-		read -r line
-		decode "$line"
-		folders=$folders$decoded$newline
-		within=$((within - 1))
-	done
-	fd=4
+	cwd=$decoded paths='' sed_names=''
+	read_lines "${within:-0}"
+	folders=$lines
+	read_lines "${looks:-0}"
+	looks=$lines fd=4
 	while [ $fd -lt $((4 + ${opens:-0})) ]; do
 		read -r line shown
 		decode "$line"
@@ -224,6 +222,17 @@ receive() {
 	*"$mark") command=${command%"$mark"} ;;
 	*) refuse cut ;; # the connection was lost before all of it was here
 	esac
+}
+
+# read_lines sets $lines to so many lines of the request, decoded.
+read_lines() {
+	lines='' more=$1
+	while [ "$more" -gt 0 ]; do
+		read -r line
+		decode "$line"
+		lines=$lines$decoded$newline
+		more=$((more - 1))
+	done
 }
 
 # decode sets $decoded to a text that octal has encoded.
@@ -240,15 +249,21 @@ decode() {
 # open_paths opens what the command reads, as descriptors from 4 on. It is where a descriptor leads that is checked, and
 # the descriptor that the command is given.
 open_paths() {
-	[ -n "$paths" ] || return 0
+	set -f
+	IFS=$newline
+	for f in $looks $paths; do unmounted "$f" || refuse mounted; done
+	[ -z "$paths" ] || open_each
+	set +f
+	unset IFS
+}
+
+open_each() {
 	case $walks$(cleanly "$grammar" -c 'grep --version' 2>&1) in
 	1*GNU*) ;;
 	1*) refuse walk ;; # it may follow a link that takes a folder's place
 	esac
 	guard_opening &
 	guard=$!
-	set -f
-	IFS=$newline
 	roots='' fd=4
 	for f in $folders; do roots=$roots$(readlink -f -- "$f")$newline; done
 	for f in $paths; do
@@ -260,10 +275,60 @@ open_paths() {
 		ordinary "/proc/$$/fd/$fd" || refuse special
 		fd=$((fd + 1))
 	done
-	set +f
-	unset IFS
 	kill "$guard"
 	guard=''
+}
+
+# unmounted reports whether a path leads to nothing that is mounted on demand or by a user, where a look may connect to
+# another machine or run something, and through no other process. It looks at nothing that lies below such a place. A
+# command that goes below the path must find none there, either.
+unmounted() {
+	at='' rest=$1/ links=0
+	case $rest in /*) ;; *) rest=$PWD/$rest ;; esac
+	while [ -n "$rest" ]; do
+		part=${rest%%/*}
+		rest=${rest#*/}
+		case $part in
+		'' | .) continue ;;
+		..) at=${at%/*} ;;
+		*) at=$at/$part ;;
+		esac
+		case $at in /proc/[0-9]*/?*) return 1 ;; esac
+		mounted "$at" && return 1
+		[ -L "$at" ] || continue
+		links=$((links + 1))
+		[ $links -le 40 ] && link=$(readlink -- "$at") || return 1
+		rest=$link/$rest at=${at%/*}
+		case $link in /*) at='' ;; esac
+	done
+	[ -z "$walks" ] || ! mounted "$at" below
+}
+
+# mounted reports whether something is mounted on demand or by a user at a path, or below it.
+mounted() {
+	[ -n "$mounts_read" ] || read_mounts
+	for point in $mounts; do
+		case $2:$point in
+		":$1" | "below:$1"/*) return 0 ;;
+		esac
+	done
+	return 1
+}
+
+# read_mounts sets $mounts to where such file systems are; if the root is one, all of the host is.
+read_mounts() {
+	mounts_read=1 mounts=''
+	unset IFS
+	while read -r _ point type _; do
+		case $point,$type in
+		/,* | *,fuse.lxcfs) ;;
+		*,fuse* | *,autofs)
+			decoded=$(printf '%b.' "$(printf %s "$point" | sed 's/\\\([0-7][0-7][0-7]\)/\\0\1/g')")
+			mounts=$mounts${decoded%.}$newline
+			;;
+		esac
+	done <"${COUNTERSIGN_MOUNTS:-/proc/self/mounts}" 2>/dev/null
+	IFS=$newline
 }
 
 # guard_opening refuses the command if a path is still not opened after a while: what has become a pipe meanwhile is

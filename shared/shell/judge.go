@@ -51,6 +51,9 @@ type Judgment struct {
 	Reads []string
 	reads []int // their places in Argv
 
+	Looks []string // the paths that a read_only command looks at, those of Reads among them
+	Walks bool     // it looks at what lies below them, too
+
 	// Names are the programs and builtins that the command names, without their folders: also those behind sudo, env
 	// and the like, and in the text of sh -c. What an opaque command runs beside them cannot be told.
 	Names []string
@@ -72,13 +75,6 @@ func (j *Judgment) Reading(names []string) string {
 	return Quote(argv)
 }
 
-// Walks reports whether a read_only command may print the files below the folders of Reads.
-func (j *Judgment) Walks() bool {
-	return len(j.Reads) > 0 && slices.ContainsFunc(j.Argv, func(a string) bool {
-		return strings.HasPrefix(a, "-") && strings.Contains(a, "r")
-	})
-}
-
 // Judge judges a command that a shell with the grammar will run. The error, for the field "command", is for what a
 // person could not read as the shell does: blank, over 8 KiB, with control or invisible characters, with spaces or
 // full-width characters of Unicode, or not parsable.
@@ -87,11 +83,7 @@ func Judge(command string, g Grammar) (Judgment, error) {
 	if wrong != "" {
 		return Judgment{}, fault.Invalid("command", "The command %s.", wrong)
 	}
-	if argv, reads, ok := readOnly(command, file); ok {
-		j := Judgment{Class: ReadOnly, Command: Quote(argv), Argv: argv, reads: reads, Names: argv[:1]}
-		for _, at := range reads {
-			j.Reads = append(j.Reads, argv[at])
-		}
+	if j, ok := readOnly(command, file); ok {
 		return j, nil
 	}
 	l := look{grammar: g, seen: map[any]bool{}}

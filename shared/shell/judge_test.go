@@ -141,6 +141,8 @@ func TestNotReadOnly(t *testing.T) {
 		"ps auxe", "ps e", "ps -E", "ps -o pid,environ", "ps -M c", "ss -K", "ss -D f", "ss -A x", "netstat -c",
 		"vmstat 1", "top", "top -b", "ip addr add x", "ip link set x up", "systemctl stop x",
 		"systemctl is-active --now",
+		"ls /proc/self/root/etc", "ls /proc/1/fd", "du /proc/thread-self/cwd", "ls /dev/fd", "ls /dev/tcp/h/1",
+		"ls -L /x", "ls -lL x", "ls --dereference x", "du -L x", "du -shL x", "du --dereference x", "ls /run/user/1000",
 		"ls /net/evil.example.com", "cat /net/h/f", "du -sh //net", "stat -c %n /run/user/0/gvfs/x", "ls /a/../net/h",
 		"rpm -qa", "rpm -q x",
 		"dpkg -i x", "rpm -q --pipe", "rpm -e x", "git log", "git --version --exec-path=x", "env", "printenv",

@@ -21,13 +21,18 @@ type looker struct {
 	most    int               // operands that there may be; or anyNumber
 	pattern bool              // whether the first operand is a text that is looked for
 	content bool              // whether it prints what the operands hold
+	walks   string            // flags with which it looks at what lies below folders; or always
+	stays   string            // flags with which it stays in one file system then
 }
+
+const always = "*"
 
 const anyNumber = -1 // of operands
 
 // lookers is the table of what may run without being asked about. A program belongs here only if nothing that it may
-// be given here makes it write, connect, wait, or run another program. A configuration that could is read only from the
-// home directory, which the environment of such a command lacks; rpm, whose macros run programs, is not here.
+// be given here makes it write, connect, wait, or run another program. It runs without a home directory and without
+// exported variables; one that takes a configuration which acts from anywhere else, as git does from a repository, is
+// not here. testdata/lookers.txt has a command of each, which a test runs beside such configurations.
 var lookers = map[string]looker{
 	"arch": {},
 	"cat": {short: "AbeEnstTuv", operand: isPath, least: 1, most: anyNumber, content: true,
@@ -35,18 +40,20 @@ var lookers = map[string]looker{
 	"date":    {short: "uRI", long: "iso-8601 iso-8601= rfc-3339= utc rfc-email", operand: isFormat, most: 1},
 	"df":      {short: "hHTiaklPm", valued: "tx", operand: isPath, most: anyNumber, long: dfFlags},
 	"dirname": {operand: isPath, least: 1, most: anyNumber},
-	"du":      {short: "0abcDHhkLlmPSsx", valued: "dBt", operand: isPath, most: anyNumber, long: duFlags},
-	"egrep":   grep,
-	"fgrep":   grep,
-	"free":    {short: "hbkmgtlwv", long: "human bytes kilo mega giga mebi gibi total lohi wide si"},
-	"grep":    grep,
-	"groups":  {operand: isName, most: anyNumber},
+	"du": {short: "0abcDHhklmPSsx", valued: "dBt", operand: isPath, most: anyNumber, walks: always, stays: "x",
+		long: duFlags},
+	"egrep":  grep,
+	"fgrep":  grep,
+	"free":   {short: "hbkmgtlwv", long: "human bytes kilo mega giga mebi gibi total lohi wide si"},
+	"grep":   grep,
+	"groups": {operand: isName, most: anyNumber},
 	"head": {short: "qvz", valued: "nc", counts: true, operand: isPath, least: 1, most: anyNumber, content: true,
 		long: "lines= bytes= quiet verbose"},
 	"hostname": {short: "fiIsdA", long: "fqdn long ip-address all-ip-addresses short domain all-fqdns"},
 	"id":       {short: "ugGnrzZ", long: "user group groups name real", operand: isName, most: anyNumber},
 	"logname":  {},
-	"ls":       {short: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1", operand: isPath, most: anyNumber, long: lsFlags},
+	"ls": {short: "aAbBcCdfFgGhHiklmnNopqQrRsStuUvxXZ1", operand: isPath, most: anyNumber, walks: "R",
+		long: lsFlags},
 	"lsblk": {short: "abdfilmnpStzJr", valued: "o", values: isColumns,
 		long: "all bytes fs json list output= paths tree"},
 	"lscpu":     {short: "abeJpy", long: "json"},
@@ -79,10 +86,11 @@ var lookers = map[string]looker{
 	"whoami": {},
 }
 
-// grep has no -f, whose file is not printed but may be guessed at, and no -R, which follows links. OpenBSD's -C takes
+// Neither ls nor du has -L, which follows the links that they meet. grep has no -f, whose file is not printed but may
+// be guessed at, and no -R, which follows links. OpenBSD's -C takes
 // no value from the next word.
 var grep = looker{short: "abcEFGhHiIlLnoqrsvwxyzTZ", valued: "ABm", joined: "C", counts: true, operand: isPath,
-	least: 2, most: anyNumber, pattern: true, content: true,
+	least: 2, most: anyNumber, pattern: true, content: true, walks: "r",
 	long: "ignore-case count extended-regexp fixed-strings basic-regexp line-number invert-match " +
 		"word-regexp line-regexp files-with-matches files-without-match only-matching recursive with-filename " +
 		"no-filename quiet silent no-messages max-count= after-context= before-context= context= include= exclude= " +
@@ -91,11 +99,11 @@ var grep = looker{short: "abcEFGhHiIlLnoqrsvwxyzTZ", valued: "ABm", joined: "C",
 const (
 	lsFlags = "all almost-all author block-size= color color= classify classify= directory file-type full-time " +
 		"group-directories-first human-readable si inode size sort= time= time-style= reverse recursive no-group " +
-		"numeric-uid-gid dereference hide= ignore= indicator-style= quote-name width= zero context"
+		"numeric-uid-gid hide= ignore= indicator-style= quote-name width= zero context"
 	dfFlags = "human-readable si inodes all total print-type local type= exclude-type= output output= portability " +
 		"block-size="
 	duFlags = "human-readable si summarize total all bytes apparent-size max-depth= one-file-system separate-dirs " +
-		"threshold= exclude= time time= time-style= null inodes block-size= dereference no-dereference count-links"
+		"threshold= exclude= time time= time-style= null inodes block-size= no-dereference count-links"
 	psFlags = "sort= forest no-headers headers pid= ppid= user= format= cols= columns= width= rows= lines= deselect"
 )
 

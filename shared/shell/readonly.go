@@ -10,48 +10,49 @@ import (
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
-// readOnly returns the words of a command that only looks, and the places of those whose content it prints; ok is false
-// for every other command. All of the text is printable ASCII in which no shell expands anything: a command in which
-// something would have to be expanded is not looked at further.
-func readOnly(command string, file *syntax.File) (argv []string, reads []int, ok bool) {
+// readOnly returns the judgment of a command that only looks; ok is false for every other command. All of the text is
+// printable ASCII in which no shell expands anything: a command in which something would have to be expanded is not
+// looked at further.
+func readOnly(command string, file *syntax.File) (j Judgment, ok bool) {
 	for _, r := range command {
 		if r < ' ' || r > '~' || strings.ContainsRune("\\$`!#", r) {
-			return nil, nil, false
+			return j, false
 		}
 	}
 	if len(file.Stmts) != 1 {
-		return nil, nil, false
+		return j, false
 	}
 	s := file.Stmts[0]
 	call, isCall := s.Cmd.(*syntax.CallExpr)
 	if !isCall || len(call.Assigns) > 0 || len(s.Redirs) > 0 || s.Negated || s.Background || s.Coprocess || s.Disown {
-		return nil, nil, false
+		return j, false
 	}
 	for _, w := range call.Args {
 		word, unclear := literal(w)
 		if unclear != nil || strings.Contains(word, "'") {
-			return nil, nil, false
+			return j, false
 		}
-		argv = append(argv, word)
+		j.Argv = append(j.Argv, word)
 	}
-	reads, ok = looks(argv)
-	return argv, reads, ok
+	j.Class, j.Command, j.Names = ReadOnly, Quote(j.Argv), j.Argv[:1]
+	return j, j.looks()
 }
 
-// looks looks a command up in the table.
-func looks(argv []string) (reads []int, ok bool) {
+// looks looks the command up in the table, and notes what it reads and looks at.
+func (j *Judgment) looks() bool {
+	argv := j.Argv
 	for _, form := range formsOf[argv[0]] {
 		if slices.EqualFunc(form, argv, stands) {
-			return nil, true
+			return true
 		}
 	}
 	l, ok := lookers[argv[0]]
 	if !ok {
-		return nil, false
+		return false
 	}
 	operands, ok := l.flags(argv[1:])
 	if !ok || len(operands) < l.least || l.most >= 0 && len(operands) > l.most {
-		return nil, false
+		return false
 	}
 	for i, at := range operands {
 		at++ // the program's name comes first
@@ -59,13 +60,28 @@ func looks(argv []string) (reads []int, ok bool) {
 			continue
 		}
 		if !l.operand(argv[at]) {
-			return nil, false
+			return false
 		}
+		j.Looks = append(j.Looks, argv[at])
 		if l.content {
-			reads = append(reads, at)
+			j.Reads, j.reads = append(j.Reads, argv[at]), append(j.reads, at)
 		}
 	}
-	return reads, true
+	if j.Walks = l.goesBelow(argv[1:]); j.Walks && len(j.Looks) == 0 {
+		j.Looks = []string{"."}
+	}
+	return true
+}
+
+// goesBelow reports whether the program looks at what lies below a folder.
+func (l looker) goesBelow(args []string) bool {
+	flagged := func(letters, name string) bool {
+		return slices.ContainsFunc(args, func(a string) bool {
+			return a == name || len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.ContainsAny(a, letters)
+		})
+	}
+	return l.walks != "" && (l.walks == always || flagged(l.walks, "--recursive")) &&
+		!(l.stays != "" && flagged(l.stays, "--one-file-system"))
 }
 
 // stands reports whether a word of a form stands for the word.
@@ -144,10 +160,21 @@ func isPath(s string) bool {
 }
 
 // isRemote reports whether a look at a path may have an automounter or a file system of a user's connect or run
-// something.
+// something, or leads to what another process has open.
 func isRemote(s string) bool {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(path.Clean(s), "/"), "/")
-	return strings.HasPrefix(s, "/") && (automounted[first] || first == "run" && strings.HasPrefix(rest, "user"))
+	second, more, _ := strings.Cut(rest, "/")
+	switch {
+	case !strings.HasPrefix(s, "/"):
+		return false
+	case first == "proc":
+		return more != "" && (second == "self" || second == "thread-self" || strings.Trim(second, "0123456789") == "")
+	case first == "dev":
+		return second == "fd" || second == "tcp" || second == "udp"
+	case first == "run":
+		return second == "user"
+	}
+	return automounted[first]
 }
 
 var automounted = words("net misc afs auto autofs automount smb hosts")

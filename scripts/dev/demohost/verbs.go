@@ -111,6 +111,9 @@ func opens(r request, text string) (folders []string, paths []keeper.Path, comma
 		line, rest, _ := strings.Cut(text, "\n")
 		folders, text = append(folders, plainText(line)), rest
 	}
+	for range r.number("looks", 0) { // nothing is mounted on this machine
+		_, text, _ = strings.Cut(text, "\n")
+	}
 	for range r.number("opens", 0) {
 		line, rest, _ := strings.Cut(text, "\n")
 		name, shown, _ := strings.Cut(line, " ")

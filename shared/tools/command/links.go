@@ -15,6 +15,7 @@ const (
 	CodeSystem     = fault.Code("system_shows_more")  // it shows more on the host's system than on others
 	CodeOther      = fault.Code("not_a_file")         // it would read a pipe, a socket or a device
 	CodeMissing    = fault.Code("not_there")          // a path leads nowhere, or cannot be opened
+	CodeMounted    = fault.Code("mounted_on_demand")  // a look at a path may connect to something or run it
 	CodeWalk       = fault.Code("may_follow_links")   // the host's program may follow links below a folder
 	CodeUnverified = fault.Code("cannot_be_verified") // the host cannot tell where its paths lead
 )
@@ -23,10 +24,15 @@ const (
 // has opened and found to lie in the folders that its user named: in the same line to the host as the reading, so that
 // no link can be changed between. All others are begun as they are.
 func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (string, keeper.Opens, error) {
-	if c.Approved || len(j.Reads) == 0 || !runsUnasked(j, m.at) {
+	if c.Approved || !runsUnasked(j, m.at) {
 		return a.Command, keeper.Opens{}, nil
 	}
-	o := keeper.Opens{Within: m.at.Host.ReadPaths, Walks: j.Walks()}
+	o := keeper.Opens{Walks: j.Walks}
+	if len(j.Reads) > 0 {
+		o.Within = m.at.Host.ReadPaths
+	} else {
+		o.Looks = j.Looks
+	}
 	names := make([]string, len(j.Reads))
 	for i, f := range j.Reads {
 		o.Paths = append(o.Paths, keeper.Path{Name: absolute(f, m.at.Cwd), Shown: f})
@@ -63,6 +69,9 @@ func notOpened(a Args, err error) error {
 		return asks(a, CodeOther, "A path leads to something else than a file or a folder, such as a pipe.")
 	case errors.Is(err, keeper.ErrMissing):
 		return asks(a, CodeMissing, "A path leads nowhere, or the file cannot be opened.")
+	case errors.Is(err, keeper.ErrMounted):
+		return asks(a, CodeMounted, "A path leads to what is mounted on demand or by a user, or through another "+
+			"process: a look there may connect to another machine, or run something.")
 	case errors.Is(err, keeper.ErrWalk):
 		return asks(a, CodeWalk, "The host's grep may follow links out of the folders that may be read without asking.")
 	}

@@ -1,0 +1,11 @@
+package shell
+
+// Lookers calls f with the name of each program that may run unasked.
+func Lookers(f func(name string)) {
+	for name := range lookers {
+		f(name)
+	}
+	for name := range formsOf {
+		f(name)
+	}
+}
