@@ -3,6 +3,7 @@
 
 import { accessible, cards, expect, lain, run, settled, shot, view } from './driver.mjs';
 import { asked, doc, Run } from './fakeapi.mjs';
+import { uncovered } from './looks/covered.mjs';
 import { signIn } from './terminal/stage.mjs';
 
 const evil = '<img src=x onerror="document.title=1"> **bold**'; // what strangers write is never markup
@@ -129,6 +130,51 @@ await run({
     expect('it refines and does not confirm',
       body.decision === 'refine' && body.comment === 'Looks good, go' && !body.editedArgs);
   },
+  'words that were not sent are asked about before anything is decided': async (page) => {
+    const before = (await sent(resolve)).length;
+    await put('AWAITING_CONFIRMATION', { approvals: [approval('c'.repeat(64))] });
+    await page.reload();
+    const words = page.getByLabel('What should be different?');
+    await words.fill('Do not open an issue yet');
+    await page.getByText('Add a comment').click();
+    await page.getByLabel('Comment').fill('Not before noon');
+    await uncovered(page, 'a plan with words beside it');
+    await page.setViewportSize({ width: 1280, height: 860 });
+    await page.reload();
+    await settled('the words are kept', async () => (await words.inputValue()) === 'Do not open an issue yet'
+      && (await page.getByLabel('Comment').inputValue()) === 'Not before noon');
+    const asks = page.getByRole('dialog');
+    const press = async (name, title, said) => {
+      await lain(page);
+      await cards(page).getByRole('button', { name }).click();
+      await asks.getByRole('heading', { name: title }).waitFor();
+      for (const one of said) expect(`${name} tells ${one}`, (await asks.innerText()).includes(one));
+    };
+    await press(/^Confirm plan/, 'Confirm without this change?', ['Do not open an issue yet', 'Not before noon']);
+    await accessible(page, 'words that were not sent');
+    await asks.getByRole('button', { name: 'Go back' }).click();
+    await press('Reject', 'Reject without this change?', ['Do not open an issue yet']);
+    await page.keyboard.press('Escape');
+    await press('Ask for another plan', 'Ask without this comment?', ['Not before noon']);
+    await asks.getByRole('button', { name: 'Go back' }).click();
+    await lain(page);
+    await cards(page).getByRole('button', { name: 'Edit before approving' }).click();
+    await press('Approve changes', 'Confirm without this change?', ['Do not open an issue yet', 'Not before noon']);
+    await asks.getByRole('button', { name: 'Go back' }).click();
+    expect('nothing was sent', (await sent(resolve)).length === before);
+    expect('and no word is gone', (await words.inputValue()) === 'Do not open an issue yet');
+    await page.getByLabel('Comment').fill('');
+    await page.getByRole('button', { name: 'Back', exact: true }).click();
+    await put('AWAITING_CONFIRMATION', { approvals: [approval('d'.repeat(64))] });
+    await page.reload();
+    await settled('another revision has them too', async () => (await words.inputValue()) === 'Do not open an issue yet');
+    await lain(page);
+    await page.getByRole('button', { name: 'Ask for another plan' }).click();
+    await settled('they are sent', async () => (await sent(resolve)).at(-1).comment === 'Do not open an issue yet');
+    expect('once, and confirm nothing', (await sent(resolve)).length === before + 1
+      && (await sent(resolve)).at(-1).decision === 'refine');
+    await settled('then they are gone', async () => (await words.inputValue()) === '');
+  },
   'an unticked grant is left out of what is confirmed': async (page) => {
     const next = approval('b'.repeat(64));
     next.preview.fields.splice(1, 0, { label: 'Change', value: `Changed (title): ${evil}` },
@@ -170,8 +216,8 @@ await run({
     await lain(page);
     await yes.focus();
     await page.keyboard.press('Enter');
-    await settled('it is confirmed', async () => (await sent(resolve)).length === 2);
-    const body = (await sent(resolve))[1];
+    await settled('it is confirmed', async () => (await sent(resolve)).length === 3);
+    const body = (await sent(resolve))[2];
     expect('with every change asked about', body.strict === true && !('strict' in (await sent(resolve))[0]));
     expect('exactly the shown plan is confirmed, without that grant',
       body.decision === 'approve_with_edits' && body.argsHash === 'b'.repeat(64)

@@ -91,8 +91,10 @@ function entitle() {
   document.title = `${waiting ? `(${waiting}) ` : ''}${title} · Countersign`;
 }
 
+// menu opens or closes the menu of a narrow page, which lies over everything else.
 function menu(open) {
   byId('side').classList.toggle('open', open);
+  byId('stage').inert = open;
   byId('menu').setAttribute('aria-expanded', String(open));
 }
 
@@ -192,6 +194,7 @@ function dress() {
 function listen() {
   window.addEventListener('hashchange', () => user.get() && show(true));
   byId('skip').addEventListener('click', () => (byId('main').offsetParent ? byId('main') : byId('gate')).focus());
+  matchMedia('(max-width: 52rem)').addEventListener('change', () => menu(false));
   byId('menu').addEventListener('click', () => menu(!byId('side').classList.contains('open')));
   byId('side').addEventListener('click', (e) => e.target instanceof Element && e.target.closest('a') && menu(false));
   byId('side').addEventListener('keydown', (e) => {

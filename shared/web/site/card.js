@@ -13,6 +13,7 @@ import { ownClock } from './widget/clock.js';
 import { edits } from './session.js';
 import { moved, still } from './still.js';
 import { when } from './time.js';
+import { commentBox, passOver } from './unsent.js';
 import { choice, decided, found, reached, toolIcon, toolName } from './words.js';
 
 /** version names exactly what a card shows. @param {any} a an approval as the API returns it */
@@ -32,7 +33,7 @@ export function card(a, done, wait = 0) {
     ? new PlanParts(a, (words, used) => void (still() && decide('refine', used, undefined, words))) : null;
   const title = preview.title || toolName(a.tool);
   const error = el('p', { class: 'error', role: 'alert' });
-  const comment = /** @type {HTMLInputElement} */ (el('input', { type: 'text', maxlength: 2000, autocomplete: 'off' }));
+  const comment = commentBox(a);
   const buttons = el('div', { class: 'decisions' });
   const form = el('div', { class: 'edits' });
   const sure = !review && preview.confirm
@@ -50,7 +51,7 @@ export function card(a, done, wait = 0) {
   // The decisions stay in view from here on: they never cover whom it reaches and when.
   const body = el('div', { class: 'card-body' }, rest,
     a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
-    plan?.node, buttons, error);
+    buttons, error);
   const node = el('article',
     { class: `card ${review ? 'review' : 'wait'}`, tabindex: -1, 'data-version': version(a),
     'aria-label': `${review ? 'Was this done? ' : ''}${title}` },
@@ -63,14 +64,14 @@ export function card(a, done, wait = 0) {
         + 'It is not tried again on a guess. Look for it where it would be (sent mail, calendar), '
         + 'and say what you found.'),
     warnings(preview.warnings), findings(a.findings),
-    plan?.changes, lines, body,
+    plan?.changes, lines, plan?.every, body, plan?.other,
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }),
       el('span', {}, 'Requested ', when(a.requestedAt)),
       el('a', { href: `#/run/${a.runId}` }, 'Details'),
       wait > 0 && el('a', { href: `#/t/${a.threadId}?from=inbox` }, 'Conversation'),
       !review && covers && el('details', { class: 'comment' }, el('summary', {}, 'What always allow covers'),
-        el('p', {}, covers.value)),
-        el('details', { class: 'comment' }, el('summary', {}, 'Add a comment'), el('label', {}, 'Comment', comment))));
+        el('p', {}, covers.value)), comment.node));
+  measured(node, buttons);
 
   function lapsed() {
     for (const b of node.querySelectorAll('button')) b.disabled = true;
@@ -79,13 +80,14 @@ export function card(a, done, wait = 0) {
   }
 
   /** decide sends the decision, bound to exactly what was shown. */
-  async function decide(decision, used, editedArgs, comments = comment.value.trim()) {
+  async function decide(decision, used, editedArgs, comments = comment.typed.words) {
     trouble(error);
     if (sure && decision.startsWith('approve') && sure.value.trim() !== preview.confirm) {
       trouble(error, new Error(`This may destroy something. Type ${preview.confirm} to approve it.`));
       sure.focus();
       return;
     }
+    if (!(await passOver(decision, passed(decision))) || !node.isConnected) return;
     const strict = decision.startsWith('approve') && plan?.strict || undefined;
     const { approvalId, argsHash } = a;
     const body = {
@@ -97,6 +99,7 @@ export function card(a, done, wait = 0) {
         () => patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w })));
       edits.set(version(a), undefined);
       plan?.forget();
+      comment.typed.forget();
       say(decided[decision]);
       done(run, /always_allow/.test(decision) ? alwaysLine(a) : undefined);
       onward(node);
@@ -108,6 +111,10 @@ export function card(a, done, wait = 0) {
       if ([404, 409, 410].includes(err.status)) changed();
     }
   }
+
+  // passed are the user's words that a decision does not carry out: a comment is told to the agent with a rejection.
+  const passed = (decision) => [decision !== 'refine' && plan?.words,
+    /^approve|refine/.test(decision) && comment.typed.words].filter((w) => typeof w === 'string' && w !== '');
 
   /** @type {Editor|undefined} */ let editing;
 
@@ -150,6 +157,19 @@ export function card(a, done, wait = 0) {
   if (yes) plan?.tell(yes);
   if (edits.get(version(a))) edit();
   return node;
+}
+
+// measured tells the style how high the decisions are that stay in view, so that what has the focus is never below them;
+// and where there is too little room for them to stay.
+function measured(node, buttons) {
+  const sizes = new ResizeObserver(() => {
+    const high = Math.max(...[buttons, ...buttons.children].map((b) => b.getBoundingClientRect().height));
+    const low = (node.closest('.scroll, #main')?.clientHeight ?? innerHeight) < high + 160;
+    node.toggleAttribute('data-low', low);
+    node.style.setProperty('--decisions', `${low ? 0 : Math.ceil(high)}px`);
+  });
+  sizes.observe(node);
+  sizes.observe(document.documentElement);
 }
 
 // holds is for how many seconds a yes can be undone. A command on a host can be stopped, and is not held.

@@ -2,6 +2,7 @@
 
 import { button, el } from './dom.js';
 import { drafts } from './session.js';
+import { Typed } from './unsent.js';
 import { sentence } from './words.js';
 
 const granted = 'Allowed by this yes'; // a line for each grant, in their order
@@ -21,25 +22,27 @@ export class PlanParts {
   /** @type {Map<string, HTMLInputElement>} by grant */ #boxes = new Map();
   #words;
   #strict;
-  node;
+  /** above the decisions @type {HTMLElement} */ every;
+  /** below the decisions, so that they never cover it @type {HTMLElement} */ other;
 
   /** @param {any} a an approval of kind plan @param {(words: string, used: Element) => void} refine */
   constructor(a, refine) {
     this.a = a;
-    const slot = this.#slot('refine');
     this.#strict = this.#tick(!!drafts.get(this.#slot('strict')));
-    const words = /** @type {HTMLTextAreaElement} */ (el('textarea', { rows: 2, maxlength: 2000 }));
-    this.#words = words;
-    words.value = drafts.get(slot) ?? '';
-    words.addEventListener('input', () => drafts.set(slot, words.value));
-    this.node = el('div', { class: 'stack' },
-      el('div', { class: 'form', hidden: !a.decisions?.includes('refine') },
-        el('label', {}, 'What should be different? This confirms nothing.', words),
-        el('div', { class: 'buttons' }, button('Ask for another plan', (e) => {
-          if (words.value.trim()) refine(words.value.trim(), /** @type {Element} */ (e.currentTarget));
-          else words.focus();
-        }, 'small', { 'data-decision': 'refine' }))),
-      el('label', { class: 'check' }, this.#strict, el('span', {}, 'Ask me about every change of this plan')));
+    const box = /** @type {HTMLTextAreaElement} */ (el('textarea', { rows: 2, maxlength: 2000 }));
+    this.#words = new Typed(box, `refine-${a.runId}`); // of the whole session: the next revision has them too
+    this.every = el('label', { class: 'check' }, this.#strict, el('span', {}, 'Ask me about every change of this plan'));
+    this.other = el('div', { class: 'form', hidden: !a.decisions?.includes('refine') },
+      el('label', {}, 'What should be different? This confirms nothing.', box),
+      el('div', { class: 'buttons' }, button('Ask for another plan', (e) => {
+        if (this.words) refine(this.words, /** @type {Element} */ (e.currentTarget));
+        else box.focus();
+      }, 'small', { 'data-decision': 'refine' })));
+  }
+
+  /** words are those that should be different, and were not sent. */
+  get words() {
+    return this.#words.words;
   }
 
   // slot names what is kept of this card, as it was shown, until it is decided.
@@ -107,8 +110,8 @@ export class PlanParts {
 
   /** forget drops what was typed and ticked, once it was sent. */
   forget() {
-    for (const what of ['refine', 'off', 'strict']) drafts.set(this.#slot(what), undefined);
-    this.#words.value = '';
+    for (const what of ['off', 'strict']) drafts.set(this.#slot(what), undefined);
+    this.#words.forget();
   }
 
   /**

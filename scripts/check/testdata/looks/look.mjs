@@ -2,6 +2,7 @@
 // set, gets a picture of each.
 
 import { accessible, expect, shot } from '../driver.mjs';
+import { uncovered } from './covered.mjs';
 
 const wide = { width: 1280, height: 900 };
 const modes = [
@@ -11,8 +12,8 @@ const modes = [
 ];
 
 /**
- * look holds a state to what each has to keep: nothing scrolls sideways or is cut off, axe-core finds nothing, and
- * where fingers are, there is room for them.
+ * look holds a state to what each has to keep: nothing scrolls sideways or is cut off, axe-core finds nothing, no
+ * control is covered, and where fingers are, there is room for them.
  * @param {any} page @param {string} name of its pictures @param {any} [at] what of it has to be in view
  */
 export async function look(page, name, at) {
@@ -26,6 +27,7 @@ export async function look(page, name, at) {
     expect(`${name}, ${mode}: ${found.join('; ')}`, found.length === 0);
     await accessible(page, `${name}, ${mode}`);
   }
+  await uncovered(page, name);
   await page.setViewportSize(wide);
   await page.emulateMedia({ colorScheme: 'light' });
 }

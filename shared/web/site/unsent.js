@@ -1,0 +1,56 @@
+// Words that a user has typed beside a card, and that a decision would pass over.
+
+import { confirm, el } from './dom.js';
+import { drafts } from './session.js';
+
+const titles = { reject: 'Reject without this change?', refine: 'Ask without this comment?' };
+const yes = { reject: 'Reject', refine: 'Ask for another plan' };
+const effects = {
+  reject: 'These words are dropped. To send them, go back and ask for another plan.',
+  refine: 'The comment is dropped. To send it, go back and add it to what should be different.',
+};
+const asShown = 'They change nothing: what you confirm is done exactly as the card shows it.';
+
+/**
+ * passOver asks the user whether a decision may pass over their words. Without words it asks nothing.
+ * @param {string} decision @param {string[]} words @returns {Promise<boolean>} whether to go on
+ */
+export async function passOver(decision, words) {
+  if (!words.length) return true;
+  const said = words.map((w) => `“${w.length > 300 ? `${w.slice(0, 300)}…` : w}”`).join(' and ');
+  return confirm(titles[decision] ?? 'Confirm without this change?',
+    `You wrote ${said}. ${effects[decision] ?? asShown}`, yes[decision] ?? 'Confirm as shown', 'Go back');
+}
+
+/** Typed is a field whose words are kept over a reload until they are sent or dropped. */
+export class Typed {
+  /** @param {HTMLInputElement|HTMLTextAreaElement} box @param {string} slot names the words */
+  constructor(box, slot) {
+    this.box = box;
+    this.slot = slot;
+    box.value = drafts.get(slot) ?? '';
+    box.addEventListener('input', () => drafts.set(slot, box.value));
+  }
+
+  get words() {
+    return this.box.value.trim();
+  }
+
+  /** forget drops the words. */
+  forget() {
+    drafts.set(this.slot, undefined);
+    this.box.value = '';
+  }
+}
+
+/**
+ * commentBox makes a card's field for a comment, which is open while it has one.
+ * @param {any} a an approval as the API returns it
+ */
+export function commentBox(a) {
+  const box = /** @type {HTMLInputElement} */ (el('input', { type: 'text', maxlength: 2000, autocomplete: 'off' }));
+  const typed = new Typed(box, `comment-${a.approvalId}`);
+  const node = el('details', { class: 'comment', open: typed.words !== '' }, el('summary', {}, 'Add a comment'),
+    el('label', {}, 'Comment', box));
+  return { typed, node };
+}
