@@ -212,11 +212,6 @@ func checkPolicy(tx *journal.Tx, t *tool.Tool, args json.RawMessage, decision ru
 	return err
 }
 
-// storesEntries reports whether the decision also allows calls in advance.
-func storesEntries(d run.Decision) bool {
-	return d == run.ApproveAlways || d == run.ApproveAlwaysCommand
-}
-
 // alwaysAllowEntries returns the entries that the decision stores: the exact addresses, or the exact call, for this
 // tool and this user. Most decisions store none.
 func alwaysAllowEntries(tx *journal.Tx, t *tool.Tool, args json.RawMessage, decision run.Decision) ([]policy.Entry,
@@ -278,7 +273,8 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 	if r.Decision == run.ApproveEdited {
 		ap.Args, ap.ArgsHash = args, run.ArgsHash(ap.UID, t.Spec, ap.Place, args)
 	}
-	if err := alwaysAllow(tx, t, args, r.Decision); err != nil {
+	held := heldUntil(tx, ap, t, r)
+	if err := alwaysAllow(tx, ap.ID, t, args, r.Decision, held); err != nil {
 		return err
 	}
 	if err := Close(tx, ap.ID, statusAfter[r.Decision], r.Decision); err != nil {
@@ -292,8 +288,8 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 		comment = clip.Text(comment, maxKeptComment)
 	}
 	decided := &run.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: comment, ArgsHash: ap.ArgsHash,
-		HeldUntil: heldUntil(tx, ap, t, r)}
-	if err := hold(tx, ap, decided.HeldUntil); err != nil {
+		HeldUntil: held}
+	if err := hold(tx, ap, held); err != nil {
 		return err
 	}
 	if r.Decision == run.ApproveEdited {
@@ -326,10 +322,17 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 const minTimeAfterApproval = time.Hour
 
 // alwaysAllow adds what the decision always allows to the user's allowlist: the exact recipients, or the exact call.
-func alwaysAllow(tx *journal.Tx, t *tool.Tool, args json.RawMessage, decision run.Decision) error {
+// The entries of an approval that is held count from then on.
+func alwaysAllow(tx *journal.Tx, approvalID string, t *tool.Tool, args json.RawMessage, decision run.Decision,
+	held time.Time) error {
 	entries, err := alwaysAllowEntries(tx, t, args, decision)
 	if err != nil || len(entries) == 0 {
 		return err
+	}
+	if !held.IsZero() {
+		for i := range entries {
+			entries[i].From, entries[i].Approval = held, approvalID
+		}
 	}
 	return tx.UpdateUser(func(u *run.User) { u.AlwaysAllow(entries, tx.Now) })
 }

@@ -15,14 +15,19 @@ import (
 const MaxHold = time.Minute
 
 // heldUntil returns until when the decision can be taken back, or zero where it is carried out at once: it approves no
-// effect, or it is also one for what comes later. A held yes is for exactly one call.
+// effect.
 func heldUntil(tx *journal.Tx, ap *run.Approval, t *tool.Tool, r Resolution) time.Time {
-	once := r.Decision == run.ApproveOnce || r.Decision == run.ApproveEdited
+	yes := r.Decision == run.ApproveOnce || r.Decision == run.ApproveEdited || storesEntries(r.Decision)
 	held := min(max(r.Hold, tx.Ex.Hold), MaxHold)
-	if !once || held <= 0 || ap.Kind != run.KindApproval || t == nil || !t.SideEffect {
+	if !yes || held <= 0 || ap.Kind != run.KindApproval || t == nil || !t.SideEffect {
 		return time.Time{}
 	}
 	return tx.Now.Add(held)
+}
+
+// storesEntries reports whether the decision also allows calls in advance.
+func storesEntries(d run.Decision) bool {
+	return d == run.ApproveAlways || d == run.ApproveAlwaysCommand
 }
 
 // hold has the user's document tell of a held yes.
@@ -58,10 +63,16 @@ func checkUndo(tx *journal.Tx, ap *run.Approval) error {
 	return nil
 }
 
-// undo takes a held yes back: the call is rejected. The approval was counted out when the yes was given.
+// undo takes a held yes back, and what it always allows: the call is rejected. The approval was counted out when the
+// yes was given.
 func undo(tx *journal.Tx, ap *run.Approval, a *run.Action, r Resolution) error {
 	if err := Release(tx, a); err != nil {
 		return err
+	}
+	if storesEntries(ap.Decision) {
+		if err := tx.UpdateUser(func(u *run.User) { u.TakeBack(ap.ID, tx.Now) }); err != nil {
+			return err
+		}
 	}
 	ap.Status, ap.Decision, ap.DecidedAt = run.ApprovalRejected, run.Undo, tx.Now
 	err := tx.AddEvent(run.Event{Type: run.ActionDecided, ActionID: a.ID, Decided: &run.Decided{ApprovalID: ap.ID,

@@ -114,7 +114,8 @@ func Validate(tx *journal.Tx, call run.ProposedCall, wanted json.RawMessage, at 
 func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool) error {
 	if rejectedBefore(tx, call.ArgsHash) {
 		return Reject(tx, id, call,
-			fault.New(fault.Policy, "rejected_before", "The user has already rejected exactly this."))
+			fault.New(fault.Policy, "rejected_before",
+				"The user has already rejected exactly this, or taken their approval of it back."))
 	}
 	if by := narrowedBy(tx.State, t); by != nil && !call.UserInitiated {
 		call.Rule = policy.RuleNarrowed

@@ -191,6 +191,9 @@ func Response(a *run.Action) model.Response {
 		r.Result = completedResult(a)
 	case a.Status == run.ActionRejected:
 		r.Error = "The user rejected this; it was not done."
+		if a.Decision == run.Undo {
+			r.Error = "The user took the approval of this back before it began; it was not done."
+		}
 		if a.Comment != "" {
 			r.Error += " The user says: " + a.Comment
 		}

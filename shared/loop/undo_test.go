@@ -159,7 +159,7 @@ func TestNotHeld(t *testing.T) {
 		held      time.Duration
 	}{
 		"no hold":                   {decision: run.ApproveOnce},
-		"always allowed":            {decision: run.ApproveAlways, asks: hold, min: hold},
+		"always allowed":            {decision: run.ApproveAlways, asks: hold, held: hold},
 		"the operator's own":        {decision: run.ApproveOnce, min: hold, held: hold},
 		"less than the operator's":  {decision: run.ApproveOnce, asks: time.Second, min: hold, held: hold},
 		"more than is possible":     {decision: run.ApproveOnce, asks: time.Hour, held: approval.MaxHold},
@@ -194,6 +194,58 @@ func TestNotHeld(t *testing.T) {
 	}
 	if _, err := w.decideOn(r.RunID, run.Undo, 0); !fault.Is(err, fault.Policy, fault.CodeNotApplicable) {
 		t.Errorf("an undo of what was not approved: %v", err)
+	}
+}
+
+// TestUndoAlways has what is always allowed count from the end of its hold on, and an undo take it back.
+func TestUndoAlways(t *testing.T) {
+	for name, c := range map[string]struct {
+		undo bool
+		want run.Status
+	}{
+		"kept":       {want: run.Completed},
+		"taken back": {undo: true, want: run.Awaiting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newEnv(t)
+			begin := func(text string, more ...script.Turn) *run.View {
+				t.Helper()
+				w.model.Then(append([]script.Turn{{Calls: []script.Call{{Name: "send",
+					Args: map[string]any{"to": []string{"bob@x.org"}, "text": text}}}}}, more...)...)
+				r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v, _ := w.see(t, r.RunID)
+				return v
+			}
+			first := begin("ten")
+			if _, err := w.decideOn(first.RunID, run.ApproveAlways, hold); err != nil {
+				t.Fatal(err)
+			}
+			if v := begin("eleven"); v.Status != run.Awaiting {
+				t.Errorf("while it can be taken back, the next one is %s", v.Status)
+			}
+			delivered := w.delivering(t)
+			w.asleep(t.Context())
+			if c.undo {
+				if _, err := w.decideOn(first.RunID, run.Undo, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !c.undo {
+				w.model.Then(script.Turn{Text: "Done."})
+			}
+			w.tick(hold + time.Second)
+			delivered()
+			if v := begin("twelve", script.Turn{Text: "Done."}); v.Status != c.want {
+				t.Errorf("later the next one is %s, want %s", v.Status, c.want)
+			}
+			list, err := w.rec.Allowlist(t.Context(), "ana")
+			if err != nil || len(list) == 0 != c.undo {
+				t.Errorf("always allowed are %v, %v", list, err)
+			}
+		})
 	}
 }
 

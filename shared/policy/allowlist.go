@@ -23,6 +23,22 @@ type Entry struct {
 	ExpiresAt time.Time `json:"expiresAt"` // at most EntryLife later; the entry does not count from then on
 	Day       string    `json:"day,omitempty"`
 	Used      int       `json:"used,omitempty"` // number of effects that it allowed on Day (UTC)
+
+	// An approval that is held can be taken back, and with it its entries. Until From the entry does not count, and the
+	// one that it replaced does.
+	From     time.Time `json:"from,omitzero"`
+	Approval string    `json:"approval,omitempty"` // its id
+	Replaced *Entry    `json:"replaced,omitempty"`
+}
+
+// Counting returns the entry that counts at the time: e itself, or the one that it replaced while its approval is held.
+// It is nil where neither does.
+func (e Entry) Counting(now time.Time) *Entry {
+	if now.Before(e.From) {
+		return e.Replaced
+	}
+	e.From, e.Approval, e.Replaced = time.Time{}, "", nil
+	return &e
 }
 
 // UsedPerDay is how many effects one entry allows in a day (UTC) before its user is asked again.
@@ -69,6 +85,9 @@ func (e Entry) countsAlways(uid, tool string, now time.Time) bool {
 }
 
 func (e Entry) lasts(now time.Time) bool {
+	if now.Before(e.From) {
+		return e.Replaced != nil && e.Replaced.lasts(now)
+	}
 	return now.Before(e.ExpiresAt) && now.Before(e.CreatedAt.Add(EntryLife))
 }
 

@@ -128,11 +128,15 @@ func OverrunEnd(o *Overrun) *End {
 	return end
 }
 
-// rejectedEnd returns the end of a run whose user rejected one or more of its calls.
+// rejectedEnd returns the end of a run whose user rejected one or more of its calls, or took their approval back.
 func rejectedEnd(tools tool.Set, s *State, fails bool) *End {
-	no := "You rejected this, so it was not done."
+	no, part := "You rejected this, so it was not done.", "You rejected part of this."
+	if !slices.ContainsFunc(s.Current(),
+		func(a *Action) bool { return a.Status == ActionRejected && a.Decision != Undo }) {
+		no, part = "You took your approval back, so it was not done.", "You took back your approval of part of this."
+	}
 	if doneSummary(tools, s) != "" {
-		no = "You rejected part of this."
+		no = part
 	}
 	if fails {
 		return FailedEnd(fault.New(fault.Policy, "rejected", "%s", no))

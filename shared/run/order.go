@@ -69,6 +69,8 @@ const codeNotRun fault.Code = "not_run"
 func notRunError(a *Action) *fault.Error {
 	how := "failed"
 	switch {
+	case a.Status == ActionRejected && a.Decision == Undo:
+		how = "was taken back"
 	case a.Status == ActionRejected:
 		how = "was rejected"
 	case a.Error != nil && a.Error.Code == fault.CodeExpired:

@@ -217,7 +217,7 @@ func (u *User) CheckEnabled() error {
 const MaxAllowEntries = 500
 
 // AlwaysAllow adds entries, each once, and drops expired ones. An entry that is added again keeps today's count of its
-// uses.
+// uses, and what it replaces counts until its hold is over.
 func (u *User) AlwaysAllow(entries []policy.Entry, now time.Time) {
 	kept := make([]policy.Entry, 0, len(u.Allow)+len(entries))
 	for _, e := range u.Allow {
@@ -225,11 +225,28 @@ func (u *User) AlwaysAllow(entries []policy.Entry, now time.Time) {
 		switch {
 		case at >= 0:
 			entries[at].Day, entries[at].Used = e.Day, e.Used
+			if now.Before(entries[at].From) {
+				entries[at].Replaced = e.Counting(now)
+			}
 		case now.Before(e.ExpiresAt):
 			kept = append(kept, e)
 		}
 	}
 	u.Allow = append(kept, entries...)
+}
+
+// TakeBack removes the entries of an approval whose hold is not over, and has those count that they replaced.
+func (u *User) TakeBack(approvalID string, now time.Time) {
+	kept := make([]policy.Entry, 0, len(u.Allow))
+	for _, e := range u.Allow {
+		if e.Approval != approvalID || !now.Before(e.From) {
+			kept = append(kept, e)
+		} else if was := e.Counting(now); was != nil {
+			was.Day, was.Used = e.Day, e.Used
+			kept = append(kept, *was)
+		}
+	}
+	u.Allow = kept
 }
 
 // UseAllowed counts an effect that was allowed by the entries with the ids.

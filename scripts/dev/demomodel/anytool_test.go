@@ -92,7 +92,9 @@ func TestAnyToolsResultIsTold(t *testing.T) {
 		`{"output":["a","b"]}`:                                 `“shout” was done. It answered: ["a","b"]`,
 		`{"output":{}}`:                                        "“shout” was done.",
 		`{"error":"The user rejected this; it was not done."}`: "“shout” was not done: you rejected it.",
-		`{"error":"text: too long"}`:                           "“shout” was not done. text: too long",
+		`{"error":"The user took the approval of this back before it began; it was not done."}`: "“shout” was " +
+			"not done: you took your approval back.",
+		`{"error":"text: too long"}`: "“shout” was not done. text: too long",
 		`{"error":"It is not known whether this was done. Nobody answers."}`: "It is not known whether “shout” was " +
 			"done. Nobody answers.",
 	} {

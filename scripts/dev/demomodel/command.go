@@ -30,7 +30,7 @@ func (r result) lastWords() string {
 func (r result) why() string {
 	switch {
 	case r.no():
-		return join("You rejected it.", r.failed[len(rejected.FindString(r.failed)):])
+		return join(capitalise(refusal(r.failed))+".", r.failed[len(rejected.FindString(r.failed)):])
 	case r.TimedOut:
 		return "It was ended at its time limit."
 	case r.failed != "":

@@ -139,10 +139,19 @@ func (d *dialogue) describe(s step) string {
 }
 
 var (
-	rejected = regexp.MustCompile(`(?i)^the user rejected this\b[^.]*\.?\s*`)
+	rejected = regexp.MustCompile(`(?i)^the user (?:rejected|took the approval of) this\b[^.]*\.?\s*`)
+	undone   = regexp.MustCompile(`(?i)^the user took the approval of this back\b`)
 	notKnown = regexp.MustCompile(`(?i)^it is not known whether this was done\.\s*`)
 	unknown  = regexp.MustCompile(`(?i)\b(?:nobody can tell|unknown|not known|cannot be known|unclear)\b`)
 )
+
+// refusal says how the user refused a call that failed so.
+func refusal(failed string) string {
+	if undone.MatchString(failed) {
+		return "you took your approval back"
+	}
+	return "you rejected it"
+}
 
 // outcome says whether it was done.
 func (s step) outcome(what, done string) string {
@@ -150,7 +159,7 @@ func (s step) outcome(what, done string) string {
 	answer, _ := s.body.(string)
 	switch {
 	case comment != s.failed:
-		return join(capitalise(what)+" was not "+done+": you rejected it.", comment)
+		return join(capitalise(what)+" was not "+done+": "+refusal(s.failed)+".", comment)
 	case unknown.MatchString(s.failed):
 		return join("It is not known whether "+what+" was "+done+".", s.failed[len(notKnown.FindString(s.failed)):])
 	case s.failed != "":
