@@ -89,3 +89,12 @@ func TestReceipts(t *testing.T) {
 	server.start()
 	browser.Run("testdata/receipt.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
+
+// TestDecided decides on many cards, and takes decisions back (testdata/decided.mjs).
+func TestDecided(t *testing.T) {
+	t.Parallel()
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.start()
+	browser.Run("testdata/decided.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+}

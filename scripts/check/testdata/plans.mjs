@@ -167,7 +167,8 @@ await run({
     await page.getByRole('button', { name: 'Back', exact: true }).click();
     await put('AWAITING_CONFIRMATION', { approvals: [approval('d'.repeat(64))] });
     await page.reload();
-    await settled('another revision has them too', async () => (await words.inputValue()) === 'Do not open an issue yet');
+    await settled('another revision has them too',
+      async () => (await words.inputValue()) === 'Do not open an issue yet');
     await lain(page);
     await page.getByRole('button', { name: 'Ask for another plan' }).click();
     await settled('they are sent', async () => (await sent(resolve)).at(-1).comment === 'Do not open an issue yet');

@@ -3,10 +3,14 @@
 import { call } from './api.js';
 import { button, busy, el, say, trouble } from './dom.js';
 import { icon } from './icons.js';
-import { always, alwaysDays, reached, sentence } from './words.js';
+import { always, alwaysDays, lasts, reached, sentence } from './words.js';
 
-/** alwaysLine makes it. @param {any} a the approval that was decided so, as the API returns it */
-export function alwaysLine(a) {
+/**
+ * alwaysLine makes it.
+ * @param {any} a the approval that was decided so, as the API returns it @param {string} [until] when the approval is
+ * held: until then its own Undo takes all of it back
+ */
+export function alwaysLine(a, until) {
   const what = sentence(always(a));
   const error = el('p', { class: 'error', role: 'alert' });
   const words = el('span', {}, `${what}: always allowed for ${alwaysDays} days.`);
@@ -23,9 +27,10 @@ export function alwaysLine(a) {
     words.focus();
     undo.remove();
     say(words.textContent);
-  }, 'quiet-button');
-  return el('div', { class: 'always', role: 'group', 'aria-label': 'Always allowed' }, icon('star'), words, undo,
-    error);
+  }, 'quiet-button', { hidden: lasts(until) });
+  const held = lasts(until) && el('hold-left', { hidden: true, until, onlapsed: () => { undo.hidden = false; } });
+  return el('div', { class: 'always', role: 'group', 'aria-label': 'Always allowed', 'data-always': a.approvalId },
+    icon('star'), words, held, undo, error);
 }
 
 // withdraw takes back those of what is always allowed that are chosen, and tells whether there are any.

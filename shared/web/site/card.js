@@ -14,7 +14,7 @@ import { edits } from './session.js';
 import { moved, still } from './still.js';
 import { when } from './time.js';
 import { commentBox, passOver } from './unsent.js';
-import { choice, decided, found, reached, toolIcon, toolName } from './words.js';
+import { choice, decided, found, reached, toolIcon, toolName, undoWithin } from './words.js';
 
 /** version names exactly what a card shows. @param {any} a an approval as the API returns it */
 export const version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
@@ -54,7 +54,7 @@ export function card(a, done, wait = 0) {
     buttons, error);
   const node = el('article',
     { class: `card ${review ? 'review' : 'wait'}`, tabindex: -1, 'data-version': version(a),
-    'aria-label': `${review ? 'Was this done? ' : ''}${title}` },
+    'data-approval': a.approvalId, 'aria-label': `${review ? 'Was this done? ' : ''}${title}` },
     el('header', { class: 'card-head' }, icon(toolIcon(a.tool)),
       el('h2', {}, review ? `Was this done? ${title}` : title),
       a.class && el('span', { class: `class ${a.class}` }, a.class),
@@ -100,9 +100,11 @@ export function card(a, done, wait = 0) {
       edits.set(version(a), undefined);
       plan?.forget();
       comment.typed.forget();
-      say(decided[decision]);
-      done(run, /always_allow/.test(decision) ? alwaysLine(a) : undefined);
-      onward(node);
+      const until = run.actions?.find((x) => x.approvalId === a.approvalId)?.heldUntil;
+      say(decided[decision], undoWithin(until));
+      const next = after(node);
+      done(run, /always_allow/.test(decision) ? alwaysLine(a, until) : undefined);
+      onward(node, next);
       changed();
     } catch (err) {
       if (editedArgs && editing && err.status === 400) editing.wrong(err);
@@ -159,8 +161,8 @@ export function card(a, done, wait = 0) {
   return node;
 }
 
-// measured tells the style how high the decisions are that stay in view, so that what has the focus is never below them;
-// and where there is too little room for them to stay.
+// measured tells the style how high the decisions are that stay in view, so that what has the focus is never below
+// them, and where there is too little room for them to stay.
 function measured(node, buttons) {
   const sizes = new ResizeObserver(() => {
     const high = Math.max(...[buttons, ...buttons.children].map((b) => b.getBoundingClientRect().height));
@@ -174,7 +176,7 @@ function measured(node, buttons) {
 
 // holds is for how many seconds a yes can be undone. A command on a host can be stopped, and is not held.
 const holds = (a, decision) =>
-  (a.kind !== 'plan' && a.tool !== 'run_command' && /^approve_(once|with_edits)$/.test(decision) ? 10 : undefined);
+  (a.kind !== 'plan' && a.tool !== 'run_command' && /^approve_/.test(decision) ? 10 : undefined);
 
 let waiting = false;
 
@@ -198,13 +200,24 @@ function choices(a) {
     && (d !== 'approve_and_always_allow_recipient' || reached(a.args).length));
 }
 
-// onward gives the focus that was on a decided card to the next one, or to what came of it.
-function onward(node) {
-  if (document.activeElement && document.activeElement !== document.body && document.activeElement.isConnected) return;
-  const next = document.querySelector('#main .card') ?? [...document.querySelectorAll('#main .action')].at(-1);
+// after returns the card that follows another one, or else the one before it.
+function after(node) {
+  const all = [...document.querySelectorAll('#main .card')];
+  const at = all.indexOf(node);
+  return all[at + 1] ?? all[at - 1];
+}
+
+// onward gives the focus that was on a decided card to the next one, or to what came of it, and keeps its Undo in view.
+function onward(node, following) {
+  const focused = document.activeElement;
+  if (focused && focused !== document.body && focused.isConnected) return;
+  const next = following?.isConnected ? following
+    : document.querySelector('#main .card') ?? [...document.querySelectorAll('#main .action')].at(-1);
   if (!next || next === node) return;
   if (!next.hasAttribute('tabindex')) next.setAttribute('tabindex', '-1');
-  /** @type {HTMLElement} */ (next).focus({ preventScroll: next.matches('.action') });
+  /** @type {HTMLElement} */ (next).focus({ preventScroll: true });
+  if (next.matches('.card')) next.scrollIntoView({ block: 'nearest' });
+  document.querySelector(`[data-undo="${node.dataset.approval}"]`)?.scrollIntoView({ block: 'nearest' });
 }
 
 // long returns a text in a box that scrolls, also by keyboard.

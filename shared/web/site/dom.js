@@ -50,10 +50,15 @@ export function arrange(parent, nodes) {
   if (before.some((child, i) => child !== nodes[i]) || before.length !== nodes.length) moved();
 }
 
-/** say tells it to a screen reader without moving anything. @param {string} words */
-export function say(words) {
+/**
+ * say tells it to a screen reader without moving anything. What was said just before stays, so that nothing is cut off.
+ * @param {...string} words
+ */
+export function say(...words) {
   const place = byId('announce'); // which pages with the widget do not have
-  if (place) place.textContent = words;
+  if (!place) return;
+  place.append(el('span', {}, `${words.filter(Boolean).join(' ')} `));
+  while (place.childElementCount > 4) place.firstElementChild?.remove();
 }
 
 /** home is the way out of where nothing is. */

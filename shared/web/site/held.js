@@ -20,12 +20,13 @@ export function heldRow(a, approval, done, begins) {
       const body = { approvalId: a.approvalId, decision: 'undo' };
       const run = await busy([undo], undo, () => call('POST', '/api/agent/approvals/resolve', { body }));
       say(decided.undo);
+      document.querySelector(`[data-always="${a.approvalId}"]`)?.remove(); // it is not allowed any more
       done(run);
       changed();
     } catch (err) {
       trouble(error, err);
     }
-  }, 'small', { 'data-undo': true });
+  }, 'small', { 'data-undo': a.approvalId, 'data-until': a.heldUntil });
   const begun = () => {
     undo.remove();
     begins?.();

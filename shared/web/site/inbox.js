@@ -12,17 +12,13 @@ import { lasts } from './words.js';
 
 /** @param {HTMLElement} main @param {AbortSignal} signal */
 export async function inbox(main, signal) {
-  const list = el('div', { class: 'stack' });
+  const list = el('ul', { class: 'stack plain', 'aria-label': 'What waits, and what you have just decided' });
   const holds = el('div', { class: 'stack', role: 'group', 'aria-label': 'Approved a moment ago' });
   const error = el('p', { class: 'error', role: 'alert' });
   const none = el('p', { class: 'empty-view', hidden: true },
     'Nothing waits. What has an effect outside is shown here before it happens.');
   const more = button('Show older ones', () => older(), 'small', { hidden: true });
-  const since = el('section', { class: 'stack', hidden: true, 'aria-label': 'Decided just now' },
-    el('h2', {}, 'Decided just now'));
-  const follow = el('ul', { class: 'stack plain' });
-  since.append(follow);
-  main.replaceChildren(heading('Waiting for you'), error, holds, list, none, more, since, device.offer(error),
+  main.replaceChildren(heading('Waiting for you'), error, holds, list, none, more, device.offer(error),
     mail.offer(error));
 
   /** @type {Map<string, HTMLElement>} */
@@ -33,24 +29,28 @@ export async function inbox(main, signal) {
   const lives = new Map();
   signal.addEventListener('abort', () => lives.forEach((l) => l.stop()));
 
+  // decided puts what comes of a decision in the place of its card, where the user looks.
   const decided = (a, run, line) => {
-    cards.get(version(a))?.remove();
-    moved();
-    if (!main.querySelector('.card')) main.querySelector('h1')?.focus();
-    if (lives.has(run.runId)) return void (line && lives.get(run.runId)?.node.append(line));
-    const live = new Live({ run: { ...run, approvals: [a, ...(run.approvals ?? [])] } }); // by what was shown here
-    lives.set(run.runId, live);
+    const known = lives.get(run.runId);
+    const approvals = [a, ...(run.approvals ?? [])]; // this one as it was shown here
+    const live = known ?? new Live({ run: { ...run, approvals } });
     if (line) live.node.append(line);
-    follow.prepend(live.node);
-    since.hidden = false;
+    if (known) return;
+    lives.set(run.runId, live);
+    const place = cards.get(version(a));
+    if (place?.isConnected) place.replaceWith(live.node);
+    else list.prepend(live.node);
+    moved();
     if (!live.over) live.start();
+    live.node.scrollIntoView({ block: 'nearest' });
+    if (!main.querySelector('.card')) main.querySelector('h1')?.focus({ preventScroll: true });
   };
   onPending((known) => {
     trouble(error, known.error, () => changed());
     const shown = known.approvals.filter((a) => !lives.has(a.runId)); // decided runs show their cards
     for (const a of shown) if (!cards.has(version(a))) cards.set(version(a),
-      card(a, (run, line) => decided(a, run, line), 5));
-    arrange(list, shown.map((a) => /** @type {HTMLElement} */ (cards.get(version(a)))));
+      el('li', {}, card(a, (run, line) => decided(a, run, line), 5)));
+    arrange(list, placed(list, shown.map((a) => /** @type {HTMLElement} */ (cards.get(version(a))))));
     const held = known.held.filter((a) => !lives.has(a.runId) && lasts(a.heldUntil));
     for (const a of held) if (!rows.has(a.approvalId)) rows.set(a.approvalId,
       heldRow(a, a, (run) => decided(a, run), () => changed()));
@@ -59,4 +59,16 @@ export async function inbox(main, signal) {
     more.hidden = !known.more;
   }, signal);
   await changed();
+}
+
+// placed returns the cards with the rows of what was decided, each of them behind what it stood behind before.
+function placed(list, cards) {
+  const all = [...cards];
+  const before = [...list.children];
+  before.forEach((row, i) => {
+    if (!row.matches('.live')) return;
+    const last = before.slice(0, i).findLast((b) => all.includes(b));
+    all.splice(last ? all.indexOf(last) + 1 : 0, 0, row);
+  });
+  return all;
 }

@@ -31,7 +31,8 @@ export class PlanParts {
     this.#strict = this.#tick(!!drafts.get(this.#slot('strict')));
     const box = /** @type {HTMLTextAreaElement} */ (el('textarea', { rows: 2, maxlength: 2000 }));
     this.#words = new Typed(box, `refine-${a.runId}`); // of the whole session: the next revision has them too
-    this.every = el('label', { class: 'check' }, this.#strict, el('span', {}, 'Ask me about every change of this plan'));
+    this.every = el('label', { class: 'check' }, this.#strict,
+      el('span', {}, 'Ask me about every change of this plan'));
     this.other = el('div', { class: 'form', hidden: !a.decisions?.includes('refine') },
       el('label', {}, 'What should be different? This confirms nothing.', box),
       el('div', { class: 'buttons' }, button('Ask for another plan', (e) => {

@@ -7,7 +7,7 @@ const off = () => localStorage.getItem(key) === 'off';
 
 const help = [
   ['j', 'The next card'], ['k', 'The card before'], ['a', 'Approve it once'], ['e', 'Edit it before approving'],
-    ['r', 'Reject it'],
+    ['r', 'Reject it'], ['u', 'Undo what was approved last'],
   ['/', 'Search the conversations'], ['Esc', 'Leave a field, for these keys'], ['?', 'These keys'],
 ];
 
@@ -36,6 +36,12 @@ function decide(decision) {
   else if (decision === 'approve_with_edits') field(card)?.focus();
 }
 
+// undo takes back what was approved last, while that is possible.
+function undo() {
+  const all = /** @type {HTMLElement[]} */ ([...document.querySelectorAll('#main [data-undo]')]);
+  all.sort((x, y) => String(x.dataset.until).localeCompare(String(y.dataset.until))).at(-1)?.click();
+}
+
 /** @param {HTMLElement} card @returns {HTMLElement|null} the first field of one that is edited */
 const field = (card) => card.querySelector('.edit input, .edit textarea');
 
@@ -49,7 +55,7 @@ function leave(at) {
 
 const acts = {
   j: () => step(1), k: () => step(-1), a: () => decide('approve_once'), e: () => decide('approve_with_edits'),
-    r: () => decide('reject'),
+    r: () => decide('reject'), u: () => undo(),
   '/': () => search(), '?': () => show(),
 };
 

@@ -171,11 +171,15 @@ export const decided = {
   approve_and_always_allow_command: 'Approved.',
   approve_with_edits: 'Approved with your changes.',
   reject: 'Rejected. Nothing was done.',
-  undo: 'Undone. Nothing was done.',
+  undo: 'Approval taken back. Nothing was done.',
   refine: 'Sent. Another plan is being made; nothing is confirmed.',
   confirm_done: 'Noted as done.',
   start_new: 'You will be asked again.',
 };
+
+/** undoWithin says how long an approval can be undone, and nothing where it cannot. @param {string|undefined} until */
+export const undoWithin = (until) => (lasts(until)
+  ? `Undo within ${count(Math.round((new Date(String(until)).getTime() - now()) / 1000), 'second')}.` : '');
 
 /** eventWords describes an event of a run. @param {any} e */
 export function eventWords(e) {

@@ -26,7 +26,7 @@ export const records = {
       (await answer).headers()['preference-applied'] === 'wait=5'
         && (await (await answer).json()).status === 'completed');
     await settled('it was sent', async () => (await mails(page)).length === before + 1);
-    const decided = page.getByRole('region', { name: 'Decided just now' });
+    const decided = page.locator('#main .live').first();
     await decided.getByText('Done').waitFor();
     expect('it has the title of its card', await decided.getByText('Send an e-mail to one person').isVisible());
     expect(`its run was not asked for again (${looks})`, looks.length === 0);

@@ -1,0 +1,100 @@
+// Decides on many cards, and takes decisions back. Run by TestDecided.
+
+import { accessible, ask, cards, expect, inSight, lain, newThread, run, settled, signIn, view }
+  from './driver.mjs';
+import { uncovered } from './looks/covered.mjs';
+
+const { BASE_URL } = process.env;
+const phone = { width: 390, height: 844 };
+const undo = (page) => page.locator('#main').getByRole('button', { name: 'Undo' });
+const announced = (page) => page.locator('#announce').textContent();
+
+/** begin has the user's assistant ask for something, without the page. */
+const begin = (page, prompt) => page.evaluate(async (words) => {
+  const { token } = JSON.parse(sessionStorage.getItem('countersign.user'));
+  await fetch('/api/agent/run', { method: 'POST', body: JSON.stringify({ prompt: words }),
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` } });
+}, prompt);
+
+const inboxOf = async (page, count) => {
+  for (let i = 0; i < count; i++) await begin(page, `email a${i}@example.com that this is number ${i}`);
+  await page.goto(`${BASE_URL}/#/inbox`);
+  await settled(`${count} cards`, async () => (await cards(page).count()) === Math.min(count, 10));
+};
+
+await run({
+  'an approval can be undone where its card was, however many wait': async (page) => {
+    await page.setViewportSize(phone);
+    await signIn(page, 'mara');
+    await inboxOf(page, 10);
+    const second = cards(page).nth(1);
+    const title = await second.locator('dd').first().innerText();
+    await second.scrollIntoViewIfNeeded();
+    await lain(page);
+    await second.getByRole('button', { name: 'Approve once' }).click();
+    await undo(page).waitFor();
+    expect('Undo is in sight', await inSight(undo(page)));
+    expect('its row is where its card was',
+      (await page.locator('#main li').nth(1).getAttribute('class'))?.includes('live'));
+    expect(`it is told: ${await announced(page)}`,
+      /Approved\. Undo within (9|10) seconds\./.test(await announced(page)));
+    expect('the next card has the focus', await page.evaluate(() =>
+      document.activeElement?.closest('li') === document.querySelectorAll('#main li')[2]));
+    await accessible(page, 'an inbox with a row that can be undone');
+    await page.keyboard.press('u');
+    await page.locator('#main .live').getByText('Undone, nothing was done').waitFor();
+    expect('it is told that it was taken back', /Approval taken back/.test(await announced(page)));
+    expect(`${title} still stands there`, (await cards(page).count()) === 9);
+    await uncovered(page, 'an inbox with what was undone');
+  },
+
+  'always allow can be undone as long, and then nothing is allowed': async (page) => {
+    await page.setViewportSize(phone);
+    await lain(page);
+    await cards(page).nth(3).getByRole('button', { name: 'Always allow' }).click();
+    await undo(page).waitFor();
+    expect('there is one way to undo it, in sight', (await undo(page).count()) === 1 && await inSight(undo(page)));
+    await page.locator('.always').getByText('always allowed for 90 days').waitFor();
+    await undo(page).click();
+    await settled('the line about it is gone', async () => (await page.locator('.always').count()) === 0);
+    const list = await page.evaluate(async () => {
+      const { token } = JSON.parse(sessionStorage.getItem('countersign.user'));
+      return (await fetch('/api/agent/allowlist', { headers: { Authorization: `Bearer ${token}` } })).json();
+    });
+    expect(`nobody is always allowed: ${JSON.stringify(list)}`, (list.entries ?? []).length === 0);
+  },
+
+  'the thread says that it was taken back': async (page) => {
+    await page.setViewportSize({ width: 1280, height: 860 });
+    await newThread(page);
+    await ask(page, 'email zoe@example.com that the demo is at ten');
+    await lain(page);
+    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await undo(page).click();
+    const said = page.locator('.message.assistant').last();
+    await said.getByText('took your approval back').waitFor();
+    expect('and not that it was rejected', !/reject/i.test(await page.locator('.messages').innerText()));
+  },
+
+  'a comment that an approval does not carry out is asked about': async (page) => {
+    await newThread(page);
+    await ask(page, 'email yan@example.com that the demo is at ten');
+    await cards(page).getByText('Add a comment').click();
+    await cards(page).getByLabel('Comment').fill('Not before Monday');
+    await page.reload();
+    await settled('it is kept',
+      async () => (await cards(page).getByLabel('Comment').inputValue()) === 'Not before Monday');
+    await lain(page);
+    await cards(page).focus();
+    await page.keyboard.press('a');
+    await page.getByRole('heading', { name: 'Confirm without this change?' }).waitFor();
+    await page.getByText('Not before Monday').waitFor();
+    await page.keyboard.press('Enter'); // on what has the focus, which is the way back
+    expect('it still waits', (await cards(page).count()) === 1);
+    await lain(page);
+    await cards(page).getByRole('button', { name: 'Reject' }).click(); // the comment goes with it
+    await page.locator('.action').getByText('Rejected, nothing was done').waitFor();
+    await view(page, 'Inbox');
+  },
+}, { held: true });
+
