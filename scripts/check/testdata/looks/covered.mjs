@@ -21,9 +21,10 @@ function covered() {
   const controls = 'a[href], button, input, select, textarea, summary, [role=tab], [role=button]';
   const all = (root) => [...root.querySelectorAll('*')]
     .flatMap((e) => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])]);
-  const modal = document.querySelector('dialog:modal');
+  const over = document.querySelector('dialog:modal, gemini-chat[launcher][open]'); // which its user has opened
+  const within = (e) => !over || over.contains(e) || over.contains(e.getRootNode().host ?? null);
   const reached = (e) => e.matches(controls) && e.checkVisibility() && !e.closest('[inert], .unseen, .skip, .xterm')
-    && (!modal || modal.contains(e)) && e.getBoundingClientRect().width > 1;
+    && within(e) && e.getBoundingClientRect().width > 1;
   const lies = (e) => {
     const { left, right, top, bottom } = e.getClientRects()[0];
     const at = e.getRootNode().elementFromPoint((left + right) / 2, (top + bottom) / 2);
@@ -33,9 +34,9 @@ function covered() {
   for (const e of all(document.body).filter(reached)) {
     for (const block of ['start', 'end']) {
       e.scrollIntoView({ block, inline: 'nearest', behavior: 'instant' });
-      const over = lies(e);
+      const above = lies(e);
       const words = (e.ariaLabel || e.textContent || e.value || e.name || '').trim().slice(0, 40);
-      if (over) bad.push(`<${e.localName}> “${words}” lies under ${over} (${block})`);
+      if (above) bad.push(`<${e.localName}> “${words}” lies under ${above} (${block})`);
     }
   }
   return bad;
