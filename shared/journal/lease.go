@@ -34,6 +34,18 @@ func (ex *Execution) Publish(ctx context.Context) {
 	}
 }
 
+// PublishAfter asks for the execution's run to be moved once so much time is over, unless stop is called before. The
+// execution may be used meanwhile.
+func PublishAfter(ctx context.Context, ex *Execution, d time.Duration) (stop func() bool) {
+	m, q, log := messageAbout(ctx, ex), ex.Queue, ex.Log
+	return time.AfterFunc(d, func() {
+		if err := q.Resume(ctx, m); err != nil {
+			log.WarnContext(ctx, "a resume could not be published; the sweep will find the run", "runId", m.RunID,
+				"error", err)
+		}
+	}).Stop
+}
+
 // messageAbout returns the message that asks for the run to be moved.
 func messageAbout(ctx context.Context, ex *Execution) queue.Message {
 	return queue.Message{RunID: ex.ID, Agent: ex.Run.AgentName(), UID: ex.Run.UID, ThreadID: ex.Run.ThreadID,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/journal"
@@ -12,11 +13,14 @@ import (
 )
 
 // Watch returns the user's run as it is, and again each time that its document has changed, until ctx ends, which is no
-// error. Any error ends the sequence: AuthError not_found for a run that is not the user's or is deleted meanwhile,
+// error. It has the run moved when what it waits for expires, so that this is seen at once and not with the next sweep.
+// Any error ends the sequence: AuthError not_found for a run that is not the user's or is deleted meanwhile,
 // ToolExecutionError store_unavailable where a part of it could not be read. While the run does not change, watching
 // reads and computes nothing.
 func (l *Loop) Watch(ctx context.Context, uid, runID string) iter.Seq2[*Watched, error] {
 	return func(yield func(*Watched, error) bool) {
+		stop := func() bool { return true }
+		defer func() { stop() }()
 		for d, err := range l.Store.Watch(ctx, document.RunPath(runID)) {
 			if err != nil {
 				yield(nil, journal.StoreError(err))
@@ -27,11 +31,30 @@ func (l *Loop) Watch(ctx context.Context, uid, runID string) iter.Seq2[*Watched,
 				yield(nil, err)
 				return
 			}
+			stop()
+			stop = w.wakeAtExpiry(ctx)
 			if !yield(w, nil) {
 				return
 			}
 		}
 	}
+}
+
+// afterExpiry is how much later than an expiry the run is moved: by then no clock is before it.
+const afterExpiry = 500 * time.Millisecond
+
+// wakeAtExpiry has the run moved when the first of what it waits for expires, unless stop is called before.
+func (w *Watched) wakeAtExpiry(ctx context.Context) (stop func() bool) {
+	var first time.Time
+	for _, a := range w.ex.State.Open() {
+		if a.Waiting() && a.Kind != run.KindReview && (first.IsZero() || a.ExpiresAt.Before(first)) {
+			first = a.ExpiresAt
+		}
+	}
+	if first.IsZero() || w.Ended() {
+		return func() bool { return true }
+	}
+	return journal.PublishAfter(ctx, w.ex, max(0, first.Sub(w.ex.Now()))+afterExpiry)
 }
 
 // AwaitRest watches the user's run until the server no longer goes on with it by itself, here or elsewhere, or until

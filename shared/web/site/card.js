@@ -35,6 +35,7 @@ export function card(a, done, wait = 0) {
   const error = el('p', { class: 'error', role: 'alert' });
   const comment = commentBox(a);
   const buttons = el('div', { class: 'decisions' });
+  const chip = el('span', { class: 'chip' }, review ? 'Review' : 'Needs your decision');
   const form = el('div', { class: 'edits' });
   const sure = !review && preview.confirm
     && /** @type {HTMLInputElement} */ (
@@ -58,7 +59,7 @@ export function card(a, done, wait = 0) {
     el('header', { class: 'card-head' }, icon(toolIcon(a.tool)),
       el('h2', {}, review ? `Was this done? ${title}` : title),
       a.class && el('span', { class: `class ${a.class}` }, a.class),
-        el('span', { class: 'chip' }, review ? 'Review' : 'Needs your decision')),
+        chip),
     review && el('p', {},
       'The service was asked, and its answer was lost: it is not known whether this happened. '
         + 'It is not tried again on a guess. Look for it where it would be (sent mail, calendar), '
@@ -73,9 +74,13 @@ export function card(a, done, wait = 0) {
         el('p', {}, covers.value)), comment.node));
   measured(node, buttons);
 
+  // lapsed shows at once that the time is over, whenever the server says so.
   function lapsed() {
-    for (const b of node.querySelectorAll('button')) b.disabled = true;
+    for (const part of [buttons, form, plan?.every, plan?.other, comment.node]) part?.remove();
+    node.classList.replace('wait', 'lapsed');
+    chip.textContent = 'Expired';
     trouble(error, new Error('This has expired. Nothing was done.'));
+    say(`Expired, nothing was done: ${title}.`);
     changed();
   }
 

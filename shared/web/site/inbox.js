@@ -61,12 +61,12 @@ export async function inbox(main, signal) {
   await changed();
 }
 
-// placed returns the cards with the rows of what was decided, each of them behind what it stood behind before.
+// placed returns the cards with the rows of what was decided or has expired, each behind what it stood behind before.
 function placed(list, cards) {
   const all = [...cards];
   const before = [...list.children];
   before.forEach((row, i) => {
-    if (!row.matches('.live')) return;
+    if (!row.matches('.live, :has(> .lapsed)')) return;
     const last = before.slice(0, i).findLast((b) => all.includes(b));
     all.splice(last ? all.indexOf(last) + 1 : 0, 0, row);
   });

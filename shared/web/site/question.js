@@ -15,7 +15,8 @@ export function question(runId, asked, done) {
   const id = `answer-${asked.callId}`;
   const error = el('p', { class: 'error', role: 'alert' });
   const words = /** @type {HTMLTextAreaElement} */ (el('textarea', { id, rows: 2, maxlength: 8000, required: true }));
-  const submit = el('button', { class: 'primary small' }, 'Answer');
+  const submit = /** @type {HTMLButtonElement} */ (
+    el('button', { class: 'primary small' }, 'Answer'));
   words.value = edits.get(id) ?? '';
   words.addEventListener('input', () => edits.set(id, words.value));
   const send = async (e) => {
@@ -38,5 +39,8 @@ export function question(runId, asked, done) {
     el('p', { class: 'text' }, plain(String(asked.args?.question ?? ''))),
     el('form', { class: 'form', onsubmit: send },
       el('label', { for: id }, 'Your answer (no passwords: the model reads it)'), words, submit), error,
-    el('footer', { class: 'card-foot quiet' }, el('time-left', { until: asked.expiresAt })));
+    el('footer', { class: 'card-foot quiet' }, el('time-left', { until: asked.expiresAt, onlapsed: () => {
+      words.disabled = submit.disabled = true;
+      trouble(error, new Error('This has expired. The agent goes on without your answer.'));
+    } })));
 }
