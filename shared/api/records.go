@@ -1,6 +1,11 @@
 package api
 
 import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/records"
 )
 
@@ -16,7 +21,17 @@ func getThreads(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	threads, next, err := r.api.Records.Threads(r.Context(), r.uid, r.URL.Query().Get("cursor"), int(limit))
+	wanted, err := r.search()
+	if err != nil {
+		return nil, err
+	}
+	find := func() ([]records.ThreadView, string, error) {
+		if wanted == (records.Search{}) {
+			return r.api.Records.Threads(r.Context(), r.uid, r.URL.Query().Get("cursor"), int(limit))
+		}
+		return r.api.Records.Find(r.Context(), r.uid, wanted, r.URL.Query().Get("cursor"), int(limit))
+	}
+	threads, next, err := find()
 	if err != nil {
 		return nil, err
 	}
@@ -25,6 +40,29 @@ func getThreads(r *request) (any, error) {
 		Threads    []records.ThreadView `json:"threads"`
 		NextCursor string               `json:"nextCursor,omitempty"`
 	}{ok{true}, threads, next}, nil
+}
+
+// maxWords is the length of what is searched for, in bytes.
+const maxWords = 200
+
+// search reads which conversations are wanted.
+func (r *request) search() (s records.Search, err error) {
+	q := r.URL.Query()
+	s.Words, s.State = strings.TrimSpace(q.Get("q")), records.State(q.Get("state"))
+	switch {
+	case len(s.Words) > maxWords:
+		return s, fault.Invalid("q", "%d bytes; the limit is %d", len(s.Words), maxWords)
+	case s.State != "" && !slices.Contains(records.States, s.State):
+		return s, fault.Invalid("state", "one of waiting, running, completed, failed is needed")
+	}
+	for name, at := range map[string]*time.Time{"from": &s.From, "to": &s.To} {
+		if text := q.Get(name); text != "" {
+			if *at, err = time.Parse(time.RFC3339, text); err != nil {
+				return s, fault.Invalid(name, "a time such as 2026-03-02T10:00:00Z is needed")
+			}
+		}
+	}
+	return s, nil
 }
 
 func getMessages(r *request) (any, error) {

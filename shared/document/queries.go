@@ -49,6 +49,18 @@ func ThreadsOf(uid string, limit int) store.Query {
 		Limit: limit}
 }
 
+// ThreadsUsed returns the query of those of ThreadsOf that were last used within the time; zero: at any.
+func ThreadsUsed(uid string, from, to time.Time, limit int) store.Query {
+	q := ThreadsOf(uid, limit)
+	if !from.IsZero() {
+		q.Where = append(q.Where, store.Filter{Field: fieldUpdatedAt, Op: ">=", Value: from})
+	}
+	if !to.IsZero() {
+		q.Where = append(q.Where, until(fieldUpdatedAt, to))
+	}
+	return q
+}
+
 // Deletions returns the query of the threads of a shard whose deletion should have been taken up again by a time.
 func Deletions(shard int64, by time.Time, limit int) store.Query {
 	return store.Query{Collection: Threads, Where: []store.Filter{inShard(shard), until(fieldDeleting, by)},

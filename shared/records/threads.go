@@ -46,6 +46,95 @@ func (r *Records) Threads(ctx context.Context, uid, cursor string, limit int) ([
 	return views, next, nil
 }
 
+// A Search says which conversations are wanted. A zero field wants all.
+type Search struct {
+	Words    string // each of which stands in the title, the user's own words, the recipients or the tools
+	State    State
+	From, To time.Time // of the last use
+}
+
+// A State is how a conversation stands, for a search.
+type State string
+
+// The states of a conversation.
+const (
+	Waiting   State = "waiting" // for a decision of its user
+	Running   State = "running"
+	Completed State = "completed"
+	Failed    State = "failed"
+)
+
+// States are all of them.
+var States = []State{Waiting, Running, Completed, Failed}
+
+// The bounds of a search: the documents of one query, and those that one search reads.
+const (
+	searchPage = 50
+	maxSearch  = 300
+)
+
+// Find returns the user's conversations that are wanted, the newest first. It reads up to maxSearch of them, one after
+// another; the cursor, if there is one, goes on from there, also where fewer than limit were found.
+func (r *Records) Find(ctx context.Context, uid string, s Search, cursor string, limit int) ([]ThreadView, string,
+	error) {
+	waiting, err := r.waiting(ctx, uid, s.State)
+	if err != nil {
+		return nil, "", err
+	}
+	views, words := []ThreadView{}, strings.Fields(run.Folded(s.Words))
+	q := document.ThreadsUsed(uid, s.From, s.To, searchPage)
+	for read := 0; read < maxSearch; read += searchPage {
+		docs, next, err := r.page(ctx, q, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, d := range docs {
+			var t run.Thread
+			if err := document.Decode(d, &t); err != nil {
+				return nil, "", err
+			}
+			if !t.Has(words) || s.State != "" && stateOf(t, waiting) != s.State {
+				continue
+			}
+			if views = append(views, viewThread(t)); len(views) == limit {
+				return views, document.FormatCursor(q, d), nil
+			}
+		}
+		if cursor = next; next == "" {
+			break
+		}
+	}
+	return views, cursor, nil
+}
+
+// waiting returns the ids of the conversations in which something waits for the user, where a state is asked for.
+func (r *Records) waiting(ctx context.Context, uid string, s State) (map[string]bool, error) {
+	ids := map[string]bool{}
+	for cursor, more := "", s != ""; more; more = cursor != "" {
+		open, next, err := r.Pending(ctx, uid, cursor, searchPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range open {
+			ids[a.ThreadID] = true
+		}
+		cursor = next
+	}
+	return ids, nil
+}
+
+func stateOf(t run.Thread, waiting map[string]bool) State {
+	switch ended := t.Ended(); {
+	case waiting[t.ID]:
+		return Waiting
+	case ended == run.Failed:
+		return Failed
+	case ended == run.Completed:
+		return Completed
+	}
+	return Running
+}
+
 // Rename gives the conversation a title of its user's own, which nothing else changes from then on. Its place in the
 // list stays. It refuses a title that is empty, long, or has more than one line or what cannot be seen.
 func (r *Records) Rename(ctx context.Context, uid, id, title string) (ThreadView, error) {

@@ -52,6 +52,7 @@ type Thread struct {
 	Waiting []string              `json:"waiting,omitempty"`
 	OpenRun string                `json:"openRun,omitempty"` // of an exclusive agent: no other begins until it ends
 	Log     document.Log[Message] `json:"log"`
+	Terms   []string              `json:"terms,omitempty"` // what it can be found by (Note), the newest last
 
 	// Contents are the Gemini contents of the runs whose agents are told them again (agents.HistoryVerbatim).
 	Contents document.Log[Content] `json:"contents,omitzero"`
@@ -107,6 +108,9 @@ func (t *Thread) Add(msgs ...Message) ([]document.Chunk[Message], error) {
 		msgs[i].Seq = t.Log.Count + int64(i) + 1
 		msgs[i].Text = clip.Text(msgs[i].Text, MaxMessageText)
 		t.UpdatedAt = msgs[i].At
+		if msgs[i].Role == RoleUser {
+			t.Note(msgs[i].Text)
+		}
 	}
 	return t.Log.Append(historyMessages, tailMessages, msgs...)
 }

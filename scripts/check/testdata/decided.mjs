@@ -72,7 +72,7 @@ await run({
     await cards(page).getByRole('button', { name: 'Approve once' }).click();
     await undo(page).click();
     const said = page.locator('.message.assistant').last();
-    await said.getByText('took your approval back').waitFor();
+    await said.getByText('took your approval back').first().waitFor();
     expect('and not that it was rejected', !/reject/i.test(await page.locator('.messages').innerText()));
   },
 
@@ -95,6 +95,27 @@ await run({
     await cards(page).getByRole('button', { name: 'Reject' }).click(); // the comment goes with it
     await page.locator('.action').getByText('Rejected, nothing was done').waitFor();
     await view(page, 'Inbox');
+  },
+
+  'a conversation is found by its words, its people and its state, however many are newer': async (page) => {
+    await page.setViewportSize({ width: 1280, height: 860 });
+    for (let i = 0; i < 33; i++) await begin(page, `Hello number ${i}`);
+    await page.reload();
+    await settled('a page of them', async () => (await page.locator('.thread').count()) >= 30);
+    const search = page.getByLabel('Search the conversations');
+    const alone = (what) => settled(what, async () => (await page.locator('.thread').count()) === 1);
+    await search.fill('yan@example');
+    await alone('by whom it is to reach');
+    await search.fill('demo ten ZÖE');
+    await alone('by what was said');
+    await accessible(page, 'a search', '#side');
+    await search.fill('');
+    await page.getByLabel('How they stand').selectOption('waiting');
+    await settled('by what waits', async () => (await page.locator('.thread').count()) === 8);
+    await page.getByLabel('When they were last used').selectOption('1');
+    await search.fill('nobody said this');
+    await page.getByText('No conversation has this.').waitFor();
+    await uncovered(page, 'a search');
   },
 }, { held: true });
 

@@ -4,6 +4,7 @@ import { call } from './api.js';
 import { audit } from './audit.js';
 import { badge } from './badge.js';
 import { chat } from './chat.js';
+import { now } from './clock.js';
 import { config, configure } from './config.js';
 import * as device from './device.js';
 import { button, byId, el, home, say } from './dom.js';
@@ -191,6 +192,14 @@ function dress() {
   });
 }
 
+// seek searches the conversations as the form beside their list says.
+function seek() {
+  const [q, state, days] = ['search', 'state', 'days']
+    .map((name) => /** @type {HTMLInputElement} */ (byId(`threads-${name}`)).value.trim());
+  const from = days && new Date(now() - Number(days) * 864e5).toISOString();
+  threads.search({ q, state, from });
+}
+
 function listen() {
   window.addEventListener('hashchange', () => user.get() && show(true));
   byId('skip').addEventListener('click', () => (byId('main').offsetParent ? byId('main') : byId('gate')).focus());
@@ -204,11 +213,11 @@ function listen() {
   });
   byId('new').addEventListener('click', () => fresh() && byId('prompt').focus());
   byId('sign-out').addEventListener('click', signOut);
-  byId('threads-search').addEventListener('input',
-    (e) => threads.search(/** @type {HTMLInputElement} */ (e.target).value));
+  byId('threads-form').addEventListener('input', seek);
+  byId('threads-form').addEventListener('submit', (e) => e.preventDefault());
   device.listen();
   shortcuts.listen(() => Boolean(user.get()));
-  byId('threads-more').addEventListener('click', () => threads.load(true));
+  byId('threads-more').addEventListener('click', () => threads.more());
   window.addEventListener('offline',
     () => notice('You are offline. What is under way goes on; this page catches up when you are back.'));
   window.addEventListener('online', () => {

@@ -1,8 +1,9 @@
 // The list of conversations, beside every view.
 
 import { call } from './api.js';
-import { byId, el, trouble } from './dom.js';
+import { byId, el, say, trouble } from './dom.js';
 import { day } from './time.js';
+import { count } from './words.js';
 
 /** @type {any[]} */
 let all = [];
@@ -45,12 +46,54 @@ export async function load(more = false) {
   for (const f of watchers) f(all);
 }
 
-let wanted = '';
+// What is searched for, and what was found of it; null while nothing is searched for.
+let wanted = new URLSearchParams();
+/** @type {{threads: any[], cursor: string, busy: boolean}|null} */
+let found = null;
+let searches = 0;
+let typing = 0;
 
-/** search shows the loaded conversations whose titles have the words. @param {string} words */
-export function search(words) {
-  wanted = words.trim().toLocaleLowerCase();
+const enough = 30; // conversations that a search shows before it asks whether to go on
+
+/**
+ * search has the server look for conversations, as soon as nothing more is typed.
+ * @param {{q?: string, state?: string, from?: string}} what
+ */
+export function search(what) {
+  wanted = new URLSearchParams(Object.entries(what).filter(([, v]) => v));
+  searches++;
+  clearTimeout(typing);
+  found = wanted.size ? { threads: [], cursor: '', busy: true } : null;
   render();
+  if (found) typing = window.setTimeout(() => look(), 250);
+}
+
+/** more shows older conversations, of those that are searched for if there is a search. */
+export const more = () => (found ? look() : load(true));
+
+// look reads on until it has found enough, or all.
+async function look() {
+  const [search, of, before] = [searches, found, found?.threads.length ?? 0];
+  if (!of) return;
+  of.busy = true;
+  try {
+    do {
+      const query = new URLSearchParams([...wanted, ['limit', String(enough)],
+        ...(of.cursor ? [['cursor', of.cursor]] : [])]);
+      const page = await call('GET', `/api/agent/threads?${query}`);
+      if (search !== searches) return;
+      of.threads.push(...page.threads);
+      of.cursor = page.nextCursor ?? '';
+      render();
+    } while (of.cursor && of.threads.length < before + enough);
+    trouble(byId('threads-error'));
+  } catch (err) {
+    if (search === searches) trouble(byId('threads-error'), err, () => look());
+  }
+  if (search !== searches) return;
+  of.busy = false;
+  render();
+  say(of.threads.length ? `${count(of.threads.length, 'conversation')} found.` : 'No conversation found.');
 }
 
 /** reset forgets them, and what was searched for: another user is here. */
@@ -58,16 +101,17 @@ export function reset() {
   user++;
   all = [];
   cursor = '';
-  /** @type {HTMLInputElement} */ (byId('threads-search')).value = '';
-  search('');
+  /** @type {HTMLFormElement} */ (byId('threads-form')).reset();
+  search({});
 }
 
 function render() {
-  const found = all.filter((t) => t.title.toLocaleLowerCase().includes(wanted) || t.threadId === open && !wanted);
-  const none = wanted ? 'No title has this.' : 'None yet.';
-  byId('threads').replaceChildren(...(found.length ? found.map(row) : [el('li', { class: 'quiet small-text' }, none)]));
-  byId('threads-search').hidden = all.length < 2 && !wanted;
-  byId('threads-more').hidden = !cursor;
+  const shown = found ? found.threads : all;
+  const none = found?.busy ? 'Searching…' : found ? 'No conversation has this.' : 'None yet.';
+  byId('threads').replaceChildren(...(shown.length ? shown.map(row)
+    : [el('li', { class: 'quiet small-text' }, none)]));
+  byId('threads-form').hidden = all.length < 2 && !found;
+  byId('threads-more').hidden = found ? found.busy || !found.cursor : !cursor;
 }
 
 const row = (t) =>
