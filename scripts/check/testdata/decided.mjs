@@ -117,5 +117,50 @@ await run({
     await page.getByText('No conversation has this.').waitFor();
     await uncovered(page, 'a search');
   },
-}, { held: true });
 
+  'the open view is named, a key that is not taken says so, and forced colours keep borders': async (page) => {
+    await page.setViewportSize({ width: 1280, height: 860 });
+    await view(page, 'Inbox');
+    await settled('the cards are there', async () => (await cards(page).count()) > 1);
+    expect('by its page', (await page.locator('#views [aria-current]').getAttribute('aria-current')) === 'page');
+    await page.locator('h1').click();
+    await page.keyboard.press('a');
+    await page.locator('.hint').getByText('Choose one with j and k').waitFor();
+    expect('for the ear too', /Choose one with j and k/.test(await announced(page)));
+    await page.keyboard.press('u');
+    await page.locator('.hint').getByText('Nothing can be undone').waitFor();
+    await page.keyboard.press('Escape');
+    expect('the hint goes with the next key', (await page.locator('.hint').count()) === 0);
+    await page.emulateMedia({ forcedColors: 'active' });
+    const bare = await page.evaluate(() => [...document.querySelectorAll('.primary, .chip, .card')]
+      .filter((e) => e.checkVisibility() && getComputedStyle(e).borderTopStyle !== 'solid').map((e) => e.textContent));
+    expect(`each has a border: ${bare}`, bare.length === 0);
+    await accessible(page, 'the inbox in forced colours');
+    await page.emulateMedia({ forcedColors: 'none' });
+  },
+
+  'an answer and a card are told in words, under headings': async (page) => {
+    await newThread(page);
+    await ask(page, 'email xia@example.com that the demo is at ten');
+    await cards(page).first().waitFor();
+    await settled('the card is told', async () => /Needs your decision: Send an e-mail/.test(await announced(page)));
+    await page.getByRole('heading', { level: 2, name: /^You/ }).waitFor();
+  },
+
+  'what waits is told before its conversation is deleted, and rejected with it': async (page) => {
+    await page.getByRole('button', { name: 'Delete this conversation' }).click();
+    await page.getByRole('dialog').getByText('Send an e-mail to one person').waitFor();
+    await accessible(page, 'a conversation that waits and is to be deleted');
+    await page.getByRole('button', { name: 'Keep it' }).click();
+    expect('it still waits', (await cards(page).count()) === 1);
+    await page.getByRole('button', { name: 'Delete this conversation' }).click();
+    await page.getByRole('button', { name: 'Reject and delete' }).click();
+    await page.getByRole('heading', { name: 'What should be done?' }).waitFor();
+    await page.getByLabel('Search the conversations').fill('xia@example');
+    await page.getByText('No conversation has this.').waitFor();
+    await newThread(page);
+    await ask(page, 'hello');
+    await settled('an answer is told', async () => /Countersign says: /.test(await announced(page)));
+    await page.getByRole('heading', { level: 2, name: /^Countersign/ }).waitFor();
+  },
+}, { held: true });

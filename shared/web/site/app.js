@@ -70,7 +70,8 @@ function show(moved) {
   if (moved) begun.clear();
   const [pattern, name, view] = routes.find(([p]) => p.test(location.hash)) ?? [];
   for (const a of byId('views').querySelectorAll('a')) {
-    a.toggleAttribute('aria-current', location.hash.startsWith(a.getAttribute('href') ?? ''));
+    if (location.hash.startsWith(a.getAttribute('href') ?? '')) a.setAttribute('aria-current', 'page');
+    else a.removeAttribute('aria-current');
   }
   threads.current(location.hash.match(/^#\/t\/([^?]+)/)?.[1] ?? '');
   const main = byId('main');

@@ -120,8 +120,8 @@ export function card(a, done, wait = 0) {
   }
 
   // passed are the user's words that a decision does not carry out: a comment is told to the agent with a rejection.
-  const passed = (decision) => [decision !== 'refine' && plan?.words,
-    /^approve|refine/.test(decision) && comment.typed.words].filter((w) => typeof w === 'string' && w !== '');
+  const passed = (decision) => [decision !== 'refine' ? plan?.words ?? '' : '',
+    /^approve|refine/.test(decision) ? comment.typed.words : ''].filter(Boolean);
 
   /** @type {Editor|undefined} */ let editing;
 

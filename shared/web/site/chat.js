@@ -5,6 +5,7 @@ import { button, busy, confirm, el, home, say, trouble } from './dom.js';
 import { agents, examples, examplesOf } from './examples.js';
 import { icon } from './icons.js';
 import { Named } from './named.js';
+import { changed, openIn, openWords, rejectAll } from './pending.js';
 import { asked, begun, chats, drafts } from './session.js';
 import * as threads from './threads.js';
 import { Transcript } from './transcript.js';
@@ -242,10 +243,17 @@ class Conversation {
 
   async #delete() {
     const told = 'Its messages and runs are deleted. What was sent stays sent, and the audit keeps its entries.';
-    if (!(await confirm('Delete this conversation?', told, 'Delete'))) return;
+    trouble(this.#error);
     try {
-      await busy([this.#remove], this.#remove,
-        () => call('DELETE', `/api/agent/threads/${encodeURIComponent(this.threadId)}`));
+      const open = await busy([this.#remove], this.#remove, () => openIn(this.threadId));
+      const still = open.length ? ` ${openWords(open)} Deleting rejects that first; nothing of it is done.` : '';
+      if (!(await confirm('Delete this conversation?', `${told}${still}`,
+        open.length ? 'Reject and delete' : 'Delete'))) return;
+      await busy([this.#remove], this.#remove, async () => {
+        await rejectAll(open);
+        await call('DELETE', `/api/agent/threads/${encodeURIComponent(this.threadId)}`);
+      });
+      changed();
       say('The conversation was deleted.');
       drafts.set(this.threadId, undefined);
       threads.load();

@@ -61,6 +61,19 @@ export function say(...words) {
   while (place.childElementCount > 4) place.firstElementChild?.remove();
 }
 
+/** hint says why a key did nothing, until the next key or press. @param {string} words */
+export function hint(words) {
+  document.querySelector('.hint')?.remove();
+  const node = el('p', { class: 'hint', 'aria-hidden': 'true' }, words);
+  document.body.append(node);
+  say(words);
+  const gone = new AbortController();
+  for (const type of ['keydown', 'pointerdown', 'hashchange']) window.addEventListener(type, () => {
+    node.remove();
+    gone.abort();
+  }, { capture: true, signal: gone.signal });
+}
+
 /** home is the way out of where nothing is. */
 export const home = () => el('p', {}, el('a', { href: '#/', class: 'button small' }, 'Start a conversation'));
 

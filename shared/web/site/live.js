@@ -8,7 +8,7 @@ import { changed } from './pending.js';
 import { asked } from './session.js';
 import { end } from './step.js';
 import { hurry, over } from './widget/client.js';
-import { given, lasts, runWords } from './words.js';
+import { actionState, given, lasts, runWords, toolName } from './words.js';
 
 /**
  * @typedef {object} Question
@@ -81,6 +81,18 @@ export class Live {
     return this.#message || this.#text.trim();
   }
 
+  // said is the beginning of the answer, for those who hear it.
+  get #said() {
+    const text = this.#text.trim();
+    return text && `Countersign says: ${text.length > 400 ? `${text.slice(0, 400)}…` : text}`;
+  }
+
+  // waiting are the titles of the cards that need a decision.
+  get #waiting() {
+    return this.actions.filter((a) => /^(wait|review)$/.test(actionState(a).kind))
+      .map((a) => this.#approvals.get(a.actionId)?.preview?.title ?? toolName(a.tool));
+  }
+
   /** concluded tells whether a card has the last words already. */
   get concluded() {
     return this.#ended || Boolean(this.unmet && !this.#did) || this.actions.some((a) => a.step?.kind === 'complete');
@@ -117,7 +129,7 @@ export class Live {
       }
       this.#lost = '';
       this.#render();
-      say(this.unmet || (this.status === 'failed' ? `This failed. ${this.#message}` : 'Done.'));
+      say(this.unmet || (this.status === 'failed' ? `This failed. ${this.#message}` : this.#said || 'Done.'));
       this.on.ended?.(this, null);
     } catch (err) {
       if (this.#stop.signal.aborted) return;
@@ -208,7 +220,7 @@ export class Live {
     if (status === this.status) return;
     this.status = status;
     if (status === 'planning' && this.#text) this.#text += '\n\n';
-    if (status === 'awaiting_confirmation') say('Something waits for you.');
+    if (status === 'awaiting_confirmation') say(`Needs your decision: ${this.#waiting.join('; ') || 'a question'}.`);
     changed();
     this.on.changed?.(this);
     this.#render();

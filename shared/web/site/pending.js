@@ -44,6 +44,37 @@ export function changed() {
 /** heard reloads it where another tab knows otherwise. @param {string} theirs what waits, as that tab knows it */
 export const heard = (theirs) => theirs === waiting(known) || changed();
 
+/**
+ * openIn returns what waits in a conversation now, by the server's word.
+ * @param {string} threadId @returns {Promise<any[]>} approvals
+ */
+export async function openIn(threadId) {
+  const all = [];
+  let cursor = '';
+  do {
+    const answer = await call('GET',
+      `/api/agent/approvals/pending?limit=50${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
+    all.push(...answer.approvals.filter((a) => a.threadId === threadId));
+    cursor = answer.nextCursor ?? '';
+  } while (cursor);
+  return all;
+}
+
+/** openWords says what waits. @param {any[]} open approvals @returns {string} */
+export function openWords(open) {
+  const titles = open.map((a) => `“${a.preview?.title ?? a.tool}”`);
+  const some = titles.length > 3 ? [...titles.slice(0, 2), `${titles.length - 2} more`] : titles;
+  return `${new Intl.ListFormat('en').format(some)} still ${titles.length === 1 ? 'needs' : 'need'} your decision.`;
+}
+
+/** rejectAll rejects what can be rejected of these. @param {any[]} open approvals */
+export async function rejectAll(open) {
+  for (const { approvalId, argsHash, decisions } of open) {
+    if (!decisions?.includes('reject')) continue; // whether it was done is asked for, and nothing more is done
+    await call('POST', '/api/agent/approvals/resolve', { body: { approvalId, argsHash, decision: 'reject' } });
+  }
+}
+
 /** older loads a page more. */
 export function older() {
   pages++;

@@ -1,6 +1,6 @@
 // Keys of one letter, for those who decide much: they act on cards, and never while something is typed.
 
-import { button, byId, el } from './dom.js';
+import { button, byId, el, hint } from './dom.js';
 
 const key = 'countersign.shortcuts';
 const off = () => localStorage.getItem(key) === 'off';
@@ -30,16 +30,24 @@ function step(by) {
 function decide(decision) {
   const all = cards();
   const card = current() ?? (all.length === 1 ? all[0] : undefined);
-  if (!card) return step(1);
+  if (!card) {
+    hint(all.length ? 'Several cards wait. Choose one with j and k, then press the key again.' : 'No card waits here.');
+    return step(1);
+  }
   const used = /** @type {HTMLButtonElement|null} */ (card.querySelector(`.decisions [data-decision=${decision}]`));
-  if (used?.checkVisibility()) used.click();
-  else if (decision === 'approve_with_edits') field(card)?.focus();
+  if (decision === 'approve_with_edits' && !used?.checkVisibility() && field(card)) return void field(card)?.focus();
+  if (!used?.checkVisibility()) hint(field(card) ? 'This card is being changed. Use its own buttons.'
+    : 'This card has no such decision. Use its own buttons.');
+  else if (used.ariaDisabled) hint('The cards have just moved. Press the key again.');
+  else used.click();
 }
 
 // undo takes back what was approved last, while that is possible.
 function undo() {
   const all = /** @type {HTMLElement[]} */ ([...document.querySelectorAll('#main [data-undo]')]);
-  all.sort((x, y) => String(x.dataset.until).localeCompare(String(y.dataset.until))).at(-1)?.click();
+  const last = all.sort((x, y) => String(x.dataset.until).localeCompare(String(y.dataset.until))).at(-1);
+  if (last) last.click();
+  else hint('Nothing can be undone here any more.');
 }
 
 /** @param {HTMLElement} card @returns {HTMLElement|null} the first field of one that is edited */

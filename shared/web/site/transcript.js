@@ -240,7 +240,8 @@ function bubble(role, text, m, known = [], use) {
   const mine = role === 'user';
   const [words, named] = mine || !use ? [text, []] : withExamples(text, known);
   return el('li', { class: `message ${mine ? 'user' : 'assistant'}` },
-    el('p', { class: 'by' }, mine ? who(m) : 'Countersign', m && ' · ', m && when(m.at), !mine && copy(text)),
+    el('div', { class: 'by' }, el('h2', {}, mine ? who(m) : 'Countersign', m && ' · ', m && when(m.at)),
+      !mine && copy(text)),
     el('p', { class: 'text' }, words), recorded(text, m?.outcome), examples(named, use));
 }
 
