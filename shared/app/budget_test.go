@@ -11,37 +11,43 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // spending is what one step takes: allocations and bytes of the whole process, with the client and the servers that
-// the test plays, and pages that are appended to the write-ahead log of the embedded store.
-type spending struct{ allocs, bytes, pages int }
+// the test plays; pages that are appended to the write-ahead log of the embedded store; and statements that it runs.
+type spending struct{ allocs, bytes, pages, statements int }
 
-// budgets are the steps and what each may take, within a twentieth more or less. A change that costs more or less
-// changes the number in the same commit, and its message says why. The test prints what it measures (-v).
+// budgets are the steps and what each may take: exactly so many statements, and all else within a twentieth. A change
+// that costs more or less changes the number in the same commit, and its message says why. The test prints what it
+// measures (-v).
 var budgets = []struct {
 	name  string
 	ready func(t testing.TB, dir string) (next func() (step func()))
 	takes spending
 }{
-	{"a text turn", turns, spending{1717, 168_464, 17}},
+	{"a text turn", turns, spending{1717, 168_464, 17, 15}},
 	{"a trip with an action", func(t testing.TB, dir string) func() func() { return always(buys(t, dir)) },
-		spending{4511, 482_560, 60}},
-	{"a trip with a mail", mails, spending{9491, 944_328, 84}},
-	{"a resume", resumes, spending{5080, 506_464, 42}},
-	{"a sweep with nothing due", sweeps, spending{7618, 339_936, 0}},
-	{"a page message", messages, spending{1339, 129_888, 4}},
+		spending{4511, 482_560, 60, 46}},
+	{"a trip with a mail", mails, spending{9491, 944_328, 84, 68}},
+	{"a resume", resumes, spending{5080, 506_464, 42, 36}},
+	{"a sweep with nothing due", sweeps, spending{7618, 339_936, 0, 130}},
+	{"a page message", messages, spending{1339, 129_888, 4, 11}},
 }
 
-// TestBudget holds what steps allocate and write. It is not built with -race, which allocates for itself.
+// TestBudget holds what steps allocate, write and ask of the store. It is not built with -race, which allocates for itself.
 func TestBudget(t *testing.T) {
+	of := embedded.Driver
+	embedded.Driver = counting(t, of)
+	t.Cleanup(func() { embedded.Driver = of })
 	for _, b := range budgets {
 		t.Run(b.name, func(t *testing.T) {
 			dir := t.TempDir()
 			got := spends(t, dir, b.ready(t, dir))
 			t.Logf("%+v", got)
-			if !near(got.allocs, b.takes.allocs) || !near(got.bytes, b.takes.bytes) || !near(got.pages, b.takes.pages) {
+			if !near(got.allocs, b.takes.allocs) || !near(got.bytes, b.takes.bytes) ||
+				!near(got.pages, b.takes.pages) || got.statements != b.takes.statements {
 				t.Errorf("takes %+v, its budget is %+v", got, b.takes)
 			}
 		})
@@ -56,11 +62,11 @@ func spends(t *testing.T, dir string, next func() func()) spending {
 	const warm, rounds = 3, 7
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	var allocs, bytes, pages []int
+	var allocs, bytes, pages, ran []int
 	for i := range warm + rounds {
 		step := next()
 		var before, after runtime.MemStats
-		from := logged(t, dir)
+		from, past := logged(t, dir), statements.Load()
 		runtime.ReadMemStats(&before)
 		step()
 		runtime.ReadMemStats(&after)
@@ -70,8 +76,9 @@ func spends(t *testing.T, dir string, next func() func()) spending {
 		allocs = append(allocs, int(after.Mallocs-before.Mallocs))
 		bytes = append(bytes, int(after.TotalAlloc-before.TotalAlloc))
 		pages = append(pages, logged(t, dir)-from)
+		ran = append(ran, int(statements.Load()-past))
 	}
-	return spending{median(allocs), median(bytes), median(pages)}
+	return spending{median(allocs), median(bytes), median(pages), median(ran)}
 }
 
 func median(of []int) int {

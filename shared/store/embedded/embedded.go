@@ -33,6 +33,9 @@ const (
 	readers     = 4 // connections that read while one writes
 )
 
+// Driver is the name of the driver of database/sql by which stores are opened. A test can name one that counts.
+var Driver = "sqlite"
+
 // Store implements [store.Store] in SQLite.
 type Store struct {
 	now     func() time.Time
@@ -114,7 +117,7 @@ func dsn(file string, busy time.Duration, pragmas ...string) string {
 }
 
 func connect(dsn string, conns int) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", dsn)
+	db, err := sql.Open(Driver, dsn)
 	if err != nil {
 		return nil, fmt.Errorf("embedded store: %w", err)
 	}
