@@ -36,7 +36,7 @@ preview:
   - {label: Note, field: note}
 binding:
   url: https://shop.example/order
-  timeout: 300ms
+  timeout: 30s
 `
 
 // ordering returns the action's tool.

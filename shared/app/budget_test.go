@@ -28,15 +28,15 @@ var budgets = []struct {
 	takes spending
 }{
 	{"a text turn", turns, spending{1717, 168_464, 17, 15}},
-	{"a trip with an action", func(t testing.TB, dir string) func() func() { return always(buys(t, dir)) },
-		spending{4511, 482_560, 60, 46}},
+	{"a trip with an action", orders, spending{4511, 482_560, 60, 46}},
 	{"a trip with a mail", mails, spending{9491, 944_328, 84, 68}},
 	{"a resume", resumes, spending{5080, 506_464, 42, 36}},
 	{"a sweep with nothing due", sweeps, spending{7618, 339_936, 0, 130}},
 	{"a page message", messages, spending{1339, 129_888, 4, 11}},
 }
 
-// TestBudget holds what steps allocate, write and ask of the store. It is not built with -race, which allocates for itself.
+// TestBudget holds what steps allocate, write and ask of the store. It is not built with -race, which allocates for
+// itself.
 func TestBudget(t *testing.T) {
 	of := embedded.Driver
 	embedded.Driver = counting(t, of)
@@ -128,6 +128,8 @@ func turns(t testing.TB, dir string) func() func() {
 	ana := speaking(t, dir)
 	return always(func() { answered(t)(ana.Ask(t.Context(), "hi")) })
 }
+
+func orders(t testing.TB, dir string) func() func() { return always(buys(t, dir)) }
 
 func messages(t testing.TB, dir string) func() func() {
 	ana := speaking(t, dir)

@@ -38,6 +38,7 @@ type Fault struct {
 	Delay  time.Duration // added to the time of the answer
 	// Hidden is for how many requests that read, after this one, all is as before it; fakegithub alone can.
 	Hidden int
+	Hung   func() // called when the request begins to hang; may be nil
 }
 
 // interfere runs an operation with its fault.
@@ -82,7 +83,7 @@ func (f Fault) Serve(w http.ResponseWriter, r *http.Request, do func() (answer h
 		reset(w)
 		return
 	case HangBefore:
-		hang(r)
+		f.hang(r)
 		return
 	case Redirect:
 		http.Redirect(w, r, r.URL.String(), http.StatusTemporaryRedirect)
@@ -99,7 +100,7 @@ func (f Fault) Serve(w http.ResponseWriter, r *http.Request, do func() (answer h
 	case ResetAfter:
 		reset(w)
 	case HangAfter:
-		hang(r)
+		f.hang(r)
 	case EmptyAfter:
 		w.WriteHeader(http.StatusOK)
 	case OddAfter:
@@ -126,8 +127,11 @@ func (f Fault) error() *apiError {
 }
 
 // hang waits for the client to give up. The request must be read for that to be noticed.
-func hang(r *http.Request) {
+func (f Fault) hang(r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
+	if f.Hung != nil {
+		f.Hung()
+	}
 	<-r.Context().Done()
 }
 

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -20,9 +19,6 @@ type Google struct {
 
 // GoogleUser is the user with an account of [Google].
 const GoogleUser = "good"
-
-// GoogleTimeout is how long a tool should wait for [Google].
-const GoogleTimeout = 300 * time.Millisecond
 
 // OpenGoogle starts a local Google whose account has granted the scopes.
 func OpenGoogle(t *testing.T, scopes ...string) *Google {

@@ -1,7 +1,9 @@
 package toolstest
 
 import (
+	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +19,25 @@ type Provider struct {
 	Calls   func(op string) int                           // how often it was called
 	Effects func() int                                    // how many there are
 	Result  func(t *testing.T, completed json.RawMessage) // checks the result of a completed call; may be nil
+
+	current *Expiring // of the call that is under way
+}
+
+// during returns the context of the next call to the tool. The call ends when the provider hangs.
+func (p *Provider) during(t *testing.T) context.Context {
+	e := NewExpiring(t.Context())
+	p.current = e
+	return e
+}
+
+// fail makes the next calls of an operation fail, in order, with words that nobody may repeat.
+func (p *Provider) fail(op string, faults ...fakegoogle.Fault) {
+	faults = slices.Clone(faults)
+	for i := range faults {
+		faults[i].Text += "Bearer " + secret
+		faults[i].Hung = func() { p.current.Expire() }
+	}
+	p.Break(op, faults...)
 }
 
 // secret stands in each answer of a provider with a fault.
@@ -29,7 +50,7 @@ func (p *Provider) CarryOut(t *testing.T) (End, json.RawMessage, error) {
 	if p.Tool.Prepares() && p.Call.Handle == "" {
 		var err error
 		for range tries {
-			if p.Call.Handle, err = p.Tool.Prepare(t.Context(), p.Call); !tool.IsTransient(err) {
+			if p.Call.Handle, err = p.Tool.Prepare(p.during(t), p.Call); !tool.IsTransient(err) {
 				break
 			}
 		}
@@ -39,7 +60,7 @@ func (p *Provider) CarryOut(t *testing.T) (End, json.RawMessage, error) {
 	}
 	underWay := false
 	for try := 1; ; try++ {
-		result, err := p.Tool.Execute(t.Context(), p.Call)
+		result, err := p.Tool.Execute(p.during(t), p.Call)
 		switch {
 		case err == nil:
 			return Completed, result, nil
@@ -64,7 +85,7 @@ func (p *Provider) CarryOut(t *testing.T) (End, json.RawMessage, error) {
 func (p *Provider) Reconcile(t *testing.T) (End, json.RawMessage) {
 	t.Helper()
 	for range tries {
-		out, err := p.Tool.Reconcile(t.Context(), p.Call)
+		out, err := p.Tool.Reconcile(p.during(t), p.Call)
 		switch {
 		case err != nil:
 			if strings.Contains(err.Error(), secret) {

@@ -99,11 +99,7 @@ func (s Settling) settlesCases(t *testing.T) {
 func (s Settling) settle(t *testing.T, p *Provider, faults map[string][]fakegoogle.Fault) (End, error) {
 	t.Helper()
 	for op, list := range faults {
-		list = slices.Clone(list)
-		for i := range list {
-			list[i].Text += "Bearer " + secret
-		}
-		p.Break(op, list...)
+		p.fail(op, list...)
 	}
 	end, result, err := p.CarryOut(t)
 	s.holds(t, p, end, result, err)
@@ -201,8 +197,8 @@ func (s Settling) settlesAll(t *testing.T) {
 				for second, g := range every {
 					if !strings.HasPrefix(second, "hangs") {
 						p := s.Open(t)
-						p.Break(op, f)
-						p.Break(effect, g)
+						p.fail(op, f)
+						p.fail(effect, g)
 						end, result, err := p.CarryOut(t)
 						s.holds(t, p, end, result, err)
 					}

@@ -8,6 +8,7 @@ import (
 	calendarapi "google.golang.org/api/calendar/v3"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -29,7 +30,7 @@ func newDeletion(t *testing.T) *env {
 		t.Fatalf("what was made is taken back by %+v", c)
 	}
 	w.Tool = calendar.NewDelete(fakegoogle.Accounts{},
-		calendar.Options{Endpoint: w.URL + "/calendar/v3/", Timeout: toolstest.GoogleTimeout})
+		calendar.Options{Endpoint: w.URL + "/calendar/v3/", Timeout: await.Most})
 	raw, err := json.Marshal(c.Args)
 	if err == nil {
 		raw, err = w.Tool.Normalize(raw)

@@ -1,6 +1,7 @@
 package calendar_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -78,7 +80,7 @@ func openLists(t *testing.T, scopes ...string) lists {
 	t.Helper()
 	g := toolstest.OpenGoogle(t, scopes...)
 	return lists{g, calendar.NewList(fakegoogle.Accounts{}, calendar.Options{Endpoint: g.URL + "/calendar/v3/",
-		Timeout: toolstest.GoogleTimeout})}
+		Timeout: await.Most})}
 }
 
 // add adds an event of the user's; times are dates, or clocks in Berlin.
@@ -101,11 +103,17 @@ func (l lists) add(t *testing.T, title, start, end string, more map[string]any) 
 
 func (l lists) call(t *testing.T, change map[string]any) (calendar.Events, error) {
 	t.Helper()
+	return l.during(t.Context(), t, change)
+}
+
+// during lists with a context.
+func (l lists) during(ctx context.Context, t *testing.T, change map[string]any) (calendar.Events, error) {
+	t.Helper()
 	args, err := l.tool.Normalize(listing.With(change))
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := l.tool.Execute(t.Context(), tool.Call{UID: toolstest.GoogleUser, Args: args})
+	raw, err := l.tool.Execute(ctx, tool.Call{UID: toolstest.GoogleUser, Args: args})
 	var out calendar.Events
 	if err == nil {
 		err = json.Unmarshal(raw, &out)
@@ -240,9 +248,10 @@ func TestAListThatFailsSaysSo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := openLists(t, scope)
-			c.fault.Text = "Bearer ya29.SECRET"
+			ctx := toolstest.NewExpiring(t.Context())
+			c.fault.Text, c.fault.Hung = "Bearer ya29.SECRET", ctx.Expire
 			l.Break(list, c.fault)
-			out, err := l.call(t, nil)
+			out, err := l.during(ctx, t, nil)
 			if !fault.Is(err, c.class, c.code) || tool.IsTransient(err) != c.again || tool.IsAmbiguous(err) ||
 				strings.Contains(err.Error(), "SECRET") {
 				t.Errorf("%+v, %v", out, err)

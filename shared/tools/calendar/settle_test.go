@@ -10,6 +10,7 @@ import (
 	"google.golang.org/api/option"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -35,7 +36,7 @@ func newEnv(t *testing.T, scopes ...string) *env {
 	t.Helper()
 	g := toolstest.OpenGoogle(t, scopes...)
 	endpoint := g.URL + "/calendar/v3/"
-	tl := calendar.New(fakegoogle.Accounts{}, calendar.Options{Endpoint: endpoint, Timeout: toolstest.GoogleTimeout,
+	tl := calendar.New(fakegoogle.Accounts{}, calendar.Options{Endpoint: endpoint, Timeout: await.Most,
 		Now: func() time.Time { return today }})
 	args, err := tl.Normalize(with(map[string]any{"attendees": []string{"a@example.com"}, "meet": true}))
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/container"
 	engine "github.com/countersign-run/countersign/shared/docker"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/fakedocker"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
@@ -19,9 +19,6 @@ import (
 )
 
 const image = "localhost/busybox:1"
-
-// patience is how long the engine is waited for, which in some cases does not answer.
-const patience = 500 * time.Millisecond
 
 // call is one of ana's run.
 func call(id string) tool.Call {
@@ -39,17 +36,12 @@ func newWorld(t *testing.T, o fakedocker.Options) *world {
 	t.Helper()
 	o.Images = []string{image}
 	fake := fakedocker.Open(t, o)
-	e, err := engine.Open(engine.Config{Host: fake.Host, Timeout: patience})
+	e, err := engine.Open(engine.Config{Host: fake.Host, Timeout: await.Most})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = e.Close() })                      // it never fails
-	ours, err := engine.Open(engine.Config{Host: fake.Host}) // has the time that a busy machine takes
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ours.Close() }) // it never fails
-	return &world{fake, docker.New(docker.Options{Engine: e, Images: []string{image}}), ours}
+	t.Cleanup(func() { _ = e.Close() }) // it never fails
+	return &world{fake, docker.New(docker.Options{Engine: e, Images: []string{image}}), e}
 }
 
 // made returns the id of a container of ana's run that runs.

@@ -12,6 +12,7 @@ import (
 
 	engine "github.com/countersign-run/countersign/shared/docker"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/podman"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/docker"
@@ -56,7 +57,7 @@ func from(t *testing.T, b github.Containers, id string, files ...any) *env {
 	t.Helper()
 	w := open(t, github.CommitFiles, in(map[string]any{"branch": "main", "message": "Mend it", "containerId": id,
 		"files": files}), "git/update-ref")
-	w.Tool = github.New(accounts{}, github.Options{Endpoint: "http://github.test/", Timeout: timeout,
+	w.Tool = github.New(accounts{}, github.Options{Endpoint: "http://github.test/", Timeout: await.Most,
 		Containers: b})[github.CommitFiles]
 	return w
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
@@ -100,12 +101,9 @@ type env struct {
 
 // local are the tools, with the local GitHub of each test. They are made once: that takes longer than most tests do.
 var local = sync.OnceValue(func() tool.Set {
-	return github.New(accounts{}, github.Options{Endpoint: "http://github.test/", Timeout: timeout,
+	return github.New(accounts{}, github.Options{Endpoint: "http://github.test/", Timeout: await.Most,
 		Containers: box{}})
 })
-
-// timeout is long enough for a busy machine, and what hangs is waited for as long.
-const timeout = 2 * toolstest.GoogleTimeout
 
 // accounts are those of users whose ids have their login and where their GitHub is.
 type accounts struct{ fakegoogle.Accounts }

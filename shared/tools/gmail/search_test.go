@@ -1,13 +1,14 @@
 package gmail_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -60,14 +61,9 @@ type inbox struct {
 
 func openInbox(t *testing.T, scopes ...string) inbox {
 	t.Helper()
-	i := inbox{Google: toolstest.OpenGoogle(t, scopes...)}
-	return i.waiting(0)
-}
-
-// waiting is the inbox with a tool that waits so long; 0: as it does for its users.
-func (i inbox) waiting(d time.Duration) inbox {
-	i.tool = gmail.NewSearch(fakegoogle.Accounts{}, gmail.Options{Endpoint: i.URL + "/", Timeout: d})
-	return i
+	g := toolstest.OpenGoogle(t, scopes...)
+	options := gmail.Options{Endpoint: g.URL + "/", Timeout: await.Most}
+	return inbox{g, gmail.NewSearch(fakegoogle.Accounts{}, options)}
 }
 
 func (i inbox) receive(t *testing.T, from, subject, body string) {
@@ -80,11 +76,17 @@ func (i inbox) receive(t *testing.T, from, subject, body string) {
 
 func (i inbox) search(t *testing.T, change map[string]any) (gmail.Found, error) {
 	t.Helper()
+	return i.during(t.Context(), t, change)
+}
+
+// during searches with a context.
+func (i inbox) during(ctx context.Context, t *testing.T, change map[string]any) (gmail.Found, error) {
+	t.Helper()
 	args, err := i.tool.Normalize(finding.With(change))
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := i.tool.Execute(t.Context(), tool.Call{UID: toolstest.GoogleUser, Args: args})
+	raw, err := i.tool.Execute(ctx, tool.Call{UID: toolstest.GoogleUser, Args: args})
 	var out gmail.Found
 	if err == nil {
 		err = json.Unmarshal(raw, &out)
@@ -170,15 +172,13 @@ func TestASearchThatFailsSaysSo(t *testing.T) {
 			}
 			t.Run(op+" "+name, func(t *testing.T) {
 				i := openInbox(t, mayRead)
-				if c.fault.Kind == fakegoogle.HangBefore {
-					i = i.waiting(toolstest.GoogleTimeout)
-				}
 				for range 3 {
 					i.receive(t, "ana@example.com", "invoice", "")
 				}
-				c.fault.Text = "Bearer ya29.SECRET"
+				ctx := toolstest.NewExpiring(t.Context())
+				c.fault.Text, c.fault.Hung = "Bearer ya29.SECRET", ctx.Expire
 				i.Break(op, c.fault)
-				out, err := i.search(t, nil)
+				out, err := i.during(ctx, t, nil)
 				if !fault.Is(err, c.class, c.code) || tool.IsTransient(err) != c.again || tool.IsAmbiguous(err) ||
 					strings.Contains(err.Error(), "SECRET") {
 					t.Errorf("%+v, %v", out, err)

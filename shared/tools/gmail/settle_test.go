@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -36,7 +37,7 @@ type env struct {
 func newEnv(t *testing.T, o gmail.Options, scopes ...string) *env {
 	t.Helper()
 	g := toolstest.OpenGoogle(t, scopes...)
-	o.Endpoint, o.Timeout = g.URL+"/", toolstest.GoogleTimeout
+	o.Endpoint, o.Timeout = g.URL+"/", await.Most
 	return &env{g, *provider(t, g, gmail.New(fakegoogle.Accounts{}, o))}
 }
 

@@ -135,9 +135,9 @@ func zombie(pid int) bool {
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }
 
-// stubborn ignores what asks it to end, starts others that do, and says who they are.
+// stubborn ignores what asks it to end, starts others that do, and writes the processes' ids to the file begun.
 const stubborn = `sh -c 'trap "" TERM INT HUP
-	sh -c "trap \"\" TERM HUP; while :; do sleep 1; done" & echo $! $$; : > begun; while :; do sleep 1; done'`
+	sh -c "trap \"\" TERM HUP; while :; do sleep 1; done" & echo $! $$ > it; mv it begun; while :; do sleep 1; done'`
 
 func pids(t *testing.T, out string) (all []int) {
 	t.Helper()
@@ -178,7 +178,11 @@ func TestTimeIsUp(t *testing.T) {
 		if !errors.Is(err, over) || strings.Contains(got.Stdout, "never") {
 			t.Errorf("%.20s…: %+v, %v", command, got, err)
 		}
-		gone(t, pids(t, got.Stdout))
+		begun, err := os.ReadFile(filepath.Join(dir, "begun"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone(t, pids(t, string(begun)))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
