@@ -183,6 +183,19 @@ func TestReads(t *testing.T) {
 	}
 }
 
+// TestWalks names the commands that print what lies below the folders that they name.
+func TestWalks(t *testing.T) {
+	for command, want := range map[string]bool{
+		"grep -r x /a": true, "grep -rn -A 2 key . /a": true, "grep -nr x /a": true, "grep x /a": false,
+		"grep -n r /a": false, "cat r": false, "ls -r": false, "grep r-r /a": false,
+	} {
+		j, err := shell.Judge(command, shell.POSIX)
+		if err != nil || j.Class != shell.ReadOnly || j.Walks != want {
+			t.Errorf("%q is %s and walks: %t (%v)", command, j.Class, j.Walks, err)
+		}
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	for command, want := range map[string]struct {
 		class shell.Class

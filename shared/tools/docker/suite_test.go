@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	moby "github.com/moby/moby/api/types/container"
 
+	"github.com/countersign-run/countersign/shared/container"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -67,7 +69,7 @@ func TestCreateSuite(t *testing.T) {
 			"our name in capitals": {Change: options(map[string]any{"Image": image}), Field: "options/Image"},
 			"no image":             {Change: options(map[string]any{"image": nil}), Field: "options/image"},
 			"too much memory":      {Change: options(map[string]any{"memory": 2049}), Field: "options/memory"},
-			"too little":           {Change: options(map[string]any{"memory": 1}), Field: "options/memory"},
+			"too little":           {Change: options(map[string]any{"memory": 15}), Field: "options/memory"},
 			"a strange group":      {Change: options(map[string]any{"group": "a b"}), Field: "options/group"},
 			"a strange variable":   {Change: options(map[string]any{"env": []string{"=x"}}), Field: "options/env"},
 			"NUL":                  {Change: options(map[string]any{"command": []string{"a\x00"}}), Field: "options"},
@@ -75,6 +77,28 @@ func TestCreateSuite(t *testing.T) {
 				Change: options(map[string]any{"command": slices.Repeat([]string{strings.Repeat("x", 4096)}, 5)})},
 		},
 	}.Run(t)
+}
+
+// TestTheBoundsOfMemory are those that the model reads in the schema.
+func TestTheBoundsOfMemory(t *testing.T) {
+	tl := judging[docker.Create]
+	for _, mib := range []int{container.MinMemory >> 20, container.MaxMemory >> 20} {
+		raw, err := json.Marshal(options(map[string]any{"memory": mib}))
+		if err == nil {
+			_, err = tl.Normalize(raw)
+		}
+		if err != nil {
+			t.Errorf("%d MiB: %v", mib, err)
+		}
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(tl.Schema, &s); err != nil {
+		t.Fatal(err)
+	}
+	memory := s.Properties["options"].Properties["memory"]
+	if memory.Minimum == nil || *memory.Minimum != 16 || memory.Maximum == nil || *memory.Maximum != 2048 {
+		t.Errorf("the schema has %+v", memory)
+	}
 }
 
 func TestScriptSuite(t *testing.T) {
