@@ -23,8 +23,9 @@ func watch(dir string) (*watched, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
-	// Equal events that nobody has read are told once, so those between them are asked for too.
-	if _, err := syscall.InotifyAddWatch(fd, dir, syscall.IN_OPEN|syscall.IN_CLOSE_NOWRITE); err != nil {
+	// Equal events that nobody has read are reported once, so those between them are asked for too.
+	const mask = syscall.IN_OPEN | syscall.IN_ACCESS | syscall.IN_CLOSE_NOWRITE
+	if _, err := syscall.InotifyAddWatch(fd, dir, mask); err != nil {
 		return nil, errors.Join(os.NewSyscallError("inotify_add_watch", err), syscall.Close(fd))
 	}
 	w := &watched{events: os.NewFile(uintptr(fd), "inotify"), ended: make(chan struct{}), counts: map[string]int{}}
@@ -45,7 +46,7 @@ func (w *watched) read() {
 		for b := buf[:n]; len(b) >= syscall.SizeofInotifyEvent; {
 			mask, size := binary.NativeEndian.Uint32(b[4:]), int(binary.NativeEndian.Uint32(b[12:]))
 			name, _, _ := bytes.Cut(b[syscall.SizeofInotifyEvent:][:size], []byte{0})
-			if mask&syscall.IN_CLOSE_NOWRITE != 0 {
+			if mask&syscall.IN_ACCESS != 0 {
 				w.mu.Lock()
 				w.counts[string(name)]++
 				w.mu.Unlock()
@@ -55,7 +56,8 @@ func (w *watched) read() {
 	}
 }
 
-// times returns how often the file was opened to be read, and closed.
+// times returns how often the file was read. It is short, so that a command reads it at once. The keeper opens it
+// before the command does, and reads nothing.
 func (w *watched) times(name string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
