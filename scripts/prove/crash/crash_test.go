@@ -45,6 +45,7 @@ func prove(t *testing.T, o options) *proof.Run {
 	}
 	var out strings.Builder
 	r := proof.Trial("crash", 20261121, &out)
+	t.Logf("seed %d", r.Seed)
 	err = try(t.Context(), o, r, t.TempDir())
 	if errors.Is(err, errAbsent) {
 		realpart.SSHD.Absent(t, err.Error())
@@ -59,14 +60,17 @@ func prove(t *testing.T, o options) *proof.Run {
 	return r
 }
 
-func matrixOn(t *testing.T, store string, kills int) {
-	r := prove(t, options{kills: kills, store: store, workers: 8})
+// points are counted once for the tests that walk the same: on providers, and on hosts.
+var onProviders, onHosts counted
+
+func matrixOn(t *testing.T, store string, kills int, points *counted) {
+	r := prove(t, options{kills: kills, store: store, workers: 8, counted: points})
 	if n, points := r.Counted(countStruck), r.Counted(countPoints); n < kills*8/10 || points < 500 {
 		t.Errorf("%d of %d were struck at %d points: too few to say anything", n, kills, points)
 	}
 }
 
-func TestMatrix(t *testing.T) { matrixOn(t, "embedded", realpart.Trials(36, 240)) }
+func TestMatrix(t *testing.T) { matrixOn(t, "embedded", realpart.Trials(36, 240), &onProviders) }
 
 func TestMatrixOnFirestore(t *testing.T) {
 	realpart.Emulators.Take(t)
@@ -83,7 +87,7 @@ func TestMatrixOnFirestore(t *testing.T) {
 		}
 	})
 	t.Setenv("FIRESTORE_EMULATOR_HOST", e.Addr)
-	matrixOn(t, "firestore", realpart.Trials(16, 60))
+	matrixOn(t, "firestore", realpart.Trials(16, 60), nil)
 }
 
 // TestActs strikes workers at the moment at which plans act (pull requests, commits, containers and scripts), and at
@@ -103,7 +107,7 @@ func TestActs(t *testing.T) {
 // TestCommands strikes workers that run commands on OpenSSH's server, and that server.
 func TestCommands(t *testing.T) {
 	kills := realpart.Trials(12, 48)
-	r := prove(t, options{kills: kills, store: "embedded", workers: 8, on: hosts})
+	r := prove(t, options{kills: kills, store: "embedded", workers: 8, on: hosts, counted: &onHosts})
 	if n, points := r.Counted(countStruck), r.Counted(countPoints); n < kills*7/10 || points < 300 {
 		t.Errorf("%d of %d were struck at %d points: too few to say anything", n, kills, points)
 	}
@@ -111,10 +115,12 @@ func TestCommands(t *testing.T) {
 
 // TestCommandsOnAHostThatForgets kills workers in the middle of commands whose host then knows nothing of them.
 func TestCommandsOnAHostThatForgets(t *testing.T) {
-	prove(t, options{kills: realpart.Trials(8, 16), store: "embedded", workers: 8, on: hosts, only: func(p plan) bool {
+	forgot := func(p plan) bool {
 		return p.walk.name == "approve" && p.walk.steps[p.step].name == deliver.name && p.variant == plain &&
 			forgets(p.torn)
-	}})
+	}
+	prove(t, options{kills: realpart.Trials(8, 16), store: "embedded", workers: 8, on: hosts, only: forgot,
+		counted: &onHosts})
 }
 
 // TestReminders strikes workers at the moment at which they mail people of what waits.
@@ -128,9 +134,10 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// TestRandomMoments kills at random moments.
+// TestRandomMoments kills at moments that the seed draws.
 func TestRandomMoments(t *testing.T) {
-	prove(t, options{kills: realpart.Trials(8, 40), store: "embedded", workers: 8, anywhen: true})
+	prove(t, options{kills: realpart.Trials(8, 40), store: "embedded", workers: 8, anywhen: true,
+		counted: &onProviders})
 }
 
 // TestASeedChoosesTheSame trials, though a worker passed a point more or less on the way.

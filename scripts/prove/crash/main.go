@@ -35,6 +35,7 @@ type options struct {
 	on      string
 	of      []kind          // the kinds of provider; nil: all
 	only    func(plan) bool // which plans may be chosen; nil: any
+	counted *counted        // what another run has counted, or counts for others; nil: it counts for itself
 }
 
 // What the trials' effects take place on.

@@ -59,13 +59,14 @@ func try(ctx context.Context, o options, r *proof.Run, dir string) error {
 		}
 		m.envs = append(m.envs, e)
 	}
-	plans, err := m.count(ctx)
+	plans, err := o.counted.once(func() ([]plan, error) { return m.count(ctx) })
 	if err != nil {
 		return err
 	}
 	if len(plans) == 0 {
 		return nil
 	}
+	m.Count(countPoints, len(plans)/len(plans[0].kind.variants()))
 	if err := m.all(ctx, m.choose(plans)); err != nil {
 		return err
 	}
@@ -107,6 +108,22 @@ func (m *matrix) choose(plans []plan) []plan {
 	return out[:m.options.kills]
 }
 
+// counted are the points that runs with the same walks, kinds and store pass: the first of them counts.
+type counted struct {
+	plans []plan
+}
+
+// once returns the plans, which count finds if they are not known.
+func (c *counted) once(count func() ([]plan, error)) (plans []plan, err error) {
+	if c != nil && c.plans != nil {
+		return c.plans, nil
+	}
+	if plans, err = count(); c != nil && err == nil {
+		c.plans = plans
+	}
+	return plans, err
+}
+
 // count runs each walk once for each kind without a strike, and returns a plan for each point that was passed.
 func (m *matrix) count(ctx context.Context) ([]plan, error) {
 	var walked []plan
@@ -128,11 +145,7 @@ func (m *matrix) count(ctx context.Context) ([]plan, error) {
 		}
 		return nil
 	})
-	plans := slices.Concat(found...)
-	if len(plans) > 0 {
-		m.Count(countPoints, len(plans)/len(plans[0].kind.variants()))
-	}
-	return plans, err
+	return slices.Concat(found...), err
 }
 
 // trace runs the walk without a strike and returns a plan for each variant of each point of each step.
