@@ -2,6 +2,7 @@ package attach
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -428,7 +429,7 @@ func TestAgentsCommand(t *testing.T) {
 	c.sees("shell")
 
 	w.runs.set("run-1", action) // the run says so before the host has it
-	c.hears(`{"type":"agent","runId":"run-1","actionId":"action-0001","state":"running"}`)
+	c.hears(`{"type":"agent","runId":"run-1","actionId":"` + action + `","state":"running"}`)
 	c.types("early\r")
 	await.That(t, "the host is told what was typed", func() bool {
 		return strings.Contains(strings.Join(w.host.Lines(), "\n"), " input ")
@@ -441,7 +442,7 @@ func TestAgentsCommand(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	w.runs.set("run-1", "")
-	c.hears(`{"type":"agent","runId":"run-1","actionId":"action-0001","state":"ended"}`)
+	c.hears(`{"type":"agent","runId":"run-1","actionId":"` + action + `","state":"ended"}`)
 	c.types("echo ag''ain\r")
 	c.sees("again")
 	if strings.Contains(c.screen.String(), "secret: command not found") {
@@ -449,8 +450,9 @@ func TestAgentsCommand(t *testing.T) {
 	}
 }
 
-// action is the agent's command.
-const action = "action-0001"
+// action is the agent's command. A host finds a command's processes by its id, and other tests may use the same
+// machine.
+var action = "action-" + rand.Text()
 
 // begins has the host begin the agent's command. How it has ended comes on the channel; asks is told when it asks.
 func (w *world) begins(command string, limit time.Duration, asks func(bool)) <-chan keeper.Result {
@@ -622,7 +624,7 @@ func TestKeysAfterACommand(t *testing.T) {
 	c.hears("ready")
 	c.types("echo sh''ell\r")
 	c.sees("shell")
-	w.runs.set("run-1", "action-0001") // which the host never has
+	w.runs.set("run-1", action) // which the host never has
 	c.hears(`"state":"running"`)
 	w.runs.mu.Lock()
 	w.runs.told = make(chan string, 10)

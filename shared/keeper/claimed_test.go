@@ -2,6 +2,7 @@ package keeper_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -27,10 +28,10 @@ func TestACommandThatDeletesItsJournal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			const command = "echo ran >> witness; while [ -d .countersign/act-1 ]; do rm -rf " +
-				".countersign/act-1; done; " +
-				"echo gone >> witness"
-			c := keeper.Start{ID: "act-1", Command: command, Grammar: "bash", Limit: 5 * time.Second,
+			id := rand.Text()
+			command := "echo ran >> witness; while [ -d .countersign/" + id + " ]; do rm -rf .countersign/" + id +
+				"; done; echo gone >> witness"
+			c := keeper.Start{ID: id, Command: command, Grammar: "bash", Limit: 20 * time.Second,
 				Handle: k.Handle()}
 			ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 			defer cancel()

@@ -1,6 +1,7 @@
 package keeper_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"io"
 	"os"
@@ -28,7 +29,7 @@ func TestAnotherGrep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := keeper.Start{ID: "walk", Command: "grep -r x " + keeper.Opened(0), Grammar: shell.POSIX, Plain: true,
+	s := keeper.Start{ID: rand.Text(), Command: "grep -r x " + keeper.Opened(0), Grammar: shell.POSIX, Plain: true,
 		Limit: time.Minute, Opens: keeper.Opens{Within: []string{dir}, Walks: true,
 			Paths: []keeper.Path{{Name: dir, Shown: dir}}}}
 	if r, err := k.Start(t.Context(), s, io.Discard); !errors.Is(err, keeper.ErrWalk) {

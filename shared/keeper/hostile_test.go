@@ -1,6 +1,7 @@
 package keeper_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -113,11 +114,11 @@ func TestNoConfigurationActs(t *testing.T) {
 		}
 		return out.String()
 	}
-	run(keeper.Start{ID: "hostile", Command: export.String() + "export PATH=" + home + "/bin:$PATH"})
-	if run(keeper.Start{ID: "trial", Command: "ls"}); len(acted()) == 0 {
+	run(keeper.Start{ID: rand.Text(), Command: export.String() + "export PATH=" + home + "/bin:$PATH"})
+	if run(keeper.Start{ID: rand.Text(), Command: "ls"}); len(acted()) == 0 {
 		t.Error("what was planted does nothing, so that the test proves nothing")
 	}
-	out := run(keeper.Start{ID: "looks", Command: string(commands), Plain: true})
+	out := run(keeper.Start{ID: rand.Text(), Command: string(commands), Plain: true})
 	if told := acted(); len(told) > 0 {
 		t.Errorf("configurations have acted: %q", told)
 	}

@@ -1,6 +1,7 @@
 package keeper_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"io"
 	"os"
@@ -33,7 +34,7 @@ func TestAPathThatCannotBeOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.Times.Open = 100 * time.Millisecond
-	s := keeper.Start{ID: "waits", Command: "cat " + keeper.Opened(0), Grammar: shell.Bash, Plain: true,
+	s := keeper.Start{ID: rand.Text(), Command: "cat " + keeper.Opened(0), Grammar: shell.Bash, Plain: true,
 		Limit: time.Minute, Handle: k.Handle(),
 		Opens: keeper.Opens{Within: []string{dir}, Paths: []keeper.Path{{Name: f.Name(), Shown: "file"}}}}
 	if r, err := k.Start(t.Context(), s, io.Discard); !errors.Is(err, keeper.ErrSpecial) {
