@@ -19,9 +19,8 @@ const module = "github.com/countersign-run/countersign/"
 
 // may says what each room may import of this module. A room that is not here may import nothing of it.
 var may = map[string]string{
-	"shared/action": "shared/clip shared/fault shared/netguard shared/outbound shared/strictjson shared/strictyaml " +
-		"shared/tool " +
-		"shared/visible",
+	"shared/action": "shared/clip shared/fault shared/netguard shared/outbound shared/schema shared/strictjson " +
+		"shared/strictyaml shared/tool shared/visible",
 	"shared/address": "shared/fault",
 	"shared/run": "shared/audit shared/clip shared/document shared/fault shared/model shared/plan shared/policy " +
 		"shared/strictjson shared/timezone shared/tool shared/visible",

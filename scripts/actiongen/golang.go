@@ -75,6 +75,14 @@ func goType(s *jsonschema.Schema) string {
 	if s == nil {
 		return "any"
 	}
+	switch own := slices.DeleteFunc(slices.Clone(s.Types), func(t string) bool { return t == "null" }); {
+	case len(own) == 1:
+		one := *s
+		one.Type, one.Types = own[0], nil
+		return absent(goType(&one))
+	case s.Type == "" && s.Properties == nil:
+		return "any"
+	}
 	switch s.Type {
 	case "string":
 		return "string"
@@ -87,10 +95,21 @@ func goType(s *jsonschema.Schema) string {
 	case "array":
 		return "[]" + goType(s.Items)
 	}
+	if open(s) && len(s.Properties) == 0 && s.AdditionalProperties != nil {
+		return "map[string]" + goType(s.AdditionalProperties)
+	}
 	if open(s) {
 		return "map[string]any"
 	}
 	return goStruct(s)
+}
+
+// absent returns the type with a value for what is absent or null.
+func absent(t string) string {
+	if strings.ContainsAny(t[:1], "[*m") || t == "any" { // a list, a pointer or a map
+		return t
+	}
+	return "*" + t
 }
 
 // goStruct returns a struct type whose optional fields keep absent values absent.
@@ -99,12 +118,11 @@ func goStruct(s *jsonschema.Schema) string {
 	b.WriteString("struct {\n")
 	names := map[string]int{}
 	for _, name := range s.PropertyOrder {
-		p, option, star := s.Properties[name], "", ""
+		p, option := s.Properties[name], ""
+		t := goType(p)
 		if !slices.Contains(s.Required, name) {
 			option = ",omitempty"
-			if p.Type != "array" && !strings.HasPrefix(goType(p), "map") {
-				star = "*"
-			}
+			t = absent(t)
 		}
 		field := goName(name)
 		if names[field]++; names[field] > 1 {
@@ -113,7 +131,7 @@ func goStruct(s *jsonschema.Schema) string {
 		if p.Description != "" {
 			fmt.Fprintf(&b, "// %s\n", comment(p.Description))
 		}
-		fmt.Fprintf(&b, "%s %s%s `json:\"%s%s\"`\n", field, star, goType(p), name, option)
+		fmt.Fprintf(&b, "%s %s `json:\"%s%s\"`\n", field, t, name, option)
 	}
 	b.WriteString("}")
 	return b.String()

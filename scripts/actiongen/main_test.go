@@ -102,6 +102,11 @@ func TestTypes(t *testing.T) {
 			"Array<Array<\"x\" | \"y\\\"z\">>;\n    a?: number;\n}",
 		"  type: object\n  properties:\n    o: {type: object, properties: {$p_1: {type: boolean}}}": "export " +
 			"interface AInput {\n    o?: {\n        $p_1?: boolean;\n    };\n}",
+		"  s: record(boolean)\n  c?: record(record(number))": "export interface AInput {\n" +
+			"    s: Record<string, boolean>;\n    c?: Record<string, Record<string, number>>;\n}",
+		"  type: object\n  properties:\n    n: {type: [string, 'null']}\n" +
+			"    u: {anyOf: [{type: string}, {type: number}]}\n    c: {const: x}\n    a: {}": "export interface " +
+			"AInput {\n    n?: (string | null);\n    u?: (string | number);\n    c?: \"x\";\n    a?: unknown;\n}",
 	} {
 		name, m, err := action.ParseMetadata("a.jay-action", []byte(head+schema))
 		if err != nil {
@@ -112,6 +117,26 @@ func TestTypes(t *testing.T) {
 			!strings.Contains(got, "export type AOutput = unknown;") {
 			t.Errorf("%s gives\n%s\nwant\n%s", schema, got, want)
 		}
+	}
+}
+
+// TestGoTypes keeps null and absent values apart from empty ones, and the values of a record their type.
+func TestGoTypes(t *testing.T) {
+	_, m, err := action.ParseMetadata("a.jay-action", []byte("name: a\ndescription: A.\ninputSchema:\n  type: object\n"+
+		"  properties:\n    n: {type: [string, 'null']}\n    u: {anyOf: [{type: string}, {type: number}]}\n"+
+		"    r: {type: object, additionalProperties: {type: boolean}}\n    b: {type: integer}\n  required: [n]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := golang("x", []action.Action{{Name: "a", Metadata: m}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Join(strings.Fields(string(got)), " ")
+	const want = "struct { N *string `json:\"n\"` U any `json:\"u,omitempty\"` R map[string]bool " +
+		"`json:\"r,omitempty\"` B *int64 `json:\"b,omitempty\"` }"
+	if !strings.Contains(fields, want) {
+		t.Errorf("the types are %s", fields)
 	}
 }
 

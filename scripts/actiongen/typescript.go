@@ -37,10 +37,20 @@ func tsType(s *jsonschema.Schema, indent string) string {
 	switch {
 	case s == nil:
 		return "unknown"
+	case s.Const != nil:
+		return tsEnum([]any{*s.Const})
 	case len(s.Enum) > 0:
 		return tsEnum(s.Enum)
+	case len(s.Types) > 0:
+		return tsUnion(s, indent)
+	case s.Type == "" && len(s.AnyOf)+len(s.OneOf) > 0:
+		return tsAny(slices.Concat(s.AnyOf, s.OneOf), indent)
+	case s.Type == "" && s.Properties == nil:
+		return "unknown"
 	}
 	switch s.Type {
+	case "null":
+		return "null"
 	case "integer", "number":
 		return "number"
 	case "string", "boolean":
@@ -49,6 +59,28 @@ func tsType(s *jsonschema.Schema, indent string) string {
 		return "Array<" + tsType(s.Items, indent) + ">"
 	}
 	return tsObject(s, indent)
+}
+
+// tsUnion returns the union of a schema's types.
+func tsUnion(s *jsonschema.Schema, indent string) string {
+	var all []*jsonschema.Schema
+	for _, t := range s.Types {
+		one := *s
+		one.Type, one.Types = t, nil
+		all = append(all, &one)
+	}
+	return tsAny(all, indent)
+}
+
+// tsAny returns the union of what the schemas allow.
+func tsAny(all []*jsonschema.Schema, indent string) string {
+	var out []string
+	for _, s := range all {
+		if t := tsType(s, indent); !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return "(" + strings.Join(out, " | ") + ")"
 }
 
 func tsEnum(values []any) string {
@@ -64,8 +96,12 @@ func tsEnum(values []any) string {
 }
 
 func tsObject(s *jsonschema.Schema, indent string) string {
+	values := "unknown" // of the properties that are not named
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Not == nil {
+		values = tsType(s.AdditionalProperties, indent)
+	}
 	if open(s) && len(s.Properties) == 0 {
-		return "Record<string, unknown>"
+		return "Record<string, " + values + ">"
 	}
 	if len(s.Properties) == 0 {
 		return "{}"

@@ -50,6 +50,8 @@ type Metadata struct {
 	Title       []Piece       // of a preview; empty: the first sentence of the description
 	Preview     []Shown       // the arguments to show; others follow under their titles or names
 	Binding     *Binding      // nil: a Go handler carries it out
+
+	notes []string // what the file has and this package does not use
 }
 
 // Reached is an argument whose value, or each of whose values, is a target of the kind.

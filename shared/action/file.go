@@ -31,10 +31,16 @@ func ParseMetadata(file string, data []byte) (name string, m *Metadata, err erro
 	if err != nil {
 		return "", nil, err
 	}
-	s, err := d.section(d.Root, "name", "description", "inputSchema", "outputSchema", "readOnly", "category",
-		"sideEffect", "class", "approval", "timeout", "final", "untrusted", "targets", "bound", "preview", "binding")
+	s, err := d.tolerant(d.Root, []string{"import"}, "name", "description", "inputSchema", "outputSchema", "readOnly",
+		"category", "sideEffect", "class", "approval", "timeout", "final", "untrusted", "targets", "bound", "preview",
+		"binding")
 	if err != nil {
 		return "", nil, err
+	}
+	if imports := s.Values["import"]; imports != nil && imports.Kind == yaml.MappingNode {
+		for i := 0; i < len(imports.Content); i += 2 {
+			d.contracts = append(d.contracts, imports.Content[i].Value)
+		}
 	}
 	m = &Metadata{File: file}
 	if name, err = s.name(); err != nil {
@@ -46,6 +52,7 @@ func ParseMetadata(file string, data []byte) (name string, m *Metadata, err erro
 			return "", nil, err
 		}
 	}
+	m.notes = d.note(file)
 	return name, m, nil
 }
 
@@ -85,7 +92,6 @@ func (m *Metadata) readSchemas(s section) error {
 	if m.Input, err = s.schema(in, "object"); err != nil {
 		return err
 	}
-	finish(m.Input, in)
 	closeObjects(m.Input, true)
 	if err := s.usable(in, m.Input); err != nil { // a default may fit the open object alone
 		return err
@@ -94,9 +100,7 @@ func (m *Metadata) readSchemas(s section) error {
 		if out, err = s.expanded(out, false); err != nil {
 			return err
 		}
-		if m.Output, err = s.schema(out, ""); err == nil {
-			finish(m.Output, out)
-		}
+		m.Output, err = s.schema(out, "")
 	}
 	return err
 }

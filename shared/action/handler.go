@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -73,13 +74,12 @@ func (h Handler) fits(m *Metadata) error {
 
 // accepts returns an error if wide does not accept all that narrow allows.
 func accepts(wide, narrow *jsonschema.Schema, at string) error {
-	if wide.Type == "" {
+	if typ := kind(wide); typ == "" {
 		return nil // any
-	}
-	if wide.Type != narrow.Type && (wide.Type != "number" || narrow.Type != "integer") {
+	} else if has := kind(narrow); typ != has && (typ != "number" || has != "integer") {
 		return fmt.Errorf("%s: a Go type for %s was expected", at, typeOf(narrow, wide, at))
 	}
-	if wide.Type == "array" {
+	if kind(wide) == "array" {
 		if wide.Items == nil || narrow.Items == nil { // a list of anything, on one side
 			return nil
 		}
@@ -105,12 +105,20 @@ func accepts(wide, narrow *jsonschema.Schema, at string) error {
 	return nil
 }
 
+// kind returns the type that a schema has beside null, or "" if it may have several.
+func kind(s *jsonschema.Schema) string {
+	if own := slices.DeleteFunc(slices.Clone(s.Types), func(t string) bool { return t == "null" }); len(own) == 1 {
+		return own[0]
+	}
+	return s.Type
+}
+
 // typeOf returns the file's type, whichever side the file is on.
 func typeOf(narrow, wide *jsonschema.Schema, at string) string {
 	if len(at) >= 11 && at[:11] == "inputSchema" {
-		return narrow.Type
+		return cmp.Or(kind(narrow), "values of any type")
 	}
-	return wide.Type
+	return kind(wide)
 }
 
 // closed reports whether an object allows no other properties.

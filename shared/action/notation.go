@@ -13,31 +13,71 @@ import (
 // is its properties ("name?" is one that may be left out), a list holds what its items are, and a text names a type.
 // The nodes keep the file's lines.
 func (d *document) expanded(n *yaml.Node, input bool) (*yaml.Node, error) {
-	// the latter is refused as a schema
-	if n.Kind == yaml.MappingNode && isSchema(n) || n.Kind != yaml.MappingNode && input {
+	switch {
+	case n.Kind != yaml.MappingNode && input: // it is refused as a schema
+		return n, nil
+	case input && len(n.Content) == 0: // no arguments
+		return schemaAt(n, "object"), nil
+	case n.Kind == yaml.MappingNode && isSchema(n):
 		return n, nil
 	}
 	return d.expand(n)
 }
 
-// isSchema reports whether n is a JSON Schema and not an object of the notation, which may have a property called type.
+// isSchema reports whether n is a JSON Schema and not an object of the notation, whose properties may have the names of
+// keywords: {type: string, title: string} is an object with two properties, as it is for jay-stack.
 func isSchema(n *yaml.Node) bool {
 	t := valueOf(n, "type")
 	switch {
 	case t == nil:
-		return len(n.Content) == 0
-	case t.Kind != yaml.ScalarNode || !slices.Contains(types, t.Value):
+		return isUntyped(n)
+	case t.Kind == yaml.MappingNode, t.Kind == yaml.ScalarNode && !slices.Contains(types, t.Value):
 		return false
-	case t.Value == "object" || t.Value == "array" || t.Value == "integer": // not types of the notation
-		return true
 	}
 	for i := 0; i < len(n.Content); i += 2 {
-		if !slices.Contains(keywords, n.Content[i].Value) {
+		key, v := n.Content[i].Value, n.Content[i+1]
+		switch {
+		case key == "type", key == "format" && v.Value == "date":
+		case v.Kind == yaml.ScalarNode && isTypeName(v.Value):
+			return false
+		case !slices.Contains(keywords, key) && !slices.Contains(checked, key) && !slices.Contains(notes, key) &&
+			!strings.HasPrefix(key, "x-") && t.Value != "object" && t.Value != "array":
 			return false
 		}
 	}
 	return true
 }
+
+// isUntyped reports whether n is a JSON Schema without a type.
+func isUntyped(n *yaml.Node) bool {
+	for _, key := range []string{"anyOf", "oneOf", "allOf", "enum"} {
+		if v := valueOf(n, key); v != nil && v.Kind == yaml.SequenceNode {
+			return true
+		}
+	}
+	properties := valueOf(n, "properties")
+	return valueOf(n, "$ref") != nil || properties != nil && haveTypes(properties)
+}
+
+// haveTypes reports whether all values of a mapping are JSON Schemas with a type.
+func haveTypes(n *yaml.Node) bool {
+	for i := 1; i < len(n.Content); i += 2 {
+		if p := n.Content[i]; n.Kind != yaml.MappingNode || p.Kind != yaml.MappingNode || !isSchema(p) {
+			return false
+		}
+	}
+	return len(n.Content) > 0
+}
+
+// isTypeName reports whether a text names a type in the notation.
+func isTypeName(text string) bool {
+	name := strings.TrimRight(strings.TrimSpace(text), "[]")
+	return named[name] != "" || strings.HasPrefix(name, "enum(") || strings.HasPrefix(name, "record(")
+}
+
+// named are the notation's names of types, and what they are in JSON Schema.
+var named = map[string]string{"string": "string", "number": "number", "boolean": "boolean", "integer": "integer",
+	"date": "string", "html-string": "string", "file": "string", "object": "object"}
 
 func valueOf(n *yaml.Node, key string) *yaml.Node {
 	for i := 0; i < len(n.Content); i += 2 {
@@ -97,8 +137,8 @@ func (d *document) expandObject(n *yaml.Node) (*yaml.Node, error) {
 	return s, nil
 }
 
-// expandName expands the name of a type: string, number, boolean, date, enum(a | b), record(type), and each of these
-// followed by [].
+// expandName expands the name of a type: string, number, boolean, date, file, object, enum(a | b), record(type), a
+// contract that the file imports (an object), and each of these followed by []. A contract may be followed by ?: null.
 func (d *document) expandName(n *yaml.Node, name string) (*yaml.Node, error) {
 	if item, ok := strings.CutSuffix(name, "[]"); ok {
 		items, err := d.expandName(n, item)
@@ -111,14 +151,25 @@ func (d *document) expandName(n *yaml.Node, name string) (*yaml.Node, error) {
 	}
 	inside, ok := strings.CutSuffix(name, ")")
 	values, isEnum := strings.CutPrefix(inside, "enum")
-	_, isRecord := strings.CutPrefix(inside, "record(")
+	of, isRecord := strings.CutPrefix(inside, "record(")
+	contract, orNull := strings.CutSuffix(name, "?")
 	switch {
-	case slices.Contains([]string{"string", "number", "boolean"}, name):
-		return schemaAt(n, name), nil
-	case name == "date", name == "html-string":
-		return schemaAt(n, "string"), nil
+	case slices.Contains(d.contracts, contract):
+		return contractAt(n, contract, orNull), nil
+	case named[name] != "":
+		s := schemaAt(n, named[name])
+		if name == "file" {
+			put(s, "description", text(n, "A file."))
+		}
+		return s, nil
 	case ok && isRecord:
-		return schemaAt(n, "object"), nil
+		values, err := d.expandName(n, strings.TrimSpace(of))
+		if err != nil {
+			return nil, err
+		}
+		s := schemaAt(n, "object")
+		put(s, "additionalProperties", values)
+		return s, nil
 	case ok && isEnum && strings.HasPrefix(strings.TrimSpace(values), "("):
 		list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: n.Line}
 		for v := range strings.SplitSeq(strings.TrimPrefix(strings.TrimSpace(values), "("), "|") {
@@ -128,8 +179,18 @@ func (d *document) expandName(n *yaml.Node, name string) (*yaml.Node, error) {
 		put(s, "enum", list)
 		return s, nil
 	}
-	return nil, d.Wrong(n, "%s is no type; a JSON Schema, or one of string, number, boolean, date, enum(a | b), "+
-		"record(string), a list or an object was expected", strictyaml.Quoted(name))
+	return nil, d.Wrong(n, "%s is no type; a JSON Schema, or one of string, number, boolean, date, file, object, "+
+		"enum(a | b), record(string), an imported contract, a list or an object was expected", strictyaml.Quoted(name))
+}
+
+// contractAt returns the schema of a contract, whose own file is not read: an object of any properties.
+func contractAt(at *yaml.Node, name string, orNull bool) *yaml.Node {
+	s := schemaAt(at, "object")
+	put(s, "description", text(at, "Contract: "+name))
+	if orNull {
+		put(s, "nullable", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true", Line: at.Line})
+	}
+	return s
 }
 
 func schemaAt(at *yaml.Node, kind string) *yaml.Node {

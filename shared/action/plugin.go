@@ -1,6 +1,7 @@
 package action
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -22,6 +23,14 @@ const (
 // Load reads the folder's plugins: its own plugin.yaml, and one in each of its direct subfolders. The actions are in
 // the order in which the files list them, plugins by the names of their folders.
 func Load(dir string) ([]Action, error) {
+	l, err := load(dir)
+	if err != nil {
+		return nil, err
+	}
+	return l.actions, nil
+}
+
+func load(dir string) (*loader, error) {
 	root, err := os.OpenRoot(dir) // no file outside it is read, not even through a link
 	if err != nil {
 		return nil, errors.New("the folder of actions cannot be opened; a directory was expected")
@@ -37,12 +46,13 @@ func Load(dir string) ([]Action, error) {
 			return nil, err
 		}
 	}
-	return l.actions, nil
+	return l, nil
 }
 
 type loader struct {
 	root    *os.Root
 	actions []Action
+	notes   []string // keys of other programs, a line for each file that has some
 }
 
 // folders returns the folders with a plugin.yaml.
@@ -79,8 +89,7 @@ func (l *loader) plugin(folder string) error {
 	if err != nil {
 		return err
 	}
-	s, err := d.section(d.Root, "name", "version", "description", "module", "global", "contracts", "setup", "actions",
-		"offered")
+	s, err := d.tolerant(d.Root, []string{"version", "description"}, "name", "actions", "offered")
 	if err != nil {
 		return err
 	}
@@ -95,9 +104,9 @@ func (l *loader) plugin(folder string) error {
 	if err != nil {
 		return err
 	}
-	list, err := s.Required("actions")
-	if err != nil {
-		return err
+	list := s.Values["actions"]
+	if list == nil || list.ShortTag() == "!!null" { // a plugin of pages alone
+		list = &yaml.Node{Kind: yaml.SequenceNode}
 	}
 	if list.Kind != yaml.SequenceNode {
 		return d.Wrong(list, "actions: a list of names, or of entries {name, action}, was expected")
@@ -112,6 +121,7 @@ func (l *loader) plugin(folder string) error {
 			return err
 		}
 	}
+	l.notes = append(l.notes, d.note(file)...)
 	return nil
 }
 
@@ -121,7 +131,7 @@ func (l *loader) entry(d *document, n *yaml.Node, folder string) (a Action, err 
 		a.Name, err = d.actionName(n)
 		return a, err
 	}
-	s, err := d.section(n, "name", "action")
+	s, err := d.tolerant(n, nil, "name", "action")
 	if err != nil {
 		return a, err
 	}
@@ -137,7 +147,7 @@ func (l *loader) entry(d *document, n *yaml.Node, folder string) (a Action, err 
 		return a, d.Wrong(at, "action: the path of a %s file within this folder was expected, such as "+
 			"./actions/search%s", extension, extension)
 	}
-	file := path.Join(folder, at.Value)
+	file := l.find(folder, at.Value)
 	data, err := strictyaml.Read(l.root, file)
 	if err != nil {
 		return a, err
@@ -149,8 +159,33 @@ func (l *loader) entry(d *document, n *yaml.Node, folder string) (a Action, err 
 	if name != a.Name {
 		return a, d.Wrong(n, "the name %s was expected, as %s says", strictyaml.Quoted(name), file)
 	}
+	l.notes = append(l.notes, m.notes...)
 	a.Metadata = m
 	return a, nil
+}
+
+// find returns the path of an action's file: the one that the plugin names, or if that is not there, the one that the
+// exports of its package name so. A package that is not built yet has its files in lib and not in dist.
+func (l *loader) find(folder, named string) string {
+	file := path.Join(folder, named)
+	var built struct {
+		Exports map[string]json.RawMessage `json:"exports"`
+	}
+	data, err := strictyaml.Read(l.root, path.Join(folder, "package.json"))
+	if _, missing := l.root.Stat(file); missing == nil || err != nil || json.Unmarshal(data, &built) != nil {
+		return file
+	}
+	var exported string
+	if json.Unmarshal(built.Exports["./"+path.Clean(named)], &exported) != nil ||
+		!filepath.IsLocal(filepath.FromSlash(exported)) {
+		return file
+	}
+	for _, candidate := range []string{exported, strings.Replace(exported, "dist/", "lib/", 1)} {
+		if _, err := l.root.Stat(path.Join(folder, candidate)); err == nil {
+			return path.Join(folder, candidate)
+		}
+	}
+	return file
 }
 
 // add adds an action. It refuses one whose name is taken, here or for the model.

@@ -24,6 +24,7 @@ type Registry struct {
 	tools   map[string]*tool.Tool // by the actions' own names
 	names   map[string]string     // by the names for the model
 	unbound []string
+	notes   []string
 }
 
 // Options of Open.
@@ -40,12 +41,20 @@ const MinKey = 32
 
 // Open loads the folder and returns its actions with their handlers and bindings.
 func Open(dir string, o Options) (*Registry, error) {
-	actions, err := Load(dir)
+	l, err := load(dir)
 	if err != nil {
 		return nil, err
 	}
-	return New(actions, o)
+	r, err := New(l.actions, o)
+	if err != nil {
+		return nil, err
+	}
+	r.notes = l.notes
+	return r, nil
 }
+
+// Notes returns what the files have and this package does not use, such as keys of jay-stack: a line for each file.
+func (r *Registry) Notes() []string { return r.notes }
 
 // New returns a Registry of actions with their handlers and bindings.
 func New(actions []Action, o Options) (*Registry, error) {

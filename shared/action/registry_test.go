@@ -327,7 +327,7 @@ inputSchema:
     kind: {type: string, enum: [a, b]}
     tags: {type: array, items: {type: string}}
     rows: {type: array, items: {type: object, properties: {id: {type: string}, more: {type: object}}, required: [id]}}
-    any: {type: object}
+    any: {type: object, additionalProperties: {type: string}}
   required: [text, kind, rows, any]
 outputSchema: {type: array, items: {type: object, properties: {_id: {type: string}}, required: [_id]}}
 `

@@ -2,12 +2,16 @@ package action
 
 import (
 	"encoding/json"
+	"regexp/syntax"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/schema"
 	"github.com/countersign-run/countersign/shared/strictyaml"
 )
 
@@ -25,6 +29,14 @@ var keywords = []string{"type", "title", "description", "properties", "required"
 
 var types = []string{"string", "number", "integer", "boolean", "array", "object"}
 
+// checked are the other keywords that calls are checked by. What Gemini is not told of them, the description says.
+var checked = []string{"anyOf", "oneOf", "allOf", "not", "const", "nullable", "$ref", "$defs", "definitions", "if",
+	"then", "else", "patternProperties", "propertyNames", "minProperties", "maxProperties", "prefixItems", "contains",
+	"minContains", "maxContains", "dependentRequired", "dependentSchemas", "dependencies"}
+
+// notes are keywords that say nothing about a value.
+var notes = []string{"$schema", "$id", "$comment", "example", "examples", "deprecated", "readOnly", "writeOnly"}
+
 // schema decodes a JSON Schema; root is the type that it must have, or empty.
 func (d *document) schema(n *yaml.Node, root string) (*jsonschema.Schema, error) {
 	if err := d.schemaNode(n, root); err != nil {
@@ -38,11 +50,34 @@ func (d *document) schema(n *yaml.Node, root string) (*jsonschema.Schema, error)
 	if err != nil {
 		return nil, d.Wrong(n, "this cannot be written as JSON")
 	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return nil, d.Wrong(n, "this is no JSON Schema: %s", strictyaml.Quoted(err.Error()))
+	s, err := schema.Import(raw)
+	if err != nil {
+		f := fault.As(err)
+		return nil, d.Wrong(nodeAt(n, f.Field), "this is no JSON Schema that can be used: %s", f.Message)
 	}
-	return &s, d.usable(n, &s)
+	if root != "" {
+		s.Type, s.Types = root, nil
+	}
+	finish(s, n)
+	return s, d.usable(n, s)
+}
+
+// nodeAt returns the node at a JSON pointer without its first slash, or the last one on the way that is there.
+func nodeAt(n *yaml.Node, pointer string) *yaml.Node {
+	for step := range strings.SplitSeq(pointer, "/") {
+		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+		next := (*yaml.Node)(nil)
+		if n.Kind == yaml.MappingNode {
+			next = valueOf(n, step)
+		} else if i, err := strconv.Atoi(step); err == nil && i < len(n.Content) {
+			next = n.Content[i]
+		}
+		if next == nil {
+			return n
+		}
+		n = next
+	}
+	return n
 }
 
 // usable returns an error for a schema that nothing can be checked against.
@@ -54,21 +89,17 @@ func (d *document) usable(n *yaml.Node, s *jsonschema.Schema) error {
 	return nil
 }
 
-// schemaNode checks what the library does not: unknown keywords, and required names that are not properties.
+// schemaNode checks what Import does not: misspelt keywords, and required names that are not properties.
 func (d *document) schemaNode(n *yaml.Node, root string) error {
-	s, err := d.section(n, keywords...)
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" {
+		return nil // anything, or nothing
+	}
+	s, err := d.tolerant(n, slices.Concat(checked, notes), keywords...)
 	if err != nil {
 		return err
 	}
-	kind, err := s.Required("type")
-	if err != nil {
+	if err := s.checkType(root); err != nil {
 		return err
-	}
-	switch {
-	case root != "" && kind.Value != root:
-		return d.Wrong(kind, "type: %s was expected here", root)
-	case kind.Kind != yaml.ScalarNode || !slices.Contains(types, kind.Value):
-		return d.Wrong(kind, "type: one of %s was expected", strings.Join(types, ", "))
 	}
 	if _, err := s.Text("description", 4096); err != nil {
 		return err
@@ -77,19 +108,57 @@ func (d *document) schemaNode(n *yaml.Node, root string) error {
 		(e.Kind != yaml.SequenceNode || len(e.Content) == 0 || len(e.Content) > maxEnum) {
 		return d.Wrong(e, "enum: a list of 1 to %d values was expected", maxEnum)
 	}
-	if a := s.Values["additionalProperties"]; a != nil && a.ShortTag() != "!!bool" {
-		return d.Wrong(a, "additionalProperties: true or false was expected")
+	if p := s.Values["pattern"]; p != nil {
+		if _, err := syntax.Parse(p.Value, syntax.Perl); err != nil {
+			return d.Wrong(p, "pattern: a pattern of RE2 was expected")
+		}
+	}
+	for _, key := range []string{"items", "additionalProperties", "not"} {
+		if v := s.Values[key]; v != nil {
+			if err := d.schemaNode(v, ""); err != nil {
+				return err
+			}
+		}
+	}
+	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+		if list := s.Values[key]; list != nil {
+			for _, one := range list.Content {
+				if err := d.schemaNode(one, ""); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return d.properties(s)
+}
+
+// checkType checks the type, and that no keyword stands beside it that another type has.
+func (s section) checkType(root string) error {
+	kind := s.Values["type"]
+	if kind == nil {
+		return nil // of any type; as root, of the type that a root has
+	}
+	list := []*yaml.Node{kind}
+	if kind.Kind == yaml.SequenceNode {
+		list = kind.Content
+	}
+	has := []string{}
+	for _, n := range list {
+		if n.Kind != yaml.ScalarNode || !slices.Contains(types, n.Value) && n.Value != "null" {
+			return s.Wrong(kind, "type: one of %s was expected", strings.Join(types, ", "))
+		}
+		has = append(has, n.Value)
+	}
+	if root != "" && !slices.Contains(has, root) {
+		return s.Wrong(kind, "type: %s was expected here", root)
 	}
 	for _, only := range [][2]string{{"properties", "object"}, {"required", "object"},
 		{"additionalProperties", "object"}, {"items", "array"}} {
-		if v := s.Values[only[0]]; v != nil && kind.Value != only[1] {
-			return d.Wrong(v, "%s: only a schema of type %s has it", only[0], only[1])
+		if v := s.Values[only[0]]; v != nil && !slices.Contains(has, only[1]) {
+			return s.Wrong(v, "%s: only a schema of type %s has it", only[0], only[1])
 		}
 	}
-	if items := s.Values["items"]; items != nil {
-		return d.schemaNode(items, "")
-	}
-	return d.properties(s)
+	return nil
 }
 
 func (d *document) properties(s section) error {
@@ -111,7 +180,7 @@ func (d *document) properties(s section) error {
 		}
 	}
 	r := s.Values["required"]
-	if r == nil {
+	if r == nil || len(names) == 0 && s.Values["type"] == nil { // of a part of another schema
 		return nil
 	}
 	if r.Kind != yaml.SequenceNode {
@@ -125,13 +194,20 @@ func (d *document) properties(s section) error {
 	return nil
 }
 
-// finish keeps the file's order of properties.
+// finish keeps the file's titles and its order of properties.
 func finish(s *jsonschema.Schema, n *yaml.Node) {
-	for i := 0; i < len(n.Content); i += 2 {
+	if s == nil {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
 		value := n.Content[i+1]
 		switch n.Content[i].Value {
+		case "title":
+			s.Title = value.Value
 		case "items":
 			finish(s.Items, value)
+		case "additionalProperties":
+			finish(s.AdditionalProperties, value)
 		case "properties":
 			for j := 0; j < len(value.Content); j += 2 {
 				name := value.Content[j].Value
@@ -143,16 +219,21 @@ func finish(s *jsonschema.Schema, n *yaml.Node) {
 }
 
 // closeObjects makes the objects of an input allow only the properties that they name, unless they say otherwise: the
-// server does not accept, show or send what a file does not declare. A nested object that names none allows any.
-// Outputs stay open: an endpoint may return more than the file declares.
+// server does not accept, show or send what a file does not declare. A nested object that names none allows any, and so
+// does one whose alternatives may name some. Outputs stay open: an endpoint may return more than the file declares.
 func closeObjects(s *jsonschema.Schema, root bool) {
 	if s.Items != nil {
 		closeObjects(s.Items, false)
 	}
+	if s.AdditionalProperties != nil {
+		closeObjects(s.AdditionalProperties, false)
+	}
 	for _, p := range s.Properties {
 		closeObjects(p, false)
 	}
-	if s.Type == "object" && s.AdditionalProperties == nil && (root || s.Properties != nil) {
+	alone := s.AnyOf == nil && s.OneOf == nil && s.AllOf == nil && s.If == nil && s.PatternProperties == nil
+	isObject := s.Type == "object" || slices.Contains(s.Types, "object")
+	if isObject && alone && s.AdditionalProperties == nil && (root || s.Properties != nil) {
 		s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
 	}
 }

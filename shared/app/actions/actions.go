@@ -35,10 +35,16 @@ func With(handlers action.Handlers) app.Part {
 		Link: func(c *app.Clients) { c.Actions = open },
 		Check: func(cfg config.Config, log *slog.Logger) error {
 			declared, err := open(cfg, time.Now)
-			if err == nil {
-				app.WarnUnbound(log, declared)
+			if err != nil {
+				return err
 			}
-			return err
+			app.WarnUnbound(log, declared)
+			if r, ok := declared.(*action.Registry); ok {
+				for _, note := range r.Notes() {
+					log.Info("ACTIONS", "note", note)
+				}
+			}
+			return nil
 		},
 	}
 }
