@@ -3,7 +3,10 @@ package issuer
 import (
 	"cmp"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -142,15 +145,32 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, q.Redirect+"#"+back.Encode(), http.StatusSeeOther)
 }
 
-// otherSigns are the characters of a user's name that an address does not contain.
-var otherSigns = regexp.MustCompile(`[^A-Za-z0-9_.+-]`)
+// ownAddress matches a name that is an address by itself. Those of example.com are made of other names.
+var ownAddress = regexp.MustCompile(`^[a-z0-9._+-]{1,64}@[a-z0-9.-]{1,190}$`)
 
-// UsualEmail returns the address of a user who names no other: each name has a mailbox of its own.
+// UsualEmail returns the address of a user who names no other. Two names never have one address, even where addresses
+// are compared without regard to case: a capital letter is written _a, and another sign as _ and its number.
 func UsualEmail(uid string) string {
-	if strings.Contains(uid, "@") {
+	const domain, most = "@example.com", 64
+	if ownAddress.MatchString(uid) && !strings.HasSuffix(uid, domain) {
 		return uid
 	}
-	return otherSigns.ReplaceAllString(uid, "-") + "@example.com"
+	var local strings.Builder
+	for _, b := range []byte(uid) {
+		switch {
+		case b >= 'a' && b <= 'z' || b >= '0' && b <= '9' || strings.IndexByte(".+-", b) >= 0:
+			local.WriteByte(b)
+		case b >= 'A' && b <= 'Z':
+			fmt.Fprintf(&local, "_%c", b+'a'-'A')
+		default:
+			fmt.Fprintf(&local, "_%03d", b)
+		}
+	}
+	if local.Len() <= most {
+		return local.String() + domain
+	}
+	sum := sha256.Sum256([]byte(uid)) // no shorter name has two _ side by side
+	return local.String()[:most/2-2] + "__" + hex.EncodeToString(sum[:most/4]) + domain
 }
 
 func (i *Issuer) signedIn(q request) error {

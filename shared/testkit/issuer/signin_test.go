@@ -14,6 +14,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
@@ -141,12 +142,26 @@ func TestNobodyIsSentElsewhere(t *testing.T) {
 	}
 }
 
-// TestUsualEmail gives each name an address, which is a user's own where the name is one.
+// TestUsualEmail gives each name an address of its own, which is a user's own where the name is one.
 func TestUsualEmail(t *testing.T) {
-	for uid, want := range map[string]string{"ana": "ana@example.com", "auth0|x:y": "auth0-x-y@example.com",
-		"ken@corp.example": "ken@corp.example"} {
+	for uid, want := range map[string]string{"ana": "ana@example.com", "ken.o-2": "ken.o-2@example.com",
+		"ken@corp.example": "ken@corp.example", "Ana": "_ana@example.com", "auth0|x:y": "auth0_124x_058y@example.com"} {
 		if got := issuer.UsualEmail(uid); got != want {
 			t.Errorf("%s: %s, want %s", uid, got, want)
 		}
+	}
+	long := strings.Repeat("Ab|", 40)
+	whose := map[string]string{}
+	for _, uid := range []string{"a|b", "a:b", "a-b", "a_b", "a.b", "a b", "a@b", "ab", "aB", "AB", "a__b", "_ab",
+		"_095b", "b_b", "ana", "Ana", "ana@example.com", "Ana@example.com", "ken@corp.example", "KEN@corp.example", "é",
+		"e\u0301", "е", "e", "ı", "K", "k", "\u212a", long, long + "c", long[1:], "日本", "日木", "\xff"} {
+		got := issuer.UsualEmail(uid)
+		if !fakegoogle.ValidAddress(got) {
+			t.Errorf("%q: %s is no address", uid, got)
+		}
+		if other, taken := whose[strings.ToLower(got)]; taken {
+			t.Errorf("%q and %q have the address %s", uid, other, got)
+		}
+		whose[strings.ToLower(got)] = uid
 	}
 }

@@ -30,22 +30,13 @@ export function closed(err, again) {
   byId('gate').hidden = false;
 }
 
-/** usualEmail is the address of a local user who names no other: each name has a mailbox of its own. */
-function usualEmail(uid) {
-  return uid.includes('@') ? uid : `${uid.replace(/[^\w.+-]/g, '-')}@example.com`;
-}
-
 function localForm(enter, error) {
   const uid = /** @type {HTMLInputElement} */ (
     el('input', { id: 'uid', required: true, maxlength: 128, pattern: '[A-Za-z0-9_.\\|:@+\\-]+',
     autocomplete: 'username', value: 'demo', 'aria-describedby': 'uid-help' }));
   const email = /** @type {HTMLInputElement} */ (
-    el('input', { id: 'email', type: 'email', required: true, maxlength: 254, autocomplete: 'email',
-    value: usualEmail('demo') }));
-  let usual = email.value;
-  uid.addEventListener('input', () => { // until its user writes another one
-    if (email.value === usual) email.value = usual = usualEmail(uid.value.trim());
-  });
+    el('input', { id: 'email', type: 'email', maxlength: 254, autocomplete: 'email',
+    placeholder: 'made from the name' }));
   const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Sign in'));
   const send = async (e) => {
     e.preventDefault();
@@ -66,7 +57,7 @@ function localForm(enter, error) {
     el('form', { class: 'form', onsubmit: send },
       el('label', { for: 'uid' }, 'User'), uid,
         el('p', { id: 'uid-help', class: 'quiet small-text' }, 'Letters, digits and _ . | : @ + -'),
-      el('label', { for: 'email' }, 'E-mail address of this user'), email, submit)];
+      el('label', { for: 'email' }, 'E-mail address of this user (optional)'), email, submit)];
 }
 
 function redirect(error) {
