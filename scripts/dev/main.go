@@ -11,7 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
+
+	"github.com/countersign-run/countersign/shared/testkit/gorun"
 )
 
 // server is the import path of the command that serves.
@@ -26,8 +27,8 @@ func main() {
 	}
 	fmt.Fprintln(os.Stderr, "Compiling the local server: a minute or two the first time, a second or two later on.")
 	env := os.Environ()
-	if program, err := os.Executable(); err == nil && strings.Contains(program, "go-build") { // by go run
-		env = append(env, fmt.Sprintf("DEV_PARENT=%d", os.Getppid()))
+	if pid := gorun.Parent(); pid != 0 {
+		env = append(env, fmt.Sprintf("DEV_PARENT=%d", pid))
 	}
 	err := launch(os.Args[1:], env)
 	var ended *exec.ExitError

@@ -1,6 +1,7 @@
 // Package offline lets a program of the cookbook run without a key: importing it starts a scripted Gemini in the
 // process and has the environment name it, unless the environment configures a real one. The script knows the
-// cookbook's own prompts; whatever else it is asked, it says so.
+// cookbook's own prompts; whatever else it is asked, it says so. The program ends with the `go run` that has started
+// it.
 package offline
 
 import (
@@ -11,9 +12,11 @@ import (
 
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/gorun"
 )
 
 func init() {
+	gorun.Follow()
 	if c, err := config.LoadModel(os.Getenv); err == nil && (c.GeminiAPIKey.IsSet() || c.VertexProject != "") {
 		return
 	} else if missing, ok := err.(config.Problems); !ok || len(missing) > 1 || missing[0].Variable != "GEMINI_API_KEY" {

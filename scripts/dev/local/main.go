@@ -26,11 +26,13 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/outbound"
+	"github.com/countersign-run/countersign/shared/testkit/gorun"
 )
 
 func main() {
-	if pid, err := strconv.Atoi(os.Getenv("DEV_PARENT")); err == nil { // scripts/dev sets it where `go run` started it
-		go endWith(pid)
+	gorun.Follow()
+	if pid, err := strconv.Atoi(os.Getenv("DEV_PARENT")); err == nil { // the `go run` that has started scripts/dev
+		go gorun.With(pid)
 	}
 	o, err := parse(os.Args[1:], os.Stdout)
 	if errors.Is(err, flag.ErrHelp) {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package gorun
 
 import (
 	"bytes"
@@ -8,18 +8,9 @@ import (
 	"fmt"
 	"os"
 	"syscall"
-	"time"
 )
 
-// endWith kills this process, as a crash would, once the process with the ID has ended. `go run` leaves what it has
-// started when it is killed itself.
-func endWith(pid int) {
-	for range time.Tick(200 * time.Millisecond) {
-		if ended(pid) {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		}
-	}
-}
+func kill() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) }
 
 // ended reports whether there is no such process, or only its exit status is left: in a container nobody may ask for
 // it.
