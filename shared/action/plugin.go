@@ -3,6 +3,7 @@ package action
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -33,7 +34,7 @@ func Load(dir string) ([]Action, error) {
 func load(dir string) (*loader, error) {
 	root, err := os.OpenRoot(dir) // no file outside it is read, not even through a link
 	if err != nil {
-		return nil, errors.New("the folder of actions cannot be opened; a directory was expected")
+		return nil, fmt.Errorf("the folder of actions %q cannot be opened; a directory was expected", dir)
 	}
 	defer root.Close()
 	l := &loader{root: root}

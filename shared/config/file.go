@@ -34,7 +34,7 @@ const maxFile = 64 << 10
 
 const (
 	keyNeeds    = "a Gemini API key from https://aistudio.google.com/apikey"
-	modelNeeds  = "the name of a model, such as " + currentFlash
+	modelNeeds  = "the name of a model, such as " + CurrentFlash
 	promptNeeds = "a text of at most 8 KiB in UTF-8, without control characters"
 )
 

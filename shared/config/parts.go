@@ -10,15 +10,15 @@ import (
 const base = "an address with https (http only on a loopback address, and not where K_SERVICE is set), without " +
 	"credentials and query"
 
-// currentFlash is Google's own name for the newest Flash model (https://ai.google.dev/gemini-api/docs/models).
-const currentFlash = "gemini-flash-latest"
+// CurrentFlash is Google's own name for the newest Flash model (https://ai.google.dev/gemini-api/docs/models).
+const CurrentFlash = "gemini-flash-latest"
 
 func (l *loader) gemini(c *Config) {
 	const key = keyNeeds + " (or apiKey in " + FilePath +
 		"), or VERTEX_AI_PROJECT_ID and VERTEX_AI_LOCATION in its place"
 	const location = "a location of Vertex AI, such as us-central1 or global"
 	c.GeminiAPIKey = l.secret("GEMINI_API_KEY", key, isKey)
-	c.GeminiModel = l.text("GEMINI_MODEL", currentFlash, modelNeeds, isModel)
+	c.GeminiModel = l.text("GEMINI_MODEL", CurrentFlash, modelNeeds, isModel)
 	c.GeminiBaseURL = l.text("GOOGLE_GEMINI_BASE_URL", "", base, isBase(l.deployed))
 	c.VertexProject = l.text("VERTEX_AI_PROJECT_ID", "", "the id of a Google Cloud project", isProject)
 	c.VertexLocation = l.text("VERTEX_AI_LOCATION", "", location, isRegion)

@@ -4,7 +4,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,29 +21,54 @@ const (
 )
 
 // agents writes the files of the example agents into a folder, from which they are read like an operator's, unless
-// AGENTS names others. The shop's agents are among them where the shop's actions are, and the reader where the web
-// is on.
+// AGENTS names others.
 func (s *server) agents(dir string) error {
 	if !s.env.own("AGENTS") {
 		return nil
 	}
-	files, err := fs.Sub(exampleAgents, "agents")
-	if err != nil {
-		return err
-	}
 	folder := filepath.Join(dir, "agents")
 	s.env.fill("AGENTS", folder)
-	err = errors.Join(os.RemoveAll(folder), os.CopyFS(folder, files))
-	shops := s.env.own("ACTIONS")
-	if err == nil && shops {
+	err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o700))
+	for _, file := range s.examples() {
+		text, wrong := exampleAgents.ReadFile("agents/" + file)
+		err = errors.Join(err, wrong, os.WriteFile(filepath.Join(folder, file), text, 0o600))
+	}
+	if err == nil && s.env.own("ACTIONS") {
 		err = bind(filepath.Join(folder, pageAgent), ownOrigins(s.base))
 	}
-	for file, kept := range map[string]bool{pageAgent: shops, supportAgent: shops, readerAgent: s.reads()} {
-		if err == nil && !kept {
-			err = os.Remove(filepath.Join(folder, file))
-		}
-	}
 	return err
+}
+
+// examples returns the files of the example agents. The shop's agents are among them where the shop's actions are, and
+// the reader where the web is on.
+func (s *server) examples() (files []string) {
+	entries, err := exampleAgents.ReadDir("agents")
+	if err != nil {
+		panic(err) // they are part of the program
+	}
+	for _, e := range entries {
+		switch e.Name() {
+		case pageAgent, supportAgent:
+			if !s.env.own("ACTIONS") {
+				continue
+			}
+		case readerAgent:
+			if !s.reads() {
+				continue
+			}
+		}
+		files = append(files, e.Name())
+	}
+	return files
+}
+
+// agentsPart describes the agents of files, for the person who starts the server.
+func (s *server) agentsPart() string {
+	names := strings.ReplaceAll(strings.Join(s.examples(), ", "), ".agent.yaml", "")
+	if s.env.own("AGENTS") {
+		return "the examples " + names
+	}
+	return "those in " + s.env.get("AGENTS") + ", which replace the examples " + names
 }
 
 // bind has an agent's file name the origins of its pages, which are known when the server starts.

@@ -121,7 +121,7 @@ func (e *environment) parts(emulated bool) [][2]string {
 			queue = "Pub/Sub, project " + e.get("GOOGLE_CLOUD_PROJECT")
 		}
 	}
-	model := "Gemini, " + cmp.Or(e.get("GEMINI_MODEL"), e.file.Model, "the current Flash model")
+	model := "Gemini, " + cmp.Or(e.get("GEMINI_MODEL"), e.file.Model, config.CurrentFlash)
 	if e.demoModel() && e.file.Placeholder {
 		model = "offline demo model: the key in " + e.file.Path +
 			" is still the placeholder; put yours there for Gemini"

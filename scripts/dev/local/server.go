@@ -317,7 +317,7 @@ func (s *server) greet(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "Countersign")
 	for _, p := range append(s.env.parts(s.cloud != nil), [2]string{"host", s.demo.part()},
-		[2]string{"web", s.webPart()}, [2]string{"containers", s.containers}) {
+		[2]string{"web", s.webPart()}, [2]string{"containers", s.containers}, [2]string{"agents", s.agentsPart()}) {
 		fmt.Fprintf(t, "  %s\t%s\n", p[0], p[1])
 	}
 	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop; the API is described at %[1]s/docs, "+

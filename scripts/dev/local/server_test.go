@@ -78,6 +78,21 @@ func TestAPlaceholderIsNoKey(t *testing.T) {
 	}
 }
 
+// TestTheStartNamesModelAndAgents says which model answers, and which examples AGENTS replaces.
+func TestTheStartNamesModelAndAgents(t *testing.T) {
+	for agents, want := range map[string]string{"": "the examples concierge, reader, shop-support, shop",
+		"own": "those in own, which replace the examples concierge, reader, shop-support, shop"} {
+		theirs := map[string]string{"AGENTS": agents, "GEMINI_API_KEY": "AIzaKey"}
+		s := &server{env: newEnvironment(func(name string) string { return theirs[name] })}
+		if got := s.agentsPart(); got != want {
+			t.Errorf("the agents are %s", got)
+		}
+		if got := s.env.parts(false)[2][1]; got != "Gemini, gemini-flash-latest" {
+			t.Errorf("the model is %s", got)
+		}
+	}
+}
+
 // TestExampleAgents has the examples be agents of the server, the shop's only beside the shop's actions.
 func TestExampleAgents(t *testing.T) {
 	for actions, want := range map[string]string{

@@ -19,6 +19,7 @@ type Tested struct {
 	Failed, Skipped bool
 	Cut             bool     // they took too long, so their failure shows nothing
 	By              []string // the tests that failed, without those that only hold others
+	Left            []string // the tests that were skipped
 	Said            []string // what was printed, by lines
 }
 
@@ -47,7 +48,9 @@ func ReadTested(out []byte, failed bool) Tested {
 		if e.Test == "" {
 			continue
 		}
-		o.Skipped = o.Skipped || e.Action == "skip"
+		if e.Action == "skip" {
+			o.Skipped, o.Left = true, append(o.Left, e.Test)
+		}
 		if e.Action == "fail" {
 			o.By = append(slices.DeleteFunc(o.By, func(n string) bool { return n == e.Test }), e.Test)
 		}

@@ -45,7 +45,7 @@ type Options struct {
 func Load(dir string, o Options) ([]agents.Agent, error) {
 	root, err := os.OpenRoot(dir) // no file outside it is read, not even through a link
 	if err != nil {
-		return nil, errors.New("the folder of agents cannot be opened; a directory was expected")
+		return nil, fmt.Errorf("the folder of agents %q cannot be opened; a directory was expected", dir)
 	}
 	defer root.Close()
 	names, err := list(root)

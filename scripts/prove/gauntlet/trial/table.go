@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 const (
 	Passed   = "pass"
 	failed   = "FAIL"
-	byTests  = "is held by tests"       // it cannot be done from outside: the named tests do it
+	heldBy   = "held by"                // it cannot be done from outside: the named tests do it, and passed
+	byTests  = "is held by tests"       // likewise, and they were not run
 	unseen   = "needs the local server" // no mail may be sent from here, or its mailbox cannot be read
 	alone    = "needs a second user"
 	notThere = "does not exist"
@@ -59,20 +61,29 @@ func (c Case) At(ctx context.Context, at Server) Row {
 }
 
 // Tour takes the server at base, local or deployed, through the cases that r selects, with ID tokens of two of its
-// users where it is deployed, and reports each as it ends. Its error means that it could not try.
-func Tour(ctx context.Context, base, token, token2 string, cases []Case, r *proof.Run) error {
+// users where it is deployed, and reports each as it ends. Cases that cannot be tried from outside are held by tests,
+// which run has run; nil: they are skipped. Its error means that it could not try.
+func Tour(ctx context.Context, base, token, token2 string, cases []Case, run Tester, r *proof.Run) error {
 	base = strings.TrimSuffix(base, "/")
 	if err := Healthy(ctx, base); err != nil {
 		return err
 	}
 	at := find(ctx, base, token, token2)
+	cases = slices.DeleteFunc(slices.Clone(cases), func(c Case) bool { return !r.Selects(c.Number) })
+	held := tests{run, cases, map[selection]proof.Tested{}}
 	for _, c := range cases {
-		if !r.Selects(c.Number) || ctx.Err() != nil {
-			continue
+		if ctx.Err() != nil {
+			break
 		}
-		switch row := c.At(ctx, at); row.Verdict {
+		row := c.At(ctx, at)
+		if row.Verdict == byTests && run != nil {
+			row = held.at(ctx, c)
+		}
+		switch row.Verdict {
 		case Passed:
 			r.Held(c.Number, "%s: %s%s", c.Name, c.Want, peers(c))
+		case heldBy:
+			r.Held(c.Number, "%s: held by %s%s", c.Name, row.Got, peers(c))
 		case failed:
 			r.Finding(c.Number, "%s: %s; want %s", c.Name, row.Got, c.Want)
 		default:
