@@ -199,29 +199,6 @@ func readThread(tx *Tx) error {
 	return nil
 }
 
-// AppendLastMessage adds the message that the run ends with, and the run's outcome. The first words bytes of it are the
-// model's own. The thread is open to the next run, and called by what was done, if that was
-// one thing. A run that compresses its thread says nothing.
-func (tx *Tx) AppendLastMessage(end *run.End, words int) error {
-	if err := readThread(tx); err != nil {
-		return err
-	}
-	if tx.Thread.OpenRun == tx.Run.ID {
-		tx.Thread.OpenRun = ""
-	}
-	if tx.State.Input.Compress {
-		return nil
-	}
-	if err := tx.AppendMessage(run.RoleAssistant, "", "%s", end.Summary); err != nil {
-		return err
-	}
-	tx.Thread.Entitle(run.Heading(tx.Ex.Tools, tx.State))
-	last := &tx.messages[len(tx.messages)-1]
-	last.Words, last.Outcome = words, run.OutcomeLine(tx.Ex.Tools, tx.State, end)
-	last.Read = firstReading(tx)
-	return nil
-}
-
 // Put has a further document written, with the fields that it has, which must have been read.
 func Put(tx *Tx, path string, v any) {
 	if tx.others == nil {

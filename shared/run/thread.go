@@ -37,6 +37,8 @@ type Message struct {
 type Reading struct {
 	Origin  string `json:"origin"` // of the first that was read
 	Private bool   `json:"private,omitempty"`
+	// Addresses are those in the model's last words that stood in what was read; the others it has made up.
+	Addresses []string `json:"addresses,omitempty"`
 }
 
 // A Thread is a conversation of one user.

@@ -22,6 +22,9 @@ var (
 	isFile = lazyregexp.New(`\.\p{L}{1,5}$`)
 )
 
+// linkTail has the characters that end a sentence or a form of Markdown and no link.
+const linkTail = `.,;:!?*_~'")]}|`
+
 // mention is one of them: a link as it is written, anything else normalised.
 type mention struct {
 	text string
@@ -51,7 +54,7 @@ func mentions(s string) (all []mention) {
 func mentionsIn(form string, add func(text string, ends boundary)) {
 	if strings.ContainsAny(form, "/:") || strings.Contains(strings.ToLower(form), "www.") {
 		for _, l := range link.FindAllString(form, -1) {
-			add(strings.TrimRight(l, `.,;:!?*_~'")]}|`), linkEnds)
+			add(strings.TrimRight(l, linkTail), linkEnds)
 		}
 		form = link.ReplaceAllString(form, " ")
 	}
@@ -140,12 +143,3 @@ func ended(rest string, ends boundary) bool {
 }
 
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || r == '_' || r == '-' }
-
-// writtenAs returns the forms in which an address is written: as it is, and without the slash that stands for no path.
-func writtenAs(address string) []string {
-	forms := []string{address}
-	if u, err := url.Parse(address); err == nil && u.Path == "/" && u.RawQuery == "" {
-		forms = append(forms, strings.TrimSuffix(address, "/"))
-	}
-	return forms
-}

@@ -41,6 +41,10 @@ type Source struct {
 	// same repository may have it.
 	Repository string
 	Private    bool // not everybody can read it
+	// Echo is set where the text may say what the model wrote, as that of a program does: of its addresses only those
+	// in Found count as read.
+	Echo  bool
+	Found string
 }
 
 // Call is what is judged of a call.
@@ -53,15 +57,18 @@ type Call struct {
 
 // Record is what was said and read in a run. It is not safe for concurrent use.
 type Record struct {
-	own     []text
-	read    []source
-	size    int
-	private string // the origin of the first private source
+	own      []text
+	read     []source
+	size     int
+	private  string // the origin of the first private source
+	composed []*composition
+	wrote    int // bytes that the model wrote
 }
 
 type source struct {
 	Source
 	text
+	composed int // the number of compositions before it
 }
 
 // text is a text as it was written, and normalised.
@@ -75,7 +82,7 @@ func (r *Record) Say(words string) { r.own = append(r.own, newText(words)) }
 // Read adds untrusted text. What is beyond [MaxRead] is not kept.
 func (r *Record) Read(s Source) {
 	if r.size += len(s.Text); r.size <= MaxRead {
-		r.read = append(r.read, source{s, newText(s.Text)})
+		r.read = append(r.read, source{s, newText(s.Text), len(r.composed)})
 	}
 	if s.Private && r.private == "" {
 		r.private = s.Origin
@@ -102,17 +109,6 @@ func (r *Record) Judge(c Call) (found []Finding) {
 		}
 	}
 	return append(found, r.copied(Normalize(joined), c.Repository)...)
-}
-
-// Composed reports whether the model made the address up: it stands, whole, neither in own words nor in what was read.
-// To ask for such an address can carry data out.
-func (r *Record) Composed(url string) bool {
-	for _, form := range writtenAs(url) {
-		if r.said(form, linkEnds) || r.origin(form, linkEnds) != "" {
-			return false
-		}
-	}
-	return true
 }
 
 // said reports whether own words have the token whole.

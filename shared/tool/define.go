@@ -27,6 +27,7 @@ type Def[In, Out any] struct {
 	Timeout     time.Duration // see Spec
 	Final       bool          // see Spec
 	Untrusted   bool          // see Spec
+	Echoes      bool          // see Spec
 	Contained   bool          // see Spec
 
 	Interruptible bool // see Spec
@@ -155,8 +156,9 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 	}
 	spec, err := Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Class: d.Class,
 		Approval: d.Approval, UserOnly: d.UserOnly, Scopes: d.Scopes, Timeout: d.Timeout, Final: d.Final,
-		Untrusted: d.Untrusted, Interruptible: d.Interruptible || d.Interrupt != nil, KeepsOutput: d.KeepsOutput,
-		Moves: d.Moves, Contained: d.Contained, Leaves: d.CleanUp != nil,
+		Untrusted: d.Untrusted, Echoes: d.Echoes, Interruptible: d.Interruptible || d.Interrupt != nil,
+		KeepsOutput: d.KeepsOutput,
+		Moves:       d.Moves, Contained: d.Contained, Leaves: d.CleanUp != nil,
 		Wait: d.Wait}.complete()
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", d.Name, err)

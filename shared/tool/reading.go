@@ -14,6 +14,7 @@ type Reading struct {
 	Repository string // owner/name on GitHub, where it was read from a repository
 	File       bool   // it is a file of that repository
 	Public     bool   // it is known that everybody can read it
+	Found      string // of a tool that echoes (Spec.Echoes): the text or addresses that do not come from its caller
 }
 
 // Reading returns what the result of the call is. The origin is never empty.
@@ -54,6 +55,9 @@ func (t *Tool) Fetches(args json.RawMessage) (_ string, err error) {
 	}
 	return t.fetches(args)
 }
+
+// FetchesAddress reports whether the tool's calls without a side effect ask for an address that they name.
+func (t *Tool) FetchesAddress() bool { return t.fetches != nil && !t.SideEffect }
 
 // FreeText returns the strings of the arguments that are free text, in the schema's order: those that [Tool.Bound]
 // leaves out, or all but the targets where the tool does not say. The arguments must come from Normalize.

@@ -69,6 +69,9 @@ type Spec struct {
 	// of the same turn that nobody has decided about acts where it has led to.
 	Moves     bool
 	Untrusted bool // its results are text from strangers, and the model is told so with each
+	// Echoes reports that a result may say what a model wrote, as that of a program, or a mail to oneself, does. Of the
+	// addresses in such a result only those that [Reading] names were read: the others are its caller's.
+	Echoes bool
 	// Contained promises that an effect of the tool reaches nothing but the run's own container: what strangers wrote
 	// may stand in it.
 	Contained bool

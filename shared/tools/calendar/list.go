@@ -55,6 +55,7 @@ type Event struct {
 	Location string `json:"location,omitempty"`
 	// Free reports that the event takes no time of its user's: it is marked so, or they have declined it.
 	Free bool `json:"free,omitempty"`
+	Ours bool `json:"ours,omitempty"` // a call of calendar_event_create made it: a model wrote its words
 }
 
 // NewList returns the tool that lists events.
@@ -65,16 +66,28 @@ func NewList(accounts provider.Accounts, o Options) *tool.Tool {
 		Description: "Lists the events of the user's own Google Calendar in a period of at most 31 days, with their " +
 			"titles, times and locations. It changes nothing.",
 		Untrusted: true,
+		Echoes:    true,
 		Scopes:    scopes,
 		Place:     l.Place(scopes),
 		Reads:     l.Reads,
 		Refine:    refinePeriod,
 		Normalize: normalizePeriod,
-		Reading:   func(Period, Events) tool.Reading { return tool.Reading{Origin: "your calendar"} },
+		Reading:   func(_ Period, out Events) tool.Reading { return out.reading() },
 		Preview:   previewPeriod,
 		Summary:   func(Period) string { return "Looked into the calendar." },
 		Execute:   l.list,
 	})
+}
+
+// reading says that events were read, and that an event of the model's own returns what the model wrote.
+func (e Events) reading() tool.Reading {
+	r := tool.Reading{Origin: "your calendar"}
+	for _, ev := range e.Events {
+		if !ev.Ours {
+			r.Found += ev.Title + "\n" + ev.Location + "\n"
+		}
+	}
+	return r
 }
 
 func refinePeriod(s *jsonschema.Schema) {
@@ -147,7 +160,7 @@ type lister struct{ client }
 
 // eventFields are the parts of Google's answer that are used.
 const eventFields googleapi.Field = "kind,timeZone,nextPageToken," +
-	"items(id,summary,location,start,end,transparency,attendees(self,responseStatus))"
+	"items(id,summary,location,start,end,transparency,attendees(self,responseStatus),extendedProperties(private))"
 
 func (l *lister) list(ctx context.Context, call tool.Call, p Period) (Events, error) {
 	svc, err := l.service(ctx, call)
@@ -216,7 +229,8 @@ func eventOf(ev *calendarapi.Event) (e Event, ok bool) {
 		return e, false
 	}
 	e = Event{ID: ev.Id, Title: cmp.Or(line(ev.Summary), "(no title)"), Location: line(ev.Location),
-		AllDay: ev.Start.Date != "", Free: ev.Transparency == "transparent"}
+		AllDay: ev.Start.Date != "", Free: ev.Transparency == "transparent",
+		Ours: ev.ExtendedProperties != nil && ev.ExtendedProperties.Private[actionProperty] != ""}
 	for _, a := range ev.Attendees {
 		e.Free = e.Free || a.Self && a.ResponseStatus == "declined"
 	}

@@ -266,3 +266,23 @@ func TestAListThatFailsSaysSo(t *testing.T) {
 		t.Errorf("without the scope: %+v, %v", out, err)
 	}
 }
+
+// TestAnEventOfTheModelsOwnIsNoSource lists an event that calendar_event_create made: its addresses are not read.
+func TestAnEventOfTheModelsOwnIsNoSource(t *testing.T) {
+	l := openLists(t, scope)
+	l.add(t, "https://ana.example/1", "2027-01-05T12:00:00", "2027-01-05T13:00:00", nil)
+	l.add(t, "https://own.example/2", "2027-01-05T14:00:00", "2027-01-05T15:00:00", map[string]any{
+		"extendedProperties": map[string]any{"private": map[string]any{"countersignAction": "act_1"}}})
+	out, err := l.call(t, nil)
+	if err != nil || len(out.Events) != 2 || out.Events[0].Ours || !out.Events[1].Ours {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := l.tool.Reading([]byte(`{}`), raw).Found
+	if !l.tool.Echoes || !strings.Contains(found, "https://ana.example/1") || strings.Contains(found, "own.example") {
+		t.Errorf("read: %s", found)
+	}
+}

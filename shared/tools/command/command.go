@@ -124,6 +124,7 @@ func (r *runner) tool() *tool.Tool {
 		SideEffect:  true,
 		Class:       tool.ClassOpaque, // of a command that cannot be judged any more
 		Untrusted:   true,
+		Echoes:      true,
 		KeepsOutput: true,
 		Moves:       true,
 		Refine:      refine,

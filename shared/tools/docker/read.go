@@ -92,6 +92,7 @@ func (t *tools) readFile() *tool.Tool {
 		Description: "Reads a text file in a container of this task: some 48 KiB from the offset on, with the size " +
 			"and the SHA-256 of the whole file. Where there is none, it has no content.",
 		Untrusted: true,
+		Echoes:    true,
 		Shows:     func(a FileArgs, out FileText) []tool.Part { return []tool.Part{partOf(a, out)} },
 		Refine: func(s *jsonschema.Schema) {
 			s.Properties["containerId"].Pattern = idPattern
@@ -170,6 +171,7 @@ func (t *tools) sourceFiles() *tool.Tool {
 		Description: "Reads all text files below /work in a container of this task, to some 48 KiB in all, without " +
 			".git and node_modules. Files that do not fit are counted, and none is cut: read them one by one.",
 		Untrusted: true,
+		Echoes:    true,
 		Refine:    func(s *jsonschema.Schema) { s.Properties["containerId"].Pattern = idPattern },
 		Execute: func(ctx context.Context, c tool.Call, a TreeArgs) (Tree, error) {
 			tree, err := t.archive(ctx, c, a.ContainerID,

@@ -76,7 +76,7 @@ func (s script) command() []string {
 // running completes the definition of a tool that runs a script in a container; where says in which.
 func running[In any](t *tools, d tool.Def[In, Result], what func(In) script,
 	where func(context.Context, Engine, tool.Call, In) (id string, err error)) *tool.Tool {
-	d.SideEffect, d.Untrusted, d.KeepsOutput = true, true, true
+	d.SideEffect, d.Untrusted, d.Echoes, d.KeepsOutput = true, true, true, true
 	d.Contained = t.Network == ""
 	d.Limit = func(in In) time.Duration { return what(in).limit + grace }
 	d.Note = func(_ In, out Result) tool.Facts { return tool.Facts{"exit": strconv.Itoa(out.ExitCode)} }

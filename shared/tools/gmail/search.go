@@ -52,6 +52,7 @@ type Mail struct {
 	Subject  string `json:"subject"`
 	Date     string `json:"date,omitempty"` // when Gmail took it, in UTC
 	Snippet  string `json:"snippet"`        // the beginning of its text
+	Ours     bool   `json:"ours,omitempty"` // a call of gmail_send made it: a model wrote its words
 }
 
 // NewSearch returns the tool that searches.
@@ -63,6 +64,7 @@ func NewSearch(accounts provider.Accounts, o Options) *tool.Tool {
 		Description: "Searches the user's own Gmail and returns of each mail its sender, subject and date, and how " +
 			"it begins. It changes nothing.",
 		Untrusted: true,
+		Echoes:    true,
 		Scopes:    scopes,
 		Place:     s.Place(scopes),
 		Reads:     s.Reads,
@@ -72,7 +74,7 @@ func NewSearch(accounts provider.Accounts, o Options) *tool.Tool {
 			limit.Minimum, limit.Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(float64(MaxFound))
 		},
 		Normalize: normalizeFind,
-		Reading:   func(Find, Found) tool.Reading { return tool.Reading{Origin: "your mail"} },
+		Reading:   func(_ Find, found Found) tool.Reading { return found.reading() },
 		Preview: func(f Find) tool.Preview {
 			p := tool.Preview{Title: "Search your mail"}
 			p.AddLine("Words", f.Query)
@@ -82,6 +84,17 @@ func NewSearch(accounts provider.Accounts, o Options) *tool.Tool {
 		Summary: func(Find) string { return "Searched the mail." },
 		Execute: s.search,
 	})
+}
+
+// reading says that the mails of others were read, and that a mail of the model's own returns what the model wrote.
+func (f Found) reading() tool.Reading {
+	r := tool.Reading{Origin: "your mail"}
+	for _, m := range f.Mails {
+		if !m.Ours {
+			r.Found += m.From + "\n" + m.Subject + "\n" + m.Snippet + "\n"
+		}
+	}
+	return r
 }
 
 func normalizeFind(f Find) (Find, error) {
@@ -141,8 +154,8 @@ func (s *searcher) search(ctx context.Context, c tool.Call, f Find) (Found, erro
 
 // mailOf reads a mail; nil if it is gone since it was found.
 func mailOf(ctx context.Context, svc *gmailapi.Service, id string) (*Mail, error) {
-	m, err := svc.Users.Messages.Get("me", id).Format("metadata").MetadataHeaders("From", "Subject").Fields(mailFields).
-		Context(ctx).Do()
+	m, err := svc.Users.Messages.Get("me", id).Format("metadata").MetadataHeaders("From", "Subject", actionHeader).
+		Fields(mailFields).Context(ctx).Do()
 	if err != nil {
 		f := google.Read(err)
 		if f.Proof == provider.Missing {
@@ -164,6 +177,8 @@ func mailOf(ctx context.Context, svc *gmailapi.Service, id string) (*Mail, error
 			out.From = senderOf(h.Value)
 		case strings.EqualFold(h.Name, "Subject"):
 			out.Subject = line(decoded(h.Value), maxLine)
+		case strings.EqualFold(h.Name, actionHeader):
+			out.Ours = true
 		}
 	}
 	return out, nil

@@ -204,3 +204,22 @@ func TestASearchThatFailsSaysSo(t *testing.T) {
 		t.Errorf("without the scope: %+v, %v", out, err)
 	}
 }
+
+// TestAMailOfTheModelsOwnIsNoSource has a mail that gmail_send made come back: its addresses are not read.
+func TestAMailOfTheModelsOwnIsNoSource(t *testing.T) {
+	i := openInbox(t, mayRead)
+	i.receive(t, "ana@example.com", "invoice", "https://ana.example/1")
+	i.receive(t, "me@example.com\r\nX-Countersign-Action: act_1", "invoice", "https://own.example/2")
+	out, err := i.search(t, map[string]any{"query": "invoice"})
+	if err != nil || len(out.Mails) != 2 || !out.Mails[0].Ours || out.Mails[1].Ours {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := i.tool.Reading([]byte(`{}`), raw).Found
+	if !i.tool.Echoes || !strings.Contains(found, "https://ana.example/1") || strings.Contains(found, "own.example") {
+		t.Errorf("read: %s", found)
+	}
+}

@@ -123,6 +123,7 @@ func searchTool(m model.Model) *tool.Tool {
 		Description: "Searches the web with Google and returns a short answer with the titles and addresses of its " +
 			"sources, which web_fetch can read.",
 		Untrusted: true,
+		Echoes:    true,
 		Timeout:   SearchTimeout,
 		Refine:    func(s *jsonschema.Schema) { s.Properties["query"].MaxLength = jsonschema.Ptr(MaxQuery) },
 		Normalize: func(in query) (query, error) {
@@ -131,8 +132,13 @@ func searchTool(m model.Model) *tool.Tool {
 			}
 			return query{strings.TrimSpace(in.Query)}, nil
 		},
-		Reading: func(in query, _ Result) tool.Reading {
-			return tool.Reading{Origin: "the search for " + clip.Text(in.Query, 100), Public: true}
+		Reading: func(in query, out Result) tool.Reading {
+			// The text is a model's answer, which says what it is asked to say. The sources are Google's.
+			r := tool.Reading{Origin: "the search for " + clip.Text(in.Query, 100), Public: true}
+			for _, s := range out.Sources {
+				r.Found += s.URL + "\n"
+			}
+			return r
 		},
 		Execute: func(ctx context.Context, _ tool.Call, in query) (Result, error) {
 			if m == nil {

@@ -1,0 +1,96 @@
+package journal
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/taint"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// asked adds what a run was asked to do, which are its user's words unless another program's agent has asked.
+func (h *heard) asked(in run.Input) {
+	if in.Via != nil {
+		h.record.Read(taint.Source{Origin: in.Via.Origin(), Text: in.Prompt})
+		return
+	}
+	h.record.Say(in.Prompt)
+}
+
+// compose adds what the model wrote in one of its contents: its words and its calls. A call that fetches an address is
+// left out: either the address was known, or the call waits for its user.
+func (h *heard) compose(tx *Tx, content json.RawMessage) {
+	var c struct {
+		Parts []struct {
+			Text         string          `json:"text"`
+			FunctionCall json.RawMessage `json:"functionCall"`
+		} `json:"parts"`
+	}
+	if content == nil || json.Unmarshal(content, &c) != nil {
+		return
+	}
+	var words []string
+	h.asks = nil
+	for _, p := range c.Parts {
+		words = append(words, p.Text)
+		var call model.Call
+		if p.FunctionCall == nil || json.Unmarshal(p.FunctionCall, &call) != nil {
+			continue
+		}
+		h.asks = append(h.asks, call)
+		if t := tx.Ex.Tools[call.Name]; t == nil || !t.FetchesAddress() {
+			words = append(words, composedIn(call)...)
+		}
+	}
+	h.record.Compose(strings.Join(words, "\n"))
+}
+
+// composedIn returns what the model wrote in a call: the strings, one after the other in the model's order, and all
+// of it with its names and numbers.
+func composedIn(c model.Call) []string {
+	return append(tool.Strings(c.Args), c.Name, string(c.Args))
+}
+
+// read adds what a call has returned, if that is a stranger's.
+func (h *heard) read(tx *Tx, c *run.ProposedCall, result json.RawMessage, failed *run.ErrorInfo) {
+	if !c.Untrusted {
+		return
+	}
+	is, private := readingOf(tx.Ex, tx.State, c, result)
+	src := taint.Source{Origin: is.Origin, Private: private, Found: is.Found}
+	if t := tx.Ex.Tools[c.Tool]; t != nil {
+		src.Echo = t.Echoes
+		if failed != nil && t.FetchesAddress() { // the error may name the address
+			h.record.Compose(string(c.Args))
+		}
+	}
+	if is.File {
+		src.Repository = RepositoryURL(tx.State, is.Repository)
+	}
+	texts := tool.Strings(result)
+	if failed != nil {
+		texts = append(texts, failed.Message)
+	}
+	src.Text = strings.Join(texts, "\n")
+	h.record.Read(src)
+}
+
+func say(r *taint.Record, words []string) {
+	for _, w := range words {
+		if w != "" {
+			r.Say(w)
+		}
+	}
+}
+
+// edited returns the strings that a user has put into the arguments: what they left as it was is not their own.
+func edited(before, after json.RawMessage) []string {
+	if after == nil {
+		return nil
+	}
+	was := tool.Strings(before)
+	return slices.DeleteFunc(tool.Strings(after), func(s string) bool { return slices.Contains(was, s) })
+}
