@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/journal"
@@ -83,11 +84,23 @@ func callOf(tx *journal.Tx, t *tool.Tool, in policy.Input) (c taint.Call, err er
 		c.Targets = append(c.Targets, to.Value)
 		if to.Kind == tool.TargetRepository {
 			c.Repository = journal.RepositoryURL(tx.State, to.Value)
+			if c.Files, err = replaced(t, in.Args); err != nil {
+				return c, err
+			}
 			s := tx.State.Input.Session
 			c.Public = s == nil || string(s.Repo) != c.Repository || !s.Private
 		}
 	}
 	return c, err
+}
+
+// replaced returns the names of the texts that the call replaces.
+func replaced(t *tool.Tool, args json.RawMessage) (names []string, err error) {
+	texts, err := t.Replaces(args)
+	for _, text := range texts {
+		names = append(names, text.Name)
+	}
+	return names, err
 }
 
 // marked returns what a card marks that its user is asked for anyway: what strangers wrote, by its origin.

@@ -69,6 +69,11 @@ func (h *heard) read(tx *Tx, c *run.ProposedCall, result json.RawMessage, failed
 	}
 	if is.File {
 		src.Repository = RepositoryURL(tx.State, is.Repository)
+		if t := tx.Ex.Tools[c.Tool]; t != nil {
+			for _, p := range t.Shows(c.Args, result) {
+				src.Files = append(src.Files, p.Name)
+			}
+		}
 	}
 	texts := tool.Strings(result)
 	if failed != nil {

@@ -56,3 +56,8 @@ func (r *Regexp) ReplaceAllStringFunc(s string, with func(string) string) string
 
 // Split returns what is between the matches, in at most n pieces, all of them if n is negative.
 func (r *Regexp) Split(s string, n int) []string { return r.compiled().Split(s, n) }
+
+// FindAllStringSubmatchIndex returns where at most n matches and their groups lie, all of them if n is negative.
+func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
+	return r.compiled().FindAllStringSubmatchIndex(s, n)
+}

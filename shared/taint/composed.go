@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"golang.org/x/net/idna"
+
+	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // Compose adds what the model itself wrote: its words, and the arguments of its calls. An address that is made of them
@@ -80,8 +82,8 @@ const maxKnown = 50
 
 // Known returns the addresses in the model's words that it has not made up, as [Record.Composed] has it.
 func (r *Record) Known(words string) (known []string) {
-	for _, a := range link.FindAllString(words, -1) {
-		a = strings.TrimRight(a, linkTail)
+	found, _ := visible.Targets(words)
+	for _, a := range found {
 		if len(known) < maxKnown && strings.Contains(a, "://") && !slices.Contains(known, a) && !r.Composed(a) {
 			known = append(known, a)
 		}

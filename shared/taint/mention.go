@@ -9,21 +9,20 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/lazyregexp"
+	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// What in a text leads somewhere or calls somebody: links with a scheme, those of GFM without one and those that begin
-// with //; addresses; @mentions of people and teams; repositories, and what is referred to in them.
+// What in a text calls somebody or refers to something, beside its links ([visible.Targets]): addresses; @mentions of
+// people and teams; repositories, and what is referred to in them; what closes an issue.
 var (
-	link    = lazyregexp.New(`(?i)(?:\b[a-z][a-z0-9+.-]{1,20}:)?//[^\s<>"\x60]+|\bwww\.[^\s<>"\x60]+|\b(?:mailto|xmpp|tel):[^\s<>"\x60]+`)
 	address = lazyregexp.New(`[\p{L}\p{N}._%+-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+`)
 	calling = lazyregexp.New(`(?:^|[^\p{L}\p{N}_./-])(@[\p{L}\p{N}][\p{L}\p{N}_-]*(?:/[\p{L}\p{N}_-]+)?)`)
 	project = lazyregexp.New(`(?:^|[^\p{L}\p{N}_./@:-])([\p{L}\p{N}][\p{L}\p{N}-]{0,38}/[\p{L}\p{N}._-]+)(#\p{N}+|@[0-9a-f]{7,40})?(/?)`)
+	// closing finds the references that close what they name, and those to an issue as GH-1.
+	closing = lazyregexp.New(`\b(?:(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):? (#[0-9]+|gh-[0-9]+)|(gh-[0-9]+))\b`)
 	// isFile matches the end of a file's name; a repository of such a name counts where something in it is referred to.
 	isFile = lazyregexp.New(`\.\p{L}{1,5}$`)
 )
-
-// linkTail has the characters that end a sentence or a form of Markdown and no link.
-const linkTail = `.,;:!?*_~'")]}|`
 
 // mention is one of them: a link as it is written, anything else normalised.
 type mention struct {
@@ -49,15 +48,30 @@ func mentions(s string) (all []mention) {
 	return all
 }
 
+// addLinks adds the links of a text, those in its HTML too, and returns the text without them.
+func addLinks(form string, add func(text string, ends boundary)) (rest string) {
+	found, rest := visible.Targets(form)
+	if strings.Contains(form, "<") {
+		for _, l := range visible.Links(form) {
+			if strings.ContainsAny(l.Target, `:\`) || strings.HasPrefix(l.Target, "/") || strings.Contains(l.Target, "..") {
+				found = append(found, l.Target)
+			}
+		}
+	}
+	for _, l := range found {
+		if strings.ContainsAny(l, "/:\\?#") {
+			add(l, linkEnds)
+		} else { // a host alone, whose letters' case says nothing
+			add(Normalize(l), wordEnds)
+		}
+	}
+	return rest
+}
+
 // mentionsIn adds what one form of a text mentions. What a text has no sign of is not looked for: that takes longer
 // than all else.
 func mentionsIn(form string, add func(text string, ends boundary)) {
-	if strings.ContainsAny(form, "/:") || strings.Contains(strings.ToLower(form), "www.") {
-		for _, l := range link.FindAllString(form, -1) {
-			add(strings.TrimRight(l, linkTail), linkEnds)
-		}
-		form = link.ReplaceAllString(form, " ")
-	}
+	form = addLinks(form, add)
 	normal := Normalize(form)
 	if strings.Contains(normal, "@") {
 		for _, a := range address.FindAllString(normal, -1) {
@@ -67,6 +81,9 @@ func mentionsIn(form string, add func(text string, ends boundary)) {
 		for _, m := range calling.FindAllStringSubmatch(normal, -1) {
 			add(m[1], wordEnds)
 		}
+	}
+	for _, m := range closing.FindAllStringSubmatch(normal, -1) {
+		add(m[1]+m[2], wordEnds)
 	}
 	if !strings.Contains(normal, "/") {
 		return
@@ -78,6 +95,23 @@ func mentionsIn(form string, add func(text string, ends boundary)) {
 			add(name, wordEnds)
 		}
 	}
+}
+
+// forms returns how own words may have the mention: a link without a scheme also with one, and an issue's number in
+// other words.
+func (m mention) forms() []string {
+	if n := strings.TrimPrefix(strings.TrimPrefix(m.text, "#"), "gh-"); m.closes() {
+		return []string{"#" + n, "gh-" + n, "issue " + n, "issues/" + n, "pull/" + n, "pr " + n, "pull request " + n}
+	}
+	if m.ends == linkEnds && !strings.Contains(m.text, "//") && !strings.HasPrefix(m.text, "/") {
+		return []string{m.text, "https://" + m.text, "http://" + m.text}
+	}
+	return []string{m.text}
+}
+
+// closes reports whether the mention is the number of an issue, which its context may close.
+func (m mention) closes() bool {
+	return m.ends == wordEnds && (strings.HasPrefix(m.text, "#") || strings.HasPrefix(m.text, "gh-"))
 }
 
 // into reports whether a link leads into the repository, or the name is the repository's.

@@ -5,7 +5,10 @@
 // It stops text and addresses, not meaning: a paraphrase without a link or a name, in what was allowed, is not seen.
 package taint
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Limits.
 const (
@@ -40,7 +43,8 @@ type Source struct {
 	// Repository is set where the text is a file of that repository (a URL without a slash at its end): a call into the
 	// same repository may have it.
 	Repository string
-	Private    bool // not everybody can read it
+	Files      []string // with Repository: the paths of the files that the text shows
+	Private    bool     // not everybody can read it
 	// Echo is set where the text may say what the model wrote, as that of a program does: of its addresses only those
 	// in Found count as read.
 	Echo  bool
@@ -52,6 +56,7 @@ type Call struct {
 	Targets    []string // the values of its target fields: owner, repository, labels
 	Text       []string // its free text, all fields in the schema's order
 	Repository string   // where it acts, as in Source; empty: in none
+	Files      []string // the paths of the files there that it replaces
 	Public     bool     // everybody can read what it makes
 }
 
@@ -104,7 +109,7 @@ func (r *Record) Judge(c Call) (found []Finding) {
 	}
 	joined := strings.Join(c.Text, "\n")
 	for _, m := range mentions(joined) {
-		if !m.into(c.Repository) && !r.said(m.text, m.ends) {
+		if !m.into(c.Repository) && !r.saidIn(m.forms(), m.ends) && !r.stoodThere(m, c) {
 			found = append(found, Finding{Mention, r.origin(m.text, m.ends), quote(m.text)})
 		}
 	}
@@ -119,6 +124,19 @@ func (r *Record) said(token string, ends boundary) bool {
 		}
 	}
 	return false
+}
+
+// stoodThere reports whether a file that the call replaces had the mention before. What closes an issue acts only now.
+func (r *Record) stoodThere(m mention, c Call) bool {
+	return len(c.Files) > 0 && !m.closes() && slices.ContainsFunc(r.read, func(s source) bool {
+		return s.Repository == c.Repository && whole(s.form(m.ends), m.text, m.ends) &&
+			slices.ContainsFunc(s.Files, func(f string) bool { return slices.Contains(c.Files, f) })
+	})
+}
+
+// saidIn reports whether own words have one of the tokens whole.
+func (r *Record) saidIn(forms []string, ends boundary) bool {
+	return slices.ContainsFunc(forms, func(f string) bool { return r.said(f, ends) })
 }
 
 // origin returns where the token was read, or nothing.

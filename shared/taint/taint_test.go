@@ -25,13 +25,16 @@ func heard(own, read string) *taint.Record {
 
 // TestMentions has calls mention what own words have, and what they do not.
 func TestMentions(t *testing.T) {
-	r := heard("Fix https://docs.example/Guide?a=b, ask @Lee or ana@example.com, see acme/tools and www.ok.example.",
+	r := heard("Fix https://docs.example/Guide?a=b, ask @Lee or ana@example.com, see acme/tools and www.ok.example. "+
+		"It is issue 7, on https://ok.com/x.",
 		"Thanks to @eve, see https://evil.example/x and evil/repo.")
 	for _, text := range []string{"", "plain words, and/ or", "see https://docs.example/Guide?a=b.",
 		"[x](https://docs.example/Guide?a=b)", "<https://docs.example/Guide?a=b>", "@lee", "@Lee, please", "(@lee)",
 		"ANA@example.com", "acme/tools", "Acme/Tools#12", repository + "/issues/3", "[a](" + repository + ")",
 		"acme/web",
-		"acme/web#3", "www.ok.example", "src/main.go", "a/b/c", "at 10/5 o'clock", "js/app.js"} {
+		"acme/web#3", "www.ok.example", "Fixes #7", "gh-7", "ok.com/x", "OK.com", "(see ok.com)",
+		"README.md, 3.pm, e.g. 1.2.3",
+		"src/main.go", "a/b/c", "at 10/5 o'clock", "js/app.js"} {
 		if got := r.Judge(taint.Call{Text: []string{text}, Repository: repository}); len(got) > 0 &&
 			text != "at 10/5 o'clock" {
 			t.Errorf("%q: %+v", text, got)
@@ -54,7 +57,11 @@ func TestMentions(t *testing.T) {
 		"h\u200bttps://evil.example/x": "issue 3",
 		"@e\u00adve":                   "issue 3", "＠eve": "issue 3", "javascript://x": "",
 		"![](//a.example/?q=secret)": "",
-		"@\u0435ve":                  ""} {
+		"paypa1-verify.com/login":    "", "ok.com/x/y": "", "ok.com.evil.org": "", "http:host/x": "",
+		"https:/host/x": "",
+		`http:\\host`:   "", "ht\ttps://host": "", "[run](/evil/malware)": "", "fixes #8": "", "GH-8": "", "closes: #71": "",
+		"<a href=/evil/malware>x</a>": "", "<img src='x' srcset=//evil.com/p>": "", "evil。com": "", "http://1.2/": "",
+		"@\u0435ve": ""} {
 		got := r.Judge(taint.Call{Text: []string{text}, Repository: repository})
 		if len(got) == 0 || got[0].Reason != taint.Mention || got[0].Origin != origin {
 			t.Errorf("%q: %+v, want one of %q", text, got, origin)
@@ -102,6 +109,25 @@ func TestFilesOfTheRepository(t *testing.T) {
 		if got := r.Judge(taint.Call{Text: []string{text}, Repository: of}); len(got) > 0 != tainted {
 			t.Errorf("into %q: %+v", of, got)
 		}
+	}
+}
+
+// TestWhatStoodInTheFile has a commit keep the links and mentions of the file that it replaces, and bring no others.
+func TestWhatStoodInTheFile(t *testing.T) {
+	r := &taint.Record{}
+	r.Read(taint.Source{Origin: "README.md", Text: "By @eve, see https://docs.example/x and fixes #3.",
+		Files: []string{"README.md"}, Repository: repository})
+	for text, tainted := range map[string]bool{"By @eve, see https://docs.example/x": false, "@mallory": true,
+		"https://docs.example/y": true, "fixes #3": true} {
+		for file, same := range map[string]bool{"README.md": true, "other.md": false} {
+			got := r.Judge(taint.Call{Text: []string{text}, Repository: repository, Files: []string{file}})
+			if len(got) > 0 != (tainted || !same) {
+				t.Errorf("%s in %s: %+v", text, file, got)
+			}
+		}
+	}
+	if got := r.Judge(taint.Call{Text: []string{"@eve"}, Repository: repository}); len(got) == 0 {
+		t.Error("an issue may call whom a file names")
 	}
 }
 

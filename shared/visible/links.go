@@ -24,8 +24,9 @@ const (
 )
 
 var (
-	bare   = lazyregexp.New(`(?i)\b(?:https?|ftp)://[^\s<>"'\x60]+`)
-	cssURL = lazyregexp.New(`(?i)(?:url\(\s*|src\(\s*|@import\s*)["']?([^"')\s;]+)`)
+	// quotable finds addresses in code and attributes, where a quote ends them.
+	quotable = lazyregexp.New(`(?i)\b(?:https?|ftp)://[^\s<>"'\x60]+`)
+	cssURL   = lazyregexp.New(`(?i)(?:url\(\s*|src\(\s*|@import\s*)["']?([^"')\s;]+)`)
 	// An image-set may also quote its images' addresses (CSS Images 4, image-set notation).
 	imageSet   = lazyregexp.New(`(?i)image-set\(([^;{}]*)`)
 	cssString  = lazyregexp.New(`"([^"]*)"|'([^']*)'`)
@@ -62,16 +63,16 @@ func Links(source string) []Link {
 // addSource adds the links of an HTML source at this depth of nesting.
 func (l *links) addSource(source string, nesting int) {
 	if nesting > maxNesting {
-		l.addAll(bare.FindAllString(source, -1), true)
+		l.addAll(quotable.FindAllString(source, -1), true)
 		return
 	}
 	z := html.NewTokenizer(strings.NewReader(source))
-	raw := false
+	raw, code := false, false
 	for z.Next() != html.ErrorToken {
 		tok := z.Token()
 		switch tok.Type {
 		case html.TextToken:
-			l.addAll(bare.FindAllString(tok.Data, -1), false)
+			l.addText(tok.Data, !code)
 			l.addStyle(tok.Data)
 			if raw {
 				l.addSource(tok.Data, nesting+1)
@@ -84,6 +85,7 @@ func (l *links) addSource(source string, nesting int) {
 			l.addTag(tok, nesting)
 		}
 		raw = tok.Type == html.StartTagToken && rawText[tok.Data]
+		code = tok.Type == html.StartTagToken && (tok.Data == "style" || tok.Data == "script")
 	}
 }
 
@@ -113,12 +115,12 @@ func (l *links) addTag(tok html.Token, nesting int) {
 		case key == "style":
 			l.addStyle(a.Val)
 		case key == "content" && tok.Data == "meta":
-			l.addAll(bare.FindAllString(a.Val, -1), true)
+			l.addAll(quotable.FindAllString(a.Val, -1), true)
 			if m := refresh.FindStringSubmatch(a.Val); m != nil && refreshes(tok) {
 				l.add(m[1], true)
 			}
 		default:
-			l.addAll(bare.FindAllString(a.Val, -1), false)
+			l.addAll(quotable.FindAllString(a.Val, -1), false)
 			l.addStyle(a.Val)
 		}
 	}
@@ -170,6 +172,15 @@ func unescape(css string) string {
 		}
 		return string(rune(n))
 	})
+}
+
+// addText adds the links of a text, or of code only those with a scheme.
+func (l *links) addText(text string, prose bool) {
+	found := quotable.FindAllString(text, -1)
+	if prose {
+		found, _ = Targets(text)
+	}
+	l.addAll(found, false)
 }
 
 func (l *links) addAll(targets []string, loads bool) {

@@ -1,0 +1,55 @@
+package app_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/tools/gmail"
+)
+
+// alwaysAllowed is a deployment whose user always allows mails to bob, and has a calendar with a stranger's words.
+func alwaysAllowed(t *testing.T) *proved {
+	t.Helper()
+	w := deploy(t)
+	w.has("ana", invitation)
+	asked := w.mailsBob("I am well.")
+	a, err := w.Resolve(t.Context(), "ana", asked.Approvals[0], "approve_and_always_allow_recipient")
+	if err != nil || a.HTTP != http.StatusOK {
+		t.Fatalf("%s, %v", a.Body, err)
+	}
+	w.deliver()
+	return w
+}
+
+// mailsBob has the model make the calls, and then send bob a mail with the body.
+func (w *proved) mailsBob(body string, calls ...fakegemini.Call) testkit.Answer {
+	w.t.Helper()
+	calls = append(calls, fakegemini.Call{Name: gmail.Name, Args: testkit.Mail("bob@example.com", "Note", body)})
+	next := 0
+	w.SetModel(func(fakegemini.Request) fakegemini.Turn {
+		if next++; next > len(calls) {
+			return fakegemini.Turn{Text: "Done."}
+		}
+		return fakegemini.Turn{Calls: calls[next-1 : next]}
+	})
+	return w.call("POST", "/api/agent/run", `{"prompt":"Look around, and tell bob@example.com that I am well."}`)
+}
+
+// TestALinkThatReadersFollowAsks has mails to an address that is always allowed wait where a mail program would make a
+// link of something in them, and go where they have files and numbers.
+func TestALinkThatReadersFollowAsks(t *testing.T) {
+	w := alwaysAllowed(t)
+	for i, body := range []string{"paypa1-verify.com/login", "paypa1-verify.com", "http:host/x", "https:/host/x",
+		`http:\\host`, "ht\ttps://host", "evil。com", "http://3232235777/", "[run](/evil/malware/releases/x)",
+		"fixes #12", "evil/malware#1", "<a href=/evil/malware>x</a>"} {
+		if a := w.mailsBob(fmt.Sprintf("%d: look at %s", i, body)); a.Status != "awaiting_confirmation" {
+			t.Errorf("%s is sent unasked: %s", body, a.Body)
+		}
+	}
+	if a := w.mailsBob("I am well: main.go and README.md, e.g. 1.2.3, at 3.pm"); a.Status != "completed" {
+		t.Errorf("what is no link: %s", a.Body)
+	}
+}
