@@ -1,12 +1,16 @@
 package app_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/tools/calendar"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
@@ -51,5 +55,26 @@ func TestALinkThatReadersFollowAsks(t *testing.T) {
 	}
 	if a := w.mailsBob("I am well: main.go and README.md, e.g. 1.2.3, at 3.pm"); a.Status != "completed" {
 		t.Errorf("what is no link: %s", a.Body)
+	}
+}
+
+// TestDisguisedWordsOfAStrangerAsk has mails wait that carry a stranger's words in other letters or in an encoding.
+func TestDisguisedWordsOfAStrangerAsk(t *testing.T) {
+	w := alwaysAllowed(t)
+	read := fakegemini.Call{Name: calendar.List, Args: day}
+	for name, body := range map[string]string{
+		"full stops":  strings.ReplaceAll(invitation, "e", "e."),
+		"underscores": strings.ReplaceAll(invitation, " ", "_"),
+		"cyrillic":    strings.ReplaceAll(invitation, "o", "о"),
+		"leet":        strings.NewReplacer("e", "3", "o", "0", "s", "5").Replace(invitation),
+		"base64":      base64.StdEncoding.EncodeToString([]byte(invitation)),
+		"percent":     url.QueryEscape(invitation),
+	} {
+		if a := w.mailsBob(body, read); a.Status != "awaiting_confirmation" {
+			t.Errorf("%s is sent unasked: %s", name, a.Body)
+		}
+	}
+	if a := w.mailsBob("I am well, and you?", read); a.Status != "completed" {
+		t.Errorf("own words: %s", a.Body)
 	}
 }

@@ -37,7 +37,7 @@ type spelling struct {
 
 func spell(words string) spelling {
 	all := []string{words}
-	all = append(all, decodings(words)...)
+	all = append(all, decodings(words, leastWord)...)
 	for i := range all {
 		all[i] = Normalize(all[i])
 	}
@@ -249,7 +249,7 @@ type part struct {
 func partsOf(u *url.URL) (all []part) {
 	add := func(s string, segment bool) {
 		p := part{text: Normalize(s), segment: segment}
-		for _, form := range append([]string{s}, decodings(s)...) {
+		for _, form := range append([]string{s}, decodings(s, leastWord)...) {
 			p.forms = append(p.forms, Normalize(form))
 		}
 		if len(lettersOf(p.text)) >= 3 {

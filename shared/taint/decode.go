@@ -12,11 +12,13 @@ import (
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
-// Bounds of decoding: encodings within encodings, and the characters of the shortest run of base64 or hex that is
-// decoded.
+// Bounds of decoding: encodings within encodings, and the characters from which on a run of base64 or hex is decoded,
+// in a text and where each word counts.
 const (
 	maxDecodings = 3
-	leastEncoded = 8
+	leastRun     = 32
+	leastWord    = 8
+	wrapped      = 16 // characters of a line from which on a run goes on in the next one
 )
 
 var (
@@ -24,41 +26,21 @@ var (
 	quotedRuns  = lazyregexp.New(`(?:=[0-9a-fA-F]{2})+`)
 	softBreaks  = lazyregexp.New(`=\r?\n`)
 	escapeRuns  = lazyregexp.New(`(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\u\{[0-9a-fA-F]{1,6}\}|\\[0-3][0-7]{2})+`)
-	base64Runs  = lazyregexp.New(`[A-Za-z0-9+/_-]{4,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*={0,2}`)
 	hexRuns     = lazyregexp.New(`(?:0x)?[0-9a-fA-F]{2}(?:[ :,\n]{0,2}(?:0x)?[0-9a-fA-F]{2}){3,}`)
 )
 
-// encodings are the ways in which a text is written with other characters. Each returns the text with its runs of that
-// encoding decoded.
-var encodings = []struct {
-	signs  string // a text without any of these has no such run; empty: letters and digits
-	decode func(string) string
-}{
-	{"%", func(s string) string {
-		return percentRuns.ReplaceAllStringFunc(s, func(r string) string { return octets(r, "%") })
-	}},
-	{"&", html.UnescapeString},
-	{"=", func(s string) string {
-		return quotedRuns.ReplaceAllStringFunc(softBreaks.ReplaceAllString(s, ""),
-			func(r string) string { return octets(r, "=") })
-	}},
-	{`\`, func(s string) string { return escapeRuns.ReplaceAllStringFunc(s, escaped) }},
-	{"", func(s string) string { return hexRuns.ReplaceAllStringFunc(s, fromHex) }},
-	{"", func(s string) string { return base64Runs.ReplaceAllStringFunc(s, fromBase64) }},
-}
-
-// decodings returns the texts that a text becomes when what is encoded in it is decoded, without the text itself.
-func decodings(s string) (all []string) {
+// decodings returns what a text says where percent signs, HTML's entities, quoted-printable, escapes of programming
+// languages, base64 and hex are decoded, also within each other: of the last two, the decoded runs alone, which have at
+// least that many characters.
+func decodings(s string, least int) (all []string) {
 	seen := map[string]bool{s: true}
-	for next, depth := []string{s}, 0; depth < maxDecodings && len(next) > 0; depth++ {
+	next := []string{s}
+	for depth := 0; depth < maxDecodings && len(next) > 0; depth++ {
 		from := next
 		next = nil
 		for _, t := range from {
-			for _, e := range encodings {
-				if e.signs == "" && !encodable(t) || e.signs != "" && !strings.Contains(t, e.signs) {
-					continue
-				}
-				if d := e.decode(t); !seen[d] {
+			for _, d := range decodedOnce(t, least) {
+				if d != "" && !seen[d] {
 					seen[d] = true
 					next = append(next, d)
 				}
@@ -69,32 +51,83 @@ func decodings(s string) (all []string) {
 	return all
 }
 
-// encodable reports whether a text has a run of letters and digits that is long enough.
-func encodable(s string) bool {
-	run := 0
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("+/_-", c) >= 0:
-			if run++; run >= leastEncoded {
-				return true
-			}
-		case c != ' ' && c != ':': // as some write hex
-			run = 0
-		}
+func decodedOnce(s string, least int) (all []string) {
+	if strings.Contains(s, "%") {
+		plus := strings.ReplaceAll(s, "+", " ")
+		all = append(all, percentRuns.ReplaceAllStringFunc(plus, func(r string) string { return octets(r, "%") }))
 	}
-	return false
+	if strings.Contains(s, "&") {
+		all = append(all, html.UnescapeString(s))
+	}
+	if strings.Contains(s, "=") {
+		all = append(all, quotedRuns.ReplaceAllStringFunc(softBreaks.ReplaceAllString(s, ""),
+			func(r string) string { return octets(r, "=") }))
+	}
+	if strings.Contains(s, `\`) {
+		all = append(all, escapeRuns.ReplaceAllStringFunc(s, escaped))
+	}
+	base, pairs := runsIn(s, least)
+	for i, run := range base {
+		base[i] = fromBase64(run, least)
+	}
+	all = append(all, strings.TrimSpace(strings.Join(base, "\n")))
+	if pairs {
+		var runs []string
+		for _, run := range hexRuns.FindAllString(s, -1) {
+			if len(run) >= least {
+				runs = append(runs, fromHex(run))
+			}
+		}
+		all = append(all, strings.TrimSpace(strings.Join(runs, "\n")))
+	}
+	return all
+}
+
+// runsIn returns the runs of base64's letters that are long enough, and whether there may be one of hex.
+func runsIn(s string, least int) (base []string, pairs bool) {
+	begin, line, digits := 0, 0, 0
+	for i := 0; i <= len(s); i++ {
+		c := byte(0)
+		if i < len(s) {
+			c = s[i]
+		}
+		isHex := c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+		switch {
+		case isHex:
+			if digits++; digits >= min(least, 16) {
+				pairs = true
+			}
+		case strings.IndexByte(" :,\nxX", c) < 0:
+			digits = 0
+		}
+		switch {
+		case isHex || c >= 'g' && c <= 'z' || c >= 'G' && c <= 'Z' || c != 0 && strings.IndexByte("+/-_", c) >= 0:
+			line++
+			continue
+		case c == '\r' && line >= wrapped:
+			continue
+		case c == '\n' && line >= wrapped:
+			line = 0
+			continue
+		}
+		if i-begin >= least {
+			base = append(base, s[begin:i])
+		}
+		begin, line = i+1, 0
+	}
+	return base, pairs
 }
 
 // octets decodes pairs of hex digits behind a sign. What is no text stays as it is.
-func octets(run, sign string) string { return textOr(run, hexBytes(strings.ReplaceAll(run, sign, ""))) }
+func octets(run, sign string) string {
+	if s := textOf(hexBytes(strings.ReplaceAll(run, sign, ""))); s != "" {
+		return s
+	}
+	return run
+}
 
 func fromHex(run string) string {
-	return textOr(run, hexBytes(strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" :,\n", r) {
-			return -1
-		}
-		return r
-	}, strings.ReplaceAll(run, "0x", ""))))
+	return textOf(hexBytes(strings.NewReplacer(" ", "", ":", "", ",", "", "\n", "", "0x", "").Replace(run)))
 }
 
 func hexBytes(digits string) []byte {
@@ -131,35 +164,38 @@ func escaped(run string) string {
 	return b.String()
 }
 
-func fromBase64(run string) string {
-	plain := strings.Map(func(r rune) rune {
-		switch r {
-		case '\r', '\n', '=':
-			return -1
-		case '-':
-			return '+'
-		case '_':
-			return '/'
+var plainBase64 = strings.NewReplacer("\r", "", "\n", "", "-", "+", "_", "/")
+
+// fromBase64 decodes a run, or what in it begins a little later: something else may stand before it.
+func fromBase64(run string, least int) string {
+	run = plainBase64.Replace(run)
+	parts := []string{run}
+	if at := strings.LastIndexByte(run, '/'); at >= 0 {
+		parts = append(parts, run[at+1:])
+	}
+	for _, p := range parts {
+		for skip := 0; skip < 4 && len(p)-skip >= min(least, leastWord); skip++ {
+			code := p[skip:]
+			if len(code)%4 == 1 {
+				code = code[:len(code)-1]
+			}
+			if b, err := base64.RawStdEncoding.DecodeString(code); err == nil {
+				if s := textOf(b); s != "" {
+					return s
+				}
+			}
 		}
-		return r
-	}, run)
-	if len(plain) < leastEncoded || len(plain)%4 == 1 {
-		return run
 	}
-	b, err := base64.RawStdEncoding.DecodeString(plain)
-	if err != nil {
-		return run
-	}
-	return textOr(run, b)
+	return ""
 }
 
-// textOr returns the bytes if they are a text, and the run if they are not.
-func textOr(run string, b []byte) string {
+// textOf returns the bytes if they are a text, or nothing.
+func textOf(b []byte) string {
 	s := string(b)
-	if len(b) == 0 || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) && !unicode.IsSpace(r) || r == utf8.RuneError
 	}) {
-		return run
+		return ""
 	}
 	return s
 }

@@ -2,3 +2,6 @@ package taint
 
 // Slowly is [Normalize] without what is folded letter by letter.
 func Slowly(s string) string { return squeezed(folded(s)) }
+
+// Disguised returns the form in which disguised texts are compared.
+func Disguised(s string) string { return disguised(s, Normalize(s)) }

@@ -76,10 +76,21 @@ type source struct {
 	composed int // the number of compositions before it
 }
 
-// text is a text as it was written, and normalised.
-type text struct{ raw, normal string }
+// text is a text as it was written, normalised, and without what hides it, which is made when it is needed.
+type text struct {
+	raw, normal string
+	without     *string
+}
 
-func newText(s string) text { return text{s, Normalize(s)} }
+func newText(s string) text { return text{raw: s, normal: Normalize(s)} }
+
+func (t *text) hidden() string {
+	if t.without == nil {
+		s := disguised(t.raw, t.normal)
+		t.without = &s
+	}
+	return *t.without
+}
 
 // Say adds the user's own words: a prompt, a refinement, an edit, a confirmed plan.
 func (r *Record) Say(words string) { r.own = append(r.own, newText(words)) }
@@ -113,7 +124,7 @@ func (r *Record) Judge(c Call) (found []Finding) {
 			found = append(found, Finding{Mention, r.origin(m.text, m.ends), quote(m.text)})
 		}
 	}
-	return append(found, r.copied(Normalize(joined), c.Repository)...)
+	return append(found, r.copied(joined, c.Repository)...)
 }
 
 // said reports whether own words have the token whole.
@@ -158,17 +169,28 @@ func (t text) form(ends boundary) string {
 	return t.normal
 }
 
-// copied returns what the text shares with each source, and not with own words.
-func (r *Record) copied(normal, repository string) (found []Finding) {
-	w := newWindows(normal)
-	for _, t := range r.own {
-		w.forget(" " + t.normal + " ") // as it stands among other words
+// copied returns what the text shares with each source, and not with own words: as it stands, or without what hides
+// it.
+func (r *Record) copied(raw, repository string) (found []Finding) {
+	if len(r.read) == 0 {
+		return nil
 	}
-	for _, s := range r.read {
+	t := newText(raw)
+	plain, hidden := newWindows(t.normal), newWindows(t.hidden())
+	for i := range r.own {
+		plain.forget(" " + r.own[i].normal + " ") // as it stands among other words
+		hidden.forget(r.own[i].hidden())
+	}
+	for i := range r.read {
+		s := &r.read[i]
 		if s.Repository != "" && s.Repository == repository {
 			continue
 		}
-		if shared := w.in(s.normal); shared != "" {
+		shared := plain.in(s.normal)
+		if shared == "" && hidden.present > 0 {
+			shared = hidden.in(s.hidden())
+		}
+		if shared != "" {
 			found = append(found, Finding{Copied, s.Origin, quote(shared)})
 		}
 	}
