@@ -35,9 +35,8 @@ func (h *heard) history(tx *Tx) error {
 // wrote adds what the model wrote in these earlier runs, where its tools fetch addresses: what it has sent to itself,
 // or noted somewhere, it may find again.
 func (h *heard) wrote(tx *Tx) error {
-	fetches := slices.ContainsFunc(Offered(tx.Ex), func(s tool.Spec) bool {
-		t := tx.Ex.Tools[s.Name]
-		return t != nil && t.FetchesAddress()
+	fetches := slices.ContainsFunc(tx.Ex.Tools.Names(), func(name string) bool {
+		return tx.Ex.Tools[name].FetchesAddress() && ToolIn(tx, name, false) != nil
 	})
 	if !fetches {
 		return nil
