@@ -17,26 +17,30 @@ func disguised(raw, normal string) string {
 	return s
 }
 
-// folds has the form of each ASCII character, or 0 where it is left out. Digits that stand for letters are these.
-var folds = func() (f [utf8.RuneSelf]byte) {
-	for c := range f {
-		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
-			f[c] = byte(c)
-		}
+// fold returns the form of an ASCII character, or 0 where it is left out. Digits that stand for letters are these.
+func fold(c byte) byte {
+	const digits = "olzeasgtbg" // as which 0 to 9 are read
+	switch {
+	case c == 'i':
+		return 'l'
+	case c >= 'a' && c <= 'z':
+		return c
+	case c >= '0' && c <= '9':
+		return digits[c-'0']
+	case c == '@':
+		return 'a'
+	case c == '$':
+		return 's'
 	}
-	for as, letter := range map[byte]byte{'0': 'o', '1': 'l', 'i': 'l', '3': 'e', '4': 'a', '@': 'a', '5': 's',
-		'$': 's', '7': 't', '8': 'b', '9': 'g', '6': 'g', '2': 'z'} {
-		f[as] = letter
-	}
-	return f
-}()
+	return 0
+}
 
 // skeleton returns the letters and digits of a normalised text, look-alikes as one.
 func skeleton(normal string) string {
 	out := make([]byte, 0, len(normal))
 	for i := 0; i < len(normal); {
 		if c := normal[i]; c < utf8.RuneSelf {
-			if f := folds[c]; f != 0 {
+			if f := fold(c); f != 0 {
 				out = append(out, f)
 			}
 			i++
@@ -58,7 +62,7 @@ func appendFolded(out []byte, r rune) []byte {
 	}
 	switch {
 	case r < utf8.RuneSelf:
-		if f := folds[r]; f != 0 {
+		if f := fold(byte(r)); f != 0 {
 			return append(out, f)
 		}
 		return out

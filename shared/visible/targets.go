@@ -45,8 +45,8 @@ const tail = `.,;:!?*_~'")]}|`
 
 // alsoFiles are the public suffixes that are the ends of files' names, or members of values in code. A name of two
 // labels with such an end is a link only with a path, as in docs.rs/serde.
-var alsoFiles = strings.Fields("ac ad am as bar build cab call cat cc foo gd id in la md mk ml mm mo mov name now " +
-	"open pl pm ps py rs re run save sc sh so st style sv target tf zip")
+const alsoFiles = " ac ad am as bar build cab call cat cc foo gd id in la md mk ml mm mo mov name now " +
+	"open pl pm ps py rs re run save sc sh so st style sv target tf zip "
 
 // Targets returns the addresses in a text that a reader, or a program that shows the text, would follow, and the text
 // without them: with a scheme, whatever stands behind it; names of hosts with a known public suffix; addresses of IP
@@ -133,8 +133,8 @@ func isHost(host, port, path string) bool {
 		return false
 	case path != "" && !strings.HasPrefix(path, "#"):
 		return true
-	case slices.Contains(alsoFiles, end) && (len(labels) == 2 || len(labels[len(labels)-2]) == 1): // run.sh, a.h.in
-		return false
+	case strings.Contains(alsoFiles, " "+end+" ") && (len(labels) == 2 || len(labels[len(labels)-2]) == 1):
+		return false // run.sh, config.h.in
 	}
 	return len(end) != 2 || strings.ContainsFunc(strings.Join(labels[:len(labels)-1], ""), unicode.IsLetter)
 }
