@@ -121,8 +121,8 @@ func addTurn(c *model.Contents, s *run.State, t run.Turn, number int) error {
 		return nil
 	}
 	open, responses := c.Open(), Responses(s, number)
-	for s.End != nil && len(responses) < len(open) {
-		responses = append(responses, model.Response{Error: notDone})
+	for len(responses) < len(open) && (s.End != nil || len(responses) >= model.MaxCalls) {
+		responses = append(responses, unrecorded(len(responses)))
 	}
 	for i, call := range open {
 		if i < len(responses) {
@@ -151,6 +151,15 @@ func addOwnCalls(c *model.Contents, s *run.State, turn int) error {
 		}
 	}
 	return nil
+}
+
+// unrecorded returns the response to the call of an index of which nothing is on record.
+func unrecorded(index int) model.Response {
+	if index < model.MaxCalls {
+		return model.Response{Error: notDone}
+	}
+	return model.Response{Error: fmt.Sprintf("This was not run: of one answer only the first %d calls are.",
+		model.MaxCalls)}
 }
 
 // notDone is what the model is told of a call of which nothing else is known.

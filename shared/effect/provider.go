@@ -133,8 +133,8 @@ func forgetPlace(ex *journal.Execution, t *tool.Tool) {
 // ends as soon as its run is cancelled.
 func holdCall(ctx context.Context, ex *journal.Execution, t *tool.Tool, limit time.Duration) (context.Context,
 	*journal.Hold) {
-	if t.Interrupts() {
+	if t.Interruptible {
 		return journal.HoldWatched(ctx, ex, limit)
 	}
-	return journal.HoldRun(ctx, ex, limit, t.Interruptible)
+	return journal.HoldRun(ctx, ex, limit, false)
 }

@@ -8,9 +8,10 @@ import (
 )
 
 // Cancel stops the run at the next safe point: at once when no process moves it, otherwise after the step that is under
-// way. It is never in the middle of a side effect, except of a tool that can be interrupted (tool.Def.Interrupt):
-// what such a call does is ended at once, by the process that carries it out, which watches the run, and by the one
-// that the message of this cancel wakes. A run that has ended stays as it is.
+// way. A call of the model, and of a tool that is interruptible, is ended at once by the process that makes it, which
+// watches the run. A side effect is never stopped in its middle, unless its tool can be interrupted
+// (tool.Def.Interrupt): what such a call does is also ended by the process that the message of this cancel wakes. A
+// run that has ended stays as it is.
 func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*run.View, error) {
 	ex := l.NewExecution(runID, nil)
 	soon, cancel := journal.WithAnswerTimeout(ctx)

@@ -124,7 +124,7 @@ func summarise(ctx context.Context, ex *journal.Execution, parts *conversation.P
 		c.Code = run.CodeRunBudget
 		return nil
 	}
-	asking, hold := journal.HoldRun(ctx, ex, ex.Limits().ModelTimeout, true)
+	asking, hold := journal.HoldWatched(ctx, ex, ex.Limits().ModelTimeout)
 	defer hold.Release()
 	asking, span := journal.TraceModel(asking, ex, req)
 	reply, err := ex.Model.Generate(asking, req, nil)

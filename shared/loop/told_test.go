@@ -111,8 +111,8 @@ func TestTheModelIsToldWhatBecameOfALongEdit(t *testing.T) {
 	}
 	requests := w.model.Requests()
 	last := requests[len(requests)-1].Contents
-	if told := string(last[len(last)-1]); !strings.Contains(told, `{\"result\":{\"id\":\"`) ||
-		!strings.Contains(told, `\"editedBy\":\"user\"`) {
+	if told := string(last[len(last)-1]); !strings.Contains(told, `"result":{"id":"`) ||
+		!strings.Contains(told, `"editedBy":"user"`) || !strings.Contains(told, "bytes left out") {
 		t.Errorf("the model is told %.300s", told)
 	}
 }

@@ -49,7 +49,7 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 		return err
 	}
 	turn := len(ex.State.Turns) + 1
-	asking, hold := journal.HoldRun(ctx, ex, ex.Limits().ModelTimeout, true)
+	asking, hold := journal.HoldWatched(ctx, ex, ex.Limits().ModelTimeout)
 	defer hold.Release()
 	asking, span := journal.TraceModel(asking, ex, req)
 	reply, err := ex.Model.Generate(asking, req, deltaSink(ex))
@@ -223,7 +223,7 @@ func modelFailed(ctx context.Context, ex *journal.Execution, err error) error {
 // newTurn returns the turn that the reply to the request is recorded as.
 func newTurn(ex *journal.Execution, req model.Request, r *model.Reply) *run.Turn {
 	turn := &run.Turn{Model: r.Model, Content: r.Content, Text: clip.Text(r.Text, run.MaxMessageText),
-		Finish: r.Finish, Correction: r.Correction, Calls: len(r.Calls), Usage: r.Usage,
+		Finish: r.Finish, Correction: r.Correction, Calls: min(len(r.Calls), model.MaxCalls), Usage: r.Usage,
 		Estimated: estimateTokens(req, r)}
 	if r.Correction != "" {
 		turn.Calls = 0
@@ -237,7 +237,8 @@ func newTurn(ex *journal.Execution, req model.Request, r *model.Reply) *run.Turn
 	return turn
 }
 
-// recordTurn adds the model's answer to the run.
+// recordTurn adds the model's answer to the run, with the first [model.MaxCalls] of its calls. The others are not run,
+// and the model is told so.
 func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Reply, places approval.Places) error {
 	if err := tx.AddEvent(run.Event{Type: run.ModelAnswered, Turn: turn}); err != nil {
 		return err
@@ -247,12 +248,9 @@ func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Re
 		return nil // the model gets the correction, within the bound on its calls
 	case len(r.Calls) == 0 && tx.State.Input.Answer == nil && tx.State.Plan == nil:
 		return endWithAnswer(tx, r.Text)
-	case len(r.Calls) > model.MaxCalls:
-		return endRun(tx, run.FailedEnd(fault.New(fault.Model, "too_many_calls",
-			"The model asked for %d actions at once, which is more than %d.", len(r.Calls), model.MaxCalls)))
 	}
 	session := inSession{tx: tx, calls: len(r.Calls)}
-	for i, c := range r.Calls {
+	for i, c := range r.Calls[:turn.Calls] {
 		at, err := places.Of(ctx, tx, journal.ToolIn(tx, c.Name, false))
 		if err != nil {
 			return err

@@ -2,7 +2,6 @@ package model
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 
@@ -16,11 +15,8 @@ import (
 // The limits of one answer of the model.
 const (
 	MaxContent = 512 << 10 // bytes of its content
-	MaxCalls   = 16        // calls in it
+	MaxCalls   = 16        // calls in it that are judged; the others are not run
 )
-
-// ErrTooManyCalls is the cause of [Parse]'s error for a content with more than [MaxCalls] calls.
-var ErrTooManyCalls = errors.New("too many calls in one answer")
 
 // Parsed is a decoded model content.
 type Parsed struct {
@@ -96,10 +92,6 @@ func (c *content) parsed() (*Parsed, error) {
 		if part.Text != nil && !part.Thought {
 			text.WriteString(*part.Text)
 		}
-	}
-	if len(p.Calls) > MaxCalls {
-		return nil, fault.New(fault.Model, CodeTooLarge, "The model asked for %d actions at once; %d are allowed.",
-			len(p.Calls), MaxCalls).Because(ErrTooManyCalls)
 	}
 	p.Text = text.String()
 	return p, nil

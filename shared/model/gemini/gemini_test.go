@@ -248,15 +248,14 @@ func TestUnusable(t *testing.T) {
 func TestMendable(t *testing.T) {
 	call := fakegemini.Call{Name: "weather", Args: map[string]any{"city": "x"}}
 	for name, turn := range map[string]fakegemini.Turn{
-		"an unknown reason":         {Text: "x", Finish: "FAKE_NEW_FINISH_REASON"},
-		"a malformed response":      {Finish: "MALFORMED_RESPONSE"},
-		"a missing signature":       {Calls: []fakegemini.Call{call}, Finish: "MISSING_THOUGHT_SIGNATURE"},
-		"another reason":            {Text: "x", Finish: "OTHER"},
-		"a call that is none":       {Finish: "MALFORMED_FUNCTION_CALL"},
-		"no parts":                  {},
-		"white space":               {Text: " \n"},
-		"thoughts alone":            {Thought: "hm"},
-		"more calls than are taken": {Calls: slices.Repeat([]fakegemini.Call{call}, model.MaxCalls+1)},
+		"an unknown reason":    {Text: "x", Finish: "FAKE_NEW_FINISH_REASON"},
+		"a malformed response": {Finish: "MALFORMED_RESPONSE"},
+		"a missing signature":  {Calls: []fakegemini.Call{call}, Finish: "MISSING_THOUGHT_SIGNATURE"},
+		"another reason":       {Text: "x", Finish: "OTHER"},
+		"a call that is none":  {Finish: "MALFORMED_FUNCTION_CALL"},
+		"no parts":             {},
+		"white space":          {Text: " \n"},
+		"thoughts alone":       {Thought: "hm"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 
@@ -70,9 +69,6 @@ func (a *answer) reply(req model.Request) (*model.Reply, *fault.Error) {
 	content := contentOf(a.parts)
 	parsed, err := model.Parse(content)
 	switch {
-	case errors.Is(err, model.ErrTooManyCalls):
-		r.Correction = corrections[genai.FinishReasonTooManyToolCalls]
-		return r, nil
 	case err != nil:
 		return nil, fault.As(err)
 	case parsed.Text != r.Text:

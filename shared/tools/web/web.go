@@ -84,7 +84,9 @@ func fetchTool(f Fetcher) *tool.Tool {
 			"it fits into 48 KiB. It signs in nowhere and fills in no form.",
 		Untrusted: true,
 		Timeout:   FetchTimeout,
-		Refine:    func(s *jsonschema.Schema) { s.Properties["url"].MaxLength = jsonschema.Ptr(MaxURL) },
+
+		Interruptible: true,
+		Refine:        func(s *jsonschema.Schema) { s.Properties["url"].MaxLength = jsonschema.Ptr(MaxURL) },
 		Normalize: func(in address) (address, error) {
 			u, err := Address(in.URL)
 			if err != nil {
@@ -125,7 +127,9 @@ func searchTool(m model.Model) *tool.Tool {
 		Untrusted: true,
 		Echoes:    true,
 		Timeout:   SearchTimeout,
-		Refine:    func(s *jsonschema.Schema) { s.Properties["query"].MaxLength = jsonschema.Ptr(MaxQuery) },
+
+		Interruptible: true,
+		Refine:        func(s *jsonschema.Schema) { s.Properties["query"].MaxLength = jsonschema.Ptr(MaxQuery) },
 		Normalize: func(in query) (query, error) {
 			if visible.Blank(in.Query) {
 				return in, fault.Invalid("query", "what to search for is needed")
