@@ -7,9 +7,9 @@
 //	go run ./scripts/plan log SESSION                    each step with its reason
 //	go run ./scripts/plan cancel SESSION                 stop it
 //
-// It speaks with the local server (go run ./scripts/dev), as its user -user, or with -base and COUNTERSIGN_TOKEN, an ID
-// token, with a deployment. What the environment does not set is read from .env. It exits with 0 on success, with 1 if
-// the session has failed or the user said no, and with 2 otherwise.
+// It speaks with the local server (go run ./scripts/dev), as its user -user: at PORT, or at the address of -base. With
+// the -base of a deployment COUNTERSIGN_TOKEN must hold an ID token. What the environment does not set is read from
+// .env. It exits with 0 on success, with 1 if the session has failed or the user said no, and with 2 otherwise.
 package main
 
 import (
@@ -100,7 +100,8 @@ func execute(ctx context.Context, args []string, getenv func(string) string, in 
 		fmt.Fprintf(f.Output(), "\nexamples:\n%s", c.examples())
 	}
 	f.StringVar(&c.base, "base", "",
-		"the URL of a deployment; its ID token is in COUNTERSIGN_TOKEN (default: the local server)")
+		"the server: a local one's address, or the URL of a deployment, for which COUNTERSIGN_TOKEN holds an ID token "+
+			"(default: the local server at PORT or 8080)")
 	f.StringVar(&c.user, "user", "ana", "the user of the local server")
 	f.BoolVar(&c.json, "json", false, "print the session as JSON")
 	f.DurationVar(&c.wait, "wait", time.Minute, "how long to wait until the session rests, at most 5m")

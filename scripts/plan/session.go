@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
@@ -23,8 +25,8 @@ func (c *command) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.repo == "" && c.base != "" {
-		return errors.New("-repo is needed with -base")
+	if c.repo == "" && !c.local() {
+		return errors.New("-repo is needed with the -base of a deployment")
 	}
 	return c.tell(ctx, http.MethodPost, plans, map[string]string{"prompt": strings.Join(c.args, " "), "deadline": by,
 		"repoUrl": cmp.Or(c.repo, c.server()+"/dev/github/demo/site")})
@@ -94,16 +96,31 @@ func (c *command) agreed() error {
 
 func (c *command) path(more string) string { return plans + "/" + c.args[0] + more }
 
+// server returns the server's URL. An address without a scheme is one on this machine.
 func (c *command) server() string {
-	return strings.TrimSuffix(cmp.Or(c.base, "http://127.0.0.1:"+cmp.Or(c.getenv("PORT"), "8080")), "/")
+	base := cmp.Or(c.base, "127.0.0.1:"+cmp.Or(c.getenv("PORT"), "8080"))
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	return strings.TrimSuffix(base, "/")
 }
 
-// token returns the ID token of the user: a local one, unless a deployment is named.
+// local reports whether the server is on this machine.
+func (c *command) local() bool {
+	u, err := url.Parse(c.server())
+	if err != nil {
+		return false
+	}
+	at, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && at.IsLoopback()
+}
+
+// token returns the ID token of the user. A local server signs them in where COUNTERSIGN_TOKEN is not set.
 func (c *command) token(ctx context.Context) (string, error) {
-	if c.base != "" {
-		if t := c.getenv("COUNTERSIGN_TOKEN"); t != "" {
-			return t, nil
-		}
+	switch t := c.getenv("COUNTERSIGN_TOKEN"); {
+	case t != "" && c.base != "":
+		return t, nil
+	case !c.local():
 		return "", errors.New("COUNTERSIGN_TOKEN is not set, and needs an ID token for the deployment of -base")
 	}
 	a, err := testkit.Connect(nil, c.server(), "")(ctx, http.MethodPost, "/dev/token", map[string]string{"uid": c.user})

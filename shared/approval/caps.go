@@ -20,6 +20,15 @@ func CheckLimits(l run.Limits, u *run.User, asksModel bool, now time.Time) error
 // CheckCaps checks how many approvals of the run's agent the user has open, and was asked for today, against the
 // agent's limits. What other agents ask for does not count.
 func CheckCaps(tx *journal.Tx, u *run.User) error {
+	if err := CheckOpen(tx, u); err != nil {
+		return err
+	}
+	return checkDay(tx, u)
+}
+
+// CheckOpen is CheckCaps without the day's cap, for a plan: its user has just asked for it, and what it will ask for is
+// capped by itself.
+func CheckOpen(tx *journal.Tx, u *run.User) error {
 	p, count := tx.Limits(), u.CountOf(tx.Run.Agent)
 	if p.MaxAsks > 0 && tx.Run.Approvals >= p.MaxAsks {
 		return fault.New(fault.Policy, fault.CodeTooMany,
@@ -29,7 +38,7 @@ func CheckCaps(tx *journal.Tx, u *run.User) error {
 		return fault.New(fault.Policy, fault.CodeTooMany,
 			"%d approvals are waiting for you. Please answer some of them first.", count.Open).After(time.Minute)
 	}
-	return checkDay(tx, u)
+	return nil
 }
 
 // CheckAllowed checks a call that nobody is asked about against the day's cap, where that counts such calls.

@@ -159,7 +159,11 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 		if err != nil {
 			return err
 		}
-		if err := CheckCaps(tx, u); err != nil {
+		check := CheckCaps
+		if t.Name == plan.ProposeTool && tx.State.Plan != nil {
+			check = CheckOpen
+		}
+		if err := check(tx, u); err != nil {
 			return Reject(tx, id, call, err)
 		}
 	}

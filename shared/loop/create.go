@@ -229,6 +229,9 @@ func checkMayStart(tx *journal.Tx, req StartRequest) error {
 	if err := approval.CheckLimits(tx.Ex.UserLimits, u, req.Call == nil, tx.Now); err != nil {
 		return err
 	}
+	if req.Session != nil {
+		return approval.CheckOpen(tx, u)
+	}
 	return approval.CheckCaps(tx, u)
 }
 
