@@ -60,7 +60,8 @@ func TestScenarios(t *testing.T) {
 			wantsBob + "; told: It reaches one person, who has an address that this service must not write to.; " +
 				whatCame + nothing, 0},
 		"no account": {nil, bob, func(s *scene) agent { return s.says("mail bob") },
-			wantsBob + "; told: No Google account is linked. Please link one first.; " + whatCame + nothing, 0},
+			wantsBob + "; told: No Google account is linked. Please link one first. Open Linked accounts in the " +
+				"console, or send POST /api/agent/connections/google.; " + whatCame + nothing, 0},
 		"an answer that was lost, and it was done": {direct, bob, func(s *scene) agent {
 			s.w.SetFault(loses())
 			return s.answers(approve(s).asked(s.t).resolves("confirm_done"))

@@ -280,7 +280,7 @@ func TestUnlinkedAccountIsSaidBeforeAnybodyIsAsked(t *testing.T) {
 	w.mail()
 	r := w.ask()
 	if a := r.Actions[0]; a.ErrorCode != "AuthError" || a.Status != "failed" ||
-		a.Message != "No Google account is linked. Please link one first." {
+		!strings.HasPrefix(a.Message, "No Google account is linked. Please link one first. Open Linked accounts ") {
 		t.Errorf("%+v", a)
 	}
 	if pendingKind(w) != "" {

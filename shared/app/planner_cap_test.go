@@ -2,13 +2,16 @@ package app_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/planner"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
@@ -35,5 +38,60 @@ func TestTheDaysCapStopsNoPlan(t *testing.T) {
 	asked := slices.ContainsFunc(s.Approvals, func(a run.ApprovalView) bool { return a.Tool == "github.createIssue" })
 	if n := len(w.GitHub.View()[0].Issues); n != 1 || asked {
 		t.Errorf("%d issues were opened by the grant; another one is asked about: %t", n, asked)
+	}
+}
+
+// TestAGrantThatCoversNothing has a plan ask for a grant of commits to no file, and of an issue without a number: the
+// model is told which argument is missing, and nobody is shown such a plan.
+func TestAGrantThatCoversNothing(t *testing.T) {
+	repo := map[string]any{"owner": "acme", "repo": "web"}
+	with := func(more map[string]any) map[string]any {
+		maps.Copy(more, repo)
+		return more
+	}
+	for name, c := range map[string]struct {
+		tool   string
+		target map[string]any
+		says   string // empty: the plan is shown
+	}{
+		"commits to no file": {"github.commitFiles", with(map[string]any{"branch": "main"}), "grants/0/target/files"},
+		"no issue": {"github.updateIssue", with(map[string]any{"updates": map[string]any{}}),
+			"grants/0/target/issueNumber"},
+		"commits to a file": {"github.commitFiles", with(map[string]any{"branch": "main",
+			"files": []any{map[string]any{"path": "a.txt"}}}), ""},
+		"an issue": {"github.updateIssue", with(map[string]any{"issueNumber": 1, "updates": map[string]any{}}), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := deploy(t)
+			w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
+				Files: map[string]string{"README.md": "A site."}})
+			if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
+				t.Fatal(err)
+			}
+			told := make(chan string, 100)
+			grant := map[string]any{"tool": c.tool, "target": c.target, "maxCalls": 1}
+			w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+				if all := r.Responses(); len(all) > 0 {
+					told <- string(all[len(all)-1].Response)
+				}
+				return (&steps{grants: []any{grant}}).turn(r)
+			})
+			var s planner.Session
+			w.plans(&s, "", fmt.Sprintf(`{"prompt":"do it","repoUrl":"%s/acme/web","deadline":%q}`,
+				w.App.Config.GitHubURL, time.Now().Add(time.Hour).Format(time.RFC3339)))
+			w.plans(&s, "/"+s.SessionID, "")
+			if c.says == "" {
+				if s.Status != plan.StatusAwaiting || len(s.Grants) != 1 {
+					t.Errorf("it is %s: %s", s.Status, s.Summary)
+				}
+				return
+			}
+			if s.Status == plan.StatusAwaiting || len(told) == 0 {
+				t.Fatalf("it is %s with %d grants", s.Status, len(s.Grants))
+			}
+			if why := <-told; !strings.Contains(why, c.says) {
+				t.Errorf("the model is told %s", why)
+			}
+		})
 	}
 }

@@ -112,8 +112,8 @@ func (p Provider) usable(ctx context.Context, st store.Store, uid string, scopes
 // usable returns nil if there is a link, which is not broken and has the scopes.
 func (l link) usable(scopes []string) error {
 	if l.version.IsZero() {
-		return fault.New(fault.Auth, fault.CodeReauth, "No %s account is linked. Please link one first.",
-			l.provider.Name)
+		return fault.New(fault.Auth, fault.CodeReauth, "No %s account is linked. Please link one first. Open Linked "+
+			"accounts in the console, or send POST /api/agent/connections/%s.", l.provider.Name, l.provider.ID)
 	}
 	if l.Broken {
 		return l.provider.reauth()

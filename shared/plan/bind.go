@@ -259,6 +259,9 @@ func (b Bind) target(field string, t *tool.Tool, target json.RawMessage) (json.R
 	if err != nil {
 		return nil, fault.Invalid(field, "these are not arguments of the tool").Because(err)
 	}
+	if err := t.CheckBound(bound); err != nil {
+		return nil, fault.Invalid(strings.TrimSuffix(field+"/"+fault.As(err).Field, "/"), "%s", fault.As(err).Message)
+	}
 	var has, stays map[string]json.RawMessage
 	if json.Unmarshal(given, &has) != nil || json.Unmarshal(bound, &stays) != nil {
 		return nil, fault.Invalid(field, "these are not arguments of the tool")

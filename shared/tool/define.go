@@ -214,7 +214,7 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 		}
 		return d.Targets(v), nil
 	}
-	t.bounded = d.Bound != nil
+	t.bounded, t.schema = d.Bound != nil, in
 	t.bound = func(args json.RawMessage) (json.RawMessage, error) {
 		if d.Bound == nil {
 			return args, nil

@@ -23,7 +23,8 @@ type Tool struct {
 	step      func(args, result json.RawMessage) Step
 	link      func(in Place, result json.RawMessage) string
 	narrow    func(json.RawMessage) (*Narrowing, error)
-	bounded   bool // it was defined with a Bound
+	bounded   bool    // it was defined with a Bound
+	schema    checker // of the arguments, where it was defined with one
 	place     func(context.Context, Scope) (Place, error)
 	reads     func(Scope) []string
 	rule      func(context.Context, Call) (Ruling, error)

@@ -3,7 +3,9 @@ package tool
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -58,6 +60,29 @@ func plainTypes(s *jsonschema.Schema) {
 	if s.Items != nil {
 		plainTypes(s.Items)
 	}
+}
+
+// CheckBound refuses bound arguments that no call can have, since one of them is not what the tool's schema asks for:
+// a list that may not be empty, a number that is missing.
+func (t *Tool) CheckBound(bound json.RawMessage) error {
+	var has map[string]json.RawMessage
+	if t.schema.Resolved == nil || json.Unmarshal(bound, &has) != nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(has)) {
+		its := t.schema.Schema().Properties[name]
+		if its == nil {
+			continue
+		}
+		one, err := its.CloneSchemas().Resolve(nil)
+		if err != nil {
+			return err
+		}
+		if err := (checker{one}).check(has[name]); err != nil {
+			return fault.Invalid(name, "no call of %s can have this: %s", t.Name, fault.As(err).Message)
+		}
+	}
+	return nil
 }
 
 // check validates JSON against the schema.
