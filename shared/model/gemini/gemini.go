@@ -189,5 +189,8 @@ func (m *Model) ask(ctx context.Context, ex *exchange, req model.Request, out *a
 		}
 		out.show(res, delta)
 	}
-	return ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return ex.broken
 }

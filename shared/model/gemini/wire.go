@@ -55,11 +55,16 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	ex.status, ex.retryAfter = res.StatusCode, res.Header.Get("Retry-After")
-	if res.StatusCode == http.StatusOK && strings.HasSuffix(req.URL.Path, ":streamGenerateContent") {
+	streams := res.StatusCode == http.StatusOK && strings.HasSuffix(req.URL.Path, ":streamGenerateContent")
+	if streams {
 		res.Body = newEventStream(res.Body)
 	}
-	if res.Body = (&tee{res.Body, ex}); ex.whole {
+	res.Body = &tee{res.Body, ex}
+	switch {
+	case ex.whole:
 		res.Body = unseen{res.Body}
+	case streams:
+		res.Body = quiet{res.Body}
 	}
 	return res, nil
 }
@@ -123,6 +128,23 @@ func (u unseen) Read([]byte) (int, error) {
 		return 0, err
 	}
 	return 0, io.EOF
+}
+
+// quiet is a stream that ends where it breaks off, or cannot be closed: genai would write that to the program's log.
+// What went wrong is in the exchange.
+type quiet struct{ io.ReadCloser }
+
+func (q quiet) Read(p []byte) (int, error) {
+	n, err := q.ReadCloser.Read(p)
+	if err != nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (q quiet) Close() error {
+	_ = q.ReadCloser.Close() // all that counts was read
+	return nil
 }
 
 // tee keeps the bytes that are read, up to MaxBody.
