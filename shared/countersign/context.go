@@ -54,6 +54,13 @@ func (f FS) ReadFile(name string) ([]byte, error) { return f.dir.ReadFile(name) 
 // [DefineEffect], if its user is to approve that.
 func (f FS) WriteFile(name string, data []byte) error { return f.dir.WriteFile(name, data) }
 
+// Rename gives a file or a folder another name, and makes the folders that are missing; a file that has that name is
+// replaced. A link stands for what it leads to.
+func (f FS) Rename(from, to string) error { return f.dir.Rename(from, to) }
+
+// Remove deletes a file, or a folder that is empty. A link stands for what it leads to.
+func (f FS) Remove(name string) error { return f.dir.Remove(name) }
+
 // Open implements [fs.FS]. Of a file no more than 1 MiB is read.
 func (f FS) Open(name string) (fs.File, error) { return f.dir.Open(name) }
 

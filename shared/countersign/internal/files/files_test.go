@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -125,6 +126,12 @@ func TestForbidden(t *testing.T) {
 		if err := d.WriteFile(name, []byte("OVERWRITTEN")); !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("writes %q: %v", name, err)
 		}
+		for what, err := range map[string]error{"removes": d.Remove(name), "moves to": d.Rename("a.txt", name),
+			"moves": d.Rename(name, "stolen.txt")} {
+			if !errors.Is(err, fs.ErrPermission) {
+				t.Errorf("%s %q: %v", what, name, err)
+			}
+		}
 	}
 	for _, name := range []string{"", "a\x00.txt"} {
 		if _, err := d.ReadFile(name); !errors.Is(err, fs.ErrInvalid) {
@@ -147,6 +154,32 @@ func TestForbidden(t *testing.T) {
 	if _, err := d.ReadFile("notes.txt"); !errors.As(err, &p) || p.Path != "notes.txt" ||
 		strings.Contains(err.Error(), ".env") {
 		t.Errorf("the error tells of more than what was asked for: %v", err)
+	}
+}
+
+// TestRenameAndRemove moves and deletes files and folders.
+func TestRenameAndRemove(t *testing.T) {
+	d, _ := tree(t)
+	if err := errors.Join(d.Rename("a.txt", "new/folder/c.txt"), d.Rename("new/folder", "moved"),
+		d.Rename("moved/c.txt", "sub/b.txt"), d.Remove("moved")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.ReadFile("sub/b.txt"); err != nil || string(got) != "a" {
+		t.Errorf("it is %q, %v", got, err)
+	}
+	for name, c := range map[string]struct{ err, want error }{
+		"a file that is gone":  {d.Remove("a.txt"), fs.ErrNotExist},
+		"a move of it":         {d.Rename("a.txt", "b.txt"), fs.ErrNotExist},
+		"over a folder":        {d.Rename("sub/b.txt", "new"), fs.ErrExist},
+		"the directory itself": {d.Remove("."), fs.ErrInvalid},
+		"a move of that":       {d.Rename(".", "x"), fs.ErrInvalid},
+		"a folder with files":  {d.Remove("sub"), syscall.ENOTEMPTY},
+		"no name":              {d.Remove(""), fs.ErrInvalid},
+		"a folder into itself": {d.Rename("sub", "sub/deeper"), syscall.EINVAL},
+	} {
+		if !errors.Is(c.err, c.want) {
+			t.Errorf("%s: %v, want %v", name, c.err, c.want)
+		}
 	}
 }
 
