@@ -108,11 +108,15 @@ func Spell(value json.RawMessage) json.RawMessage {
 // portableDepth leaves room for what will contain a result: contents, a history, a request.
 const portableDepth = 32
 
-// Portable returns a tool's result for readers that represent numbers as doubles, such as a model and a page: an id of
-// 19 digits becomes a string (see Spell), and so does a whole result that is nested deeper than 32 levels.
+// Portable returns a tool's result for readers that represent numbers as doubles, such as a model and a page: in
+// canonical JSON (RFC 8785), but for what has no such form. An id of 19 digits becomes a string (see Spell), and so
+// does a whole result that is nested deeper than 32 levels.
 func Portable(result json.RawMessage) json.RawMessage {
 	out, depth := spell(result)
 	if depth <= portableDepth {
+		if canonical := jsontext.Value(bytes.Clone(out)); canonical.Canonicalize() == nil {
+			return json.RawMessage(canonical)
+		}
 		return out
 	}
 	words, err := jsontext.AppendQuote(nil, result)
