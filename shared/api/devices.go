@@ -50,8 +50,8 @@ func postDevice(r *request) (any, error) {
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "Nobody is told on their devices here.")
 	}
 	s := webpush.Subscription{Endpoint: in.Endpoint}
-	s.P256dh, _ = webpush.Encoding.DecodeString(in.Keys.P256dh) // what is none has a wrong length, which Check refuses
-	s.Auth, _ = webpush.Encoding.DecodeString(in.Keys.Auth)
+	s.P256dh, _ = webpush.Decode(in.Keys.P256dh) // what is none has a wrong length, which Check refuses
+	s.Auth, _ = webpush.Decode(in.Keys.Auth)
 	ctx, cancel := r.working()
 	defer cancel()
 	id, err := r.api.Records.AddDevice(ctx, r.uid, s)

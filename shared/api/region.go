@@ -22,9 +22,9 @@ const maxLocale = 64
 // parser would accept.
 var tagged = lazyregexp.New(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
 
-// region validates the fields. An absent or null one is empty.
+// region validates the fields. An absent or null one is empty, and so is a time zone that only the browser knows.
 func (b regionBody) region() (r run.Region, err error) {
-	if b.TimeZone != nil {
+	if b.TimeZone != nil && !timezone.Reported(*b.TimeZone) {
 		if _, err := timezone.Load("timeZone", *b.TimeZone); err != nil {
 			return r, err
 		}

@@ -81,6 +81,13 @@ func TestRegion(t *testing.T) {
 		t.Errorf("another user: %s\n%s", other.body, w.told())
 	}
 
+	for _, name := range []string{"Etc/Unknown", "Factory", "SystemV/EST5", "Asia/Hanoi", "US/Pacific-New"} {
+		none := w.proposes("cleo", "2027-03-28T03:30:00+02:00", `,"timeZone":"`+name+`"`)
+		if none.at("timeZone") != "UTC" || !strings.Contains(w.told(), "time zone is UTC, since theirs is not known") {
+			t.Errorf("a browser in %s: %s\n%s", name, none.body, w.told())
+		}
+	}
+
 	moved := w.proposes("ana", "2027-03-28T03:30:00+02:00", `,"timeZone":"America/New_York"`)
 	if got := moved.at("approvals", "0", "preview", "fields", "0", "value"); !strings.HasSuffix(got,
 		"which is Saturday, 27 March 2027, 21:30 (America/New_York, UTC-04:00)") {

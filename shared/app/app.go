@@ -384,6 +384,13 @@ func health(cfg config.Config, mdl model.Model, t tool.Set) Health {
 	return h
 }
 
+// WarnOfNearMisses warns of each variable of the environment that looks like a misspelt setting.
+func WarnOfNearMisses(cfg config.Config, environ []string, log *slog.Logger) {
+	for _, m := range cfg.NearMisses(environ) {
+		log.Warn(m.Variable+" is no setting, and has no effect; did you mean "+m.Meant+"?", "variable", m.Variable)
+	}
+}
+
 // Serve returns the handler of one function, made of the parts. Where the process was started to be this function, a
 // configuration that cannot work stops it at once, with one line for each variable, and so does a broken file of
 // actions or agents; actions that nothing carries out are logged, and the store is connected to while the server begins
@@ -394,7 +401,9 @@ func Serve(f api.Function, parts ...Part) func(http.ResponseWriter, *http.Reques
 		if err != nil {
 			return cfg, err
 		}
-		return cfg, check(parts, cfg, obs.New(os.Stdout, cfg.Log()))
+		log := obs.New(os.Stdout, cfg.Log())
+		WarnOfNearMisses(cfg, os.Environ(), log)
+		return cfg, check(parts, cfg, log)
 	})
 	documents := sync.OnceValues(func() (store.Store, error) {
 		cfg, err := load()

@@ -60,6 +60,26 @@ func (w onDevices) subscribe(uid string, b *pushservice.Browser) (id string) {
 	return made.SubscriptionID
 }
 
+// TestKeysInOtherBase64 subscribes a browser whose page has written the keys as other programs do: it is the same device.
+func TestKeysInOtherBase64(t *testing.T) {
+	w := newTold(t)
+	b, id := w.subscribed("ana")
+	for name, e := range map[string]*base64.Encoding{"padded": base64.URLEncoding, "standard": base64.RawStdEncoding,
+		"standard, padded": base64.StdEncoding} {
+		other := pushservice.Browser{Endpoint: b.Endpoint, P256dh: b.P256dh, Auth: b.Auth}
+		for _, key := range []*string{&other.P256dh, &other.Auth} {
+			raw, err := webpush.Decode(*key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*key = e.EncodeToString(raw)
+		}
+		if got := w.subscribe("ana", &other); got != id {
+			t.Errorf("%s: it is another device, %s", name, got)
+		}
+	}
+}
+
 // call has a user ask, wants the status, and reads the answer.
 func (w onDevices) call(uid, method, path, body string, status int, into any) {
 	w.T.Helper()

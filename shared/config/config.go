@@ -309,6 +309,7 @@ type Config struct {
 	Rules policy.Rules
 
 	settings    []Setting
+	known       []string // the names of all settings
 	environment func(name string) string
 }
 

@@ -35,7 +35,7 @@ func Load(getenv func(string) string, parts ...Part) (Config, error) {
 	if len(l.problems) > 0 {
 		return Config{}, l.problems
 	}
-	c.settings, c.environment = l.shown, l.get
+	c.settings, c.environment, c.known = l.shown, l.get, l.known()
 	return c, nil
 }
 

@@ -25,6 +25,15 @@ type variable struct {
 	secret           bool
 }
 
+// known returns the names of the variables that were read.
+func (r *reader) known() []string {
+	names := []string{"CLOUD_RUN_TIMEOUT_SECONDS", "GEMINI_CONFIG"}
+	for _, v := range r.declared {
+		names = append(names, v.name)
+	}
+	return names
+}
+
 func (r *reader) declare(v variable) { r.declared = append(r.declared, v) }
 
 // A Setting is a variable and the part of its value that is safe to show.

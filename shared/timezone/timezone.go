@@ -21,6 +21,20 @@ const MaxName = 64
 // the zones with leap seconds (right/, posix/), and most names in the wrong case on case-insensitive file systems.
 var areaAndCity = lazyregexp.New(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){1,2}$`)
 
+// reported matches what browsers call a time zone: a place in an area of tzdata or of CLDR, or none.
+var reported = lazyregexp.New(`^(Factory|(Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Brazil|Canada|` +
+	`Chile|Etc|Europe|Indian|Mexico|Pacific|SystemV|US)/[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*)?)$`)
+
+// Reported reports whether a browser may call its time zone by that name although [Load] does not know the name: a
+// place that a newer tzdata has, an old alias, or Etc/Unknown on a machine without a time zone.
+func Reported(name string) bool {
+	if len(name) > MaxName || !reported.MatchString(name) {
+		return false
+	}
+	_, err := Load("", name)
+	return err != nil
+}
+
 // Clock returns t's local time in its zone, with the weekday, the zone's name unless it is empty, and the offset.
 func Clock(t time.Time, name string) string {
 	offset := "UTC" + t.Format("-07:00")

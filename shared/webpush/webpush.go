@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"net/url"
+	"strings"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/outbound"
@@ -25,6 +26,13 @@ const (
 
 // Encoding is how keys are written, here and by browsers.
 var Encoding = base64.RawURLEncoding.Strict()
+
+// Decode reads a key in base64url, as browsers write it, or in standard base64, as other programs do; padding may
+// follow.
+func Decode(key string) ([]byte, error) {
+	unpadded := strings.TrimSuffix(strings.TrimSuffix(key, "="), "=")
+	return Encoding.DecodeString(strings.NewReplacer("+", "-", "/", "_").Replace(unpadded))
+}
 
 // A Subscription is where one browser gets messages, and what they are encrypted with.
 type Subscription struct {
@@ -43,10 +51,10 @@ func (s Subscription) Check() error {
 	case err != nil || !outbound.Secure(u) || u.Fragment != "":
 		return fault.Invalid("endpoint", "it is the address of a push service, with https and without credentials")
 	case len(s.Auth) != secretSize:
-		return fault.Invalid("keys/auth", "it is %d bytes in base64url", secretSize)
+		return fault.Invalid("keys/auth", "%d bytes in base64url are needed here", secretSize)
 	}
 	if _, err := ecdh.P256().NewPublicKey(s.P256dh); err != nil {
-		return fault.Invalid("keys/p256dh", "it is a point of P-256, of %d bytes in base64url", pointSize)
+		return fault.Invalid("keys/p256dh", "a point of P-256, of %d bytes in base64url, is needed here", pointSize)
 	}
 	return nil
 }
@@ -56,9 +64,9 @@ type Key struct{ private *ecdsa.PrivateKey }
 
 // ParseKey reads the 32 bytes of a private key in base64url, the form that other tools of VAPID print.
 func ParseKey(text string) (Key, error) {
-	raw, err := Encoding.DecodeString(text)
+	raw, err := Decode(text)
 	if err != nil || len(raw) != keySize {
-		return Key{}, errors.New("it is a private key of P-256, of 32 bytes in base64url without padding")
+		return Key{}, errors.New("it is a private key of P-256, of 32 bytes in base64url")
 	}
 	private, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), raw)
 	if err != nil {

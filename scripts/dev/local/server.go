@@ -156,8 +156,9 @@ func (s *server) build(ctx context.Context, o options) error {
 	if err = s.openGitHub(dir, cfg.PublicURL); err != nil {
 		return err
 	}
-	s.app, err = app.New(ctx, cfg, logger(os.Stderr, o.log, cfg.Log()), all.Parts, app.With(declared, pages),
-		app.Working())
+	log := logger(os.Stderr, o.log, cfg.Log())
+	app.WarnOfNearMisses(cfg, os.Environ(), log)
+	s.app, err = app.New(ctx, cfg, log, all.Parts, app.With(declared, pages), app.Working())
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,67 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// NearMiss is a variable of the environment that is no setting, and the setting whose name it resembles.
+type NearMiss struct{ Variable, Meant string }
+
+// NearMisses returns the variables of an environment that look like a misspelt setting, in sorted order: those that
+// differ from one in underscores, in one letter, or in one word. A setting that has a value itself is not meant.
+func (c Config) NearMisses(environ []string) (all []NearMiss) {
+	set := map[string]bool{}
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		set[name] = true
+	}
+	for name := range set {
+		if slices.Contains(c.known, name) {
+			continue
+		}
+		i := slices.IndexFunc(c.known, func(known string) bool { return !set[known] && resembles(name, known) })
+		if i >= 0 {
+			all = append(all, NearMiss{name, c.known[i]})
+		}
+	}
+	slices.SortFunc(all, func(a, b NearMiss) int { return strings.Compare(a.Variable, b.Variable) })
+	return all
+}
+
+// leastLetters is how long a name must be for one letter to be a slip.
+const leastLetters = 6
+
+func resembles(name, known string) bool {
+	upper := strings.ToUpper(name)
+	joined, knownJoined := strings.ReplaceAll(upper, "_", ""), strings.ReplaceAll(known, "_", "")
+	if joined == knownJoined || len(knownJoined) >= leastLetters && oneSlip(joined, knownJoined) {
+		return true
+	}
+	words, knownWords := strings.Split(upper, "_"), strings.Split(known, "_")
+	return oneLess(words, knownWords) || oneLess(knownWords, words)
+}
+
+// oneSlip reports whether a letter more, less, other, or two exchanged ones make b of a.
+func oneSlip(a, b string) bool {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	a, b = a[n:], b[n:]
+	return len(a) > 0 && a[1:] == b || len(b) > 0 && a == b[1:] || len(a) > 0 && len(b) > 0 && a[1:] == b[1:] ||
+		len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0] && a[2:] == b[2:]
+}
+
+// oneLess reports whether few has the words of many but for one, and at least two.
+func oneLess(few, many []string) bool {
+	if len(few) < 2 || len(few)+1 != len(many) {
+		return false
+	}
+	for i := range many {
+		if slices.Equal(few, slices.Delete(slices.Clone(many), i, i+1)) {
+			return true
+		}
+	}
+	return false
+}
