@@ -1,8 +1,10 @@
 package check_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
@@ -16,6 +18,34 @@ func TestDocs(t *testing.T) {
 	server := newDevServer(t)
 	server.start()
 	browser.Run("testdata/docs.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+}
+
+// TestTheComponentOfThePage has the component that the API's page shows for useChat compiled.
+func TestTheComponentOfThePage(t *testing.T) {
+	node, modules, dir := browsertest.Node(t), chatclients.Modules(t), t.TempDir()
+	_, section, found := strings.Cut(read(t, "../../shared/api/README.md"), "## The AI SDK")
+	if !found {
+		t.Fatal("the page has no such section")
+	}
+	var code strings.Builder
+	for line := range strings.Lines(section) {
+		inside, ok := strings.CutPrefix(line, "    ")
+		if ok || code.Len() > 0 && strings.TrimSpace(line) == "" {
+			code.WriteString(inside)
+		} else if code.Len() > 0 {
+			break
+		}
+	}
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "chat.tsx"), code.String())
+	cmd := exec.CommandContext(t.Context(), node, filepath.Join(modules, "typescript/bin/tsc"), "--strict", "--noEmit",
+		"--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler", "--lib", "es2022,dom,dom.iterable",
+		"--jsx", "react-jsx", "--skipLibCheck", filepath.Join(dir, "chat.tsx"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s\n%s", err, out, code.String())
+	}
 }
 
 // TestDescribedTypes has openapi-typescript make types of the description, and code that uses them compiled, and our

@@ -65,12 +65,13 @@ func WithExamples(first Instructions, examples []string) Instructions {
 func (s State) Here() string {
 	zone, unknown := s.Region.Zone(), ""
 	if s.Region.TimeZone == "" {
-		unknown = ", since theirs is not known: name it with each time"
+		unknown = "their own is not known, so name it with each time; "
 	}
-	text := fmt.Sprintf("The run began at %s.\nThe user's time zone is %s%s; there it was %s. Days and times in the "+
+	text := fmt.Sprintf("The run began at %s.\nThe user's time zone is %s; %sthere it was %s. Days and times in the "+
 		"user's words, such as \"tomorrow\" or \"at noon\", "+
 		"go by it unless they name another; give it to tools that take a time zone.",
-		s.CreatedAt.UTC().Format("Monday 2006-01-02 15:04 MST"), zone, unknown, timezone.Clock(s.CreatedAt.In(zone), ""))
+		s.CreatedAt.UTC().Format("Monday 2006-01-02 15:04 MST"), zone, unknown,
+		timezone.Clock(s.CreatedAt.In(zone), ""))
 	if s.Region.Locale != "" {
 		text += fmt.Sprintf("\nThe user's language is %s (BCP 47), unless they write in another.", s.Region.Locale)
 	}

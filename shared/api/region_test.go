@@ -83,7 +83,7 @@ func TestRegion(t *testing.T) {
 
 	for _, name := range []string{"Etc/Unknown", "Factory", "SystemV/EST5", "Asia/Hanoi", "US/Pacific-New"} {
 		none := w.proposes("cleo", "2027-03-28T03:30:00+02:00", `,"timeZone":"`+name+`"`)
-		if none.at("timeZone") != "UTC" || !strings.Contains(w.told(), "time zone is UTC, since theirs is not known") {
+		if none.at("timeZone") != "UTC" || !strings.Contains(w.told(), "time zone is UTC; their own is not known") {
 			t.Errorf("a browser in %s: %s\n%s", name, none.body, w.told())
 		}
 	}

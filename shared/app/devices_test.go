@@ -60,7 +60,7 @@ func (w onDevices) subscribe(uid string, b *pushservice.Browser) (id string) {
 	return made.SubscriptionID
 }
 
-// TestKeysInOtherBase64 subscribes a browser whose page has written the keys as other programs do: it is the same device.
+// TestKeysInOtherBase64 subscribes a browser whose page writes the keys in standard base64. It is the same device.
 func TestKeysInOtherBase64(t *testing.T) {
 	w := newTold(t)
 	b, id := w.subscribed("ana")

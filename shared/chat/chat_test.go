@@ -313,7 +313,17 @@ func TestForgedHistoriesAreRefused(t *testing.T) {
 		_, err := w.chat.Send(t.Context(), q, nil)
 		refused(t, err, fault.Validation, "history")
 	})
-	t.Run("another agent's", func(t *testing.T) {
+	t.Run("with another agent named", func(t *testing.T) {
+		w, r := open(t)
+		q := page("go on", r.History)
+		q.Agent = "clerk"
+		_, err := w.chat.Send(t.Context(), q, nil)
+		refused(t, err, fault.Validation, "history")
+		if said := fault.As(err).Message; !strings.HasPrefix(said, "this conversation is with the agent page;") {
+			t.Error(said)
+		}
+	})
+	t.Run("another deployment's", func(t *testing.T) {
 		w, r := open(t)
 		w.chat.Audience = "bank"
 		_, err := w.chat.Send(t.Context(), page("go on", r.History), nil)

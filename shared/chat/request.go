@@ -46,7 +46,8 @@ func (c *Chat) agent(r Request, h *history) (*agents.Agent, error) {
 	case fresh && r.Agent != run.Page:
 		h.Agent = r.Agent
 	case !fresh && r.Agent != "" && r.Agent != h.agent():
-		return nil, errForged()
+		return nil, fault.Invalid("history", "this conversation is with the agent %s; leave agent out to go on with "+
+			"it, or start a new one", h.agent())
 	}
 	its := c.Core.Agents[h.agent()]
 	switch {

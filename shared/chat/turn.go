@@ -128,7 +128,8 @@ func (c *Chat) onTerminal(r TurnRequest, h *history) (*agents.Agent, error) {
 		h.Agent, h.Terminal = r.Agent, r.Terminal
 	}
 	if h.Agent != r.Agent || h.Terminal != r.Terminal {
-		return nil, errForged()
+		return nil, fault.Invalid("history", "this conversation is with another agent or on another terminal; go on "+
+			"with it there, or start a new one")
 	}
 	its := c.Core.Agents[r.Agent]
 	if its == nil || !its.OnTerminal {

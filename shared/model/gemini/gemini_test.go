@@ -406,3 +406,23 @@ func TestCorrections(t *testing.T) {
 		})
 	}
 }
+
+// TestAFileAlone asks the model again after an answer of an image alone, and does not call it empty.
+func TestAFileAlone(t *testing.T) {
+	const image = `{"candidates":[{"content":{"role":"model","parts":[{"inlineData":{"mimeType":"image/png",` +
+		`"data":"AA=="}}]},"finishReason":"STOP"}]}`
+	answers := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.Contains(r.URL.Path, "stream") {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, "data: ")
+		}
+		fmt.Fprint(w, image+"\n\n")
+	})
+	modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
+		reply, _, err := ask(newRig(t, answers, nil), t.Context(), model.Request{Contents: hello})
+		if err != nil || !strings.Contains(reply.Correction, "an image or another file alone") {
+			t.Errorf("%+v %v", reply, err)
+		}
+	})
+}

@@ -73,6 +73,9 @@ func (a *answer) reply(req model.Request) (*model.Reply, *fault.Error) {
 		return nil, fault.As(err)
 	case parsed.Text != r.Text:
 		return nil, unreadable()
+	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "" && a.hasFile():
+		r.Correction = onlyFile
+		return r, nil
 	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "": // such as thoughts alone
 		r.Correction = saidNothing
 		return r, nil
@@ -84,6 +87,14 @@ func (a *answer) reply(req model.Request) (*model.Reply, *fault.Error) {
 	r.Content, r.Calls = content, parsed.Calls
 	r.Finish = string(genai.FinishReasonStop)
 	return r, nil
+}
+
+// hasFile reports whether a part is an image, a sound or another file.
+func (a *answer) hasFile() bool {
+	return slices.ContainsFunc(a.parts, func(raw json.RawMessage) bool {
+		var p struct{ InlineData, FileData json.RawMessage }
+		return json.Unmarshal(raw, &p) == nil && (p.InlineData != nil || p.FileData != nil)
+	})
 }
 
 // corrections holds the model's message for each finish reason whose answer is not used.
@@ -99,6 +110,7 @@ var corrections = map[genai.FinishReason]string{
 // The model's messages where no finish reason says what was wrong with its answer.
 const (
 	saidNothing = "Your last answer held neither words nor a function call. Answer in words, or call a function."
+	onlyFile    = "Your last answer held an image or another file alone, which cannot be shown here. Answer in words."
 	notFinished = "Your last answer ended before it was complete, and is not used. Nothing was done. Answer again."
 )
 

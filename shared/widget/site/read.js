@@ -69,7 +69,7 @@ export function describe({ refName, coordinate, elements }) {
   return {
     refName, coordinate, elementType: el instanceof HTMLInputElement ? `HTMLInputElement:${el.type}`
       : el.constructor.name,
-    supportedEvents: events[kind], description: labelOf(el), ...valueOf(elements), ...optionsOf(elements),
+    supportedEvents: events[kind], description: nameOf(el), ...valueOf(elements), ...optionsOf(elements),
     ...disabledOf(el), ...(isVisible(el) ? {} : { hidden: true }), ...(needsUser(el) && { needsUser: true }),
     ...(asksFirst(el) && { asksFirst: true }),
   };
@@ -122,16 +122,29 @@ function radios(elements) {
   return /** @type {HTMLInputElement[]} */ (elements);
 }
 
-/** What a thing is called, in the words of the page. @param {HTMLElement} el @returns {string} */
-export function labelOf(el) {
+/** What a thing is called; of radios that is their group. @param {HTMLElement} el @returns {string} */
+export function nameOf(el) {
+  if (kindOf(el) !== 'radio' || el.dataset.agentLabel) return labelOf(el);
+  const group = /** @type {HTMLElement | null} */ (el.closest('[role=radiogroup], fieldset'));
+  const legend = group?.querySelector(':scope > legend');
+  const words = (group && ariaNameOf(group)) || (legend ? textOf(legend) : '');
+  return words ? cutText(words, 200) : labelOf(el);
+}
+
+/** @param {HTMLElement} el @returns {string} */
+function ariaNameOf(el) {
   const by = (el.getAttribute('aria-labelledby') ?? '').split(/\s+/)
     .map((id) => (id ? el.ownerDocument.getElementById(id) : null));
+  return by.map((label) => (label ? textOf(label) : '')).join(' ').trim() || el.getAttribute('aria-label') || '';
+}
+
+/** What a thing is called, in the words of the page. @param {HTMLElement} el @returns {string} */
+export function labelOf(el) {
   const labels = 'labels' in el && el.labels ? /** @type {NodeListOf<Element>} */ (el.labels) : [];
   const own = ['button', 'link'].includes(kindOf(el)) ? textOf(el) || el.getAttribute('value') : '';
   const candidates = [
-    el.dataset.agentLabel, by.map((label) => (label ? textOf(label) : '')).join(' ').trim(),
-    el.getAttribute('aria-label'),
-    [...labels].map(textOf).join(' ').trim(), own, el.getAttribute('placeholder'), el.title, el.dataset.agentRef,
+    el.dataset.agentLabel, ariaNameOf(el), [...labels].map(textOf).join(' ').trim(), own,
+    el.getAttribute('placeholder'), el.title, el.dataset.agentRef,
   ];
   return cutText(candidates.find(Boolean) ?? '', 200);
 }

@@ -1,6 +1,6 @@
 // Elements with data-agent-confirm, which only the user may use: they are highlighted, and the chat waits for the
 // user's own click and never makes it. And elements in data-agent-policy, which need the user's approval first.
-import { kindOf, labelOf } from './read.js';
+import { kindOf, nameOf } from './read.js';
 
 /**
  * What using an element uses: a label its field, and a button its form.
@@ -66,7 +66,7 @@ function titleOf(el, eventType, { checked, value }) {
   const fills = kindOf(el) === 'text' ? 'Fill in' : 'Choose in';
   const verb = checked !== undefined ? (checked ? 'Tick' : 'Untick') : value !== undefined ? fills
     : { click: 'Click', focus: 'Go to', blur: 'Leave' }[eventType] ?? 'Use';
-  return `${verb} “${visible(labelOf(el))}”`;
+  return `${verb} “${visible(nameOf(el))}”`;
 }
 
 /** Writes out what cannot be seen, or turns the reading direction. @param {string} text */
@@ -90,7 +90,7 @@ export function userClicks(ms) {
      * @returns {Promise<Outcome>}
      */
     wait: async (elements, coordinate, signal) => {
-      const label = labelOf(elements[0]);
+      const label = nameOf(elements[0]);
       const done = acted(elements, ms, signal);
       for (const listener of listeners) listener({ coordinate, label, expiresAt: Date.now() + ms, done });
       return (await done) ? { ok: true }

@@ -39,6 +39,33 @@ export const pages = {
     await page.context().close();
   },
 
+  'a group of radios is called by its legend, or as it says itself': async () => {
+    const page = await visit();
+    const names = await page.evaluate(async () => {
+      const { nameOf } = await import('/widget/read.js');
+      const make = (name, attributes, ...inside) => {
+        const el = document.createElement(name);
+        for (const [key, value] of Object.entries(attributes)) el.setAttribute(key, value);
+        el.append(...inside);
+        return el;
+      };
+      const name = (...inside) => {
+        const form = document.body.appendChild(make('form', {}, ...inside));
+        return nameOf(form.querySelector('input'));
+      };
+      const legend = () => make('legend', {}, 'Delivery');
+      const slow = () => make('label', {}, make('input', { type: 'radio', name: 'r' }), ' Slow');
+      return [name(make('fieldset', {}, legend(), slow())),
+        name(make('div', { role: 'radiogroup', 'aria-label': 'Speed' }, slow())),
+        name(make('b', { id: 'l' }, 'Pace'), make('p', { role: 'radiogroup', 'aria-labelledby': 'l' }, slow())),
+        name(make('fieldset', {}, legend(), make('input', { type: 'radio', 'data-agent-label': 'Post' }))),
+        name(slow()),
+        name(make('fieldset', {}, legend(), make('label', {}, make('input', { type: 'checkbox' }), ' Gift')))];
+    });
+    expect(`the names are ${names}`, names.join() === 'Delivery,Speed,Pace,Post,Slow,Gift');
+    await page.context().close();
+  },
+
   'fields, frameworks and changes': async () => {
     const page = await visit();
     const found = await page.evaluate(async () => {
