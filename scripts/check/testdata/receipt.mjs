@@ -166,7 +166,7 @@ await run({
     await page.goBack();
     await second.locator('summary').click();
     await second.getByRole('button', { name: 'Take back' }).click();
-    await second.getByText('It was taken back before: you are asked again.').waitFor();
+    await second.getByText('Already removed. You’ll be asked each time.').waitFor();
     await page.context().close();
   },
 
