@@ -129,9 +129,19 @@ func marked(tx *journal.Tx, a *run.Action) ([]taint.Finding, error) {
 	return append(asked(tx.State.Input.Via), found...), nil
 }
 
-// findings returns them as a card shows them: the first of them, with nothing in them hidden.
+// findings returns them as a card shows them: the first of them, each once, with nothing in them hidden. A target that
+// is mentioned in the text too is one.
 func findings(found []taint.Finding) (shown []run.Finding) {
-	for _, f := range found[:min(len(found), run.MaxFindings)] {
+	seen := map[taint.Finding]bool{}
+	for _, f := range found {
+		same := f
+		if f.Reason == taint.Mention {
+			same.Reason = taint.Target
+		}
+		if seen[same] || len(shown) == run.MaxFindings {
+			continue
+		}
+		seen[same] = true
 		origin, _ := visible.Line(f.Origin)
 		text, _ := visible.Line(f.Text)
 		shown = append(shown, run.Finding{Reason: string(f.Reason), Origin: origin, Text: text})

@@ -98,6 +98,7 @@ func Validate(tx *journal.Tx, call run.ProposedCall, wanted json.RawMessage, at 
 	}
 	args, err := t.Normalize(wanted)
 	if err != nil {
+		call.Tried = t.Tried(wanted)
 		return Reject(tx, id, call, err)
 	}
 	call.Args, call.Place, call.ArgsHash = args, at.Place, run.ArgsHash(tx.Run.UID, t.Spec, at.Place, args)

@@ -121,6 +121,9 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 	if n := len(s.Opens.Looks); n > 0 {
 		args = append(args, fmt.Sprintf("looks=%d", n))
 	}
+	if s.Opens.Files {
+		args = append(args, "files=1")
+	}
 	if s.Opens.Walks {
 		args = append(args, "walks=1")
 	}

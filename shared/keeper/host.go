@@ -290,6 +290,9 @@ func refusal(end string) error {
 	return nil
 }
 
+// maxEnded is how much is taken of the names of what was ended, in bytes.
+const maxEnded = 200
+
 // result reads how a command ended.
 func result(end string) (Result, error) {
 	if err := refusal(end); err != nil {
@@ -307,6 +310,15 @@ func result(end string) (Result, error) {
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return Result{}, fmt.Errorf("keeper: the host answered %.40q", end)
 	}
-	return Result{Exit: exit, Cwd: cwd, TimedOut: f[2] == "limit", Stopped: f[2] == "stopped", Asked: f[2] == "input",
+	var ended []string
+	if len(f) > 6 {
+		names, err := url.PathUnescape(f[6])
+		if err != nil {
+			return Result{}, fmt.Errorf("keeper: the host answered %.40q", end)
+		}
+		ended = strings.Fields(clip.Prefix(names, maxEnded))
+	}
+	return Result{Exit: exit, Ended: ended,
+		Cwd: cwd, TimedOut: f[2] == "limit", Stopped: f[2] == "stopped", Asked: f[2] == "input",
 		Hangup: f[2] == "hangup", Took: time.Duration(ms) * time.Millisecond, Left: left, Bytes: size}, nil
 }

@@ -80,6 +80,7 @@ type Opens struct {
 	Within []string // the folders and files in which all of Paths have to lie, when links are followed
 	Paths  []Path   // at most MaxOpens
 	Looks  []string // what it looks at without reading it: nothing there may be mounted on demand, or by a user
+	Files  bool     // Paths are files alone, and no folders
 	Walks  bool     // it goes below the folders: to read there it needs GNU's grep, which follows no link
 }
 
@@ -107,6 +108,7 @@ type Result struct {
 	Hangup   bool          // it was ended because its connection was lost (only where Facts.PTY is false)
 	Took     time.Duration // by the host's clock
 	Left     int           // processes that it had left behind, which were ended
+	Ended    []string      // what the first of these call themselves, if the host says so
 	Bytes    int64         // that it printed in all; the host keeps the first MiB and the last 192 KiB
 }
 

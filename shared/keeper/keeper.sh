@@ -8,7 +8,7 @@
 umask=$(umask)
 umask 077
 k=$HOME/.countersign
-unset CDPATH guard sed_names within looks opens walks mounts_read
+unset CDPATH guard sed_names within looks opens files walks mounts_read
 for a; do
 	case $a in
 	id=*) id=${a#*=} ;;             # of the command
@@ -21,6 +21,7 @@ for a; do
 	within=*) within=${a#*=} ;;     # how many folders the request has in which a command may read
 	looks=*) looks=${a#*=} ;;       # how many paths it looks at
 	opens=*) opens=${a#*=} ;;       # and how many it reads
+	files=*) files=${a#*=} ;;       # it reads files alone
 	walks=*) walks=${a#*=} ;;       # it goes below them
 	term=*) term=${a#*=} ;;         # the terminal that the command belongs to
 	limit=*) limit=${a#*=} ;;       # these five in hundredths of a second
@@ -344,7 +345,7 @@ guard_opening() {
 }
 
 # ordinary reports whether a path leads to a file or a folder, and not to a pipe, a socket or a device.
-ordinary() { [ -f "$1" ] || [ -d "$1" ]; }
+ordinary() { [ -f "$1" ] || { [ -z "$files" ] && [ -d "$1" ]; }; }
 
 # allowed reports whether a path without links lies in one of the folders.
 allowed() {
@@ -488,8 +489,8 @@ count() {
 
 # finish writes down how the command ended.
 finish() {
-	code='' left=0
-	read -r code left 2>/dev/null <"$j/ret"
+	code='' left=0 names=''
+	read -r code left names 2>/dev/null <"$j/ret"
 	kill "$watcher" 2>/dev/null
 	if [ -z "$code" ]; then # what ran it was killed too
 		code=137
@@ -510,12 +511,14 @@ finish() {
 		after=$(cat "$j/cwd" && echo .)
 		after=${after%??}
 	fi
+	encode "$names"
+	names=$encoded
 	encode "$after"
 	if [ -s "$j/cwd" ] && [ -n "$term" ] && [ -z "$plain" ]; then
 		[ -d "$k/terminals/$term" ] || mkdir -p "$k/terminals/$term"
 		mv "$j/env" "$k/terminals/$term/env.$grammar"
 	fi
-	line="$code:$encoded:${how:-exited}:$(((now - began) * 10)):$left:$bytes:."
+	line="$code:$encoded:${how:-exited}:$(((now - began) * 10)):$left:$bytes:$names:."
 	printf '%s\n' "$line" 1<>"$j/exit.new"
 	mv "$j/exit.new" "$j/exit" || printf '%s\n' "$line" >"$j/exit"
 }
@@ -619,7 +622,7 @@ inside() {
 	group=$$
 	umask 077
 	end_rest
-	echo "$code $left" 1<>"$j/ret"
+	echo "$code $left $names" 1<>"$j/ret"
 }
 
 # run runs the command's shell. The text of the command is in none of its arguments.
@@ -694,12 +697,13 @@ find_rest() {
 	done
 }
 
-# end_rest ends them, and sets $left to their number.
+# end_rest ends them, and sets $left to their number, and $names to what the first of them call themselves.
 end_rest() {
-	left=0 round=0
+	left=0 round=0 names=''
 	while [ $round -lt 50 ]; do
 		find_rest
 		[ -n "$found" ] || return
+		if [ $round = 0 ]; then name_rest; fi
 		set -- $found
 		[ $# -le $left ] || left=$#
 		if [ $round -lt 3 ]; then
@@ -709,6 +713,16 @@ end_rest() {
 		fi
 		sleep 0.05
 		round=$((round + 1))
+	done
+}
+
+# name_rest sets $names to what the first of the processes call themselves. There is little room for them in the journal.
+name_rest() {
+	for p in $found; do
+		read -r name 2>/dev/null <"/proc/$p/comm" || continue
+		name=$(printf %.16s "$name" | tr -c 'A-Za-z0-9._\n-' _)
+		[ ${#names} -lt 64 ] || return
+		names="$names${names:+ }$name"
 	done
 }
 

@@ -177,7 +177,8 @@ type ProposedCall struct {
 	Attempt          int             `json:"again,omitempty"`
 	CallID           string          `json:"callId,omitempty"`
 	Tool             string          `json:"tool"`
-	Args             json.RawMessage `json:"args,omitempty"` // canonical; absent if they could not be normalised
+	Args             json.RawMessage `json:"args,omitempty"`  // canonical; absent if they could not be normalised
+	Tried            string          `json:"tried,omitempty"` // what is shown of them then, in a step
 	ArgsHash         string          `json:"argsHash,omitempty"`
 	Place            tool.Place      `json:"place,omitzero"`   // the account or host that the call acts on, if any
 	Edited           bool            `json:"edited,omitempty"` // the user edited the arguments

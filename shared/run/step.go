@@ -22,6 +22,9 @@ func StepOf(tools tool.Set, a *Action) *tool.Step {
 	if s == nil {
 		return nil
 	}
+	if a.Args == nil {
+		s.Command = a.Tried
+	}
 	if s.Class == "" {
 		s.Class = a.Ruled.Of()
 	}

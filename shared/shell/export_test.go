@@ -5,6 +5,9 @@ func Lookers(f func(name string)) {
 	for name := range lookers {
 		f(name)
 	}
+	for name := range searchers {
+		f(name)
+	}
 	for name := range formsOf {
 		f(name)
 	}

@@ -52,7 +52,9 @@ type Judgment struct {
 	reads []int // their places in Argv
 
 	Looks []string // the paths that a read_only command looks at, those of Reads among them
-	Walks bool     // it looks at what lies below them, too
+	Walks bool     // it looks at what lies below them, too; it may need a program of GNU's to read there
+	Files bool     // of a folder it would read what lies there, so that all of Reads must be files
+	Needs []string // folders that must be among those which may be read, though none of its words names them
 
 	// Names are the programs and builtins that the command names, without their folders: also those behind sudo, env
 	// and the like, and in the text of sh -c. What an opaque command runs beside them cannot be told.
@@ -203,10 +205,12 @@ func (l *look) node(n syntax.Node) {
 	switch n := n.(type) {
 	case *syntax.Stmt:
 		if (n.Background || n.Coprocess || n.Disown) && l.room(Opaque) {
-			l.warn(place(n), Opaque, "background", "It starts a job in the background (&).")
+			l.warn(place(n), Opaque, "background", "It starts a job in the background (&), which is ended when the "+
+				"command ends.")
 		}
 	case *syntax.CoprocClause:
-		l.warn(place(n), Opaque, "background", "It starts a job in the background (coproc).")
+		l.warn(place(n), Opaque, "background", "It starts a job in the background (coproc), which is ended when the "+
+			"command ends.")
 	case *syntax.FuncDecl:
 		l.warn(place(n), Opaque, "function", "It defines a function, which may stand for any other command.")
 	case *syntax.CmdSubst, *syntax.ProcSubst:

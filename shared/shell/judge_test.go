@@ -117,6 +117,14 @@ func TestReadOnly(t *testing.T) {
 		"head -n -5 f": "head -n -5 f", "tail -c+1k f": "tail -c+1k f", "head -5 -q f": "head -5 -q f",
 		"grep -C3 -m 1 x f": "grep -C3 -m 1 x f", "stat -c '%n %s' f": "stat -c '%n %s' f",
 		`grep -rn "error|warn" /var/log/app`: "grep -rn 'error|warn' /var/log/app",
+		`find . -name "*.log"`:               "find . -name '*.log'", "grep -rnw /p -e x": "grep -rnw /p -e x",
+		"find /var/log -type f -size +10M -mtime -2": "find /var/log -type f -size +10M -mtime -2",
+		"find": "find", "find a b -xdev -maxdepth 2 -ls": "find a b -xdev -maxdepth 2 -ls",
+		"diff -u a b": "diff -u a b", "docker ps -a": "docker ps -a", "ip -brief address": "ip -brief address",
+		"systemctl status nginx --no-pager":          "systemctl status nginx --no-pager",
+		"systemctl list-units --type=service --all":  "systemctl list-units --type=service --all",
+		"journalctl -u nginx -n 50 --no-pager":       "journalctl -u nginx -n 50 --no-pager",
+		"journalctl -xe --since '1 hour ago' -p err": "journalctl -xe --since '1 hour ago' -p err",
 	} {
 		j, err := shell.Judge(command, shell.Bash)
 		if err != nil || j.Class != shell.ReadOnly || j.Command != want || len(j.Warnings) > 0 {
@@ -147,7 +155,7 @@ func TestNotReadOnly(t *testing.T) {
 		"rpm -qa", "rpm -q x",
 		"dpkg -i x", "rpm -q --pipe", "rpm -e x", "git log", "git --version --exec-path=x", "env", "printenv",
 		"history",
-		"find .", "sort f", "uniq a b", "less f", "man ls", "who /x", "uptime x", "mount -a", "which -s x --",
+		"sort f", "uniq a b", "less f", "man ls", "who /x", "uptime x", "mount -a", "which -s x --",
 		"echo hi",
 		"sudo ls", "env ls", "command ls", "builtin pwd", "time ls", "exec ls", "nice ls", "id; id", "file f", "tee",
 		"readlink", "stat", "test -v a", "true", ":", "df --sync", "id -a b/c", "ls ''", "ls -", "ls --color",

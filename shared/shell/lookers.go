@@ -22,6 +22,7 @@ type looker struct {
 	pattern bool              // whether the first operand is a text that is looked for
 	content bool              // whether it prints what the operands hold
 	walks   string            // flags with which it looks at what lies below folders; or always
+	files   bool              // whether its operands must be files, since it reads what lies in a folder
 	stays   string            // flags with which it stays in one file system then
 }
 
@@ -37,8 +38,13 @@ var lookers = map[string]looker{
 	"arch": {},
 	"cat": {short: "AbeEnstTuv", operand: isPath, least: 1, most: anyNumber, content: true,
 		long: "number show-all"},
-	"date":    {short: "uRI", long: "iso-8601 iso-8601= rfc-3339= utc rfc-email", operand: isFormat, most: 1},
-	"df":      {short: "hHTiaklPm", valued: "tx", operand: isPath, most: anyNumber, long: dfFlags},
+	"date":  {short: "uRI", long: "iso-8601 iso-8601= rfc-3339= utc rfc-email", operand: isFormat, most: 1},
+	"df":    {short: "hHTiaklPm", valued: "tx", operand: isPath, most: anyNumber, long: dfFlags},
+	"cksum": {operand: isPath, least: 1, most: anyNumber, content: true},
+	"cmp":   {short: "bls", operand: isPath, least: 2, most: 2, content: true},
+	"diff": {short: "aBbcdEiqstuwyZ", operand: isPath, least: 2, most: 2, content: true, files: true,
+		long: "brief ignore-all-space ignore-blank-lines ignore-case ignore-space-change minimal " +
+			"report-identical-files side-by-side text unified unified= context context= width="},
 	"dirname": {operand: isPath, least: 1, most: anyNumber},
 	"du": {short: "0abcDHhklmPSsx", valued: "dBt", operand: isPath, most: anyNumber, walks: always, stays: "x",
 		long: duFlags},
@@ -60,17 +66,21 @@ var lookers = map[string]looker{
 	"lsmod":     {},
 	"lspci":     {short: "kmntv"},
 	"lsusb":     {short: "tv"},
+	"md5sum":    {short: "btz", operand: isPath, least: 1, most: anyNumber, content: true},
 	"netstat":   {short: "aeglnoprstuxW46i"},
 	"nproc":     {long: "all"},
 	"ps":        {short: "AadfFjlHLTwxyc", apart: "opuUCGt", values: isColumns, operand: isBSD, most: 1, long: psFlags},
 	"pwd":       {short: "LP"},
 	"readlink":  {short: "femnqsvz", operand: isPath, least: 1, most: anyNumber},
 	"realpath":  {short: "emLPqsz", operand: isPath, least: 1, most: anyNumber},
+	"sha1sum":   {short: "btz", operand: isPath, least: 1, most: anyNumber, content: true},
 	"sha256sum": {short: "btz", operand: isPath, least: 1, most: anyNumber, content: true},
+	"sha512sum": {short: "btz", operand: isPath, least: 1, most: anyNumber, content: true},
 	"ss": {short: "abeHilmnOoprstuwx46",
 		long: "all listening tcp udp unix processes numeric summary extended options memory info"},
 	"stat": {short: "Lftx", valued: "c", values: hasPercent, operand: isPath, least: 1, most: anyNumber,
 		long: "dereference file-system terse format= printf="},
+	"tac": {operand: isPath, least: 1, most: anyNumber, content: true},
 	"tail": {short: "qvz", valued: "nc", counts: true, operand: isPath, least: 1, most: anyNumber, content: true,
 		long: "lines= bytes= quiet verbose"},
 	"tty":    {short: "s"},
@@ -87,10 +97,11 @@ var lookers = map[string]looker{
 }
 
 // Neither ls nor du has -L, which follows the links that they meet. grep has no -f, whose file is not printed but may
-// be guessed at, and no -R, which follows links. OpenBSD's -C takes
+// be guessed at, and no -R, which follows links. With -e some would take what it looks for for a file: so that needs
+// GNU's too, as -r does. OpenBSD's -C takes
 // no value from the next word.
 var grep = looker{short: "abcEFGhHiIlLnoqrsvwxyzTZ", valued: "ABm", joined: "C", counts: true, operand: isPath,
-	least: 2, most: anyNumber, pattern: true, content: true, walks: "r",
+	least: 2, most: anyNumber, pattern: true, content: true, walks: "re",
 	long: "ignore-case count extended-regexp fixed-strings basic-regexp line-number invert-match " +
 		"word-regexp line-regexp files-with-matches files-without-match only-matching recursive with-filename " +
 		"no-filename quiet silent no-messages max-count= after-context= before-context= context= include= exclude= " +
@@ -123,11 +134,13 @@ var forms = []string{
 	"getenforce", "hostnamectl", "hostnamectl status", "locale", "locale -a", "lsb_release -a", "mount", "sw_vers",
 	"timedatectl", "timedatectl status", "top -b -n 1", "top -bn1", "top -l 1",
 	"ip a", "ip addr", "ip addr show", "ip address", "ip address show", "ip -br a", "ip -br addr", "ip -4 addr",
+	"ip -brief addr", "ip -brief address", "ip -brief link",
 	"ip -6 addr", "ip link", "ip link show", "ip -br link", "ip -s link", "ip neigh", "ip r", "ip route",
 	"ip route show", "ip rule",
-	"systemctl --failed --no-pager", "systemctl is-active NAME", "systemctl is-enabled NAME",
-	"systemctl is-system-running", "systemctl list-timers --no-pager", "systemctl list-unit-files --no-pager",
-	"systemctl list-units --no-pager",
+	"systemctl --failed --no-pager", "systemctl --failed", "systemctl is-system-running",
+	"docker ps", "docker ps -a", "docker ps -q", "docker ps -aq", "docker images", "docker image ls",
+	"docker container ls", "docker container ls -a", "docker volume ls", "docker network ls", "docker system df",
+	"docker version", "docker stats --no-stream",
 }
 
 // formsOf are the forms as words, by the program's name.

@@ -2,6 +2,7 @@ package shell_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,4 +30,59 @@ func TestEachLookerIsTried(t *testing.T) {
 			t.Errorf("%s is not tried", name)
 		}
 	})
+}
+
+// TestNeeds says which folders must be among those that may be read, though no word of the command names them.
+func TestNeeds(t *testing.T) {
+	journal := []string{"/var/log/journal"}
+	for command, want := range map[string][]string{"journalctl -n 5": journal, "systemctl status": journal,
+		"systemctl is-active x": nil, "find . -name x": nil} {
+		j, err := shell.Judge(command, shell.Bash)
+		if err != nil || j.Class != shell.ReadOnly || !slices.Equal(j.Needs, want) {
+			t.Errorf("%q is %s and needs %q (%v), want %q", command, j.Class, j.Needs, err, want)
+		}
+	}
+}
+
+// TestMoreThanALook has commands of programs that may run unasked, of which these do more, or show more, than that.
+func TestMoreThanALook(t *testing.T) {
+	for command := range strings.Lines(`find . -delete
+find -L .
+find -H l
+find . -exec ls {} +
+find . -fprint x
+find . -name
+find . -files0-from f
+find /net/h -name x
+find . -newer /proc/self/root/x
+journalctl -f
+journalctl -D x
+journalctl -M x
+journalctl --vacuum-size=1
+journalctl --file=x
+journalctl --root x
+journalctl /usr/bin/x
+systemctl
+systemctl status -H x
+systemctl status --root=x
+systemctl restart x
+systemctl cat x
+systemctl edit x
+diff -r a b
+diff -l a b
+diff a
+diff --to-file=a b c
+grep -e x
+grep -e x -e y f
+grep -f p f
+docker inspect x
+docker -H x ps
+docker --context x ps
+docker exec x ls
+git status
+`) {
+		if j, err := shell.Judge(command, shell.Bash); err != nil || j.Class == shell.ReadOnly {
+			t.Errorf("%q is %s (%v)", command, j.Class, err)
+		}
+	}
 }

@@ -46,6 +46,9 @@ func (j *Judgment) looks() bool {
 			return true
 		}
 	}
+	if looks, ok := searchers[argv[0]]; ok {
+		return looks(j, argv[1:])
+	}
 	l, ok := lookers[argv[0]]
 	if !ok {
 		return false
@@ -67,6 +70,7 @@ func (j *Judgment) looks() bool {
 			j.Reads, j.reads = append(j.Reads, argv[at]), append(j.reads, at)
 		}
 	}
+	j.Files = l.files
 	if j.Walks = l.goesBelow(argv[1:]); j.Walks && len(j.Looks) == 0 {
 		j.Looks = []string{"."}
 	}
@@ -103,6 +107,11 @@ func (l looker) flags(args []string) (operands []int, ok bool) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
+		case l.pattern && a == "-e": // the text that is looked for, in the place of the first operand
+			if i++; i == len(args) || slices.Contains(args[:i-1], "-e") {
+				return nil, false
+			}
+			operands = append([]int{i}, operands...)
 		case a == "--":
 			for i++; i < len(args); i++ {
 				operands = append(operands, i)

@@ -28,7 +28,8 @@ var texts = map[string]string{
 	"runs":        "It runs other programs, which its arguments or its configuration decide on.",
 	"interactive": "It waits for keys, and can run other programs.",
 	"elsewhere":   "It runs a command elsewhere: on another machine or in a container.",
-	"later":       "It runs something later, or beyond the end of this command.",
+	"later":       "It runs something later, beyond the end of this command.",
+	"background":  "What it leaves running is ended when the command ends.",
 	"shell":       "It has the shell run a text, or changes what commands mean.",
 }
 
@@ -51,7 +52,7 @@ destructive power: shutdown reboot halt poweroff init telinit kexec
 destructive power: systemctl | reboot, poweroff, halt, kexec, suspend, hibernate, rescue, emergency, isolate
 destructive kills: kill killall pkill skill xkill
 destructive kills: fuser ss | -k, -K, --kill
-destructive removes: apt apt-get aptitude yum dnf zypper apk brew snap pip pip3 npm gem cargo flatpak port | remove, purge, autoremove, autopurge, erase, uninstall, del, --purge
+destructive removes: apt apt-get aptitude yum dnf zypper apk brew snap pip pip3 npm gem cargo flatpak port | remove, purge, autoremove, autopurge, erase, uninstall, unpublish, del, --purge
 destructive removes: dpkg | -r, -P, --remove, --purge
 destructive removes: rpm | -e, --erase
 destructive removes: pacman | -R*, --remove
@@ -59,6 +60,8 @@ destructive removes: docker podman nerdctl | rm, rmi, prune, kill, down
 destructive removes: kubectl helm terraform tofu | delete, drain, uninstall, destroy, apply, replace
 destructive removes: dropdb dropuser
 destructive removes: crontab | -r
+destructive removes: emerge nix-env flyway | -C, -c, -e, --depclean, --prune, --unmerge, --uninstall, clean
+destructive kills: loginctl | terminate-*, kill-*
 destructive accounts: userdel groupdel deluser delgroup usermod passwd chpasswd gpasswd chage visudo vipw setfacl chattr
 destructive accounts: chmod chown chgrp | -R, --recursive
 destructive network: iptables ip6tables arptables pfctl | -A, -D, -F, -I, -P, -R, -X, -d, -e, -f, --append, --delete, --flush, --insert, --policy
@@ -108,7 +111,9 @@ opaque runs: rpm | --pipe*, --eval*, -E
 opaque runs: man | -P, -P*, --pager*, -H*
 opaque interactive: vi vim nvim view vimdiff nano pico emacs ed ex joe mcedit less more most man info top htop ftp sftp telnet mail mutt gdb
 opaque elsewhere: ssh mosh rsh telnet nc ncat netcat socat docker podman nerdctl lxc lxc-attach machinectl kubectl oc virsh vagrant ctr crictl runc
-opaque later: nohup setsid disown at batch crontab screen tmux dtach systemd-run daemonize start-stop-daemon bg
+opaque later: at batch crontab systemd-run
+opaque later: screen tmux dtach abduco | | What it leaves running is ended when the command ends, unless a server of your own runs it.
+opaque background: nohup setsid disown daemonize start-stop-daemon bg
 opaque shell: mapfile readarray compgen compopt | -C*, -c*, -F*
 opaque shell: eval . source exec trap alias unalias command builtin enable hash set shopt bind complete fc coproc
 `

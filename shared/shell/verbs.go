@@ -64,6 +64,7 @@ func removes(name string, args []string) bool {
 const harmlessText = `
 fdisk gdisk = lxo: list
 sfdisk = lJdFVs list list-free dump json verify show-size
+sgdisk = pivL print info verify list-types
 parted = l list
 hdparm = Iig
 mdadm = DEQs detail examine query scan

@@ -256,6 +256,11 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 		}
 	}
 	if d.Step != nil {
+		t.tried = func(args json.RawMessage) string {
+			var v In
+			_ = json.Unmarshal(args, &v) // what can be read of it
+			return d.Step(v, nil).Command
+		}
 		t.step = func(args, result json.RawMessage) Step {
 			v, err := decode(args)
 			if err != nil {

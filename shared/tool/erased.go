@@ -21,6 +21,7 @@ type Tool struct {
 	summary   func(json.RawMessage) string
 	heading   func(json.RawMessage) string
 	step      func(args, result json.RawMessage) Step
+	tried     func(json.RawMessage) string
 	link      func(in Place, result json.RawMessage) string
 	narrow    func(json.RawMessage) (*Narrowing, error)
 	bounded   bool    // it was defined with a Bound

@@ -3,6 +3,9 @@ package tool
 import (
 	"encoding/json"
 	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // StepKind says how a call is shown among the steps of a run.
@@ -28,6 +31,26 @@ type Step struct {
 	TimedOut   bool     `json:"timedOut,omitempty"`
 	DurationMS int64    `json:"durationMs,omitempty"`
 	Cwd        string   `json:"cwd,omitempty"` // after it
+
+	LeftBehind int      `json:"leftBehind,omitempty"` // processes that it left running, which were ended with it
+	Ended      []string `json:"ended,omitempty"`      // the programs of the first of them
+}
+
+// maxTried is how much is kept of what the model asked for where it is refused, in bytes.
+const maxTried = 2 << 10
+
+// Tried returns what the step of a call shows as its command whose arguments are refused, in visible form, or nothing.
+func (t *Tool) Tried(args json.RawMessage) (shown string) {
+	if t.tried == nil {
+		return ""
+	}
+	defer func() {
+		if recover() != nil {
+			shown = ""
+		}
+	}()
+	shown, _ = visible.Text(clip.Text(t.tried(args), maxTried))
+	return shown
 }
 
 // MaxStepOutput is how much of an output a step shows, in characters.

@@ -66,7 +66,7 @@ func (s *session) start(ctx context.Context, r request) {
 	h, id := s.host, r.values["id"]
 	cwd, command, whole := s.received(r)
 	folders, paths, command := opens(r, command)
-	line, unopened := h.open(folders, paths, command)
+	line, unopened := h.open(folders, r.values["files"] != "", paths, command)
 	if cwd == "" {
 		cwd = home
 	}

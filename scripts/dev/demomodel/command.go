@@ -48,6 +48,9 @@ func (s step) result() (r result) {
 	if json.Unmarshal(s.raw, &answer) != nil {
 		return result{failed: "The answer is unclear."}
 	}
+	if text := ""; json.Unmarshal(answer.Output, &text) == nil {
+		answer.Output = s.raw // the facts stand beside the text
+	}
 	var edited struct {
 		Result json.RawMessage `json:"result"`
 	}

@@ -14,7 +14,7 @@ import (
 type shell map[string]string
 
 func printed(output string) string {
-	raw, err := json.Marshal(map[string]any{"output": map[string]any{"output": output, "exitCode": 0}})
+	raw, err := json.Marshal(map[string]any{"output": output, "exitCode": 0})
 	if err != nil {
 		panic(err)
 	}
@@ -89,13 +89,13 @@ func TestATaskReadsWhatCommandsSay(t *testing.T) {
 		"under the limit": {"clean up /tmp if it is over 80%", "df -h", "That is not over 80%",
 			shell{"df -h": printed(seventy)}},
 		"a host without df": {disk, "df -h", "could not be told. It ended with exit code 127: sh: df: not found",
-			shell{"df -h": `{"output":{"output":"sh: df: not found\n","exitCode":127}}`}},
+			shell{"df -h": `{"output":"sh: df: not found\n","exitCode":127}`}},
 		"a host that cannot be reached": {disk, "df -h", "could not be told. The host does not answer.",
 			shell{"df -h": `{"error":"The host does not answer."}`}},
 		"another folder": {"clean up /home if over 50%", "", "I clean up /tmp and /var/tmp only", shell{}},
 		"a timeout": {"install htop", "which htop|apt-get install -y htop", "It was ended at its time limit.",
-			shell{"which htop": `{"output":{"output":"","exitCode":1}}`, "apt-get install -y htop": `{"error":"The command ` +
-				`was ended.","output":{"output":"Reading","exitCode":130,"timedOut":true}}`}},
+			shell{"which htop": `{"output":"","exitCode":1}`, "apt-get install -y htop": `{"error":"The command ` +
+				`was ended.","output":"Reading","exitCode":130,"timedOut":true}`}},
 		"no name, and the user names one": {"restart the service", whichService + "|systemctl is-active cron|" +
 			"systemctl restart cron|systemctl is-active cron", "cron was restarted, and is active.",
 			shell{whichService: `{"output":{"answer":" Cron. "}}`, "systemctl is-active cron": printed("active\n"),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,10 +135,15 @@ func left(w *world) {
 		"(sleep 1000 >/dev/null 2>&1 </dev/null &); echo on":                1,
 		"setsid sleep 1000 >/dev/null 2>&1 </dev/null & sleep 0.1; echo on": 1,
 		"trap '' HUP TERM; sleep 1000 & echo on":                            1,
+		"if type nohup >/dev/null; then nohup sleep 1000 >/dev/null 2>&1 & " +
+			"else sleep 1000 & fi; sleep 0.1; echo on": 1,
 	} {
 		out, r := w.start(w.a(command))
 		if out != "on\n" || r.Exit != 0 || w.host.Left != nil && r.Left < least {
 			w.Errorf("%q printed %q and ended as %+v", command, out, r)
+		}
+		if w.host.Left != nil && !slices.Contains(r.Ended, "sleep") && !slices.Contains(r.Ended, "busybox") {
+			w.Errorf("%q has left %q", command, r.Ended)
 		}
 		w.nothingLeft()
 	}

@@ -42,6 +42,12 @@ func opens(w *world) {
 	}
 	refused(keeper.ErrOutside, read("cat %0", "out"))
 	refused(keeper.ErrOutside, read("cat %0 %1", "file", "out"))
+	folder := read("diff %0 %1", "file", "a b")
+	folder.Opens.Files = true
+	refused(keeper.ErrSpecial, folder)
+	folder = read("cat %0", "file")
+	folder.Opens.Files = true
+	w.expect(folder, "one\n", 0)
 	refused(keeper.ErrMissing, read("cat %0", "broken"))
 	if _, r := w.start(w.a("cd in && mkfifo q")); r.Exit == 0 {
 		refused(keeper.ErrSpecial, read("cat %0", "q"))

@@ -79,12 +79,14 @@ func (a Args) atMost() time.Duration { return a.limit() + grace }
 type Result struct {
 	Output     string `json:"output"` // stdout and stderr together, as text
 	ExitCode   int    `json:"exitCode"`
-	Truncated  bool   `json:"truncated"`            // something is left out in the middle of the output
-	TimedOut   bool   `json:"timedOut"`             // it was ended at its limit
-	Cwd        string `json:"cwd"`                  // the directory after it
-	DurationMs int64  `json:"durationMs"`           // by the host's clock
-	LeftBehind int    `json:"leftBehind,omitempty"` // processes that it left running, which were ended
-	Asked      bool   `json:"asked,omitempty"`      // it waited for input, and was ended
+	Truncated  bool   `json:"truncated"`       // something is left out in the middle of the output
+	TimedOut   bool   `json:"timedOut"`        // it was ended at its limit
+	Cwd        string `json:"cwd"`             // the directory after it
+	DurationMs int64  `json:"durationMs"`      // by the host's clock
+	Asked      bool   `json:"asked,omitempty"` // it waited for input, and was ended
+
+	LeftBehind int      `json:"leftBehind,omitempty"` // processes that it left running, which were ended
+	Ended      []string `json:"ended,omitempty"`      // the programs of the first of them
 }
 
 // Summary is the argument of task_complete.

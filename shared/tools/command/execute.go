@@ -8,9 +8,11 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/shell"
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // The codes of what may go wrong with a command.
@@ -186,7 +188,7 @@ func (r *runner) ended(ctx context.Context, c tool.Call, a Args, out *printed, r
 	out.close()
 	text, cut := out.text()
 	result := Result{Output: text, ExitCode: res.Exit, Truncated: cut, TimedOut: res.TimedOut, Cwd: res.Cwd,
-		DurationMs: res.Took.Milliseconds(), LeftBehind: res.Left, Asked: res.Asked}
+		DurationMs: res.Took.Milliseconds(), LeftBehind: res.Left, Ended: programs(res.Ended), Asked: res.Asked}
 	if res.Cwd != "" {
 		if err := r.moved(ctx, c, res.Cwd); err != nil {
 			return Result{}, tool.Ambiguous(err) // the host is asked again, and the directory is kept then
@@ -208,6 +210,15 @@ func (r *runner) ended(ctx context.Context, c tool.Call, a Args, out *printed, r
 		return Result{}, tool.Partial(result, errStopped())
 	}
 	return result, nil
+}
+
+// programs returns the names of what was ended, as a person can read them: a program may call itself anything.
+func programs(names []string) (shown []string) {
+	for _, name := range names {
+		name, _ = visible.Line(name)
+		shown = append(shown, obs.RemoveSecrets(name))
+	}
+	return shown
 }
 
 // keepFor is how long the directory may take to be stored.

@@ -121,7 +121,7 @@ func runsUnasked(j *shell.Judgment, at site) bool {
 	if j.Class != shell.ReadOnly || at.Host.AutoRun != terminal.AutoRunReadOnly {
 		return false
 	}
-	return !slices.ContainsFunc(j.Reads, func(file string) bool {
+	return !slices.ContainsFunc(slices.Concat(j.Reads, j.Needs), func(file string) bool {
 		return !within(at.Host.ReadPaths, absolute(file, at.Cwd))
 	})
 }

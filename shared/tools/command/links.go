@@ -27,7 +27,7 @@ func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (stri
 	if c.Approved || !runsUnasked(j, m.at) {
 		return a.Command, keeper.Opens{}, nil
 	}
-	o := keeper.Opens{Walks: j.Walks}
+	o := keeper.Opens{Walks: j.Walks, Files: j.Files}
 	if len(j.Reads) > 0 {
 		o.Within = m.at.Host.ReadPaths
 	} else {

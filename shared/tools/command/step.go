@@ -10,6 +10,7 @@ func step(a Args, out *Result) tool.Step {
 	}
 	s.Output, s.ExitCode, s.Truncated, s.TimedOut = out.Output, &out.ExitCode, out.Truncated, out.TimedOut
 	s.DurationMS, s.Cwd = out.DurationMs, out.Cwd
+	s.LeftBehind, s.Ended = out.LeftBehind, out.Ended
 	return s
 }
 

@@ -103,8 +103,16 @@ function command(step, a, state) {
       && el('p', { class: 'command' }, el('span', { class: 'dollar', 'aria-hidden': 'true' }, '$ '),
       el('code', {}, plain(step.command))),
     a.message && state.kind !== 'done' && el('p', { class: 'step-why' }, a.message),
+    step.leftBehind && el('p', { class: 'step-why' }, leftBehind(step)),
     el('p', { class: 'quiet small-text' }, facts.filter(Boolean).join(' · ')),
   ].filter(Boolean);
+}
+
+// leftBehind tells what a command left running, which was ended with it.
+function leftBehind({ leftBehind: n, ended = [] }) {
+  const which = ended.length ? ` (${plain(ended.join(', '))}${n > ended.length ? ', …' : ''})` : '';
+  return n === 1 ? `It left a process running${which}, which was ended.`
+    : `It left ${n} processes running${which}, which were ended.`;
 }
 
 const complete = (step) =>

@@ -57,6 +57,20 @@ export const shell = {
     await settled('it has its room again', async () => (await sizes()).at(-1).rows === lines);
   },
 
+  'all of the screen is in its box': async (page) => {
+    for (const width of [1280, 1013, 700]) {
+      await page.setViewportSize({ width, height: 871 });
+      const past = () => pane(page).locator('.pane-box').evaluate((box) => {
+        const [of, style] = [box.getBoundingClientRect(), getComputedStyle(box)];
+        const drawn = box.querySelector('.xterm-screen').getBoundingClientRect();
+        return Math.max(drawn.right - of.right + parseFloat(style.paddingRight),
+          drawn.bottom - of.bottom + parseFloat(style.paddingBottom));
+      });
+      await settled(`nothing is hidden at ${width}`, async () => (await past()) <= 1);
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+  },
+
   'what a host prints is only text': async (page) => {
     const title = await page.title();
     await say(one,
@@ -80,5 +94,18 @@ export const shell = {
     await dialog.getByText('https://evil.example/x').waitFor();
     await dialog.getByRole('button', { name: 'Stay here' }).click();
     expect('nothing was opened', page.context().pages().length === 1);
+  },
+
+  'what is selected can be copied': async (page) => {
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await say(one, '\r\nselected ');
+    await shows(page, 'selected');
+    const at = await rows(page).getByText('selected').boundingBox();
+    await page.mouse.dblclick(at.x + 20, at.y + at.height / 2);
+    const sent = await keys(one);
+    await page.keyboard.press('Control+Shift+KeyC');
+    await settled('it is copied', async () =>
+      (await page.evaluate(() => navigator.clipboard.readText())).trim() === 'selected');
+    expect('the host got no key', (await keys(one)) === sent);
   },
 };

@@ -2,7 +2,7 @@
 
 import { button, el, say } from '../dom.js';
 import { Socket } from './socket.js';
-import { beforeCursor, fit, reports, screen, theme } from './xterm.js';
+import { beforeCursor, copies, fit, reports, screen, theme } from './xterm.js';
 
 const states = { connecting: 'Connecting', open: 'Connected',
   lost: 'The connection was lost. What runs goes on; trying again', closed: 'This terminal has ended' };
@@ -65,7 +65,8 @@ export class Terminal {
     this.#term = term;
     term.open(this.#box);
     term.textarea?.setAttribute('aria-label', `Keys for the terminal on ${this.of.label}; F6 leaves it`);
-    term.attachCustomKeyEventHandler((e) => e.key !== 'F6'); // which leaves it (view.js): Tab is the host's
+    // F6 leaves it (view.js): Tab is the host's.
+    term.attachCustomKeyEventHandler((e) => e.key !== 'F6' && !copies(term, e));
     this.#socket = new Socket(this.of.terminalId, {
       data: (bytes) => this.#print(term, bytes), ready: (keeps) => this.#ready(keeps),
         agent: (about) => this.#hear(about), state: (state, reason) => this.#show(state, reason),

@@ -1,6 +1,6 @@
 // The screen of a terminal: xterm, dressed for this page, without what a host must not do to the person who looks.
 
-import { byId, confirm } from '../dom.js';
+import { byId, confirm, say } from '../dom.js';
 
 /** @typedef {import("@xterm/xterm").Terminal} Xterm */
 
@@ -92,8 +92,27 @@ export function fit(term, box) {
   if (!shown?.width || !shown.height) return undefined;
   const whole = (n, low, high) => Math.max(low, Math.min(high, Math.floor(n)));
   const bar = 14; // the scrollbar's width
-  return { cols: whole((box.clientWidth - bar) / (shown.width / term.cols), 20, 500),
-    rows: whole(box.clientHeight / (shown.height / term.rows), 4, 200) };
+  const style = getComputedStyle(box);
+  const room = (size, ...paddings) => paddings.reduce((left, p) => left - parseFloat(p), size);
+  const width = room(box.clientWidth, style.paddingLeft, style.paddingRight) - bar;
+  const height = room(box.clientHeight, style.paddingTop, style.paddingBottom);
+  return { cols: whole(width / (shown.width / term.cols), 20, 500),
+    rows: whole(height / (shown.height / term.rows), 4, 200) };
+}
+
+/**
+ * copies reports whether the keys are those that copy in a terminal, where Ctrl+C is the host's, and copies what is
+ * selected.
+ * @param {Xterm} term @param {KeyboardEvent} e
+ */
+export function copies(term, e) {
+  if (!e.ctrlKey || !e.shiftKey || e.altKey || e.metaKey || e.code !== 'KeyC') return false;
+  e.preventDefault(); // some browsers open their tools
+  if (e.type === 'keydown' && term.hasSelection()) {
+    const done = (words) => () => say(words);
+    void navigator.clipboard?.writeText(term.getSelection()).then(done('Copied'), done('Not copied'));
+  }
+  return true;
 }
 
 /** beforeCursor returns what stands before the cursor on its line. @param {Xterm} term */

@@ -1,0 +1,50 @@
+package app_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestAStepSaysWhatBecameOfACommand has a model ask for a command that no shell can read, and for one that leaves a
+// program running: the steps show the words of the first, and what was ended with the second, as its card had said. The
+// model reads the output as text, and the facts beside it.
+func TestAStepSaysWhatBecameOfACommand(t *testing.T) {
+	h := onTerminal(t, nil)
+	m := &commands{lines: []string{"echo 'a\u202eb", "nohup sleep 1000 >/dev/null 2>&1 & echo on"}}
+	h.SetModel(m.turn)
+	asked := h.askOn("Do it.")
+	if len(asked.Approvals) != 1 || !strings.Contains(string(asked.Body), "is ended when the command ends") ||
+		strings.Contains(string(asked.Body), "beyond the end") {
+		t.Fatalf("%s", asked.Body)
+	}
+	done := h.approve(asked)
+	var v struct {
+		Actions []struct {
+			Step struct {
+				Kind, Command string
+				LeftBehind    int
+				Ended         []string
+			}
+		}
+	}
+	if err := json.Unmarshal(done.Body, &v); err != nil || done.Status != "completed" || len(v.Actions) != 3 {
+		t.Fatalf("%v: %s", err, done.Body)
+	}
+	if s := v.Actions[0].Step; s.Kind != "error" || s.Command != "echo 'a⟨U+202E⟩b" {
+		t.Errorf("the step of what cannot be read is %+v", s)
+	}
+	if s := v.Actions[1].Step; s.LeftBehind != 1 || !slices.Equal(s.Ended, []string{"sleep"}) {
+		t.Errorf("the step of what was left running is %+v", s)
+	}
+	var told struct {
+		Output   string
+		ExitCode *int
+		Ended    []string
+	}
+	err := json.Unmarshal([]byte(m.responses[1]), &told)
+	if err != nil || told.Output != "on\n" || told.ExitCode == nil || !slices.Equal(told.Ended, []string{"sleep"}) {
+		t.Errorf("the model reads %s: %v", m.responses[1], err)
+	}
+}
