@@ -250,6 +250,12 @@ func (a answer) at(keys ...string) string {
 	return fmt.Sprint(v)
 }
 
+// items returns a list of the answer.
+func (a answer) items(key string) []any {
+	list, _ := a.json[key].([]any)
+	return list
+}
+
 // push delivers what is queued, as Pub/Sub does.
 func (w *env) push() {
 	w.t.Helper()

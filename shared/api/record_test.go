@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -204,6 +205,43 @@ func (w *env) spill(a answer) {
 		store.Update(docs[1].Path, docs[1].Version, docs[1].Fields, encode(thread)))
 	if _, err := w.store.Commit(ctx, writes...); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// TestAListOfExactlyOnePage has no next page, and one entry more has one: in each list that is paged.
+func TestAListOfExactlyOnePage(t *testing.T) {
+	w := newEnv(t)
+	first := w.mailed("ten")
+	w.mailed("eleven")
+	w.model.Restart()
+	for range 2 {
+		w.asks("soon")
+		w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	}
+	for list, path := range map[string]string{"threads": "/api/agent/threads?", "audit": "/api/agent/audit?",
+		"entries":   "/api/agent/audit?runId=" + first.at("runId") + "&",
+		"approvals": "/api/agent/approvals/pending?"} {
+		key := list
+		if list == "audit" {
+			key = "entries"
+		}
+		n := len(w.send("GET", path+"limit=100", "ana", "").items(key))
+		if n < 2 {
+			t.Fatalf("%s: %d entries", list, n)
+		}
+		whole := w.send("GET", fmt.Sprintf("%slimit=%d", path, n), "ana", "")
+		if len(whole.items(key)) != n || whole.at("nextCursor") != "" {
+			t.Errorf("%s: a page of all %d has a next one: %s", list, n, whole.body)
+		}
+		cut := w.send("GET", fmt.Sprintf("%slimit=%d", path, n-1), "ana", "")
+		if len(cut.items(key)) != n-1 || cut.at("nextCursor") == "" {
+			t.Errorf("%s: a page of %d of %d has no next one: %s", list, n-1, n, cut.body)
+			continue
+		}
+		rest := w.send("GET", fmt.Sprintf("%slimit=%d&cursor=%s", path, n-1, cut.at("nextCursor")), "ana", "")
+		if len(rest.items(key)) != 1 || rest.at("nextCursor") != "" {
+			t.Errorf("%s: the last page is %s", list, rest.body)
+		}
 	}
 }
 

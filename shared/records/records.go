@@ -277,7 +277,8 @@ func (r *Records) get(ctx context.Context, paths ...string) ([]store.Doc, error)
 	return docs, storeError(err)
 }
 
-// page runs a query from a cursor that an earlier page returned.
+// page runs a query from a cursor that an earlier page returned. It asks for one document more than the page has, so
+// that a list of exactly one page has no cursor.
 func (r *Records) page(ctx context.Context, q store.Query, cursor string) ([]store.Doc, string, error) {
 	if cursor != "" {
 		after, err := document.ParseCursor(q, cursor)
@@ -286,6 +287,8 @@ func (r *Records) page(ctx context.Context, q store.Query, cursor string) ([]sto
 		}
 		q.After = after
 	}
+	limit := q.Limit
+	q.Limit++
 	docs, err := r.Store.Query(ctx, q)
 	if cursor != "" && errors.Is(err, store.ErrInvalid) {
 		return nil, "", errBadCursor()
@@ -293,10 +296,10 @@ func (r *Records) page(ctx context.Context, q store.Query, cursor string) ([]sto
 	if err != nil {
 		return nil, "", storeError(err)
 	}
-	if len(docs) < q.Limit {
+	if len(docs) <= limit {
 		return docs, "", nil
 	}
-	return docs, document.FormatCursor(q, docs[len(docs)-1]), nil
+	return docs[:limit], document.FormatCursor(q, docs[limit-1]), nil
 }
 
 func errBadCursor() error {

@@ -5,6 +5,7 @@ import { call } from './api.js';
 import { compensation } from './compensate.js';
 import { copy } from './copy.js';
 import { el, trouble } from './dom.js';
+import { onPending } from './pending.js';
 import { exactly, instant } from './time.js';
 import { argument, label, sentence, toolName } from './words.js';
 
@@ -98,25 +99,39 @@ function answer(r) {
 export function opened(runId, actionId, words = 'Exactly what') {
   const error = el('p', { class: 'error', role: 'alert' });
   const inside = el('div');
-  let asked = false;
+  let shown = '';
   const read = async () => {
     trouble(error);
-    asked = true;
     inside.setAttribute('aria-busy', 'true');
     try {
       const run = await call('GET', `/api/agent/runs/${encodeURIComponent(runId)}`);
       const a = run.actions.find((one) => one.actionId === actionId);
-      inside.replaceChildren(a?.record ? recordOf(run, a)
-        : el('p', { class: 'quiet' }, 'Nothing is on record of this.'));
+      const now = JSON.stringify(a?.record ?? null);
+      if (now !== shown) {
+        inside.replaceChildren(a?.record ? recordOf(run, a)
+          : el('p', { class: 'quiet' }, 'Nothing is on record of this.'));
+      }
+      shown = now;
     } catch (err) {
-      asked = false;
       trouble(error, err, read);
     }
     inside.removeAttribute('aria-busy');
   };
-  return el('details', { class: 'opened', ontoggle: (e) => e.currentTarget.open && !asked && read() },
-    el('summary', {}, words), error, inside);
+  const node = /** @type {HTMLDetailsElement} */ (el('details',
+    { class: 'opened', ontoggle: () => node.open && read() }, el('summary', {}, words), error, inside));
+  node.addEventListener('refresh', read);
+  return node;
 }
+
+// refresh has the records that are open read again: what was done may have been taken back in another tab.
+function refresh() {
+  if (document.hidden) return;
+  for (const open of document.querySelectorAll('details.opened[open]')) open.dispatchEvent(new Event('refresh'));
+}
+
+onPending(refresh);
+window.addEventListener('focus', refresh);
+document.addEventListener('visibilitychange', refresh);
 
 /** records shows those of all actions of a run. @param {any} run */
 export const records = (run) => run.actions.filter((a) => a.record).map((a) => el('section', { class: 'record-of' },
