@@ -73,7 +73,7 @@ func event(a *ask) (any, string) {
 		e.Attendees, unknown = append(e.Attendees, more...), ""
 	}
 	doubt := cmp.Or(w.doubt(), a.doubtEvent(w))
-	a.choices = nil
+	a.choices, a.note = nil, ""
 	switch {
 	case w.repeats:
 		return e, "I am the offline demo model and can make single events only. Please give one day and time."
@@ -86,6 +86,9 @@ func event(a *ask) (any, string) {
 		return e, "When should “" + e.Summary + "” be? Please give a day and a time, such as tomorrow at 10."
 	case w.over(a.now):
 		return e, "That time is over: " + spoken(e.Start) + ". Which time do you mean?"
+	}
+	if len(w.days) == 0 && w.start != nil {
+		a.note = "You named no day, so I took the next one: " + spoken(e.Start) + inZone(e.TimeZone) + "."
 	}
 	return e, ""
 }
@@ -207,6 +210,14 @@ func aboutEvent(args json.RawMessage) string {
 	var e eventArgs
 	_ = json.Unmarshal(args, &e) // it is an event without a name then
 	return "the event “" + e.Summary + "” on " + spoken(e.Start)
+}
+
+// inZone names a time zone behind a time.
+func inZone(zone string) string {
+	if zone == "" {
+		return ""
+	}
+	return " (" + zone + ")"
 }
 
 // spoken says in words when an event begins: Friday, 4 December 2026 at 12:00.

@@ -142,6 +142,7 @@ func (d *dialogue) call(asks []*ask) fakegemini.Turn {
 			if a.amends {
 				turn.Text = stillWaits
 			}
+			turn.Text = join(turn.Text, a.note)
 		}
 	}
 	if len(lacking) > 0 {

@@ -83,6 +83,12 @@ func (a *ask) doubtEvent(w when) string {
 	if m := called.FindStringIndex(left.mask); m != nil {
 		left = left.slice(0, m[0])
 	}
+	if word, day := misspelt(left); word != "" {
+		return "I did not understand “" + word + "”, so I did nothing. Do you mean " + day + "? Please say it again."
+	}
+	if beyond := beyondEvent(left); beyond != "" {
+		return beyond
+	}
 	switch words := vague.FindString(left.mask); {
 	case laterMail.MatchString(a.text.mask):
 		return sendsAtOnce

@@ -3,6 +3,7 @@ package demomodel
 import (
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // sameTo returns the mail of before, to others.
@@ -50,6 +51,10 @@ func (f *follow) retimed(what text) ([]*ask, bool) {
 		return nil, false
 	}
 	said, now := theClock(read(m.Body)), theClock(what)
+	if now == nil { // a number alone
+		what = read("at " + strings.TrimSpace(bareTo.ReplaceAllString(what.raw, "")))
+		now = theClock(what)
+	}
 	if said == nil || now == nil || remains(what.blank(now[0], now[1]).mask) {
 		return nil, false
 	}

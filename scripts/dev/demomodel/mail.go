@@ -24,8 +24,8 @@ const (
 	writing = " (write|send|draft|compose|shoot|drop) "
 	aMail   = " [(a|an|the|my|another)] [(short|quick|brief|new|nice)] (email|e-mail|mail|message|note|letter|line) "
 	reader  = "[" + aMail + "] [(to|for)] [(the list|the address)] {to}"
-	copies  = " [[and] [with] [a] (cc|copy to|copying) {cc}] [[and] [please] bcc {bcc}] "
-	copies2 = " [[(and|please|with)] cc {cc2}] [[(and|please|with)] bcc {bcc2}] "
+	copies  = " [[and] [with] [a] (cc|copy [to]|copying) {cc}] [[and] [please] bcc {bcc}] "
+	copies2 = " [[(and|please|with)] (cc|copy|copying) {cc2}] [[(and|please|with)] bcc {bcc2}] "
 	topic   = " (about|regarding|concerning|on the subject of|[with] [(a|the)] (subject|title) [line] [is]|titled|re) "
 	saying  = " ((that|which) says [that]|that|saying [that]|say [that]|to say [that]|" +
 		"telling (them|him|her|everyone) [that]|(that|which) reads|reading|" +
@@ -83,7 +83,10 @@ func mail(a *ask) (any, string) {
 		m.Subject = line
 		m.write(read(said))
 	}
-	m.write(a.body())
+	unwritten := a.unwritten()
+	if unwritten == "" {
+		m.write(a.body())
+	}
 	if m.Body == "" && m.Subject != "" {
 		m.write(read("I am writing to you about " + strings.TrimRight(m.Subject, ".")))
 	}
@@ -93,6 +96,13 @@ func mail(a *ask) (any, string) {
 	case len(m.To) == 0:
 		return m, "Who should get the mail? Please give an e-mail address; I am the offline demo model and " +
 			"know no names."
+	case unwritten != "" && fileName.MatchString(unwritten):
+		m.Body = ""
+		return m, attachNothing
+	case unwritten != "":
+		m.Body = ""
+		return m, "I did not understand “" + excerpt(unwritten, 80) + "” as the text of the mail, and I write no " +
+			"texts of my own. What should the mail to " + strings.Join(m.To, ", ") + " say?"
 	case m.Body == "":
 		return m, "What should the mail to " + strings.Join(m.To, ", ") + " say?"
 	}

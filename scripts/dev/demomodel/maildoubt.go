@@ -38,6 +38,9 @@ const excluded = `(?:not|never|without|except(?:\s+for)?|excluding|instead\s+of|
 const sendsAtOnce = "I can send mail at once and not at a later time, so I did nothing. Please say it without the " +
 	"time to have it sent as soon as you approve it."
 
+const attachNothing = "I can write mails and attach nothing to them, so I did nothing. What should the mail say " +
+	"instead?"
+
 // doubtMail returns what to ask about a mail.
 func (a *ask) doubtMail(now time.Time) string {
 	body := a.slots["body"]
@@ -53,7 +56,7 @@ func (a *ask) doubtMail(now time.Time) string {
 	if w := findWhen(body, now); w.some() && saidThen.MatchString(w.leftover.mask) && !saidThen.MatchString(body.mask) {
 		return sendsAtOnce
 	}
-	return cmp.Or(a.doubtText(), a.doubtLead())
+	return cmp.Or(a.doubtText(), a.beyondMail(), a.doubtLead())
 }
 
 // doubtText returns what to ask about words that stand where the text begins, or behind it, and are none of it.
@@ -74,7 +77,7 @@ func (a *ask) doubtText() string {
 	case manner.MatchString(body.mask):
 		return unread(manner.FindStringSubmatch(body.mask)[1])
 	case attaching.MatchString(body.mask), aFile.MatchString(body.mask):
-		return "I can write mails and attach nothing to them, so I did nothing. What should the mail say instead?"
+		return attachNothing
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package demomodel
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,9 +29,10 @@ const (
 var pageRules = []rule{
 	{phrases: phrases("(find|look for|search for|get|take|pick|choose)"+thing+
 		"(and|then) [then] (put|add|place) [{n}] "+
-		"[of (it|them|those|these)] [(it|them|those|these)] (in|into|to)"+cart+"…",
-		"(put|add|place) [{n}] [of] [(the|more)] {what} (in|into|to)"+cart+"…"), next: onPage(put)},
-	{phrases: phrases("(remove|take|delete)" + thing + "(out of|from)" + cart + "…"), next: onPage(remove)},
+		"[of (it|them|those|these)] [(it|them|those|these)] (in|into|to)"+cart+"[{rest}]",
+		"(put|add|place) [{n}] [of] [(the|more)] {what} (in|into|to)"+cart+"[{rest}]"), next: onPage(alone(put))},
+	{phrases: phrases("(remove|take|delete)" + thing + "(out of|from)" + cart + "[{rest}]"),
+		next: onPage(alone(remove))},
 	{phrases: phrases("(what|what's|show|how|is|are|list|tell|do) … (cart|basket) …"), next: onPage(showCart)},
 	{phrases: phrases("(rate|give)" + thing +
 		"[(with|at)] {n|1|2|3|4|5|one|two|three|four|five} [[out] of (5|five)] (star|stars) " +
@@ -49,6 +51,21 @@ var pageRules = []rule{
 			"I find nothing called “{what}” that I could choose."))},
 	{phrases: phrases("(find|look for|search for|search|show me|do you (have|sell))" + thing), next: onPage(search)},
 }
+
+// alone has a request be carried out only where nothing else is said behind it.
+func alone(next func(*ask) (fakegemini.Turn, bool)) func(*ask) (fakegemini.Turn, bool) {
+	return func(a *ask) (fakegemini.Turn, bool) {
+		rest := a.slots["rest"]
+		if !remains(rest.mask) {
+			return next(a)
+		}
+		words := excerpt(strings.Trim(connecting.ReplaceAllString(rest.raw, ""), " .!?,;"), 80)
+		return says("I do one thing on a page at a time, so I did nothing yet. Please say “%s” after the rest was "+
+			"done, or leave it out.", words)
+	}
+}
+
+var connecting = regexp.MustCompile(`(?i)^[\s,;.]*(?:(?:and|then|also|please)\b[\s,]*)*`)
 
 // onPage declines requests where there is neither a page nor an action.
 func onPage(next func(*ask) (fakegemini.Turn, bool)) func(*ask) (fakegemini.Turn, bool) {
@@ -97,8 +114,9 @@ func (a *ask) lookUp() (found item, first fakegemini.Turn, ok bool) {
 	if tool == nil {
 		if found, ok = a.onSight(); !ok {
 			first, _ = says("I see no “%s” on this page, and have no search.", a.what())
+			return found, first, false
 		}
-		return found, first, ok
+		return a.oneOf(itemsIn(a.state.view))
 	}
 	s, searched := a.answered(tool.Name)
 	list := itemsIn(s.body)
@@ -113,12 +131,33 @@ func (a *ask) lookUp() (found item, first fakegemini.Turn, ok bool) {
 	case len(list) == 0:
 		first, _ = says("I searched for “%s” and found nothing.", a.what())
 	default:
-		if found, ok = best(list, wordsOf(a.what())); !ok {
-			found = list[0]
-		}
-		return found, first, true
+		return a.oneOf(list)
 	}
 	return item{}, first, false
+}
+
+// oneOf returns the thing of a list that the request names, or asks which of several it means.
+func (a *ask) oneOf(list []item) (found item, first fakegemini.Turn, ok bool) {
+	wanted := wordsOf(a.what())
+	var names []string
+	for _, i := range list {
+		its := wordsOf(i.name())
+		if len(its) == len(wanted) && contains(its, wanted...) {
+			return i, first, true
+		}
+		if contains(its, wanted...) && !slices.Contains(names, i.name()) {
+			names = append(names, i.name())
+		}
+	}
+	if len(names) > 1 {
+		first, _ = says("There are several: %s. Which of them do you mean? I did nothing yet; please say it again "+
+			"with its whole name.", strings.Join(names, ", "))
+		return found, first, false
+	}
+	if found, ok = best(list, wanted); !ok {
+		found = list[0]
+	}
+	return found, first, true
 }
 
 // onSight finds the thing on the page.

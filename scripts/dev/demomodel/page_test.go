@@ -226,6 +226,16 @@ func TestWhatItDoesOnAPage(t *testing.T) {
 		"what is in it": {shopTools, "What is in my cart?", nil, nil, inCart},
 		"what is found": {shopTools, "find mugs", found, []string{`action_searchProducts {"query":"mugs"}`},
 			"I found Blue Mug (€12.00), Steel Travel Mug (€24.00)."},
+		"one of several": {shopTools, "put a mug in the cart", found,
+			[]string{`action_searchProducts {"query":"mug"}`},
+			"There are several: Blue Mug, Steel Travel Mug. Which of them do you mean? I did nothing yet; please " +
+				"say it again with its whole name."},
+		"one of several on the page": {without(shopTools, "action_searchProducts"), "rate the mug 5 stars", nil, nil,
+			"There are several: Blue Mug, Red Mug. Which of them do you mean? I did nothing yet; please say it again " +
+				"with its whole name."},
+		"a second wish": {shopTools, "put a blue mug in the cart and rate it 5 stars", nil, nil,
+			"I do one thing on a page at a time, so I did nothing yet. Please say “rate it 5 stars” after the " +
+				"rest was done, or leave it out."},
 		"fill in": {shopTools, "type teapot into the search field", nil,
 			[]string{`fill-search {"value":"teapot"}`}, "I put “teapot” into “search”."},
 		"click on an item": {shopTools, "click add to cart for the red mug", nil,

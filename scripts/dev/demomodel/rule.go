@@ -43,6 +43,7 @@ type ask struct {
 	question string
 	choices  []*ask // what the question lets the user choose from
 	chosen   int    // the number of the choice that this is, from 1
+	note     string // what is said beside the call: what the wish left open
 	amends   bool   // it is instead of one whose card still waits
 }
 

@@ -120,7 +120,12 @@ func rate(a *ask) (fakegemini.Turn, bool) {
 		return words(s.outcome(fmt.Sprintf("the rating of %s with %s stars", what, stars), "submitted")), true
 	}
 	found, ok := a.onSight()
-	if !ok {
+	if ok {
+		var first fakegemini.Turn
+		if found, first, ok = a.oneOf(itemsIn(a.state.view)); !ok {
+			return first, true
+		}
+	} else {
 		var first fakegemini.Turn
 		if found, first, ok = a.lookUp(); !ok {
 			return first, true
@@ -199,10 +204,11 @@ func mood(a *ask) (fakegemini.Turn, bool) {
 // search lists what there is, or uses the page's own search.
 func search(a *ask) (fakegemini.Turn, bool) {
 	if tool := a.find(actionKind, "search", "find"); tool != nil {
-		if _, first, ok := a.lookUp(); !ok {
+		s, _ := a.answered(tool.Name)
+		if len(itemsIn(s.body)) == 0 {
+			_, first, _ := a.lookUp()
 			return first, true
 		}
-		s, _ := a.answered(tool.Name)
 		var said []string
 		for _, i := range itemsIn(s.body) {
 			said = append(said, i.priced())

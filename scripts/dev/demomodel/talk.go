@@ -22,9 +22,8 @@ var talkRules = []rule{
 		"which day|which date) [is] [it] [(now|today|it|there)]", "(what is|what's) today"), next: clockNow},
 	{phrases: phrases("(yes|yep|yeah|sure|ok|okay|do it|go ahead|please do|approve|approved|confirm|send it) " +
 		"[(please|it|do it|go ahead|sure)]"), next: toYes},
-	{phrases: phrases("(no|nope|never mind|nevermind|forget it|forget that|cancel|cancel it|cancel that|stop|stop " +
-		"it|leave it|" +
-		"don't|not now) [(thanks|thank you|please)]"), next: toNo},
+	{phrases: phrases("[(oh|ok|okay|wait|sorry|actually|hm|hmm)] " + noWords + "[" + noWords + "] [" + noWords + "] " +
+		"[(thanks|thank you|please|after all|again)]"), next: toNo},
 	{phrases: phrases("(did you|have you|was it|is it|has it been|did it|what did you) (send|sent|do|done|created|" +
 		"create|made|work|book|booked) …"),
 		next: onTheRecord},
@@ -48,6 +47,11 @@ var talkRules = []rule{
 		next: greet("Hello.")},
 	{phrases: phrases("(bye|goodbye|see you) …"), next: func(*ask) (fakegemini.Turn, bool) { return says("Goodbye.") }},
 }
+
+// noWords take a wish back.
+const noWords = " (no|nope|never mind|nevermind|forget it|forget that|forget about it|cancel|cancel it|cancel that|" +
+	"cancel the (card|mail|email|event|meeting|lunch|call)|reject it|stop|stop it|leave it|drop it|scrap it|" +
+	"scrap that|don't|dont|do not|don't do it|don't send it|dont send it|not now|please|then|actually) "
 
 func noReading(a *ask) (fakegemini.Turn, bool) {
 	if a.tool(eventTool) == nil {

@@ -1,0 +1,121 @@
+package demomodel
+
+import (
+	"regexp"
+	"strings"
+)
+
+// This file finds the parts of a wish that the demo model understands and cannot carry out: orders about how and when a
+// mail goes, texts that it would have to write, files, conditions, and other people's calendars.
+
+// cannot says that a part of a wish is beyond the demo model, in the user's words.
+func cannot(words, reason string) string {
+	words = excerpt(strings.Trim(words, " \t\n,;:.!?-–"), 80)
+	return "I cannot do “" + words + "”: " + reason + " So I did nothing. Please leave it out"
+}
+
+const (
+	plainMail = "I send one plain mail, at once, as soon as you approve it."
+	orQuote   = ", or put the mail's text in quotation marks if these words belong to it."
+)
+
+var (
+	// order begins an order to whoever sends the mail, behind or in place of its text.
+	order = regexp.MustCompile(`(?i)(?:^|[,.;!]\s*|\s)(?:\(?\s*(?:and|but|then|also|please)\s+)*(` +
+		`(?:(?:do\s+not|don['’]?t|never)\s+(?:ever\s+)?(?:send|mail|email|tell|cc|bcc|copy|forward|include|attach|` +
+		`mention\s+(?:this|that|it)\s+to|share|deliver)|` +
+		`(?:attach|enclose|include)\s+(?:the|a|an|my|our|this|that|these|those|some|\S+\.\pL{2,4})|` +
+		`(?:mark|flag|tag|label|format|encrypt|sign|translate|schedule|delay|archive)\s+(?:it|this|that|the\s+` +
+		`(?:mail|email|e-mail|message))\b|` +
+		`(?:wait|hold\s+(?:it|on|off))\s+(?:until|till|for|with|before)\b|` +
+		`send\s+(?:it|this|that)\s+(?:only|later|tomorrow|tonight|on|at|in|by|after|before|when|once|as|from|with|` +
+		`to)\b|` +
+		`(?:set|use|give\s+it)\s+(?:the\s+|a\s+)?(?:high|low|top|urgent|\S+\s+(?:font|template|signature))|` +
+		`use\s+(?:the|my|our|a)\s+(?:\S+\s+)?(?:font|template|signature|letterhead|account|address)|` +
+		`(?:but\s+)?only\s+(?:after|before|when|if|once)\b|` +
+		`(?:cc|bcc|copy)\s+\S+|` +
+		`follow\s+up\b|remind\s+me\b)(?:[^.\n]|\.\S)*)`)
+	// fashion is how a mail is to look or to go, at the end of its text.
+	fashion = regexp.MustCompile(`(?i)[\s,(]((?:in|with|as|via|from|using)\s+(?:an?\s+|the\s+|my\s+|our\s+)?` +
+		`(?:\S+\s+)?(?:bold|italics?|html|markdown|plain\s+text|caps|capitals|pdf|colou?rs?|priority|importance|` +
+		`read\s+receipt|signature|letterhead|(?:work|private)\s+(?:account|address)|emojis?))[\s.!)]*$`)
+	// notYet is a condition on something that somebody has to do first.
+	notYet = regexp.MustCompile(`(?i)[\s,]((?:when|once|after|as\s+soon\s+as|until|unless)\s+(?:\S+\s+){1,4}?` +
+		`(?:has|have)\s+(?:\S+ed|given|written|sent|seen|read|come|gone|done|said|left|paid)\b(?:[^.\n]|\.\S)*)`)
+	// kindOfMail is a mail of another kind than a plain one: “an html mail”.
+	kindOfMail = regexp.MustCompile(`(?i)\b((?:an?|the|my)\s+(?:\S+\s+){0,2}?(?:html|rich|formatted|encrypted|signed|` +
+		`secure|anonymous|recurring|scheduled|delayed|automatic|confidential|priority|urgent|voice|sms|text|whatsapp|` +
+		`slack|registered|certified)\s+(?:e-?mail|mail|message|note|letter)s?)\b`)
+	// described is a text that is named and not said: “a long apology”.
+	described = regexp.MustCompile(`(?i)^(?:an?|the|my|our|some|this|these|those|all|your)\s+\S`)
+	aVerb     = regexp.MustCompile(`(?i)\b(?:is|are|was|were|am|be|been|has|have|had|will|` +
+		`would|can|cannot|could|may|might|must|should|shall|do|does|did|\pL+n['’]t|` +
+		`\pL+['’](?:s|re|ve|ll|m|d)\s+(?:\pL+ing|not|\pL+ed|at|on|in|here|there|ready|late|off|done)|` +
+		`works?|worked|fails?|failed|starts?|started|begins?|began|ends?|ended|comes?|came|goes|went|needs?|needed|` +
+		`wants?|wanted|closes?|closed|opens?|opened|arrives?|arrived|leaves?|left|moves?|moved|looks?|looked|takes?|` +
+		`took|gets?|got|says?|said|runs?|ran|breaks?|broke|happens?|happened|changes|changed|passes|passed|costs?)\b`)
+	introduced = regexp.MustCompile(`(?i)(?:\b(?:that|saying|says?|reads?|reading|text|body|words|following|know|` +
+		`telling|about|regarding|concerning|to\s+say)|:)[\s,:\x01"“”'‘’]*$`)
+	fileName = regexp.MustCompile(`(?i)(?:^|\s)\S+\.(?:pdf|docx?|xlsx?|pptx?|csv|txt|zip|png|jpe?g|gif|odt|ods|md|` +
+		`html?|json|xml|mp[34]|key|pages|numbers|ics)[\s.!?]*$`)
+
+	eventCondition = regexp.MustCompile(`(?i)[\s,(]((?:(?:but\s+)?only\s+)?(?:if|unless|when|whenever|once|` +
+		`provided|in\s+case|as\s+(?:long|soon)\s+as|depending\s+on|until)\s+\S.*)$`)
+	otherCalendar = regexp.MustCompile(`(?i)\b((?:in|into|on|to|onto)\s+(?:(?:\pL+\s+){0,2}\pL+['’]s?|his|her|their|` +
+		`our|your|another|(?:the|my|a|an)\s+(?:\pL+\s+){0,2}?\pL+)\s+(?:calendar|diary|agenda)s?)\b`)
+)
+
+// beyondMail returns what to say of a part of a mail's wish that cannot be carried out.
+func (a *ask) beyondMail() string {
+	body := a.slots["body"].trim()
+	head := a.text.mask
+	if at := strings.Index(a.text.mask, body.mask); body.mask != "" && at >= 0 {
+		head = a.text.mask[:at]
+	}
+	if words := kindOfMail.FindString(a.slots["lead"].mask + head); words != "" && a.slots["lead"].raw != "" {
+		return cannot(words, plainMail) + "."
+	}
+	if m := kindOfMail.FindStringIndex(body.mask); m != nil && m[0] == 0 {
+		return cannot(body.mask[:m[1]], plainMail) + "."
+	}
+	if m := order.FindStringSubmatchIndex(body.mask); m != nil {
+		return cannot(body.raw[m[2]:m[3]], plainMail) + orQuote
+	}
+	if m := fashion.FindStringSubmatchIndex(body.mask); m != nil {
+		return cannot(body.raw[m[2]:m[3]], plainMail) + orQuote
+	}
+	if m := notYet.FindStringSubmatchIndex(body.mask); m != nil {
+		return cannot(body.raw[m[2]:m[3]], "I send a mail as soon as you approve it, and wait for nothing.") + orQuote
+	}
+	return ""
+}
+
+// unwritten returns what the mail's text is called where the wish does not say it: “a long apology”. It is empty where
+// the wish has the text.
+func (a *ask) unwritten() string {
+	body := a.slots["body"].trim()
+	at := strings.Index(a.text.mask, body.mask)
+	if body.raw == "" || a.since.body != "" || at < 0 || introduced.MatchString(a.text.mask[:at]) {
+		return ""
+	}
+	if fileName.MatchString(body.mask) || described.MatchString(body.mask) && !aVerb.MatchString(body.mask) {
+		return body.raw
+	}
+	return ""
+}
+
+// beyondEvent returns what to say of a part of an event's wish that cannot be carried out.
+func beyondEvent(left text) string {
+	end := len(left.mask)
+	if m := topical.FindStringIndex(left.mask); m != nil {
+		end = m[0]
+	}
+	left = left.slice(0, end)
+	if m := otherCalendar.FindStringSubmatch(left.mask); m != nil {
+		return cannot(oneSpace(m[1]), "I can put events into your own calendar alone.") + "."
+	}
+	if m := eventCondition.FindStringSubmatch(left.mask); m != nil {
+		return cannot(oneSpace(m[1]), "I put an event into your calendar as soon as you approve it.") + "."
+	}
+	return ""
+}
