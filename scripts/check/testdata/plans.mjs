@@ -89,6 +89,26 @@ await run({
     expect('the zone is shown', await page.getByLabel(/^Deadline \(your clock, .+\)$/).isVisible());
     await accessible(page, 'the form');
   },
+  'the deadline is the one that the wish names, or asked for': async (page) => {
+    const [wish, until] = [page.getByLabel('Your wish'), page.getByLabel(/^Deadline/)];
+    const day = (n) => page.evaluate((days) => {
+      const at = new Date(Date.now() + days * 86400000);
+      return new Date(at.getTime() - at.getTimezoneOffset() * 60000).toISOString().slice(0, 10);
+    }, n);
+    for (const [words, value] of [['Fix the link by tomorrow 5 pm', `${await day(1)}T17:00`],
+      ['Fix the link by 2099-03-02', '2099-03-02T23:59'], ['Fix the link until tomorrow', `${await day(1)}T23:59`]]) {
+      await wish.fill(words);
+      expect(`${words}: ${await until.inputValue()}`, (await until.inputValue()) === value);
+      await page.getByText('Change it if that is not what you mean.').waitFor();
+    }
+    await wish.fill('Fix the link by the end of the month');
+    await page.getByText('Which deadline is “by the end of the month”? Please set it.').waitFor();
+    expect('it has to be set', !(await until.evaluate((el) => el.checkValidity())));
+    await until.fill('2099-01-31T12:00');
+    expect('it is set', await until.evaluate((el) => el.checkValidity()));
+    await wish.fill('Fix the link by tomorrow');
+    expect('what its user has set stays', (await until.inputValue()) === '2099-01-31T12:00');
+  },
   'sent again after the answer was lost, it has the same key; then the limit is told': async (page) => {
     await doc('POST /api/agent/plans', { ok: false, error: { code: 'rate_limited', message: 'too many runs' } }, 429);
     await begin(page);

@@ -1,6 +1,7 @@
 // The view of plans: the form that begins a session, and the sessions that there are.
 
 import { call } from './api.js';
+import { deadline } from './deadline.js';
 import { busy, el, heading, say, trouble } from './dom.js';
 import { examples, examplesOf } from './examples.js';
 import { toLink } from './link.js';
@@ -53,12 +54,25 @@ function form(from) {
     maxlength: 300, autocomplete: 'off', placeholder: 'https://github.com/owner/repository' }));
   const until = /** @type {HTMLInputElement} */ (
     el('input', { id: 'plan-until', type: 'datetime-local', required: true }));
+  const reading = el('p', { class: 'quiet', id: 'plan-reading', role: 'status' });
+  until.setAttribute('aria-describedby', reading.id);
+  let set = Boolean(known.set); // by the user
+  // readWish takes the deadline that the wish names, until its user sets one.
+  const readWish = () => {
+    const named = set ? undefined : deadline(prompt.value, new Date());
+    if (named?.at) until.value = local(named.at.getTime());
+    until.setCustomValidity(named && !named.at ? `Set the deadline: “${named.said}” may mean several.` : '');
+    reading.textContent = !named ? '' : named.at
+      ? `From your wish: “${named.said}”. Change it if that is not what you mean.`
+      : `Which deadline is “${named.said}”? Please set it.`;
+  };
   const submit = el('button', { class: 'primary' }, 'Propose a plan');
   const error = el('p', { class: 'error', role: 'alert' });
   [prompt.value, repo.value] = [known.prompt ?? '', known.repo ?? ''];
   until.value = new Date(known.until) > new Date() ? known.until : local(Date.now() + 4 * 3600 * 1000);
   // The key stays the same for the same words: sent again after an answer was lost, they begin no second session.
-  const keep = (key) => drafts.set(slot, { prompt: prompt.value, repo: repo.value, until: until.value, from, key });
+  const keep = (key) => drafts.set(slot,
+    { prompt: prompt.value, repo: repo.value, until: until.value, set, from, key });
   const send = async (e) => {
     e.preventDefault();
     trouble(error);
@@ -80,14 +94,20 @@ function form(from) {
   const use = (words) => {
     prompt.value = words;
     prompt.focus();
+    readWish();
     keep(undefined);
   };
   const tries = el('div');
   examplesOf('planner').then((all) => tries.replaceChildren(examples(all, use) || ''));
-  return el('form', { class: 'card form', onsubmit: send, oninput: () => keep(undefined) },
+  const changed = (e) => {
+    set ||= e.target === until;
+    readWish();
+    keep(undefined);
+  };
+  return el('form', { class: 'card form', onsubmit: send, oninput: changed },
     el('h2', {}, from ? 'Go on with what was unfinished' : 'What should be done?'),
     el('label', { for: prompt.id }, 'Your wish'), prompt, tries, el('label', { for: repo.id }, 'Repository'), repo,
-    el('label', { for: until.id }, `Deadline (your clock, ${zone})`), until, submit, error);
+    el('label', { for: until.id }, `Deadline (your clock, ${zone})`), until, reading, submit, error);
 }
 
 const begin = (prompt, repoUrl, until, from, key) => call('POST', '/api/agent/plans', { key,

@@ -1,0 +1,79 @@
+// The deadline that a wish names: “by tonight”, “until Friday at 5 pm”, “within two hours”.
+
+const days = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'];
+const numbers = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven',
+  'twelve'];
+/** @type {Record<string, number>} at which hour a part of a day is over */
+const parts = { morning: 12, noon: 12, afternoon: 18, evening: 22, night: 24, midnight: 24 };
+/** @type {Record<string, number>} in minutes */
+const units = { minute: 1, min: 1, hour: 60, day: 1440, week: 10080 };
+
+const clock = String.raw`(?:\d{1,2}:\d\d(?:\s*[ap]\.?m\b\.?)?|\d{1,2}\s*[ap]\.?m\b\.?|noon|midnight)`;
+const day = String.raw`(?:\d{4}-\d\d-\d\d|today|tonight|tomorrow|(?:this |next )?(?:${days.join('|')}))`;
+const part = String.raw`(?:morning|afternoon|evening|night)`;
+const limits = String.raw`\b(?:by|until|till|before|no later than)\s+(?:at\s+)?(?:the\s+)?`;
+const known = new RegExp(`${limits}(?:end of (?:the |this )?(day)\\b|(${day})(?:\\s+(?:at\\s+)?(${clock}|${part}))?`
+  + `(?![\\w-])|(?:this\\s+)?(${part})\\b|(${clock})(?:\\s+(?:on\\s+)?(${day})(?![\\w-]))?(?!\\d))`, 'i');
+const span = new RegExp(String.raw`\b(?:with)?in\s+(?:the next\s+)?(\d{1,3}|an?|half an|${numbers.join('|')})\s+`
+  + String.raw`(min(?:ute)?|hour|day|week)s?\b`, 'i');
+const vague = new RegExp(`${limits}((?:next|this|end of|early|late|soon|\\d{1,2}[:.]\\d\\d|\\d{4}-\\d\\d-\\d\\d|`
+  + '\\d{1,2}(?:st|nd|rd|th)|yesterday|january|february|march|april|may \\d|june|july|august|september|october|'
+  + 'november|december|christmas|easter|lunch|the weekend)\\b[^.,;!?\\n]{0,30})', 'i');
+
+/**
+ * deadline reads it from the words. It has the words that name it, and the moment where that is certain.
+ * @param {string} words @param {Date} now @returns {{said: string, at?: Date}|undefined}
+ */
+export function deadline(words, now) {
+  const within = span.exec(words);
+  if (within) return { said: within[0], at: after(within, now) };
+  const found = known.exec(words);
+  const at = found && moment(found, now);
+  if (at) return at > now ? { said: found[0], at } : { said: found[0] };
+  const unclear = vague.exec(words);
+  return unclear ? { said: unclear[0].trim() } : undefined;
+}
+
+/** @param {string[]} span @param {Date} now */
+function after([, count, unit], now) {
+  const word = count.toLowerCase();
+  const n = word === 'half an' ? 0.5 : /^an?$/.test(word) ? 1 : Number(word) || numbers.indexOf(word);
+  return new Date(now.getTime() + n * units[unit.toLowerCase()] * 60000);
+}
+
+/** @param {string[]} found @param {Date} now */
+function moment([, , onDay, at, ofToday, time, ofDay], now) {
+  const said = (onDay ?? ofDay ?? 'today').toLowerCase();
+  const [hour, minute] = hours((at ?? ofToday ?? time ?? 'night').toLowerCase());
+  const date = dateOf(said, now);
+  if (!date || !(hour <= 24) || minute > 59) return undefined;
+  date.setHours(hour, minute - (hour === 24 ? 1 : 0), 0, 0);
+  // a time without a day is the next one
+  if (date <= now && time && !ofDay) date.setDate(date.getDate() + 1);
+  return date;
+}
+
+/** @param {string} said @param {Date} now */
+function dateOf(said, now) {
+  const date = new Date(now);
+  const iso = /^(\d{4})-(\d\d)-(\d\d)$/.exec(said);
+  if (iso) {
+    date.setFullYear(Number(iso[1]), Number(iso[2]) - 1, Number(iso[3]));
+    return date.getDate() === Number(iso[3]) ? date : undefined;
+  }
+  if (said.startsWith('next ')) return undefined; // of this week or the next
+  const at = days.indexOf(said.replace(/^this /, ''));
+  if (at >= 0) date.setDate(date.getDate() + ((at - date.getDay() + 7) % 7));
+  if (said === 'tomorrow') date.setDate(date.getDate() + 1);
+  return date;
+}
+
+/** @param {string} time */
+function hours(time) {
+  if (parts[time] !== undefined) return [parts[time], 0];
+  const m = /^(\d{1,2})(?::(\d\d))?\s*([ap])?/.exec(time);
+  if (!m) return [NaN, 0];
+  const hour = Number(m[1]);
+  if (m[3] && (hour < 1 || hour > 12)) return [NaN, 0];
+  return [m[3] ? (hour % 12) + (m[3] === 'p' ? 12 : 0) : hour, Number(m[2] ?? 0)];
+}
