@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/approval"
@@ -12,12 +14,18 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
+// maxMark is the longest mark of what waits, in bytes.
+const maxMark = 64
+
 // maxComment is the longest comment to a decision, in bytes.
 const maxComment = 2000
 
 func getPending(r *request) (any, error) {
 	limit, err := r.number("limit", 20, 1, 100)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.awaitPending(r.URL.Query().Get("since")); err != nil {
 		return nil, err
 	}
 	page, err := r.api.Records.PendingForReader(r.Context(), r.uid, r.URL.Query().Get("cursor"), int(limit))
@@ -29,7 +37,29 @@ func getPending(r *request) (any, error) {
 		Approvals  []run.ApprovalView `json:"approvals"`
 		Held       []run.ApprovalView `json:"held,omitempty"`
 		NextCursor string             `json:"nextCursor,omitempty"`
-	}{true, page.Approvals, page.Held, page.Next}, nil
+		Mark       string             `json:"mark"`
+	}{true, page.Approvals, page.Held, page.Next, page.Mark}, nil
+}
+
+// awaitPending waits, for as long as the client asks for, until what waits for the user may have changed since the mark
+// of an earlier answer. A user who holds as many requests open as they may is answered at once.
+func (r *request) awaitPending(mark string) error {
+	p := r.patience(maxWait)
+	switch {
+	case len(mark) > maxMark:
+		return fault.Invalid("since", "this is not a mark of an earlier answer")
+	case mark == "" || !p.preferred:
+		return nil
+	}
+	r.w.Header().Set("Preference-Applied", fmt.Sprintf("wait=%d", p.seconds))
+	leave, free := r.api.holders.take(r.uid, r.api.heldMost())
+	if !free {
+		return nil
+	}
+	defer leave()
+	ctx, cancel := context.WithDeadline(r.Context(), p.until)
+	defer cancel()
+	return r.api.Records.AwaitPending(ctx, r.uid, mark)
 }
 
 // resolutionBody is a decision about an approval, as a client sends it.

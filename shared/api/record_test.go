@@ -245,6 +245,34 @@ func TestAListOfExactlyOnePage(t *testing.T) {
 	}
 }
 
+// TestWhatWaitsIsToldAtOnce has another device wait for a card: its request is answered when the card is there, and
+// when it is decided.
+func TestWhatWaitsIsToldAtOnce(t *testing.T) {
+	w := newEnv(t)
+	const path = "/api/agent/approvals/pending?since="
+	mark := w.send("GET", path, "ana", "").at("mark")
+	waits := func(r *http.Request) { r.Header.Set("Prefer", "wait=50") }
+	await := func() chan answer {
+		got := make(chan answer, 1)
+		go func() { got <- w.send("GET", path+mark, "ana", "", waits) }()
+		return got
+	}
+	got := await()
+	w.asks("soon")
+	w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	a := <-got
+	if len(a.items("approvals")) != 1 || a.at("mark") == mark || a.Header.Get("Preference-Applied") != "wait=50" {
+		t.Fatalf("the other device is told %s", a.body)
+	}
+	mark = a.at("mark")
+	got = await()
+	w.send("POST", "/api/agent/approvals/resolve", "ana", fmt.Sprintf(`{"approvalId":%q,"decision":"reject"}`,
+		a.at("approvals", "0", "approvalId")))
+	if a = <-got; len(a.items("approvals")) != 0 {
+		t.Errorf("the other device is told %s", a.body)
+	}
+}
+
 // TestForeignCursors uses a cursor in another list, and as another user: it is refused, and the error names the field.
 func TestForeignCursors(t *testing.T) {
 	w := newEnv(t)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/audit"
@@ -45,6 +46,7 @@ type PendingPage struct {
 	Approvals []run.ApprovalView
 	Held      []run.ApprovalView
 	Next      string
+	Mark      string // of the user's document, which changes with all that waits (AwaitPending)
 }
 
 // PendingForReader is Pending for a user who must not be disabled, with what is held. Both are asked at the same time,
@@ -54,22 +56,46 @@ func (r *Records) PendingForReader(ctx context.Context, uid, cursor string, limi
 	defer cancel()
 	type reader struct {
 		run.User
-		err error
+		mark string
+		err  error
 	}
 	known := make(chan reader, 1)
 	go func() {
-		_, u, err := r.user(ctx, uid)
-		known <- reader{u, cmp.Or(err, u.CheckEnabled())}
+		d, u, err := r.user(ctx, uid)
+		known <- reader{u, markOf(d), cmp.Or(err, u.CheckEnabled())}
 	}()
 	var page PendingPage
 	var err error
 	page.Approvals, page.Next, err = r.Pending(ctx, uid, cursor, limit)
 	u := <-known
+	page.Mark = u.mark
 	if err = cmp.Or(u.err, err); err != nil || cursor != "" || len(u.Held) == 0 {
 		return page, err
 	}
 	page.Held, err = r.held(ctx, u.User)
 	return page, err
+}
+
+// AwaitPending waits until what waits for the user may be another than at the mark of a page, or until ctx ends, which
+// is no error. While nothing changes it reads nothing.
+func (r *Records) AwaitPending(ctx context.Context, uid, mark string) error {
+	for d, err := range r.Store.Watch(ctx, document.UserPath(uid)) {
+		if err != nil {
+			return storeError(err)
+		}
+		if markOf(d) != mark {
+			break
+		}
+	}
+	return nil
+}
+
+// markOf names a state of a document.
+func markOf(d store.Doc) string {
+	if !d.Exists() {
+		return "0"
+	}
+	return strconv.FormatInt(d.Version.UnixNano(), 36)
 }
 
 // held returns what the user has approved and can still take back, the newest first.

@@ -51,6 +51,19 @@ await run({
     }
   },
 
+  'what another device asks for and decides is here at once': async () => {
+    const [page, other] = [await visit(), await visit()];
+    // it does not look by itself
+    await other.addInitScript(() => { window.setInterval = /** @type {any} */ (() => 0); });
+    for (const device of [page, other]) await signIn(device, 'dee');
+    await view(other, 'Inbox');
+    await ask(page, 'email ana@example.com that the demo is at ten');
+    await cards(other).getByRole('button', { name: 'Approve once' }).waitFor();
+    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await settled('it is decided there too', async () => (await cards(other).count()) === 0);
+    for (const device of [page, other]) await device.context().close();
+  },
+
   'the keys: the next card, edit, reject, approve, search, help': async (page) => {
     await signIn(page, 'kira');
     await ask(page, 'email ana@example.com that the demo is at ten and put it in my calendar tomorrow at ten');

@@ -1,18 +1,23 @@
 // The waiting approvals, loaded once for the whole console: the inbox lists them, and their number is shown beside the
 // inbox.
 
-import { call } from './api.js';
+import { call, client } from './api.js';
 import * as tabs from './tabs.js';
+import { pause } from './widget/client.js';
 
 const page = 10;
+const patience = 25; // seconds that the server may take until something has changed
+const rest = 15000; // ms before it is asked again, where it did not wait
 
 /**
- * @type {{approvals: any[], held: any[], more: boolean, error: Error|null, loaded: boolean, asked: number}} held:
- * approved a moment ago, and can be undone; asked: when, in ms
+ * @type {{approvals: any[], held: any[], more: boolean, error: Error|null, loaded: boolean, asked: number,
+ * mark?: string}} held: approved a moment ago, and can be undone; asked: when, in ms; mark: the server's, of this state
  */
 let known = { approvals: [], held: [], more: false, error: null, loaded: false, asked: 0 };
 let pages = 1;
 let user = 0; // counts sign-ins: what was loaded for an earlier user is not shown
+/** @type {AbortController|null} */
+let attending = null;
 /** @type {Promise<void>|null} */
 let running = null;
 /** @type {Promise<void>|null} */
@@ -84,6 +89,8 @@ export function older() {
 /** reset forgets it: another user is here. */
 export function reset() {
   user++;
+  attending?.abort();
+  attending = null;
   pages = 1;
   known = { approvals: [], held: [], more: false, error: null, loaded: false, asked: 0 };
   for (const f of watchers) f(known);
@@ -98,6 +105,7 @@ async function load() {
   const whose = user;
   const asked = Date.now();
   let cursor = '';
+  let mark;
   try {
     for (let i = 0; i < pages && (i === 0 || cursor); i++) {
       const answer = await call('GET',
@@ -105,13 +113,43 @@ async function load() {
       approvals.push(...answer.approvals);
       held.push(...(answer.held ?? []));
       cursor = answer.nextCursor ?? '';
+      mark ??= answer.mark;
     }
     if (whose !== user) return;
     const before = waiting(known);
-    known = { approvals, held, more: Boolean(cursor), error: null, loaded: true, asked };
+    known = { approvals, held, more: Boolean(cursor), error: null, loaded: true, asked, mark };
+    attend();
     if (waiting(known) !== before) tabs.news(waiting(known));
   } catch (err) {
     if (whose === user) known = { ...known, error: err };
   }
   for (const f of watchers) f(known);
+}
+
+/** attend has the server tell at once what another device asks for or decides. One tab of a browser does, for all. */
+async function attend() {
+  if (attending || !known.mark || !navigator.locks) return;
+  const { signal } = attending = new AbortController();
+  try {
+    await navigator.locks.request('countersign.pending', { signal }, async () => {
+      while (known.mark) await news(known.mark, signal);
+    });
+  } catch (err) {
+    if (!signal.aborted) throw err;
+  }
+}
+
+// news waits for something newer than the mark, and has it loaded.
+/** @param {string} mark @param {AbortSignal} signal */
+async function news(mark, signal) {
+  const began = Date.now();
+  try {
+    const answer = await client.call('GET', `/api/agent/approvals/pending?limit=1&since=${encodeURIComponent(mark)}`,
+      { wait: patience, signal });
+    if (answer.mark !== mark) await changed();
+    if (known.mark !== mark) return;
+  } catch {
+    signal.throwIfAborted(); // else the page says elsewhere that the server cannot be reached
+  }
+  if (Date.now() - began < rest) await pause(rest, signal);
 }
