@@ -21,12 +21,17 @@ const (
 
 var (
 	// order begins an order to whoever sends the mail, behind or in place of its text.
-	order = regexp.MustCompile(`(?i)(?:^|[,.;!]\s*|\s)(?:\(?\s*(?:and|but|then|also|please)\s+)*(` +
+	order = regexp.MustCompile(`(?i)(?:^|[,.;!]\s*|\s(?:and|but|then|also|please)\s+)` +
+		`(?:\(?\s*(?:and|but|then|also|please)\s+)*(` +
 		`(?:(?:do\s+not|don['’]?t|never)\s+(?:ever\s+)?(?:send|mail|email|tell|cc|bcc|copy|forward|include|attach|` +
 		`mention\s+(?:this|that|it)\s+to|share|deliver)|` +
+		`(?:but\s+)?not\s+(?:before|until|till|after|on|today|tomorrow|now|yet|to)\b|` +
 		`(?:attach|enclose|include)\s+(?:the|a|an|my|our|this|that|these|those|some|\S+\.\pL{2,4})|` +
 		`(?:mark|flag|tag|label|format|encrypt|sign|translate|schedule|delay|archive)\s+(?:it|this|that|the\s+` +
 		`(?:mail|email|e-mail|message))\b|` +
+		`(?:make|keep)\s+(?:it|this|that|the\s+(?:mail|email|e-mail|message|text))\s+(?:sound|look|short|brief|long|` +
+		`polite|friendly|formal|casual|funny|nice|warm|html|bold|urgent|private|confidential)|` +
+		`(?:ask\s+for|request)\s+an?\s+(?:\S+\s+)?(?:receipt|confirmation|notification)|` +
 		`(?:wait|hold\s+(?:it|on|off))\s+(?:until|till|for|with|before)\b|` +
 		`send\s+(?:it|this|that)\s+(?:only|later|tomorrow|tonight|on|at|in|by|after|before|when|once|as|from|with|` +
 		`to)\b|` +
@@ -35,20 +40,26 @@ var (
 		`(?:but\s+)?only\s+(?:after|before|when|if|once)\b|` +
 		`(?:cc|bcc|copy)\s+\S+|` +
 		`follow\s+up\b|remind\s+me\b)(?:[^.\n]|\.\S)*)`)
+	// notSent forbids at any place to send the mail at once.
+	notSent = regexp.MustCompile(`(?i)\s((?:do\s+not|don['’]?t|never)\s+send\s+(?:it|this|that|the\s+\S+)\s+` +
+		`(?:before|until|till|yet|today|now|on|unless|if)\b(?:[^.\n]|\.\S)*)`)
 	// fashion is how a mail is to look or to go, at the end of its text.
 	fashion = regexp.MustCompile(`(?i)[\s,(]((?:in|with|as|via|from|using)\s+(?:an?\s+|the\s+|my\s+|our\s+)?` +
 		`(?:\S+\s+)?(?:bold|italics?|html|markdown|plain\s+text|caps|capitals|pdf|colou?rs?|priority|importance|` +
-		`read\s+receipt|signature|letterhead|(?:work|private)\s+(?:account|address)|emojis?))[\s.!)]*$`)
+		`read\s+receipt|signature|letterhead|(?:work|private)\s+(?:account|address)|emojis?|tone|style|` +
+		`german|french|spanish|italian|english|dutch|polish|russian|chinese|japanese))[\s.!)]*$`)
 	// notYet is a condition on something that somebody has to do first.
 	notYet = regexp.MustCompile(`(?i)[\s,]((?:when|once|after|as\s+soon\s+as|until|unless)\s+(?:\S+\s+){1,4}?` +
-		`(?:has|have)\s+(?:\S+ed|given|written|sent|seen|read|come|gone|done|said|left|paid)\b(?:[^.\n]|\.\S)*)`)
+		`(?:has|have)\s+(?:\S+ed|given|written|sent|seen|read|come|gone|done|said|left|paid|told|met|found|heard|` +
+		`made|been)\b(?:[^.\n]|\.\S)*)`)
 	// kindOfMail is a mail of another kind than a plain one: “an html mail”.
 	kindOfMail = regexp.MustCompile(`(?i)\b((?:an?|the|my)\s+(?:\S+\s+){0,2}?(?:html|rich|formatted|encrypted|signed|` +
 		`secure|anonymous|recurring|scheduled|delayed|automatic|confidential|priority|urgent|voice|sms|text|whatsapp|` +
 		`slack|registered|certified)\s+(?:e-?mail|mail|message|note|letter)s?)\b`)
 	// described is a text that is named and not said: “a long apology”.
-	described = regexp.MustCompile(`(?i)^(?:an?|the|my|our|some|this|these|those|all|your)\s+\S`)
-	aVerb     = regexp.MustCompile(`(?i)\b(?:is|are|was|were|am|be|been|has|have|had|will|` +
+	described = regexp.MustCompile(`(?i)^(?:(?:an?|the|my|our|some|this|these|those|all|your)\s+\S|` +
+		`(?:some|any)thing\b)`)
+	aVerb = regexp.MustCompile(`(?i)\b(?:is|are|was|were|am|be|been|has|have|had|will|` +
 		`would|can|cannot|could|may|might|must|should|shall|do|does|did|\pL+n['’]t|` +
 		`\pL+['’](?:s|re|ve|ll|m|d)\s+(?:\pL+ing|not|\pL+ed|at|on|in|here|there|ready|late|off|done)|` +
 		`works?|worked|fails?|failed|starts?|started|begins?|began|ends?|ended|comes?|came|goes|went|needs?|needed|` +
@@ -56,13 +67,16 @@ var (
 		`took|gets?|got|says?|said|runs?|ran|breaks?|broke|happens?|happened|changes|changed|passes|passed|costs?)\b`)
 	introduced = regexp.MustCompile(`(?i)(?:\b(?:that|saying|says?|reads?|reading|text|body|words|following|know|` +
 		`telling|about|regarding|concerning|to\s+say)|:)[\s,:\x01"“”'‘’]*$`)
-	fileName = regexp.MustCompile(`(?i)(?:^|\s)\S+\.(?:pdf|docx?|xlsx?|pptx?|csv|txt|zip|png|jpe?g|gif|odt|ods|md|` +
-		`html?|json|xml|mp[34]|key|pages|numbers|ics)[\s.!?]*$`)
+	copyTo   = regexp.MustCompile(`(?i)^b?cc\s+([^,.]+)|^copy\s+([^,.]+)`)
+	fileName = regexp.MustCompile(`(?i)^(?:(?:the|my|our|an?|this|that)\s+)?(?:\S+\s+)?\S+\.` +
+		`(?:pdf|docx?|xlsx?|pptx?|csv|txt|zip|png|jpe?g|gif|odt|ods|md|` +
+		`html?|json|xml|mp[34]|key|pages|ics)(?:[\s.!?,]|$)`)
 
 	eventCondition = regexp.MustCompile(`(?i)[\s,(]((?:(?:but\s+)?only\s+)?(?:if|unless|when|whenever|once|` +
-		`provided|in\s+case|as\s+(?:long|soon)\s+as|depending\s+on|until)\s+\S.*)$`)
-	otherCalendar = regexp.MustCompile(`(?i)\b((?:in|into|on|to|onto)\s+(?:(?:\pL+\s+){0,2}\pL+['’]s?|his|her|their|` +
-		`our|your|another|(?:the|my|a|an)\s+(?:\pL+\s+){0,2}?\pL+)\s+(?:calendar|diary|agenda)s?)\b`)
+		`provided|in\s+case|as\s+(?:long|soon)\s+as|depending\s+on|until|` +
+		`after\s+(?:\S+\s+){1,3}?(?:has|have))\s+\S.*)$`)
+	aCalendar   = regexp.MustCompile(`(?i)\b(?:in|into|on|to|onto)\s+((?:\S+\s+){1,3}?)(?:calendar|diary|agenda)s?\b`)
+	preposition = regexp.MustCompile(`(?i)^.*\b(?:in|into|on|to|onto|at|with|for)\s+`)
 )
 
 // beyondMail returns what to say of a part of a mail's wish that cannot be carried out.
@@ -78,11 +92,18 @@ func (a *ask) beyondMail() string {
 	if m := kindOfMail.FindStringIndex(body.mask); m != nil && m[0] == 0 {
 		return cannot(body.mask[:m[1]], plainMail) + "."
 	}
-	if m := order.FindStringSubmatchIndex(body.mask); m != nil {
-		return cannot(body.raw[m[2]:m[3]], plainMail) + orQuote
-	}
-	if m := fashion.FindStringSubmatchIndex(body.mask); m != nil {
-		return cannot(body.raw[m[2]:m[3]], plainMail) + orQuote
+	for _, said := range []text{body, a.slots["subject"].trim()} {
+		for _, form := range []*regexp.Regexp{order, notSent, fashion} {
+			m := form.FindStringSubmatchIndex(said.mask)
+			if m == nil {
+				continue
+			}
+			words := said.raw[m[2]:m[3]]
+			if who := copyTo.FindStringSubmatch(words); who != nil && len(read(words).addresses()) == 0 {
+				return addressOf(who[1] + who[2])
+			}
+			return cannot(words, plainMail) + orQuote
+		}
 	}
 	if m := notYet.FindStringSubmatchIndex(body.mask); m != nil {
 		return cannot(body.raw[m[2]:m[3]], "I send a mail as soon as you approve it, and wait for nothing.") + orQuote
@@ -111,8 +132,11 @@ func beyondEvent(left text) string {
 		end = m[0]
 	}
 	left = left.slice(0, end)
-	if m := otherCalendar.FindStringSubmatch(left.mask); m != nil {
-		return cannot(oneSpace(m[1]), "I can put events into your own calendar alone.") + "."
+	if m := aCalendar.FindStringSubmatch(left.mask); m != nil {
+		whose := strings.ToLower(oneSpace(preposition.ReplaceAllString(m[1], "")))
+		if whose != "my" && whose != "the" && whose != "my own" {
+			return cannot(oneSpace(m[0]), "I can put events into your own calendar alone.") + "."
+		}
 	}
 	if m := eventCondition.FindStringSubmatch(left.mask); m != nil {
 		return cannot(oneSpace(m[1]), "I put an event into your calendar as soon as you approve it.") + "."

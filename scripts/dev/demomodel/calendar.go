@@ -53,6 +53,9 @@ func event(a *ask) (any, string) {
 		w = w.with(timesIn(later, a.now))
 	}
 	left, unknown := strangers(w.leftover)
+	if m := besideGuests.FindStringSubmatch(a.text.mask); m != nil && unknown == "" {
+		unknown = m[1]
+	}
 	e.Summary = title(a.text, left)
 	if before := a.before.people(); len(before) > 0 && withThem.MatchString(a.text.mask) {
 		e.Attendees, unknown = append(e.Attendees, before...), ""

@@ -14,6 +14,10 @@ var (
 	topical = regexp.MustCompile(`(?i)\b(?:about|regarding|called|named|titled|entitled)\b`)
 )
 
+// besideGuests matches a guest without an address beside one who has one.
+var besideGuests = regexp.MustCompile(oneAddress + `>?\s*(?:,|(?:,\s*)?\b(?:and|plus|&)\b)\s+` +
+	`(\p{Lu}[\pL'’-]+)(?:\s|$)`)
+
 // strangers takes guests out of a text who are named without an address, and returns what the first is called. What
 // an event is about is none of them.
 func strangers(left text) (rest text, name string) {

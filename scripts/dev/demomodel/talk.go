@@ -51,7 +51,7 @@ var talkRules = []rule{
 // noWords take a wish back.
 const noWords = " (no|nope|never mind|nevermind|forget it|forget that|forget about it|cancel|cancel it|cancel that|" +
 	"cancel the (card|mail|email|event|meeting|lunch|call)|reject it|stop|stop it|leave it|drop it|scrap it|" +
-	"scrap that|don't|dont|do not|don't do it|don't send it|dont send it|not now|please|then|actually) "
+	"wait|scrap that|don't|dont|do not|don't do it|don't send it|dont send it|not now|please|then|actually) "
 
 func noReading(a *ask) (fakegemini.Turn, bool) {
 	if a.tool(eventTool) == nil {
