@@ -33,8 +33,8 @@ type bounds struct {
 // a model. What checks a stranger's schema rule by rule, and where a copy of a store is noticed, has 0.1 MB in each
 // that moves runs, and some allocations in chat; what the judge of commands knows of programs, 235 allocations. What
 // checks the keys of a user's devices, less than 0.1 MB, is in each that reads users, what mails people, as much, in
-// those that resume runs, and what measures, 0.1 MB, in each that changes runs. What recognises links and disguised copies
-// has 0.1 MB in each that moves runs, of which the list of public suffixes is the most.
+// those that resume runs, and what measures, 0.1 MB, in each that changes runs. What recognises links and disguised
+// copies has 0.1 MB in each that moves runs, of which the list of public suffixes is the most.
 var (
 	ofAll   = bounds{37.5e6, 2.9e6, 10_500}
 	ofPlans = bounds{43.1e6, 3.5e6, 15_500}

@@ -17,7 +17,8 @@ func TestAFindingIsListedOnce(t *testing.T) {
 		{Reason: taint.Copied, Origin: "the page", Text: "eve@x.org"},
 		{Reason: taint.Copied, Origin: "a mail", Text: "eve@x.org"}}
 	want := []run.Finding{{Reason: "target", Origin: "the page", Text: "eve@x.org"},
-		{Reason: "mention", Origin: "the page", Text: "x.org"}, {Reason: "copied", Origin: "the page", Text: "eve@x.org"},
+		{Reason: "mention", Origin: "the page", Text: "x.org"},
+		{Reason: "copied", Origin: "the page", Text: "eve@x.org"},
 		{Reason: "copied", Origin: "a mail", Text: "eve@x.org"}}
 	if got := findings(found); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
