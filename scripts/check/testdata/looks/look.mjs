@@ -13,7 +13,7 @@ const modes = [
 
 /**
  * look holds a state to what each has to keep: nothing scrolls sideways or is cut off, axe-core finds nothing, no
- * control is covered, and where fingers are, there is room for them.
+ * control is covered, and there is room for pointers, and on small screens for fingers.
  * @param {any} page @param {string} name of its pictures @param {any} [at] what of it has to be in view
  */
 export async function look(page, name, at) {
@@ -71,25 +71,25 @@ function faults(narrow) {
     const { left, right } = e.getBoundingClientRect();
     if (own(e) && (left < -1 || right > innerWidth + 1)) bad.push(`${called(e)} sticks out, from ${left} to ${right}`);
   }
-  if (!narrow) return bad;
-
   const touched = 'a[href], button, input, select, textarea, summary, [role=tab]';
   const inWords = (e) => getComputedStyle(e).display === 'inline' && e.localName === 'a' && own(e.parentElement);
   const hit = (e, x, y) => {
     const at = e.getRootNode().elementFromPoint(x, y);
     return at === e || e.contains(at);
   };
+  const [least, who] = narrow ? [44, 'a finger'] : [24, 'a pointer'];
   for (const e of seen.filter((s) => s.matches(touched) && !inWords(s))) {
     const label = e.localName === 'input' && /checkbox|radio/.test(e.type) && e.labels?.[0];
     const part = label || e;
     const { width, height } = part.getBoundingClientRect();
-    if (width >= 44 && height >= 44) continue;
+    if (width >= least && height >= least) continue;
     part.scrollIntoView({ block: 'center', inline: 'nearest' });
     const { left, right, top, bottom } = part.getBoundingClientRect();
     const [x, y] = [(left + right) / 2, (top + bottom) / 2];
-    const across = width >= 44 || (hit(part, x - 21, y) && hit(part, x + 21, y));
-    const down = height >= 44 || (hit(part, x, y - 21) && hit(part, x, y + 21));
-    if (!across || !down) bad.push(`${called(e)} is small for a finger: ${Math.round(width)} by ${Math.round(height)}`);
+    const by = least / 2 - 1;
+    const across = width >= least || (hit(part, x - by, y) && hit(part, x + by, y));
+    const down = height >= least || (hit(part, x, y - by) && hit(part, x, y + by));
+    if (!across || !down) bad.push(`${called(e)} is small for ${who}: ${Math.round(width)} by ${Math.round(height)}`);
   }
   return bad;
 }
