@@ -145,8 +145,7 @@ func TestTheModelSeesHowThingsEnded(t *testing.T) {
 // holds for a file of the repository and for the body of an issue.
 func TestWhatWasReadInPartIsNotReplaced(t *testing.T) {
 	file := strings.Repeat("0123456789 a line of the file\n", 3000)
-	engine := fakedocker.Open(t, fakedocker.Options{Images: []string{"localhost/go:1"},
-		Exec: func([]string) (stdout, stderr string, exit int) { return packed(t, "work/a.txt", file), "", 0 }})
+	var engine *fakedocker.Engine // each case has its own: Containers()[0] must be its container
 	of := func(tool string, more map[string]any) (string, map[string]any) {
 		args := map[string]any{"owner": "acme", "repo": "web"}
 		maps.Copy(args, more)
@@ -178,6 +177,8 @@ func TestWhatWasReadInPartIsNotReplaced(t *testing.T) {
 		}, update, "github.readIssue and a bodyOffset"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			engine = fakedocker.Open(t, fakedocker.Options{Images: []string{"localhost/go:1"},
+				Exec: func([]string) (stdout, stderr string, exit int) { return packed(t, "work/a.txt", file), "", 0 }})
 			w := deploy(t, "DOCKER_HOST="+engine.Host, "DOCKER_IMAGES=localhost/go:1")
 			w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
 				Files:  map[string]string{"README.md": "A site.", "a.txt": "old", "b.txt": file},
