@@ -27,12 +27,12 @@ var budgets = []struct {
 	ready func(t testing.TB, dir string) (next func() (step func()))
 	takes spending
 }{
-	{"a text turn", turns, spending{1717, 168_464, 17, 15}},
-	{"a trip with an action", orders, spending{4511, 482_560, 60, 46}},
-	{"a trip with a mail", mails, spending{9491, 944_328, 84, 68}},
-	{"a resume", resumes, spending{5080, 506_464, 42, 36}},
+	{"a text turn", turns, spending{1759, 173_184, 17, 15}},
+	{"a trip with an action", orders, spending{4910, 517_000, 60, 46}},
+	{"a trip with a mail", mails, spending{10_005, 996_136, 84, 68}},
+	{"a resume", resumes, spending{5305, 526_432, 42, 36}},
 	{"a sweep with nothing due", sweeps, spending{7618, 339_936, 0, 130}},
-	{"a page message", messages, spending{1339, 129_888, 4, 11}},
+	{"a page message", messages, spending{1384, 135_488, 4, 11}},
 }
 
 // TestBudget holds what steps allocate, write and ask of the store. It is not built with -race, which allocates for

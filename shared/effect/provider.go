@@ -133,8 +133,11 @@ func forgetPlace(ex *journal.Execution, t *tool.Tool) {
 // ends as soon as its run is cancelled.
 func holdCall(ctx context.Context, ex *journal.Execution, t *tool.Tool, limit time.Duration) (context.Context,
 	*journal.Hold) {
-	if t.Interruptible {
-		return journal.HoldWatched(ctx, ex, limit)
+	switch {
+	case t.Interrupts():
+		return journal.HoldWatched(ctx, ex, limit, 0)
+	case t.Interruptible:
+		return journal.HoldWatched(ctx, ex, limit, journal.WatchLate)
 	}
 	return journal.HoldRun(ctx, ex, limit, false)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // Why the context of a step ends early. Each is context.Canceled, so an effect that ends with it has an unclear outcome
@@ -55,16 +56,22 @@ func HoldRun(ctx context.Context, ex *Execution, limit time.Duration, interrupti
 	return acting, h
 }
 
-// HoldWatched is [HoldRun] for an interruptible step that ends as soon as the run is cancelled or another process has
-// taken it over: the run's document is watched.
-func HoldWatched(ctx context.Context, ex *Execution, limit time.Duration) (context.Context, *Hold) {
+// WatchLate is how long most interruptible steps run before their run's document is watched. A step that ends sooner
+// costs no round trip for the watch, and a cancel still ends a longer one within a second.
+const WatchLate = 500 * time.Millisecond
+
+// HoldWatched is [HoldRun] for an interruptible step. The step ends as soon as the run is cancelled or another process
+// takes it over: the run's document is watched once the step has run for the time after.
+func HoldWatched(ctx context.Context, ex *Execution, limit, after time.Duration) (context.Context, *Hold) {
 	acting, h, cancel := holdRun(ctx, ex, limit, true)
 	watching, leave := context.WithCancel(acting)
 	h.seen = fork(ex)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		h.watch(watching, h.seen, cancel)
+		if wait.For(watching, after) == nil {
+			h.watch(watching, h.seen, cancel)
+		}
 	}()
 	stop := h.stop
 	h.stop = func() { leave(); <-done; stop() }

@@ -124,7 +124,7 @@ func summarise(ctx context.Context, ex *journal.Execution, parts *conversation.P
 		c.Code = run.CodeRunBudget
 		return nil
 	}
-	asking, hold := journal.HoldWatched(ctx, ex, ex.Limits().ModelTimeout)
+	asking, hold := journal.HoldWatched(ctx, ex, ex.Limits().ModelTimeout, journal.WatchLate)
 	defer hold.Release()
 	asking, span := journal.TraceModel(asking, ex, req)
 	reply, err := ex.Model.Generate(asking, req, nil)

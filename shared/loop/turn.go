@@ -49,7 +49,7 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 		return err
 	}
 	turn := len(ex.State.Turns) + 1
-	asking, hold := journal.HoldWatched(ctx, ex, ex.Limits().ModelTimeout)
+	asking, hold := journal.HoldWatched(ctx, ex, ex.Limits().ModelTimeout, journal.WatchLate)
 	defer hold.Release()
 	asking, span := journal.TraceModel(asking, ex, req)
 	reply, err := ex.Model.Generate(asking, req, deltaSink(ex))
