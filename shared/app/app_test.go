@@ -222,10 +222,6 @@ func TestModelAnswers(t *testing.T) {
 	call := func(name string, args any) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: name, Args: args}}}
 	}
-	many := fakegemini.Turn{}
-	for range 200 {
-		many.Calls = append(many.Calls, fakegemini.Call{Name: "gmail_send", Args: mail})
-	}
 	for name, c := range map[string]struct {
 		turn        fakegemini.Turn
 		run, action string // error classes
@@ -242,12 +238,11 @@ func TestModelAnswers(t *testing.T) {
 		"a header injection": {
 			call("gmail_send", map[string]any{"to": []string{"a@example.com"}, "subject": "hi\r\nBcc: evil@x.com",
 				"body": "b"}), "", "ValidationError"},
-		"too many calls": {many, "ModelError", ""},
-		"nothing":        {fakegemini.Turn{}, "ModelError", ""},
-		"blocked":        {fakegemini.Turn{Finish: "SAFETY"}, "ModelError", ""},
-		"cut":            {fakegemini.Turn{Text: "partial", Finish: "MAX_TOKENS"}, "ModelError", ""},
-		"recitation":     {fakegemini.Turn{Finish: "RECITATION"}, "ModelError", ""},
-		"not JSON":       {fakegemini.Turn{Body: "<html>"}, "ModelError", ""},
+		"nothing":    {fakegemini.Turn{}, "ModelError", ""},
+		"blocked":    {fakegemini.Turn{Finish: "SAFETY"}, "ModelError", ""},
+		"cut":        {fakegemini.Turn{Text: "partial", Finish: "MAX_TOKENS"}, "ModelError", ""},
+		"recitation": {fakegemini.Turn{Finish: "RECITATION"}, "ModelError", ""},
+		"not JSON":   {fakegemini.Turn{Body: "<html>"}, "ModelError", ""},
 		"limited for an hour": {fakegemini.Turn{Status: 429, Header: http.Header{"Retry-After": {"3600"}}},
 			"ModelError", ""},
 		"refused": {fakegemini.Turn{Status: 403}, "ModelError", ""},

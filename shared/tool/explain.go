@@ -57,7 +57,7 @@ func (c checker) explain(err error) (field, why string) {
 	}
 	if m := rule.FindStringSubmatch(s); m != nil && slices.Contains([]string{"type", "anyOf", "oneOf"}, m[1]) {
 		switch words := c.words(path); {
-		case words != "" && strings.HasSuffix(path, "/items"):
+		case words != "" && strings.HasSuffix(path, "/items") && !strings.HasSuffix(path, "/properties/items"):
 			return field, "each entry must be " + words
 		case words != "":
 			return field, words + " is needed here"

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
@@ -79,6 +80,10 @@ func (w *walk) told(contents []fakegemini.Content) {
 			var a answer
 			if err := json.Unmarshal(p.FunctionResponse.Response, &a); err != nil {
 				w.fault("the response %s cannot be read", p.FunctionResponse.Response)
+			}
+			if n >= model.MaxCalls {
+				w.want(strings.Contains(a.Error, "not run"), "a call beyond the limit is told as %+v", a)
+				continue
 			}
 			if at >= len(actions) {
 				w.fault("the model is answered a call that is not on record: %s", calls[n].FunctionCall.Args)

@@ -55,10 +55,12 @@ func TestAFalseExpectationFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := []string{"SZ-007", "SZ-016", "ND-011"} // much that is sent or printed; their targets have others
+	// The first three send or print much; the note of the last permits an answer without an error. Their targets have
+	// other cases.
+	skipped := []string{"SZ-007", "SZ-016", "ND-011", "SZ-017"}
 	tried := map[string]bool{}
 	for _, c := range cases {
-		if slices.Contains(long, c.ID) || tried[c.Target] || missing(c) != "" {
+		if slices.Contains(skipped, c.ID) || tried[c.Target] || missing(c) != "" {
 			continue
 		}
 		tried[c.Target] = true

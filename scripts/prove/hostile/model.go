@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
@@ -47,8 +48,11 @@ func answer(s *env) got {
 	if claim != "" && strings.HasSuffix(strings.TrimSpace(stored.Summary), strings.TrimSpace(claim)) {
 		s.wrong("the summary leaves the claim standing: %q", stored.Summary)
 	}
-	if g.class == "none" && stored.Status == "completed" {
+	switch {
+	case g.class == "none" && stored.Status == "completed":
 		g.decision = "completed"
+	case len(turn.Calls) > model.MaxCalls && len(stored.Approvals) == model.MaxCalls:
+		g.decision = "capped"
 	}
 	return g
 }

@@ -65,6 +65,8 @@ func permitted(c Case, g got) string {
 		return "the note permits it: a public address of the name was dialled, and no other"
 	case strings.Contains(note, "failed or summarised") && g.decision == "completed":
 		return "the note permits it: the run was summarised, within three calls of the model"
+	case strings.Contains(note, "rest refused") && c.Expect.Class == "ModelError" && g.decision == "capped":
+		return "the note permits it: the first 16 calls wait for their user, and the rest is answered as not run"
 	case strings.Contains(note, "refused in V1") && g.decision == "deny":
 		return "the note permits it: it is refused before anybody is asked"
 	case c.Expect.Class == "ValidationError" && g.status == 409 && g.code == "idempotency_key_reused":
