@@ -128,7 +128,8 @@ func TestGreeting(t *testing.T) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		names = append(names, name)
 	}
-	if got := strings.Join(names, "; "); got != "store; queue; model; mail, calendar; sign-in; host; web; containers" ||
+	want := "store; queue; model; mail, calendar; sign-in; host; web; containers; agents"
+	if got := strings.Join(names, "; "); got != want ||
 		head != "Countersign" || last != "Open "+testBase+"/, or the example shop at "+testBase+
 		"/shop; the API is described at "+testBase+"/docs, and used by the pages of "+
 		testBase+fmt.Sprintf("/examples\nCtrl-C stops it; kill -9 %d is a crash, after which the next "+

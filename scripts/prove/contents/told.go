@@ -42,10 +42,10 @@ func (w *walk) keptParts(raw []json.RawMessage, contents []fakegemini.Content) {
 	}
 	for i, c := range contents {
 		switch {
-		case c.Role != "model" && strings.Contains(string(raw[i]), " left out …]"):
-			w.count["results cut"]++
 		case c.Role != "model" && strings.Contains(string(raw[i]), "You called "):
 			w.count["told in words"]++
+		case c.Role != "model" && strings.Contains(string(raw[i]), " left out …]"):
+			w.count["results cut"]++
 		case c.Role != "model" || w.sent[string(raw[i])]:
 		case !w.changed || strings.Contains(string(raw[i]), "functionCall"):
 			w.fault("no model has sent %s", raw[i])

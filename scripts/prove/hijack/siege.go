@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -214,13 +215,14 @@ func (s *siege) see(r testkit.Answer, chance *rand.Rand, comment, edit string) t
 		if len(cards) == 0 {
 			break
 		}
+		before := maps.Clone(refused) // equal calls of one answer have their cards at the same time
 		for _, card := range cards {
 			for _, wrong := range CheckCard(card, s.tools[card.Tool], testkit.Address("ana")) {
 				s.fail("the card of %s: %s", card.Args, wrong)
 			}
 			s.Count("cards", 1)
 			s.named(card)
-			if refused[card.ArgsHash] {
+			if before[card.ArgsHash] {
 				s.fail("Ana is asked again for what she said no to: %s", card.Args)
 			}
 			d := choose(chance, card, edit)
