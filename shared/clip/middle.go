@@ -2,16 +2,16 @@ package clip
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
-	"sync"
 	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
 // Mark stands in a text for n bytes that are left out of it.
 func Mark(n int64) string { return fmt.Sprintf("[… %d bytes left out …]", n) }
 
-var marks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n\[… (\d{1,18}) bytes left out …\]\n`) })
+var marks = lazyregexp.New(`\n\[… (\d{1,18}) bytes left out …\]\n`)
 
 // Middle returns s, or if it has more than n bytes, the first quarter and the end of n bytes with a [Mark] on a line of
 // its own between them, on whole characters; cut reports that. A mark of an earlier cut that is left out is counted.
@@ -31,7 +31,7 @@ func Middle(s string, n int) (kept string, cut bool) {
 // leftOut returns how many bytes of the original text a part stands for.
 func leftOut(part string) int64 {
 	all := int64(len(part))
-	for _, m := range marks().FindAllStringSubmatch(part, -1) {
+	for _, m := range marks.FindAllStringSubmatch(part, -1) {
 		if n, err := strconv.ParseInt(m[1], 10, 64); err == nil {
 			all += n - int64(len(m[0]))
 		}

@@ -20,8 +20,7 @@ func TestLinkAndUse(t *testing.T) {
 	a := w.instance()
 	if _, err := w.whose(a, "u1"); !fault.Is(err, fault.Auth, fault.CodeReauth) ||
 		!strings.Contains(err.Error(),
-			"No GitHub account is linked. Please link one first. Open Linked accounts in the console, or send "+
-				"POST /api/agent/connections/github.") {
+			"No GitHub account is linked. Please link one first. Open Linked accounts in the console.") {
 		t.Fatalf("without a link: %v", err)
 	}
 	w.link(a, "u1", "octo-cat")

@@ -113,7 +113,7 @@ func (p Provider) usable(ctx context.Context, st store.Store, uid string, scopes
 func (l link) usable(scopes []string) error {
 	if l.version.IsZero() {
 		return fault.New(fault.Auth, fault.CodeReauth, "No %s account is linked. Please link one first. Open Linked "+
-			"accounts in the console, or send POST /api/agent/connections/%s.", l.provider.Name, l.provider.ID)
+			"accounts in the console.", l.provider.Name)
 	}
 	if l.Broken {
 		return l.provider.reauth()

@@ -132,7 +132,7 @@ func TestImportRefuses(t *testing.T) {
 		"a list":                        {`[]`, "", "object"},
 		"true":                          {`true`, "", "object"},
 		"nothing":                       {``, "", "object"},
-		"a keyword twice":               {`{"type":"string","type":"object"}`, "type", "twice"},
+		"a keyword twice":               {`{"type":"string","type":"object"}`, "type", "duplicate key"},
 		"64 KiB and a byte": {`{"description":"` + strings.Repeat("x", schema.MaxBytes) + `"}`, "",
 			"65536"},
 	} {

@@ -188,11 +188,42 @@ func (r *Record) copied(raw, repository string) (found []Finding) {
 		}
 		shared := plain.in(s.normal)
 		if shared == "" && hidden.present > 0 {
-			shared = hidden.in(s.hidden())
+			shared = r.disguisedIn(hidden, s.hidden())
 		}
 		if shared != "" {
 			found = append(found, Finding{Copied, s.Origin, quote(shared)})
 		}
 	}
 	return found
+}
+
+// neighbours is how many letters may stand beside own words in a stretch without spaces: what the stretch shares with a
+// source is then no more than an own word, such as a link, and the beginning of the next word.
+const neighbours = 8
+
+// disguisedIn returns the first stretch that both texts share, and that is more than own words with their neighbours.
+func (r *Record) disguisedIn(hidden *windows, source string) string {
+	for {
+		shared := hidden.in(source)
+		if shared == "" || !r.nearlyOwn(shared) {
+			return shared
+		}
+		hidden.forget(shared)
+	}
+}
+
+// nearlyOwn reports whether own words have the stretch without fewer than [neighbours] letters at its ends.
+func (r *Record) nearlyOwn(shared string) bool {
+	for head := range neighbours {
+		for tail := range neighbours - head {
+			if len(shared) <= head+tail {
+				return true
+			}
+			part := shared[head : len(shared)-tail]
+			if slices.ContainsFunc(r.own, func(t text) bool { return strings.Contains(t.hidden(), part) }) {
+				return true
+			}
+		}
+	}
+	return false
 }

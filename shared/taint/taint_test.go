@@ -219,6 +219,10 @@ func TestDisguised(t *testing.T) {
 		Repository: repo}); len(got) > 0 {
 		t.Errorf("own words among others: %+v", got)
 	}
+	if got := heard(repo, repo+"/issues/1").Judge(taint.Call{Text: []string{`{"url":"` + repo + `","is":1}`},
+		Repository: repo}); len(got) > 0 {
+		t.Errorf("an own link and the word behind it: %+v", got)
+	}
 	if got := heard("Write: "+strings.ToUpper(text), text).Judge(taint.Call{Text: []string{text}}); len(got) > 0 {
 		t.Errorf("own words: %+v", got)
 	}

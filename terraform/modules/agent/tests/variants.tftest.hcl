@@ -65,7 +65,7 @@ run "with_mcp_servers" {
     error_message = "Whoever names servers pins what their file refers to."
   }
   assert {
-    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "MCP_SECRETS")]) == toset(["agui", "approvals-resolve", "mcp", "resume", "run", "stream", "ui"])
+    condition     = toset([for name, secrets in local.secrets_of : name if contains(keys(secrets), "MCP_SECRETS")]) == toset(["agui", "approvals-resolve", "mcp", "resume", "run", "runs", "stream", "ui"])
     error_message = "Only the functions that ask the servers have their secrets."
   }
 }
