@@ -70,20 +70,29 @@ func TestAJournalIsDeletedInPart(t *testing.T) {
 			s := sshd.Start(t, sshd.Options{})
 			k := open(t, s)
 			c := a("part-"+strconv.Itoa(i), "")
-			c.Command = strings.ReplaceAll(remove, "ID", c.ID) + "; echo gone; sleep 1000"
+			c.Command = "echo here; until [ -e go ]; do sleep 0.05; done; " + strings.ReplaceAll(remove, "ID", c.ID) +
+				"; echo gone; sleep 1000"
 			c.Handle = k.Handle()
-			out := &printed{want: "gone", seen: make(chan bool)}
-			seen := out.seen
+			out := &printed{want: "here", seen: make(chan bool)} // what is printed is read, before it is deleted
+			here, gone := out.seen, make(chan bool)
 			ended := make(chan error, 1)
 			go func() {
 				_, err := k.Start(t.Context(), c, out)
 				ended <- err
 			}()
-			select {
-			case <-seen:
-			case err := <-ended:
+			wait := func(seen chan bool) {
+				select {
+				case <-seen:
+				case err := <-ended:
+					t.Fatalf("it ended with %v, and printed %q", err, out)
+				}
+			}
+			wait(here)
+			if err := os.WriteFile(filepath.Join(s.Home, "go"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
+			out.await("gone", gone)
+			wait(gone)
 			other := open(t, s)
 			for _, never := range []bool{false, true} {
 				state, _, err := other.Settle(t.Context(), c.ID, c.Handle, never)
