@@ -61,7 +61,7 @@ func TestScenarios(t *testing.T) {
 				whatCame + nothing, 0},
 		"no account": {nil, bob, func(s *scene) agent { return s.says("mail bob") },
 			wantsBob + "; told: No Google account is linked. Please link one first. Open Linked accounts in the " +
-				"console, or send POST /api/agent/connections/google.; " + whatCame + nothing, 0},
+				"console.; " + whatCame + nothing, 0},
 		"an answer that was lost, and it was done": {direct, bob, func(s *scene) agent {
 			s.w.SetFault(loses())
 			return s.answers(approve(s).asked(s.t).resolves("confirm_done"))
