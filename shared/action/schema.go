@@ -29,7 +29,7 @@ var keywords = []string{"type", "title", "description", "properties", "required"
 
 var types = []string{"string", "number", "integer", "boolean", "array", "object"}
 
-// checked are the other keywords that calls are checked by. What Gemini is not told of them, the description says.
+// checked are the other keywords of our own check. The description repeats those that Gemini does not support.
 var checked = []string{"anyOf", "oneOf", "allOf", "not", "const", "nullable", "$ref", "$defs", "definitions", "if",
 	"then", "else", "patternProperties", "propertyNames", "minProperties", "maxProperties", "prefixItems", "contains",
 	"minContains", "maxContains", "dependentRequired", "dependentSchemas", "dependencies"}

@@ -113,7 +113,7 @@ func TestAToolOfThePage(t *testing.T) {
 	want(t, p.does("reload", nil), "user: red please; assistant: It is red.")
 }
 
-// TestTheRecordOfAPagesTool is what the next run is told, and what the client's state has.
+// TestTheRecordOfAPagesTool checks the record of a page's tool in the client's state and in the next run's request.
 func TestTheRecordOfAPagesTool(t *testing.T) {
 	const painted = "The page carried out paint."
 	p := open(t, paints("red"))

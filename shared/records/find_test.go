@@ -63,6 +63,9 @@ func TestFind(t *testing.T) {
 					}
 					for _, v := range page {
 						got = append(got, v.ThreadID)
+						if v.ThreadID == id(0) && next != "" {
+							t.Error("a page follows the oldest conversation")
+						}
 					}
 					cursor = next
 				}

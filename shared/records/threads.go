@@ -88,7 +88,7 @@ func (r *Records) Find(ctx context.Context, uid string, s Search, cursor string,
 		if err != nil {
 			return nil, "", err
 		}
-		for _, d := range docs {
+		for i, d := range docs {
 			var t run.Thread
 			if err := document.Decode(d, &t); err != nil {
 				return nil, "", err
@@ -96,7 +96,10 @@ func (r *Records) Find(ctx context.Context, uid string, s Search, cursor string,
 			if !t.Has(words) || s.State != "" && stateOf(t, waiting) != s.State {
 				continue
 			}
-			if views = append(views, viewThread(t)); len(views) == limit {
+			switch views = append(views, viewThread(t)); {
+			case len(views) == limit && i == len(docs)-1:
+				return views, next, nil // nothing may come after it
+			case len(views) == limit:
 				return views, document.FormatCursor(q, d), nil
 			}
 		}

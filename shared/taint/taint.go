@@ -216,10 +216,7 @@ func (r *Record) disguisedIn(hidden *windows, source string) string {
 func (r *Record) nearlyOwn(shared string) bool {
 	for head := range neighbours {
 		for tail := range neighbours - head {
-			if len(shared) <= head+tail {
-				return true
-			}
-			part := shared[head : len(shared)-tail]
+			part := shared[head : len(shared)-tail] // a shared stretch has at least Shared letters
 			if slices.ContainsFunc(r.own, func(t text) bool { return strings.Contains(t.hidden(), part) }) {
 				return true
 			}

@@ -255,24 +255,7 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 			return d.Heading(v)
 		}
 	}
-	if d.Step != nil {
-		t.tried = func(args json.RawMessage) string {
-			var v In
-			_ = json.Unmarshal(args, &v) // what can be read of it
-			return d.Step(v, nil).Command
-		}
-		t.step = func(args, result json.RawMessage) Step {
-			v, err := decode(args)
-			if err != nil {
-				return Step{Kind: StepError}
-			}
-			var out Out
-			if json.Unmarshal(result, &out) != nil {
-				return d.Step(v, nil)
-			}
-			return d.Step(v, &out)
-		}
-	}
+	t.step, t.tried = stepOf(d)
 	if d.Link != nil {
 		t.link = func(in Place, result json.RawMessage) string {
 			var out Out

@@ -78,3 +78,28 @@ func (t *Tool) Step(args, result json.RawMessage) (step *Step) {
 	}
 	return &s
 }
+
+// stepOf returns the definition's Step with its types erased, and the command that it shows of refused arguments.
+func stepOf[In, Out any](d Def[In, Out]) (step func(args, result json.RawMessage) Step,
+	tried func(json.RawMessage) string) {
+	if d.Step == nil {
+		return nil, nil
+	}
+	step = func(args, result json.RawMessage) Step {
+		var in In
+		if json.Unmarshal(args, &in) != nil {
+			return Step{Kind: StepError}
+		}
+		var out Out
+		if json.Unmarshal(result, &out) != nil {
+			return d.Step(in, nil)
+		}
+		return d.Step(in, &out)
+	}
+	tried = func(args json.RawMessage) string {
+		var in In
+		_ = json.Unmarshal(args, &in) // refused arguments may be readable in part
+		return d.Step(in, nil).Command
+	}
+	return step, tried
+}

@@ -20,7 +20,7 @@ const (
 )
 
 var (
-	// order begins an order to whoever sends the mail, behind or in place of its text.
+	// order matches the beginning of an order about the e-mail, after its text or instead of it.
 	order = regexp.MustCompile(`(?i)(?:^|[,.;!]\s*|\s(?:and|but|then|also|please)\s+)` +
 		`(?:\(?\s*(?:and|but|then|also|please)\s+)*(` +
 		`(?:(?:do\s+not|don['’]?t|never)\s+(?:ever\s+)?(?:send|mail|email|tell|cc|bcc|copy|forward|include|attach|` +

@@ -23,7 +23,7 @@ func watch(dir string) (*watched, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
-	// Equal events that nobody has read are reported once, so those between them are asked for too.
+	// The kernel merges equal events until they are read. The events between them keep them apart.
 	const mask = syscall.IN_OPEN | syscall.IN_ACCESS | syscall.IN_CLOSE_NOWRITE
 	if _, err := syscall.InotifyAddWatch(fd, dir, mask); err != nil {
 		return nil, errors.Join(os.NewSyscallError("inotify_add_watch", err), syscall.Close(fd))

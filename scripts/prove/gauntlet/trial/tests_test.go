@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// TestCasesAreHeldByTheirTests runs the tests of a package once, and tells a case whose tests passed from one of whose
-// tests failed or was skipped.
+// TestCasesAreHeldByTheirTests checks that the tests of a package run once, and that a case is held only if all its
+// tests passed.
 func TestCasesAreHeldByTheirTests(t *testing.T) {
 	cases := []Case{{Number: "1", Tests: []string{"a: TestOne", "b: TestParts/first"}},
 		{Number: "2", Tests: []string{"a: TestTwo"}}, {Number: "3", Tests: []string{"b: TestParts/second"}},
