@@ -36,9 +36,10 @@ type env struct {
 	logs      *os.File
 	functions *os.File // the listener that all workers share
 	relay     *relay
-	relayURL  string // push URL of the queue; empty: none
-	working   bool   // the workers move runs themselves, and users wait for the answer to their decision
-	hurry     time.Duration
+	relayURL  string        // push URL of the queue; empty: none
+	working   bool          // the workers move runs themselves, and users wait for the answer to their decision
+	expires   time.Duration // approvals in a short measurement; 0: as the settings say
+	hurry     bool          // workers die in a short measurement
 	sweeps    time.Duration // the time between two
 	ledger    *ledger
 	errors    tally
@@ -183,7 +184,7 @@ func (g *env) deliver(ctx context.Context, on bool) error {
 
 // start starts a worker. Requests wait at the listener until it answers.
 func (g *env) start() (*process, error) {
-	p, err := startWorker(g.functions, order{g.settings, g.relayURL, g.working, g.hurry}, g.logs)
+	p, err := startWorker(g.functions, order{g.settings, g.relayURL, g.working, g.expires, g.hurry}, g.logs)
 	if err != nil {
 		return nil, err
 	}

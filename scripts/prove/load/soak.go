@@ -26,12 +26,12 @@ const (
 	readonly  = "https://www.googleapis.com/auth/gmail.readonly"
 )
 
-// expireSoon sets the shortest approval time that can be configured, and less in a soak that is itself shorter.
+// expireSoon sets the shortest approval time that can be configured.
 func expireSoon(g *env) {
 	inOneProcess(g)
 	g.settings["APPROVAL_TTL"] = "1m"
 	if g.For < time.Minute {
-		g.hurry = 2 * time.Second
+		g.hurry = true
 		return
 	}
 	g.sweeps = 15 * time.Second // long enough not to republish what a slow machine has not reached
@@ -45,7 +45,7 @@ func soak(ctx context.Context, g *env, r *Report) {
 	for i := 0; i < soakUsers; i += 2 { // every second user's mailbox is readable
 		g.SetScopes(fmt.Sprintf("user-%d", i), append([]string{readonly}, testkit.Scopes...)...)
 	}
-	mix := &mixture{random: rand.New(rand.NewPCG(g.Seed, g.Seed))}
+	mix := &mixture{wishes: rand.New(rand.NewPCG(g.Seed, 1)), troubles: rand.New(rand.NewPCG(g.Seed, 2))}
 	g.SetFault(mix.fault)
 	g.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		t := answer(r)
@@ -122,10 +122,11 @@ const (
 	wishSilence = "mail, left to expire"
 )
 
-// mixture draws the events from one seed, and counts their outcomes.
+// mixture draws the events from one seed, and counts their outcomes. The wishes do not depend on how many calls of the
+// provider came between them.
 type mixture struct {
-	mu     sync.Mutex
-	random *rand.Rand
+	mu               sync.Mutex
+	wishes, troubles *rand.Rand
 
 	counts, faults tally
 	plain, decided series
@@ -136,7 +137,7 @@ func (m *mixture) draw() (wish, uid string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	wish = wishWords
-	switch n := m.random.IntN(100); {
+	switch n := m.wishes.IntN(100); {
 	case n < 25:
 		wish = wishMail
 	case n < 35:
@@ -145,7 +146,7 @@ func (m *mixture) draw() (wish, uid string) {
 		wish = wishSilence
 	}
 	m.counts.add(wish)
-	return wish, fmt.Sprintf("user-%d", m.random.IntN(soakUsers))
+	return wish, fmt.Sprintf("user-%d", m.wishes.IntN(soakUsers))
 }
 
 // kinds lists the faults of a provider, in equal shares. None hangs: that would have the same result as an immediate
@@ -158,10 +159,10 @@ var kinds = []fakegoogle.Kind{fakegoogle.StatusBefore, fakegoogle.StatusAfter, f
 func (m *mixture) fault(string) fakegoogle.Fault {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.random.Float64() >= faults {
+	if m.troubles.Float64() >= faults {
 		return fakegoogle.Fault{Delay: mailing}
 	}
-	k := kinds[m.random.IntN(len(kinds))]
+	k := kinds[m.troubles.IntN(len(kinds))]
 	m.faults.add(string(k))
 	return fakegoogle.Fault{Kind: k, Delay: mailing}
 }
@@ -187,16 +188,17 @@ func (g *env) live(ctx context.Context, uid, wish string, mix *mixture) error {
 		g.ledger.approved(subject)
 		if _, err = g.decide(ctx, uid, a.Approvals[0], "approve_once"); err == nil {
 			defer mix.decided.since(approved)
+			a, err = g.finish(ctx, uid, a.RunID, subject)
 		}
 	case wishNoMail:
-		_, err = g.decide(ctx, uid, a.Approvals[0], "reject")
+		if _, err = g.decide(ctx, uid, a.Approvals[0], "reject"); err == nil {
+			a, err = g.until(ctx, uid, a.RunID, ended)
+		}
 	case wishSilence:
 		want = "failed"
+		a, err = g.until(ctx, uid, a.RunID, ended)
 	}
 	if err != nil {
-		return err
-	}
-	if a, err = g.finish(ctx, uid, a.RunID, subject); err != nil {
 		return err
 	}
 	if a.Status != want {

@@ -27,17 +27,29 @@ type order struct {
 	Settings map[string]string
 	Relay    string        // push URL of the embedded queue; empty: it does not deliver
 	Working  bool          // it moves the runs that it is asked for itself, as the local server does
-	Hurry    time.Duration // if set: the approval time, the model and tool timeouts, and the lease margin
+	Expires  time.Duration // the approval time, if set: a setting has a minute at least
+	Hurry    bool          // a dead worker's lease ends sooner
 }
 
 func (o order) setting(name string) string { return o.Settings[name] }
 
-// hurry shortens times of a minute or more, so that they pass within a soak of a second.
-func (o order) hurry(l *journal.Env) {
-	if o.Hurry > 0 {
-		l.LeaseMargin = o.Hurry
-		for _, a := range l.Agents {
-			a.Limits.ApprovalTTL, a.Limits.ModelTimeout, a.Limits.ToolTimeout = o.Hurry, o.Hurry, o.Hurry
+// The times of a worker in a hurry. A busy machine must be able to answer within leaseTimeout.
+const (
+	leaseTimeout = 10 * time.Second
+	leaseMargin  = 2 * time.Second
+)
+
+// limit shortens times of a minute or more, so that they pass within a measurement of a second.
+func (o order) limit(l *journal.Env) {
+	if o.Hurry {
+		l.LeaseMargin = leaseMargin
+	}
+	for _, a := range l.Agents {
+		if o.Hurry {
+			a.Limits.ModelTimeout, a.Limits.ToolTimeout = leaseTimeout, leaseTimeout
+		}
+		if o.Expires > 0 {
+			a.Limits.ApprovalTTL = o.Expires
 		}
 	}
 }
@@ -58,7 +70,7 @@ func work(ctx context.Context, first proof.Order) error {
 	}
 	go func() { _ = http.Serve(profile, nil) }() // it ends with the process
 	keepConnections()
-	options := []app.Option{app.WithEnv(o.hurry)}
+	options := []app.Option{app.WithEnv(o.limit)}
 	if o.Working {
 		options = append(options, app.Working())
 	}
