@@ -23,7 +23,7 @@ func (t *Tool) Compensate(args, result json.RawMessage) (c *Compensation) {
 			c = nil
 		}
 	}()
-	if t.compensate == nil || result == nil {
+	if !t.has.compensate || result == nil {
 		return nil
 	}
 	return t.compensate(args, result)

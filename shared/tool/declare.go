@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,90 +69,94 @@ func Declare(d Declaration) (*Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool.Declare(%q): %w", d.Name, err)
 	}
-	t := newBare(spec)
-	t.normalize = func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, true) }
-	if d.Source != "" {
-		t.normalize = affordable(in, t.normalize)
-	}
-	if d.Targets != nil {
-		t.targets = d.Targets
-	}
-	if d.Bound != nil {
-		t.bound, t.bounded = d.Bound, true
-	}
-	if d.Preview != nil {
-		t.preview = d.Preview
-	}
-	if d.SideEffect {
-		t.heading = func(args json.RawMessage) string {
-			p, err := d.Preview(args)
-			if err != nil {
-				return ""
-			}
-			return p.Title
-		}
-	}
-	t.place = d.Place
-	if d.Summary != "" {
-		t.summary = func(json.RawMessage) string { return d.Summary }
-	}
 	out, err := resolved(d.Output)
 	if err != nil {
 		return nil, fmt.Errorf("the result: %w", err)
 	}
-	t.setAnswerChecks(d, out)
-	return t, nil
+	normal := func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, true) }
+	if d.Source != "" {
+		normal = affordable(in, normal)
+	}
+	return &Tool{
+		Spec: spec,
+		has: parts{bound: d.Bound != nil, heading: d.SideEffect, execute: d.Execute != nil,
+			reconcile: d.Reconcile != nil},
+		functions: &declared{Declaration: d, normal: normal, out: out},
+		place:     d.Place,
+	}, nil
 }
 
-// setAnswerChecks sets the tool's functions to the declared ones, whose results are checked against the schema of the
-// result.
-func (t *Tool) setAnswerChecks(d Declaration, out *checker) {
-	if d.Execute != nil {
-		t.execute = func(ctx context.Context, c Call) (json.RawMessage, error) {
-			res, err := d.Execute(ctx, c)
-			if err != nil {
-				return nil, err
-			}
-			b, err := out.answer(res)
-			return b, t.panicError(err)
-		}
-	}
-	if d.Reconcile != nil {
-		t.reconcile = func(ctx context.Context, c Call) (Outcome, error) {
-			o, err := d.Reconcile(ctx, c)
-			if err != nil || o.Verdict != Done {
-				return o, err
-			}
-			if o.Result, err = out.answer(o.Result); err != nil {
-				o.Result = unreadableResult(err)
-			}
-			return o, nil
-		}
-	}
+// declared has the functions of a declaration. Those that a declaration cannot have are nil.
+type declared struct {
+	functions
+	Declaration
+	normal func(json.RawMessage) (json.RawMessage, error)
+	out    *checker
 }
 
-// panicError returns the error of a result that the tool's own schema forbids. A side effect took place by then.
-func (t *Tool) panicError(err error) error {
+func (d *declared) normalize(args json.RawMessage) (json.RawMessage, error) { return d.normal(args) }
+
+func (d *declared) targets(args json.RawMessage) ([]Target, error) {
+	if d.Targets == nil {
+		return nil, nil
+	}
+	return d.Targets(args)
+}
+
+func (d *declared) bound(args json.RawMessage) (json.RawMessage, error) {
+	if d.Bound == nil {
+		return args, nil
+	}
+	return d.Bound(args)
+}
+
+func (d *declared) preview(args json.RawMessage) (Preview, error) {
+	if d.Preview == nil {
+		return Preview{Title: d.Name}, nil
+	}
+	return d.Preview(args)
+}
+
+func (d *declared) summary(json.RawMessage) string { return cmp.Or(d.Summary, "Did "+d.Name+".") }
+
+func (d *declared) heading(args json.RawMessage) string {
+	p, err := d.Preview(args)
+	if err != nil {
+		return ""
+	}
+	return p.Title
+}
+
+func (d *declared) execute(ctx context.Context, c Call) (json.RawMessage, error) {
+	result, err := d.Execute(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	b, err := d.out.answer(result)
+	return b, d.unusable(err)
+}
+
+// unusable returns the error of a result that the tool's own schema forbids. A side effect took place by then.
+func (d *declared) unusable(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case t.SideEffect:
-		return Unread(fmt.Errorf("tool %s answered what its own schema forbids: %w", t.Name, err))
+	case d.SideEffect:
+		return forbidden(d.Name, err)
 	}
 	return fault.New(fault.Tool, "unusable_answer",
 		"The service returned an invalid response.").Because(err)
 }
 
-// newBare returns a tool without targets and free text, whose preview is its name and whose calls are answered from
-// outside.
-func newBare(s Spec) *Tool {
-	return &Tool{
-		Spec:    s,
-		targets: func(json.RawMessage) ([]Target, error) { return nil, nil },
-		bound:   func(args json.RawMessage) (json.RawMessage, error) { return args, nil },
-		preview: func(json.RawMessage) (Preview, error) { return Preview{Title: s.Name}, nil },
-		summary: func(json.RawMessage) string { return "Did " + s.Name + "." },
+func (d *declared) reconcile(ctx context.Context, c Call) (Outcome, error) {
+	o, err := d.Reconcile(ctx, c)
+	if err != nil || o.Verdict != Done {
+		return o, err
 	}
+	if o.Result, err = d.out.answer(o.Result); err != nil {
+		o.Result = unreadableResult(err)
+	}
+	return o, nil
 }
 
 // objectSchema resolves the schema of arguments, which must be that of an object.

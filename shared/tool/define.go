@@ -2,16 +2,14 @@ package tool
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"reflect"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/countersign-run/countersign/shared/lazyregexp"
-	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // Def is what Define makes a Tool from. In and Out are structs whose JSON tags name the fields and whose jsonschema
@@ -132,257 +130,58 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 
 // Make is [Define] for a definition of the program that this module is used in: its error says what is wrong with it.
 func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
-	if !validName.MatchString(d.Name) || d.Description == "" || d.SideEffect && d.Preview == nil {
-		return nil, fmt.Errorf("%q: a name of %s, a description, and a preview for a side effect are needed", d.Name,
-			validName)
-	}
-	if d.Rule != nil && !d.SideEffect {
-		return nil, fmt.Errorf("%q: only a side effect has rulings", d.Name)
-	}
-	if d.Wait < 0 || d.Wait > 0 && d.Execute != nil {
-		return nil, fmt.Errorf("%q: %w", d.Name, errWait)
-	}
-	in, err := schemaOf[In](d.Refine)
-	if err != nil {
-		return nil, fmt.Errorf("%q: the arguments: %w", d.Name, err)
-	}
-	out, err := schemaOf[Out](nil)
-	if err != nil {
-		return nil, fmt.Errorf("%q: the result: %w", d.Name, err)
-	}
-	raw, err := declaredSchema(in.Schema())
-	if err != nil {
+	in, errIn := schemaOf(reflect.TypeFor[In](), d.Refine)
+	out, errOut := schemaOf(reflect.TypeFor[Out](), nil)
+	if err := errors.Join(errIn, errOut); err != nil {
 		return nil, fmt.Errorf("%q: %w", d.Name, err)
 	}
-	spec, err := Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Class: d.Class,
-		Approval: d.Approval, UserOnly: d.UserOnly, Scopes: d.Scopes, Timeout: d.Timeout, Final: d.Final,
-		Untrusted: d.Untrusted, Echoes: d.Echoes, Interruptible: d.Interruptible || d.Interrupt != nil,
-		KeepsOutput: d.KeepsOutput,
-		Moves:       d.Moves, Contained: d.Contained, Leaves: d.CleanUp != nil,
-		Wait: d.Wait}.complete()
-	if err != nil {
-		return nil, fmt.Errorf("%q: %w", d.Name, err)
-	}
-	t := &Tool{Spec: spec}
-	decode := func(args json.RawMessage) (v In, err error) {
-		err = json.Unmarshal(args, &v)
-		return v, err
-	}
-	t.normalize = func(args json.RawMessage) (_ json.RawMessage, err error) {
-		if args, err = strictjson.Canonical(args); err != nil { // of a program without integers 5.0 is 5
-			return nil, err
-		}
-		if args, err = in.meant(args); err != nil {
-			return nil, err
-		}
-		var v In
-		if err = strictjson.Decode(args, &v); err != nil {
-			return nil, err
-		}
-		if err = in.check(args); err != nil {
-			return nil, err
-		}
-		if d.Normalize != nil {
-			if v, err = d.Normalize(v); err != nil {
-				return nil, err
-			}
-		}
-		normal, err := strictjson.Marshal(v)
-		if err != nil {
-			return nil, err
-		}
-		return strictjson.Canonical(normal)
-	}
-	if d.Revise != nil {
-		t.revise = func(before, edited json.RawMessage) (json.RawMessage, error) {
-			b, errB := decode(before)
-			e, errE := decode(edited)
-			if err := errors.Join(errB, errE); err != nil {
-				return nil, err
-			}
-			revised, err := strictjson.Marshal(d.Revise(b, e))
-			if err != nil {
-				return nil, err
-			}
-			return strictjson.Canonical(revised)
-		}
-	}
-	t.targets = func(args json.RawMessage) ([]Target, error) {
-		v, err := decode(args)
-		if err != nil || d.Targets == nil {
-			return nil, err
-		}
-		return d.Targets(v), nil
-	}
-	t.bounded, t.schema = d.Bound != nil, in
-	t.bound = func(args json.RawMessage) (json.RawMessage, error) {
-		if d.Bound == nil {
-			return args, nil
-		}
-		v, err := decode(args)
-		if err != nil {
-			return nil, err
-		}
-		b, err := strictjson.Marshal(d.Bound(v))
-		if err != nil {
-			return nil, err
-		}
-		return strictjson.Canonical(b)
-	}
-	t.preview = func(args json.RawMessage) (Preview, error) {
-		v, err := decode(args)
-		if err != nil || d.Preview == nil {
-			return Preview{Title: d.Name}, err
-		}
-		return d.Preview(v), nil
-	}
-	t.summary = func(args json.RawMessage) string {
-		v, err := decode(args)
-		if err != nil || d.Summary == nil {
-			return "Did " + d.Name + "."
-		}
-		return d.Summary(v)
-	}
-	if d.Heading == nil && d.SideEffect && d.Summary != nil {
-		d.Heading = func(v In) string { return strings.TrimSuffix(d.Summary(v), ".") }
-	}
-	if d.Heading != nil {
-		t.heading = func(args json.RawMessage) string {
-			v, err := decode(args)
-			if err != nil {
-				return ""
-			}
-			return d.Heading(v)
-		}
-	}
-	t.step, t.tried = stepOf(d)
-	if d.Link != nil {
-		t.link = func(in Place, result json.RawMessage) string {
-			var out Out
-			if json.Unmarshal(result, &out) != nil {
-				return ""
-			}
-			return d.Link(in, out)
-		}
-	}
-	if d.Compensate != nil {
-		t.compensate = func(args, result json.RawMessage) *Compensation {
-			var out Out
-			v, err := decode(args)
-			if err != nil || json.Unmarshal(result, &out) != nil {
-				return nil
-			}
-			return d.Compensate(v, out)
-		}
-	}
-	t.narrow = func(args json.RawMessage) (*Narrowing, error) {
-		v, err := decode(args)
-		if err != nil || d.Narrow == nil {
-			return nil, err
-		}
-		return d.Narrow(v), nil
-	}
-	t.place, t.reads, t.cleanUp = d.Place, d.Reads, d.CleanUp
-	if d.Rule != nil {
-		t.rule = func(ctx context.Context, c Call) (Ruling, error) {
-			v, err := decode(c.Args)
-			if err != nil {
-				return Ruling{}, err
-			}
-			return d.Rule(ctx, c, v)
-		}
-	}
-	if d.Note != nil {
-		t.note = func(args, result json.RawMessage) Facts {
-			var out Out
-			v, err := decode(args)
-			if err != nil || json.Unmarshal(result, &out) != nil {
-				return nil
-			}
-			return d.Note(v, out)
-		}
-	}
-	t.reading = readingOf(d)
-	t.shows, t.replaces = textsOf(d)
-	if d.Fetches != nil {
-		t.fetches = func(args json.RawMessage) (string, error) {
-			v, err := decode(args)
-			if err != nil {
-				return "", err
-			}
-			return d.Fetches(v), nil
-		}
-	}
-	if d.Limit != nil {
-		t.limit = func(args json.RawMessage) time.Duration {
-			v, err := decode(args)
-			if err != nil {
-				return 0
-			}
-			return max(0, d.Limit(v))
-		}
-	}
-	if d.Interrupt != nil {
-		t.interrupt = func(ctx context.Context, c Call) error {
-			v, err := decode(c.Args)
-			if err != nil {
-				return err
-			}
-			return d.Interrupt(ctx, c, v)
-		}
-	}
-	if d.Prepare != nil {
-		t.prepare = func(ctx context.Context, c Call) (string, error) {
-			v, err := decode(c.Args)
-			if err != nil {
-				return "", err
-			}
-			return d.Prepare(ctx, c, v)
-		}
-	}
-	encode := func(v Out) (json.RawMessage, error) {
-		b, err := strictjson.Marshal(v) // numbers stay as they are: RFC 8785 cannot represent an id of 19 digits
-		if err != nil {
-			return nil, err
-		}
-		return b, out.check(b)
-	}
-	if d.Execute != nil {
-		t.execute = func(ctx context.Context, c Call) (json.RawMessage, error) {
-			v, err := decode(c.Args)
-			if err != nil {
-				return nil, err
-			}
-			res, err := d.Execute(ctx, c, v)
-			if err != nil {
-				return nil, err
-			}
-			b, err := encode(res)
-			if err != nil {
-				return nil, Unread(fmt.Errorf("tool %s answered what its own schema forbids: %w", d.Name, err))
-			}
-			return b, nil
-		}
-	}
-	if d.Reconcile != nil {
-		t.reconcile = func(ctx context.Context, c Call) (Outcome, error) {
-			v, err := decode(c.Args)
-			if err != nil {
-				return Outcome{}, err
-			}
-			verdict, res, reason, err := d.Reconcile(ctx, c, v)
-			if verdict == Done && IsEnded(err) {
-				return Outcome{Verdict: Done, Err: err}, nil
-			}
-			if err != nil || verdict != Done {
-				return Outcome{Verdict: verdict, Reason: reason}, err
-			}
-			b, err := encode(res)
-			if err != nil {
-				b = unreadableResult(err)
-			}
-			return Outcome{Verdict: Done, Result: b}, nil
-		}
+	t := &Tool{Spec: d.spec(), has: d.parts(), schema: in, functions: &typed[In, Out]{&d, in, out}, place: d.Place,
+		reads: d.Reads, cleanUp: d.CleanUp}
+	if err := t.complete(d.Preview != nil); err != nil {
+		return nil, err
 	}
 	return t, nil
+}
+
+// complete checks a definition, which has a preview or not, and fills in its defaults.
+func (t *Tool) complete(previews bool) (err error) {
+	switch {
+	case !validName.MatchString(t.Name) || t.Description == "" || t.SideEffect && !previews:
+		return fmt.Errorf("%q: a name of %s, a description, and a preview for a side effect are needed", t.Name,
+			validName)
+	case t.has.rule && !t.SideEffect:
+		return fmt.Errorf("%q: only a side effect has rulings", t.Name)
+	case t.Wait < 0 || t.Wait > 0 && t.has.execute:
+		return fmt.Errorf("%q: %w", t.Name, errWait)
+	}
+	if t.Schema, err = declaredSchema(t.schema.Schema()); err != nil {
+		return fmt.Errorf("%q: %w", t.Name, err)
+	}
+	if t.Spec, err = t.Spec.complete(); err != nil {
+		return fmt.Errorf("%q: %w", t.Name, err)
+	}
+	return nil
+}
+
+// spec returns the definition's part for the model, the policy and the loop, without the schema and the defaults.
+func (d *Def[In, Out]) spec() Spec {
+	return Spec{
+		Name:          d.Name,
+		Description:   d.Description,
+		SideEffect:    d.SideEffect,
+		Class:         d.Class,
+		Approval:      d.Approval,
+		UserOnly:      d.UserOnly,
+		Scopes:        d.Scopes,
+		Timeout:       d.Timeout,
+		Wait:          d.Wait,
+		Final:         d.Final,
+		Interruptible: d.Interruptible || d.Interrupt != nil,
+		KeepsOutput:   d.KeepsOutput,
+		Moves:         d.Moves,
+		Untrusted:     d.Untrusted,
+		Echoes:        d.Echoes,
+		Contained:     d.Contained,
+		Leaves:        d.CleanUp != nil,
+	}
 }

@@ -13,35 +13,13 @@ import (
 // Tool is a tool with its types erased. It is made by [Define], [Declare] or [Remote].
 type Tool struct {
 	Spec
-	normalize func(json.RawMessage) (json.RawMessage, error)
-	revise    func(before, edited json.RawMessage) (json.RawMessage, error)
-	targets   func(json.RawMessage) ([]Target, error)
-	bound     func(json.RawMessage) (json.RawMessage, error)
-	preview   func(json.RawMessage) (Preview, error)
-	summary   func(json.RawMessage) string
-	heading   func(json.RawMessage) string
-	step      func(args, result json.RawMessage) Step
-	tried     func(json.RawMessage) string
-	link      func(in Place, result json.RawMessage) string
-	narrow    func(json.RawMessage) (*Narrowing, error)
-	bounded   bool    // it was defined with a Bound
-	schema    checker // of the arguments, where it was defined with one
-	place     func(context.Context, Scope) (Place, error)
-	reads     func(Scope) []string
-	rule      func(context.Context, Call) (Ruling, error)
-	note      func(args, result json.RawMessage) Facts
-	reading   func(args, result json.RawMessage) Reading
-	shows     func(args, result json.RawMessage) []Part
-	replaces  func(json.RawMessage) ([]Text, error)
-	fetches   func(json.RawMessage) (string, error)
-	limit     func(json.RawMessage) time.Duration
-	interrupt func(context.Context, Call) error
-	prepare   func(context.Context, Call) (string, error)
-	execute   func(context.Context, Call) (json.RawMessage, error)
-	reconcile func(context.Context, Call) (Outcome, error)
-	cleanUp   func(context.Context, Call) (int, error)
+	functions
+	has    parts
+	schema checker // of the arguments; zero for a tool that is not made by Define
 
-	compensate func(args, result json.RawMessage) *Compensation
+	place   func(context.Context, Scope) (Place, error) // optional, as are the next two
+	reads   func(Scope) []string
+	cleanUp func(context.Context, Call) (int, error)
 }
 
 // Normalize strictly decodes the model's arguments (or those that a user edited), validates them and returns their
@@ -55,7 +33,7 @@ func (t *Tool) Normalize(args json.RawMessage) (_ json.RawMessage, err error) {
 // are canonical.
 func (t *Tool) Revise(before, edited json.RawMessage) (_ json.RawMessage, err error) {
 	defer t.recoverPanic(&err, false)
-	if t.revise == nil {
+	if !t.has.revise {
 		return edited, nil
 	}
 	return t.revise(before, edited)
@@ -64,7 +42,7 @@ func (t *Tool) Revise(before, edited json.RawMessage) (_ json.RawMessage, err er
 // Narrow returns what the model may still call in the run once it has made this call, or nil if that stays as it is.
 func (t *Tool) Narrow(args json.RawMessage) (_ *Narrowing, err error) {
 	defer t.recoverPanic(&err, false)
-	if t.narrow == nil {
+	if !t.has.narrow {
 		return nil, nil
 	}
 	return t.narrow(args)
@@ -86,7 +64,7 @@ func (t *Tool) Bound(args json.RawMessage) (_ json.RawMessage, err error) {
 
 // Bounded reports whether the tool says which of its arguments are free text, so that calls with the same others can be
 // allowed together.
-func (t *Tool) Bounded() bool { return t.bounded }
+func (t *Tool) Bounded() bool { return t.has.bound }
 
 // classWarnings are what a person is warned of before approving any call of a tool of the class.
 var classWarnings = map[Class]string{
@@ -100,7 +78,7 @@ func (t *Tool) Preview(args json.RawMessage) (_ Preview, err error) {
 	defer t.recoverPanic(&err, false)
 	p, err := t.preview(args)
 	p.reveal()
-	if warning := classWarnings[t.Class]; warning != "" && t.rule == nil {
+	if warning := classWarnings[t.Class]; warning != "" && !t.has.rule {
 		p.Warnings = append([]string{warning}, p.Warnings...)
 	}
 	return p, err
@@ -124,7 +102,7 @@ func (t *Tool) Heading(args json.RawMessage) (said string) {
 			said = ""
 		}
 	}()
-	if t.heading == nil {
+	if !t.has.heading {
 		return ""
 	}
 	said, _ = visible.Line(t.heading(args))
@@ -161,10 +139,10 @@ func (t *Tool) CleanUp(ctx context.Context, c Call) (removed int, err error) {
 }
 
 // Waits reports whether the call is answered from outside, by a page or a person.
-func (t *Tool) Waits() bool { return t.execute == nil }
+func (t *Tool) Waits() bool { return !t.has.execute }
 
 // Prepares reports whether the tool has a Prepare function.
-func (t *Tool) Prepares() bool { return t.prepare != nil }
+func (t *Tool) Prepares() bool { return t.has.prepare }
 
 // Prepare creates the handle of the call.
 func (t *Tool) Prepare(ctx context.Context, c Call) (_ string, err error) {
@@ -187,7 +165,7 @@ func (t *Tool) Execute(ctx context.Context, c Call) (_ json.RawMessage, err erro
 }
 
 // Limited reports whether calls may outlast the process that began them ([Def.Limit]).
-func (t *Tool) Limited() bool { return t.limit != nil }
+func (t *Tool) Limited() bool { return t.has.limit }
 
 // Limit returns how long the call may take in all, or zero where the tool's timeout bounds it.
 func (t *Tool) Limit(args json.RawMessage) (d time.Duration) {
@@ -196,14 +174,14 @@ func (t *Tool) Limit(args json.RawMessage) (d time.Duration) {
 			d = 0
 		}
 	}()
-	if t.limit == nil {
+	if !t.has.limit {
 		return 0
 	}
 	return t.limit(args)
 }
 
 // Interrupts reports whether the tool has an Interrupt function.
-func (t *Tool) Interrupts() bool { return t.interrupt != nil }
+func (t *Tool) Interrupts() bool { return t.has.interrupt }
 
 // Interrupt ends what the call does, or has it never begun. After an error, the caller should call it again later.
 func (t *Tool) Interrupt(ctx context.Context, c Call) (err error) {
@@ -216,7 +194,7 @@ func (t *Tool) Interrupt(ctx context.Context, c Call) (err error) {
 // again later.
 func (t *Tool) Reconcile(ctx context.Context, c Call) (_ Outcome, err error) {
 	defer t.recoverPanic(&err, false)
-	if t.reconcile == nil {
+	if !t.has.reconcile {
 		return Outcome{Verdict: Unknown, Reason: "This tool cannot tell whether it was carried out."}, nil
 	}
 	if c.Output == nil {

@@ -8,7 +8,7 @@ import (
 // Link returns the address at which the user of the place finds what a call has made, by the result that is recorded of
 // it, or "". It is an https address without a user's name or password, of at most 2,000 bytes.
 func (t *Tool) Link(in Place, result json.RawMessage) (address string) {
-	if t.link == nil || result == nil {
+	if !t.has.link || result == nil {
 		return ""
 	}
 	defer func() {

@@ -29,7 +29,7 @@ type Text struct {
 
 // Shows returns which parts of texts the result of the call shows.
 func (t *Tool) Shows(args, result json.RawMessage) (parts []Part) {
-	if t.shows == nil {
+	if !t.has.shows {
 		return nil
 	}
 	defer func() {
@@ -43,7 +43,7 @@ func (t *Tool) Shows(args, result json.RawMessage) (parts []Part) {
 // Replaces returns the texts that the call replaces as a whole.
 func (t *Tool) Replaces(args json.RawMessage) (_ []Text, err error) {
 	defer t.recoverPanic(&err, false)
-	if t.replaces == nil {
+	if !t.has.replaces {
 		return nil, nil
 	}
 	return t.replaces(args)
@@ -72,29 +72,4 @@ func (p Part) Is(t Text) bool {
 		return p.Name == t.Name || strings.HasSuffix(p.Name, "/"+t.Name)
 	}
 	return strings.EqualFold(p.In, t.In) && p.Name == t.Name
-}
-
-// textsOf returns the definition's Shows and Replaces with their types erased.
-func textsOf[In, Out any](d Def[In, Out]) (shows func(args, result json.RawMessage) []Part,
-	replaces func(json.RawMessage) ([]Text, error)) {
-	if d.Shows != nil {
-		shows = func(args, result json.RawMessage) []Part {
-			var in In
-			var out Out
-			if json.Unmarshal(args, &in) != nil || json.Unmarshal(result, &out) != nil {
-				return nil
-			}
-			return d.Shows(in, out)
-		}
-	}
-	if d.Replaces != nil {
-		replaces = func(args json.RawMessage) ([]Text, error) {
-			var in In
-			if err := json.Unmarshal(args, &in); err != nil {
-				return nil, err
-			}
-			return d.Replaces(in), nil
-		}
-	}
-	return shows, replaces
 }

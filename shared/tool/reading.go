@@ -24,46 +24,30 @@ func (t *Tool) Reading(args, result json.RawMessage) (r Reading) {
 			r.Origin = "a result of " + t.Name
 		}
 	}()
-	if t.reading != nil {
+	if t.has.reading {
 		r = t.reading(args, result)
 	}
 	return r
-}
-
-// readingOf returns the definition's Reading with its types erased.
-func readingOf[In, Out any](d Def[In, Out]) func(args, result json.RawMessage) Reading {
-	if d.Reading == nil {
-		return nil
-	}
-	return func(args, result json.RawMessage) Reading {
-		var in In
-		if json.Unmarshal(args, &in) != nil {
-			return Reading{}
-		}
-		var out Out
-		_ = json.Unmarshal(result, &out) // what was cut, or was no result, has its origin all the same
-		return d.Reading(in, out)
-	}
 }
 
 // Fetches returns the address that a call without a side effect asks for, or "" where the tool asks for none that its
 // arguments name.
 func (t *Tool) Fetches(args json.RawMessage) (_ string, err error) {
 	defer t.recoverPanic(&err, false)
-	if t.fetches == nil {
+	if !t.has.fetches {
 		return "", nil
 	}
 	return t.fetches(args)
 }
 
 // FetchesAddress reports whether the tool's calls without a side effect ask for an address that they name.
-func (t *Tool) FetchesAddress() bool { return t.fetches != nil && !t.SideEffect }
+func (t *Tool) FetchesAddress() bool { return t.has.fetches && !t.SideEffect }
 
 // FreeText returns the strings of the arguments that are free text, in the schema's order: those that [Tool.Bound]
 // leaves out, or all but the targets where the tool does not say. The arguments must come from Normalize.
 func (t *Tool) FreeText(args json.RawMessage) ([]string, error) {
 	fixed := map[string]string{}
-	if t.bounded {
+	if t.has.bound {
 		bound, err := t.Bound(args)
 		if err != nil {
 			return nil, err

@@ -32,11 +32,11 @@ func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	if err != nil {
 		return nil, inSchema(err)
 	}
-	t := newBare(Spec{Name: name, Description: description, Schema: shown, Class: ClassRead,
-		Approval: NotRequired})
-	t.normalize = affordable(in,
-		func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, false) })
-	return t, nil
+	return &Tool{
+		Spec: Spec{Name: name, Description: description, Schema: shown, Class: ClassRead, Approval: NotRequired},
+		functions: &declared{Declaration: Declaration{Name: name}, normal: affordable(in,
+			func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, false) })},
+	}, nil
 }
 
 // inSchema returns the error as a ValidationError, of the whole schema where it names no place in it.
@@ -122,9 +122,9 @@ func patternsOf(s *jsonschema.Schema) (n int) {
 func (t *Tool) AsRemote() *Tool {
 	c := *t
 	c.Approval = NotRequired
-	c.place, c.reads, c.rule = nil, nil, nil // its run's store may be another one
-	c.prepare, c.execute, c.reconcile = nil, nil, nil
-	c.limit, c.interrupt = nil, nil
+	c.place, c.reads, c.has.rule = nil, nil, false // its run's store may be another one
+	c.has.prepare, c.has.execute, c.has.reconcile = false, false, false
+	c.has.limit, c.has.interrupt = false, false
 	return &c
 }
 

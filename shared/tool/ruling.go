@@ -101,13 +101,13 @@ func (r Ruling) check() error {
 }
 
 // Rules reports whether the tool says something of each call ([Def.Rule]).
-func (t *Tool) Rules() bool { return t.rule != nil }
+func (t *Tool) Rules() bool { return t.has.rule }
 
 // Rule returns what the tool says of the call, by the documents that Reads names, or nil if it says nothing of single
 // calls. The call has neither a handle nor a place. After an error the call must not be carried out.
 func (t *Tool) Rule(ctx context.Context, c Call) (_ *Ruling, err error) {
 	defer t.recoverPanic(&err, false)
-	if t.rule == nil {
+	if !t.has.rule {
 		return nil, nil
 	}
 	r, err := t.rule(ctx, c)
@@ -146,7 +146,7 @@ func (t *Tool) Note(args, result json.RawMessage) (f Facts) {
 			f = nil
 		}
 	}()
-	if t.note == nil || len(result) == 0 {
+	if !t.has.note || len(result) == 0 {
 		return nil
 	}
 	if f = t.note(args, result); f.check() != nil {

@@ -17,10 +17,11 @@ import (
 // checker is a resolved JSON Schema.
 type checker struct{ *jsonschema.Resolved }
 
-func schemaOf[T any](refine func(*jsonschema.Schema)) (c checker, err error) {
-	s, err := SchemaOf[T]()
+// schemaOf returns the schema of a Go type, changed by refine if that is not nil.
+func schemaOf(t reflect.Type, refine func(*jsonschema.Schema)) (c checker, err error) {
+	s, err := typeSchema(t)
 	if err != nil {
-		return c, fmt.Errorf("no schema for the type: %w", err)
+		return c, fmt.Errorf("no schema for %s: %w", t, err)
 	}
 	if refine != nil {
 		refine(s)
@@ -39,8 +40,10 @@ var asRead = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Sc
 }}
 
 // SchemaOf returns the schema of a Go type.
-func SchemaOf[T any]() (*jsonschema.Schema, error) {
-	s, err := jsonschema.For[T](asRead)
+func SchemaOf[T any]() (*jsonschema.Schema, error) { return typeSchema(reflect.TypeFor[T]()) }
+
+func typeSchema(t reflect.Type) (*jsonschema.Schema, error) {
+	s, err := jsonschema.ForType(t, asRead)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ const maxTried = 2 << 10
 
 // Tried returns what the step of a call shows as its command whose arguments are refused, in visible form, or nothing.
 func (t *Tool) Tried(args json.RawMessage) (shown string) {
-	if t.tried == nil {
+	if !t.has.step {
 		return ""
 	}
 	defer func() {
@@ -59,7 +59,7 @@ const MaxStepOutput = 2000
 // Step returns how the call is shown as a step, or nil where the tool's calls are not. The arguments are canonical, or
 // nil where the model's could not be read; the result is what is recorded of the call, which may be nothing or a part.
 func (t *Tool) Step(args, result json.RawMessage) (step *Step) {
-	if t.step == nil {
+	if !t.has.step {
 		return nil
 	}
 	defer func() {
@@ -77,29 +77,4 @@ func (t *Tool) Step(args, result json.RawMessage) (step *Step) {
 		i += size
 	}
 	return &s
-}
-
-// stepOf returns the definition's Step with its types erased, and the command that it shows of refused arguments.
-func stepOf[In, Out any](d Def[In, Out]) (step func(args, result json.RawMessage) Step,
-	tried func(json.RawMessage) string) {
-	if d.Step == nil {
-		return nil, nil
-	}
-	step = func(args, result json.RawMessage) Step {
-		var in In
-		if json.Unmarshal(args, &in) != nil {
-			return Step{Kind: StepError}
-		}
-		var out Out
-		if json.Unmarshal(result, &out) != nil {
-			return d.Step(in, nil)
-		}
-		return d.Step(in, &out)
-	}
-	tried = func(args json.RawMessage) string {
-		var in In
-		_ = json.Unmarshal(args, &in) // refused arguments may be readable in part
-		return d.Step(in, nil).Command
-	}
-	return step, tried
 }

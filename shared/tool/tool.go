@@ -306,6 +306,11 @@ func (u unread) Unwrap() error { return u.error }
 // error like any other.
 func Unread(err error) error { return unread{err} }
 
+// forbidden returns the error of a call that was carried out and whose result the tool's own schema forbids.
+func forbidden(tool string, err error) error {
+	return Unread(fmt.Errorf("tool %s answered what its own schema forbids: %w", tool, err))
+}
+
 // unreadableResult returns the result of a completed call whose answer could not be used. It names the place in the
 // answer that is invalid, and contains nothing of its content.
 func unreadableResult(err error) json.RawMessage {
