@@ -87,9 +87,11 @@ func TestTestsDoNotMeasureTime(t *testing.T) {
 	}
 }
 
-// pauses are the ways in which a script that drives a browser waits for a time, or has its page move.
+// pauses are the ways in which a script that drives a browser waits for a time, or has its page move, and in which it
+// depends on how fast its machine is.
 var pauses = regexp.MustCompile(
-	`waitForTimeout|setTimeout\(\w+, |newContext\(\)|reducedMotion: (null|undefined)`)
+	`waitForTimeout|setTimeout\(\w+, |newContext\(\)|reducedMotion: (null|undefined)` +
+		`|timeout: \d|Date\.now\(\) - |performance\.now`)
 
 // TestScriptsWaitForStates keeps the scripts that drive browsers from pauses, and from pages that move: what is awaited
 // is a state, and no state is the end of a motion.

@@ -108,8 +108,9 @@ func (s *devServer) kill() {
 	if s.process == nil {
 		return
 	}
-	_ = s.process.Process.Kill() // it may be dead already
-	_ = s.process.Wait()         // "signal: killed" is what was asked for
+	_ = s.process.Process.Kill()              // it may be dead already
+	_ = s.process.Wait()                      // "signal: killed" is what was asked for
+	http.DefaultClient.CloseIdleConnections() // the next request must not go to the dead process
 	s.process = nil
 }
 

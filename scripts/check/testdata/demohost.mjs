@@ -104,7 +104,7 @@ await run({
     await page.getByRole('tab', { name: 'Hosts' }).click();
     await page.getByRole('button', { name: 'Open a terminal on demo' }).click();
     await talk(page, 'demo 2').getByRole('button', { name: '⚡ Agent' }).click();
-    await ask(page, 'run `sleep 25; echo never`', 'demo 2');
+    await ask(page, 'run `sleep 600; echo never`', 'demo 2');
     await decide(page, 'Approve once', 'demo 2');
     await step(page, 'demo 2', 'Running…').waitFor();
     await page.getByRole('tab', { name: 'demo', exact: true }).click();
@@ -115,11 +115,9 @@ await run({
   },
 
   'stopped in the middle of a command': async (page) => {
-    const began = Date.now();
     await stop(page, 'demo 2').click();
     await talk(page, 'demo 2').getByRole('article', { name: 'Stopped' }).first().waitFor();
     await idle(page, 'demo 2');
-    expect(`it took ${Date.now() - began} ms`, Date.now() - began < 15000);
     await shot(page, 'terminal-demo-stopped');
   },
 

@@ -31,7 +31,7 @@ const steps = {
     const press = async (name) => {
       const button = card.getByRole('button', { name, exact: true });
       await settled(`${name} can be pressed`,
-        async () => (await button.getAttribute('aria-disabled', { timeout: 20000 })) !== 'true');
+        async () => (await button.getAttribute('aria-disabled')) !== 'true');
       await button.click();
     };
     await ask(page, 'rate the blue pen 5 stars');

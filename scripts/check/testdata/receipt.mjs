@@ -17,7 +17,7 @@ await run({
     await cards(page).getByRole('button', { name: 'Edit before approving' }).click();
     await cards(page).getByLabel('Message').fill('The demo is at eleven.');
     await cards(page).getByRole('button', { name: 'Approve changes' }).click();
-    await page.locator('.live[data-status=completed]').waitFor({ timeout: 60000 });
+    await page.locator('.live[data-status=completed]').waitFor();
     await opened(page).locator('summary').click();
     await opened(page).getByText('The demo is at eleven.').waitFor();
     const told = await words(opened(page));
@@ -91,7 +91,7 @@ await run({
     const ends = cards(page).getByLabel('Ends');
     await ends.fill((await ends.inputValue()).replace('T13:00', 'T14:00'));
     await cards(page).getByRole('button', { name: 'Approve changes' }).click();
-    await page.locator('.live[data-status=completed]').waitFor({ timeout: 60000 });
+    await page.locator('.live[data-status=completed]').waitFor();
     const other = await page.context().newPage();
     await other.goto(page.url());
     for (const tab of [page, other]) {
@@ -147,7 +147,7 @@ await run({
     await signIn(page, 'ras');
     await ask(page, 'email kim@example.org that lunch is ready');
     await cards(page).getByRole('button', { name: /Always allow/ }).click();
-    await page.locator('.live[data-status=completed]').first().waitFor({ timeout: 60000 });
+    await page.locator('.live[data-status=completed]').first().waitFor();
     await ask(page, 'email kim@example.org that dinner is ready');
     await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2,
       60000);
@@ -175,7 +175,7 @@ await run({
     await signIn(page, 'ray');
     await ask(page, 'email ana@example.com that the demo is at ten');
     await cards(page).getByRole('button', { name: 'Approve once' }).click();
-    await page.locator('.live[data-status=completed]').waitFor({ timeout: 60000 });
+    await page.locator('.live[data-status=completed]').waitFor();
     await view(page, 'Audit');
     const story = page.locator('.story').filter({ hasText: 'Send an e-mail' });
     await story.locator('.story-head').click();

@@ -18,6 +18,10 @@ const browser = await chromium.launch({
     '--disable-component-update', '--disable-sync'],
 });
 
+// The longest waits, in ms. A busy machine takes its time; what never comes still fails its step before stepTime.
+const stepTime = 300000;
+const patience = 240000;
+
 /** problems are script errors, violations of the page's policy, and requests to anybody else. */
 export const problems = [];
 
@@ -29,7 +33,7 @@ export async function visit({ begin, others = [], ...options } = {}) {
   const context =
     await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce', ...options });
   await begin?.(context);
-  context.setDefaultTimeout(30000);
+  context.setDefaultTimeout(patience);
   await context.addInitScript(() =>
     document.addEventListener('securitypolicyviolation',
       (e) => console.error(`policy violation: ${e.violatedDirective} ${e.blockedURI}`)));
@@ -89,7 +93,7 @@ export function expect(what, ok) {
 }
 
 /** settled waits until a condition holds. */
-export async function settled(what, holds, ms = 30000) {
+export async function settled(what, holds, ms = patience) {
   for (const end = Date.now() + ms; Date.now() < end; await new Promise((go) => setTimeout(go, 100))) {
     if (await holds()) return;
   }
@@ -103,7 +107,7 @@ export async function restart() {
 }
 
 /** inTime fails what takes longer than any step may on a busy machine, so that it is told where it hangs. */
-function inTime(step, ms = 300000) {
+function inTime(step, ms = stepTime) {
   let timer;
   const late = new Promise((_, no) => { timer = setTimeout(no, ms, new Error(`it takes more than ${ms / 1000} s`)); });
   return Promise.race([step, late]).finally(() => clearTimeout(timer));

@@ -13,7 +13,7 @@ const problems = [];
 
 async function visit(token) {
   const page = await (await browser.newContext({ reducedMotion: 'reduce' })).newPage();
-  page.setDefaultTimeout(60000);
+  page.setDefaultTimeout(240000);
   page.on('pageerror', (e) => problems.push(`script error: ${e.message}`));
   page.on('console', (m) => { if (m.type() === 'error') problems.push(`console: ${m.text()}`); });
   await page.goto(`${BASE_URL}/#${new URLSearchParams({ api: API, token, chat: 'my/chat é' })}`);

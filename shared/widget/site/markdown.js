@@ -15,25 +15,34 @@ export function markdown(text) {
   const out = document.createDocumentFragment();
   for (const [i, part] of text.split(/^```[^\n]*\n?/m).entries()) {
     if (i % 2) out.append(make('pre', {}, make('code', {}, part.replace(/\n$/, ''))));
-    else for (const block of part.split(/\n\s*\n/)) out.append(...blocks(block.replace(/^\n+/, '').trimEnd()));
+    else for (const block of part.split(/\n\s*\n/)) fill(out, blocks(block.replace(/^\n+/, '').trimEnd()));
   }
   return out;
 }
 
-/** @param {string} block @returns {Node[]} */
+/**
+ * fill appends nodes one by one: a long text has more of them than a call takes arguments.
+ * @template {ParentNode} T @param {T} parent @param {(Node | string)[]} nodes @returns {T}
+ */
+function fill(parent, nodes) {
+  for (const node of nodes) parent.append(node);
+  return parent;
+}
+
+/** @param {string} block @returns {HTMLElement[]} */
 function blocks(block) {
-  /** @type {Node[]} */
+  /** @type {HTMLElement[]} */
   const out = [];
   for (const line of block.split('\n')) {
     const item = /^\s*(?:([-*+])|\d{1,9}[.)])\s+(.*)$/.exec(line);
     const heading = /^#{1,6}\s+(.*)$/.exec(line);
     const last = out.at(-1);
     const list = item ? (item[1] ? 'UL' : 'OL') : '';
-    if (item && last?.nodeName === list) last.appendChild(make('li', {}, ...words(item[2])));
-    else if (item) out.push(make(list, {}, make('li', {}, ...words(item[2]))));
-    else if (heading) out.push(make('p', {}, make('strong', {}, ...words(heading[1]))));
-    else if (last?.nodeName === 'P') last.appendChild(document.createTextNode('\n')).after(...words(line));
-    else if (line.trim()) out.push(make('p', {}, ...words(line)));
+    if (item && last?.nodeName === list) last.append(fill(make('li'), words(item[2])));
+    else if (item) out.push(make(list, {}, fill(make('li'), words(item[2]))));
+    else if (heading) out.push(make('p', {}, fill(make('strong'), words(heading[1]))));
+    else if (last?.nodeName === 'P') fill(last, ['\n', ...words(line)]);
+    else if (line.trim()) out.push(fill(make('p'), words(line)));
   }
   return out;
 }
@@ -47,8 +56,8 @@ function words(text, depth = 0) {
     out.push(text.slice(from, m.index));
     from = m.index + m[0].length;
     if (m[2] !== undefined) out.push(make('code', {}, m[2]));
-    else if (m[3] !== undefined) out.push(make('strong', {}, ...words(m[3], depth + 1)));
-    else if (m[4] !== undefined) out.push(make('em', {}, ...words(m[4], depth + 1)));
+    else if (m[3] !== undefined) out.push(fill(make('strong'), words(m[3], depth + 1)));
+    else if (m[4] !== undefined) out.push(fill(make('em'), words(m[4], depth + 1)));
     else out.push(...link(m[5], m[6], m[0]));
   }
   return [...out, text.slice(from)];

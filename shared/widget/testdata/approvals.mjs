@@ -67,7 +67,7 @@ export const approvals = {
   'an approval that expires': async (page) => {
     await ask(page, 'late');
     await page.getByText('This has expired.').waitFor();
-    await log(page).getByText('That has expired.').waitFor({ timeout: 20000 });
+    await log(page).getByText('That has expired.').waitFor();
     expect('nothing was decided', (await seen(page)).resolved === null);
   },
 

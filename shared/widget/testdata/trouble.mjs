@@ -101,7 +101,7 @@ export const trouble = {
     await log(page).getByText('Stopped.').last().waitFor();
     expect('it is not loading', !(await prop(page, 'isLoading')));
     await ask(page, 'loop');
-    await page.getByText('more than 24 steps').waitFor({ timeout: 30000 });
+    await page.getByText('more than 24 steps').waitFor();
   },
 
   'a reload in the middle': async (page) => {

@@ -156,7 +156,7 @@ export const newcomer = {
     await cards(there).getByRole('button', { name: 'Approve once' }).click();
     await there.getByText(/Sending in ([1-9]|10) s/).waitFor();
     await restart(); // a hold outlives the server that holds it
-    await rows(there, 'completed').getByText('Done').waitFor({ timeout: 60000 });
+    await rows(there, 'completed').getByText('Done').waitFor();
     expect(`what was undone was not sent (${await joes()})`, (await joes()).join() === 'This is sent');
     expect('nothing is left to undo', (await there.getByRole('button', { name: 'Undo' }).count()) === 0);
     await there.context().close();

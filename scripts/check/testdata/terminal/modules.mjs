@@ -23,15 +23,12 @@ export const modules = {
       twice.add(1, bytes('bcd'));
       twice.add(6, bytes('g'));
       const rubbed = [whole('ab\b\b\b\bc'), whole('abc\b\bd\b\be')];
-      const began = Date.now();
-      const much = whole(`${'a'.repeat(60000)}${'\b'.repeat(60000)}b`);
-      return [whole(all), each(all) === whole(all), twice.text, plain('\u202ea\u0000b\tc\nd'), ...rubbed, much,
-        Date.now() - began < 5000];
+      const much = whole(`${'a'.repeat(6e5)}${'\b'.repeat(6e5)}b`); // minutes, if each steps through all before it
+      return [whole(all), each(all) === whole(all), twice.text, plain('\u202ea\u0000b\tc\nd'), ...rubbed, much];
     });
     expect(`it is text (${JSON.stringify(said)})`,
       JSON.stringify(said)
-        === JSON.stringify(['aébc\n99%\nz!', true, 'abcd\n[…]\ng', '[U+202E]a[U+0000]b\tc\nd', '\b\bc', 'e', 'b',
-          true]));
+        === JSON.stringify(['aébc\n99%\nz!', true, 'abcd\n[…]\ng', '[U+202E]a[U+0000]b\tc\nd', '\b\bc', 'e', 'b']));
   },
 
   'how long something took, rounded': async (page) => {

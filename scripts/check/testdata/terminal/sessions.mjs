@@ -58,7 +58,7 @@ export const sessions = {
     await again;
     await page.getByText('Connected').waitFor();
     await page.context().setOffline(true);
-    await page.getByText('The connection was lost').waitFor({ timeout: 8000 });
+    await page.getByText('The connection was lost').waitFor();
     await deaf(one, false);
     await say(one, ' missed');
     await page.context().setOffline(false);
