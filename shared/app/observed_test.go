@@ -24,6 +24,7 @@ import (
 // observed before it.
 type steps struct {
 	grants []any
+	tools  []string // of the task, beside those of the grants
 	calls  []func(observed string) (name string, args map[string]any)
 	told   []string // what was observed of each call
 }
@@ -31,7 +32,8 @@ type steps struct {
 func (s *steps) turn(r fakegemini.Request) fakegemini.Turn {
 	if r.Has("propose_plan") {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "propose_plan", Args: map[string]any{
-			"tasks":  []any{map[string]any{"title": "Do it", "goal": "It is done.", "tools": granted(s.grants)}},
+			"tasks": []any{map[string]any{"title": "Do it", "goal": "It is done.",
+				"tools": append(granted(s.grants), s.tools...)}},
 			"grants": s.grants}}}}
 	}
 	observed := ""
@@ -56,17 +58,24 @@ func granted(grants []any) (tools []string) {
 	return tools
 }
 
-// carriedOut plans over HTTP, confirms, and returns the session as it ends.
-func (w *proved) carriedOut(s *steps) (got planner.Session) {
+// planned plans over HTTP, and returns the session with the plan that waits.
+func (w *proved) planned(s *steps) (got planner.Session) {
 	w.t.Helper()
 	w.SetModel(s.turn)
 	w.plans(&got, "", fmt.Sprintf(`{"prompt":"do it","repoUrl":"%s/acme/web","deadline":%q}`, w.App.Config.GitHubURL,
 		time.Now().Add(time.Hour).Format(time.RFC3339)))
-	path := "/" + got.SessionID
-	w.plans(&got, path, "")
+	w.plans(&got, "/"+got.SessionID, "")
 	if got.Status != plan.StatusAwaiting {
 		w.t.Fatalf("it was planned as %+v", got)
 	}
+	return got
+}
+
+// carriedOut is planned, confirms, and returns the session as it ends.
+func (w *proved) carriedOut(s *steps) planner.Session {
+	w.t.Helper()
+	got := w.planned(s)
+	path := "/" + got.SessionID
 	w.plans(&got, path+"/execute", `{"planHash":"`+got.PlanHash+`"}`)
 	w.plans(&got, path, "")
 	return got

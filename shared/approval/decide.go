@@ -125,7 +125,7 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 	case err != nil:
 		return nil, err
 	}
-	if err := checkPolicy(tx, t, args, r.Decision); err != nil {
+	if err := checkPolicy(tx, t, ap, args, r.Decision); err != nil {
 		return nil, err
 	}
 	if r.Decision == run.ApproveEdited {
@@ -200,7 +200,7 @@ const (
 )
 
 // checkPolicy evaluates the policy for what the user is about to approve: a deny overrules the user's approval.
-func checkPolicy(tx *journal.Tx, t *tool.Tool, args json.RawMessage, decision run.Decision) error {
+func checkPolicy(tx *journal.Tx, t *tool.Tool, ap *run.Approval, args json.RawMessage, decision run.Decision) error {
 	v, err := Verdict(tx, t, "", tool.Place{}, args)
 	if err != nil {
 		return err
@@ -208,19 +208,19 @@ func checkPolicy(tx *journal.Tx, t *tool.Tool, args json.RawMessage, decision ru
 	if v.Mode == policy.Deny {
 		return fault.New(fault.Policy, "denied", "%s", v.Reason)
 	}
-	_, err = alwaysAllowEntries(tx, t, args, decision)
+	_, err = alwaysAllowEntries(tx, t, ap.Place, args, decision)
 	return err
 }
 
-// alwaysAllowEntries returns the entries that the decision stores: the exact addresses, or the exact call, for this
-// tool and this user. Most decisions store none.
-func alwaysAllowEntries(tx *journal.Tx, t *tool.Tool, args json.RawMessage, decision run.Decision) ([]policy.Entry,
-	error) {
+// alwaysAllowEntries returns the entries that the decision stores: the exact addresses from the place that the card
+// shows, or the exact call, for this tool and this user. Most decisions store none.
+func alwaysAllowEntries(tx *journal.Tx, t *tool.Tool, in tool.Place, args json.RawMessage,
+	decision run.Decision) ([]policy.Entry, error) {
 	var entries []policy.Entry
 	var err error
 	switch decision {
 	case run.ApproveAlways:
-		entries, err = recipientEntries(tx, t, args)
+		entries, err = recipientEntries(tx, t, in, args)
 	case run.ApproveAlwaysCommand:
 		entries, err = callEntry(tx, t, args)
 	}
@@ -239,12 +239,12 @@ func alwaysAllowEntries(tx *journal.Tx, t *tool.Tool, args json.RawMessage, deci
 	return entries, nil
 }
 
-func recipientEntries(tx *journal.Tx, t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
+func recipientEntries(tx *journal.Tx, t *tool.Tool, in tool.Place, args json.RawMessage) ([]policy.Entry, error) {
 	targets, err := t.Targets(args)
 	if err != nil {
 		return nil, err
 	}
-	return tx.Ex.Rules.Entries(tx.Run.UID, t.Name, targets, tx.Now)
+	return tx.Ex.Rules.Entries(tx.Run.UID, t.Name, in, targets, tx.Now)
 }
 
 func callEntry(tx *journal.Tx, t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
@@ -274,7 +274,7 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 		ap.Args, ap.ArgsHash = args, run.ArgsHash(ap.UID, t.Spec, ap.Place, args)
 	}
 	held := heldUntil(tx, ap, t, r)
-	if err := alwaysAllow(tx, ap.ID, t, args, r.Decision, held); err != nil {
+	if err := alwaysAllow(tx, ap, t, args, r.Decision, held); err != nil {
 		return err
 	}
 	if err := Close(tx, ap.ID, statusAfter[r.Decision], r.Decision); err != nil {
@@ -323,15 +323,15 @@ const minTimeAfterApproval = time.Hour
 
 // alwaysAllow adds what the decision always allows to the user's allowlist: the exact recipients, or the exact call.
 // The entries of an approval that is held count from then on.
-func alwaysAllow(tx *journal.Tx, approvalID string, t *tool.Tool, args json.RawMessage, decision run.Decision,
+func alwaysAllow(tx *journal.Tx, ap *run.Approval, t *tool.Tool, args json.RawMessage, decision run.Decision,
 	held time.Time) error {
-	entries, err := alwaysAllowEntries(tx, t, args, decision)
+	entries, err := alwaysAllowEntries(tx, t, ap.Place, args, decision)
 	if err != nil || len(entries) == 0 {
 		return err
 	}
 	if !held.IsZero() {
 		for i := range entries {
-			entries[i].From, entries[i].Approval = held, approvalID
+			entries[i].From, entries[i].Approval = held, ap.ID
 		}
 	}
 	return tx.UpdateUser(func(u *run.User) { u.AlwaysAllow(entries, tx.Now) })

@@ -75,7 +75,7 @@ func Verdict(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args 
 	if err != nil {
 		return Judgement{}, err
 	}
-	in := policy.Input{UID: tx.Run.UID, Tool: t.Spec, Ruling: ruling, Args: args, Targets: targets,
+	in := policy.Input{UID: tx.Run.UID, Tool: t.Spec, Ruling: ruling, Place: at, Args: args, Targets: targets,
 		Allowlist: u.Allow, Now: tx.Now, Grant: grant, ReadsOnly: readsOnly(tx.State)}
 	if its := tx.Ex.Agents.Get(tx.Run.Agent); its != nil { // where it is gone, nothing is allowed that it would ask
 		in.Tool, in.Effects = its.Spec(t), its.Effects

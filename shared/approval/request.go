@@ -5,6 +5,7 @@ package approval
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -100,13 +101,8 @@ func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run
 	if kind == run.KindReview && a.Result != nil {
 		ap.Preview.Fields = append(ap.Preview.Fields, returnedBefore(a.Result))
 	}
-	switch {
-	case slices.Contains(ap.Decisions, run.ApproveAlways):
-		ap.Preview.Fields = append(ap.Preview.Fields, alwaysCovers)
-	case slices.Contains(ap.Decisions, run.ApproveAlwaysCommand):
-		covers, _ := visible.Line(verdict.Ruling.Always.Shown)
-		ap.Preview.Fields = append(ap.Preview.Fields, tool.Field{Label: "Always allow covers",
-			Value: "Exactly this, for 90 days: " + covers})
+	if slices.ContainsFunc(ap.Decisions, storesEntries) {
+		ap.Preview.Fields = append(ap.Preview.Fields, alwaysCovers(ap, verdict))
 	}
 	if ap.TimeZone = tx.Run.Region.TimeZone; ap.TimeZone != "" {
 		ap.Preview = ap.Preview.In(tx.Run.Region.Zone())
@@ -138,9 +134,24 @@ func returnedBefore(result json.RawMessage) tool.Field {
 	return tool.Field{Label: "It returned before", Value: shown, Long: true}
 }
 
-// alwaysCovers tells what "always allow" would store, where it is offered (policy.Entry).
-var alwaysCovers = tool.Field{Label: "Always allow covers",
-	Value: "Exactly the addresses above, as they are written: capitals count before the @ and not after it."}
+// bounds are those of each permission that "always allow" stores.
+var bounds = fmt.Sprintf("for %d days and up to %d times a day", int(policy.EntryLife/(24*time.Hour)),
+	policy.UsedPerDay)
+
+// alwaysCovers says what "always allow" would store, where it is offered (policy.Entry).
+func alwaysCovers(ap *run.Approval, v Judgement) tool.Field {
+	covers := "Exactly this, " + bounds + ": "
+	if slices.Contains(ap.Decisions, run.ApproveAlwaysCommand) {
+		shown, _ := visible.Line(v.Ruling.Always.Shown)
+		return tool.Field{Label: "Always allow covers", Value: covers + shown}
+	}
+	covers = "Exactly the addresses above, as they are written: capitals count before the @ and not after it. " +
+		"It counts whatever else is written, " + bounds + " for each address"
+	if ap.Place != (tool.Place{}) {
+		covers += ", from this account alone"
+	}
+	return tool.Field{Label: "Always allow covers", Value: covers + "."}
+}
 
 var (
 	reviewDecisions = []run.Decision{run.ConfirmDone, run.StartNew}
@@ -179,7 +190,7 @@ func decisions(tx *journal.Tx, t *tool.Tool, a *run.Action, kind run.Kind, verdi
 	if err != nil {
 		return nil, err
 	}
-	if _, err := tx.Ex.Rules.Entries(tx.Run.UID, a.Tool, targets, tx.Now); err != nil {
+	if _, err := tx.Ex.Rules.Entries(tx.Run.UID, a.Tool, a.Place, targets, tx.Now); err != nil {
 		return []run.Decision{run.ApproveOnce, run.ApproveEdited, run.Reject}, nil
 	}
 	return []run.Decision{run.ApproveOnce, run.ApproveAlways, run.ApproveEdited, run.Reject}, nil

@@ -12,17 +12,21 @@ import (
 // EntryLife is how long an "always allow" lasts (reliability §4: a permission that its user has forgotten should end).
 const EntryLife = 90 * 24 * time.Hour
 
-// Entry is one "always allow": one tool of one user for one exact address, or one exact call in one place.
+// Entry is one "always allow": one tool of one user for one exact address from one account, or one exact call in one
+// place.
 type Entry struct {
-	ID        string    `json:"id"` // EntryID, which binds the entry to its user
-	Tool      string    `json:"tool"`
-	Recipient string    `json:"recipient"`       // normalised (address.Normalize); never a domain or a pattern; empty: Call
-	Call      string    `json:"call,omitempty"`  // the SHA-256 of tool.Always.Key, in hexadecimal digits
-	Shown     string    `json:"shown,omitempty"` // tool.Always.Shown
-	CreatedAt time.Time `json:"createdAt"`
-	ExpiresAt time.Time `json:"expiresAt"` // at most EntryLife later; the entry does not count from then on
-	Day       string    `json:"day,omitempty"`
-	Used      int       `json:"used,omitempty"` // number of effects that it allowed on Day (UTC)
+	ID        string `json:"id"` // EntryID, which binds the entry to its user
+	Tool      string `json:"tool"`
+	Recipient string `json:"recipient"`       // normalised (address.Normalize); never a domain or a pattern; empty: Call
+	Call      string `json:"call,omitempty"`  // the SHA-256 of tool.Always.Key, in hexadecimal digits
+	Shown     string `json:"shown,omitempty"` // tool.Always.Shown
+	// Place is the account from which Recipient is always reached. It is empty where the tool has none, and in entries
+	// that an earlier release stored: those allow nothing from an account.
+	Place     tool.Place `json:"place,omitzero"`
+	CreatedAt time.Time  `json:"createdAt"`
+	ExpiresAt time.Time  `json:"expiresAt"` // at most EntryLife later; the entry does not count from then on
+	Day       string     `json:"day,omitempty"`
+	Used      int        `json:"used,omitempty"` // number of effects that it allowed on Day (UTC)
 
 	// An approval that is held can be taken back, and with it its entries. Until From the entry does not count, and the
 	// one that it replaced does.
@@ -73,10 +77,19 @@ func (e Entry) IDFor(uid string) string {
 	return EntryID(uid, e.Tool, e.Recipient)
 }
 
-// counts reports whether the entry applies to the user and tool at the time. It computes the id again, so that an entry
-// from another user's documents, or one that was changed in the store, does not count.
-func (e Entry) counts(uid, tool string, now time.Time) bool {
-	return e.Call == "" && e.Tool == tool && e.ID == EntryID(uid, tool, e.Recipient) && e.lasts(now)
+// counts reports whether the entry applies to the user, tool and account at the time. It computes the id again, so that
+// an entry from another user's documents, or one that was changed in the store, does not count.
+func (e Entry) counts(in Input) bool {
+	return e.Call == "" && e.Tool == in.Tool.Name && e.ID == EntryID(in.UID, e.Tool, e.Recipient) &&
+		e.place(in.Now) == in.Place.ID && e.lasts(in.Now)
+}
+
+// place returns the id of the account that counts at the time: until From, that of the replaced entry.
+func (e Entry) place(now time.Time) string {
+	if now.Before(e.From) && e.Replaced != nil {
+		return e.Replaced.Place.ID
+	}
+	return e.Place.ID
 }
 
 // countsAlways is counts for an entry of one exact call.
@@ -121,10 +134,12 @@ func (r Rules) CallEntry(uid, name string, ruling *tool.Ruling, now time.Time) (
 		ExpiresAt: now.Add(EntryLife)}, nil
 }
 
-// Entries returns what "approve and always allow" stores: an entry for each address that the call reaches. It returns
-// all or none; the error is PolicyError not_applicable (409) if an entry would never count: no addresses, a target of
-// another kind, an address in punycode, or one that configuration denies or asks about each time.
-func (r Rules) Entries(uid, name string, targets []tool.Target, now time.Time) ([]Entry, error) {
+// Entries returns what "approve and always allow" stores: an entry for each address that the call reaches, from the
+// account in which it acts. It returns all or none; the error is PolicyError not_applicable (409) if an entry would
+// never count: no addresses, a target of another kind, an address in punycode, or one that configuration denies or asks
+// about each time.
+func (r Rules) Entries(uid, name string, in tool.Place, targets []tool.Target, now time.Time) ([]Entry,
+	error) {
 	people, others := split(targets)
 	if r.NoAllowlist {
 		return nil, notApplicable(eachTime)
@@ -144,7 +159,8 @@ func (r Rules) Entries(uid, name string, targets []tool.Target, now time.Time) (
 				"At least one recipient's address needs your approval each time. Approve it once instead.")
 		}
 		entries = append(entries,
-			Entry{ID: EntryID(uid, name, a), Tool: name, Recipient: a, CreatedAt: now, ExpiresAt: now.Add(EntryLife)})
+			Entry{ID: EntryID(uid, name, a), Tool: name, Recipient: a, Place: in, CreatedAt: now,
+				ExpiresAt: now.Add(EntryLife)})
 	}
 	return entries, nil
 }

@@ -18,7 +18,7 @@ func ExampleRules_Decide() {
 	rules := policy.Rules{Denied: denied}
 	now := time.Date(2027, 1, 5, 10, 0, 0, 0, time.UTC)
 	mail := tool.Spec{Name: "gmail_send", SideEffect: true, Approval: tool.Required}
-	always, err := rules.Entries("ana", mail.Name, tool.Addresses([]string{"bob@example.com"}), now)
+	always, err := rules.Entries("ana", mail.Name, tool.Place{}, tool.Addresses([]string{"bob@example.com"}), now)
 	if err != nil {
 		panic(err)
 	}

@@ -77,6 +77,7 @@ type Input struct {
 	UID       string
 	Tool      tool.Spec
 	Ruling    *tool.Ruling    // what the tool says of this one call; nil: nothing (tool.Def.Rule)
+	Place     tool.Place      // where the call would act; zero: nowhere in particular
 	Args      json.RawMessage // canonical (tool.Tool.Normalize); whom they reach is in Targets
 	Targets   []tool.Target   // tool.Tool.Targets of Args: every to, cc, bcc and attendee
 	Allowlist []Entry         // the user's entries; those of another user or tool do not count
@@ -218,6 +219,9 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 	held := in.entries()
 	if n := count(people, func(a string) bool { return held[a].ID == "" }); n > 0 {
 		reason := notAllowed(people, n)
+		if count(people, in.fromElsewhere) > 0 {
+			reason += " You always allow an address from another account than this one."
+		}
 		if count(people, func(a string) bool { return held[a].ID == "" && otherwiseWritten(held, a) }) > 0 {
 			reason += " You always allow an address that is written with other capitals, and that may be " +
 				"another person's."
@@ -267,11 +271,20 @@ func (in Input) always() (Entry, bool) {
 	return Entry{}, false
 }
 
-// entries returns those that count for this user and tool now, by recipient.
+// fromElsewhere reports whether an entry would count for the address if the call acted in another account.
+func (in Input) fromElsewhere(a string) bool {
+	return slices.ContainsFunc(in.Allowlist, func(e Entry) bool {
+		there := in
+		there.Place.ID = e.place(in.Now)
+		return e.Recipient == a && there.Place.ID != in.Place.ID && e.counts(there)
+	})
+}
+
+// entries returns those that count for this user, tool and account now, by recipient.
 func (in Input) entries() map[string]Entry {
 	held := make(map[string]Entry, len(in.Allowlist))
 	for _, e := range in.Allowlist {
-		if e.counts(in.UID, in.Tool.Name, in.Now) {
+		if e.counts(in) {
 			held[e.Recipient] = e
 		}
 	}

@@ -277,7 +277,7 @@ func TestEntries(t *testing.T) {
 	rules := policy.Rules{AlwaysAsk: patterns(t, "bank.example"), Denied: patterns(t, "x.com")}
 	t.Run("AP-016: exact addresses for this tool", func(t *testing.T) {
 		people := []string{"c@example.com", "a@example.com", "b@example.com"}
-		entries, err := rules.Entries(uid, mail.Name, tool.Addresses(people), now)
+		entries, err := rules.Entries(uid, mail.Name, tool.Place{}, tool.Addresses(people), now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func TestEntries(t *testing.T) {
 			t.Errorf("what was just allowed is decided %s by %s", d.Mode, d.Rule)
 		}
 	})
-	if _, err := (policy.Rules{AskSideEffects: true}).Entries(uid, mail.Name,
+	if _, err := (policy.Rules{AskSideEffects: true}).Entries(uid, mail.Name, tool.Place{},
 		tool.Addresses([]string{"a@example.com"}), now); err == nil {
 		t.Error("an always allow is stored while everything is asked about")
 	}
@@ -301,7 +301,7 @@ func TestEntries(t *testing.T) {
 		"not normalised":        {"a@EXAMPLE.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			entries, err := rules.Entries(uid, mail.Name, tool.Addresses(people), now)
+			entries, err := rules.Entries(uid, mail.Name, tool.Place{}, tool.Addresses(people), now)
 			if !fault.Is(err, fault.Policy, fault.CodeNotApplicable) || entries != nil {
 				t.Errorf("got %v and %v", entries, err)
 			}
@@ -322,7 +322,7 @@ func TestATargetOfAnotherKindIsNoAddress(t *testing.T) {
 		if d.Mode != policy.RequireApproval || d.Rule != policy.RuleNoRecipient || d.Entries != nil {
 			t.Errorf("%s is decided %s by %s on %v", name, d.Mode, d.Rule, d.Entries)
 		}
-		entries, err := (policy.Rules{}).Entries(uid, mail.Name, targets, now)
+		entries, err := (policy.Rules{}).Entries(uid, mail.Name, tool.Place{}, targets, now)
 		if !fault.Is(err, fault.Policy, fault.CodeNotApplicable) || entries != nil {
 			t.Errorf("%s can always be allowed: %v, %v", name, entries, err)
 		}

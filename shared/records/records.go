@@ -161,6 +161,7 @@ type AllowView struct {
 	ID        string    `json:"id"`
 	Tool      string    `json:"tool"`
 	Recipient string    `json:"recipient"`         // empty: it is a command
+	Account   string    `json:"account,omitempty"` // from which Recipient is always reached
 	Command   string    `json:"command,omitempty"` // and the host that it may run on
 	CreatedAt time.Time `json:"createdAt"`
 	ExpiresAt time.Time `json:"expiresAt"`
@@ -174,7 +175,7 @@ func (r *Records) Allowlist(ctx context.Context, uid string) ([]AllowView, error
 	}
 	views := []AllowView{}
 	for _, e := range u.Allow {
-		views = append(views, AllowView{e.ID, e.Tool, e.Recipient, e.Shown, e.CreatedAt, e.ExpiresAt})
+		views = append(views, AllowView{e.ID, e.Tool, e.Recipient, e.Place.Name, e.Shown, e.CreatedAt, e.ExpiresAt})
 	}
 	return views, nil
 }

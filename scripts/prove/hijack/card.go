@@ -37,7 +37,8 @@ func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
 	again.Fields = append([]tool.Field{{Label: "From", Value: account}}, again.Fields...)
 	if slices.Contains(ap.Decisions, run.ApproveAlways) {
 		again.Fields = append(again.Fields, tool.Field{Label: "Always allow covers", Value: "Exactly the addresses " +
-			"above, as they are written: capitals count before the @ and not after it."})
+			"above, as they are written: capitals count before the @ and not after it. It counts whatever else is " +
+			"written, for 90 days and up to 20 times a day for each address, from this account alone."})
 	}
 	again.Warnings = append(aboutEqual(ap.Preview), again.Warnings...)
 	there := again.In(run.Region{TimeZone: ap.TimeZone}.Zone())

@@ -46,13 +46,15 @@ export function change(words, what, told, error, again, kind, label) {
 
 /** @param {HTMLElement} main */
 export const allowed = (main) => list(main, 'Always allowed',
-  'Recipients that you are no longer asked about, each for one kind of action, and commands, each on one host. '
+  'Recipients that you are no longer asked about, each for one kind of action from one account, and commands, each on '
+  + 'one host. '
   + 'Taken back, they are asked about again at once.', async (again, error) => {
     const { entries = [] } = await call('GET', '/api/agent/allowlist');
     if (!entries.length) return [el('p', { class: 'empty-view' }, 'Nobody. You are asked each time.')];
     return entries.map((e) => el('div', { class: 'item' },
       el('div', {}, el('strong', {}, e.recipient || e.command),
-        el('p', { class: 'quiet' }, `${toolName(e.tool)} · until `, when(e.expiresAt))),
+        el('p', { class: 'quiet' }, `${toolName(e.tool)} · ${e.account ? `from ${e.account} · ` : ''}until `,
+          when(e.expiresAt))),
       change('Take back', () => call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}`),
         `${e.recipient || e.command} is no longer always allowed.`, error, again, 'small',
         `Take back ${e.recipient || e.command} for ${toolName(e.tool)}`)));

@@ -1,0 +1,232 @@
+package app_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/api"
+)
+
+// A permission is a word that somebody gives before a call and that lets the call go unasked, or lets somebody ask.
+type permission struct {
+	rules []string // the rules of the policy and of tools by which a call then goes unasked
+	back  []string // the routes with which its user takes it back
+	// try gives the permission and then makes a call that differs from what was shown in one respect; in none where
+	// that is empty. It returns what the user was shown, and whether they are asked.
+	try     func(t *testing.T, respect string) (shown string, asked bool)
+	shows   []string          // parts of what the user is shown
+	asks    bool              // it lets somebody ask, and no call goes unasked
+	differs []string          // the respects that are shown
+	held    map[string]string // respects that a test of another package or file tries, by that test
+}
+
+// permissions are all that there are. TestEveryPermissionIsInTheTable holds the table to the code.
+var permissions = map[string]permission{
+	"an always-allowed address": {
+		rules: []string{"policy.RuleAllowlisted"}, back: []string{"/api/agent/allowlist/{entryId}"}, try: triesAddress,
+		shows: []string{"ana-home@", "Exactly the addresses above", "capitals count before the @", "for 90 days",
+			"up to 20 times a day for each address", "from this account alone"},
+		differs: []string{"address", "one more address", "capitals", "kind of action", "account", "end", "count",
+			"user", "taken back"},
+	},
+	"an always-allowed command": {
+		rules: []string{"policy.RuleCommandAllowed"}, try: triesCommand,
+		shows: []string{"touch witness on ", "in the home directory", "for 90 days and up to 20 times a day",
+			"by the program file of today", "without variables of earlier commands"},
+		differs: []string{"words", "one more word", "directory", "program file", "host", "end", "count", "taken back"},
+		held:    map[string]string{"variables": "shared/app.TestAnAllowedCommandStaysTheSame"},
+	},
+	"a host's rule": {
+		rules: []string{"command.RuleReadOnly"}, try: triesHost, shows: []string{"read_only", "/var/log"},
+		back:    []string{"/api/agent/hosts/{hostId}", "/api/agent/terminals/{terminalId}"},
+		differs: []string{"file", "parent folder", "change", "host"},
+		held: map[string]string{"links": "shared/app.TestALinkThatLeadsOutIsAskedAbout",
+			"taken back": "shared/app.TestWhatIsSetOfAHostCountsAtTheIntent"},
+	},
+	"a plan's grant": {
+		rules: []string{"policy.RulePlanGrant"}, try: triesGrant,
+		back:    []string{"/api/agent/plans/{sessionId}/grants/{grantId}"},
+		shows:   []string{"As ana", "May create 1 issue in acme/web until "},
+		differs: []string{"kind of action", "repository", "count", "account", "taken back"},
+		held:    map[string]string{"until": "shared/plan.TestGrantFor"},
+	},
+	"an agent's token": {
+		try: triesToken, asks: true, back: []string{"/api/agent/tokens/{tokenId}"}, shows: []string{"My editor"},
+		differs: []string{"always allowed"},
+		held:    map[string]string{"route, user and end": "shared/app.TestTokensOfAgentsOpenNothingElse"},
+	},
+	"a linked account": {
+		try: triesAccount, asks: true, shows: []string{"ana-home@"},
+		back:    []string{"/api/agent/connections/google", "/api/agent/connections/github"},
+		differs: []string{"account"},
+	},
+	"a browser that is told": {
+		back: []string{"/api/agent/push-subscriptions/{subscriptionId}"},
+		held: map[string]string{"user": "shared/app.TestDevicesAreTheirUsersOwn", "content": "shared/app.TestDevice"},
+	},
+	"the operator's word that a tool only reads": {rules: []string{"policy.RuleReadOnly"},
+		held: map[string]string{"tool": "shared/app.TestTheOperatorsWordAboutApproval"}},
+	"the operator's word that a tool needs no approval": {rules: []string{"policy.RuleNotRequired"},
+		held: map[string]string{"tool": "shared/app.TestAnActionThatNeedsNoApproval",
+			"people": "shared/app.TestAnActionThatReachesPeople"}},
+	"the operator's word that an agent does not ask": {rules: []string{"policy.RuleNonInteractive"},
+		held: map[string]string{"agent": "shared/app.TestAgentsInFiles",
+			"user": "shared/loop.TestAutoApproveRestsOnItsUser"}},
+}
+
+// deletesOnly are the routes that delete something that permits nothing.
+var deletesOnly = []string{"/api/agent/threads/{threadId}"}
+
+// TestAPermissionIsNoWiderThanItsCard gives each permission, and then makes exactly the call that was shown, and one
+// that differs in each respect that was shown.
+func TestAPermissionIsNoWiderThanItsCard(t *testing.T) {
+	for name, p := range permissions {
+		if p.try == nil {
+			continue
+		}
+		for _, respect := range append([]string{""}, p.differs...) {
+			t.Run(name+"/"+respect, func(t *testing.T) {
+				shown, asked := p.try(t, respect)
+				if wanted := respect != "" || p.asks; asked != wanted {
+					t.Errorf("asked: %t; the user was shown %s", asked, shown)
+				}
+				for _, part := range p.shows {
+					if !strings.Contains(shown, part) {
+						t.Errorf("the user is not shown %q: %s", part, shown)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestEveryPermissionIsInTheTable finds each place in the code that lets a call go unasked, and each route that takes
+// something back: each has a row. The tests that rows name exist.
+func TestEveryPermissionIsInTheTable(t *testing.T) {
+	page, err := os.ReadFile("../policy/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, routes := []string{}, slices.Clone(deletesOnly)
+	for name, p := range permissions {
+		if !strings.Contains(string(page), "\n| "+name+" | ") {
+			t.Errorf("%s is not on the page for users", name)
+		}
+		rules, routes = append(rules, p.rules...), append(routes, p.back...)
+		for respect, test := range p.held {
+			dir, test, _ := strings.Cut(test, ".")
+			if !hasTest(t, dir, test) {
+				t.Errorf("%s, %s: %s has no %s", name, respect, dir, test)
+			}
+		}
+	}
+	slices.Sort(rules)
+	if found := unasked(t); !slices.Equal(found, rules) {
+		t.Errorf("calls go unasked by %q; the table has %q", found, rules)
+	}
+	var found []string
+	for _, f := range api.Functions {
+		for _, r := range f.Routes {
+			if r.Method == "DELETE" {
+				found = append(found, r.Path)
+			}
+		}
+	}
+	slices.Sort(found)
+	slices.Sort(routes)
+	if !slices.Equal(found, routes) {
+		t.Errorf("taken back is %q; the table has %q", found, routes)
+	}
+}
+
+func hasTest(t *testing.T, dir, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		return err == nil && regexp.MustCompile(`(?m)^func `+name+`\(`).Match(text)
+	})
+}
+
+// unasked returns the names of the rules with which the code allows a call: those beside a mode that allows.
+func unasked(t *testing.T) []string {
+	t.Helper()
+	rules := map[string]bool{}
+	err := filepath.WalkDir("..", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if rule := allowedBy(parsed.Name.Name, n); rule != "" {
+				rules[rule] = true
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(rules, "policy.r.ID") // a ruling of a tool's, which is found where the tool makes it
+	return slices.Sorted(maps.Keys(rules))
+}
+
+// allowedBy returns the rule of a decision or a ruling that allows, by its package; "" for any other node.
+func allowedBy(in string, n ast.Node) string {
+	var values []ast.Expr
+	rule := ""
+	switch n := n.(type) {
+	case *ast.CompositeLit:
+		for _, e := range n.Elts {
+			if kv, ok := e.(*ast.KeyValueExpr); ok && slices.Contains([]string{"Mode", "Rule", "ID"}, identOf(kv.Key)) {
+				values = append(values, kv.Value)
+			}
+		}
+	case *ast.AssignStmt:
+		values = n.Rhs
+	}
+	allows := false
+	for _, v := range values {
+		switch name := identOf(v); name {
+		case "Allow", "policy.Allow", "tool.RuleAllow":
+			allows = allows || name != "Allow" || in == "policy"
+		case "":
+		default:
+			rule = name
+		}
+	}
+	switch {
+	case !allows:
+		return ""
+	case strings.HasPrefix(rule, "policy."):
+		return rule
+	}
+	return in + "." + rule
+}
+
+// identOf returns a name as it stands in the code: policy.Allow; "" for any other expression.
+func identOf(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return identOf(e.X) + "." + e.Sel.Name
+	}
+	return ""
+}
