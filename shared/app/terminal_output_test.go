@@ -100,17 +100,21 @@ func TestATurnIsTakenByHand(t *testing.T) {
 	}
 	h.deliver()
 	last, parts := take(first.History)
+	if want := `"record":"Ran “echo one >> witness; cat witness”."`; !strings.Contains(string(last.Body), want) {
+		t.Errorf("its answer has no %s: %s", want, last.Body)
+	}
 	if h.witness() != "one\n" || len(last.Calls) != 0 || !strings.Contains(parts, "All is well.") ||
 		len(m.responses) != 1 || !strings.Contains(m.responses[0], `"output":"one`) {
 		t.Errorf("%q, the model read %q: %s", h.witness(), m.responses, last.Body)
 	}
-	h.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Yes."} })
+	h.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Yes, I restarted it."} })
 	var sealed []json.RawMessage
 	if err := json.Unmarshal(last.History, &sealed); err != nil {
 		t.Fatal(err)
 	}
-	if _, parts := take(append(sealed, json.RawMessage(`{"role":"user","parts":[{"text":"Is it?"}]}`))); parts !=
-		`[{"text":"Yes."}]` && !strings.Contains(parts, `"Yes."`) {
-		t.Errorf("%s", parts)
+	claim, parts := take(append(sealed, json.RawMessage(`{"role":"user","parts":[{"text":"Is it?"}]}`)))
+	if !strings.Contains(parts, `"Yes, I restarted it."`) ||
+		!strings.Contains(string(claim.Body), `"record":"Nothing was sent or changed in this run."`) {
+		t.Errorf("%s", claim.Body)
 	}
 }

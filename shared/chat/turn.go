@@ -35,6 +35,9 @@ type TurnReply struct {
 	Parts   []json.RawMessage `json:"parts"`           // the model's, verbatim
 	History []json.RawMessage `json:"history"`         // all of it, sealed, for the next request
 	Calls   []TurnCall        `json:"calls,omitempty"` // of the parts, those that wait
+	// Record says, with an answer, what the commands since the user's last words came to: by the record, whatever the
+	// model says.
+	Record string `json:"record,omitempty"`
 }
 
 // TurnCall is a call that waits: for the run that carries it out, which may wait for an approval, or for what the user
@@ -274,7 +277,11 @@ func (t *turn) ask(ctx context.Context, start loop.StartRequest) (*TurnReply, er
 		if err := t.failure(conv.End); err != nil {
 			return nil, err
 		}
-		return t.reply()
+		out, err := t.reply()
+		if err == nil {
+			out.Record = conv.End.Record
+		}
+		return out, err
 	case len(conv.Calls) == 0:
 		return nil, fault.New(fault.Tool, "out_of_time", "The request timed out. Please try again.")
 	}

@@ -223,6 +223,47 @@ func TestATurnIsAnsweredInWords(t *testing.T) {
 	}
 }
 
+// TestAnAnswersRecord has the model answer truly and falsely: beside each answer stands what its message's commands
+// came to, by the record.
+func TestAnAnswersRecord(t *testing.T) {
+	done := script.Turn{Calls: []script.Call{{Name: "task_complete", Args: map[string]string{"summary": "Done!"}}}}
+	for name, c := range map[string]struct {
+		turns    []script.Turn
+		decision run.Decision
+		want     string
+	}{
+		"words":         {[]script.Turn{{Text: "Hello."}}, "", nothing},
+		"a claim":       {[]script.Turn{{Text: "I have restarted nginx."}}, "", nothing},
+		"a final claim": {[]script.Turn{done}, "", nothing},
+		"a command":     {[]script.Turn{calls("a"), done}, run.ApproveOnce, "Did run_command."},
+		"a rejection": {[]script.Turn{calls("a"), done}, run.Reject,
+			"Not done: a. The user rejected this; it was not done."},
+		"a failure": {[]script.Turn{calls("fail"), {Text: "Done!"}}, run.ApproveOnce,
+			"Not done: fail. The host cannot be reached."},
+		"no such command": {[]script.Turn{calls(""), {Text: "Done!"}}, "", nothing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTerminalEnv(t, append(c.turns, script.Turn{Text: "It is still done."})...)
+			reply := w.turn(says("Do it"))
+			for len(reply.Calls) > 0 {
+				if reply.Record != "" {
+					t.Errorf("before the answer: %q", reply.Record)
+				}
+				w.decide(reply.Calls[0].Approval, c.decision)
+				reply = w.turn(reply.History)
+			}
+			if reply.Record != c.want {
+				t.Errorf("the record is %q, want %q", reply.Record, c.want)
+			}
+			if next := w.turn(says("Sure?", reply.History...)); next.Record != nothing {
+				t.Errorf("of the next message it is %q", next.Record)
+			}
+		})
+	}
+}
+
+const nothing = "Nothing was sent or changed in this run."
+
 // TestATurnRefuses sends histories that the server did not give: none of them reaches the model.
 func TestATurnRefuses(t *testing.T) {
 	w := newTerminalEnv(t, calls("a"), script.Turn{Text: "Hello."})
