@@ -56,7 +56,8 @@ func TestFieldsReadBack(t *testing.T) {
 		Aside: true}
 	aside := document.RunFields{UID: "ana", ThreadID: "t", CreatedAt: at.Add(-1e9), Due: document.Never, Aside: true}
 	ended := document.RunFields{UID: "ana", ThreadID: "t", Status: "failed", CreatedAt: at}
-	approval := document.ApprovalFields{UID: "ana", RunID: "r", Status: "open", RequestedAt: at}
+	approval := document.ApprovalFields{UID: "ana", RunID: "r", ThreadID: "t", Status: "open", RequestedAt: at,
+		ExpiresAt: at}
 	entry := document.AuditFields{UID: "ana", RunID: "r", Seq: 1, At: at, ExpireAt: at}
 	shown := document.ThreadFields{UID: "ana", UpdatedAt: at}
 	deleting := document.ThreadFields{UID: "ana", Deleting: at}

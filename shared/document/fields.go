@@ -26,6 +26,7 @@ const (
 	fieldSeq         = "seq"
 	fieldAt          = "at"
 	fieldExpireAt    = "expireAt"
+	fieldExpires     = "expires"
 )
 
 // Shards is the number of parts in which the sweep finds what is due. A store takes some 500 writes a second where an
@@ -127,22 +128,32 @@ func ThreadFieldsOf(d store.Doc) ThreadFields {
 type ApprovalFields struct {
 	UID         string
 	RunID       string
+	ThreadID    string // empty in one that an earlier release stored, as is ExpiresAt
 	Status      string
 	RequestedAt time.Time
+	ExpiresAt   time.Time // when it can no longer be decided
 }
 
-// Map returns the fields as a store keeps them.
+// Map returns the fields as a store keeps them, without those that are zero.
 func (f ApprovalFields) Map() map[string]any {
-	return map[string]any{
+	m := map[string]any{
 		fieldUID: f.UID, fieldRunID: f.RunID, fieldStatus: f.Status, fieldRequestedAt: f.RequestedAt,
 	}
+	if f.ThreadID != "" {
+		m[fieldThreadID] = f.ThreadID
+	}
+	if !f.ExpiresAt.IsZero() {
+		m[fieldExpires] = f.ExpiresAt
+	}
+	return m
 }
 
 // ApprovalFieldsOf returns the fields of an approval's document. A field that is absent or of another type is zero.
 func ApprovalFieldsOf(d store.Doc) ApprovalFields {
 	return ApprovalFields{
 		UID: field[string](d, fieldUID), RunID: field[string](d, fieldRunID), Status: field[string](d, fieldStatus),
-		RequestedAt: field[time.Time](d, fieldRequestedAt),
+		ThreadID: field[string](d, fieldThreadID), RequestedAt: field[time.Time](d, fieldRequestedAt),
+		ExpiresAt: field[time.Time](d, fieldExpires),
 	}
 }
 

@@ -16,8 +16,9 @@ import (
 var documents = map[string]map[string]any{
 	document.Runs: document.RunFields{UID: "ana", ThreadID: "t", Status: "queued", CreatedAt: at, Due: at, Tries: 1,
 		Aside: true}.Map("r"),
-	document.Threads:      document.ThreadFields{UID: "ana", UpdatedAt: at, Deleting: at}.Map("t"),
-	document.Approvals:    document.ApprovalFields{UID: "ana", RunID: "r", Status: "open", RequestedAt: at}.Map(),
+	document.Threads: document.ThreadFields{UID: "ana", UpdatedAt: at, Deleting: at}.Map("t"),
+	document.Approvals: document.ApprovalFields{UID: "ana", RunID: "r", ThreadID: "t", Status: "open", RequestedAt: at,
+		ExpiresAt: at}.Map(),
 	document.Audit:        document.AuditFields{UID: "ana", RunID: "r", Seq: 1, At: at, ExpireAt: at}.Map(),
 	document.AuditHeads:   document.AuditHeadFields(at, at),
 	document.Consents:     document.ConsentFields(at),

@@ -42,6 +42,13 @@ func ApprovalsOf(uid, status string, limit int) store.Query {
 		OrderBy: fieldRequestedAt, Desc: true, Limit: limit}
 }
 
+// WaitingThreads returns the query of those of ApprovalsOf with the ids of their threads, and without what is asked.
+func WaitingThreads(uid, status string, limit int) store.Query {
+	q := ApprovalsOf(uid, status, limit)
+	q.Select = []string{fieldUID, fieldRequestedAt, fieldThreadID, fieldExpires}
+	return q
+}
+
 // ThreadsOf returns the query of the user's threads, except those that are being deleted, the last used first.
 func ThreadsOf(uid string, limit int) store.Query {
 	return store.Query{Collection: Threads, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldUpdatedAt,
@@ -51,12 +58,16 @@ func ThreadsOf(uid string, limit int) store.Query {
 
 // ThreadsUsed returns the query of those of ThreadsOf that were last used within the time; zero: at any.
 func ThreadsUsed(uid string, from, to time.Time, limit int) store.Query {
-	q := ThreadsOf(uid, limit)
+	return within(ThreadsOf(uid, limit), from, to)
+}
+
+// within narrows the query's order to a time; zero: any.
+func within(q store.Query, from, to time.Time) store.Query {
 	if !from.IsZero() {
-		q.Where = append(q.Where, store.Filter{Field: fieldUpdatedAt, Op: ">=", Value: from})
+		q.Where = append(q.Where, store.Filter{Field: q.OrderBy, Op: ">=", Value: from})
 	}
 	if !to.IsZero() {
-		q.Where = append(q.Where, until(fieldUpdatedAt, to))
+		q.Where = append(q.Where, until(q.OrderBy, to))
 	}
 	return q
 }
@@ -84,6 +95,11 @@ func DeletionsOf(uid string, limit int) store.Query {
 func AuditOf(uid string, limit int) store.Query {
 	return store.Query{Collection: Audit, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldAt, Desc: true,
 		Limit: limit}
+}
+
+// AuditWithin returns the query of those of AuditOf that were written within the time; zero: at any.
+func AuditWithin(uid string, from, to time.Time, limit int) store.Query {
+	return within(AuditOf(uid, limit), from, to)
 }
 
 // AuditOfChain returns the query of the entries of a chain in their order: those of a run, or of a user's own chain.

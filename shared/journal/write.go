@@ -143,8 +143,8 @@ func writeContents(tx *Tx, path string) error {
 
 func (tx *Tx) writeApprovals() error {
 	for _, a := range tx.Approvals {
-		fields := document.ApprovalFields{UID: a.UID, RunID: a.RunID, Status: string(a.Status),
-			RequestedAt: a.RequestedAt}
+		fields := document.ApprovalFields{UID: a.UID, RunID: a.RunID, ThreadID: a.ThreadID, Status: string(a.Status),
+			RequestedAt: a.RequestedAt, ExpiresAt: a.ExpiresAt}
 		if err := tx.put(document.ApprovalPath(a.ID), fields.Map(), a); err != nil {
 			return err
 		}

@@ -1,14 +1,17 @@
 package records_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store"
 )
 
 // TestFind finds conversations by words, state and time in every store, however many newer ones there are.
@@ -77,6 +80,56 @@ func TestFind(t *testing.T) {
 					t.Errorf("found %v, want %v", got, want)
 				}
 			})
+		}
+	})
+}
+
+// reader is a store that knows what its queries have read.
+type reader struct {
+	store.Store
+	docs, bytes int
+}
+
+func (s *reader) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
+	docs, err := s.Store.Query(ctx, q)
+	for _, d := range docs {
+		if q.Collection == document.Approvals {
+			s.docs, s.bytes = s.docs+1, s.bytes+len(d.Data)
+		}
+	}
+	return docs, err
+}
+
+// TestFindReadsNoCards searches by state while sixty approvals wait: one of an earlier release alone is read whole.
+func TestFindReadsNoCards(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
+		w := open(t)
+		const waiting = 60
+		for i := range waiting {
+			id := fmt.Sprintf("thread-%010d", i)
+			at := began.Add(time.Duration(i) * time.Minute)
+			put(t, w, document.ThreadPath(id), document.ThreadFields{UID: "ana", UpdatedAt: at}.Map(id),
+				&run.Thread{ID: id, UID: "ana", CreatedAt: at})
+			ap := run.Approval{ID: fmt.Sprintf("run-%013d-1", i), UID: "ana", ThreadID: id, Status: run.ApprovalOpen,
+				RequestedAt: at, ExpiresAt: time.Now().Add(time.Hour), Reason: strings.Repeat("x", 4000)}
+			f := document.ApprovalFields{UID: "ana", ThreadID: id, Status: string(ap.Status), RequestedAt: at,
+				ExpiresAt: ap.ExpiresAt}
+			switch i {
+			case 0: // of an earlier release
+				f.ThreadID, f.ExpiresAt = "", time.Time{}
+			case 1:
+				f.ExpiresAt = time.Now().Add(-time.Hour)
+			}
+			put(t, w, document.ApprovalPath(ap.ID), f.Map(), ap)
+		}
+		counted := &reader{Store: w}
+		r := &records.Records{Store: counted, Now: time.Now}
+		found, _, err := r.Find(t.Context(), "ana", records.Search{State: records.Waiting}, "", 100)
+		if err != nil || len(found) != waiting-1 {
+			t.Fatalf("found %d: %v", len(found), err)
+		}
+		if counted.bytes != 0 || counted.docs > waiting+1 {
+			t.Errorf("%d documents were read, with %d bytes of cards", counted.docs, counted.bytes)
 		}
 	})
 }

@@ -110,18 +110,34 @@ func (r *Records) Find(ctx context.Context, uid string, s Search, cursor string,
 	return views, cursor, nil
 }
 
-// waiting returns the ids of the conversations in which something waits for the user, where a state is asked for.
+// waiting returns the ids of the conversations in which something waits for the user, where a state is asked for. It
+// reads the approvals' fields alone, and whole ones only of an earlier release, whose fields have no thread.
 func (r *Records) waiting(ctx context.Context, uid string, s State) (map[string]bool, error) {
 	ids := map[string]bool{}
+	var whole []string
 	for cursor, more := "", s != ""; more; more = cursor != "" {
-		open, next, err := r.Pending(ctx, uid, cursor, searchPage)
+		docs, next, err := r.page(ctx, document.WaitingThreads(uid, string(run.ApprovalOpen), searchPage), cursor)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range docs {
+			switch f := document.ApprovalFieldsOf(d); {
+			case f.ThreadID == "":
+				whole = append(whole, document.ID(d))
+			case d.ReadTime.Before(f.ExpiresAt):
+				ids[f.ThreadID] = true
+			}
+		}
+		cursor = next
+	}
+	for part := range slices.Chunk(whole, searchPage) {
+		open, err := r.Approvals(ctx, uid, part)
 		if err != nil {
 			return nil, err
 		}
 		for _, a := range open {
 			ids[a.ThreadID] = true
 		}
-		cursor = next
 	}
 	return ids, nil
 }

@@ -21,12 +21,29 @@ func CheckQuery(q Query) (Index, error) {
 	if err != nil {
 		return Index{}, err
 	}
+	if slices.ContainsFunc(q.Select, func(name string) bool { return !validName(name) }) {
+		return Index{}, fmt.Errorf("%w: a selected field's name", ErrInvalid)
+	}
 	for _, x := range Indexes {
 		if x.Collection == q.Collection && x.OrderBy == q.OrderBy && x.Desc == q.Desc && sameSet(x.Equal, equal) {
 			return x, nil
 		}
 	}
 	return Index{}, fmt.Errorf("%w: a query that no entry of store.Indexes answers", ErrInvalid)
+}
+
+// Selected returns the fields of a document with which the query's answer comes.
+func (q Query) Selected(fields map[string]any) map[string]any {
+	if q.Select == nil {
+		return fields
+	}
+	kept := make(map[string]any, len(q.Select))
+	for _, name := range q.Select {
+		if v, has := fields[name]; has {
+			kept[name] = v
+		}
+	}
+	return kept
 }
 
 func checkCursor(q Query) error {

@@ -115,6 +115,9 @@ type Query struct {
 	Desc       bool
 	After      *Cursor
 	Limit      int // 1 to MaxLimit
+	// Select, if it is set, has the documents come with these fields alone and without their data, which is then
+	// neither read nor sent.
+	Select []string
 }
 
 // ByName is the order of the documents' ids, by their bytes. A collection that is read whole is read in it: unlike a

@@ -35,10 +35,10 @@ func TestPlans(t *testing.T) {
 	for _, x := range store.Indexes {
 		if x.OrderBy == store.ByName {
 			all["by name "+x.Collection] =
-				statement{querySQL(x), "sqlite_autoindex_documents_1 (path>? AND path<?)", 2, 0, ""}
+				statement{querySQL(x), "sqlite_autoindex_documents_1 (path>? AND path<?)", 3, 0, ""}
 			continue
 		}
-		all[statementName(x)] = statement{querySQL(x), indexName(served(x)) + " (", len(x.Equal) + 5,
+		all[statementName(x)] = statement{querySQL(x), indexName(served(x)) + " (", len(x.Equal) + 6,
 			len(served(x).Equal), column(x.OrderBy)}
 	}
 	for name, s := range all {

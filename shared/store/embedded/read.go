@@ -101,15 +101,15 @@ func statementName(x store.Index) string {
 	return indexName(x)
 }
 
-// querySQL returns the statement for the index. Its arguments are the Equal values in the index's order, the lowest and
-// the highest key, the key and the path of the cursor, and the limit. INDEXED BY makes SQLite refuse the statement
-// rather than scan the collection.
+// querySQL returns the statement for the index. Its first argument is whether the data is read. The others are the
+// Equal values in the index's order, the lowest and the highest key, the key and the path of the cursor, and the limit.
+// INDEXED BY makes SQLite refuse the statement rather than scan the collection.
 //
-// In the order of names the arguments are the path of the cursor and the limit. The parts of a document lie behind it
+// In the order of names the others are the path of the cursor and the limit. The parts of a document lie behind it
 // in that order, and are skipped.
 func querySQL(x store.Index) string {
 	if x.OrderBy == store.ByName {
-		return fmt.Sprintf(`SELECT (SELECT last FROM clock), path, version, fields, data
+		return fmt.Sprintf(`SELECT (SELECT last FROM clock), path, version, fields, CASE WHEN ? THEN data END
 FROM documents INDEXED BY sqlite_autoindex_documents_1
 WHERE collection = '%[1]s' AND path > ? AND path < '%[1]s0' ORDER BY path LIMIT ?`, x.Collection) // '0' follows '/'
 	}
@@ -122,7 +122,7 @@ WHERE collection = '%[1]s' AND path > ? AND path < '%[1]s0' ORDER BY path LIMIT 
 	for _, f := range x.Equal {
 		fmt.Fprintf(&equal, " AND %s = ?", column(f))
 	}
-	return fmt.Sprintf(`SELECT (SELECT last FROM clock), path, version, fields, data
+	return fmt.Sprintf(`SELECT (SELECT last FROM clock), path, version, fields, CASE WHEN ? THEN data END
 FROM documents INDEXED BY %[1]s
 WHERE collection = '%[2]s'%[3]s AND %[4]s >= ? AND %[4]s <= ? AND (%[4]s, path) %[5]s (?, ?)
 ORDER BY %[4]s %[6]s, path %[6]s LIMIT ?`,
@@ -139,12 +139,13 @@ func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
+	args = append([]any{q.Select == nil}, args...)
 	docs, readTime, err := s.read(ctx, s.queries[statementName(x)], args...)
 	if err != nil {
 		return nil, wrap(ctx, "query", err)
 	}
 	for i := range docs {
-		docs[i].ReadTime = readTime
+		docs[i].ReadTime, docs[i].Fields = readTime, q.Selected(docs[i].Fields)
 	}
 	return docs, nil
 }

@@ -156,6 +156,12 @@ func (s *Store) structured(q store.Query) (*pb.StructuredQuery, error) {
 				Filters: all},
 		}}
 	}
+	if q.Select != nil {
+		out.Select = &pb.StructuredQuery_Projection{Fields: []*pb.StructuredQuery_FieldReference{field(store.ByName)}}
+		for _, name := range q.Select {
+			out.Select.Fields = append(out.Select.Fields, field(name))
+		}
+	}
 	if q.After != nil {
 		id := s.documentName(q.Collection + "/" + q.After.ID)
 		name := &pb.Value{ValueType: &pb.Value_ReferenceValue{ReferenceValue: id}}

@@ -157,6 +157,9 @@ func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 	var found []store.Doc
 	for _, d := range s.docs {
 		if answers(d, q) {
+			if q.Select != nil {
+				d.Data = nil
+			}
 			d = clone(d)
 			d.ReadTime = at
 			found = append(found, d)
@@ -166,7 +169,11 @@ func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 		_, id := store.SplitPath(b.Path)
 		return order(q, a, b.Fields[q.OrderBy], id)
 	})
-	return found[:min(len(found), q.Limit)], nil
+	found = found[:min(len(found), q.Limit)]
+	for i := range found {
+		found[i].Fields = q.Selected(found[i].Fields)
+	}
+	return found, nil
 }
 
 // answers reports whether the document matches the query.

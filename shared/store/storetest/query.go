@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -223,6 +224,32 @@ func testByName(t *testing.T, st store.Store) {
 	q.After = &store.Cursor{ID: "aaa"} // which is not there
 	if got := paths(query(t, st, q)); !slices.Equal(got, want[12:]) {
 		t.Fatalf("behind an id that is not there: %v", got)
+	}
+}
+
+// testSelect has documents come with some of their fields, and without their data.
+func testSelect(t *testing.T, st store.Store) {
+	all := fields{"uid": "v", "status": "v", "requestedAt": epoch, "threadId": "t1"}
+	commit(t, st, store.Create("approvals/a", all, []byte(`{"long":true}`)),
+		store.Create("approvals/b", fields{"uid": "v", "status": "v", "requestedAt": epoch}, []byte(`{}`)))
+	q := store.Query{Collection: "approvals", OrderBy: "requestedAt", Desc: true, Limit: 10,
+		Where:  []store.Filter{{Field: "uid", Op: "==", Value: "v"}, {Field: "status", Op: "==", Value: "v"}},
+		Select: []string{"threadId"}}
+	docs := query(t, st, q)
+	if !slices.Equal(paths(docs), []string{"approvals/b", "approvals/a"}) {
+		t.Fatalf("%v", paths(docs))
+	}
+	for i, want := range []fields{{}, {"threadId": "t1"}} {
+		if d := docs[i]; !maps.Equal(d.Fields, want) || len(d.Data) > 0 || !d.Exists() || d.ReadTime.Before(d.Version) {
+			t.Errorf("%s comes as %+v", d.Path, d)
+		}
+	}
+	if q.Select = nil; len(query(t, st, q)[1].Data) == 0 {
+		t.Error("without a selection the data is missing")
+	}
+	q.Select = []string{store.DataField}
+	if _, err := st.Query(t.Context(), q); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("data is selected: %v", err)
 	}
 }
 

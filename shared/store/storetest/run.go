@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(t testing.TB) store.Store) {
 		{"order of values", testOrder},
 		{"ties", testTies},
 		{"by name", testByName},
+		{"selected fields", testSelect},
 		{"ranges", testRanges},
 		{"pages", testPages},
 		{"missing field", testMissingField},

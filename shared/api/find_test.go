@@ -1,0 +1,113 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/script"
+)
+
+// begins has the user begin a conversation, and returns its id and its run's.
+func (w *env) begins(uid, prompt string) (thread, runID string) {
+	w.t.Helper()
+	body, err := json.Marshal(map[string]string{"prompt": prompt})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	a := w.send("POST", "/api/agent/run", uid, string(body))
+	if a.StatusCode != http.StatusOK {
+		w.t.Fatalf("%s %s", a.Status, a.body)
+	}
+	return a.at("threadId"), a.at("runId")
+}
+
+// TestThreadsAreFound searches conversations at the door by words, state and time, and never finds another user's.
+func TestThreadsAreFound(t *testing.T) {
+	w := newEnv(t)
+	names := map[string]string{} // of the conversations
+	begins := func(name, uid, prompt string) (runID string) {
+		id, runID := w.begins(uid, prompt)
+		names[id] = name
+		return runID
+	}
+	w.model.Then(script.Turn{Text: "Gern."})
+	begins("done", "ana", "Größe an Frau Müller nennen")
+	w.asks("東京で会いましょう")
+	begins("waits", "ana", "東京のボブに書いて")
+	w.asks("cancelled")
+	w.send("POST", "/api/agent/runs/"+begins("failed", "ana", "Write to Bob about Łódź")+"/cancel", "ana", "{}")
+	w.asks("hers")
+	begins("eve's", "eve", "Write to Bob about Łódź and Müller")
+	var all struct {
+		Threads []struct{ UpdatedAt time.Time }
+	}
+	if err := json.Unmarshal(w.send("GET", "/api/agent/threads", "ana", "").body, &all); err != nil ||
+		len(all.Threads) != 3 {
+		t.Fatalf("%v: %+v", err, all)
+	}
+	tokyo := time.FixedZone("", 9*3600)
+	at := func(i int) string { return all.Threads[i].UpdatedAt.In(tokyo).Format(time.RFC3339Nano) }
+	for name, c := range map[string]struct {
+		query url.Values
+		want  string
+	}{
+		"a name without its dots": {url.Values{"q": {"muller"}}, "done"},
+		"capitals, sharp s":       {url.Values{"q": {"GRÖßE frau"}}, "done"},
+		"another script":          {url.Values{"q": {"東京"}}, "waits"},
+		"a recipient":             {url.Values{"q": {"BOB@x.org"}}, "failed waits"},
+		"a tool":                  {url.Values{"q": {"mail"}}, "failed waits"},
+		"words of two places":     {url.Values{"q": {"bob@x łódź"}}, "failed"},
+		"nothing":                 {url.Values{"q": {"nobody"}}, ""},
+		"a pattern is text":       {url.Values{"q": {"%"}}, ""},
+		"waiting":                 {url.Values{"state": {"waiting"}}, "waits"},
+		"completed":               {url.Values{"state": {"completed"}}, "done"},
+		"failed":                  {url.Values{"state": {"failed"}}, "failed"},
+		"running":                 {url.Values{"state": {"running"}}, ""},
+		"state and words":         {url.Values{"state": {"waiting"}, "q": {"łódź"}}, ""},
+		"from":                    {url.Values{"from": {at(1)}}, "failed waits"},
+		"to":                      {url.Values{"to": {at(1)}}, "waits done"},
+		"from and to":             {url.Values{"from": {at(1)}, "to": {at(1)}}, "waits"},
+		"from after to":           {url.Values{"from": {at(0)}, "to": {at(2)}}, ""},
+		"all":                     {url.Values{"q": {"bob"}, "state": {"failed"}, "from": {at(0)}, "to": {at(0)}}, "failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var found []string
+			for cursor, more := "", true; more; more = cursor != "" {
+				c.query.Set("limit", "1")
+				c.query.Set("cursor", cursor)
+				a := w.send("GET", "/api/agent/threads?"+c.query.Encode(), "ana", "")
+				if a.StatusCode != http.StatusOK {
+					t.Fatalf("%s %s", a.Status, a.body)
+				}
+				if id := a.at("threads", "0", "threadId"); id != "" {
+					found = append(found, names[id])
+				}
+				cursor = a.at("nextCursor")
+			}
+			if got := strings.Join(found, " "); got != c.want {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestThreadsAreNotFound sends searches that mean nothing: the answer names the parameter.
+func TestThreadsAreNotFound(t *testing.T) {
+	w := newEnv(t)
+	for query, field := range map[string]string{
+		"state=open": "state", "state=WAITING": "state", "from=yesterday": "from", "to=2026-03-02": "to",
+		"from=2026-03-02T10:00:00": "from", "q=" + strings.Repeat("x", 201): "q", "q=a&cursor=x": "cursor",
+	} {
+		a := w.send("GET", "/api/agent/threads?"+query, "ana", "")
+		if a.StatusCode != http.StatusBadRequest || a.at("error", "field") != field {
+			t.Errorf("%s: %s %s", query, a.Status, a.body)
+		}
+	}
+	if a := w.send("GET", "/api/agent/threads?q=a", "", ""); a.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a token: %s", a.Status)
+	}
+}
