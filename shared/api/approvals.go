@@ -100,7 +100,8 @@ func (b resolutionBody) of(uid, approvalID string) (approval.Resolution, error) 
 func postResolve(r *request) (any, error) {
 	p := r.patience(maxWait)
 	var in struct {
-		ApprovalID string `json:"approvalId"`
+		ApprovalID string   `json:"approvalId"`
+		Rejects    []string `json:"rejects"`
 		resolutionBody
 	}
 	if _, err := r.decode(&in); err != nil {
@@ -113,6 +114,7 @@ func postResolve(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	res.Rejects = in.Rejects
 	ctx, cancel := r.working()
 	defer cancel()
 	v, err := r.api.Loop.Resolve(ctx, res)

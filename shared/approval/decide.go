@@ -30,6 +30,9 @@ type Resolution struct {
 	Comment    string          // given to the model with a rejection; optional, but for another plan (run.Refine)
 	Strict     bool            // with the confirmation of a plan: every change of it is asked about
 	Hold       time.Duration   // how long a yes can be taken back, up to MaxHold; the operator may have set more
+	Rejects    []string        // with a yes: the earlier cards that are rejected in the same commit
+
+	replacedBy string // with a rejection: the approval that is given instead
 }
 
 // ErrSameDecision means that the same decision was recorded before.
@@ -68,6 +71,9 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 		err = u.CheckEnabled()
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := checkRejects(ap, r); err != nil {
 		return nil, err
 	}
 	if r.Decision == run.Undo {
@@ -132,6 +138,23 @@ func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution
 		ap.EditHash, ap.SeenHash = hash, ap.ArgsHash
 	}
 	return args, nil
+}
+
+// checkRejects checks that only a yes rejects earlier cards, and only cards that its own card names.
+func checkRejects(ap *run.Approval, r Resolution) error {
+	n := len(r.Rejects)
+	switch {
+	case n > 0 && (ap.Kind != run.KindApproval || !executes(r.Decision)):
+		return fault.Invalid("rejects", "this goes with an approval")
+	case n > run.MaxEarlier:
+		return fault.Invalid("rejects", "%d approvals; the limit is %d", n, run.MaxEarlier)
+	}
+	for _, id := range r.Rejects {
+		if !slices.ContainsFunc(ap.InsteadOf, func(e run.EarlierCard) bool { return e.ApprovalID == id }) {
+			return fault.Invalid("rejects", "the card that you approve does not name this one in insteadOf")
+		}
+	}
+	return nil
 }
 
 // decidedArgs returns the arguments that the decision is about, which are the stored ones or the user's own with what
@@ -288,7 +311,7 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 		comment = clip.Text(comment, maxKeptComment)
 	}
 	decided := &run.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: comment, ArgsHash: ap.ArgsHash,
-		HeldUntil: held}
+		HeldUntil: held, ReplacedBy: r.replacedBy}
 	if err := hold(tx, ap, held); err != nil {
 		return err
 	}
@@ -306,7 +329,11 @@ func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage
 	if ap.Kind == run.KindReview {
 		kind = audit.Reviewed
 	}
-	tx.AddAudit(kind, a, func(e *audit.Entry) { e.Decision = string(r.Decision) })
+	tx.AddAudit(kind, a, func(e *audit.Entry) {
+		if e.Decision = string(r.Decision); r.replacedBy != "" {
+			e.Facts = tool.Facts(e.Facts).With(tool.Facts{"replacedBy": r.replacedBy})
+		}
+	})
 	if r.Decision == run.StartNew {
 		return restartCall(tx, a, t, in)
 	}

@@ -32,6 +32,9 @@ func Request(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) error 
 		}
 		ap.Findings = findings(found)
 	}
+	if ap.InsteadOf, err = earlierCards(tx, a, ap); err != nil {
+		return err
+	}
 	tx.Run.Approvals++
 	ap.ID = run.ApprovalID(tx.Run.ID, tx.Run.Approvals)
 	tx.Approvals[ap.ID] = ap
@@ -138,19 +141,22 @@ func returnedBefore(result json.RawMessage) tool.Field {
 var bounds = fmt.Sprintf("for %d days and up to %d times a day", int(policy.EntryLife/(24*time.Hour)),
 	policy.UsedPerDay)
 
+// alwaysLabel is the label of the field that alwaysCovers returns.
+const alwaysLabel = "Always allow covers"
+
 // alwaysCovers says what "always allow" would store, where it is offered (policy.Entry).
 func alwaysCovers(ap *run.Approval, v Judgement) tool.Field {
 	covers := "Exactly this, " + bounds + ": "
 	if slices.Contains(ap.Decisions, run.ApproveAlwaysCommand) {
 		shown, _ := visible.Line(v.Ruling.Always.Shown)
-		return tool.Field{Label: "Always allow covers", Value: covers + shown}
+		return tool.Field{Label: alwaysLabel, Value: covers + shown}
 	}
 	covers = "Exactly the addresses above, as they are written: capitals count before the @ and not after it. " +
 		"It counts whatever else is written, " + bounds + " for each address"
 	if ap.Place != (tool.Place{}) {
 		covers += ", from this account alone"
 	}
-	return tool.Field{Label: "Always allow covers", Value: covers + "."}
+	return tool.Field{Label: alwaysLabel, Value: covers + "."}
 }
 
 var (

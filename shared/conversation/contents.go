@@ -200,7 +200,10 @@ func Response(a *run.Action) model.Response {
 		r.Result = completedResult(a)
 	case a.Status == run.ActionRejected:
 		r.Error = "The user rejected this; it was not done."
-		if a.Decision == run.Undo {
+		switch {
+		case a.ReplacedBy != "":
+			r.Error = "The user approved a newer version of this instead; this one was not done."
+		case a.Decision == run.Undo:
 			r.Error = "The user took the approval of this back before it began; it was not done."
 		}
 		if a.Comment != "" {

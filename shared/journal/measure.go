@@ -86,6 +86,9 @@ func measure(tx *Tx) {
 	if tx.tookOver {
 		CountRetry(tx.Ex.Env, retryStep)
 	}
+	for _, j := range tx.joined {
+		measure(j)
+	}
 }
 
 // errorType is the attribute of an error, or none where there is no error.

@@ -54,6 +54,7 @@ type Tx struct {
 	UnrecordedCalls int // calls of the model that were made and that no event records
 
 	others  map[string]any // further documents as they will be, by their paths ([Put])
+	joined  []*Tx          // of other runs, which are committed together with this one ([Join])
 	restsOn []string       // documents that must still be as they were read
 	writes  []store.Write
 	Updates []Update

@@ -24,6 +24,9 @@ func (tx *Tx) prepareWrites() error {
 	if !tx.KeepLease && !tx.renewed || tx.State.End != nil && (len(tx.events) > 0 || !run.Unclean(tx.State)) {
 		tx.setLease()
 	}
+	if err := prepareJoined(tx); err != nil {
+		return err
+	}
 	if err := tx.countUsage(); err != nil {
 		return err
 	}
@@ -36,6 +39,26 @@ func (tx *Tx) prepareWrites() error {
 		return err
 	}
 	writeChecks(tx)
+	return nil
+}
+
+// prepareJoined builds the writes of the other runs. The user's document is one and the same, and tx writes it.
+func prepareJoined(tx *Tx) error {
+	for _, j := range tx.joined {
+		if j.empty() {
+			continue
+		}
+		if err := j.SetStatus(j.State.Derived()); err != nil {
+			return err
+		}
+		for _, write := range []func() error{j.countUsage, j.writeAudit, j.writeRun, j.writeApprovals} {
+			if err := write(); err != nil {
+				return err
+			}
+		}
+		tx.userChanged = tx.userChanged || j.userChanged
+		tx.writes = append(tx.writes, j.writes...)
+	}
 	return nil
 }
 
@@ -207,8 +230,10 @@ func (tx *Tx) commit(ctx context.Context) error {
 		tx.Ex.Docs[doc.Path] = doc
 		tx.Ex.observeTime(versions[i], sent)
 	}
-	tx.Ex.Run, tx.Ex.State = tx.Run, tx.State
-	tx.Ex.Events = append(tx.Ex.Events, tx.events...)
+	for _, t := range append([]*Tx{tx}, tx.joined...) {
+		t.Ex.Run, t.Ex.State = t.Run, t.State
+		t.Ex.Events = append(t.Ex.Events, t.events...)
+	}
 	return nil
 }
 

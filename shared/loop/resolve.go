@@ -52,6 +52,7 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 	places := approval.AskPlaces(soon, ex, ex.Run.Scope(), t)
 	decided := false // stays true when the commit's answer was lost, and the next read finds the decision there
 	var refused error
+	var others []*journal.Execution
 	err = ex.Transition(soon, func(tx *journal.Tx) error {
 		ap, err := tx.Approval(r.ApprovalID)
 		if err != nil {
@@ -63,6 +64,10 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 			return err
 		}
 		args, err := approval.Check(ex, tx, ap, r, at)
+		var earlier []approval.EarlierCall
+		if err == nil {
+			earlier, err = approval.Earlier(soon, tx, r)
+		}
 		switch {
 		case errors.Is(err, approval.ErrSameDecision):
 			return nil
@@ -76,6 +81,10 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 		if err := approval.Record(tx, ap, r, args, at.Place); err != nil || r.Decision == run.StartNew {
 			return err
 		}
+		if err := approval.RejectEarlier(earlier, r); err != nil {
+			return err
+		}
+		others = journal.Joined(tx)
 		if err := planDecided(tx, ap, r); err != nil {
 			return err
 		}
@@ -102,6 +111,9 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 	}
 	if decided && needsMover(ex) {
 		ex.Publish(ctx)
+	}
+	for _, other := range others {
+		other.Publish(ctx)
 	}
 	return currentView(ctx, ex)
 }

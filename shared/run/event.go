@@ -260,6 +260,7 @@ type Decided struct {
 	ArgsHash   string          `json:"argsHash"`             // of what was approved
 	Ruled      *Ruled          `json:"ruled,omitempty"`      // of the edited arguments
 	HeldUntil  time.Time       `json:"heldUntil,omitzero"`   // until when a yes may be taken back, and nothing is begun
+	ReplacedBy string          `json:"replacedBy,omitempty"` // with a rejection: the approval that was given instead
 }
 
 // Started is the intent, durable before the effect: only the process that wrote the last one may act.

@@ -247,6 +247,7 @@ func (a *Action) start(s *Started) {
 
 func (a *Action) decide(d *Decided) {
 	a.Decision, a.DecidedBy, a.Comment, a.HeldUntil = d.Decision, d.By, d.Comment, d.HeldUntil
+	a.ReplacedBy = d.ReplacedBy
 	if d.EditedArgs != nil {
 		a.Args, a.Edited = d.EditedArgs, true
 	}

@@ -156,6 +156,16 @@ type Approval struct {
 	Rule        string          `json:"rule,omitempty"`     // the policy rule that requires the approval
 	Findings    []Finding       `json:"findings,omitempty"` // what in it comes from strangers; at most MaxFindings
 	Refusals    int             `json:"refusals,omitempty"` // refused decisions about it, which are in the audit
+
+	InsteadOf []EarlierCard `json:"insteadOf,omitempty"` // which waited when this was asked for; at most MaxEarlier
+}
+
+// An EarlierCard is a card of the same conversation for whose call a newer card may be meant instead: it is of an
+// earlier request and of the same tool, and reaches the same, or shows a value that the newer card shows too.
+type EarlierCard struct {
+	ApprovalID  string    `json:"approvalId"`
+	Title       string    `json:"title"`
+	RequestedAt time.Time `json:"requestedAt"`
 }
 
 // A Finding says what in a call comes from strangers, or is not in its user's own words (shared/taint).
@@ -167,6 +177,9 @@ type Finding struct {
 
 // MaxFindings is how many findings a card has.
 const MaxFindings = 10
+
+// MaxEarlier is how many earlier cards a card names.
+const MaxEarlier = 4
 
 // ApprovalStatus is the state of an Approval.
 type ApprovalStatus string
@@ -194,6 +207,7 @@ type Action struct {
 	DecidedBy  string
 	Comment    string
 	HeldUntil  time.Time // with a yes: the call is not begun before; zero: it is not held
+	ReplacedBy string    // with a rejection: the approval that was given instead
 	Started    Started
 	Result     json.RawMessage
 	Truncated  bool // Result is what the call returned, cut

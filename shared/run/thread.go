@@ -125,6 +125,22 @@ func (t *Thread) LastRun() string {
 	return ""
 }
 
+// Asked returns the newest requests for approval of the thread's other runs, at most n and the newest first. Those of a
+// run that has said its last words are left out.
+func (t *Thread) Asked(runID string, n int) (approvalIDs []string) {
+	over := map[string]bool{runID: true}
+	for _, m := range slices.Backward(t.Log.Tail) {
+		switch {
+		case m.Role != RoleAssistant || over[m.RunID] || len(approvalIDs) == n:
+		case m.ApprovalID == "":
+			over[m.RunID] = true
+		default:
+			approvalIDs = append(approvalIDs, m.ApprovalID)
+		}
+	}
+	return approvalIDs
+}
+
 // OwnWords returns the words of the message's speaker, without what the server added. A message of the server itself
 // has none.
 func (m Message) OwnWords() string {

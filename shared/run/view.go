@@ -101,6 +101,7 @@ type ActionView struct {
 	ModelName        string       `json:"modelName,omitempty"`
 	Step             *tool.Step   `json:"step,omitempty"`     // where the tool's calls are shown as steps
 	HeldUntil        time.Time    `json:"heldUntil,omitzero"` // of a call that is approved and not begun
+	ReplacedBy       string       `json:"replacedBy,omitempty"`
 	PlannedAt        time.Time    `json:"plannedAt"`
 	UpdatedAt        time.Time    `json:"updatedAt"`
 
@@ -145,8 +146,8 @@ func NewActionView(nonce []byte, s *State, a *Action) *ActionView {
 		RequiresApproval: a.RequiresApproval, ApprovalID: a.ApprovalID, Kind: a.Kind,
 		Decision: a.Decision, Class: a.Ruled.Of(), Edited: a.Edited, ExecutionStatus: a.Execution,
 		PolicyDecision: a.PolicyDecision, Unasked: a.doneUnasked(),
-		InputHash: audit.InputHash(nonce, a.ArgsHash),
-		PlannedAt: a.PlannedAt, UpdatedAt: a.UpdatedAt}
+		InputHash:  audit.InputHash(nonce, a.ArgsHash),
+		ReplacedBy: a.ReplacedBy, PlannedAt: a.PlannedAt, UpdatedAt: a.UpdatedAt}
 	if a.Turn >= 1 && a.Turn <= len(s.Turns) {
 		v.ModelName = s.Turns[a.Turn-1].Model
 	}
@@ -185,13 +186,14 @@ type ApprovalView struct {
 	RequestedAt time.Time       `json:"requestedAt"`
 	ExpiresAt   time.Time       `json:"expiresAt"`
 	HeldUntil   time.Time       `json:"heldUntil,omitzero"` // it is approved, and that can be taken back until then
+	InsteadOf   []EarlierCard   `json:"insteadOf,omitempty"`
 }
 
 // View returns the approval as its user sees it.
 func (a Approval) View() ApprovalView {
 	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Ruled.Of(),
 		a.Preview, cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Findings, a.Decisions, a.RequestedAt, a.ExpiresAt,
-		time.Time{}}
+		time.Time{}, a.InsteadOf}
 }
 
 // An EventView is a numbered event as a watching client sees it: no arguments, no model contents.

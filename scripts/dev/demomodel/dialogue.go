@@ -152,7 +152,7 @@ func (d *dialogue) call(asks []*ask) fakegemini.Turn {
 }
 
 // stillWaits is said beside a call that is instead of one that waits: only its user can withdraw that one.
-const stillWaits = "This is a card of its own. The one before still waits: reject it there, if you want this instead."
+const stillWaits = "The one before still waits: one press on the new card approves that and rejects the one before."
 
 // permitted keeps an answer to the request's function-calling mode.
 func (d *dialogue) permitted(t fakegemini.Turn) fakegemini.Turn {

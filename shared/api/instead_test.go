@@ -1,0 +1,157 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit/script"
+)
+
+// askedIn starts a run in the thread, or in a new one, that asks for a mail to bob, and returns its approval.
+func (w *env) askedIn(thread, text string) (approvalID, threadID string, of answer) {
+	w.t.Helper()
+	w.asks(text)
+	body, _ := json.Marshal(map[string]string{"prompt": "tell bob " + text, "threadId": thread})
+	if thread == "" {
+		body = []byte(`{"prompt":"tell bob"}`)
+	}
+	a := w.send("POST", "/api/agent/run", "ana", string(body))
+	if id := a.at("approvals", "0", "approvalId"); id != "" {
+		return id, a.at("threadId"), a
+	}
+	w.t.Fatalf("%s: %s", a.Status, a.body)
+	return "", "", a
+}
+
+// approveInstead approves a card and rejects the earlier ones.
+func (w *env) approveInstead(id, more string, earlier ...string) answer {
+	ids, _ := json.Marshal(earlier)
+	return w.send("POST", "/api/agent/approvals/resolve", "ana",
+		fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once","rejects":%s%s}`, id, ids, more))
+}
+
+// waiting returns the ids of what waits for ana.
+func (w *env) waiting() string {
+	var ids []string
+	for _, a := range w.send("GET", "/api/agent/approvals/pending", "ana", "").items("approvals") {
+		ids = append(ids, fmt.Sprint(a.(map[string]any)["approvalId"]))
+	}
+	return strings.Join(ids, " ")
+}
+
+func (w *env) decideOn(id, decision string) answer {
+	return w.send("POST", "/api/agent/approvals/resolve", "ana",
+		fmt.Sprintf(`{"approvalId":%q,"decision":%q}`, id, decision))
+}
+
+// TestCorrection approves the second of two corrections, and both earlier cards are rejected with it.
+func TestCorrection(t *testing.T) {
+	w := newEnv(t)
+	first, thread, a := w.askedIn("", "ten")
+	if strings.Contains(string(a.body), "insteadOf") {
+		t.Errorf("the first card replaces something: %s", a.body)
+	}
+	second, _, a := w.askedIn(thread, "eleven")
+	if got := a.at("approvals", "0", "insteadOf", "0", "approvalId"); got != first {
+		t.Errorf("the second card names %q, not %s", got, first)
+	}
+	third, _, a := w.askedIn(thread, "twelve")
+	if got := a.at("approvals", "0", "insteadOf", "0", "approvalId") +
+		a.at("approvals", "0", "insteadOf", "1", "approvalId"); got != second+first {
+		t.Errorf("the third card names %q", got)
+	}
+	for range 2 { // the second time the first answer was lost
+		if a := w.approveInstead(third, "", second, first); a.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s", a.Status, a.body)
+		}
+		if got := w.waiting(); got != "" {
+			t.Errorf("still waiting: %s", got)
+		}
+	}
+	w.model.Then(script.Turn{Text: "Done."})
+	w.push()
+	if got := strings.Join(w.sent, "; "); got != "bob@x.org: twelve" {
+		t.Errorf("sent: %s", got)
+	}
+	runID := strings.Split(first, "-")[0]
+	a = w.send("GET", "/api/agent/runs/"+runID, "ana", "")
+	if a.at("status") != "completed" || a.at("actions", "0", "status") != "rejected" ||
+		a.at("actions", "0", "replacedBy") != third {
+		t.Errorf("the first: %s", a.body)
+	}
+	audit := w.send("GET", "/api/agent/audit?runId="+runID, "ana", "")
+	if !strings.Contains(string(audit.body), `"replacedBy":"`+third+`"`) {
+		t.Errorf("its audit: %s", audit.body)
+	}
+	if a := w.decideOn(first, "approve_once"); a.StatusCode != http.StatusConflict {
+		t.Errorf("a late yes to the first: %s", a.Status)
+	}
+}
+
+// TestCorrectionOfWhatWasDecided decides about the earlier card before the newer one.
+func TestCorrectionOfWhatWasDecided(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, more string
+		status       int
+		says         string
+	}{
+		"approved":     {before: "approve_once", status: http.StatusConflict, says: "The earlier card was approved at"},
+		"held":         {before: `approve_once","holdSeconds":60,"comment":"`, status: http.StatusConflict, says: "Undo that first"},
+		"edited":       {before: `approve_with_edits","editedArgs":{"to":["bob@x.org"],"text":"nine"},"comment":"`, status: http.StatusConflict, says: "approved at"},
+		"rejected":     {before: "reject", status: http.StatusOK, says: `"decision":"approve_once"`},
+		"another hash": {more: `,"argsHash":"x"`, status: http.StatusConflict, says: "changed since you saw it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newEnv(t)
+			first, thread, _ := w.askedIn("", "ten")
+			second, _, _ := w.askedIn(thread, "eleven")
+			if c.before != "" {
+				body := fmt.Sprintf(`{"approvalId":%q,"decision":"%s"}`, first, c.before)
+				if a := w.send("POST", "/api/agent/approvals/resolve", "ana", body); a.StatusCode != http.StatusOK {
+					t.Fatalf("%s: %s", a.Status, a.body)
+				}
+			}
+			open := w.waiting()
+			a := w.approveInstead(second, c.more, first)
+			if a.StatusCode != c.status || !strings.Contains(string(a.body), c.says) {
+				t.Errorf("%s: %s", a.Status, a.body)
+			}
+			if c.status != http.StatusOK && w.waiting() != open {
+				t.Errorf("it waits no longer: %s", w.waiting())
+			}
+		})
+	}
+}
+
+// TestCorrectionNamesOnlyItsOwn keeps a yes from rejecting what its card does not name.
+func TestCorrectionNamesOnlyItsOwn(t *testing.T) {
+	w := newEnv(t)
+	other, _, _ := w.askedIn("", "ten")
+	first, thread, _ := w.askedIn("", "ten")
+	second, _, _ := w.askedIn(thread, "eleven")
+	for name, a := range map[string]answer{
+		"a card of another conversation": w.approveInstead(second, "", first, other),
+		"the card itself":                w.approveInstead(second, "", second),
+		"too many":                       w.approveInstead(second, "", first, first, first, first, first),
+		"an older card":                  w.approveInstead(first, "", second),
+		"an undo": w.send("POST", "/api/agent/approvals/resolve", "ana",
+			fmt.Sprintf(`{"approvalId":%q,"decision":"undo","rejects":[%q]}`, second, first)),
+		"a rejection": w.send("POST", "/api/agent/approvals/resolve", "ana",
+			fmt.Sprintf(`{"approvalId":%q,"decision":"reject","rejects":[%q]}`, second, first)),
+	} {
+		if a.StatusCode != http.StatusBadRequest || a.at("error", "field") != "rejects" {
+			t.Errorf("%s: %s %s", name, a.Status, a.body)
+		}
+	}
+	a := w.send("POST", "/api/agent/approvals/resolve", "bea",
+		fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once","rejects":[%q]}`, second, first))
+	if a.StatusCode != http.StatusNotFound {
+		t.Errorf("another user: %s", a.Status)
+	}
+	if got := w.waiting(); got != second+" "+first+" "+other {
+		t.Errorf("waiting: %s", got)
+	}
+}
