@@ -152,6 +152,7 @@ func Paper() (string, error) {
 	b.WriteString(afterPrices())
 	writeMonths(&b, kinds, functions)
 	writeBounds(&b, kinds, functions)
+	writeBrowsers(&b, functions)
 	return b.String(), nil
 }
 
@@ -162,7 +163,8 @@ assumptions in [inputs.go](inputs.go), and [functions.json](../functions.json). 
 
 ## What a run takes
 
-From the user's words to its end, with a linked account, without polls (` + "`Prefer: wait`" + `): documents, messages and lines that are billed.
+From the user's words to its end, with a linked account, without polls (` + "`Prefer: wait`" + `) and [open consoles](#what-open-consoles-take):
+documents, messages and lines that are billed.
 
 `
 

@@ -2,8 +2,10 @@ package cost
 
 import (
 	"flag"
+	"fmt"
 	"math"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/countersign-run/countersign/infra"
@@ -58,6 +60,29 @@ func TestInstanceSeconds(t *testing.T) {
 	for atOnce, want := range map[float64]float64{0: 0, 0.001: 86.36, 200: 86_400 * 10} {
 		if got := instanceSeconds(atOnce, 20); math.Abs(got-want) > 0.5 {
 			t.Errorf("%v at once: %.2f seconds, want %.2f", atOnce, got, want)
+		}
+	}
+}
+
+// TestBrowser holds the sum of one open console to one by hand, and the times to those of the console.
+func TestBrowser(t *testing.T) {
+	polls, looks := 30*8*144.0, 30*8*240.0
+	want := map[string]float64{
+		"documents read": (polls*3 + looks*2) * 0.06 / 100_000,
+		"functions":      30*8*3600*(1-math.Exp(-1-0.1/15))*(0.000024+0.0000025/4) + (polls+looks)*0.4/1e6,
+		"log":            (polls + looks) * 1_600 * 0.5 / math.Pow(2, 30),
+	}
+	for _, s := range browsers(infra.Function{CPU: "1", Memory: "256Mi", Concurrency: 80}, 1) {
+		if d := s.dollar - want[s.what]; math.Abs(d) > 0.001 {
+			t.Errorf("%s: %.4f, want %.4f", s.what, s.dollar, want[s.what])
+		}
+	}
+	for file, line := range map[string]string{
+		"pending.js": fmt.Sprintf("const patience = %v;", pollSeconds),
+		"app.js":     fmt.Sprintf("setInterval(look, %v);", lookSeconds*1000),
+	} {
+		if text, err := os.ReadFile("../../shared/web/site/" + file); err != nil || !strings.Contains(string(text), line) {
+			t.Errorf("%s does not say %q: %v", file, line, err)
 		}
 	}
 }
