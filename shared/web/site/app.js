@@ -13,6 +13,7 @@ import { icon, mark } from './icons.js';
 import { inbox } from './inbox.js';
 import { returned } from './link.js';
 import { accounts, allowed, mailbox } from './lists.js';
+import * as outbox from './outbox.js';
 import * as pending from './pending.js';
 import { planView } from './plan.js';
 import { plans } from './plans.js';
@@ -123,6 +124,7 @@ function enter(problem) {
   notice('');
   threads.load();
   pending.changed();
+  outbox.flush();
   offer();
   show(true);
 }
@@ -155,8 +157,10 @@ async function signOut() {
   const left = await Promise.race([device.leave(), patience]).then(() => undefined, () => new Error(
     'You are signed out, but this device may still be told that something waits, though not what. '
       + 'Your browser\'s settings for this page can end that.'));
+  const unsent = outbox.count() > 0 ? new Error('You are signed out. Decisions that were not sent are dropped.')
+    : undefined;
   tabs.out(user.get()?.uid ?? '');
-  away(left);
+  away(unsent ?? left);
 }
 
 /** away shows the sign-in: the user has signed out, here or in another tab. @param {Error} [problem] */
@@ -217,6 +221,7 @@ function listen() {
   byId('threads-form').addEventListener('input', seek);
   byId('threads-form').addEventListener('submit', (e) => e.preventDefault());
   device.listen();
+  outbox.listen((words) => notice(words, button('Close', () => notice(''), 'small')));
   shortcuts.listen(() => Boolean(user.get()));
   byId('threads-more').addEventListener('click', () => threads.more());
   window.addEventListener('offline',

@@ -6,7 +6,9 @@ import { copy } from './copy.js';
 import { button, busy, el, say, trouble } from './dom.js';
 import { Editor } from './edit.js';
 import { icon } from './icons.js';
+import { related } from './instead.js';
 import { toLink } from './link.js';
+import * as outbox from './outbox.js';
 import { changed } from './pending.js';
 import { PlanParts } from './plancard.js';
 import { ownClock } from './widget/clock.js';
@@ -14,6 +16,7 @@ import { edits } from './session.js';
 import { moved, still } from './still.js';
 import { when } from './time.js';
 import { commentBox, passOver } from './unsent.js';
+import { showUnsent } from './waits.js';
 import { choice, decided, found, reached, toolIcon, toolName, undoWithin } from './words.js';
 
 /** version names exactly what a card shows. @param {any} a an approval as the API returns it */
@@ -42,6 +45,8 @@ export function card(a, done, wait = 0) {
     el('input', { type: 'text', class: 'code', autocomplete: 'off', spellcheck: 'false' }));
   const typed = sure
     && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure);
+  const others = related(a, (used, earlier) =>
+    void (still() && decide('approve_once', used, undefined, undefined, earlier)));
   const covers = (preview.fields ?? []).find((f) => f.label === 'Always allow covers');
   const fields = (plan?.lines ?? preview.fields ?? []).filter((f) => f !== covers);
   const from = fields.findIndex((f) => f.long && !plan);
@@ -64,7 +69,7 @@ export function card(a, done, wait = 0) {
       'The service was asked, and its answer was lost: it is not known whether this happened. '
         + 'It is not tried again on a guess. Look for it where it would be (sent mail, calendar), '
         + 'and say what you found.'),
-    warnings(preview.warnings), findings(a.findings),
+    others.note, warnings(preview.warnings), findings(a.findings),
     plan?.changes, lines, plan?.every, body, plan?.other,
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }),
       el('span', {}, 'Requested ', when(a.requestedAt)),
@@ -79,13 +84,17 @@ export function card(a, done, wait = 0) {
     for (const part of [buttons, form, plan?.every, plan?.other, comment.node]) part?.remove();
     node.classList.replace('wait', 'lapsed');
     chip.textContent = 'Expired';
-    trouble(error, new Error('This has expired. Nothing was done.'));
+    const late = outbox.unsent(a.approvalId) && 'This expired before your decision could be sent. Nothing was done.';
+    outbox.drop(a.approvalId);
+    body.querySelector('.unsent')?.remove();
+    trouble(error, new Error(late || 'This has expired. Nothing was done.'));
     say(`Expired, nothing was done: ${title}.`);
     changed();
   }
 
   /** decide sends the decision, bound to exactly what was shown. */
-  async function decide(decision, used, editedArgs, comments = comment.typed.words) {
+  async function decide(decision, used, editedArgs, comments = comment.typed.words,
+    rejects = /** @type {string[]|undefined} */ (undefined)) {
     trouble(error);
     if (sure && decision.startsWith('approve') && sure.value.trim() !== preview.confirm) {
       trouble(error, new Error(`This may destroy something. Type ${preview.confirm} to approve it.`));
@@ -97,21 +106,15 @@ export function card(a, done, wait = 0) {
     const { approvalId, argsHash } = a;
     const body = {
       approvalId, decision, argsHash, editedArgs, comment: comments || undefined, holdSeconds: holds(a, decision),
-        strict,
+        strict, rejects,
     };
     try {
       const run = await busy(node.querySelectorAll('button, input, textarea'), used,
         () => patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w })));
-      edits.set(version(a), undefined);
-      plan?.forget();
-      comment.typed.forget();
-      const until = run.actions?.find((x) => x.approvalId === a.approvalId)?.heldUntil;
-      say(decided[decision], undoWithin(until));
-      const next = after(node);
-      done(run, /always_allow/.test(decision) ? alwaysLine(a, until) : undefined);
-      onward(node, next);
+      taken(run, body);
       changed();
     } catch (err) {
+      if (outbox.keepable(err, body)) return waits(outbox.keep({ title, version: version(a), body }));
       if (editedArgs && editing && err.status === 400) editing.wrong(err);
       else trouble(error, err);
       error.append(toLink(err.code, a.tool) ?? '');
@@ -119,11 +122,31 @@ export function card(a, done, wait = 0) {
     }
   }
 
+  // taken shows what came of a decision that the server has taken.
+  function taken(run, { decision, rejects }) {
+    edits.set(version(a), undefined);
+    plan?.forget();
+    comment.typed.forget();
+    const until = run.actions?.find((x) => x.approvalId === a.approvalId)?.heldUntil;
+    say(decided[decision], rejects ? 'What was asked earlier is rejected.' : '', undoWithin(until));
+    const next = after(node);
+    done(run, /always_allow/.test(decision) ? alwaysLine(a, until) : undefined);
+    onward(node, next);
+  }
+
+  // waits shows a decision that no answer came to.
+  function waits(kept) {
+    leaveEdit();
+    const back = () => edits.set(version(a), kept.body.editedArgs);
+    showUnsent(kept, { buttons, parts: [buttons, plan?.every, plan?.other, comment.node], chip, error, taken, back });
+  }
+
   // passed are the user's words that a decision does not carry out: a comment is told to the agent with a rejection.
   const passed = (decision) => [decision !== 'refine' ? plan?.words ?? '' : '',
     /^approve|refine/.test(decision) ? comment.typed.words : ''].filter(Boolean);
 
   /** @type {Editor|undefined} */ let editing;
+  let leaveEdit = () => {};
 
   function edit() {
     const as = (changing) => {
@@ -138,6 +161,7 @@ export function card(a, done, wait = 0) {
     const close = () => {
       edits.set(version(a), undefined);
       editing = undefined;
+      leaveEdit = () => {};
       as(false);
       /** @type {HTMLElement|null} */ (buttons.querySelector('[data-decision=approve_with_edits]'))?.focus();
     };
@@ -146,6 +170,7 @@ export function card(a, done, wait = 0) {
         keep: (args) => edits.set(version(a), args),
     });
     form.replaceChildren(editing.node);
+    leaveEdit = close;
     as(true);
   }
 
@@ -158,11 +183,17 @@ export function card(a, done, wait = 0) {
     editing?.focus();
   }, i === 0 ? 'primary small' : d === 'reject' ? 'danger small' : 'small', { 'data-decision': d }));
   const first = (b) => /^(approve_once|reject|confirm_done|start_new)$/.test(b.dataset.decision ?? '');
-  buttons.append(el('div', { class: 'buttons' }, typed, ...made.filter(first)),
+  buttons.append(el('div', { class: 'buttons' }, typed, ...made.filter(first), others.yes),
     el('div', { class: 'buttons others' }, ...made.filter((b) => !first(b))));
   const yes = made.find((b) => b.dataset.decision === 'approve_once');
   if (yes) plan?.tell(yes);
-  if (edits.get(version(a))) edit();
+  const kept = outbox.unsent(a.approvalId);
+  if (kept?.version === version(a)) waits(kept);
+  else if (edits.get(version(a))) edit();
+  if (kept && kept.version !== version(a)) {
+    outbox.drop(a.approvalId);
+    trouble(error, new Error('This has changed since you decided while offline. That decision was not sent.'));
+  }
   return node;
 }
 

@@ -36,6 +36,7 @@ function shelf(key) {
       if (value === undefined || value === '') delete next[name];
       all.set(next);
     },
+    all: () => all.get(),
     clear: all.clear,
   };
 }
@@ -48,9 +49,10 @@ export const asked = shelf('countersign.asked'); // thread → {prompt, threadId
 export const begun = slot('countersign.begun', ''); // the conversation of a new question, until the user leaves it
 export const drafts = shelf('countersign.drafts'); // thread → words that were not sent
 export const edits = shelf('countersign.edits'); // approval → arguments that were not sent
+export const outbox = shelf('countersign.outbox'); // approval → a decision that no answer came to
 // terminal → {threadId, agent}: its conversation, and whether its agent is on
 export const chats = shelf('countersign.chats');
 
 export function forget() {
-  for (const s of [user, trip, asked, begun, drafts, edits, chats]) s.clear();
+  for (const s of [user, trip, asked, begun, drafts, edits, outbox, chats]) s.clear();
 }

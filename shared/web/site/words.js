@@ -111,6 +111,7 @@ export function actionState(a) {
     case 'executing': return { kind: 'work', words: under[a.tool] ?? 'Working…' };
     case 'completed': return { kind: 'done', words: a.edited ? 'Done, with your changes' : 'Done' };
     case 'rejected':
+      if (a.replacedBy) return { kind: 'off', words: 'Replaced by a newer one, nothing was done' };
       return { kind: 'off', words: a.decision === 'undo' ? 'Undone, nothing was done' : 'Rejected, nothing was done' };
     case 'failed':
       if (a.executionStatus !== 'unknown' && unmet[a.errorReason]) return { kind: 'off', words: unmet[a.errorReason] };

@@ -1,0 +1,29 @@
+package check_test
+
+import (
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
+)
+
+// TestCorrected corrects cards that wait, in words (testdata/corrected.mjs). Each wish is carried out once.
+func TestCorrected(t *testing.T) {
+	t.Parallel()
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.env = []string{"MAX_OPEN_APPROVALS=100", "MAX_APPROVALS_PER_DAY=200"}
+	server.start()
+	browser.Run("testdata/corrected.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	if got := server.mailbox(); len(got) != 2 {
+		t.Errorf("the mailbox holds %v", got)
+	}
+}
+
+// TestOffline decides while the server cannot be reached (testdata/offline.mjs).
+func TestOffline(t *testing.T) {
+	t.Parallel()
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.start()
+	browser.Run("testdata/offline.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+}

@@ -1,0 +1,116 @@
+// Decisions that are made while the server cannot be reached. Run by TestOffline.
+
+import { accessible, ask, cards, expect, lain, newThread, run, settled, shot, signIn, view, visit }
+  from './driver.mjs';
+import { ended, mails, rows } from './console/console.mjs';
+
+const resolve = '**/approvals/resolve';
+const unsent = (page) => page.getByRole('group', { name: 'Waiting to be sent' });
+const hurry = (page) => page.evaluate(() => dispatchEvent(new Event('online')));
+
+/** cut has no decision reach the server, as a line that is down. It returns the way to mend it. */
+async function cut(page) {
+  await page.route(resolve, (r) => r.abort('internetdisconnected'));
+  return async () => {
+    await page.unroute(resolve);
+    await hurry(page);
+  };
+}
+
+async function approveUnsent(page, name, button = 'Approve once') {
+  await newThread(page);
+  await ask(page, `email ${name}@example.com that the line is down`);
+  await cards(page).first().waitFor();
+  const mend = await cut(page);
+  await lain(page);
+  await cards(page).getByRole('button', { name: button }).click();
+  await unsent(page).waitFor();
+  return mend;
+}
+
+await run({
+  'a yes without a network is shown, taken back, given again, and sent once': async (page) => {
+    await signIn(page, 'otto');
+    await ask(page, 'email ana@example.com that the line is down');
+    await cards(page).first().waitFor();
+    await lain(page);
+    await page.context().setOffline(true);
+    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await unsent(page).getByText('Approved, and waiting to be sent').waitFor();
+    expect('it has no other buttons', !(await cards(page).getByRole('button', { name: 'Reject' }).isVisible()));
+    await accessible(page, 'a decision that waits');
+    await shot(page, 'offline');
+    await unsent(page).getByRole('button', { name: 'Take back' }).click();
+    await lain(page);
+    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await unsent(page).waitFor();
+    await view(page, 'Inbox');
+    await unsent(page).waitFor();
+    await page.context().setOffline(false);
+    await rows(page, 'completed').waitFor();
+    await settled('it was sent', async () => (await mails(page)).length === 1);
+    await settled('nothing waits', async () => (await cards(page).count()) === 0);
+  },
+
+  'it survives a reload': async (page) => {
+    const mend = await approveUnsent(page, 'bob');
+    await page.reload();
+    await unsent(page).waitFor();
+    await mend();
+    await rows(page, 'completed').waitFor();
+    expect('two mails', (await mails(page)).length === 2);
+  },
+
+  'it was decided elsewhere, and has changed': async (page) => {
+    let mend = await approveUnsent(page, 'cy');
+    const other = await visit();
+    await signIn(other, 'otto');
+    await view(other, 'Inbox');
+    await lain(other);
+    await cards(other).getByRole('button', { name: 'Reject' }).click();
+    await rows(other, 'rejected').waitFor();
+    await mend();
+    await page.getByText(/Your decision on “.*” was not taken: Already decided: reject/).waitFor();
+    await ended(page);
+    await other.context().close();
+    mend = await approveUnsent(page, 'di');
+    await page.evaluate(() => {
+      const all = JSON.parse(sessionStorage.getItem('countersign.outbox') ?? '{}');
+      for (const kept of Object.values(all)) kept.version = 'of another card';
+      sessionStorage.setItem('countersign.outbox', JSON.stringify(all));
+    });
+    await page.reload();
+    await page.getByText('This has changed since you decided while offline. That decision was not sent.').waitFor();
+    await mend();
+    await lain(page);
+    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await ended(page);
+    mend = await approveUnsent(page, 'ed');
+    await page.unroute(resolve);
+    await page.route(resolve, (r) => r.fulfill({ status: 410, json: { ok: false, error: { class: 'PolicyError',
+      code: 'expired', message: 'This approval has expired; nothing was done.', requestId: 'r' } } }));
+    await hurry(page);
+    await page.getByText(/was not taken: This approval has expired; nothing was done/).first().waitFor();
+    await mend();
+    await lain(page);
+    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await ended(page);
+    expect('still two mails', (await mails(page)).length === 2);
+  },
+
+  'nobody else sends it, and not after the sign-out': async (page) => {
+    const mend = await approveUnsent(page, 'fay');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByText('You are signed out. Decisions that were not sent are dropped.').waitFor();
+    await mend();
+    for (const uid of ['olga', 'otto']) {
+      await signIn(page, uid);
+      await view(page, 'Inbox');
+      if (uid === 'otto') await cards(page).first().waitFor();
+      else await page.getByText('Nothing waits.').waitFor();
+      expect('nothing waits to be sent', (await unsent(page).count()) === 0);
+      if (uid === 'olga') await page.getByRole('button', { name: 'Sign out' }).click();
+    }
+    expect('two mails', (await mails(page)).length === 2);
+  },
+});

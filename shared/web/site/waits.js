@@ -1,0 +1,45 @@
+// What a card shows while its decision waits to be sent, in the place of its buttons.
+
+import { button, el, say, trouble } from './dom.js';
+import { onSent, takeBack } from './outbox.js';
+import { decisionWords } from './words.js';
+
+/**
+ * showUnsent shows it, until it was sent, or was taken back.
+ * @param {import('./outbox.js').Unsent} kept
+ * @param {object} of the card's
+ * @param {HTMLElement} of.buttons @param {(HTMLElement|undefined)[]} of.parts which nobody may use meanwhile
+ * @param {HTMLElement} of.chip @param {HTMLElement} of.error
+ * @param {(run: any, body: any) => void} of.taken is given the run once the server has taken the decision
+ * @param {() => void} of.back is told that the user has taken it back
+ */
+export function showUnsent(kept, { buttons, parts, chip, error, taken, back }) {
+  const { body } = kept;
+  const before = chip.textContent;
+  const over = () => {
+    line.remove();
+    for (const part of parts) if (part) part.hidden = false;
+    chip.textContent = before;
+  };
+  const undo = button('Take back', () => {
+    if (!takeBack(body.approvalId)) return void trouble(error, new Error('This is being sent now.'));
+    over();
+    back();
+    say('Taken back. Nothing was sent.');
+    /** @type {HTMLElement|null} */ (buttons.querySelector('button'))?.focus();
+  }, 'small');
+  const line = el('div', { class: 'unsent', role: 'group', 'aria-label': 'Waiting to be sent' },
+    el('p', {}, `${decisionWords(body.decision)}, and waiting to be sent. `
+      + 'This is sent once the server can be reached.'), undo);
+  for (const part of parts) if (part) part.hidden = true;
+  chip.textContent = 'Waiting to be sent';
+  trouble(error);
+  buttons.before(line);
+  if (document.activeElement === document.body) undo.focus();
+  onSent(body.approvalId, (run, err) => {
+    if (!line.isConnected) return;
+    over();
+    if (run) taken(run, body);
+    else trouble(error, err);
+  });
+}
