@@ -9,7 +9,10 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
 // types holds the media types of the files; the machine's own table may differ.
@@ -24,8 +27,9 @@ var types = map[string]string{
 type files map[string]file
 
 type file struct {
-	name, kind, etag string
-	data             []byte
+	name, kind, version string
+	data                []byte
+	packed              func() []byte // the data in gzip; nil if that would be no smaller
 }
 
 // load reads all files below the prefix. An index.html answers for its directory too.
@@ -49,7 +53,31 @@ func load(from fs.FS, prefix string) (files, error) {
 		}
 		return nil
 	})
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	return all, all.date()
+}
+
+// versioned matches an address in a page that is to name the version of its file.
+var versioned = lazyregexp.New(`"/[^"?]+\?v=\{v\}"`)
+
+// date writes the versions of the files into the pages that load them.
+func (f files) date() (err error) {
+	for at, page := range f {
+		if !page.page() {
+			continue
+		}
+		page.data = []byte(versioned.ReplaceAllStringFunc(string(page.data), func(address string) string {
+			name := strings.Trim(strings.TrimSuffix(address, `?v={v}"`), `"`)
+			if _, ok := f[name]; !ok {
+				err = fmt.Errorf("web: %s loads %s, which does not exist", at, name)
+			}
+			return strings.Replace(address, "{v}", f[name].version, 1)
+		}))
+		f[at] = page
+	}
+	return err
 }
 
 func newFile(name string, data []byte) (file, error) {
@@ -58,24 +86,37 @@ func newFile(name string, data []byte) (file, error) {
 		return file{}, fmt.Errorf("web: %s has a type that is not known here", name)
 	}
 	sum := sha256.Sum256(data)
-	return file{name, kind, `"` + hex.EncodeToString(sum[:12]) + `"`, data}, nil
+	return file{name, kind, hex.EncodeToString(sum[:12]), data, packer(kind, data)}, nil
 }
 
 // page reports whether the file is an HTML page.
 func (f file) page() bool { return f.kind == types[".html"] }
 
-// serve sends the file, or answers that the browser's copy is current: browsers revalidate each time, so that a new
-// release is shown at once. A page is always sent, because its policy may change while the file does not.
+// serve sends the file, or answers that the browser's copy is current. Browsers revalidate a file each time, so that a
+// new release is shown at once, unless the address names its version: then they keep it. A page is always sent, because
+// its policy may change while the file does not.
 func (f file) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", f.kind)
-	if f.page() {
-		h.Set("Cache-Control", "no-store")
-	} else {
-		h.Set("Cache-Control", "no-cache")
-		h.Set("ETag", f.etag)
+	data, etag := f.data, f.version
+	if f.packed != nil {
+		h.Set("Vary", "Accept-Encoding")
+		if takesGzip(r.Header) {
+			h.Set("Content-Encoding", "gzip")
+			data, etag = f.packed(), f.version+"-gzip"
+		}
 	}
-	http.ServeContent(w, r, f.name, time.Time{}, bytes.NewReader(f.data))
+	switch {
+	case f.page():
+		h.Set("Cache-Control", "no-store")
+	case r.URL.RawQuery == "v="+f.version:
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+		h.Set("ETag", `"`+etag+`"`)
+	default:
+		h.Set("Cache-Control", "no-cache")
+		h.Set("ETag", `"`+etag+`"`)
+	}
+	http.ServeContent(w, r, f.name, time.Time{}, bytes.NewReader(data))
 }
 
 // nonceMark stands in a page where the nonce of its response goes.

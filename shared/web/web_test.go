@@ -1,9 +1,11 @@
 package web_test
 
 import (
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -264,6 +266,68 @@ func TestAnUnchangedFileIsNotSentAgain(t *testing.T) {
 	}
 }
 
+// TestFilesAreSentInGzip to clients that take it; each form has an ETag of its own, and a page, a picture and a range
+// are sent as they are.
+func TestFilesAreSentInGzip(t *testing.T) {
+	s := site(t, web.Options{})
+	plain := get(s, "GET", "/app.js")
+	for coding, packed := range map[string]bool{"gzip": true, "br, GZIP;q=0.5": true, "gzip ; q=1": true,
+		"": false, "br": false, "gzip;q=0": false, "gzip;q=0.000, br": false, "gzip;q=x": false, "xgzip": false} {
+		w := get(s, "GET", "/app.js", "Accept-Encoding", coding)
+		h := w.Header()
+		if h.Get("Vary") != "Accept-Encoding" || (h.Get("Content-Encoding") == "gzip") != packed ||
+			(h.Get("ETag") != plain.Header().Get("ETag")) != packed {
+			t.Errorf("%q: %v", coding, h)
+		}
+		body := io.Reader(w.Body)
+		if packed {
+			if w.Body.Len() > plain.Body.Len()/2 {
+				t.Errorf("%q: %d of %d bytes", coding, w.Body.Len(), plain.Body.Len())
+			}
+			var err error
+			if body, err = gzip.NewReader(w.Body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if data, err := io.ReadAll(body); err != nil || string(data) != plain.Body.String() {
+			t.Errorf("%q: another file, %v", coding, err)
+		}
+		again := get(s, "GET", "/app.js", "Accept-Encoding", coding, "If-None-Match", h.Get("ETag"))
+		if again.Code != http.StatusNotModified || again.Header().Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%q: %d, %v", coding, again.Code, again.Header())
+		}
+	}
+	for _, c := range [][]string{{"/"}, {"/icon-512.png"}, {"/app.js", "Range", "bytes=0-9"}} {
+		h := get(s, "GET", c[0], append(c[1:], "Accept-Encoding", "gzip")...).Header()
+		if h.Get("Content-Encoding") != "" {
+			t.Errorf("%s: %v", c, h)
+		}
+	}
+}
+
+// TestAFileNamedWithItsVersionIsKept by browsers for good; under any other address they ask each time, so that a page
+// whose files come from a server of another release is not kept in two halves.
+func TestAFileNamedWithItsVersionIsKept(t *testing.T) {
+	s := site(t, web.Options{})
+	for _, page := range []string{"/", "/verify"} {
+		loads := regexp.MustCompile(`(?:src|href)="(/bundle/[^"]+)"`).FindAllStringSubmatch(
+			get(s, "GET", page).Body.String(), -1)
+		if len(loads) != 2 {
+			t.Errorf("%s loads %v", page, loads)
+		}
+		for _, m := range loads {
+			w := get(s, "GET", m[1])
+			if w.Code != 200 || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+				t.Errorf("%s: %d %v", m[1], w.Code, w.Header())
+			}
+			other := regexp.MustCompile("v=.{4}").ReplaceAllString(m[1], "v=0000")
+			if w := get(s, "GET", other); w.Code != 200 || w.Header().Get("Cache-Control") != "no-cache" {
+				t.Errorf("%s: %d %v", other, w.Code, w.Header())
+			}
+		}
+	}
+}
+
 // discovery starts an issuer that publishes document, with its URL in place of ISSUER, and returns the URL.
 func discovery(t *testing.T, document string) string {
 	t.Helper()
@@ -322,7 +386,7 @@ func TestTheFilesHoldNoInlineCodeAndMakeNoMarkup(t *testing.T) {
 	markup := regexp.MustCompile(
 		`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment`)
 	inline := regexp.MustCompile(`(?i)<script(?:\s[^>]*)?>[^<]|\son\w+\s*=|\sstyle\s*=|<style|javascript:|https?://`)
-	foreign := regexp.MustCompile(`from '[^.]|import\('[^.]|@import|url\(`)
+	foreign := regexp.MustCompile(`from '[^.]|import\('[^.]|@import '[^.]|@import [^']|url\(`)
 	files := 0
 	err := fs.WalkDir(os.DirFS("site"), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || path.Ext(name) == ".svg" {

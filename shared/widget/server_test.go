@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/run"
-	"github.com/countersign-run/countersign/shared/widget"
 )
 
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
@@ -151,7 +150,7 @@ func newServer(t *testing.T) *chatServer {
 		w.Header().Set("Content-Security-Policy", policy)
 		http.ServeFile(w, r, "testdata/page.html")
 	})
-	mux.Handle("GET /widget/", http.StripPrefix("/widget/", http.FileServerFS(widget.Files())))
+	mux.Handle("GET /widget/", http.StripPrefix("/widget/", http.FileServer(http.Dir("site"))))
 	mux.Handle("GET /widget/console/", http.StripPrefix("/widget/console/", http.FileServer(http.Dir("../web/site"))))
 	mux.Handle("GET /page.js", http.FileServer(http.Dir("testdata")))
 	mux.Handle("GET /page.css", http.FileServer(http.Dir("testdata")))

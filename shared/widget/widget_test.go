@@ -1,6 +1,8 @@
 package widget_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"io/fs"
 	"os/exec"
@@ -29,39 +31,46 @@ func TestWidget(t *testing.T) {
 	}
 }
 
-// TestSize checks the bytes that a page loads: each module with its imports is smaller than 40 KB.
+// TestSize checks how many files a page loads for each module that pages import, and their bytes in gzip.
 func TestSize(t *testing.T) {
-	const most = 40 * 1024
-	for _, name := range []string{"gemini-chat.js", "automation.js"} {
+	for name, most := range map[string]int{"gemini-chat.js": 17_000, "automation.js": 11_000, "client.js": 5_000} {
+		sizes := map[string]int{}
+		load(t, name, sizes)
 		size := 0
-		for _, part := range loaded(t, name, map[string]bool{}) {
+		for _, part := range sizes {
 			size += part
 		}
-		t.Logf("%s: %d bytes", name, size)
-		if size >= most {
-			t.Errorf("%s and what it imports have %d bytes, want fewer than %d", name, size, most)
+		t.Logf("%s: %d files, %d bytes", name, len(sizes), size)
+		if size > most || len(sizes) > 3 {
+			t.Errorf("%s and what it imports are %d files of %d bytes, want at most 3 of %d", name, len(sizes), size,
+				most)
 		}
 	}
 }
 
-var imported = regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from '\./([^']+)'`)
+var imported = regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from "\./([^"]+)"`)
 
-// loaded returns the sizes of a module and of those that it imports.
-func loaded(t *testing.T, name string, seen map[string]bool) []int {
+// load adds the sizes of a module and of those that it imports.
+func load(t *testing.T, name string, sizes map[string]int) {
 	t.Helper()
-	if seen[name] {
-		return nil
-	}
-	seen[name] = true
 	source, err := fs.ReadFile(widget.Files(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sizes := []int{len(source)}
-	for _, m := range imported.FindAllSubmatch(source, -1) {
-		sizes = append(sizes, loaded(t, string(m[1]), seen)...)
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(source); err != nil {
+		t.Fatal(err)
 	}
-	return sizes
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sizes[name] = packed.Len()
+	for _, m := range imported.FindAllSubmatch(source, -1) {
+		if sizes[string(m[1])] == 0 {
+			load(t, string(m[1]), sizes)
+		}
+	}
 }
 
 // TestTypes checks the types in the modules' comments with TypeScript.

@@ -6,10 +6,16 @@ export * from '../../../shared/testkit/browsertest/driver.mjs';
 
 /**
  * visit opens the console in a browser of its own. What is approved begins at once, unless it is to be held: most steps
- * are about something else than its ten seconds.
+ * are about something else than its ten seconds. With modules the console runs from its single modules and not from the
+ * bundle, so that a step which imports one of them gets the very module that the page uses.
  */
-export const visit = ({ held, ...options } = {}) => driver.visit({ ...options,
-  begin: (context) => held || context.route('**/approvals/resolve', atOnce) });
+export const visit = ({ held, modules, ...options } = {}) => driver.visit({ ...options,
+  begin: async (context) => {
+    if (!held) await context.route('**/approvals/resolve', atOnce);
+    if (modules) await context.route('**/bundle/console.js?*', single);
+  } });
+
+const single = (route) => route.fulfill({ contentType: 'text/javascript', body: "import '/app.js';" });
 
 const atOnce = (route) => {
   const { holdSeconds, ...body } = route.request().postDataJSON() ?? {};

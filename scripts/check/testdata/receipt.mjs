@@ -207,4 +207,4 @@ await run({
     await page.getByText('It could not be checked: The keys of this server cannot be read.').waitFor();
     await page.context().close();
   },
-});
+}, { modules: true });

@@ -10,4 +10,4 @@ import { reach } from './terminal/reach.mjs';
 import { sessions } from './terminal/sessions.mjs';
 import { shell } from './terminal/shell.mjs';
 
-await run({ ...hosts, ...shell, ...agent, ...sessions, ...modules, ...reach, ...elsewhere });
+await run({ ...hosts, ...shell, ...agent, ...sessions, ...modules, ...reach, ...elsewhere }, { modules: true });

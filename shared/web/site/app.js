@@ -1,6 +1,5 @@
 // The console: the user, the current view, and the frame around every view.
 
-import { call } from './api.js';
 import { audit } from './audit.js';
 import { badge } from './badge.js';
 import { chat } from './chat.js';
@@ -8,6 +7,7 @@ import { now } from './clock.js';
 import { config, configure } from './config.js';
 import * as device from './device.js';
 import { button, byId, el, home, say } from './dom.js';
+import { agents as known } from './examples.js';
 import { closed, gate } from './gate.js';
 import { icon, mark } from './icons.js';
 import { inbox } from './inbox.js';
@@ -134,7 +134,7 @@ async function offer() {
   /** @type {any[]|undefined} */ let agents;
   while (!agents && user.get()) {
     try {
-      ({ agents } = await call('GET', '/api/agent/agents'));
+      agents = await known();
     } catch (err) {
       if (!err.passing) return; // every view says what this is
       await pause(15000);

@@ -15,8 +15,12 @@ function chosen() {
   return known === 'light' || known === 'dark' ? known : 'system';
 }
 
+// dark is the rule of the style sheet that holds the dark colours.
+const dark = [.../** @type {HTMLLinkElement} */ (byId('style')).sheet?.cssRules ?? []]
+  .find((rule) => rule instanceof CSSMediaRule && rule.media.mediaText === media.system);
+
 function apply() {
-  /** @type {HTMLLinkElement} */ (byId('dark')).media = media[chosen()];
+  /** @type {CSSMediaRule} */ (dark).media.mediaText = media[chosen()];
   window.dispatchEvent(new Event(changed));
 }
 

@@ -1,0 +1,64 @@
+// Counts what the first load of the console costs. Run by TestFirstLoad.
+
+import { expect, run, signIn } from './driver.mjs';
+
+/** counted tells which requests the page makes until it has loaded, and how many bytes arrive. */
+async function counted(page, cdp, load) {
+  const [paths, sizes] = [new Map(), []];
+  const asked = (e) => paths.set(e.requestId, new URL(e.request.url).pathname);
+  const ended = (e) => sizes.push(e.encodedDataLength);
+  cdp.on('Network.requestWillBeSent', asked);
+  cdp.on('Network.loadingFinished', ended);
+  await load();
+  await page.evaluate(() => new Promise((go) => requestIdleCallback(go)));
+  cdp.off('Network.requestWillBeSent', asked);
+  cdp.off('Network.loadingFinished', ended);
+  return { paths: [...paths.values()], bytes: sizes.reduce((sum, n) => sum + n, 0) };
+}
+
+/** fresh empties the browser's cache, and returns a session that counts. */
+async function fresh(page) {
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send('Network.enable');
+  await cdp.send('Network.clearBrowserCache');
+  return cdp;
+}
+
+const signedOut = (page) => async () => {
+  await page.reload();
+  await page.getByRole('button', { name: 'Sign in' }).waitFor();
+};
+
+const signedIn = (page) => async () => {
+  await page.reload();
+  await page.getByRole('link', { name: 'Terminal', exact: true }).waitFor(); // the answer about the agents has come
+};
+
+const small = (what, { paths, bytes }, most) => {
+  expect(`${what} makes at most ${most} requests: ${paths.join(' ')}`, paths.length > 0 && paths.length <= most);
+  expect(`${what} takes at most 100 kB: ${bytes}`, bytes <= 100_000);
+};
+
+await run({
+  'a newcomer loads little': async (page) => {
+    small('the sign-in', await counted(page, await fresh(page), signedOut(page)), 5);
+  },
+
+  'who is signed in loads little': async (page) => {
+    await signIn(page, 'nova');
+    small('the console', await counted(page, await fresh(page), signedIn(page)), 9);
+  },
+
+  'what is known is not loaded again': async (page) => {
+    const cdp = await page.context().newCDPSession(page);
+    await cdp.send('Network.enable');
+    const { bytes } = await counted(page, cdp, signedIn(page));
+    expect(`the second load takes less than 20 kB: ${bytes}`, bytes < 20_000);
+  },
+
+  'a page without scripts says what it is': async (page) => {
+    await page.route('**/bundle/console.js*', () => {}); // it never arrives
+    await page.reload({ waitUntil: 'commit' });
+    await page.locator('#gate').getByText('Countersign').waitFor();
+  },
+}, { held: true }); // a route, which a browser's cache is not used with, is not needed

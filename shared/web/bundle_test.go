@@ -1,0 +1,21 @@
+package web_test
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/countersign-run/countersign/shared/testkit/bundle"
+)
+
+var update = flag.Bool("update", false, "write the bundles of the console's modules and style sheets")
+
+// TestTheBundlesAreFresh holds the files in site/bundle to the modules and style sheets that they are made of. The
+// page of receipts has one of its own.
+func TestTheBundlesAreFresh(t *testing.T) {
+	for _, e := range []api.EntryPoint{{InputPath: "./site/app.js", OutputPath: "console"},
+		{InputPath: "./site/verify.js", OutputPath: "verify"}, {InputPath: "site/all.css", OutputPath: "console"}} {
+		bundle.Hold(t, "site/bundle", "../widget/site", *update, e)
+	}
+}
