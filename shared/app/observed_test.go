@@ -20,9 +20,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
-// steps is a model that plans a task with grants, and then makes one call after the other; a call is made with what was
-// observed before it.
+// steps is a model that plans a task with grants, or several of them, and then makes one call after the other; a call
+// is made with what was observed before it.
 type steps struct {
+	tasks  int // that are planned; 0: one
 	grants []any
 	tools  []string // of the task, beside those of the grants
 	calls  []func(observed string) (name string, args map[string]any)
@@ -31,9 +32,11 @@ type steps struct {
 
 func (s *steps) turn(r fakegemini.Request) fakegemini.Turn {
 	if r.Has("propose_plan") {
-		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "propose_plan", Args: map[string]any{
-			"tasks": []any{map[string]any{"title": "Do it", "goal": "It is done.",
-				"tools": append(granted(s.grants), s.tools...)}},
+		tasks := []any{map[string]any{"title": "Do it", "goal": "It is done.", "tools": append(granted(s.grants), s.tools...)}}
+		for range s.tasks - 1 {
+			tasks = append(tasks, tasks[0])
+		}
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "propose_plan", Args: map[string]any{"tasks": tasks,
 			"grants": s.grants}}}}
 	}
 	observed := ""
@@ -41,14 +44,20 @@ func (s *steps) turn(r fakegemini.Request) fakegemini.Turn {
 		observed = string(all[len(all)-1].Response)
 		s.told = append(s.told, observed)
 	}
-	if len(s.calls) == 0 {
-		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "reflect", Args: map[string]any{
-			"is_task_complete": true, "reflection": "Done.", "result": "Done."}}}}
+	name, args := reflects(observed)
+	if len(s.calls) > 0 {
+		name, args = s.calls[0](observed)
+		s.calls = s.calls[1:]
 	}
-	name, args := s.calls[0](observed)
-	s.calls = s.calls[1:]
-	args["reasoning"] = "It is next."
+	if name != "reflect" {
+		args["reasoning"] = "It is next."
+	}
 	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: name, Args: args}}}
+}
+
+// reflects ends a task.
+func reflects(string) (name string, args map[string]any) {
+	return "reflect", map[string]any{"is_task_complete": true, "reflection": "Done.", "result": "Done."}
 }
 
 func granted(grants []any) (tools []string) {

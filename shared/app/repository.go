@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/plan"
+	"github.com/countersign-run/countersign/shared/planner"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -43,28 +44,28 @@ type looker struct {
 // repositoryState returns what planner.Planner.Repository is: it reads the repository's description, the commit at
 // which its default branch stands and the paths of the files there, its open issues and pull requests, its README and
 // its AGENT.md, or else AGENTS.md.
-func repositoryState(tools tool.Set) func(ctx context.Context, uid string, repo plan.Repo) (string, bool, error) {
-	return func(ctx context.Context, uid string, repo plan.Repo) (string, bool, error) {
+func repositoryState(tools tool.Set) func(ctx context.Context, uid string, repo plan.Repo) (planner.Repository, error) {
+	return func(ctx context.Context, uid string, repo plan.Repo) (planner.Repository, error) {
 		return looker{tools, uid, repo}.state(ctx)
 	}
 }
 
-func (l looker) state(ctx context.Context) (state string, private bool, err error) {
+func (l looker) state(ctx context.Context) (planner.Repository, error) {
 	var about *struct {
 		Description   string `json:"description"`
 		Private       bool   `json:"private"`
 		DefaultBranch string `json:"defaultBranch"`
 	}
 	if err := l.look(ctx, "github.retrieveRepository", nil, &about); err != nil {
-		return "", false, err
+		return planner.Repository{}, err
 	}
 	if about == nil {
-		return "", false, fault.New(fault.Auth, fault.CodeNotFound,
+		return planner.Repository{}, fault.New(fault.Auth, fault.CodeNotFound,
 			"Your GitHub account sees no repository %s.", l.repo)
 	}
 	paths, commit, err := l.files(ctx)
 	if err != nil {
-		return "", false, err
+		return planner.Repository{}, err
 	}
 	head := fmt.Sprintf("Description: %s\nDefault branch: %s\n", clip.Text(oneLine(about.Description), maxAbout),
 		clip.Text(oneLine(about.DefaultBranch), maxTitle))
@@ -73,15 +74,16 @@ func (l looker) state(ctx context.Context) (state string, private bool, err erro
 	}
 	open, err := l.open(ctx)
 	if err != nil {
-		return "", false, err
+		return planner.Repository{}, err
 	}
-	text, err := l.texts(ctx, commit)
+	text, excerpts, err := l.texts(ctx, commit)
 	if err != nil {
-		return "", false, err
+		return planner.Repository{}, err
 	}
 	// What others have opened comes first, so that the name of a file cannot pass for its heading.
 	before := head + open + "\nFiles:\n"
-	return before + clip.Lines(paths, maxState-len(before)-len(text)) + text, about.Private, nil
+	return planner.Repository{State: before + clip.Lines(paths, maxState-len(before)-len(text)) + text,
+		Private: about.Private, Excerpts: excerpts}, nil
 }
 
 // oneLine returns the text without line breaks, so that none can pass for another part of the state.
@@ -137,30 +139,49 @@ func (l looker) open(ctx context.Context) (string, error) {
 	return b.String(), nil
 }
 
-// texts returns the README and the AGENT.md, or else the AGENTS.md, at the commit.
-func (l looker) texts(ctx context.Context, commit string) (string, error) {
-	text, err := l.file(ctx, commit, "README.md", maxReadme)
-	if err != nil {
-		return "", err
+// texts returns the README and the AGENT.md, or else the AGENTS.md, at the commit, and which of them are not whole.
+func (l looker) texts(ctx context.Context, commit string) (text string, cut []run.Excerpt, err error) {
+	guide := false
+	for _, f := range []struct {
+		path  string
+		most  int
+		guide bool
+	}{{"README.md", maxReadme, false}, {"AGENT.md", maxGuide, true}, {"AGENTS.md", maxGuide, true}} {
+		if f.guide && guide {
+			continue
+		}
+		shown, excerpt, err := l.file(ctx, commit, f.path, f.most)
+		if err != nil {
+			return "", nil, err
+		}
+		guide = f.guide && shown != ""
+		text += shown
+		if excerpt != nil {
+			cut = append(cut, *excerpt)
+		}
 	}
-	guide, err := l.file(ctx, commit, "AGENT.md", maxGuide)
-	if err == nil && guide == "" {
-		guide, err = l.file(ctx, commit, "AGENTS.md", maxGuide)
-	}
-	return text + guide, err
+	return text, cut, nil
 }
 
-// file returns a file behind its name, or nothing if there is none.
-func (l looker) file(ctx context.Context, commit, path string, most int) (string, error) {
-	var f *struct{ Content string }
+// file returns a file behind its name, or nothing if there is none, and how much of it that is if it is not all.
+func (l looker) file(ctx context.Context, commit, path string, most int) (string, *run.Excerpt, error) {
+	var f *struct {
+		Content string
+		Size    int
+	}
 	args := map[string]any{"path": path}
 	if commit != "" {
 		args["ref"] = commit
 	}
 	if err := l.look(ctx, "github.readFile", args, &f); err != nil || f == nil {
-		return "", err
+		return "", nil, err
 	}
-	return fmt.Sprintf("\n%s:\n%s\n", path, clip.Text(f.Content, most)), nil
+	shown := clip.Prefix(f.Content, most)
+	if len(shown) >= f.Size {
+		return fmt.Sprintf("\n%s:\n%s\n", path, shown), nil, nil
+	}
+	return fmt.Sprintf("\n%s, its first %d of %d bytes:\n%s\n", path, len(shown), f.Size, shown),
+		&run.Excerpt{Path: path, Shown: len(shown), Size: f.Size}, nil
 }
 
 // look makes one call of a tool that reads the repository.

@@ -32,13 +32,15 @@ func TestWhatIsToldOfARepositoryIsBounded(t *testing.T) {
 	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
 		t.Fatal(err)
 	}
-	state, private, err := w.App.API.Plans.Repository(t.Context(), "ana", "github.com/acme/web")
-	if err != nil || private || len(state) > 32<<10 || len(state) < 30<<10 || !utf8.ValidString(state) {
+	told, err := w.App.API.Plans.Repository(t.Context(), "ana", "github.com/acme/web")
+	state := told.State
+	if err != nil || told.Private || len(state) > 32<<10 || len(state) < 30<<10 || !utf8.ValidString(state) {
 		t.Fatalf("%d bytes are told, %v", len(state), err)
 	}
 	own, open := run.Session{State: state}.Parts()
 	if strings.Count(open, "Nr ") != 30 || strings.Contains(own, "Nr ") || strings.Count(state, "\na/folder/") < 200 ||
-		!strings.Contains(state, "\n[…]\n\nREADME.md:\né") || !strings.Contains(state, "\nAGENT.md:\né") {
+		!strings.Contains(state, "\n[…]\n\nREADME.md, its first 6144 of 81920 bytes:\né") ||
+		!strings.Contains(state, "\nAGENT.md, its first 10240 of 81920 bytes:\né") {
 		t.Errorf("of %d issues and %d files is told: %.3000s", strings.Count(open, "Nr "),
 			strings.Count(state, "\na/folder/"), state)
 	}

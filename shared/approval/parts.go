@@ -14,33 +14,49 @@ import (
 // CodeReadInPart is the code of a refused call that would replace a text of which the model has read only parts.
 const CodeReadInPart fault.Code = "read_in_part"
 
-// readWhole returns an error if the call would replace a text as a whole of which the run has read only parts: what
-// the model has not seen would be lost. A text of which nothing was read may be replaced.
+// readWhole returns an error if the call would replace a text as a whole of which the model has only parts before it:
+// the rest would be lost. A text of which the run has read nothing may be replaced.
 func readWhole(tx *journal.Tx, t *tool.Tool, call run.ProposedCall) error {
 	texts, err := t.Replaces(call.Args)
 	if err != nil || len(texts) == 0 || call.UserInitiated {
 		return err
 	}
-	var parts []tool.Part
+	parts := opening(tx.State)
 	for _, a := range tx.State.Actions {
-		if by := journal.ToolIn(tx, a.Tool, a.UserInitiated); by != nil && a.Status == run.ActionCompleted {
-			parts = append(parts, partsOf(by, a)...)
+		if by := journal.ToolIn(tx, a.Tool, a.UserInitiated); by != nil {
+			parts = append(parts, partsOf(tx.State, by, a)...)
 		}
 	}
 	for _, text := range texts {
 		if missing, newest := missingOf(text, parts); missing != "" {
 			return fault.New(fault.Validation, CodeReadInPart,
-				"You have read %s only in part: %s is missing, and would be lost. %s", text.Name, missing, newest.Rest)
+				"You have read %s only in part: %s is missing here, and would be lost. %s", text.Name, missing,
+				newest.Rest)
 		}
 	}
 	return nil
 }
 
-// partsOf returns what the action's result shows. Of a result that was cut when it was recorded no byte counts.
-func partsOf(t *tool.Tool, a *run.Action) []tool.Part {
+// opening returns the parts of files that the model was shown when its session began, of those that were cut.
+func opening(s *run.State) (parts []tool.Part) {
+	if s.Input.Session == nil {
+		return nil
+	}
+	for _, e := range s.Input.Session.Excerpts {
+		repo := s.Input.Session.Repo
+		parts = append(parts, tool.Part{Text: tool.Text{In: repo.Owner() + "/" + repo.Name(), Name: e.Path},
+			To: e.Shown, Size: e.Size, Rest: "Read all of it first."})
+	}
+	return parts
+}
+
+// partsOf returns what the action's result shows. Of a result that was cut when it was recorded no byte counts, and
+// neither does any of one that an earlier conversation of the session was told: the model does not see it any more.
+func partsOf(s *run.State, t *tool.Tool, a *run.Action) []tool.Part {
 	parts := t.Shows(a.Args, a.Result)
+	before, _ := s.Segment()
 	for i := range parts {
-		if a.Truncated {
+		if a.Truncated || s.Plan != nil && a.Turn <= before {
 			parts[i].To = parts[i].From
 		}
 	}
@@ -55,8 +71,8 @@ func missingOf(text tool.Text, parts []tool.Part) (missing string, newest tool.P
 	}
 	newest = parts[len(parts)-1]
 	parts = slices.DeleteFunc(parts, func(p tool.Part) bool { return p.Version != newest.Version })
-	if newest.Altered {
-		return "what was taken out of it as a secret", newest
+	if newest.Lost != "" {
+		return newest.Lost, newest
 	}
 	slices.SortFunc(parts, func(a, b tool.Part) int { return a.From - b.From })
 	var gaps []string

@@ -26,10 +26,17 @@ type Planner struct {
 	GitHubURL   string        // of the host whose repositories may be named, without a slash at its end
 	MaxDeadline time.Duration // how far ahead a deadline may be
 
-	// Repository reads what the model is told of the repository when a session begins, as text from strangers, and
-	// whether it is private. Its errors are AuthError for an account that is not linked or does not see the repository.
+	// Repository reads what the model is told of the repository when a session begins. Its errors are AuthError for an
+	// account that is not linked or does not see the repository.
 	// Nil: a plan is made from the wish alone, and the model is told so.
-	Repository func(ctx context.Context, uid string, repo plan.Repo) (state string, private bool, err error)
+	Repository func(ctx context.Context, uid string, repo plan.Repo) (Repository, error)
+}
+
+// A Repository is what the model is told of a repository when a session begins.
+type Repository struct {
+	State    string        // in words, as text from strangers
+	Private  bool          // the repository is
+	Excerpts []run.Excerpt // the files of which State has only the beginning
 }
 
 // MaxPrompt is the longest prompt and the longest refinement, in bytes.
@@ -76,9 +83,11 @@ func (p *Planner) StartPlanning(ctx context.Context, o StartOptions) (*run.View,
 		in.ContinueFrom = o.ContinueFrom
 	}
 	if p.Repository != nil {
-		if in.State, in.Private, err = p.Repository(ctx, o.UID, repo); err != nil {
+		r, err := p.Repository(ctx, o.UID, repo)
+		if err != nil {
 			return nil, err
 		}
+		in.State, in.Private, in.Excerpts = r.State, r.Private, r.Excerpts
 	}
 	return p.Loop.Start(ctx, loop.StartRequest{UID: o.UID, Agent: run.Planner, Origin: o.Origin, Prompt: o.Prompt,
 		ThreadID: o.ThreadID, Key: o.Key, BodyHash: o.BodyHash, Region: o.Region, Email: o.Email,

@@ -263,8 +263,8 @@ func TestRefused(t *testing.T) {
 			t.Errorf("a wrong %s is answered %v", field, err)
 		}
 	}
-	p.Repository = func(context.Context, string, plan.Repo) (string, bool, error) {
-		return "", false, fault.New(fault.Auth, fault.CodeReauth, "Please link your GitHub account.")
+	p.Repository = func(context.Context, string, plan.Repo) (planner.Repository, error) {
+		return planner.Repository{}, fault.New(fault.Auth, fault.CodeReauth, "Please link your GitHub account.")
 	}
 	if _, err := p.StartPlanning(context.Background(), good); !fault.Is(err, fault.Auth, fault.CodeReauth) {
 		t.Errorf("a user without a linked account is answered %v", err)

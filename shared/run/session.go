@@ -16,12 +16,20 @@ import (
 type Session struct {
 	Repo     plan.Repo `json:"repo"`
 	Deadline time.Time `json:"deadline"`
-	State    string    `json:"state,omitempty"`   // of the repository, in words; empty: nothing of it could be read
-	Private  bool      `json:"private,omitempty"` // the repository is
+	State    string    `json:"state,omitempty"`    // of the repository, in words; empty: nothing of it could be read
+	Private  bool      `json:"private,omitempty"`  // the repository is
+	Excerpts []Excerpt `json:"excerpts,omitempty"` // the files of which State has only the beginning
 
 	// The session whose unfinished tasks are this one's first revision, if there is one.
 	ContinueFrom string     `json:"continueFrom,omitempty"`
 	Unfinished   *plan.Plan `json:"unfinished,omitempty"`
+}
+
+// An Excerpt says how much a State has of a file.
+type Excerpt struct {
+	Path  string `json:"path"`
+	Shown int    `json:"shown"` // bytes, from the beginning
+	Size  int    `json:"size"`  // of the whole file
 }
 
 // OpenHeading begins, in a session's State, the list of what others have opened in the repository, each on a line of

@@ -17,7 +17,7 @@ type Part struct {
 	From    int
 	To      int
 	Size    int    // of the whole text
-	Altered bool   // what is shown differs from what is there: a secret was taken out
+	Lost    string // what is not shown and has no place in bytes, such as a secret that was taken out; empty: nothing
 	Rest    string // how the rest is read, as a sentence
 }
 

@@ -63,6 +63,9 @@ func (s *Server) getContent(r request) (answer, *failure) {
 		body := s.entry(r.repo, path, f.blob)
 		body["type"], body["encoding"] = "file", "base64"
 		body["content"] = base64.StdEncoding.EncodeToString([]byte(r.repo.blobs[f.blob])) + "\n"
+		if len(r.repo.blobs[f.blob]) > 1<<20 { // only its blob has the content
+			body["encoding"], body["content"] = "none", ""
+		}
 		return answer{body: body}, nil
 	}
 	list := []any{}

@@ -133,6 +133,8 @@ func (r *runner) tool() *tool.Tool {
 		Normalize:   normalize,
 		Rule:        r.rule,
 		Note:        note,
+		Shows:       shows,
+		Replaces:    replaces,
 		Targets:     func(Args) []tool.Target { return nil },
 		Preview:     preview,
 		Summary:     summary,

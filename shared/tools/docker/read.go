@@ -143,10 +143,13 @@ func pieceOf(file string, a FileArgs) (FileText, error) {
 // partOf says what a result shows of a file.
 func partOf(a FileArgs, out FileText) tool.Part {
 	p := tool.Part{Text: tool.Text{Name: a.Path}, Version: out.SHA256, From: out.Offset, To: out.Offset, Size: out.Size,
-		Altered: out.Redacted, Rest: "Read the rest with " + ReadFile + " and an offset, or commit the file from the " +
+		Rest: "Read the rest with " + ReadFile + " and an offset, or commit the file from the " +
 			"container by its sha256."}
 	if out.Content != nil {
 		p.To += len(*out.Content)
+	}
+	if out.Redacted {
+		p.Lost = "what was taken out of it as a secret"
 	}
 	return p
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/keeper"
 	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/shell"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/wait"
 )
@@ -73,6 +75,22 @@ func (s script) command() []string {
 	return []string{"/bin/sh", "-c", around, "countersign", strconv.Itoa(int(s.limit.Seconds())), s.text}
 }
 
+// shows says what a script has shown of the files that it prints.
+func (s script) shows(out Result) (parts []tool.Part) {
+	prints, _, _ := shell.Contents(s.text, shell.POSIX)
+	for _, name := range prints {
+		if !path.IsAbs(name) {
+			name = path.Join(container.Work, name)
+		}
+		p := tool.Part{Text: tool.Text{Name: name}, Rest: "Read the file with " + ReadFile + "."}
+		if out.Truncated || out.OutputLost {
+			p.Lost = "what was left out of the output"
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
 // running completes the definition of a tool that runs a script in a container; where says in which.
 func running[In any](t *tools, d tool.Def[In, Result], what func(In) script,
 	where func(context.Context, Engine, tool.Call, In) (id string, err error)) *tool.Tool {
@@ -99,6 +117,7 @@ func running[In any](t *tools, d tool.Def[In, Result], what func(In) script,
 		}
 		return handle{found.ID, process}.String(), nil
 	}
+	d.Shows = func(in In, out Result) []tool.Part { return what(in).shows(out) }
 	d.Execute = func(ctx context.Context, c tool.Call, in In) (Result, error) { return t.run(ctx, c, what(in)) }
 	d.Reconcile = func(ctx context.Context, c tool.Call, in In) (tool.Verdict, Result, string, error) {
 		return t.settle(ctx, c, what(in))

@@ -22,7 +22,7 @@ const (
 const (
 	maxListed  = 2000     // paths
 	maxContent = 56 << 10 // octets of a file, as they stand in JSON
-	maxOffset  = 1 << 20  // GitHub gives a longer file in another way
+	maxRead    = 5 << 19  // octets of a file of which parts are read; in base64 it fits into one answer of GitHub's
 )
 
 // SomeFiles is the arguments of a list of files.
@@ -131,7 +131,7 @@ type File struct {
 func (h *hub) readFile() *tool.Tool {
 	return reader(h, ReadFile, "Reads a text file of a GitHub repository: some 56 KiB from the offset on, with its "+
 		"size; null if there is none that the user may see.",
-		inRepository(map[string]int{"ref": 200, "path": maxPath, "offset": maxOffset, "limit": maxOffset}),
+		inRepository(map[string]int{"ref": 200, "path": maxPath, "offset": maxRead, "limit": maxRead}),
 		func(in OneFile) error {
 			if err := repository(in.Owner, in.Repo); err != nil {
 				return err
@@ -152,20 +152,32 @@ func (h *hub) readFile() *tool.Tool {
 			case f.GetSHA() == "":
 				return nil, nil
 			}
-			return content(f, in)
+			s, err := whole(ctx, api, f, in)
+			if err != nil {
+				return nil, err
+			}
+			return content(f, s, in)
 		})
 }
 
-func content(f *githubapi.RepositoryContent, in OneFile) (_ *File, err error) {
-	out := &File{Path: clip.Text(f.GetPath(), maxLine), SHA: f.GetSHA(), Size: f.GetSize()}
-	if f.GetEncoding() == "none" { // it has more than a megabyte
-		out.Truncated = true
-		return out, nil
+// whole returns all of a file. GitHub gives the content of one of more than a megabyte only as a blob.
+func whole(ctx context.Context, api *githubapi.Client, f *githubapi.RepositoryContent, in OneFile) (string, error) {
+	switch {
+	case f.GetSize() > maxRead:
+		return "", fault.Invalid("path", "the file has %d bytes; the limit is %d", f.GetSize(), maxRead)
+	case f.GetEncoding() == "none":
+		content, err := blobOf(ctx, api, in.Owner, in.Repo, f)
+		return string(content), err
 	}
 	s, err := f.GetContent()
 	if err != nil {
-		return nil, odd()
+		return "", odd()
 	}
+	return s, nil
+}
+
+func content(f *githubapi.RepositoryContent, s string, in OneFile) (_ *File, err error) {
+	out := &File{Path: clip.Text(f.GetPath(), maxLine), SHA: f.GetSHA(), Size: f.GetSize()}
 	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
 		out.Binary = true
 		return out, nil

@@ -119,7 +119,7 @@ type IssueToRead struct {
 func (h *hub) readIssue() *tool.Tool {
 	return reader(h, ReadIssue,
 		"Reads an issue of GitHub with its first 20 comments; null if there is none that the user may see.",
-		inRepository(map[string]int{"issueNumber": maxNumber, "bodyOffset": maxOffset}),
+		inRepository(map[string]int{"issueNumber": maxNumber, "bodyOffset": maxRead}),
 		func(in IssueToRead) error { return repository(in.Owner, in.Repo) },
 		func(ctx context.Context, api *githubapi.Client, in IssueToRead) (*Issue, error) {
 			i, _, err := api.Issues.Get(ctx, in.Owner, in.Repo, in.IssueNumber)
@@ -205,7 +205,7 @@ type PullRequestToRead struct {
 func (h *hub) readPullRequest() *tool.Tool {
 	return reader(h, ReadPullRequest,
 		"Reads a pull request of GitHub with its first 20 comments; null if there is none that the user may see.",
-		inRepository(map[string]int{"prNumber": maxNumber, "bodyOffset": maxOffset}),
+		inRepository(map[string]int{"prNumber": maxNumber, "bodyOffset": maxRead}),
 		func(in PullRequestToRead) error { return repository(in.Owner, in.Repo) },
 		func(ctx context.Context, api *githubapi.Client, in PullRequestToRead) (*PullRequest, error) {
 			p, _, err := api.PullRequests.Get(ctx, in.Owner, in.Repo, in.PRNumber)

@@ -110,18 +110,9 @@ func keep(all []*githubapi.TreeEntry) (kept []*githubapi.TreeEntry, left int) {
 func entry(ctx context.Context, api *githubapi.Client, owner, repo string,
 	e *githubapi.TreeEntry) (container.Entry, error) {
 	out := container.Entry{Path: e.GetPath(), Program: e.GetMode() == modeProgram}
-	blob, _, err := api.Git.GetBlob(ctx, owner, repo, e.GetSHA())
+	content, err := blobOf(ctx, api, owner, repo, e)
 	if err != nil {
 		return out, err
-	}
-	content := []byte(blob.GetContent())
-	if blob.GetEncoding() == "base64" {
-		if content, err = base64.StdEncoding.DecodeString(strings.ReplaceAll(blob.GetContent(), "\n", "")); err != nil {
-			return out, odd()
-		}
-	}
-	if len(content) != e.GetSize() {
-		return out, odd()
 	}
 	if e.GetMode() == modeLink {
 		out.Link = string(content)
@@ -129,4 +120,28 @@ func entry(ctx context.Context, api *githubapi.Client, owner, repo string,
 	}
 	out.Content = content
 	return out, nil
+}
+
+// sized names a blob and says how long it is.
+type sized interface {
+	GetSHA() string
+	GetSize() int
+}
+
+// blobOf reads a blob, which must have the size that GitHub has said.
+func blobOf(ctx context.Context, api *githubapi.Client, owner, repo string, of sized) ([]byte, error) {
+	blob, _, err := api.Git.GetBlob(ctx, owner, repo, of.GetSHA())
+	if err != nil {
+		return nil, err
+	}
+	content := []byte(blob.GetContent())
+	if blob.GetEncoding() == "base64" {
+		if content, err = base64.StdEncoding.DecodeString(strings.ReplaceAll(blob.GetContent(), "\n", "")); err != nil {
+			return nil, odd()
+		}
+	}
+	if len(content) != of.GetSize() {
+		return nil, odd()
+	}
+	return content, nil
 }

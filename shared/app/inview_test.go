@@ -1,0 +1,79 @@
+package app_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/plan"
+	"github.com/countersign-run/countersign/shared/testkit/fakedocker"
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
+)
+
+// TestWhatIsNotInViewIsNotReplaced has the model write a file of which it has only a part before it, within a grant:
+// the call is refused, and the model is told what is missing. Where all of the file is before the model, or nothing of
+// it was ever read, the same call is carried out.
+func TestWhatIsNotInViewIsNotReplaced(t *testing.T) {
+	long, short := strings.Repeat("0123456789 a line\n", 3000), "a line\n"
+	type step = func(string) (string, map[string]any)
+	call := func(name string, args map[string]any) step {
+		return func(string) (string, map[string]any) { return name, args }
+	}
+	reads := func(path string) step {
+		return call("github.readFile", map[string]any{"owner": "acme", "repo": "web", "path": path})
+	}
+	var engine *fakedocker.Engine
+	runs := func(script string) step {
+		return func(string) (string, map[string]any) {
+			return "docker.executeScript", map[string]any{"containerId": engine.Containers()[0].ID, "script": script}
+		}
+	}
+	for name, c := range map[string]struct {
+		readme, file string // the README and a.txt
+		path         string // that is written
+		before       []step
+		missing      string // of the refusal; empty: it is carried out
+	}{
+		"the opening had its beginning": {long, short, "README.md", nil, "bytes 6144 to 54000 of 54000"},
+		"the opening had all of it":     {short, short, "README.md", nil, ""},
+		"it was read after the opening": {long[:18_000], short, "README.md", []step{reads("README.md")}, ""},
+		"an earlier task has read it":   {short, short, "a.txt", []step{reads("a.txt"), reflects}, "bytes 0 to 7 of 7"},
+		"this task has read it":         {short, short, "a.txt", []step{reflects, reads("a.txt")}, ""},
+		"it was never read":             {short, long, "a.txt", nil, ""},
+		"a script's output was cut":     {short, long, "a.txt", []step{runs("cat a.txt")}, "what was left out"},
+		"it was read after the script":  {short, long[:18_000], "a.txt", []step{runs("cat a.txt"), reads("a.txt")}, ""},
+		"a script prints another file":  {short, long, "a.txt", []step{runs("cat b/b.txt")}, ""},
+		"it has more than a megabyte": {short, strings.Repeat(long, 30), "a.txt", []step{reads("a.txt")},
+			"to 1620000 of 1620000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			engine = fakedocker.Open(t, fakedocker.Options{Images: []string{"localhost/go:1"},
+				Exec: func([]string) (stdout, stderr string, exit int) { return long, "", 0 }})
+			w := deploy(t, "DOCKER_HOST="+engine.Host, "DOCKER_IMAGES=localhost/go:1")
+			w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
+				Files: map[string]string{"README.md": c.readme, "a.txt": c.file}})
+			if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
+				t.Fatal(err)
+			}
+			container := map[string]any{"options": map[string]any{"image": "localhost/go:1"}}
+			target := map[string]any{"owner": "acme", "repo": "web", "branch": "main",
+				"files": []any{map[string]any{"path": c.path}}}
+			s := &steps{tasks: 2, grants: []any{
+				map[string]any{"tool": "docker.createContainer", "target": container, "maxCalls": 1},
+				map[string]any{"tool": "docker.executeScript", "target": map[string]any{}, "maxCalls": 2},
+				map[string]any{"tool": "github.commitFiles", "target": target, "maxCalls": 2}}}
+			s.calls = append([]step{call("docker.createContainer", container)}, c.before...)
+			s.calls = append(s.calls, call("github.commitFiles", map[string]any{"owner": "acme", "repo": "web",
+				"branch": "main", "message": "Mend",
+				"files": []any{map[string]any{"path": c.path, "content": "written anew"}}}))
+			got := w.carriedOut(s)
+			if got.Status != plan.StatusCompleted {
+				t.Fatalf("it is %s, told %.500s", got.Status, s.told)
+			}
+			last := s.told[len(s.told)-1]
+			refused := strings.Contains(last, "only in part: ") && strings.Contains(last, c.missing)
+			if refused != (c.missing != "") || c.missing == "" && strings.Contains(last, `"error"`) {
+				t.Errorf("the commit is answered %.400s", last)
+			}
+		})
+	}
+}

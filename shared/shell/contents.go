@@ -1,0 +1,149 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Contents names the files whose whole content passes through a command: those that cat prints, and those that it
+// writes anew with a text of its own. Paths are as the command spells them, behind the folders that it changes into;
+// moved reports that it changes into one. What only a shell could tell is left out, and so is all of a command that
+// Judge refuses.
+func Contents(command string, g Grammar) (prints, writes []string, moved bool) {
+	file, wrong := parse(command, g)
+	if wrong != "" {
+		return nil, nil, false
+	}
+	c := contents{}
+	for _, s := range file.Stmts {
+		c.statement(s, false)
+	}
+	return c.prints, c.writes, c.dir != ""
+}
+
+// contents looks for files in the statements of a command.
+type contents struct {
+	dir            string // that the command has changed into
+	prints, writes []string
+}
+
+// statement looks at a statement; fed says that a text of the command is its input.
+func (c *contents) statement(s *syntax.Stmt, fed bool) {
+	for _, r := range s.Redirs {
+		fed = fed || r.Hdoc != nil || r.Op == syntax.WordHdoc
+	}
+	switch cmd := s.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		piped := cmd.Op == syntax.Pipe || cmd.Op == syntax.PipeAll
+		if !piped {
+			c.statement(cmd.X, false)
+		}
+		c.statement(cmd.Y, piped && ownText(cmd.X))
+	case *syntax.CallExpr:
+		c.call(spelled(cmd), s, fed)
+	case *syntax.Block:
+		c.statements(cmd.Stmts)
+	case *syntax.Subshell:
+		c.statements(cmd.Stmts)
+	}
+}
+
+func (c *contents) statements(all []*syntax.Stmt) {
+	for _, s := range all {
+		c.statement(s, false)
+	}
+}
+
+func (c *contents) call(argv []string, s *syntax.Stmt, fed bool) {
+	if len(argv) == 0 {
+		return
+	}
+	operands := operandsOf(argv[1:])
+	out, redirected := output(s)
+	switch name := path.Base(argv[0]); {
+	case name == "cd" && len(operands) == 1:
+		c.dir = c.at(operands[0])
+	case name == "cat" && !redirected:
+		c.prints = append(c.prints, c.all(operands)...)
+	case name == "tee" && fed && !slices.Contains(argv, "-a") && !slices.Contains(argv, "--append"):
+		c.writes = append(c.writes, c.all(operands)...)
+	case out != "" && (name == "cat" && fed && len(operands) == 0 || name == "echo" || name == "printf"):
+		c.writes = append(c.writes, c.at(out))
+	}
+}
+
+func (c *contents) all(paths []string) (at []string) {
+	for _, p := range paths {
+		at = append(at, c.at(p))
+	}
+	return at
+}
+
+func (c *contents) at(p string) string {
+	if path.IsAbs(p) {
+		return path.Clean(p)
+	}
+	return path.Join(c.dir, p)
+}
+
+// ownText reports whether what the statement prints is a text of the command.
+func ownText(s *syntax.Stmt) bool {
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok {
+		return false
+	}
+	argv := spelled(call)
+	if len(argv) == 0 {
+		return false
+	}
+	name := path.Base(argv[0])
+	heredoc := slices.ContainsFunc(s.Redirs, func(r *syntax.Redirect) bool { return r.Hdoc != nil })
+	return name == "echo" || name == "printf" || name == "cat" && heredoc
+}
+
+// output returns the file that the statement's output overwrites, if it does, and whether its output goes elsewhere.
+func output(s *syntax.Stmt) (file string, redirected bool) {
+	for _, r := range s.Redirs {
+		if r.N != nil && r.N.Value != "1" || r.Word == nil || r.Hdoc != nil || r.Op == syntax.RdrIn ||
+			r.Op == syntax.WordHdoc {
+			continue
+		}
+		redirected = true
+		if target, unclear := literal(r.Word); truncates[r.Op] && unclear == nil && !harmless[target] {
+			file = target
+		}
+	}
+	return file, redirected
+}
+
+// spelled returns the words of a simple command, or nothing where only the shell could tell one of them: but for those
+// of echo and printf, whose words are their text.
+func spelled(call *syntax.CallExpr) (argv []string) {
+	for i, w := range call.Args {
+		word, unclear := literal(w)
+		switch {
+		case unclear == nil:
+			argv = append(argv, word)
+		case i > 0 && (argv[0] == "echo" || argv[0] == "printf"):
+			argv = append(argv, "")
+		default:
+			return nil
+		}
+	}
+	return argv
+}
+
+func operandsOf(args []string) (operands []string) {
+	for i, a := range args {
+		if a == "--" {
+			return append(operands, args[i+1:]...)
+		}
+		if a != "" && !strings.HasPrefix(a, "-") {
+			operands = append(operands, a)
+		}
+	}
+	return operands
+}

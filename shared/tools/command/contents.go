@@ -1,0 +1,34 @@
+package command
+
+import (
+	"path"
+
+	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// shows says what a command has shown of the files that it prints.
+func shows(a Args, out Result) (parts []tool.Part) {
+	prints, _, moved := shell.Contents(a.Command, shell.Bash)
+	for _, name := range prints {
+		if !path.IsAbs(name) && !moved {
+			name = path.Join(out.Cwd, name)
+		}
+		p := tool.Part{Text: tool.Text{Name: name}, Rest: "Change it in place, as with sed or patch. If you mean " +
+			"another file, name it by its whole path."}
+		if out.Truncated {
+			p.Lost = "what was left out of the output"
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// replaces returns the files that a command writes anew with a text of the model's.
+func replaces(a Args) (texts []tool.Text) {
+	_, writes, _ := shell.Contents(a.Command, shell.Bash)
+	for _, name := range writes {
+		texts = append(texts, tool.Text{Name: name})
+	}
+	return texts
+}
