@@ -33,7 +33,8 @@
 // An [Error] has one of five classes and a code. [ErrNoSession], [ErrClosed], [ErrContextFull] and [ErrCommandDenied]
 // are told by errors.Is, [OpenError], [OutputError] and [BudgetError] by errors.As. A [ToolError] is what an action
 // returns for the model to read; of any other error the model hears that the tool failed, and the program gets it in
-// [ToolFinished].
+// [ToolFinished]. [Session.Send] returns an error of Options.InstructionsFunc or Options.Approve unchanged; neither the
+// store nor the log has its text.
 //
 // # Bounds and traces
 //

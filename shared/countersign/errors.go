@@ -58,10 +58,13 @@ func (e *Error) Unwrap() error { return e.cause }
 // public returns an error of the packages below as this package's users see it.
 func public(err error) error {
 	var own *Error
+	var returned programError
 	var f *fault.Error
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &returned):
+		return returned.error
 	case errors.As(err, &own), errors.Is(err, ErrNoSession), errors.Is(err, ErrClosed):
 		return err
 	case !errors.As(err, &f) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
@@ -70,6 +73,9 @@ func public(err error) error {
 	f = fault.As(err)
 	return &Error{Class(f.Class), string(f.Code), f.Message, f.Field, f.RetryAfter, err}
 }
+
+// programError is an error that a function of Options returned. The caller gets that error unchanged.
+type programError struct{ error }
 
 // OpenError refuses a second run in a session whose last one has not ended.
 type OpenError struct {

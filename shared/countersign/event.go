@@ -29,7 +29,7 @@ type ToolFinished struct {
 	ActionID  string
 	Tool      string
 	Result    json.RawMessage // what the tool returned, as the model is told; nil if nothing
-	Err       error           // the very error of the tool, in the process that called it; otherwise an [*Error]
+	Err       error           // of the tool, or of encoding its result, in the process that called it; or an [*Error]
 	Truncated bool            // the result was longer than 64 KiB, and was cut
 }
 

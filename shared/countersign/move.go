@@ -144,7 +144,7 @@ func (m *move) decide(ctx context.Context, open []Approval) (decided bool, err e
 		m.asked[a.ID] = true
 		d, err := approve(ctx, a)
 		if err != nil {
-			return false, err
+			return false, programError{err}
 		}
 		if d == Later() {
 			continue

@@ -49,7 +49,8 @@ func (s *Session) ID() string { return s.id }
 // Send has the agent answer a prompt, of at most 256 KiB. It returns when the run has ended or waits; beside an error
 // the result says how far the run came, if it was begun. A cancelled ctx leaves the run as [Session.SendStream] says.
 //
-// The error is an [*OpenError] where an earlier run of the session has not ended, and an [*Error] otherwise.
+// The error is an [*OpenError] where an earlier run of the session has not ended, the very error that
+// Options.InstructionsFunc or Options.Approve returned, or an [*Error].
 func (s *Session) Send(ctx context.Context, prompt string) (*Result, error) {
 	return s.complete(ctx, func(ctx context.Context) (*move, error) { return s.sending(ctx, prompt, nil) })
 }
@@ -161,7 +162,7 @@ func (s *Session) told(ctx context.Context) (string, error) {
 	if !t.known {
 		text, err := c.options.InstructionsFunc(ctx, c.contextFor(s.agent.user, s.id))
 		if err != nil {
-			return "", err
+			return "", programError{err}
 		}
 		t.text, t.known = c.withSkills(text), true
 	}

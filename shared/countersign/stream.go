@@ -107,10 +107,12 @@ type eventQueue struct {
 	left   bool             // nobody takes any more
 	intent map[string]int64 // the numbers of the events with which calls were begun
 	paused bool             // the run was left because the body is slow
+	badOut map[string]error // by action: the result of the call has no form in JSON
 }
 
 func newEventQueue() *eventQueue {
-	return &eventQueue{some: make(chan struct{}, 1), took: make(chan struct{}, 1), intent: map[string]int64{}}
+	return &eventQueue{some: make(chan struct{}, 1), took: make(chan struct{}, 1), intent: map[string]int64{},
+		badOut: map[string]error{}}
 }
 
 // put takes an update of the run.
@@ -152,8 +154,11 @@ func (q *eventQueue) eventOf(u journal.Update) Event {
 		return &ChatCompressed{u.Seq, u.Compressed.Before, u.Compressed.After}
 	case u.Finished != nil:
 		f := u.Finished
-		return &ToolFinished{u.Seq, f.ActionID, f.Tool, slices.Clone(strictjson.Portable(f.Result)), veryError(f.Err),
-			f.Truncated}
+		err := veryError(f.Err)
+		if bad := q.badOut[f.ActionID]; bad != nil {
+			err = bad
+		}
+		return &ToolFinished{u.Seq, f.ActionID, f.Tool, slices.Clone(strictjson.Portable(f.Result)), err, f.Truncated}
 	}
 	return nil
 }
@@ -253,7 +258,17 @@ func awaitReader(ctx context.Context) error {
 	return nil
 }
 
-// veryError returns the error that a tool's action returned, or what is recorded of the call.
+// noteResult passes the error of encoding a call's result to the stream that ctx belongs to, if it does. An effect with
+// such a result is recorded as done.
+func noteResult(ctx context.Context, actionID string, err error) {
+	if q, ok := ctx.Value(queueKey{}).(*eventQueue); ok {
+		q.mu.Lock()
+		q.badOut[actionID] = err
+		q.mu.Unlock()
+	}
+}
+
+// veryError returns the error that a tool's action returned, or the recorded error.
 func veryError(err error) error {
 	var told *toldError
 	if errors.As(err, &told) {

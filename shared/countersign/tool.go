@@ -2,6 +2,7 @@ package countersign
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -152,7 +154,12 @@ func (d definition[In, Out]) bind(c *core) (*tool.Tool, error) {
 		if err != nil {
 			return nil, d.told(err)
 		}
-		return out, nil
+		raw, err := strictjson.Marshal(out)
+		if err != nil {
+			noteResult(ctx, call.ActionID, err)
+			return nil, tool.Unread(err) // of an effect: it was done
+		}
+		return json.RawMessage(raw), nil
 	}
 	if d.effect != nil {
 		d.setEffect(c, &def)
