@@ -62,8 +62,10 @@ var may = map[string]string{
 		"shared/visible",
 	"shared/countersign/internal/process": "shared/shell shared/subprocess",
 	"shared/countersign/agenttest": "shared/clip shared/config shared/countersign " +
-		"shared/countersign/internal/bridge shared/fault shared/lazyregexp shared/model shared/model/gemini " +
-		"shared/outbound shared/strictjson shared/testkit/fakegemini",
+		"shared/countersign/internal/bridge shared/countersign/offline shared/fault shared/lazyregexp shared/model " +
+		"shared/outbound shared/strictjson",
+	"shared/countersign/offline": "shared/clip shared/countersign/internal/bridge shared/fault shared/model " +
+		"shared/model/gemini shared/testkit/fakegemini",
 	"shared/countersign/internal/bridge": "shared/model " +
 		"shared/tool",
 	"shared/countersign/mcp":   "shared/countersign shared/countersign/internal/bridge shared/mcpclient",

@@ -62,6 +62,16 @@ func TestHello(t *testing.T) {
 	}
 }
 
+// TestScripted runs the program that has its model's answers, with an environment that names no model.
+func TestScripted(t *testing.T) {
+	t.Parallel()
+	const want = "Approved: Mail to ana@example.com {\"text\":\"The demo is at ten.\",\"to\":\"ana@example.com\"}\n" +
+		"Ana knows.\n"
+	if got, err := program(t, "scripted")(t.TempDir()).CombinedOutput(); err != nil || string(got) != want {
+		t.Errorf("%v %q", err, got)
+	}
+}
+
 // TestReadme compares the program in the SDK's README.md with the one that runs, and checks that its commands exist.
 func TestReadme(t *testing.T) {
 	readme, err := os.ReadFile("../../shared/countersign/README.md")
@@ -203,7 +213,7 @@ func TestProgramsAreShort(t *testing.T) {
 	if err != nil || len(files) < 3 {
 		t.Fatal(files, err)
 	}
-	imports := regexp.MustCompile(`_ ".*/scripts/cookbook/offline" // `)
+	imports := regexp.MustCompile(`(_ ".*/scripts/cookbook/offline" // |"[^"]*/shared/countersign/offline")`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -43,12 +43,13 @@
 //
 // # Tests
 //
-// Package agenttest has a scripted model that is as strict as the service, and recordings of the real one.
+// Package offline has a scripted model that is as strict as the service, for a program without a key. Package
+// agenttest has the same scripts for tests, and recordings of the real model.
 //
 // # Promise
 //
-// Package countersign, its packages agenttest and mcp, and package shared/store with its backends and storetest keep
-// to what they export. All other packages of this module can be imported, and promise nothing.
+// Package countersign, its packages agenttest, mcp and offline, and package shared/store with its backends and
+// storetest keep to what they export. All other packages of this module can be imported, and promise nothing.
 //
 // # CHANGES
 //

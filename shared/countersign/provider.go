@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model/gemini"
 )
 
-// Provider is who is asked: [Gemini], or a script of package agenttest.
+// Provider is who is asked: [Gemini], or a script of package offline or agenttest.
 type Provider interface{ bridge.Provider }
 
 // GeminiConfig names the service. Either APIKey or VertexProject is needed; VertexProject wins.

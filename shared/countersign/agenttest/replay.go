@@ -16,6 +16,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
+	"github.com/countersign-run/countersign/shared/countersign/offline"
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -42,9 +43,9 @@ func Replay(t testing.TB, file string) *Model {
 		t.Fatalf("agenttest: %v; %s=1 and a key for Gemini record it", err, recordVariable)
 	}
 	r := &replay{file: file, recorded: recorded}
-	open := func(_ context.Context, name string) (answer, error) { return r.answer, nil }
-	r.model = newModel(t, open, func(asked int) {
-		if asked < len(recorded) {
+	open := func(context.Context, string) (bridge.Answer, error) { return r.answer, nil }
+	r.model = newModel(t, answeredBy(open), func() {
+		if asked := len(r.model.Requests()); asked < len(recorded) {
 			t.Errorf("agenttest: %d of the %d requests in %s were not made", len(recorded)-asked, len(recorded), file)
 		}
 	})
@@ -84,8 +85,12 @@ type whole struct {
 	settings     map[string]any
 }
 
-func wholeOf(req model.Request) whole {
-	r := requestOf(req)
+// answeredBy returns the model of package offline with other answers than a script's.
+func answeredBy(open bridge.Opener) *offline.Model { return bridge.NewModel(open).(*offline.Model) }
+
+// wholeOf returns the n-th request to the model.
+func wholeOf(m *Model, n int, req model.Request) whole {
+	r := m.Requests()[n-1]
 	w := whole{r.Contents, r.Instructions, r.Tools, map[string]any{}}
 	settings, err := json.Marshal(req.Settings)
 	if err == nil {
@@ -184,7 +189,7 @@ func (r *replay) answer(_ context.Context, n int, req model.Request, delta func(
 		r.model.fail("%s: request %d: %v", r.file, n, err)
 		return nil, refused()
 	}
-	if d := wholeOf(req).differs(recorded); d != "" {
+	if d := wholeOf(r.model, n, req).differs(recorded); d != "" {
 		r.model.fail("request %d differs from %s in %s\n(%s=1 records anew)", n, r.file, d, recordVariable)
 		return nil, refused()
 	}
@@ -244,7 +249,7 @@ func record(t testing.TB, file string) *Model {
 	var all []exchange
 	var before whole
 	var m *Model
-	open := func(ctx context.Context, name string) (answer, error) {
+	open := func(ctx context.Context, name string) (bridge.Answer, error) {
 		client, err := real.Open(ctx, name)
 		if err != nil {
 			return nil, err
@@ -257,12 +262,12 @@ func record(t testing.TB, file string) *Model {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			now := wholeOf(req)
+			now := wholeOf(m, n, req)
 			all, before = append(all, exchange{now.after(before), answerOf(reply)}), now
 			return reply, nil
 		}, nil
 	}
-	m = newModel(t, open, func(int) {
+	m = newModel(t, answeredBy(open), func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if err := write(file, all); err != nil {

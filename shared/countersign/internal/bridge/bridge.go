@@ -29,6 +29,21 @@ func Of(p Provider) Asked { return p.asked() }
 // Environment returns the provider that the environment configures; package countersign sets it.
 var Environment func() (Asked, error)
 
+// Answer answers one request, the n-th from 1.
+type Answer func(ctx context.Context, n int, req model.Request, delta func(string)) (*model.Reply, error)
+
+// Opener returns the answers of the model with the name.
+type Opener func(ctx context.Context, name string) (Answer, error)
+
+// NewModel returns the *offline.Model whose answers come from an opener; package offline sets it.
+var NewModel func(Opener) any
+
+// ScriptError is beside the error of a request that a script did not answer: why, with what the request ends in.
+type ScriptError string
+
+// Error returns the text.
+func (e ScriptError) Error() string { return string(e) }
+
 // Tool is what a *countersign.Tool is made of by [NewTool].
 type Tool struct {
 	Tool  *tool.Tool
