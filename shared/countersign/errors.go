@@ -58,6 +58,7 @@ func (e *Error) Unwrap() error { return e.cause }
 // public returns an error of the packages below as this package's users see it.
 func public(err error) error {
 	var own *Error
+	var open *OpenError
 	var returned programError
 	var f *fault.Error
 	switch {
@@ -65,7 +66,7 @@ func public(err error) error {
 		return nil
 	case errors.As(err, &returned):
 		return returned.error
-	case errors.As(err, &own), errors.Is(err, ErrNoSession), errors.Is(err, ErrClosed):
+	case errors.As(err, &own), errors.As(err, &open), errors.Is(err, ErrNoSession), errors.Is(err, ErrClosed):
 		return err
 	case !errors.As(err, &f) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 		return err

@@ -226,7 +226,7 @@ func TestAToolContinuesItsOwnRun(t *testing.T) {
 		func(ctx context.Context, _ *countersign.SessionContext, _ struct{}) (string, error) {
 			for _, err := range s.Continue(ctx) {
 				var open *countersign.OpenError
-				if !errors.As(err, &open) || open.Status != countersign.Running {
+				if !errors.As(err, &open) || open.Status != countersign.Running || err != open {
 					t.Errorf("Continue: %v", err)
 				}
 			}

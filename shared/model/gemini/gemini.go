@@ -81,7 +81,7 @@ func New(ctx context.Context, cfg Config) (*Model, error) {
 		return nil, fault.Invalid("GEMINI_API_KEY", "a Gemini API key or a Vertex AI project is needed")
 	}
 	cc := clientConfig(cfg)
-	client, err := genai.NewClient(ctx, cc)
+	client, err := quietly(func() (*genai.Client, error) { return genai.NewClient(ctx, cc) })
 	if err != nil {
 		return nil, fault.Invalid("VERTEX_AI_PROJECT_ID",
 			"the client for Gemini could not be made; are there Application Default Credentials?").Because(err)

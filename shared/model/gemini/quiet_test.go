@@ -10,7 +10,34 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/model/gemini"
 )
+
+// TestEnvironmentIsSilent makes clients in environments that genai comments on: the program's log has the program's
+// lines alone.
+func TestEnvironmentIsSilent(t *testing.T) {
+	var logged bytes.Buffer
+	was := log.Writer()
+	log.SetOutput(&logged)
+	t.Cleanup(func() { log.SetOutput(was) })
+	for name, value := range map[string]string{"GOOGLE_API_KEY": "a", "GEMINI_API_KEY": "b",
+		"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l", "GOOGLE_GENAI_USE_VERTEXAI": "true",
+		"GOOGLE_GENAI_USE_ENTERPRISE": "false"} {
+		t.Setenv(name, value)
+	}
+	for name, cfg := range map[string]gemini.Config{
+		"a key":     {APIKey: "k"},
+		"a project": {VertexProject: "p", HTTPClient: http.DefaultClient},
+	} {
+		if _, err := gemini.New(t.Context(), cfg); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	log.Print("mine")
+	if !strings.HasSuffix(logged.String(), "mine\n") || strings.Count(logged.String(), "\n") != 1 {
+		t.Errorf("logged is %s", logged.String())
+	}
+}
 
 // TestABrokenStreamIsSilent has streams break off: the error is returned, and nothing is written to the log of the
 // program.
