@@ -8,8 +8,9 @@ import (
 
 const mark = " […]"
 
-// Text returns s, or if it has more than n bytes, as much of its start as fits into n bytes with a mark of the cut. A
-// text of which nothing fits becomes the mark alone.
+// Text returns s if it has at most n bytes. Otherwise it returns the longest start of s that fits into n bytes together
+// with a mark of the cut. If not even one character fits, Text returns the mark alone, which may be longer than n
+// bytes.
 func Text(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -17,8 +18,8 @@ func Text(s string, n int) string {
 	return Prefix(s, n-len(mark)) + mark
 }
 
-// Lines returns s, or if it has more than n bytes, as many of its lines as fit into n bytes with a line that is the
-// mark of the cut. A text of which no line fits becomes that mark alone.
+// Lines returns s if it has at most n bytes. Otherwise it returns the first whole lines of s that fit into n bytes,
+// followed by a line that marks the cut. If no line fits, Lines returns that mark alone.
 func Lines(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -27,7 +28,7 @@ func Lines(s string, n int) string {
 	return fits[:strings.LastIndexByte(fits, '\n')+1] + mark[1:] + "\n"
 }
 
-// Prefix returns the longest start of s that has at most n bytes and does not end within a character.
+// Prefix returns the longest start of s that has at most n bytes and ends on a character boundary.
 func Prefix(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -38,7 +39,7 @@ func Prefix(s string, n int) string {
 	return s[:max(n, 0)]
 }
 
-// Encoded returns the longest start of s that takes at most n bytes in JSON without its quotes.
+// Encoded returns the longest start of s that takes at most n bytes as a JSON string, not counting the quotes.
 func Encoded(s string, n int) string {
 	size := 0
 	for i, r := range s {
@@ -49,7 +50,7 @@ func Encoded(s string, n int) string {
 	return s
 }
 
-// EncodedLen returns how many bytes s takes in JSON without its quotes.
+// EncodedLen returns the number of bytes that s takes as a JSON string, not counting the quotes.
 func EncodedLen(s string) (n int) {
 	for _, r := range s {
 		n += encodedLen(r)

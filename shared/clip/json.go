@@ -8,14 +8,14 @@ import (
 	"sort"
 )
 
-// limits say what is kept of a JSON value.
+// limits bounds the parts of a JSON value.
 type limits struct {
 	text    int // bytes of each text
-	items   int // of each list
-	members int // of each object
+	items   int // number of elements in each list
+	members int // number of members in each object
 }
 
-// The limits below which a value is shortened in another way: texts to shortText bytes, then lists and objects.
+// Bounds that JSON tries in turn. It first cuts long texts to shortText bytes, and then shortens lists and objects.
 const (
 	shortText   = 256
 	tinyText    = 64
@@ -23,10 +23,10 @@ const (
 	leastFields = 32
 )
 
-// JSON returns a JSON value, or if it has more than n bytes, the same value in at most n bytes: its longest texts are
-// cut as [Middle] cuts, and only if that is not enough the lists and objects are. So numbers, short texts and the
-// names of all fields outlast the cut of a long text beside them. Objects that are cut have their members in the order
-// of their names. Bytes that are not JSON are taken as a text.
+// JSON returns the value unchanged if it has at most n bytes. Otherwise it shortens the value to at most n bytes. It
+// first cuts the longest texts, as [Middle] does, and cuts lists and objects only if that is not enough. Numbers, short
+// texts and field names therefore survive next to a long text. A shortened object keeps the members that come first in
+// name order. Input that is not JSON is treated as a text.
 func JSON(value json.RawMessage, n int) json.RawMessage {
 	if len(value) <= n {
 		return value
@@ -58,22 +58,22 @@ func decoded(value json.RawMessage) (v any) {
 	return v
 }
 
-// encoded returns a value that was decoded from JSON in JSON, without escapes for HTML.
+// encoded returns v as JSON, without HTML escaping. v must come from decoded.
 func encoded(v any) json.RawMessage {
 	var b bytes.Buffer
 	out := json.NewEncoder(&b)
 	out.SetEscapeHTML(false)
-	if err := out.Encode(v); err != nil { // what was decoded can be encoded
+	if err := out.Encode(v); err != nil { // a decoded value can always be encoded
 		panic("clip: " + err.Error())
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// shorten returns a value within the limits.
+// shorten returns v cut to the limits.
 func (l limits) shorten(v any) any {
 	switch v := v.(type) {
 	case string:
-		if len(v) <= l.text+tinyText { // its mark would be as long as what it stands for
+		if len(v) <= l.text+tinyText { // the mark would be as long as the text that it replaces
 			return v
 		}
 		kept, _ := Middle(v, l.text)
@@ -86,7 +86,7 @@ func (l limits) shorten(v any) any {
 	return v
 }
 
-// list keeps the first and the last items.
+// list returns the first and the last elements of v, with a note about the number left out.
 func (l limits) list(v []any) []any {
 	head, tail := len(v), 0
 	if len(v) > l.items {
@@ -105,7 +105,7 @@ func (l limits) list(v []any) []any {
 	return out
 }
 
-// object keeps the first members by their names.
+// object returns the members of v that come first in name order, with a note about the number left out.
 func (l limits) object(v map[string]any) map[string]any {
 	names := make([]string, 0, len(v))
 	for name := range v {

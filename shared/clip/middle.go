@@ -8,13 +8,14 @@ import (
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
-// Mark stands in a text for n bytes that are left out of it.
+// Mark returns the text that replaces n bytes that were cut out.
 func Mark(n int64) string { return fmt.Sprintf("[… %d bytes left out …]", n) }
 
 var marks = lazyregexp.New(`\n\[… (\d{1,18}) bytes left out …\]\n`)
 
-// Middle returns s, or if it has more than n bytes, the first quarter and the end of n bytes with a [Mark] on a line of
-// its own between them, on whole characters; cut reports that. A mark of an earlier cut that is left out is counted.
+// Middle returns s if it has at most n bytes. Otherwise it returns the first quarter and the last three quarters of n
+// bytes, with a [Mark] on a line of its own between them. It cuts on character boundaries, and cut is true. If the
+// removed part contains the mark of an earlier cut, the new mark includes that number.
 func Middle(s string, n int) (kept string, cut bool) {
 	if len(s) <= n {
 		return s, false
@@ -28,7 +29,7 @@ func Middle(s string, n int) (kept string, cut bool) {
 	return s[:head] + "\n" + Mark(leftOut(s[head:tail])) + "\n" + s[tail:], true
 }
 
-// leftOut returns how many bytes of the original text a part stands for.
+// leftOut returns the number of original bytes that part represents, including those that earlier marks in it count.
 func leftOut(part string) int64 {
 	all := int64(len(part))
 	for _, m := range marks.FindAllStringSubmatch(part, -1) {

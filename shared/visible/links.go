@@ -11,56 +11,56 @@ import (
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
-// Link is an address in a text or an HTML source.
+// Link is an address found in a text or an HTML source.
 type Link struct {
 	Target string // as in the source, with hidden characters escaped, cut to 500 runes
-	Loads  bool   // whether opening the text alone fetches it, which tells its sender that it was opened
+	Loads  bool   // opening the text fetches the address, which reveals that the text was opened
 }
 
-// The limits of Links.
+// Limits of Links.
 const (
 	maxLinks  = 100
 	maxTarget = 500
 )
 
 var (
-	// quotable finds addresses in code and attributes, where a quote ends them.
+	// quotable finds addresses in code and attributes, where a quote ends an address.
 	quotable = lazyregexp.New(`(?i)\b(?:https?|ftp)://[^\s<>"'\x60]+`)
 	cssURL   = lazyregexp.New(`(?i)(?:url\(\s*|src\(\s*|@import\s*)["']?([^"')\s;]+)`)
-	// An image-set may also quote its images' addresses (CSS Images 4, image-set notation).
+	// An image-set may also list addresses in plain quotes (CSS Images 4, image-set notation).
 	imageSet   = lazyregexp.New(`(?i)image-set\(([^;{}]*)`)
 	cssString  = lazyregexp.New(`"([^"]*)"|'([^']*)'`)
 	cssComment = lazyregexp.New(`(?s)/\*.*?\*/`)
 	cssEscape  = lazyregexp.New(`\\(?:([0-9a-fA-F]{1,6})\s?|([^\n]))`)
-	// Outlook reads the content of a conditional comment; for every other program it is a comment.
+	// Outlook renders the content of a conditional comment. Every other program treats it as a comment.
 	conditional = lazyregexp.New(`(?is)^\s*\[if\b[^\]]*\]>(.*)$`)
 	refresh     = lazyregexp.New(`(?is)^[^;,]*[;,\s]\s*(?:url\s*=\s*)?["']?([^"'>\s]+)`)
-	// leads are the attributes whose address is opened by a click, loads those whose address is fetched at once.
+	// leads lists the attributes whose address opens on a click, loads those whose address is fetched at once.
 	leads = map[string]bool{"href": true, "longdesc": true, "action": true, "formaction": true, "cite": true,
 		"ping": true, "xlink:href": true}
 	loads = map[string]bool{"src": true, "background": true, "poster": true, "data": true, "srcset": true,
 		"imagesrcset": true, "lowsrc": true, "dynsrc": true, "codebase": true, "classid": true, "archive": true,
 		"manifest": true}
-	// fetched are the elements whose href is fetched.
+	// fetched lists the elements whose href is fetched.
 	fetched = map[string]bool{"link": true, "image": true, "use": true, "feimage": true}
-	// rawText are elements whose content is text according to the standard, but HTML for programs that drop the
-	// element.
+	// rawText lists the elements whose content the standard treats as text, but which programs that drop the element
+	// render as HTML.
 	rawText = map[string]bool{"iframe": true, "noembed": true, "noframes": true, "noscript": true, "xmp": true,
 		"plaintext": true}
 )
 
-// maxNesting is the maximum depth of sources in sources: a conditional comment, the document of a frame.
+// maxNesting is the maximum depth of sources within sources, such as conditional comments and frame documents.
 const maxNesting = 4
 
-// Links returns the addresses in a plain text or an HTML source, each once, at most 100 of them: what a person would
-// reach by a click, and what a mail program would fetch without one.
+// Links returns the addresses in a plain text or an HTML source: those that a click opens and those that a mail program
+// fetches on its own. Each address is returned once. At most 100 are returned.
 func Links(source string) []Link {
 	l := links{at: map[string]int{}}
 	l.addSource(source, 0)
 	return l.list
 }
 
-// addSource adds the links of an HTML source at this depth of nesting.
+// addSource adds the links of an HTML source at the given nesting depth.
 func (l *links) addSource(source string, nesting int) {
 	if nesting > maxNesting {
 		l.addAll(quotable.FindAllString(source, -1), true)
@@ -132,8 +132,8 @@ func refreshes(meta html.Token) bool {
 	})
 }
 
-// addStyle adds the addresses that a style fetches, read both as it is and without the comments and escapes that may
-// hide its keywords.
+// addStyle adds the addresses that a style fetches. It reads the style once as written, and once without the comments
+// and escapes that could hide its keywords.
 func (l *links) addStyle(css string) {
 	if !strings.ContainsAny(css, "(@") {
 		return
@@ -146,7 +146,7 @@ func (l *links) addStyle(css string) {
 
 func (l *links) addPlainStyle(css string) {
 	for _, m := range cssURL.FindAllStringSubmatch(css, -1) {
-		if !strings.HasPrefix(m[1], "/*") { // a comment, which the second reading removes
+		if !strings.HasPrefix(m[1], "/*") { // a comment; the second reading removes it
 			l.add(m[1], true)
 		}
 	}
@@ -174,7 +174,7 @@ func unescape(css string) string {
 	})
 }
 
-// addText adds the links of a text, or of code only those with a scheme.
+// addText adds the links of a text. In code it adds only links with a scheme.
 func (l *links) addText(text string, prose bool) {
 	found := quotable.FindAllString(text, -1)
 	if prose {
@@ -189,7 +189,7 @@ func (l *links) addAll(targets []string, loads bool) {
 	}
 }
 
-// add adds a link, except anchors within the text and parts that the message itself contains.
+// add adds a link. It skips anchors within the text and references to parts of the message (cid:).
 func (l *links) add(target string, loads bool) {
 	target = strings.TrimSpace(target)
 	if target == "" || target[0] == '#' || strings.HasPrefix(strings.ToLower(target), "cid:") {

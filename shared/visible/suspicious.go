@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The limits of Suspicious.
+// Limits of Suspicious.
 const (
 	blankLines = 20  // consecutive line feeds
 	blankSpace = 200 // consecutive spaces
@@ -16,7 +16,7 @@ const (
 	quoted     = 40  // runes of a word that a warning quotes
 )
 
-// scripts are those whose letters are used to imitate each other.
+// scripts lists the scripts whose letters can imitate each other.
 var scripts = []struct {
 	name  string
 	table *unicode.RangeTable
@@ -25,14 +25,13 @@ var scripts = []struct {
 	{"Cherokee", unicode.Cherokee}, {"Coptic", unicode.Coptic}, {"Lisu", unicode.Lisu},
 }
 
-// withoutSpaces leaves a text its letters and the ends of its lines. To make it takes longer than most texts that it is
-// for.
+// withoutSpaces removes spaces, tabs and carriage returns. Building the replacer takes longer than applying it to
+// most texts.
 var withoutSpaces = strings.NewReplacer("\r", "", " ", "", "\t", "")
 
-// Suspicious returns sentences about what a careful reader should look at twice: words that mix the letters of several
-// scripts, look-alikes of plain letters, piled-up marks, letters composed in an unusual way, and blank stretches that
-// are followed by text. It returns at most one sentence of each kind, and none about hidden characters, which Text
-// reports.
+// Suspicious returns warnings about text that deserves a second look: words that mix letters of several scripts,
+// look-alikes of plain letters, stacked marks, letters in an unusual composition, and long blank stretches with text
+// after them. It returns at most one sentence of each kind. Hidden characters are reported by Text, not here.
 func Suspicious(s string) []string {
 	var out []string
 	words := strings.FieldsFunc(s,
@@ -74,7 +73,7 @@ func scriptsOf(word string) []string {
 	return found
 }
 
-// imitates reports whether r is a full-width or mathematical letter, which is drawn almost as a plain one.
+// imitates reports whether r is a full-width or mathematical letter, which looks almost like a plain one.
 func imitates(r rune) bool { return r >= 0xFF21 && r <= 0xFF5A || r >= 0x1D400 && r <= 0x1D7FF }
 
 func longest(s string, is func(rune) bool) int {

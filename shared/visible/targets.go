@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
-// Within a scheme URL parsers drop tabs and line feeds, and behind it they take slashes of either kind, in any number
+// URL parsers drop tabs and line feeds within a scheme. After it they accept any number of slashes of either kind
 // (WHATWG URL, special schemes).
 const (
 	gap     = `[\t\r\n]*`
@@ -23,34 +23,33 @@ const (
 	further = `[^\s<>"\x60]`
 )
 
-// special finds what begins with a scheme of the web.
+// special matches an address that begins with a scheme of the web.
 const special = `\b(?:` + http + `|` + ftp + `|` + ws + `)` + gap + `:(?:` + gap + `[/\\]` + further + `+|\t*` + further + `+)`
 
 var (
-	// absolute finds what is a link wherever it stands: one with a scheme, or one that begins with // or with www.
+	// absolute matches an address that is a link in any context: with a scheme, or starting with // or www.
 	absolute = lazyregexp.New(`(?i)` + special + `|(?:\b[a-z][a-z0-9+.-]{1,20}:)?//` + further + `+|\\\\[a-z0-9.-]{2,}\\\w` +
 		further + `*|\bwww\.` + further + `+|\b(?:mailto|xmpp|tel|sms|callto|facetime|sips?|javascript|vbscript|magnet|` +
 		`webcal|view-source|intent|skype):` + further + `+|\bdata:[^\s<>"\x60]*[;,]` + further + `*`)
-	// name finds what may be the name of a host without a scheme, with what follows in the same address. Whether it is
-	// one its suffix says.
+	// name matches a possible host name without a scheme, and the rest of its address. isHost checks the suffix.
 	name = lazyregexp.New(`(?:^|[^\p{L}\p{N}/\\@])((?:[\p{L}\p{N}](?:[\p{L}\p{N}_-]*[\p{L}\p{N}])?\.)+` +
 		`(?:xn--[a-zA-Z0-9-]+|[\p{L}\p{N}]+))(:[0-9]{1,5})?(\.?[/?#]` + further + `*)?`)
-	// inline and reference find the targets of Markdown's links, a relative one too.
+	// inline and reference match the targets of Markdown links, including relative ones.
 	inline    = lazyregexp.New(`\]\(\s*<?\s*([^)\s<>]+)`)
 	reference = lazyregexp.New(`(?m)^[ >]{0,8}\[[^\]\n]+\]:[ \t]*\n?[ \t]*<?([^\s<>]+)`)
 )
 
-// tail has the characters that end a sentence or a form of Markdown and no link.
+// tail lists the characters that end a sentence or a Markdown form, not a link.
 const tail = `.,;:!?*_~'")]}|`
 
-// alsoFiles are the public suffixes that are the ends of files' names, or members of values in code. A name of two
-// labels with such an end is a link only with a path, as in docs.rs/serde.
+// alsoFiles lists the public suffixes that are also file extensions, or names of members in code. A name of two labels
+// with such a suffix is a link only if a path follows, as in docs.rs/serde.
 const alsoFiles = " ac ad am as bar build cab call cat cc foo gd id in la md mk ml mm mo mov name now " +
 	"open pl pm ps py rs re run save sc sh so st style sv target tf zip "
 
-// Targets returns the addresses in a text that a reader, or a program that shows the text, would follow, and the text
-// without them: with a scheme, whatever stands behind it; names of hosts with a known public suffix; addresses of IP
-// with a path or a port; targets of Markdown's links that lead out of where they stand.
+// Targets returns the addresses in a text that a reader, or a program that displays the text, would follow. rest is the
+// text without them. It finds anything with a scheme, host names with a known public suffix, IP addresses with a path
+// or a port, and targets of Markdown links that lead out of the current folder.
 func Targets(text string) (found []string, rest string) {
 	found, rest = targetsIn(text)
 	if folded := foldedDots(text); folded != text {
@@ -64,7 +63,8 @@ func Targets(text string) (found []string, rest string) {
 	return found, rest
 }
 
-// foldedDots returns a text with the full stops, colons and slashes of other scripts as URL parsers read them.
+// foldedDots replaces full stops, colons and slashes of other scripts with the characters that URL parsers read them
+// as.
 func foldedDots(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return r >= 0x2024 && r <= 0x2026 || r == '。' || r > 0xff00 }) {
 		return text
@@ -115,12 +115,12 @@ func appendIf(all []string, s string, is bool) []string {
 	return all
 }
 
-// leadsOut reports whether a relative address leads out of where it stands: to the root of the host, or upwards.
+// leadsOut reports whether a relative address leads out of its folder: to the root of the host or upwards.
 func leadsOut(target string) bool {
 	return strings.HasPrefix(target, "/") || strings.HasPrefix(target, `\`) || strings.Contains(target, "..")
 }
 
-// isHost reports whether a name with this port and path is read as an address.
+// isHost reports whether a name with this port and path is an address.
 func isHost(host, port, path string) bool {
 	labels := strings.Split(strings.ToLower(host), ".")
 	end := labels[len(labels)-1]
@@ -134,12 +134,12 @@ func isHost(host, port, path string) bool {
 	case path != "" && !strings.HasPrefix(path, "#"):
 		return true
 	case strings.Contains(alsoFiles, " "+end+" ") && (len(labels) == 2 || len(labels[len(labels)-2]) == 1):
-		return false // run.sh, config.h.in
+		return false // such as run.sh and config.h.in
 	}
 	return len(end) != 2 || strings.ContainsFunc(strings.Join(labels[:len(labels)-1], ""), unicode.IsLetter)
 }
 
-// ascii returns a name as the list of public suffixes has it.
+// ascii returns a host name in the form that the public suffix list uses.
 func ascii(labels []string) string {
 	name := strings.Join(labels, ".")
 	if a, err := idna.ToASCII(name); err == nil {

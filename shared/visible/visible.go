@@ -1,6 +1,6 @@
-// Package visible makes a text safe to read before a decision. A character that is invisible, changes the direction of
-// its neighbours or looks like a blank is replaced by an escape such as ⟨U+202E⟩, so that a person reads the same text
-// as the machine.
+// Package visible makes a text safe to read before a decision. It replaces each character that is invisible, changes
+// the direction of its neighbours or looks like a blank with an escape such as ⟨U+202E⟩. A person then reads the same
+// text as the machine.
 package visible
 
 import (
@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns a text of several lines in visible form: line feeds and tabs stay, and every other invisible character
-// becomes its code point in angle brackets. hidden reports whether there was one. Two different texts never have the
-// same visible form: a bracket that could be taken for such an escape is escaped itself.
+// Text returns a text of several lines in visible form. Line feeds and tabs stay; every other invisible character
+// becomes its code point in angle brackets. hidden reports whether s had any. Two different texts never have the same
+// visible form: a bracket that could begin an escape is itself escaped.
 func Text(s string) (shown string, hidden bool) { return escape(s, "\n\t") }
 
-// Line returns a text of one line, such as a subject or a title, in visible form: line feeds and tabs are escaped too.
+// Line returns a text of one line, such as a subject or a title, in visible form. Line feeds and tabs are escaped too.
 func Line(s string) (shown string, hidden bool) { return escape(s, "") }
 
 func escape(s, allowed string) (string, bool) {
@@ -42,14 +42,14 @@ func looksEscaped(s string) bool {
 	return strings.HasPrefix(s, "⟨U+") || strings.HasPrefix(s, "⟨0x")
 }
 
-// blanks are letters and symbols that Unicode classifies as visible and that no font draws: the braille blank, the
-// Hangul fillers, and Khmer and Mongolian vowel signs of old encodings.
+// blanks are characters that Unicode classifies as visible but no font draws: the braille blank, the Hangul fillers,
+// and Khmer vowel signs of old encodings.
 var blanks = map[rune]bool{'\u2800': true, '\u115F': true, '\u1160': true, '\u3164': true, '\uFFA0': true,
 	'\u17B4': true, '\u17B5': true}
 
-// Dangerous reports whether r is invisible or misleads a reader: control and format characters (bidi, zero width, tags,
-// soft hyphen, interlinear), variation selectors, private use, unassigned code points, line separators, and blanks
-// other than the space, the no-break space and the ideographic space.
+// Dangerous reports whether r is invisible or misleads a reader. That covers control and format characters
+// (bidirectional, zero width, tags, soft hyphen, interlinear), variation selectors, private use, unassigned code
+// points, line separators, and all blanks except the space, the no-break space and the ideographic space.
 func Dangerous(r rune) bool {
 	switch {
 	case r == ' ' || r == '\u00A0' || r == '\u3000':
@@ -60,9 +60,9 @@ func Dangerous(r rune) bool {
 	return !unicode.IsGraphic(r) || unicode.Is(unicode.Z, r)
 }
 
-// Blank reports whether no character of s is visible: it is empty, or consists of white space, control and format
-// characters (zero width, bidi, tags), variation selectors and letters that no font draws. A character that is not
-// known to be invisible, such as an emoji newer than this program, counts as visible.
+// Blank reports whether s has no visible character. It may be empty or consist of white space, control and format
+// characters (zero width, bidirectional, tags), variation selectors and characters that no font draws. A character that
+// this program does not know to be invisible, such as a new emoji, counts as visible.
 func Blank(s string) bool {
 	for _, r := range s {
 		unseen := unicode.IsSpace(r) || unicode.IsControl(r) || blanks[r] ||
