@@ -13,12 +13,12 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// ErrCursor means that a text is not a cursor of the query.
+// ErrCursor means that a text is not a cursor for the query.
 var ErrCursor = errors.New("document: this is not a cursor of this list")
 
-// FormatCursor returns the position of a document in the query's order as a text for clients: its value in that order,
-// its id, and the list that it belongs to. It is not secret and grants nothing: the query says whose documents are
-// returned.
+// FormatCursor returns the position of a document in the query's order as an opaque text for clients. The text contains
+// the document's value in that order, its ID, and a hash of the query. It is not secret and grants no access, because
+// the query restricts the documents by owner.
 func FormatCursor(q store.Query, last store.Doc) string {
 	s := ""
 	switch v := last.Fields[q.OrderBy].(type) {
@@ -30,8 +30,8 @@ func FormatCursor(q store.Query, last store.Doc) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(s + " " + ID(last) + " " + listName(q)))
 }
 
-// ParseCursor reads what FormatCursor wrote for the same query. The error is ErrCursor; a store may refuse the
-// position too (store.ErrInvalid).
+// ParseCursor decodes a cursor that FormatCursor made for the same query. It returns ErrCursor for any other text. A
+// store may still refuse the position with store.ErrInvalid.
 func ParseCursor(q store.Query, s string) (*store.Cursor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(s)
 	parts := strings.Split(string(raw), " ")
@@ -51,7 +51,7 @@ func ParseCursor(q store.Query, s string) (*store.Cursor, error) {
 	return nil, ErrCursor
 }
 
-// listName returns the name of a query's list: what it lists, of whom, and in which order.
+// listName returns a short hash of the query's collection, filters and order.
 func listName(q store.Query) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %t", q.Collection, q.OrderBy, q.Desc)

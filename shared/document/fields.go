@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// The names of the fields.
+// The names of the stored fields that queries use.
 const (
 	fieldUID         = "uid"
 	fieldThreadID    = "threadId"
@@ -29,20 +29,20 @@ const (
 	fieldExpires     = "expires"
 )
 
-// Shards is the number of parts in which the sweep finds what is due. A store takes some 500 writes a second where an
-// index grows at one end (https://firebase.google.com/docs/firestore/best-practices): all users' together, if the index
-// began with a time. Each part is such an end of its own.
+// Shards is the number of parts into which the due runs and threads are split. Firestore takes about 500 writes a
+// second to an index that grows at one end, as an index on a time does
+// (https://firebase.google.com/docs/firestore/best-practices). Each shard has an end of its own.
 const Shards = 64
 
-// Shard returns the part of the run or thread with the id.
+// Shard returns the shard of the run or thread with this ID, from 0 to Shards-1.
 func Shard(id string) int64 {
 	h := fnv.New32a()
 	h.Write([]byte(id))
 	return int64(h.Sum32() % Shards)
 }
 
-// WithShard returns the fields of a run's or thread's document with its shard. Needed is false where it has one, as all
-// have that this release stores, or is a run that has ended.
+// WithShard returns the fields of a run's or thread's document with the shard added. needed is false if the document
+// needs no change: it has a shard, as every document does that this release stores, or it is a run that has ended.
 func WithShard(d store.Doc) (fields map[string]any, needed bool) {
 	_, has := d.Fields[fieldDueShard]
 	_, due := d.Fields[fieldDue]
@@ -57,22 +57,22 @@ func WithShard(d store.Doc) (fields map[string]any, needed bool) {
 	return fields, true
 }
 
-// RunFields are the fields of a run's document.
+// RunFields are the stored fields of a run's document.
 type RunFields struct {
 	UID       string
 	ThreadID  string
 	Status    string
 	CreatedAt time.Time
-	Due       time.Time // when it must be looked at again; zero: it has ended
-	Tries     int64     // how often it could not be read or moved since it last was
-	Aside     bool      // that was too often: it is due at Never, until it is redriven
+	Due       time.Time // when a process must look at the run again; zero if the run has ended
+	Tries     int64     // consecutive failures to read or advance the run
+	Aside     bool      // quarantined after too many failures: due at Never until it is redriven
 }
 
-// Never is when a run that was put aside is due: no sweep asks for it. It keeps a time, because a run without one has
-// ended.
+// Never is the due time of a quarantined run, so that no sweep requests it. The run keeps a due time because a run
+// without one has ended.
 var Never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Map returns the fields of the run with the id as a store keeps them, without those that are zero.
+// Map returns the stored fields of the run with this ID, without zero values.
 func (f RunFields) Map(id string) map[string]any {
 	m := map[string]any{fieldUID: f.UID, fieldThreadID: f.ThreadID, fieldStatus: f.Status, fieldCreatedAt: f.CreatedAt}
 	if !f.Due.IsZero() {
@@ -87,7 +87,7 @@ func (f RunFields) Map(id string) map[string]any {
 	return m
 }
 
-// RunFieldsOf returns the fields of a run's document. A field that is absent or of another type is zero.
+// RunFieldsOf reads the fields of a run's document. A field that is absent or has another type becomes zero.
 func RunFieldsOf(d store.Doc) RunFields {
 	return RunFields{
 		UID: field[string](d, fieldUID), ThreadID: field[string](d, fieldThreadID),
@@ -97,14 +97,15 @@ func RunFieldsOf(d store.Doc) RunFields {
 	}
 }
 
-// ThreadFields are the fields of a thread. While it is being deleted it has no UpdatedAt, so that no list shows it.
+// ThreadFields are the stored fields of a thread's document. A thread that is being deleted has no UpdatedAt, so no
+// list shows it.
 type ThreadFields struct {
 	UID       string
 	UpdatedAt time.Time
-	Deleting  time.Time // when its deletion is taken up again; zero: it is not being deleted
+	Deleting  time.Time // when the deletion is retried; zero if the thread is not being deleted
 }
 
-// Map returns the fields of the thread with the id as a store keeps them, without those that are zero.
+// Map returns the stored fields of the thread with this ID, without zero values.
 func (f ThreadFields) Map(id string) map[string]any {
 	m := map[string]any{fieldUID: f.UID, fieldDueShard: Shard(id)}
 	if !f.UpdatedAt.IsZero() {
@@ -116,7 +117,7 @@ func (f ThreadFields) Map(id string) map[string]any {
 	return m
 }
 
-// ThreadFieldsOf returns the fields of a thread's document. A field that is absent or of another type is zero.
+// ThreadFieldsOf reads the fields of a thread's document. A field that is absent or has another type becomes zero.
 func ThreadFieldsOf(d store.Doc) ThreadFields {
 	return ThreadFields{
 		UID: field[string](d, fieldUID), UpdatedAt: field[time.Time](d, fieldUpdatedAt),
@@ -124,7 +125,7 @@ func ThreadFieldsOf(d store.Doc) ThreadFields {
 	}
 }
 
-// ApprovalFields are the fields of an approval.
+// ApprovalFields are the stored fields of an approval's document.
 type ApprovalFields struct {
 	UID         string
 	RunID       string
@@ -134,7 +135,7 @@ type ApprovalFields struct {
 	ExpiresAt   time.Time // when it can no longer be decided
 }
 
-// Map returns the fields as a store keeps them, without those that are zero.
+// Map returns the stored fields, without those that are zero.
 func (f ApprovalFields) Map() map[string]any {
 	m := map[string]any{
 		fieldUID: f.UID, fieldRunID: f.RunID, fieldStatus: f.Status, fieldRequestedAt: f.RequestedAt,
@@ -148,7 +149,7 @@ func (f ApprovalFields) Map() map[string]any {
 	return m
 }
 
-// ApprovalFieldsOf returns the fields of an approval's document. A field that is absent or of another type is zero.
+// ApprovalFieldsOf reads the fields of an approval's document. A field that is absent or has another type becomes zero.
 func ApprovalFieldsOf(d store.Doc) ApprovalFields {
 	return ApprovalFields{
 		UID: field[string](d, fieldUID), RunID: field[string](d, fieldRunID), Status: field[string](d, fieldStatus),
@@ -157,17 +158,17 @@ func ApprovalFieldsOf(d store.Doc) ApprovalFields {
 	}
 }
 
-// AuditFields are the fields of an audit entry.
+// AuditFields are the stored fields of an audit entry's document.
 type AuditFields struct {
 	UID   string
-	RunID string // or the id of a user's own chain
+	RunID string // or the ID of a user's own chain
 	Seq   int64
 	At    time.Time
 
-	ExpireAt time.Time // when it may be deleted; zero: never
+	ExpireAt time.Time // when the entry may be deleted; zero means never
 }
 
-// Map returns the fields as a store keeps them.
+// Map returns the stored fields, without ExpireAt if it is zero.
 func (f AuditFields) Map() map[string]any {
 	m := map[string]any{fieldUID: f.UID, fieldRunID: f.RunID, fieldSeq: f.Seq, fieldAt: f.At}
 	if !f.ExpireAt.IsZero() {
@@ -176,7 +177,7 @@ func (f AuditFields) Map() map[string]any {
 	return m
 }
 
-// AuditFieldsOf returns the fields of an audit entry's document. A field that is absent or of another type is zero.
+// AuditFieldsOf reads the fields of an audit entry's document. A field that is absent or has another type becomes zero.
 func AuditFieldsOf(d store.Doc) AuditFields {
 	return AuditFields{
 		UID: field[string](d, fieldUID), RunID: field[string](d, fieldRunID), Seq: field[int64](d, fieldSeq),
@@ -184,8 +185,8 @@ func AuditFieldsOf(d store.Doc) AuditFields {
 	}
 }
 
-// AuditHeadFields returns the fields of the end of a chain that was last moved at a time, and may be deleted at
-// another; zero: never.
+// AuditHeadFields returns the fields of the head of an audit chain: the time of its last entry, and the time from which
+// it may be deleted. A zero expires means never.
 func AuditHeadFields(at, expires time.Time) map[string]any {
 	m := map[string]any{fieldAt: at}
 	if !expires.IsZero() {
@@ -194,25 +195,25 @@ func AuditHeadFields(at, expires time.Time) map[string]any {
 	return m
 }
 
-// Expired reports whether an audit entry's or a head's document may be deleted at the time.
+// Expired reports whether the document of an audit entry or of a chain's head may be deleted at now.
 func Expired(d store.Doc, now time.Time) bool {
 	at := field[time.Time](d, fieldExpireAt)
 	return !at.IsZero() && !at.After(now)
 }
 
-// ConsentFields returns the fields of a consent that ends at the time. Firestore's TTL policy goes by expireAt, within
-// a day; the sweep goes by due, within a minute and on every store.
+// ConsentFields returns the fields of an OAuth consent that ends at this time. Firestore's TTL policy uses expireAt and
+// deletes within a day. The sweep uses due and deletes within a minute, on every store.
 func ConsentFields(ends time.Time) map[string]any {
 	return map[string]any{fieldExpireAt: ends, fieldDue: ends}
 }
 
-// ConsentEnds returns the time at which the document's consent ends.
+// ConsentEnds returns the time at which the consent in the document ends.
 func ConsentEnds(d store.Doc) time.Time { return field[time.Time](d, fieldExpireAt) }
 
-// MessageFields returns the fields of a message that the queue delivers at the time.
+// MessageFields returns the fields of a queue message that is delivered at due.
 func MessageFields(due time.Time) map[string]any { return map[string]any{fieldDue: due} }
 
-// field returns the document's field, or the zero value of its type.
+// field returns the named field of the document, or the zero value if it is absent or has another type.
 func field[T any](d store.Doc, name string) T {
 	v, _ := d.Fields[name].(T)
 	return v

@@ -8,30 +8,30 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// A Log is an append-only list whose newest part, the tail, is kept inside the document that it belongs to. The commit
-// that outgrows the limits moves older parts to chunk documents, whose keys the log knows. Reading the tail costs no
-// extra read, appending costs no extra write, and no access needs a query.
+// A Log is an append-only list. Its newest part, the tail, is kept inside the document that owns the log. When the tail
+// outgrows its limits, the commit moves older items to chunk documents, whose paths follow from the log. Reading the
+// tail needs no extra read, appending needs no extra write, and no access needs a query.
 type Log[T any] struct {
-	Chunks []int64 `json:"chunks,omitempty"` // the number of the first item of each chunk
+	Chunks []int64 `json:"chunks,omitempty"` // the number of the first item of each chunk, oldest first
 	Tail   []T     `json:"tail,omitempty"`
-	Count  int64   `json:"count"` // of all items; they are numbered from 1
+	Count  int64   `json:"count"` // number of all items; items are numbered from 1
 
-	within int // bytes that the tail has at most, or 0 where that is not known
+	within int // upper bound for the tail's size in bytes, or 0 if unknown
 }
 
-// The limits of a log.
+// Size limits of a log.
 const (
 	MaxTail  = 256 << 10 // bytes of the tail
 	maxChunk = 600 << 10 // bytes of one chunk document, unless a single item is larger
 )
 
-// A Chunk is a part of a log that must be written to its own document.
+// A Chunk is a part of a log that must be written to a document of its own.
 type Chunk[T any] struct {
 	First int64
 	Items []T
 }
 
-// ChunkPaths returns the paths of all chunks, oldest first.
+// ChunkPaths returns the paths of all chunk documents, oldest first.
 func (l Log[T]) ChunkPaths(document, collection string) []string {
 	paths := make([]string, len(l.Chunks))
 	for i, first := range l.Chunks {
@@ -40,7 +40,7 @@ func (l Log[T]) ChunkPaths(document, collection string) []string {
 	return paths
 }
 
-// Paths returns the paths of those chunks that hold items from number first to number last, oldest first.
+// Paths returns the paths of the chunk documents that contain any of the items first to last, oldest first.
 func (l Log[T]) Paths(document, collection string, first, last int64) (paths []string) {
 	for i, begins := range l.Chunks {
 		next := l.First()
@@ -54,21 +54,21 @@ func (l Log[T]) Paths(document, collection string, first, last int64) (paths []s
 	return paths
 }
 
-// First returns the number of the tail's first item.
+// First returns the number of the first item in the tail.
 func (l Log[T]) First() int64 { return l.Count - int64(len(l.Tail)) + 1 }
 
-// Within says that the tail has at most so many bytes, such as those of the document that it was read from. The next
-// Append then measures it only if it may have become too large.
+// Within records an upper bound for the tail's size in bytes, such as the size of the document that it was read from.
+// The next Append then measures the tail only if it may have grown too large.
 func (l *Log[T]) Within(bytes int) { l.within = bytes }
 
-// Append adds items and returns the chunks that must be written in the same commit. keep is the number of newest items
-// that stay in the tail even when it is cut, as far as MaxTail permits; atMost is the number of items that the tail may
-// have.
+// Append adds items and returns the chunks that the same commit must write. If the tail is cut, its newest keep items
+// stay in it, as far as MaxTail permits. The tail is cut when it has more than atMost items or more than MaxTail bytes.
+// The error is that of encoding an item as JSON.
 func (l *Log[T]) Append(keep, atMost int, items ...T) ([]Chunk[T], error) {
 	return l.AppendWithin(MaxTail, keep, atMost, items...)
 }
 
-// AppendWithin is [Log.Append] with a bound of its own on the tail's bytes, below MaxTail.
+// AppendWithin is [Log.Append] with a smaller limit for the size of the tail. maxTail is in bytes and at most MaxTail.
 func (l *Log[T]) AppendWithin(maxTail, keep, atMost int, items ...T) ([]Chunk[T], error) {
 	sizes, total, err := measure(items)
 	if err != nil {
@@ -97,7 +97,7 @@ func (l *Log[T]) AppendWithin(maxTail, keep, atMost int, items ...T) ([]Chunk[T]
 	return l.spill(cut, sizes), nil
 }
 
-// measure returns the bytes of each item in a tail, and of all.
+// measure returns the size of each item in a tail, and the sum, in bytes.
 func measure[T any](items []T) (sizes []int, total int, err error) {
 	sizes = make([]int, len(items))
 	for i, it := range items {
@@ -111,7 +111,7 @@ func measure[T any](items []T) (sizes []int, total int, err error) {
 	return sizes, total, nil
 }
 
-// spill removes the tail's first n items and returns them as chunks of bounded size.
+// spill removes the first n items from the tail and returns them as chunks of at most maxChunk bytes.
 func (l *Log[T]) spill(n int, sizes []int) []Chunk[T] {
 	var out []Chunk[T]
 	number, size := l.First(), 0
@@ -122,7 +122,7 @@ func (l *Log[T]) spill(n int, sizes []int) []Chunk[T] {
 		last := &out[len(out)-1]
 		last.Items, size = append(last.Items, it), size+sizes[i]
 	}
-	l.Chunks = slices.Clip(l.Chunks) // do not share the array with a copy of the log, such as one whose commit failed
+	l.Chunks = slices.Clip(l.Chunks) // so that a copy of the log, such as one whose commit failed, keeps its array
 	for _, c := range out {
 		l.Chunks = append(l.Chunks, c.First)
 	}
@@ -130,8 +130,8 @@ func (l *Log[T]) spill(n int, sizes []int) []Chunk[T] {
 	return out
 }
 
-// All returns every item: those of the chunks' documents, which are given in the order of [Log.ChunkPaths], and the
-// tail.
+// All returns every item. chunks are the contents of the chunk documents, in the order of [Log.ChunkPaths]. The error
+// reports a chunk that cannot be decoded or a wrong number of items.
 func (l Log[T]) All(chunks ...json.RawMessage) ([]T, error) {
 	var all []T
 	for _, c := range chunks {

@@ -1,9 +1,9 @@
-// Package document knows how Countersign's documents are laid out in a store: the collections and paths, the fields
-// that queries use, the queries themselves, and how a list is read page by page. It knows nothing of what the documents
-// mean: their content is JSON of the packages that own them, which Decode reads.
+// Package document defines how Countersign's documents are laid out in a store: the collections and paths, the fields
+// that queries use, the queries, and paging. It does not interpret the documents: their content is JSON that belongs to
+// other packages and is read by Decode.
 //
-// A document's fields repeat what queries need of its content (store.Doc); they are written and read by the Fields
-// types alone, so that a name is spelled once.
+// A document's fields copy those parts of its content that queries need (store.Doc). Only the Fields types read and
+// write them, so each name is spelled once.
 package document
 
 import (
@@ -14,37 +14,37 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// The collections.
+// The names of the collections.
 const (
 	Runs         = "runs"
 	Threads      = "threads"
 	Approvals    = "approvals"
 	Users        = "users"
 	Audit        = "audit"
-	AuditHeads   = "audit_heads"   // the ends of chains that no run's document holds
+	AuditHeads   = "audit_heads"   // heads of audit chains that are not in a run's document
 	Connections  = "connections"   // linked accounts
-	Consents     = "oauth_states"  // that users are giving
-	Queue        = "queue"         // of the embedded queue
-	Hosts        = "hosts"         // that users have added for the terminal agent, and a list of them for each user
-	Terminals    = "terminals"     // that are open on them
-	TerminalRuns = "terminal_runs" // that have a terminal for themselves
-	Sweeps       = "sweeps"        // what sweeps remember
+	Consents     = "oauth_states"  // OAuth consents in progress
+	Queue        = "queue"         // messages of the embedded queue
+	Hosts        = "hosts"         // hosts of the terminal agent, and one list of hosts for each user
+	Terminals    = "terminals"     // open terminals on those hosts
+	TerminalRuns = "terminal_runs" // the run that each terminal is reserved for
+	Sweeps       = "sweeps"        // state that sweeps keep between runs
 )
 
-// RunPath returns the path of a run.
+// RunPath returns the path of a run's document.
 func RunPath(id string) string { return Runs + "/" + id }
 
-// ThreadPath returns the path of a thread.
+// ThreadPath returns the path of a thread's document.
 func ThreadPath(id string) string { return Threads + "/" + id }
 
-// ApprovalPath returns the path of an approval.
+// ApprovalPath returns the path of an approval's document.
 func ApprovalPath(id string) string { return Approvals + "/" + id }
 
-// UserPath returns the path of a user's document. Because of the prefix no uid is a name that a store reserves.
+// UserPath returns the path of a user's document. The prefix keeps a UID from becoming a name that a store reserves.
 func UserPath(uid string) string { return Users + "/u_" + uid }
 
-// ConnectionPath returns the path of the account that a user has linked at a provider. Google's, which were the first,
-// do not name it.
+// ConnectionPath returns the path of the account that a user has linked at a provider. Paths for Google do not contain
+// the provider's name, because they were the first.
 func ConnectionPath(provider, uid string) string {
 	if provider == "google" {
 		return Connections + "/u_" + uid
@@ -52,8 +52,7 @@ func ConnectionPath(provider, uid string) string {
 	return Connections + "/" + provider + "_" + uid
 }
 
-// HostPath returns the path of a host that a user has added. No id has a full stop in it, so no two users have one
-// path.
+// HostPath returns the path of a host that a user has added. IDs contain no full stop, so two users never share a path.
 func HostPath(uid, id string) string { return Hosts + "/u_" + uid + "." + id }
 
 // TerminalPath returns the path of a user's terminal.
@@ -62,34 +61,34 @@ func TerminalPath(uid, id string) string { return Terminals + "/u_" + uid + "." 
 // HostListPath returns the path of the list of a user's hosts and terminals.
 func HostListPath(uid string) string { return Hosts + "/list_u_" + uid }
 
-// TerminalRunPath returns the path of what names the run that a user's terminal is kept for.
+// TerminalRunPath returns the path of the document that names the run a user's terminal is reserved for.
 func TerminalRunPath(uid, id string) string { return TerminalRuns + "/u_" + uid + "." + id }
 
 // MessagePath returns the path of a message of the embedded queue.
 func MessagePath(id string) string { return Queue + "/" + id }
 
-// AuditPath returns the path of entry seq of a chain.
+// AuditPath returns the path of entry seq of an audit chain.
 func AuditPath(chain string, seq int64) string { return fmt.Sprintf("%s/%s_%06d", Audit, chain, seq) }
 
-// AuditHeadPath returns the path of the end of a chain that no run's document holds: a user's own chain, and that of a
-// deleted run.
+// AuditHeadPath returns the path of the head of a chain that is not in a run's document: a user's own chain, or the
+// chain of a deleted run.
 func AuditHeadPath(chain string) string { return AuditHeads + "/" + chain }
 
-// ChunkPath returns the path of the older part of a log that begins with item first. The log is kept in the document;
-// collection names its items.
+// ChunkPath returns the path of the chunk of a log that begins with item first. document is the path of the document
+// that owns the log; collection names the kind of item.
 func ChunkPath(document, collection string, first int64) string {
 	return fmt.Sprintf("%s/%s/%08d", document, collection, first)
 }
 
-// OutputPath returns the path of what is kept of an action's output.
+// OutputPath returns the path of the stored output of an action.
 func OutputPath(runID, actionID string) string { return RunPath(runID) + "/outputs/" + actionID }
 
-// OutputPartPath returns the path of the full part of an action's output that begins with byte first.
+// OutputPartPath returns the path of the full part of an action's output that begins at byte first.
 func OutputPartPath(runID, actionID string, first int64) string {
 	return fmt.Sprintf("%s/parts/%08d", OutputPath(runID, actionID), first)
 }
 
-// IsChunk reports whether the path is that of a chunk, which never changes once it was written.
+// IsChunk reports whether the path is that of a chunk document. A chunk never changes after it was written.
 func IsChunk(path string) bool { return strings.Count(path, "/") == 3 }
 
 // ID returns the last part of the document's path.

@@ -6,57 +6,58 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// DueRuns returns the query of the runs of a shard that should have been looked at by a time, the longest overdue
-// first.
+// DueRuns returns a query for the runs in a shard that are due at or before by, the longest overdue first.
 func DueRuns(shard int64, by time.Time, limit int) store.Query {
 	return store.Query{Collection: Runs, Where: []store.Filter{inShard(shard), until(fieldDue, by)}, OrderBy: fieldDue,
 		Limit: limit}
 }
 
-// WaitingRuns returns the query of all runs of a shard that have not ended and were not put aside.
+// WaitingRuns returns a query for all runs in a shard that have not ended and are not quarantined.
 func WaitingRuns(shard int64, limit int) store.Query {
 	return DueRuns(shard, Never.Add(-time.Microsecond), limit)
 }
 
-// AllRuns returns the query of the runs of all users, by their ids.
+// AllRuns returns a query for the runs of all users, ordered by ID.
 func AllRuns(limit int) store.Query { return whole(Runs, limit) }
 
-// AllThreads returns the query of the threads of all users, by their ids.
+// AllThreads returns a query for the threads of all users, ordered by ID.
 func AllThreads(limit int) store.Query { return whole(Threads, limit) }
 
-// RunsOf returns the query of the user's runs, oldest first.
+// RunsOf returns a query for the user's runs, oldest first.
 func RunsOf(uid string, limit int) store.Query {
 	return store.Query{Collection: Runs, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldCreatedAt,
 		Limit: limit}
 }
 
-// RunsOfThread returns the query of the runs of the user's thread, newest first.
+// RunsOfThread returns a query for the runs of the user's thread, newest first.
 func RunsOfThread(uid, threadID string, limit int) store.Query {
 	return store.Query{Collection: Runs, Where: []store.Filter{is(fieldUID, uid), is(fieldThreadID, threadID)},
 		OrderBy: fieldCreatedAt, Desc: true, Limit: limit}
 }
 
-// ApprovalsOf returns the query of the user's approvals that have the status, newest first.
+// ApprovalsOf returns a query for the user's approvals with this status, newest first.
 func ApprovalsOf(uid, status string, limit int) store.Query {
 	return store.Query{Collection: Approvals, Where: []store.Filter{is(fieldUID, uid), is(fieldStatus, status)},
 		OrderBy: fieldRequestedAt, Desc: true, Limit: limit}
 }
 
-// WaitingThreads returns the query of those of ApprovalsOf with the ids of their threads, and without what is asked.
+// WaitingThreads returns the query ApprovalsOf for the IDs of the approvals' threads alone.
 func WaitingThreads(uid, status string, limit int) store.Query {
 	q := ApprovalsOf(uid, status, limit)
 	q.Select = []string{fieldUID, fieldRequestedAt, fieldThreadID, fieldExpires}
 	return q
 }
 
-// ThreadsOf returns the query of the user's threads, except those that are being deleted, the last used first.
+// ThreadsOf returns a query for the user's threads, the most recently used first. Threads that are being deleted are
+// left out.
 func ThreadsOf(uid string, limit int) store.Query {
 	return store.Query{Collection: Threads, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldUpdatedAt,
 		Desc:  true,
 		Limit: limit}
 }
 
-// ThreadsUsed returns the query of those of ThreadsOf that were last used within the time; zero: at any.
+// ThreadsUsed is ThreadsOf restricted to the threads that were last used between from and to, both inclusive. A zero
+// time sets no bound.
 func ThreadsUsed(uid string, from, to time.Time, limit int) store.Query {
 	return within(ThreadsOf(uid, limit), from, to)
 }
@@ -72,70 +73,74 @@ func within(q store.Query, from, to time.Time) store.Query {
 	return q
 }
 
-// Deletions returns the query of the threads of a shard whose deletion should have been taken up again by a time.
+// Deletions returns a query for the threads in a shard whose deletion is due for a retry at or before by.
 func Deletions(shard int64, by time.Time, limit int) store.Query {
 	return store.Query{Collection: Threads, Where: []store.Filter{inShard(shard), until(fieldDeleting, by)},
 		OrderBy: fieldDeleting, Limit: limit}
 }
 
-// UnusedThreads returns the query of the threads of a shard that were last used by a time, the longest unused first.
-// Those that are being deleted are not among them.
+// UnusedThreads returns a query for the threads in a shard that were last used at or before by, the longest unused
+// first. Threads that are being deleted are left out.
 func UnusedThreads(shard int64, by time.Time, limit int) store.Query {
 	return store.Query{Collection: Threads, Where: []store.Filter{inShard(shard), until(fieldUpdatedAt, by)},
 		OrderBy: fieldUpdatedAt, Limit: limit}
 }
 
-// DeletionsOf returns the query of the user's threads that are being deleted.
+// DeletionsOf returns a query for the user's threads that are being deleted.
 func DeletionsOf(uid string, limit int) store.Query {
 	return store.Query{Collection: Threads, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldDeleting,
 		Limit: limit}
 }
 
-// AuditOf returns the query of the audit entries of the user, newest first.
+// AuditOf returns a query for the user's audit entries, newest first.
 func AuditOf(uid string, limit int) store.Query {
 	return store.Query{Collection: Audit, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldAt, Desc: true,
 		Limit: limit}
 }
 
+<<<<<<< HEAD
 // AuditWithin returns the query of those of AuditOf that were written within the time; zero: at any.
 func AuditWithin(uid string, from, to time.Time, limit int) store.Query {
 	return within(AuditOf(uid, limit), from, to)
 }
 
 // AuditOfChain returns the query of the entries of a chain in their order: those of a run, or of a user's own chain.
+=======
+// AuditOfChain returns a query for the entries of an audit chain in order. The chain belongs to a run or to a user.
+>>>>>>> 56978ab0 (document: describe paths, fields, queries and logs in plain English)
 func AuditOfChain(chain string, limit int) store.Query {
 	return store.Query{Collection: Audit, Where: []store.Filter{is(fieldRunID, chain)}, OrderBy: fieldSeq, Limit: limit}
 }
 
-// AuditOfChainOf returns the query of the entries of a chain that are the user's, in their order.
+// AuditOfChainOf returns a query for the entries of an audit chain that belong to the user, in order.
 func AuditOfChainOf(uid, chain string, limit int) store.Query {
 	return store.Query{Collection: Audit, Where: []store.Filter{is(fieldUID, uid), is(fieldRunID, chain)},
 		OrderBy: fieldSeq, Limit: limit}
 }
 
-// AllAudit returns the query of the audit entries of all users, chain by chain.
+// AllAudit returns a query for the audit entries of all users, chain by chain.
 func AllAudit(limit int) store.Query { return whole(Audit, limit) }
 
-// AllAuditHeads returns the query of the ends of all chains that no run's document holds.
+// AllAuditHeads returns a query for the heads of all chains that are not in a run's document.
 func AllAuditHeads(limit int) store.Query { return whole(AuditHeads, limit) }
 
-// EndedConsents returns the query of the consents that have ended by a time.
+// EndedConsents returns a query for the OAuth consents that end at or before by.
 func EndedConsents(by time.Time, limit int) store.Query {
 	return store.Query{Collection: Consents, Where: []store.Filter{until(fieldDue, by)}, OrderBy: fieldDue,
 		Limit: limit}
 }
 
-// DueMessages returns the query of the messages of the embedded queue that are to be delivered by a time.
+// DueMessages returns a query for the messages of the embedded queue that are due at or before by.
 func DueMessages(by time.Time, limit int) store.Query {
 	return store.Query{Collection: Queue, Where: []store.Filter{until(fieldDue, by)}, OrderBy: fieldDue, Limit: limit}
 }
 
-// AllMessages returns the query of all messages of the embedded queue.
+// AllMessages returns a query for all messages of the embedded queue.
 func AllMessages(limit int) store.Query {
 	return store.Query{Collection: Queue, OrderBy: fieldDue, Limit: limit}
 }
 
-// whole returns the query of a whole collection.
+// whole returns a query for a whole collection, ordered by ID.
 func whole(collection string, limit int) store.Query {
 	return store.Query{Collection: collection, OrderBy: store.ByName, Limit: limit}
 }
@@ -146,7 +151,7 @@ func inShard(shard int64) store.Filter {
 
 func is(field, value string) store.Filter { return store.Filter{Field: field, Op: "==", Value: value} }
 
-// until returns the filter that compares with a time as a store keeps it: UTC, to the microsecond.
+// until returns a filter for values up to and including at, in the precision that a store keeps: UTC, microseconds.
 func until(field string, at time.Time) store.Filter {
 	return store.Filter{Field: field, Op: "<=", Value: at.UTC().Truncate(time.Microsecond)}
 }

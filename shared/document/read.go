@@ -12,7 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Decode reads the document's content into a value. The error names the document and says nothing of its content.
+// Decode unmarshals the document's JSON content into the value that into points to. The error contains the document's
+// path and none of its content.
 func Decode(d store.Doc, into any) error {
 	if err := json.Unmarshal(d.Data, into); err != nil {
 		return fmt.Errorf("document: %s cannot be read: %w", d.Path, err)
@@ -20,8 +21,8 @@ func Decode(d store.Doc, into any) error {
 	return nil
 }
 
-// Get reads the document at the path into a value, which stays as it is where there is none. Errors: the store's, and
-// Decode's.
+// Get reads the document at the path and decodes it into a value. If the document does not exist, the value stays
+// unchanged and the returned Doc reports so. The error is the store's or Decode's.
 func Get(ctx context.Context, st store.Store, path string, into any) (store.Doc, error) {
 	docs, err := st.Get(ctx, path)
 	if err != nil {
@@ -33,7 +34,7 @@ func Get(ctx context.Context, st store.Store, path string, into any) (store.Doc,
 	return docs[0], Decode(docs[0], into)
 }
 
-// With returns a context in which [Read] finds these documents as they were read.
+// With returns a context in which [Read] returns these documents without asking the store.
 func With(ctx context.Context, docs ...store.Doc) context.Context {
 	if len(docs) == 0 {
 		return ctx
@@ -45,13 +46,13 @@ func With(ctx context.Context, docs ...store.Doc) context.Context {
 	return context.WithValue(ctx, knownKey{}, known)
 }
 
-// Anew returns a context in which [Read] asks the store, whatever was read before.
+// Anew returns a context in which [Read] asks the store, even for documents that [With] has added.
 func Anew(ctx context.Context) context.Context { return context.WithValue(ctx, knownKey{}, nil) }
 
 type knownKey struct{}
 
-// Read returns the document at the path: the one that was read before, where the context has it ([With]), or the
-// store's.
+// Read returns the document at the path. It returns the one that [With] has put into the context, if any, and otherwise
+// asks the store.
 func Read(ctx context.Context, st store.Store, path string) (store.Doc, error) {
 	known, _ := ctx.Value(knownKey{}).(map[string]store.Doc)
 	if d, ok := known[path]; ok {
@@ -64,8 +65,9 @@ func Read(ctx context.Context, st store.Store, path string) (store.Doc, error) {
 	return docs[0], nil
 }
 
-// Pages returns the pages of a query, from its After on. Each has q.Limit documents except the last, which has fewer
-// and may have none. The error is the store's, or that it returns a page twice, and then the sequence ends.
+// Pages returns the pages of a query, starting after q.After. Each page has q.Limit documents, except the last, which
+// has fewer and may be empty. After an error the sequence ends. The error is the store's, or reports that the store
+// returned the same page twice.
 func Pages(ctx context.Context, st store.Store, q store.Query) iter.Seq2[[]store.Doc, error] {
 	return func(yield func([]store.Doc, error) bool) {
 		for {
@@ -85,8 +87,7 @@ func Pages(ctx context.Context, st store.Store, q store.Query) iter.Seq2[[]store
 
 var errSamePage = errors.New("document: the store returns the same page again")
 
-// All returns the documents of a query, which it reads page by page. The error is the store's, and then the sequence
-// ends.
+// All returns the documents of a query and reads them page by page. After an error of the store the sequence ends.
 func All(ctx context.Context, st store.Store, q store.Query) iter.Seq2[store.Doc, error] {
 	return func(yield func(store.Doc, error) bool) {
 		for docs, err := range Pages(ctx, st, q) {
@@ -103,12 +104,12 @@ func All(ctx context.Context, st store.Store, q store.Query) iter.Seq2[store.Doc
 	}
 }
 
-// sideBySide is how many shards are read at once.
+// sideBySide is the number of shards that are read concurrently.
 const sideBySide = 16
 
-// FirstPages returns the first page of each shard's query, in the order of the shards. Some are read side by side,
-// ahead of the one that is taken, because one after the other each would wait for a store that is far away. The error
-// is the store's, and then the sequence ends; no reading is under way after its end.
+// FirstPages returns the first page of each shard's query, in the order of the shards. It reads up to sideBySide shards
+// ahead, so that a distant store does not delay each shard in turn. After an error of the store the sequence ends. No
+// read is in progress once the sequence has ended.
 func FirstPages(ctx context.Context, st store.Store, of func(shard int64) store.Query) iter.Seq2[[]store.Doc, error] {
 	type page struct {
 		docs []store.Doc
@@ -143,7 +144,8 @@ func FirstPages(ctx context.Context, st store.Store, of func(shard int64) store.
 	}
 }
 
-// Waiting returns all runs that have not ended and were not put aside, shard by shard, as All does.
+// Waiting returns all runs that have not ended and are not quarantined, shard by shard. After an error of the store the
+// sequence ends.
 func Waiting(ctx context.Context, st store.Store, pageSize int) iter.Seq2[store.Doc, error] {
 	return func(yield func(store.Doc, error) bool) {
 		for shard := range int64(Shards) {
@@ -156,7 +158,7 @@ func Waiting(ctx context.Context, st store.Store, pageSize int) iter.Seq2[store.
 	}
 }
 
-// After returns the position of a document in the query's order; the next page begins behind it.
+// After returns the position of a document in the query's order. The next page begins after it.
 func After(q store.Query, d store.Doc) *store.Cursor {
 	return &store.Cursor{Value: d.Fields[q.OrderBy], ID: ID(d)}
 }
