@@ -32,7 +32,8 @@ type steps struct {
 
 func (s *steps) turn(r fakegemini.Request) fakegemini.Turn {
 	if r.Has("propose_plan") {
-		tasks := []any{map[string]any{"title": "Do it", "goal": "It is done.", "tools": append(granted(s.grants), s.tools...)}}
+		tasks := []any{map[string]any{"title": "Do it", "goal": "It is done.",
+			"tools": append(granted(s.grants), s.tools...)}}
 		for range s.tasks - 1 {
 			tasks = append(tasks, tasks[0])
 		}

@@ -98,16 +98,12 @@ func AuditOf(uid string, limit int) store.Query {
 		Limit: limit}
 }
 
-<<<<<<< HEAD
-// AuditWithin returns the query of those of AuditOf that were written within the time; zero: at any.
+// AuditWithin returns the query AuditOf for the entries written from from until to. A zero time is no limit.
 func AuditWithin(uid string, from, to time.Time, limit int) store.Query {
 	return within(AuditOf(uid, limit), from, to)
 }
 
-// AuditOfChain returns the query of the entries of a chain in their order: those of a run, or of a user's own chain.
-=======
 // AuditOfChain returns a query for the entries of an audit chain in order. The chain belongs to a run or to a user.
->>>>>>> 56978ab0 (document: describe paths, fields, queries and logs in plain English)
 func AuditOfChain(chain string, limit int) store.Query {
 	return store.Query{Collection: Audit, Where: []store.Filter{is(fieldRunID, chain)}, OrderBy: fieldSeq, Limit: limit}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Alternatives returns the schemas that are checked against the same value as s.
+// Alternatives returns the subschemas of s that apply to the same value as s, such as those under allOf and not.
 func Alternatives(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 	return present(slices.Concat(s.AllOf, s.AnyOf, s.OneOf, []*jsonschema.Schema{s.Not, s.If, s.Then, s.Else},
 		slices.Collect(maps.Values(s.DependentSchemas))))
 }
 
-// Inside returns the schemas that are checked against parts of a value of s.
+// Inside returns the subschemas of s that apply to a part of the value, such as those of its properties and items.
 func Inside(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 	return present(slices.Concat(s.PrefixItems, []*jsonschema.Schema{s.Items, s.Contains, s.PropertyNames,
 		s.AdditionalProperties, s.UnevaluatedItems, s.UnevaluatedProperties},

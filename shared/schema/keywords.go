@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// keyword adds one keyword to s, or returns schemas that must hold in addition to s. Definitions are read where a
-// reference names them; annotations and unknown keywords change nothing.
+// keyword adds one keyword to s, or returns schemas that must hold in addition to s. It ignores definitions, which are
+// read where a reference names them, and annotations and unknown keywords.
 func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, depth int) (parts []*jsonschema.Schema,
 	err error) {
 	if into := numberOf(s, key); into != nil {
@@ -24,7 +24,7 @@ func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, de
 		return nil, count(into, at, v)
 	}
 	if into := schemaOf(s, key); into != nil {
-		if _, tuple := v.([]any); tuple && key == "items" { // until draft 2019-09
+		if _, tuple := v.([]any); tuple && key == "items" { // a tuple, before draft 2020-12
 			s.PrefixItems, err = i.list(at, v, depth)
 			return nil, err
 		}
@@ -41,7 +41,7 @@ func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, de
 	}
 	switch key {
 	case "allOf":
-		return i.list(at, v, depth-1) // they are merged into this schema
+		return i.list(at, v, depth-1) // the schemas are merged into this one
 	case "$ref":
 		p, err := i.reference(at, v, depth)
 		return []*jsonschema.Schema{p}, err
@@ -71,13 +71,14 @@ func (i *importer) value(s *jsonschema.Schema, at place, key string, v any) (err
 		exact, err = exactly(at, v)
 		s.Const = &exact
 	case "default":
-		if exact, err := exactly(at, v); err == nil { // else it is an annotation that no call could repeat
+		// otherwise the default is only an annotation that no call could repeat
+		if exact, err := exactly(at, v); err == nil {
 			s.Default = text(exact)
 		}
 	case "enum":
 		s.Enum, err = values(at, v)
 	case "required":
-		if _, older := v.(bool); !older { // of draft 3, of the property and not of its object
+		if _, older := v.(bool); !older { // in draft 3 a boolean of the property, not a list of the object
 			s.Required, err = names(at, v)
 		}
 	case "dependentRequired":
@@ -88,7 +89,7 @@ func (i *importer) value(s *jsonschema.Schema, at place, key string, v any) (err
 	return err
 }
 
-// dependencies reads the keyword that draft 2019-09 split in two.
+// dependencies reads the keyword that draft 2019-09 split into dependentRequired and dependentSchemas.
 func (i *importer) dependencies(s *jsonschema.Schema, at place, v any, depth int) error {
 	fields, ok := v.(map[string]any)
 	if !ok {
@@ -129,7 +130,7 @@ func dependentRequired(at place, v any) (map[string][]string, error) {
 	return out, nil
 }
 
-// older reads what earlier drafts and OpenAPI 3.0 meant by keywords that later ones use otherwise.
+// older translates keywords that earlier drafts and OpenAPI 3.0 use in a different way.
 func older(s *jsonschema.Schema, fields map[string]any) {
 	if fields["exclusiveMinimum"] == true {
 		s.Minimum, s.ExclusiveMinimum = nil, s.Minimum
@@ -137,7 +138,7 @@ func older(s *jsonschema.Schema, fields map[string]any) {
 	if fields["exclusiveMaximum"] == true {
 		s.Maximum, s.ExclusiveMaximum = nil, s.Maximum
 	}
-	if s.AdditionalItems != nil { // it had no meaning without a tuple
+	if s.AdditionalItems != nil { // additionalItems has no meaning without a tuple
 		if s.PrefixItems != nil {
 			s.Items = s.AdditionalItems
 		}
@@ -157,7 +158,7 @@ func readType(s *jsonschema.Schema, at place, v any) error {
 		return refused(at, "a type is needed here")
 	}
 	for n, name := range list {
-		list[n] = strings.ToLower(name) // Gemini's own are in capitals
+		list[n] = strings.ToLower(name) // Gemini's schemas spell types in capitals
 		if list[n] == "any" {
 			return nil // draft 3
 		}
@@ -169,7 +170,7 @@ func readType(s *jsonschema.Schema, at place, v any) error {
 	return nil
 }
 
-// names reads a list of strings, and returns each once.
+// names reads a list of strings and drops duplicates.
 func names(at place, v any) ([]string, error) {
 	list, ok := v.([]any)
 	if !ok {
@@ -203,7 +204,8 @@ func values(at place, v any) (out []any, err error) {
 	return out, nil
 }
 
-// exactly returns a value with its numbers as doubles, or an error if that would change one: no call could have it.
+// exactly returns v with its numbers as float64. It returns an error if that would change a number, because no call
+// could then have the value.
 func exactly(at place, v any) (_ any, err error) {
 	switch v := v.(type) {
 	case json.Number:
@@ -231,10 +233,10 @@ func exactly(at place, v any) (_ any, err error) {
 	return v, nil
 }
 
-// number reads a bound. One of 64 bits becomes the next double within it.
+// number reads a bound. A 64-bit integer that float64 cannot represent becomes the nearest double within the bound.
 func number(into **float64, at place, key string, v any) error {
 	if _, older := v.(bool); older {
-		return nil // see older
+		return nil // handled by older
 	}
 	given, _ := v.(json.Number)
 	f, err := given.Float64()
@@ -254,7 +256,7 @@ func number(into **float64, at place, key string, v any) error {
 	return nil
 }
 
-// count reads a size. One that nothing could exceed is no bound.
+// count reads a size. A size above math.MaxInt32 becomes math.MaxInt32.
 func count(into **int, at place, v any) error {
 	given, _ := v.(json.Number)
 	f, err := given.Float64()
@@ -293,7 +295,7 @@ func listOf(s *jsonschema.Schema, key string) *[]*jsonschema.Schema {
 	return map[string]*[]*jsonschema.Schema{"anyOf": &s.AnyOf, "oneOf": &s.OneOf, "prefixItems": &s.PrefixItems}[key]
 }
 
-// typesOf returns the types of a schema; none means any.
+// typesOf returns the types that a schema permits. An empty list permits any type.
 func typesOf(s *jsonschema.Schema) []string {
 	if s.Type != "" {
 		return []string{s.Type}
@@ -308,7 +310,7 @@ func setTypes(s *jsonschema.Schema, list []string) {
 	}
 }
 
-// nullable adds null to the types, as OpenAPI's keyword of that name means.
+// nullable adds null to the types, as OpenAPI's keyword nullable does.
 func nullable(s *jsonschema.Schema) {
 	if list := typesOf(s); len(list) > 0 && !slices.Contains(list, "null") {
 		setTypes(s, append(slices.Clone(list), "null"))

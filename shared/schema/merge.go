@@ -11,7 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// both merges p into s, so that s requires what both require.
+// both merges p into s, so that s requires everything that either requires.
 func both(s, p *jsonschema.Schema) error {
 	if err := bothTypes(s, p); err != nil {
 		return err
@@ -44,15 +44,15 @@ func both(s, p *jsonschema.Schema) error {
 	return nil
 }
 
-// rules takes over the keywords of p that have no counterpart in s. If one has, these keywords of p remain separate,
-// under allOf.
+// rules copies those keywords of p to s that cannot be merged one by one. If s has such keywords already, those of p
+// are kept in a separate schema under allOf.
 func rules(s, p *jsonschema.Schema) {
 	mine, theirs := ruled(s), ruled(p)
 	if reflect.DeepEqual(theirs, jsonschema.Schema{}) || reflect.DeepEqual(mine, theirs) {
 		return
 	}
 	if !reflect.DeepEqual(mine, jsonschema.Schema{}) {
-		theirs.Properties = p.Properties // additionalProperties is about the others
+		theirs.Properties = p.Properties // additionalProperties applies to properties that are not listed here
 		s.AllOf = append(s.AllOf, &theirs)
 		return
 	}
@@ -65,7 +65,7 @@ func rules(s, p *jsonschema.Schema) {
 	s.Not, s.If, s.Then, s.Else = p.Not, p.If, p.Then, p.Else
 }
 
-// ruled returns the keywords of a schema that cannot be merged one by one.
+// ruled returns a schema with only the keywords that cannot be merged one by one.
 func ruled(s *jsonschema.Schema) jsonschema.Schema {
 	return jsonschema.Schema{Pattern: s.Pattern, Format: s.Format, MultipleOf: s.MultipleOf,
 		UniqueItems: s.UniqueItems, PrefixItems: s.PrefixItems, UnevaluatedItems: s.UnevaluatedItems,
@@ -118,7 +118,7 @@ func smaller[N int | float64](a, b *N) *N {
 
 var errNoValue = errors.New("no value is left that two parts of this schema both allow")
 
-// bothValues keeps the values that both allow.
+// bothValues reduces const and enum to the values that both schemas allow.
 func bothValues(s, p *jsonschema.Schema) error {
 	if s.Const != nil && p.Const != nil && !bytes.Equal(text(*s.Const), text(*p.Const)) {
 		return errNoValue
@@ -141,8 +141,7 @@ func bothValues(s, p *jsonschema.Schema) error {
 	return nil
 }
 
-// text returns a value's JSON with the names of objects in sorted order. A value that was decoded from JSON can be
-// encoded.
+// text returns v as JSON with sorted object keys. v must come from decoded JSON.
 func text(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -151,7 +150,7 @@ func text(v any) []byte {
 	return b
 }
 
-// bothInside merges properties and items.
+// bothInside merges the properties and the items.
 func bothInside(s, p *jsonschema.Schema) error {
 	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
 		switch {
@@ -174,7 +173,8 @@ func bothInside(s, p *jsonschema.Schema) error {
 	return nil
 }
 
-// choices merges anyOf and oneOf. Two lists of one kind remain separate, under allOf, because both must hold.
+// choices merges anyOf and oneOf. If both schemas have the same keyword, the second list is kept under allOf, because
+// both must hold.
 func choices(s, p *jsonschema.Schema) {
 	s.AllOf = append(s.AllOf, p.AllOf...)
 	if s.AnyOf == nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
-// maxPatterns is the size of all patterns of a schema together, in instructions of their programs.
+// maxPatterns limits the total size of a schema's patterns, in instructions of their compiled programs.
 const maxPatterns = 20_000
 
-// pattern keeps a pattern if RE2 can check it. One with a lookahead, a back reference or too large a program is put
-// into the description, for the model; whoever answers the call checks it.
+// pattern keeps a pattern that RE2 can check. A pattern with a lookahead, a back reference or too large a program
+// becomes a sentence in the description, which the model reads. The code that answers the call checks it.
 func (i *importer) pattern(s *jsonschema.Schema, at place, v any) error {
 	given, ok := v.(string)
 	if !ok {
@@ -28,7 +28,7 @@ func (i *importer) pattern(s *jsonschema.Schema, at place, v any) error {
 	return nil
 }
 
-// patternProperties keeps the schemas of names that match a pattern.
+// patternProperties keeps the schemas of property names that match a pattern.
 func (i *importer) patternProperties(s *jsonschema.Schema, at place, v any, depth int) error {
 	all, err := i.properties(at, v, depth)
 	if err != nil {
@@ -45,10 +45,10 @@ func (i *importer) patternProperties(s *jsonschema.Schema, at place, v any, dept
 	return nil
 }
 
-// ecma are escapes of ECMA-262 that RE2 writes in another way.
+// ecma matches ECMA-262 escapes that RE2 spells differently.
 var ecma = lazyregexp.New(`\\u\{?([0-9A-Fa-f]{4,6})\}?`)
 
-// checkable returns a pattern in the syntax of RE2, and whether it can be used.
+// checkable returns the pattern in RE2 syntax, and whether it can be checked.
 func (i *importer) checkable(pattern string) (string, bool) {
 	plain := strings.ReplaceAll(pattern, `\\`, `\x5c`)
 	re := ecma.ReplaceAllString(plain, `\x{$1}`)
@@ -67,7 +67,7 @@ func (i *importer) checkable(pattern string) (string, bool) {
 	return re, true
 }
 
-// programSize returns about how many instructions the program of a pattern has. Its bound is that of all patterns.
+// programSize estimates the number of instructions in a pattern's compiled program, up to maxPatterns+1.
 func programSize(re *syntax.Regexp) int {
 	size := 1 + len(re.Rune)
 	for _, sub := range re.Sub {

@@ -1,5 +1,5 @@
-// Package schema imports JSON Schemas from untrusted sources, such as pages. Limits apply before anything is expanded,
-// so that no schema can loop, grow without end or make validation costly.
+// Package schema imports JSON Schemas from untrusted sources, such as web pages. It checks sizes before it expands
+// anything, so that no schema can loop, grow without end or make validation expensive.
 package schema
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// The limits of one schema, counted after references are expanded.
+// Limits of one schema. Depth and nodes are counted after references are expanded.
 const (
 	MaxBytes = 64 << 10
 	MaxDepth = 16 // nesting of schemas
@@ -26,10 +26,10 @@ const (
 
 var types = []string{"string", "number", "integer", "boolean", "array", "object", "null"}
 
-// Import imports a schema. It keeps every keyword by which a value can be checked, expands local references and merges
-// allOf. A schema that contains itself is expanded a few levels deep; deeper values are not checked. Annotations and
-// unknown keywords are ignored, as JSON Schema asks. A keyword that cannot be checked is a ValidationError whose field
-// is the JSON pointer of the keyword, without its first slash.
+// Import parses a JSON Schema, expands its local references and merges allOf. It keeps every keyword that can be
+// checked. A schema that contains itself is expanded a few levels deep, and deeper values are not checked. Annotations
+// and unknown keywords are ignored, as JSON Schema requires. For a keyword that cannot be checked, Import returns a
+// ValidationError whose field is the keyword's JSON pointer without the first slash.
 func Import(raw json.RawMessage) (*jsonschema.Schema, error) {
 	if len(raw) > MaxBytes {
 		return nil, fault.Invalid("", "a JSON Schema of at most %d bytes is needed", MaxBytes)
@@ -39,12 +39,12 @@ func Import(raw json.RawMessage) (*jsonschema.Schema, error) {
 	}
 	var doc any
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber() // a bound of 64 bits is no double
+	dec.UseNumber() // float64 cannot represent every 64-bit bound
 	if err := dec.Decode(&doc); err != nil {
 		return nil, fault.Invalid("", "this is not JSON").Because(err)
 	}
 	var i *importer
-	for again := maxAgain; ; again-- { // a schema that contains itself in many places has room for fewer levels
+	for again := maxAgain; ; again-- { // a schema that contains itself in many places may need fewer levels
 		i = &importer{doc: doc, open: map[string]int{}, again: again}
 		s, err := i.node(place{}, doc, 0)
 		if err == nil || again == 0 || !i.recursive || !i.full {
@@ -53,17 +53,17 @@ func Import(raw json.RawMessage) (*jsonschema.Schema, error) {
 	}
 }
 
-// maxAgain is how often a schema that contains itself is expanded within itself.
+// maxAgain is the number of times that a schema is expanded within itself.
 const maxAgain = 2
 
-// place is the list of a JSON pointer's reference tokens.
+// place is a position in the schema: the reference tokens of a JSON pointer.
 type place []string
 
 func (p place) to(names ...string) place { return append(slices.Clip(p), names...) }
 
 var escaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// pointer returns the place in the form of RFC 6901, without the first slash and cut to a readable length.
+// pointer returns the place as a JSON pointer (RFC 6901) without the first slash.
 func (p place) pointer() string {
 	steps := make([]string, len(p))
 	for i, s := range p {
@@ -78,15 +78,15 @@ func refused(at place, format string, args ...any) error {
 
 type importer struct {
 	doc       any
-	open      map[string]int // how often each place is being read
+	open      map[string]int // how often each place is being read right now
 	again     int            // how often a place may be read within itself
-	recursive bool           // a reference led to a place that was being read
-	full      bool           // a limit of size was met
+	recursive bool           // a reference pointed to a place that was being read
+	full      bool           // a size limit was reached
 	nodes     int
-	patterns  int // the size of all patterns
+	patterns  int // total size of the patterns
 }
 
-// node imports the schema at a place.
+// node imports the schema v at the given place.
 func (i *importer) node(at place, v any, depth int) (*jsonschema.Schema, error) {
 	if i.nodes++; i.nodes > MaxNodes {
 		i.full = true
@@ -123,7 +123,7 @@ func (i *importer) node(at place, v any, depth int) (*jsonschema.Schema, error) 
 		}
 	}
 	older(s, fields)
-	if fields["nullable"] == true { // beside a reference, it applies to the referenced schema
+	if fields["nullable"] == true { // next to a reference, nullable applies to the referenced schema
 		nullable(s)
 	}
 	return s, nil
@@ -170,7 +170,7 @@ func (i *importer) reference(at place, v any, depth int) (*jsonschema.Schema, er
 	target, to := i.doc, place{}
 	for n, step := range strings.Split(pointer, "/") {
 		if n == 0 {
-			continue // before the first slash
+			continue // the empty part before the first slash
 		}
 		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
 		var ok bool
@@ -188,11 +188,11 @@ func (i *importer) reference(at place, v any, depth int) (*jsonschema.Schema, er
 	return i.node(to, target, depth)
 }
 
-// cut returns what is kept of a schema at the level where its expansion ends: its type.
+// cut returns a schema with only the type of target. It is used where the expansion of a recursive schema ends.
 func cut(target any) *jsonschema.Schema {
 	s := &jsonschema.Schema{}
 	if fields, ok := target.(map[string]any); ok && fields["type"] != nil {
-		_ = readType(s, nil, fields["type"]) // a type that is wrong is refused where it stands
+		_ = readType(s, nil, fields["type"]) // an invalid type is reported at its own place
 	}
 	return s
 }

@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Marshal is json.Marshal without the escaping of <, > and &: raw JSON inside v keeps its bytes but for white space.
+// Marshal is json.Marshal without HTML escaping of <, > and &. Raw JSON inside v keeps its bytes except for white
+// space.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -13,9 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Canonical returns the canonical form (RFC 8785) of a JSON object, which is hashed, signed and approved. Its errors
-// are ValidationErrors that name the field: those of Check, and a number that the canonical form cannot represent (see
-// Exact).
+// Canonical returns a JSON object in canonical form (RFC 8785), the form that is hashed, signed and approved. It
+// returns the ValidationErrors of [Exact], which name the field.
 func Canonical(object []byte) (json.RawMessage, error) {
 	if err := Exact(object); err != nil {
 		return nil, err
@@ -27,9 +26,9 @@ func Canonical(object []byte) (json.RawMessage, error) {
 	return json.RawMessage(out), nil
 }
 
-// Exact is Check, and also refuses numbers that canonical JSON does not preserve: it represents numbers as doubles (RFC
-// 8785 §3.2.2.3), in which 9007199254740993 is 9007199254740992. Fraction digits beyond a double's precision are
-// rounded and accepted.
+// Exact is [Check] and also refuses numbers that canonical JSON would change. Canonical JSON represents numbers as
+// doubles (RFC 8785 §3.2.2.3), which turns 9007199254740993 into 9007199254740992. Digits of a fraction beyond a
+// double's precision are rounded and accepted.
 func Exact(object []byte) error {
 	if err := Check(object); err != nil {
 		return err
@@ -61,8 +60,8 @@ func tooLarge(number string) bool {
 	return err != nil
 }
 
-// Survives reports whether a JSON number is still the same number in canonical JSON. It is also true for a number below
-// 2^53 with a fraction if only its last digits are rounded.
+// Survives reports whether a JSON number has the same value in canonical JSON. A number below 2^53 with a fraction
+// survives even if its last digits are rounded.
 func Survives(number string) bool {
 	f, err := strconv.ParseFloat(number, 64)
 	if err != nil {
@@ -72,7 +71,7 @@ func Survives(number string) bool {
 	return given == kept || !given.whole() && math.Abs(f) < 1<<53
 }
 
-// decimal is a number as its digits, without zeros at either end, and the power of ten of the last digit.
+// decimal is a number as digits, without zeros at either end, and a power of ten for the last digit.
 type decimal struct {
 	negative bool
 	digits   string // empty for zero
@@ -81,7 +80,7 @@ type decimal struct {
 
 func (d decimal) whole() bool { return d.exponent >= 0 }
 
-// decimalOf parses a JSON number. Its exponent is bounded, because numbers out of a double's range were refused before.
+// decimalOf parses a JSON number that is within the range of a double.
 func decimalOf(number string) decimal {
 	number, negative := strings.CutPrefix(number, "-")
 	mantissa, power, _ := strings.Cut(strings.ToLower(number), "e")
@@ -92,25 +91,26 @@ func decimalOf(number string) decimal {
 		return decimal{}
 	}
 	exponent, err := strconv.Atoi(power)
-	if err != nil && power != "" { // out of int's range, hence a fraction that a double represents as zero
+	if err != nil && power != "" { // outside the range of int: a double represents such a fraction as zero
 		exponent = math.MinInt32
 	}
 	return decimal{negative, kept, exponent - len(fraction) + len(digits) - len(kept)}
 }
 
-// Spell replaces each number that canonical JSON does not preserve by a string of its digits and leaves all other bytes
-// unchanged. Input that is not JSON, or is nested deeper than MaxDepth, is returned as it is.
+// Spell replaces each number that canonical JSON would change with a string of its digits. All other bytes stay
+// unchanged. Input that is not JSON, or that nests deeper than MaxDepth, is returned unchanged.
 func Spell(value json.RawMessage) json.RawMessage {
 	out, _ := spell(value)
 	return out
 }
 
-// portableDepth leaves room for what will contain a result: contents, a history, a request.
+// portableDepth is the maximum depth of a result. It leaves room for the contents, history or request around it.
 const portableDepth = 32
 
-// Portable returns a tool's result for readers that represent numbers as doubles, such as a model and a page: in
-// canonical JSON (RFC 8785), but for what has no such form. An id of 19 digits becomes a string (see Spell), and so
-// does a whole result that is nested deeper than 32 levels.
+// Portable returns a tool's result in canonical JSON (RFC 8785), for readers that represent numbers as doubles, such as
+// models and web pages. A number that doubles cannot represent, such as an ID of 19 digits, becomes a string (see
+// [Spell]). A result that nests deeper than 32 levels becomes one string. A result without a canonical form is
+// otherwise returned as Spell returns it, and one that is not UTF-8 and too deep becomes null.
 func Portable(result json.RawMessage) json.RawMessage {
 	out, depth := spell(result)
 	if depth <= portableDepth {
@@ -120,13 +120,13 @@ func Portable(result json.RawMessage) json.RawMessage {
 		return out
 	}
 	words, err := jsontext.AppendQuote(nil, result)
-	if err != nil { // it is not UTF-8
+	if err != nil { // not UTF-8
 		return json.RawMessage("null")
 	}
 	return json.RawMessage(words)
 }
 
-// spell is Spell, and also returns the depth of the value's nesting.
+// spell is Spell and also returns how deep the value nests.
 func spell(value json.RawMessage) (spelled json.RawMessage, depth int) {
 	dec := jsontext.NewDecoder(bytes.NewReader(value), jsontext.AllowDuplicateNames(true))
 	var out bytes.Buffer

@@ -7,12 +7,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// tolerant reads what Check refuses but other writers of JSON produce: half of an emoji, bytes that are not UTF-8.
+// tolerant accepts input that Check refuses but that other JSON writers produce: lone surrogates and invalid UTF-8.
 var tolerant = jsontext.AllowInvalidUTF8(true)
 
-// Split returns a JSON object with its array called member emptied, and the elements of that array. It checks only
-// where each element ends, so an element may contain what Check refuses. An object without such an array is returned as
-// it is. The error is a ValidationError for what is not JSON.
+// Split returns a JSON object with the named array emptied, and the elements of that array. It finds only where each
+// element ends, so an element may contain anything that Check refuses. An object without such an array is returned
+// unchanged. The error is a ValidationError for input that is not JSON.
 func Split(object []byte, member string) (rest []byte, elements []json.RawMessage, err error) {
 	dec := jsontext.NewDecoder(bytes.NewReader(object), tolerant, jsontext.AllowDuplicateNames(true))
 	if dec.PeekKind() != '{' {
@@ -39,7 +39,7 @@ func Split(object []byte, member string) (rest []byte, elements []json.RawMessag
 	}
 }
 
-// split reads the array at which the decoder of the object is.
+// split reads the array that dec points to.
 func split(object []byte, dec *jsontext.Decoder) (rest []byte, elements []json.RawMessage, err error) {
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, nil, syntax(dec, err)
@@ -59,8 +59,8 @@ func split(object []byte, dec *jsontext.Decoder) (rest []byte, elements []json.R
 	return append(object[:from:from], object[to:]...), elements, nil
 }
 
-// Mend returns the JSON value with U+FFFD in place of each byte and each half of a surrogate pair that no text can
-// contain. What is not JSON is returned as it is.
+// Mend returns a JSON value with U+FFFD in place of invalid UTF-8 bytes and lone surrogates. Input that is not JSON is
+// returned unchanged.
 func Mend(value json.RawMessage) json.RawMessage {
 	out := jsontext.Value(bytes.Clone(value))
 	if err := out.Format(tolerant, jsontext.AllowDuplicateNames(true)); err != nil {

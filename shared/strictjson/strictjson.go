@@ -1,7 +1,7 @@
-// Package strictjson decodes JSON from untrusted sources: request bodies, push messages, a model's arguments. It
-// refuses what encoding/json accepts and what has been used to smuggle a second meaning past a first reader
-// (reliability §0.10): unknown, duplicate and case-variant names, a second value after the first, invalid UTF-8 and
-// lone surrogates, a byte order mark, null in place of an object, and unlimited nesting.
+// Package strictjson decodes JSON from untrusted sources: request bodies, push messages, arguments from a model. It
+// refuses input that encoding/json accepts but that can mean different things to different readers: unknown, duplicate
+// and case-variant names, data after the value, invalid UTF-8, lone surrogates, a byte order mark, null in place of an
+// object, and unlimited nesting (reliability §0.10).
 package strictjson
 
 import (
@@ -17,20 +17,21 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// MaxDepth is how deep objects and arrays may nest (contract §1).
+// MaxDepth is the maximum nesting of objects and arrays (contract §1).
 const MaxDepth = 64
 
-// Decode decodes one JSON object into into, a pointer to a struct. Its errors are ValidationErrors that name the field.
+// Decode decodes one JSON object into a pointer to a struct. It returns ValidationErrors that name the field.
 func Decode(data []byte, into any) error { return decode(data, into, json.RejectUnknownMembers(true)) }
 
-// DecodeKnown is Decode for what clients of other makers send: names that are not known are passed over.
+// DecodeKnown is [Decode] for requests of third-party clients: it ignores unknown names.
 func DecodeKnown(data []byte, into any) error { return decode(data, into) }
 
 func decode(data []byte, into any, options ...json.Options) error {
 	if err := Check(data); err != nil {
 		return err
 	}
-	options = append(options, jsonv1.FormatDurationAsNano(true)) // what encoding/json writes of a time.Duration
+	// the form in which encoding/json writes a time.Duration
+	options = append(options, jsonv1.FormatDurationAsNano(true))
 	err := json.Unmarshal(data, into, options...)
 	var sem *json.SemanticError
 	switch {
@@ -44,7 +45,8 @@ func decode(data []byte, into any, options ...json.Options) error {
 	return fault.Invalid("", "the JSON could not be read")
 }
 
-// Check returns nil if data is one JSON object within the limits of this package.
+// Check returns nil if data is exactly one JSON object within the limits of this package. Otherwise it returns a
+// ValidationError.
 func Check(data []byte) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return fault.Invalid("", "a JSON object is needed, and nothing was sent")
@@ -74,7 +76,7 @@ func syntax(dec *jsontext.Decoder, err error) error {
 	return fault.Invalid(field(dec.StackPointer()), "this is not valid JSON in UTF-8 (near byte %d)", dec.InputOffset())
 }
 
-// field returns a JSON pointer without its first slash, cut to a readable length.
+// field returns a JSON pointer without its first slash, cut to 80 bytes.
 func field(p jsontext.Pointer) string {
 	s := string(p)
 	if len(s) > 0 {

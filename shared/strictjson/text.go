@@ -2,7 +2,7 @@ package strictjson
 
 import "encoding/json"
 
-// Text returns s as a JSON string, for results that are text.
+// Text returns s as a JSON string, for results that are plain text.
 func Text(s string) json.RawMessage {
 	b, err := Marshal(s)
 	if err != nil {

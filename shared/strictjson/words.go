@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Words are the types of JSON Schema as messages call them.
+// Words maps the types of JSON Schema to their names in error messages.
 var Words = map[string]string{"string": "a text", "number": "a number", "integer": "a whole number",
 	"boolean": "true or false", "array": "a list", "object": "an object"}
 
-// neededFor says which value of JSON a Go type takes.
+// neededFor returns a message that names the JSON value expected for a Go type.
 func neededFor(t reflect.Type) string {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
