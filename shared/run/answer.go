@@ -7,10 +7,11 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Takes reports whether the call gives the run's answer in the form that the run began with.
+// Takes reports whether the call is the run's typed answer.
 func (in Input) Takes(a *Action) bool { return in.Answer != nil && a.Tool == tool.FinalAnswer }
 
-// Answer returns the run's answer where that has a form, or nil while there is none: JSON that fits Input.Answer.
+// Answer returns the run's typed answer: JSON that fits Input.Answer. It returns nil while there is none, and for a run
+// without a typed answer.
 func (s *State) Answer() json.RawMessage {
 	for _, a := range s.Current() {
 		if s.Input.Takes(a) && a.Status == ActionCompleted {
@@ -20,7 +21,7 @@ func (s *State) Answer() json.RawMessage {
 	return nil
 }
 
-// InWords returns how many of the model's newest answers were words, one after the other, without a call.
+// InWords returns the number of the model's newest consecutive answers that are text without a call.
 func (s *State) InWords() (n int) {
 	for _, t := range slices.Backward(s.Turns) {
 		if t.Calls > 0 || t.Correction != "" {

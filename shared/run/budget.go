@@ -8,26 +8,26 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 )
 
-// A Budget bounds what one run may use, from its beginning to its end, in however many processes it is moved; what is 0
-// is not bounded. What was used is counted from the run's own events. A call of the model whose process died before it
-// had recorded the answer is on no record, and does not count.
+// A Budget bounds what one run may use in total, whichever processes advance it. A zero field sets no bound. Usage is
+// counted from the run's events. A model call does not count if its process died before it recorded the answer.
 type Budget struct {
-	Tokens  int              // of all calls of the model, what they read and what they write
-	Effects int              // that are begun
-	Money   int64            // for calls of the model, in millionths of the currency that Prices are in
-	Prices  map[string]Price // by the name that a model is asked by; "": of any other
+	Tokens  int              // of all model calls, input and output
+	Effects int              // effects that are begun
+	Money   int64            // cost of the model calls, in millionths of the currency of Prices
+	Prices  map[string]Price // by model name; "" applies to any other model
 }
 
-// Price is what a model costs: millionths of a currency for a million tokens. 0.30 dollars a million are 300,000.
+// Price is the price of a model, in millionths of a currency for a million tokens. A price of 0.30 dollars for a
+// million tokens is 300,000.
 type Price struct {
 	Input    int64 // tokens of a request
-	Cached   int64 // those of them that the service had cached
+	Cached   int64 // tokens of the request that the service had cached
 	Output   int64
 	Thoughts int64
 }
 
-// CodeRunBudget is the code of a run that was ended because its budget does not reach any further, and of a call that
-// was not carried out for that reason.
+// CodeRunBudget is the error code of a run that ended because its budget is used up, and of a call that was not carried
+// out for that reason.
 const CodeRunBudget fault.Code = "run_budget"
 
 // The names of a budget's limits.
@@ -37,14 +37,14 @@ const (
 	LimitMoney   = "money"
 )
 
-// Overrun says which limit of its budget a run has come to.
+// Overrun identifies the budget limit that a run reached.
 type Overrun struct {
 	Limit string `json:"limit"`
-	Used  int64  `json:"used"` // so far; what the next request may need does not fit in beside it
+	Used  int64  `json:"used"` // so far; the next request may need more than the rest
 	Max   int64  `json:"max"`
 }
 
-// Fault returns the error of a run that has come to the limit. It is nil where o is.
+// Fault returns the error of a run that has reached the limit, or nil if o is nil.
 func (o *Overrun) Fault() *fault.Error {
 	switch {
 	case o == nil:
@@ -60,11 +60,11 @@ func (o *Overrun) Fault() *fault.Error {
 		"step may need more than what is left.", o.Used, o.Max)
 }
 
-// units returns millionths of a currency as units of it.
+// units formats millionths of a currency as a decimal number of units.
 func units(micros int64) string { return fmt.Sprintf("%d.%06d", micros/1_000_000, micros%1_000_000) }
 
-// CheckRequest returns the limit that the run may exceed if the model with the name is asked once more, with a request
-// of so many tokens and an answer of at most output tokens, or nil.
+// CheckRequest returns the limit that one more model call may exceed, or nil if none. name is the model, prompt the
+// tokens of the request, and output the maximum tokens of the answer.
 func (b Budget) CheckRequest(s *State, name string, prompt, output int) *Overrun {
 	if b.Tokens > 0 && s.Tokens+prompt+output > b.Tokens {
 		return &Overrun{LimitTokens, int64(s.Tokens), int64(b.Tokens)}
@@ -77,8 +77,8 @@ func (b Budget) CheckRequest(s *State, name string, prompt, output int) *Overrun
 	return nil
 }
 
-// Cost returns what a call of the model with the name has cost, in millionths of the currency and rounded up. estimated
-// is the number of tokens where the service has not counted them.
+// Cost returns the cost of one model call in millionths of the currency, rounded up. estimated is the number of tokens,
+// for a call that the service did not count.
 func (b Budget) Cost(name string, u model.Usage, estimated int) int64 {
 	p, total := b.price(name), plausible(max(estimated, u.Total))
 	prompt, output, thoughts := plausible(u.Prompt), plausible(u.Output), plausible(u.Thoughts)
@@ -95,31 +95,31 @@ func (b Budget) price(name string) Price {
 	return b.Prices[""]
 }
 
-// Priced reports whether it is known what a call of the model with the name costs, or does not matter.
+// Priced reports whether the price of the model is known. It is also true if the budget does not limit money.
 func (b Budget) Priced(name string) bool {
 	_, own := b.Prices[name]
 	_, other := b.Prices[""]
 	return b.Money == 0 || own || other
 }
 
-// Bounds of what is multiplied, so that no product and no sum of them is too large for 64 bits.
+// Bounds of the factors, so that no product and no sum overflows 64 bits.
 const (
 	MaxPrice  = 1e10    // ten thousand units of the currency for a million tokens
 	maxTokens = 1 << 26 // of one call
 )
 
-// plausible returns the number of tokens that a service reports, as far as it can be true of one call.
+// plausible returns a reported number of tokens, limited to the range 0 to maxTokens.
 func plausible(tokens int) int { return min(max(tokens, 0), maxTokens) }
 
-// millions returns what the tokens cost, in millionths of a millionth of the currency.
+// millions returns the cost of tokens, in millionths of a millionth of the currency.
 func millions(tokens int, price int64) int64 {
 	return int64(plausible(tokens)) * min(max(price, 0), MaxPrice)
 }
 
-// micros returns that in millionths, rounded up.
+// micros converts the result of millions to millionths of the currency, rounded up.
 func micros(millions int64) int64 { return (millions + 999_999) / 1_000_000 }
 
-// Effects returns how many effects were begun in the run. One that is tried again counts once.
+// Effects returns the number of effects begun in the run. A repeated attempt does not count again.
 func (s *State) Effects() (n int) {
 	for _, a := range s.Actions {
 		if a.SideEffect && (a.Started.Attempt > 0 || a.Kind == KindCall) {
@@ -129,13 +129,13 @@ func (s *State) Effects() (n int) {
 	return n
 }
 
-// EffectsUsedUp reports whether the run has begun as many effects as it may.
+// EffectsUsedUp reports whether the run has begun as many effects as its budget allows.
 func (t Terms) EffectsUsedUp(s *State) bool {
 	return t.Budget.Effects > 0 && s.Effects() >= t.Budget.Effects
 }
 
-// Unaffordable returns the calls of the newest turn that will not be carried out because the run has begun as many
-// effects as it may, and why: that is the answer to them.
+// Unaffordable returns the calls of the newest turn that are not carried out because the run has begun as many effects
+// as it may. why is the reason, and becomes the answer to these calls.
 func (t Terms) Unaffordable(s *State) (rest []*Action, why *Overrun) {
 	if !t.EffectsUsedUp(s) {
 		return nil, nil
@@ -152,7 +152,7 @@ func (t Terms) effectsOverrun(s *State) *Overrun {
 	return &Overrun{LimitEffects, int64(s.Effects()), int64(t.Budget.Effects)}
 }
 
-// CanAfford reports whether the call may be begun, as far as the number of effects goes.
+// CanAfford reports whether the budget of effects allows the call to begin.
 func (t Terms) CanAfford(s *State, a *Action) bool {
 	rest, _ := t.Unaffordable(s)
 	return !slices.Contains(rest, a)

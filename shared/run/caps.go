@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// An ApprovalCount counts the approvals that one agent asked a user for. Its JSON fields are those that a user's
-// document had when all agents were counted together.
+// An ApprovalCount counts the approvals that one agent has requested from a user. Its JSON fields are those of a user's
+// document from the time when all agents shared one count.
 type ApprovalCount struct {
 	Open  int    `json:"open"` // waiting approvals, including reviews
 	Day   string `json:"day,omitempty"`
-	Asked int    `json:"asked"` // approvals requested on Day (UTC), and with Limits.CountAllowed all effects
+	Asked int    `json:"asked"` // approvals requested on Day (UTC); with Limits.CountAllowed, all effects
 }
 
-// AskedOn returns the number of approvals requested on the day of now.
+// AskedOn returns the number of approvals requested on the day (UTC) of now.
 func (c ApprovalCount) AskedOn(now time.Time) int {
 	if c.Day != now.UTC().Format(time.DateOnly) {
 		return 0
@@ -21,8 +21,8 @@ func (c ApprovalCount) AskedOn(now time.Time) int {
 	return c.Asked
 }
 
-// CountOf returns what the agent with the name has asked the user for. What was counted before agents were told apart
-// is the assistant's.
+// CountOf returns the count of the named agent. Approvals from before agents were counted separately belong to the
+// assistant.
 func (u *User) CountOf(agent string) ApprovalCount {
 	if cmp.Or(agent, Assistant) == Assistant {
 		return u.ApprovalCount
@@ -30,7 +30,7 @@ func (u *User) CountOf(agent string) ApprovalCount {
 	return u.Others[agent]
 }
 
-// OpenApprovals returns the number of the user's waiting approvals, whichever agent asked for them.
+// OpenApprovals returns the number of the user's waiting approvals, across all agents.
 func (u *User) OpenApprovals() int {
 	n := u.Open
 	for _, c := range u.Others {
@@ -46,24 +46,23 @@ func (u *User) CountApproval(agent string, now time.Time) {
 		now)
 }
 
-// CountAllowed counts one more effect of the agent that nobody was asked about (agents.Limits.CountAllowed).
+// CountAllowed counts one more effect of the agent that ran without an approval (agents.Limits.CountAllowed).
 func (u *User) CountAllowed(agent string, now time.Time) {
 	c := u.CountOf(agent)
 	u.setCount(agent, ApprovalCount{Open: c.Open, Day: now.UTC().Format(time.DateOnly), Asked: c.AskedOn(now) + 1}, now)
 }
 
-// CloseApproval counts out an approval that no longer waits. The agent is the one that the approval names; one that
-// names none was counted before agents were told apart.
+// CloseApproval counts down the open approvals of an agent. agent is the name in the approval; an approval without one
+// counts for the assistant.
 func (u *User) CloseApproval(agent string, now time.Time) {
 	c := u.CountOf(agent)
 	c.Open = max(0, c.Open-1)
 	u.setCount(agent, c, now)
 }
 
-// setCount keeps the agent's count, and no count that says nothing any more: that of an agent of which nothing waits
-// and that has asked for nothing today.
+// setCount stores the agent's count. It drops counts with no open approval and none requested today.
 func (u *User) setCount(agent string, c ApprovalCount, now time.Time) {
-	others := map[string]ApprovalCount{} // and not the map of a copy whose commit may fail
+	others := map[string]ApprovalCount{} // a new map, because the commit of this copy may fail
 	for name, other := range u.Others {
 		others[name] = other
 	}

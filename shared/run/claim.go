@@ -11,14 +11,15 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// spoofsSummary reports whether a text of the model's could be taken for the server's own summary: it has the summary's
-// first words, however they are spaced or hidden, or words that mix the letters of several scripts.
+// spoofsSummary reports whether a model's text could be mistaken for the server's own summary. It looks for the
+// summary's first words, in any spacing and with hidden characters, and for words that mix letters of several scripts.
 func spoofsSummary(text string) bool {
 	words := plainWords(text)
 	return strings.Contains(words, "on record") || len(visible.Suspicious(words)) > 0
 }
 
-// plainWords returns the text in lower case, without what is hidden and with single spaces.
+// plainWords returns the text in lower case, with hidden characters removed and runs of white space reduced to one
+// space.
 func plainWords(text string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && visible.Dangerous(r) {
@@ -29,8 +30,8 @@ func plainWords(text string) string {
 	return strings.Join(strings.Fields(strings.ToLower(plain)), " ")
 }
 
-// imitates reports whether a line of the model's has the form of the server's own sentence about an effect, with a
-// title in quotation marks, and is none of the sentences about what was done.
+// imitates reports whether a line of the model's text looks like the server's own sentence about an effect, with a
+// quoted title, but is not one of the sentences in done.
 func imitates(text string, done []string) bool {
 	return slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
 		line = strings.TrimLeftFunc(line, func(r rune) bool { return !unicode.IsLetter(r) })
@@ -39,9 +40,9 @@ func imitates(text string, done []string) bool {
 	})
 }
 
-// claims reports whether a sentence of the text likely says that something was done: by whoever speaks, in the passive,
-// or with the verb alone. Sentences that deny, ask or offer are none. It is an estimate: whoever reads an answer has
-// the record beside it in any case.
+// claims reports whether a sentence of the text probably claims that something was done, in the first person, in the
+// passive, or with a verb alone. Denials, questions and offers do not count. The result is an estimate: the record is
+// shown beside an answer in any case.
 func claims(text string) bool {
 	for _, sentence := range sentences(text) {
 		words := strings.TrimLeftFunc(plainWords(sentence), func(r rune) bool { return !unicode.IsLetter(r) })
@@ -55,13 +56,13 @@ func claims(text string) bool {
 	return false
 }
 
-// sentences splits a text; a question mark stays with its sentence.
+// sentences splits a text into sentences. A question mark stays with its sentence.
 func sentences(text string) []string {
 	return strings.FieldsFunc(strings.NewReplacer("?", "?\n", "？", "?\n", "…", "\n").Replace(text),
 		func(r rune) bool { return strings.ContainsRune("\n.!;。！；", r) })
 }
 
-// The participles of what tools do, in languages with spaces.
+// Participles that describe what tools do, in languages that put spaces between words.
 const (
 	english = `(?:sent|e-?mailed|mailed|replied|forwarded|drafted|delivered|created|scheduled|booked|added|deleted|` +
 		`removed|updated|changed|cancell?ed|moved|rescheduled|submitted|posted|published|committed|pushed|merged|` +
@@ -106,11 +107,11 @@ const (
 		`भेज (?:दिया|दी)|भेजा गया|बना (?:दिया|दी)|(?:telah|sudah) (?:dikirim|dibuat|dihapus|ditambahkan|mengirim|membuat))`
 )
 
-// doneFirst is the beginning of a sentence that has its verb first: "Sent the mail."
+// doneFirst matches the start of a sentence that begins with its verb, such as "Sent the mail."
 var doneFirst = lazyregexp.New(`^(?:(?:ok|okay|all|it is|it's|and|i|successfully|just|did|ran|opened|wrote) )*` +
 	`(?:did|ran|wrote|` + english + `)\b`)
 
-// claimed are the forms of claims.
+// claimed lists the forms of a claim.
 var claimed = []*lazyregexp.Regexp{
 	doneFirst,
 	lazyregexp.New(`\b(?:i|we)(?:'ve|’ve| have| did| just| already| now| also| successfully|'m| am)* ` +
@@ -127,12 +128,12 @@ var claimed = []*lazyregexp.Regexp{
 		`c'est fait|c’est fait|envié|mandé|creé|añadí|eliminé|ho inviato|enviei|criei|完成|完了|전송 완료)`),
 }
 
-// letters returns the form between characters that are no letters; \b knows those of English alone.
+// letters matches the form between characters that are not letters. It replaces \b, which knows only ASCII letters.
 func letters(form string) *lazyregexp.Regexp {
 	return lazyregexp.New(`(?:^|[^\pL])` + form + `(?:$|[^\pL])`)
 }
 
-// denials are words of sentences that claim nothing.
+// denials matches words of sentences that claim nothing.
 var denials = lazyregexp.New(`[?]$|(?:^|[^\pL])(?:no|not|nothing|none|never|cannot|can't|couldn't|didn't|don't|` +
 	`haven't|hasn't|wasn't|weren't|isn't|aren't|won't|unable|failed|would|could|can|will|shall|should|must|may|might|if|` +
 	`once|before|until|unless|want me to|let me|to be|needs? to|waits?|waiting|` +

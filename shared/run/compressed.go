@@ -5,39 +5,40 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 )
 
-// Compressed records that what the model is told of a conversation was made smaller, or that this was tried. Nothing
-// that is stored is changed: it says what is told from here on, in this run and in later ones of the thread.
+// Compressed records that the model's view of a conversation was made smaller, or that this was tried. It changes no
+// stored content. It applies from here on, in this run and in later runs of the thread.
 type Compressed struct {
-	Turns   int    `json:"turns"` // closed turns that the summary stands for; 0: results of tools alone were cut
+	Turns   int    `json:"turns"` // closed turns that the summary replaces; 0: only tool results were cut
 	Before  int    `json:"tokensBefore"`
-	After   int    `json:"tokensAfter"`     // an estimate, until the service has counted the next request
-	Model   string `json:"model,omitempty"` // that made the summary
+	After   int    `json:"tokensAfter"`     // estimated until the service has counted the next request
+	Model   string `json:"model,omitempty"` // the model that made the summary
 	Summary string `json:"summary,omitempty"`
-	Carried string `json:"carried,omitempty"` // what was kept beside the summary (agents.Compression.Carry)
+	Carried string `json:"carried,omitempty"` // kept next to the summary (agents.Compression.Carry)
 
-	// the first entry of the thread's contents that is still told; 0: as before
+	// the first of the thread's contents that the model still sees; 0: unchanged
 	First int64      `json:"first,omitempty"`
-	CutTo int64      `json:"cutTo,omitempty"` // up to this content, older results of tools are cut; 0: as before
-	Code  fault.Code `json:"code,omitempty"`  // why there is no summary although one was asked for
+	CutTo int64      `json:"cutTo,omitempty"` // older tool results are cut up to this content; 0: unchanged
+	Code  fault.Code `json:"code,omitempty"`  // why a requested summary is missing
 
-	Usage     model.Usage `json:"usage,omitzero"`      // of the call that made the summary
-	Estimated int         `json:"estimated,omitempty"` // its tokens, where the service did not count them
-	Cost      int64       `json:"cost,omitempty"`      // as a turn's
+	Usage     model.Usage `json:"usage,omitzero"`      // usage of the call that made the summary
+	Estimated int         `json:"estimated,omitempty"` // its tokens, if the service did not count them
+	Cost      int64       `json:"cost,omitempty"`      // cost of that call, as in Turn
 }
 
-// The codes of a compression that came to nothing, beside those of the model's errors.
+// Codes of a compression that failed, in addition to the model's error codes.
 const (
 	CodeEmptySummary fault.Code = "empty_summary"
 	CodeNoSmaller    fault.Code = "no_smaller"
 )
 
-// CodeContextFull is the code of a run that was ended because its next request would be more than the model reads.
+// CodeContextFull is the error code of a run that ended because its next request would exceed the model's context
+// window.
 const CodeContextFull fault.Code = "context_full"
 
-// A Compression is one in the life of a run.
+// A Compression is one compression in the life of a run.
 type Compression struct {
 	Compressed
-	Turn int // the number of the run's turns before it
+	Turn int // number of turns in the run before it
 }
 
 func (s *State) compressed(e Event) error {
@@ -59,7 +60,7 @@ func (s *State) compressed(e Event) error {
 	return nil
 }
 
-// Told returns what the run is told of its thread's contents, after its compressions.
+// Told returns the part of the thread's contents that the model sees in this run, after the run's compressions.
 func (s *State) Told() Told {
 	var t Told
 	if s.Input.Told != nil {
@@ -79,11 +80,11 @@ func (t *Told) apply(c Compressed) {
 	}
 }
 
-// Size returns the tokens that the service has counted of the run's last request and the answer to it, or of the run
-// before; counted is the number of the run's turns that are in them. Both are 0 where nothing was counted.
+// Size returns the tokens that the service counted for the run's last request and its answer, or for the previous run.
+// counted is the number of this run's turns included. Both are 0 if nothing was counted.
 func (s *State) Size() (tokens, counted int) {
 	if n := len(s.Compressions); n > 0 && s.Compressions[n-1].Turn == len(s.Turns) {
-		return s.Compressions[n-1].After, len(s.Turns) // of the request that comes next
+		return s.Compressions[n-1].After, len(s.Turns) // estimate for the next request
 	}
 	if len(s.Turns) == 0 {
 		return s.Told().Tokens, 0
@@ -99,5 +100,5 @@ func (s *State) Size() (tokens, counted int) {
 	return last.Usage.Prompt + answer, len(s.Turns)
 }
 
-// BytesPerToken is the estimated size of a token where the service has not counted them.
+// BytesPerToken is the estimated number of bytes in a token, used if the service did not count the tokens.
 const BytesPerToken = 4

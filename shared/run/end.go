@@ -9,21 +9,21 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// MaxAttempts is how often a step is started. A process that dies in one (it panics, it needs more memory than there
-// is, the platform ends it) leaves a lease that lapses; the process that takes the run up counts that in the lease,
-// durably, before it tries. A step that makes any progress starts a new count.
+// MaxAttempts is the number of times that one step is started. If a process dies during a step, because of a panic, a
+// lack of memory or the platform, its lease lapses. The next process counts that in the lease, durably, before it tries
+// the step. A step that makes progress resets the count.
 const MaxAttempts = 5
 
-// codeAttempts is the code of a step that was given up.
+// codeAttempts is the error code of a step that was given up.
 const codeAttempts fault.Code = "too_many_attempts"
 
 // ErrAttempts is the error of a step that was started [MaxAttempts] times and never finished.
 var ErrAttempts = fault.New(fault.Tool, codeAttempts,
 	"The server failed %d times while doing this, so it was given up.", MaxAttempts)
 
-// Ending returns how a run must end that may not go on, or nil. Where the calls of a turn are independent, what was
-// allowed is carried out and what is open stays open, whatever became of the others; in strict order, what comes after
-// a call that was not done is not run ([Terms.NotRun]). The run ends when nothing is left.
+// Ending returns how the run must end, or nil if it may continue. Where the calls of a turn are independent, allowed
+// calls run and open ones stay open, whatever the other calls return. In strict order, calls after one that was not
+// done are not run ([Terms.NotRun]). The run ends when no call is left.
 func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 	singleCall := s.Input.SingleCall && len(s.Turns) > 0
 	switch {
@@ -38,13 +38,13 @@ func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 		return FailedEnd(plan.ErrUnreadable)
 	case !AllTerminal(s):
 		return nil
-	case failedWith(s, fault.CodeExpired) && s.Plan == nil: // where the model is told
+	case failedWith(s, fault.CodeExpired) && s.Plan == nil: // without a plan only: a session's model reads the error
 		return FailedEnd(ErrExpired)
-	case s.Plan == nil && failedWith(s, codeAttempts): // a session observes it, and goes on
+	case s.Plan == nil && failedWith(s, codeAttempts): // a session reads the error and continues
 		return FailedEnd(ErrAttempts)
 	case failedWith(s, CodeRunBudget):
 		return OverrunEnd(t.effectsOverrun(s))
-	case !t.Known && (rejected(s) || !singleCall): // whether it goes on depends on its agent
+	case !t.Known && (rejected(s) || !singleCall): // the agent decides whether the run continues
 		return nil
 	case s.Plan != nil:
 		return t.planEnding(s)
@@ -60,7 +60,7 @@ func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 	return nil
 }
 
-// planEnding returns how a run that plans must end, all of whose calls have their answers, or nil.
+// planEnding returns how a run with a plan must end, or nil. All its calls must have answers.
 func (t Terms) planEnding(s *State) *End {
 	switch phase := s.Plan.Phase(); {
 	case phase == plan.Done:
@@ -77,16 +77,16 @@ func (t Terms) planEnding(s *State) *End {
 	return nil
 }
 
-// LastCall reports whether the model is asked for the last time, be it for a revision of the plan, for a task or in the
-// session. It may only propose the plan then, or reflect.
+// LastCall reports whether the next model call is the last one for the current revision, task or session. In it, the
+// model may only propose the plan or reflect.
 func (t Terms) LastCall(s *State) bool {
 	return s.Plan.CallsLeft() <= 1 || s.Plan.ModelCalls+1 >= t.ModelCalls
 }
 
-// ErrExpired is the error of a call whose approval was not decided in time.
+// ErrExpired is the error of a call whose approval expired without a decision.
 var ErrExpired = fault.New(fault.Policy, fault.CodeExpired, "The approval expired, so this was not done.")
 
-// Expired returns the calls that were neither decided nor answered in time.
+// Expired returns the calls whose approval or client answer is overdue at now.
 func Expired(s *State, now time.Time) (out []*Action) {
 	for _, a := range s.Current() {
 		if a.Waiting() && a.Kind != KindReview && !now.Before(a.ExpiresAt) {
@@ -116,19 +116,19 @@ func AllTerminal(s *State) bool {
 	return true
 }
 
-// FailedEnd returns the end of a run that failed for this reason.
+// FailedEnd returns the end of a run that failed with this error.
 func FailedEnd(f *fault.Error) *End {
 	return &End{Status: Failed, Summary: f.Message, Error: ErrorInfoOf(f)}
 }
 
-// OverrunEnd returns the end of a run that has come to the limit.
+// OverrunEnd returns the end of a run that has reached a budget limit.
 func OverrunEnd(o *Overrun) *End {
 	end := FailedEnd(o.Fault())
 	end.Error.Overrun = o
 	return end
 }
 
-// rejectedEnd returns the end of a run whose user rejected one or more of its calls, or took their approval back.
+// rejectedEnd returns the end of a run whose user rejected at least one of its calls, or revoked the approval of one.
 func rejectedEnd(tools tool.Set, s *State, fails bool) *End {
 	no, part := "You rejected this, so it was not done.", "You rejected part of this."
 	if !slices.ContainsFunc(s.Current(),
@@ -144,9 +144,9 @@ func rejectedEnd(tools tool.Set, s *State, fails bool) *End {
 	return &End{Status: Completed, Summary: no}
 }
 
-// outOfCallsEnd returns the end of a run that has called the model as often as it may, in the server's words and from
-// the recorded events. A run whose last answer cannot be used completes by what it has done, unless that answer asked
-// for more to be done.
+// outOfCallsEnd returns the end of a run that has used all its model calls. Its words are the server's and come from
+// the recorded events. If the last answer is unusable, the run completes with the effects done so far, unless that
+// answer asked for more.
 func outOfCallsEnd(tools tool.Set, s *State) *End {
 	if s.Input.Answer != nil {
 		return FailedEnd(fault.New(fault.Model, CodeNoAnswer,
@@ -165,17 +165,17 @@ func outOfCallsEnd(tools tool.Set, s *State) *End {
 	return &End{Status: Completed, Summary: "Done."}
 }
 
-// finishUnexpectedCall is Gemini's finish reason of an answer that calls a function where it may call none.
+// finishUnexpectedCall is Gemini's finish reason for an answer that calls a function although it may call none.
 const finishUnexpectedCall = "UNEXPECTED_TOOL_CALL"
 
-// The codes of what was cancelled or ended before it was done.
+// Error codes of runs and calls that were cancelled or ended early.
 const (
-	CodeNoAnswer  fault.Code = "no_answer" // of the form that was asked for (Input.Answer)
+	CodeNoAnswer  fault.Code = "no_answer" // no answer in the requested form (Input.Answer)
 	CodeCancelled fault.Code = "cancelled"
 	codeDeadline  fault.Code = "deadline"
 )
 
-// singleCallEnd returns the end of a run of one call: what became of it.
+// singleCallEnd returns the end of a run that consists of one call: the outcome of that call.
 func singleCallEnd(tools tool.Set, s *State) *End {
 	switch a := s.Current()[0]; {
 	case a.Status == ActionCompleted:

@@ -12,10 +12,10 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Status is a run's state (seed 000 §3).
+// Status is the state of a run (seed 000 §3).
 type Status string
 
-// The run's states.
+// The states of a run.
 const (
 	Queued    Status = "queued"
 	Planning  Status = "planning"
@@ -25,10 +25,10 @@ const (
 	Failed    Status = "failed"
 )
 
-// ActionStatus is an action's state (seed 000 §3).
+// ActionStatus is the state of an action (seed 000 §3).
 type ActionStatus string
 
-// The action's states.
+// The states of an action.
 const (
 	ActionPlanned   ActionStatus = "planned"
 	ActionAwaiting  ActionStatus = "awaiting_confirmation"
@@ -38,13 +38,13 @@ const (
 	ActionRejected  ActionStatus = "rejected"
 )
 
-// Execution is what is known of an action's effect (seed 000 §9, executionStatus).
+// Execution is the state of an action's effect (seed 000 §9, executionStatus).
 type Execution string
 
 // The states of an effect.
 const (
 	NotStarted   Execution = "not_started"
-	Intent       Execution = "intent"    // about to be tried, or being tried
+	Intent       Execution = "intent"    // about to begin, or in progress
 	Succeeded    Execution = "succeeded" // proven, or confirmed by the user
 	FailedKnown  Execution = "failed"    // proven: nothing happened
 	UnknownState Execution = "unknown"   // not proven either way: the user is asked
@@ -67,10 +67,10 @@ const (
 	CancelRequested   EventType = "run.cancel_requested"
 
 	RunEnded   EventType = "run.ended"
-	RunCleaned EventType = "run.cleaned" // after its end, of a run whose calls have left something
+	RunCleaned EventType = "run.cleaned" // after the end of a run whose calls created something to remove
 )
 
-// The types of the events of a run that plans (plan.Event.Type).
+// The types of events in a run with a plan (plan.Event.Type).
 const (
 	PlanProposed  EventType = plan.TypeProposed
 	PlanConfirmed EventType = plan.TypeConfirmed
@@ -82,7 +82,7 @@ const (
 	TaskFinished  EventType = plan.TypeFinished
 )
 
-// An Event is one change of a run, numbered from 1 within it. Exactly the payload of its type is set.
+// An Event is one change of a run, numbered from 1 within the run. Only the payload field of its type is set.
 type Event struct {
 	Seq      int64         `json:"seq"`
 	At       time.Time     `json:"at"`
@@ -103,49 +103,51 @@ type Event struct {
 	Cleaned    *Cleaned    `json:"cleaned,omitempty"`
 }
 
-// Input is the input that a run was started with: the user's words and the bounded conversation before them, which
-// is the thread's history at that time, or the contents that the client keeps itself.
+// Input is what a run starts from: the user's prompt and the conversation before it. The conversation is the bounded
+// history of the thread at that time, or the contents that the client keeps.
 type Input struct {
-	Agent      string            `json:"agent,omitempty"` // the run's; empty: Assistant
+	Agent      string            `json:"agent,omitempty"` // the run's agent; empty: Assistant
 	Prompt     string            `json:"prompt"`
-	SystemNote string            `json:"news,omitempty"` // what the server tells the model before the user's words
+	SystemNote string            `json:"news,omitempty"` // the server's note to the model, before the user's words
 	History    []Message         `json:"history,omitempty"`
 	Mark       string            `json:"mark,omitempty"`     // random; marks the server's records in the history
 	Contents   []json.RawMessage `json:"earlier,omitempty"`  // Gemini contents, verbatim
-	SingleCall bool              `json:"direct,omitempty"`   // the run is one call, and the model is not asked
-	Compress   bool              `json:"compress,omitempty"` // the run compresses its thread, and nothing else
-	Told       *Told             `json:"told,omitempty"`     // with History verbatim: of the thread's contents
-	Session    *Session          `json:"session,omitempty"`  // of a run that plans
-	Via        *Via              `json:"via,omitempty"`      // another program's agent, whose words Prompt is
+	SingleCall bool              `json:"direct,omitempty"`   // the run is one call, without the model
+	Compress   bool              `json:"compress,omitempty"` // the run only compresses its thread
+	// with verbatim history: the part of the thread's contents to send
+	Told    *Told    `json:"told,omitempty"`
+	Session *Session `json:"session,omitempty"` // of a run with a plan
+	Via     *Via     `json:"via,omitempty"`     // another program's agent, which wrote Prompt
 
-	// What is set of these holds for the whole run, whichever release or process goes on with it.
-	Instructions string          `json:"instructions,omitempty"` // in place of the agent's
-	Tools        []string        `json:"tools,omitzero"`         // names; nil: those that the agent has at the time
-	Barred       []string        `json:"barred,omitempty"`       // tools that pages of the run's origin may not use
-	Answer       json.RawMessage `json:"answer,omitempty"`       // JSON Schema of the answer; nil: it is words
-	PageTools    []PageTool      `json:"pageTools,omitempty"`    // beside those; the client carries them out
-	PageContext  []PageContext   `json:"pageContext,omitempty"`  // what the page says of itself
+	// The fields below are fixed for the whole run, whichever release or process continues it.
+	Instructions string   `json:"instructions,omitempty"` // replaces the agent's instructions
+	Tools        []string `json:"tools,omitzero"`         // names; nil: the agent's tools at the time
+	Barred       []string `json:"barred,omitempty"`       // tools that pages of the run's origin may not use
+	// JSON Schema of the typed answer; nil: the answer is text
+	Answer      json.RawMessage `json:"answer,omitempty"`
+	PageTools   []PageTool      `json:"pageTools,omitempty"`   // in addition to Tools; the client carries them out
+	PageContext []PageContext   `json:"pageContext,omitempty"` // what the page says about itself
 }
 
-// A PageTool is a tool that a page has of its own, as the page describes it.
+// A PageTool is a tool that a web page provides, as the page describes it.
 type PageTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Schema      json.RawMessage `json:"schema"`
 }
 
-// A PageContext is something that a page has its model know, and what it is.
+// A PageContext is a piece of information that a page provides for its model, with a description.
 type PageContext struct {
 	Description string `json:"description"`
 	Value       string `json:"value"`
 }
 
-// Has reports whether the run began with the tool.
+// Has reports whether the run may use the tool: it is in Tools, or Tools is nil, and it is not in Barred.
 func (in Input) Has(name string) bool {
 	return (in.Tools == nil || slices.Contains(in.Tools, name)) && !slices.Contains(in.Barred, name)
 }
 
-// OfPage reports whether the tool is its page's.
+// OfPage reports whether the page provides the tool.
 func (in Input) OfPage(name string) bool {
 	return slices.ContainsFunc(in.PageTools, func(t PageTool) bool { return t.Name == name })
 }
@@ -159,48 +161,53 @@ type Turn struct {
 	Correction string          `json:"correction,omitempty"`
 	Calls      int             `json:"calls,omitempty"` // the number of ActionProposed events that follow
 	Usage      model.Usage     `json:"usage"`
-	Estimated  int             `json:"estimated,omitempty"` // tokens, where the service did not count them
-	Cost       int64           `json:"cost,omitempty"`      // where the run's budget has prices (Budget.Cost)
-	By         string          `json:"by,omitempty"`        // who signed Content (model.SignedBy); with Input.Told
+	Estimated  int             `json:"estimated,omitempty"` // tokens, if the service did not count them
+	Cost       int64           `json:"cost,omitempty"`      // if the budget has prices (Budget.Cost)
+	By         string          `json:"by,omitempty"`        // signer of Content (model.SignedBy); with Input.Told
 }
 
-// Tokens returns the tokens that the turn counts for: 0 for a turn that did not come from the model in this run.
+// Tokens returns the number of tokens that the turn counts for. It is 0 for a turn that did not come from the model in
+// this run.
 func (t Turn) Tokens() int {
 	u := t.Usage
 	return max(t.Estimated, u.Total, u.Prompt+u.Output+u.Thoughts)
 }
 
-// A Plan is a call of the model as it was validated.
+// A ProposedCall is a call of the model after validation.
 type ProposedCall struct {
-	Turn             int             `json:"turn"`  // from 1
-	Index            int             `json:"index"` // in the model's order, from 0
-	Attempt          int             `json:"again,omitempty"`
-	CallID           string          `json:"callId,omitempty"`
-	Tool             string          `json:"tool"`
-	Args             json.RawMessage `json:"args,omitempty"`  // canonical; absent if they could not be normalised
-	Tried            string          `json:"tried,omitempty"` // what is shown of them then, in a step
-	ArgsHash         string          `json:"argsHash,omitempty"`
-	Place            tool.Place      `json:"place,omitzero"`   // the account or host that the call acts on, if any
-	Edited           bool            `json:"edited,omitempty"` // the user edited the arguments
-	SideEffect       bool            `json:"sideEffect,omitempty"`
-	Final            bool            `json:"final,omitempty"`     // its success ends the run
-	Untrusted        bool            `json:"untrusted,omitempty"` // its result is text from strangers
-	Leaves           bool            `json:"leaves,omitempty"`    // what it makes is removed after the run (tool.Spec)
+	Turn       int             `json:"turn"`  // from 1
+	Index      int             `json:"index"` // position in the model's order, from 0
+	Attempt    int             `json:"again,omitempty"`
+	CallID     string          `json:"callId,omitempty"`
+	Tool       string          `json:"tool"`
+	Args       json.RawMessage `json:"args,omitempty"`  // canonical; absent if they could not be normalised
+	Tried      string          `json:"tried,omitempty"` // the arguments as a step shows them if Args is absent
+	ArgsHash   string          `json:"argsHash,omitempty"`
+	Place      tool.Place      `json:"place,omitzero"`   // the account or host that the call acts on, if any
+	Edited     bool            `json:"edited,omitempty"` // the user edited the arguments
+	SideEffect bool            `json:"sideEffect,omitempty"`
+	Final      bool            `json:"final,omitempty"`     // success ends the run
+	Untrusted  bool            `json:"untrusted,omitempty"` // the result is text from strangers
+	// it creates something to remove after the run (tool.Spec)
+	Leaves           bool            `json:"leaves,omitempty"`
 	RequiresApproval bool            `json:"requiresApproval,omitempty"`
-	UserInitiated    bool            `json:"own,omitempty"` // the user's call, not the model's: no approval
+	UserInitiated    bool            `json:"own,omitempty"` // called by the user, not the model: no approval needed
 	PolicyDecision   string          `json:"policyDecision,omitempty"`
 	Rule             string          `json:"rule,omitempty"`
 	Reason           string          `json:"reason,omitempty"`
-	Allowed          []string        `json:"allowed,omitempty"`   // ids of the allowlist entries that allowed the call
-	Narrows          *tool.Narrowing `json:"narrows,omitempty"`   // what may be called after it
-	Reasoning        string          `json:"reasoning,omitempty"` // the model's, of a run that plans
-	Grant            string          `json:"grant,omitempty"`     // id of that of the confirmed plan which allowed the call
-	Ruled            *Ruled          `json:"ruled,omitempty"`     // what the tool said of this one call
+	Allowed          []string        `json:"allowed,omitempty"`   // IDs of the allowlist entries that allowed the call
+	Narrows          *tool.Narrowing `json:"narrows,omitempty"`   // restricts the tools that may be called after it
+	Reasoning        string          `json:"reasoning,omitempty"` // the model's reasoning, in a run with a plan
+	// ID of the grant in the confirmed plan that allowed the call
+	Grant string `json:"grant,omitempty"`
+	Ruled *Ruled `json:"ruled,omitempty"` // the tool's policy for this one call
 
-	Compensates *ActionRef `json:"compensates,omitempty"` // what the call takes back, where it does (tool.Compensation)
+	// the action that this call undoes, if any (tool.Compensation)
+	Compensates *ActionRef `json:"compensates,omitempty"`
 }
 
-// AsksAlways reports whether the call needs its user's yes whatever the policy allows, exactly as it is shown.
+// AsksAlways reports whether the call needs the user's approval exactly as shown, whatever the policy allows. It is
+// true for a compensation.
 func (c ProposedCall) AsksAlways() bool { return c.Compensates != nil }
 
 // ActionRef names an action of a run.
@@ -209,13 +216,13 @@ type ActionRef struct {
 	ActionID string `json:"actionId"`
 }
 
-// Ruled is what is kept of what a tool says of one call (tool.Ruling).
+// Ruled is the stored part of a tool's ruling on one call (tool.Ruling).
 type Ruled struct {
 	Class tool.Class `json:"class"`
 	Facts tool.Facts `json:"facts,omitempty"`
 }
 
-// RuledBy returns what is kept of the ruling, which may be nil.
+// RuledBy returns the stored part of a ruling, or nil if r is nil.
 func RuledBy(r *tool.Ruling) *Ruled {
 	if r == nil {
 		return nil
@@ -223,7 +230,8 @@ func RuledBy(r *tool.Ruling) *Ruled {
 	return &Ruled{r.Class, r.Facts}
 }
 
-// Of returns the class of the call, or "" where its tool says nothing of single calls.
+// Of returns the class of the call. It returns "" if r is nil, which means that the tool has no policy for single
+// calls.
 func (r *Ruled) Of() tool.Class {
 	if r == nil {
 		return ""
@@ -231,7 +239,7 @@ func (r *Ruled) Of() tool.Class {
 	return r.Class
 }
 
-// Same reports whether both are the same; either may be nil.
+// Same reports whether both rulings are equal. Either may be nil.
 func (r *Ruled) Same(as *Ruled) bool {
 	if r == nil || as == nil {
 		return r == as
@@ -239,7 +247,7 @@ func (r *Ruled) Same(as *Ruled) bool {
 	return r.Class == as.Class && maps.Equal(r.Facts, as.Facts)
 }
 
-// A Wait records that the call waits for an answer from its user or its client.
+// A Wait records that the call waits for its user or its client.
 type Wait struct {
 	ApprovalID string          `json:"approvalId,omitempty"` // of an approval or a review
 	Kind       Kind            `json:"kind"`
@@ -256,28 +264,29 @@ type Decided struct {
 	Decision   Decision        `json:"decision"`
 	By         string          `json:"by"`
 	Comment    string          `json:"comment,omitempty"`
-	EditedArgs json.RawMessage `json:"editedArgs,omitempty"` // canonical; they replace the plan's
-	ArgsHash   string          `json:"argsHash"`             // of what was approved
+	EditedArgs json.RawMessage `json:"editedArgs,omitempty"` // canonical; they replace the proposed arguments
+	ArgsHash   string          `json:"argsHash"`             // of the approved call
 	Ruled      *Ruled          `json:"ruled,omitempty"`      // of the edited arguments
 	HeldUntil  time.Time       `json:"heldUntil,omitzero"`   // until when a yes may be taken back, and nothing is begun
 	ReplacedBy string          `json:"replacedBy,omitempty"` // with a rejection: the approval that was given instead
 }
 
-// Started is the intent, durable before the effect: only the process that wrote the last one may act.
+// Started is the intent, which is durable before the effect begins. Only the process that wrote the last intent may
+// act.
 type Started struct {
 	Owner   string `json:"owner"`
 	Attempt int    `json:"attempt"`
 	Handle  string `json:"handle,omitempty"`
 
-	// Set together where a call that nobody has decided about acts elsewhere than was planned, because a call before it
-	// in its turn has led there (tool.Spec.Moves).
+	// Set together if an earlier call in the turn moved this call to another place (tool.Spec.Moves). Only a call
+	// without a decision may move.
 	ArgsHash string     `json:"argsHash,omitempty"`
 	Place    tool.Place `json:"place,omitzero"`
 
-	Grant string `json:"grant,omitempty"` // id of that of the confirmed plan on which the intent rests, and no other yes
+	Grant string `json:"grant,omitempty"` // ID of the grant that is the only permission for the intent
 }
 
-// Same reports whether both are the same process's beginning of the same call, whatever it rests on.
+// Same reports whether both are the same process's intent for the same call, whatever grant permits it.
 func (s Started) Same(other Started) bool {
 	s.Grant = other.Grant
 	return s == other
@@ -287,37 +296,37 @@ func (s Started) Same(other Started) bool {
 type Finished struct {
 	Status    ActionStatus    `json:"status"`
 	Execution Execution       `json:"execution"`
-	Result    json.RawMessage `json:"result,omitempty"`    // beside an error: what the call returned before it failed
-	Truncated bool            `json:"truncated,omitempty"` // Result is what the call returned, cut
+	Result    json.RawMessage `json:"result,omitempty"`    // next to an error: the result before the failure
+	Truncated bool            `json:"truncated,omitempty"` // Result is cut
 	Error     *ErrorInfo      `json:"error,omitempty"`
-	Err       error           `json:"-"` // what the tool returned, where this process has just called it; not stored
+	Err       error           `json:"-"` // the error of the tool, if this process has just called it; not stored
 }
 
 // End is how the run ended.
 type End struct {
 	Status  Status     `json:"status"`
 	Summary string     `json:"summary"`
-	Words   int        `json:"words,omitempty"`  // bytes of the model's own words at the beginning of Summary
+	Words   int        `json:"words,omitempty"`  // bytes at the start of Summary that are the model's own words
 	Record  string     `json:"record,omitempty"` // what was done and what was not, from the events alone
 	Error   *ErrorInfo `json:"error,omitempty"`
 }
 
-// Cleaned is what became of what a run's calls had left when it ended.
+// Cleaned is the outcome of removing what a run's calls created, after the run ended.
 type Cleaned struct {
-	Removed int        `json:"removed"`         // things, such as containers, in the last try
-	Error   *ErrorInfo `json:"error,omitempty"` // why it was given up: something may be left
+	Removed int        `json:"removed"`         // number of things, such as containers, removed in the last attempt
+	Error   *ErrorInfo `json:"error,omitempty"` // why removal was given up: something may be left
 }
 
-// A Problem is an error in the form that is stored and shown.
+// An ErrorInfo is an error in the form that is stored and shown.
 type ErrorInfo struct {
 	Class   fault.Class `json:"class"`
 	Code    fault.Code  `json:"code"`
 	Message string      `json:"message"`
 	Field   string      `json:"field,omitempty"`
-	Overrun *Overrun    `json:"overrun,omitempty"` // with CodeRunBudget, of a run's end
+	Overrun *Overrun    `json:"overrun,omitempty"` // of a run that ended with CodeRunBudget
 }
 
-// Err returns what was stored as an error again.
+// Err returns the stored error as a *fault.Error.
 func (i *ErrorInfo) Err() error {
 	return &fault.Error{Class: i.Class, Code: i.Code, Message: i.Message, Field: i.Field}
 }

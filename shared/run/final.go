@@ -8,9 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// finalEnd returns the end of a run by the success of a final call: in the words of its result, or else in those that
-// the tool has for what was done. As with the model's words, the verified summary follows words that may claim
-// something else.
+// finalEnd returns the end of a run that a final call completed. Its summary is the text of the call's result, or else
+// the tool's own sentence about what was done. If that text may make false claims, the verified summary follows it.
 func finalEnd(tools tool.Set, s *State) *End {
 	a, words := finalCall(s), finalWords(s)
 	switch t := tools[a.Tool]; {
@@ -27,12 +26,12 @@ func finalEnd(tools tool.Set, s *State) *End {
 	return &End{Status: Completed, Summary: words}
 }
 
-// finalWords returns as many of the final call's words as a message carries.
+// finalWords returns the final call's text, cut to the size of a message.
 func finalWords(s *State) string { return clip.Text(allFinalWords(s), MaxMessageText/2) }
 
-// allFinalWords returns the words of the final call's result: the result itself if it is a string, or else its field
-// "text". A stranger's words, and those of a result that the user has vouched for without seeing it, do not count. An
-// answer that has a form is JSON.
+// allFinalWords returns the text of the final call's result: the result itself if it is a string, or else its field
+// "text". It returns "" if the text comes from strangers, or if the user confirmed the call without seeing the result.
+// A typed answer is returned as JSON.
 func allFinalWords(s *State) string {
 	if answer := s.Answer(); answer != nil {
 		return string(answer)
@@ -53,7 +52,7 @@ func allFinalWords(s *State) string {
 	return strings.TrimSpace(text)
 }
 
-// FinalLength returns how many bytes at the beginning of the summary are the final call's words.
+// FinalLength returns the number of bytes at the start of the summary that are the final call's text.
 func FinalLength(s *State, summary string) int {
 	words := finalWords(s)
 	if !strings.HasPrefix(summary, words) {

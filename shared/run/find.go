@@ -11,13 +11,13 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// The bounds of the terms that a thread keeps, in bytes: of one, and of all.
+// Size limits of the search terms of a thread, in bytes: of one term, and of all terms.
 const (
 	maxTerm  = 200
 	maxTerms = 16 << 10
 )
 
-// Folded returns a text as it is searched: without regard to case, accents, and the number and kind of its spaces.
+// Folded returns a text in the form that searches compare: lower case, without accents, and with single spaces.
 func Folded(text string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKD.String(text) {
@@ -28,9 +28,10 @@ func Folded(text string) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// Note keeps what the thread can be found by, each term once and the newest last. The oldest terms are dropped.
+// Note adds search terms to the thread. Each term is kept once, the newest last. When the terms outgrow their limit,
+// the oldest are dropped.
 func (t *Thread) Note(terms ...string) {
-	all := slices.Clone(t.Terms) // not into the array of a copy whose commit failed
+	all := slices.Clone(t.Terms) // a copy, because the commit of this thread may fail
 	for _, term := range terms {
 		term = clip.Text(Folded(clip.Text(term, maxTerm)), maxTerm)
 		if term == "" {
@@ -48,7 +49,8 @@ func (t *Thread) Note(terms ...string) {
 	t.Terms = all
 }
 
-// SearchTerms returns what the run's thread can be found by: its tools, what they are to do, and whom they reach.
+// SearchTerms returns terms by which the run's thread can be found: the names of its tools, the titles of its actions,
+// and their targets.
 func SearchTerms(tools tool.Set, s *State) (terms []string) {
 	for _, a := range s.Actions {
 		t := tools[a.Tool]
@@ -56,7 +58,7 @@ func SearchTerms(tools tool.Set, s *State) (terms []string) {
 			continue
 		}
 		terms = append(terms, strings.ReplaceAll(a.Tool, "_", " "), ActionTitle(tools, a))
-		if targets, err := t.Targets(a.Args); err == nil { // a call that was refused may have none
+		if targets, err := t.Targets(a.Args); err == nil { // a refused call may have no targets
 			for _, at := range targets {
 				terms = append(terms, at.Value)
 			}
@@ -65,7 +67,7 @@ func SearchTerms(tools tool.Set, s *State) (terms []string) {
 	return terms
 }
 
-// Has reports whether each of the folded words stands in the thread's title, its terms, or its user's newest messages.
+// Has reports whether every folded word occurs in the thread's title, its terms or its user's newest messages.
 func (t *Thread) Has(words []string) bool {
 	texts := append([]string{Folded(t.Title)}, t.Terms...)
 	for _, m := range t.Log.Tail {
@@ -81,7 +83,7 @@ func (t *Thread) Has(words []string) bool {
 	return true
 }
 
-// Ended returns how the thread's newest run has ended, or "" while the run goes on.
+// Ended returns how the thread's newest run ended, or "" while the run continues.
 func (t *Thread) Ended() Status {
 	n := len(t.Log.Tail)
 	if n == 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/plan"
 )
 
-// legalRun holds the edges of seed 000 §3, and those that a second waiting call and a cancelled wait add.
+// legalRun holds the transitions of seed 000 §3, and those that several waiting calls and cancelled waits need.
 var legalRun = map[Status][]Status{
 	"":        {Queued},
 	Queued:    {Planning, Failed},
@@ -16,9 +16,9 @@ var legalRun = map[Status][]Status{
 	Executing: {Planning, Awaiting, Completed, Failed},
 }
 
-// legalAction holds the edges of seed 000 §3. A later owner may start an executing action again. Only its user's
-// decision (Decided) completes a failed action whose outcome is unknown; a waiting call of KindCall is completed by the
-// client that it waits for.
+// legalAction holds the transitions of seed 000 §3. A later owner may start an executing action again. Only the user's
+// decision (Decided) completes a failed action whose outcome is unknown. The client completes a waiting call of
+// KindCall.
 var legalAction = map[ActionStatus][]ActionStatus{
 	ActionPlanned:   {ActionAwaiting, ActionExecuting, ActionCompleted, ActionFailed},
 	ActionAwaiting:  {ActionExecuting, ActionRejected, ActionFailed, ActionCompleted},
@@ -165,7 +165,7 @@ func (a *Action) apply(e Event) error {
 	return nil
 }
 
-// next returns the status that the event leads to.
+// next returns the status that follows from the event.
 func (a *Action) next(e Event) (ActionStatus, error) {
 	switch e.Type {
 	case ActionWaits:
@@ -190,7 +190,7 @@ func (a *Action) next(e Event) (ActionStatus, error) {
 		if a.Status == ActionCompleted || a.Status == ActionRejected || a.Status == ActionFailed {
 			return "", illegal(e, "the action has its outcome")
 		}
-		confirmed := a.Kind == KindPlan && a.Decision != "" // which is all that a plan waits for
+		confirmed := a.Kind == KindPlan && a.Decision != "" // a plan waits for nothing else
 		if a.Status == ActionAwaiting && a.Kind != KindCall && !confirmed && e.Finished.Status == ActionCompleted {
 			return "", illegal(e, "what waits for a decision is not done yet")
 		}
@@ -220,7 +220,7 @@ func (a *Action) decided(e Event) (ActionStatus, error) {
 	case d.Decision == Reject:
 		return ActionRejected, nil
 	case d.Decision == Refine && a.Kind == KindPlan:
-		return ActionCompleted, nil // it has its answer: the user's words
+		return ActionCompleted, nil // the user's words are its answer
 	case d.Decision == ApproveOnce, d.Decision == ApproveAlways, d.Decision == ApproveAlwaysCommand,
 		d.Decision == ApproveEdited:
 		return ActionAwaiting, nil
@@ -271,7 +271,7 @@ func permits[T comparable](edges []T, to T) bool {
 	return false
 }
 
-// Fold applies events, oldest first, to a new State.
+// Fold applies events, oldest first, to a new State. It returns the error of the first event that is not permitted.
 func Fold(events []Event) (*State, error) {
 	s := &State{}
 	for _, e := range events {

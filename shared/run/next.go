@@ -10,35 +10,35 @@ import (
 type Step int
 
 const (
-	StepDone       Step = iota // it has ended
-	StepWait                   // a user or a client must answer, or a yes is held
-	StepEnd                    // it must be ended, and nothing else is carried out
+	StepDone       Step = iota // the run has ended
+	StepWait                   // a user or a client must answer, or an undo window is open
+	StepEnd                    // the run must end; nothing else is carried out
 	StepSettle                 // an effect was started and has no outcome
-	StepExpire                 // an approval or an answer came too late, and others are left
-	StepSkip                   // calls are not carried out: one before them was not done, or the budget is used up
-	StepRequest                // its user must be asked about a call whose turn has come
+	StepExpire                 // an approval or an answer came too late, and other calls are left
+	StepSkip                   // calls are not carried out: an earlier one was not done, or the budget is used up
+	StepRequest                // the user must be asked about a call whose turn has come
 	StepExecute                // a call may be carried out
 	StepCallModel              // the model must be called
-	StepGiveUpTask             // a run that plans has to give something up (plan.Session.Stuck)
-	StepCleanUp                // it has ended, and what its calls have left must be removed
-	StepElsewhere              // it must be moved by a process that knows its agent, or by the function that serves it
+	StepGiveUpTask             // a run with a plan must give something up (plan.Session.Stuck)
+	StepCleanUp                // the run has ended, and what its calls created must be removed
+	StepElsewhere              // a process that knows the agent, or the function that serves it, must continue
 )
 
-// Terms are what a run's agent has set, as far as this process knows it.
+// Terms are the settings of a run's agent, as far as this process knows them.
 type Terms struct {
-	Known           bool // the agent is in this process's registry
-	Here            bool // and this process moves its runs
-	Sequential      bool // a turn's calls are carried out in the model's order, whatever becomes of them (MayBegin)
-	Strict          bool // and only while those before them were done (InTurn, NotRun)
-	ModelCalls      int  // how often the model may be called
+	Known           bool // this process knows the agent
+	Here            bool // this process advances the agent's runs
+	Sequential      bool // calls of a turn run in the model's order, whatever their outcomes (MayBegin)
+	Strict          bool // calls run only while those before them were done (InTurn, NotRun)
+	ModelCalls      int  // the maximum number of model calls
 	Budget          Budget
-	RejectContinues bool // after a rejection the model is told and finishes; otherwise the run ends
-	RejectFails     bool // as failed, and not as completed
+	RejectContinues bool // the model continues after a rejection; otherwise the run ends
+	RejectFails     bool // the run ends as failed after a rejection, not as completed
 	Tools           tool.Set
 }
 
-// Next returns what the run needs next of this process, and the action concerned, if any. It is a pure function of the
-// run, the time and the terms. What moves a run needs its agent; expiring a call and ending the run do not.
+// Next returns what the run needs next from this process, and the action concerned, if any. It is a pure function of
+// the run, the time and the terms. Most steps need the run's agent; expiring a call and ending the run do not.
 func (t Terms) Next(s *State, r Run, now time.Time) (Step, *Action) {
 	st, a := t.needs(s, r, now)
 	moves := st == StepSettle || st == StepRequest || st == StepExecute || st == StepCallModel ||
@@ -46,7 +46,8 @@ func (t Terms) Next(s *State, r Run, now time.Time) (Step, *Action) {
 	switch {
 	case !moves || t.Here:
 		return st, a
-	case st == StepSettle && !now.Before(r.Deadline): // the run is about to be ended, and whatever its tool says counts
+	// the run is about to end, so the outcome that its tool reports matters
+	case st == StepSettle && !now.Before(r.Deadline):
 		return st, a
 	case len(Expired(s, now)) > 0:
 		return StepExpire, nil
@@ -54,7 +55,7 @@ func (t Terms) Next(s *State, r Run, now time.Time) (Step, *Action) {
 	return StepElsewhere, nil
 }
 
-// needs returns what the run needs next, whoever does it.
+// needs returns what the run needs next, from any process.
 func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 	switch {
 	case Unclean(s):

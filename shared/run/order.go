@@ -6,9 +6,9 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// InTurn reports whether the call with the index in the newest turn may be asked about or carried out, as far as the
-// order of the agent's calls goes. In strict order a call's turn comes when all calls before it were done, so that
-// nobody decides on a call whose premise may still fail.
+// InTurn reports whether the agent's order allows the call at index in the newest turn to be shown for approval or
+// carried out. In strict order, all calls before it must be done, so that users never decide on a call whose premise
+// may still fail.
 func (t Terms) InTurn(s *State, index int) bool {
 	if !t.Strict {
 		return true
@@ -22,9 +22,8 @@ func (t Terms) InTurn(s *State, index int) bool {
 	return true
 }
 
-// MayBegin reports whether the call with the index in the newest turn may be carried out, as far as the order of the
-// agent's calls goes: its turn has come, and where calls are carried out one after the other, each before it has its
-// outcome.
+// MayBegin reports whether the agent's order allows the call at index in the newest turn to be carried out. Its turn
+// must have come ([Terms.InTurn]). In sequential order, every call before it must also have an outcome.
 func (t Terms) MayBegin(s *State, index int) bool {
 	current := s.Current()
 	open := func(a *Action) bool { return !a.Terminal() }
@@ -34,8 +33,8 @@ func (t Terms) MayBegin(s *State, index int) bool {
 	return t.InTurn(s, index)
 }
 
-// NotRun returns the calls of the newest turn that will not be carried out because one before them was not done, and
-// why: that is the answer to them. One that was begun before the agent's order was strict keeps its own outcome.
+// NotRun returns the calls of the newest turn that are not carried out because an earlier one was not done. why is the
+// answer to these calls. A call that was begun before the agent's order became strict keeps its own outcome.
 func (t Terms) NotRun(s *State) (rest []*Action, why *fault.Error) {
 	if !t.Strict {
 		return nil, nil
@@ -43,7 +42,7 @@ func (t Terms) NotRun(s *State) (rest []*Action, why *fault.Error) {
 	for i, a := range s.Current() {
 		switch {
 		case !a.Terminal():
-			return nil, nil // what became of it decides
+			return nil, nil // its outcome decides
 		case a.Status == ActionCompleted:
 			continue
 		}
@@ -57,15 +56,16 @@ func (t Terms) NotRun(s *State) (rest []*Action, why *fault.Error) {
 	return nil, nil
 }
 
-// notBegun reports whether the call was not started, and none but its user, its client or its turn is waited for.
+// notBegun reports whether the call has not started and waits only for its user, its client or its turn.
 func (a *Action) notBegun() bool {
 	return a.Runnable() || a.Unasked() || a.Waiting() && a.Kind != KindReview
 }
 
-// codeNotRun is the code of a call that was not carried out because one before it in a strict turn was not done.
+// codeNotRun is the error code of a call that was not carried out because an earlier call of a strict turn was not
+// done.
 const codeNotRun fault.Code = "not_run"
 
-// notRunError returns the answer to the calls that come after one that was not done.
+// notRunError returns the answer to the calls that come after a, which was not done.
 func notRunError(a *Action) *fault.Error {
 	how := "failed"
 	switch {

@@ -10,54 +10,55 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// An ActionRecord is what an action was in the end, as the owner of its run may read it afterwards: what exactly,
-// where, who said yes to what, and what came of it. Its times are those of the run's events.
+// An ActionRecord describes an action for the owner of its run: the exact arguments, the place, who approved what, and
+// the outcome. Its times are those of the run's events.
 type ActionRecord struct {
-	Args     json.RawMessage `json:"args"`               // carried out, or to be: after an edit the edited ones
-	Proposed json.RawMessage `json:"proposed,omitempty"` // before its user edited them; absent where nobody did
+	// that were or will be carried out; after an edit, the edited ones
+	Args     json.RawMessage `json:"args"`
+	Proposed json.RawMessage `json:"proposed,omitempty"` // before the user's edit; absent without an edit
 	ArgsHash string          `json:"argsHash"`
 	Preview  tool.Preview    `json:"preview"` // of Args, in the words and the time zone of the card
 	Place    *tool.Place     `json:"place,omitempty"`
 
 	Reason      string    `json:"reason,omitempty"` // of the policy, with the rule
 	Rule        string    `json:"rule,omitempty"`
-	Grant       string    `json:"grantId,omitempty"` // of the confirmed plan that allowed it
-	Entries     []string  `json:"entries,omitempty"` // ids of what its user always allows that allowed it
-	Own         bool      `json:"own,omitempty"`     // its user has called it, and not the model
+	Grant       string    `json:"grantId,omitempty"` // grant of the confirmed plan that allowed the call
+	Entries     []string  `json:"entries,omitempty"` // IDs of the always-allow entries that allowed the call
+	Own         bool      `json:"own,omitempty"`     // called by the user, not the model
 	RequestedAt time.Time `json:"requestedAt,omitzero"`
 	DecidedAt   time.Time `json:"decidedAt,omitzero"`
-	DecidedBy   string    `json:"decidedBy,omitempty"` // the subject of their token
+	DecidedBy   string    `json:"decidedBy,omitempty"` // the subject of the user's token
 	Comment     string    `json:"comment,omitempty"`   // of the decision
-	StartedAt   time.Time `json:"startedAt,omitzero"`  // of the newest try
+	StartedAt   time.Time `json:"startedAt,omitzero"`  // of the newest attempt
 	FinishedAt  time.Time `json:"finishedAt,omitzero"`
 
-	// Result is the answer of whoever carried it out; of a call without an effect it is left out.
+	// Result is the answer of the tool or client. It is omitted for a call without an effect.
 	Result    json.RawMessage `json:"result,omitempty"`
-	Truncated bool            `json:"truncated,omitempty"` // Result is what the call returned, cut
-	Link      string          `json:"link,omitempty"`      // where its user finds what was made
+	Truncated bool            `json:"truncated,omitempty"` // Result is cut
+	Link      string          `json:"link,omitempty"`      // where the user finds what was made
 
-	Compensation *Compensation `json:"compensation,omitempty"` // of what was done and can be taken back, or was
+	Compensation *Compensation `json:"compensation,omitempty"` // of an action that can be undone, or was
 }
 
-// A Compensation tells how what an action has done can be taken back, and how far that is.
+// A Compensation describes how an action can be undone, and how far that has come.
 type Compensation struct {
-	Title  string             `json:"title"`           // what its user is offered
+	Title  string             `json:"title"`           // label of the offer to the user
 	RunID  string             `json:"runId,omitempty"` // of the newest run for it
 	Status CompensationStatus `json:"status"`
 	At     time.Time          `json:"at,omitzero"` // when it was done
 }
 
-// CompensationStatus is how far a compensation is.
+// CompensationStatus is the progress of a compensation.
 type CompensationStatus string
 
 // The states of a compensation.
 const (
-	Offered   CompensationStatus = "offered" // nothing is under way: it was not asked for, or came to nothing
-	Begun     CompensationStatus = "begun"   // its run waits, or is carried out
-	TakenBack CompensationStatus = "done"    // what was done is taken back
+	Offered   CompensationStatus = "offered" // not requested, or attempted in vain
+	Begun     CompensationStatus = "begun"   // its run waits or is in progress
+	TakenBack CompensationStatus = "done"    // the action was undone
 )
 
-// Follow tells how far the compensation is, by the state of its run.
+// Follow sets the status of the compensation from the state of its run.
 func (c *Compensation) Follow(s *State) {
 	c.Status = Begun
 	if s.End != nil {
@@ -70,8 +71,8 @@ func (c *Compensation) Follow(s *State) {
 	}
 }
 
-// AddRecords adds to each action that has an effect, or that its user was asked about, what is on record of it. events
-// are the run's, all of them. A proposed plan has views of its own.
+// AddRecords adds the record to each action that has an effect or that its user was asked about. events are all of the
+// run's events. A proposed plan gets no record, because it has views of its own.
 func (v *View) AddRecords(tools tool.Set, events []Event) {
 	zone := v.Region().Zone()
 	for i, a := range v.state.Actions {
@@ -91,10 +92,10 @@ func (v *View) AddRecords(tools tool.Set, events []Event) {
 	}
 }
 
-// Region returns the user's region as the run has it.
+// Region returns the user's region as stored with the run.
 func (v *View) Region() Region { return Region{TimeZone: v.TimeZone, Locale: v.Locale} }
 
-// recordOf returns what the events of the action tell.
+// recordOf returns the record of the action, from its events.
 func recordOf(a *Action, events []Event) *ActionRecord {
 	r := &ActionRecord{Args: a.Args, ArgsHash: a.ArgsHash, Rule: a.Rule, Reason: a.Reason, Grant: a.Grant,
 		Entries: a.Allowed, Own: a.UserInitiated, Comment: a.Comment, DecidedBy: a.DecidedBy}
@@ -131,17 +132,17 @@ func recordOf(a *Action, events []Event) *ActionRecord {
 	return r
 }
 
-// addArguments adds the arguments of a call whose tool this process does not know, under their own names.
+// addArguments adds the arguments of a call to an unknown tool, under their own names.
 func addArguments(p *tool.Preview, args json.RawMessage) {
 	var values map[string]json.RawMessage
-	_ = json.Unmarshal(args, &values) // they are canonical; what was never an object shows nothing
+	_ = json.Unmarshal(args, &values) // they are canonical; if they are no object, nothing is shown
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		p.AddValue(name, values[name])
 	}
 }
 
-// finalPreview returns what a card about the action as it is now would show: where it acts, and then what the tool
-// shows of it. Of a tool that this process does not know it shows the name and the arguments.
+// finalPreview returns the preview of the action in its present form: the place, and then the tool's own preview. For a
+// tool that this process does not know, it shows the tool's name and the arguments.
 func finalPreview(t *tool.Tool, a *Action) tool.Preview {
 	p := tool.Preview{Title: a.Tool, Fields: []tool.Field{}}
 	if t != nil {

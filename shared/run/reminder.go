@@ -2,30 +2,31 @@ package run
 
 import "time"
 
-// Reminders are the mails that tell a user what has waited for a while (package reminder).
+// Reminders are a user's settings and state for e-mails about waiting approvals (package reminder).
 type Reminders struct {
-	To    string    `json:"to,omitempty"`   // their address, for which the issuer of their tokens vouches
-	Off   bool      `json:"off,omitempty"`  // they want none
-	Upto  time.Time `json:"upto,omitzero"`  // when the last one was made: what was asked before is told
-	Taken time.Time `json:"taken,omitzero"` // until then one process sends the next one, and no other
+	To    string    `json:"to,omitempty"`   // the user's address, vouched for by the issuer of their tokens
+	Off   bool      `json:"off,omitempty"`  // the user wants no reminders
+	Upto  time.Time `json:"upto,omitzero"`  // when the last mail was made; it covers every older approval
+	Taken time.Time `json:"taken,omitzero"` // until then, one process has reserved the next mail
 }
 
-// Reminding says when users are mailed of what waits. The zero value: never.
+// Reminding configures e-mails about waiting approvals. The zero value sends none.
 type Reminding struct {
-	After time.Duration // for so long a decision waits before its user is mailed
-	Every time.Duration // at most one mail in
+	After time.Duration // how long a decision waits before its user gets a mail
+	Every time.Duration // minimum time between two mails
 
-	// Settled is how old an approval is before a mail tells of it: one that is younger may still be on its way into the
-	// store, and would count as told.
+	// Settled is the minimum age of an approval that a mail covers. A younger approval may not be in the store yet, and
+	// would be counted as covered.
 	Settled time.Duration
 
-	Taken time.Duration // for so long one process sends a mail, and no other: longer than that may take
+	Taken time.Duration // how long one process reserves the sending of a mail; longer than that takes
 }
 
-// On reports whether users are mailed at all.
+// On reports whether users get reminders at all.
 func (r Reminding) On() bool { return r.After > 0 }
 
-// At returns when the user is to be mailed of what was asked at the time; zero: not any more, or not at all.
+// At returns when the user gets a mail about an approval that was requested at asked. It returns the zero time if the
+// approval is covered already or the user gets no mails.
 func (r Reminding) At(u *User, asked time.Time) time.Time {
 	m := u.Reminders
 	if m.To == "" || m.Off || u.Disabled || u.Deleting || !asked.After(m.Upto.Add(-r.Settled)) {
@@ -38,7 +39,7 @@ func (r Reminding) At(u *User, asked time.Time) time.Time {
 	return at
 }
 
-// Of reports whether a mail to the user that is made now tells of what was asked at the time.
+// Of reports whether a mail to the user that is made now covers an approval that was requested at asked.
 func (r Reminding) Of(u *User, asked, now time.Time) bool {
 	return !r.At(u, asked).IsZero() && !asked.After(now.Add(-r.Settled))
 }

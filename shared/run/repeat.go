@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An Allowed is an effect that a user allowed a short while ago, by a yes or in advance. The user's document keeps it,
+// An Allowed is an effect that a user allowed recently, by approval or in advance. It is kept in the user's document,
 // so that another run of the same conversation recognises an equal call.
 type Allowed struct {
 	Key      string    `json:"key"` // of the conversation and the arguments
@@ -13,20 +13,20 @@ type Allowed struct {
 	At       time.Time `json:"at"`
 }
 
-// NewAllowed returns what is kept of an action that is allowed now, with arguments of this hash (ArgsHash).
+// NewAllowed returns the entry for an action that is allowed now. argsHash is the hash of its arguments ([ArgsHash]).
 func NewAllowed(threadID, argsHash, actionID string, now time.Time) Allowed {
 	return Allowed{allowedKey(threadID, argsHash), actionID, now}
 }
 
 func allowedKey(threadID, argsHash string) string { return digest("allowed", threadID, argsHash)[:22] }
 
-// The bounds of what a user's document keeps of allowed effects.
+// Limits for the allowed effects in a user's document.
 const (
 	allowedFor = time.Hour
 	maxAllowed = 20
 )
 
-// NoteAllowed keeps an effect that is allowed now, and drops those that are older than an hour.
+// NoteAllowed adds an effect that is allowed now, and drops effects older than an hour. It keeps at most 20.
 func (u *User) NoteAllowed(e Allowed) {
 	u.ForgetAllowed(e.ActionID)
 	kept := slices.DeleteFunc(slices.Clone(u.Recent), func(old Allowed) bool { return !old.counts(e.At) })
@@ -34,7 +34,7 @@ func (u *User) NoteAllowed(e Allowed) {
 	u.Recent = u.Recent[max(0, len(u.Recent)-maxAllowed):]
 }
 
-// ForgetAllowed drops the effect of the action, which had none, and reports whether it was kept.
+// ForgetAllowed drops the entry of an action that had no effect, and reports whether there was one.
 func (u *User) ForgetAllowed(actionID string) bool {
 	kept := slices.DeleteFunc(slices.Clone(u.Recent), func(e Allowed) bool { return e.ActionID == actionID })
 	had := len(kept) < len(u.Recent)
@@ -42,8 +42,8 @@ func (u *User) ForgetAllowed(actionID string) bool {
 	return had
 }
 
-// AllowedIn returns the newest effect with the hash of its arguments that the user allowed in the conversation within
-// the last hour, in another run than that of the state.
+// AllowedIn returns the newest effect with this hash that the user allowed in the conversation within the last hour, in
+// a run other than that of s.
 func (u *User) AllowedIn(threadID, argsHash string, s *State, now time.Time) (newest Allowed, found bool) {
 	key := allowedKey(threadID, argsHash)
 	for _, e := range u.Recent {
@@ -56,9 +56,9 @@ func (u *User) AllowedIn(threadID, argsHash string, s *State, now time.Time) (ne
 
 func (e Allowed) counts(now time.Time) bool { return now.Sub(e.At) < allowedFor }
 
-// Twin returns an effect of the run with the hash: one that was done, or may have been, or else one that the run
-// proposed before the action and that still waits or is allowed. It is nil where there is none. An attempt that
-// replaces another one is no twin of it.
+// Twin returns another effect of the run with the same hash, or nil. It prefers one that was done or may have been.
+// Otherwise it returns an effect that the run proposed before the action and that is waiting or allowed. An attempt
+// that replaces another is not its twin.
 func Twin(s *State, actionID, hash string) (twin *Action) {
 	own, before := s.Action(actionID), true
 	for _, a := range s.Actions {

@@ -11,8 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// A Session is what a run that plans begins with, beside its user's wish, which is the prompt. Its deadline is the
-// run's.
+// A Session is the input of a run with a plan, in addition to the prompt. Its deadline is the run's.
 type Session struct {
 	Repo     plan.Repo `json:"repo"`
 	Deadline time.Time `json:"deadline"`
@@ -20,7 +19,7 @@ type Session struct {
 	Private  bool      `json:"private,omitempty"`  // the repository is
 	Excerpts []Excerpt `json:"excerpts,omitempty"` // the files of which State has only the beginning
 
-	// The session whose unfinished tasks are this one's first revision, if there is one.
+	// The session whose unfinished tasks form the first revision, if any.
 	ContinueFrom string     `json:"continueFrom,omitempty"`
 	Unfinished   *plan.Plan `json:"unfinished,omitempty"`
 }
@@ -36,8 +35,8 @@ type Excerpt struct {
 // its own; an empty line ends it. All else there is the repository's own.
 const OpenHeading = "\nOpen issues:\n"
 
-// Parts returns what the State says of the repository by who wrote it: its owners, and whoever opened an issue or a
-// pull request. A title has no line break, so none can pass for what is not in the list.
+// Parts splits the State by author: own comes from the repository's owners, open from anyone who opened an issue or a
+// pull request. A title contains no line break, so no title can pass for text outside the list.
 func (s Session) Parts() (own, open string) {
 	before, rest, listed := strings.Cut(s.State, OpenHeading)
 	if !listed {
@@ -47,18 +46,18 @@ func (s Session) Parts() (own, open string) {
 	return before + "\n\n" + after, open
 }
 
-// PlanHead is what a list of sessions shows of one, so that its events need not be read.
+// PlanHead holds the fields of a session that lists show, so that its events need not be read.
 type PlanHead struct {
 	Status   plan.Status `json:"status"`
 	Revision int         `json:"revision"`
-	Prompt   string      `json:"prompt"` // its beginning
+	Prompt   string      `json:"prompt"` // the beginning of the prompt
 	Repo     plan.Repo   `json:"repo"`
 }
 
-// maxHeadPrompt is how much of a prompt a list shows, in bytes.
+// maxHeadPrompt is the maximum length of a prompt in a list, in bytes.
 const maxHeadPrompt = 300
 
-// PlanHead returns the session as a list shows it, or nil for a run that does not plan.
+// PlanHead returns the session as lists show it, or nil for a run without a plan.
 func (s *State) PlanHead() *PlanHead {
 	if s.Plan == nil {
 		return nil
@@ -67,7 +66,7 @@ func (s *State) PlanHead() *PlanHead {
 		Prompt: clip.Text(s.Input.Prompt, maxHeadPrompt)}
 }
 
-// actView returns what the event says of a call of a run that plans.
+// actView returns the view of the event's call, or nil if the run has no plan or the event says nothing about a call.
 func (s *State) actView(a *Action, e Event) *ActView {
 	switch {
 	case s.Plan == nil:
@@ -80,7 +79,7 @@ func (s *State) actView(a *Action, e Event) *ActView {
 	return nil
 }
 
-// MaxSessions is how many sessions of a user a list has: the newest.
+// MaxSessions is the number of sessions in a user's list. The list has the newest.
 const MaxSessions = 50
 
 // AddSession puts the session first in the user's list.
@@ -88,17 +87,17 @@ func (u *User) AddSession(runID string) {
 	u.Sessions = append([]string{runID}, u.Sessions[:min(len(u.Sessions), MaxSessions-1)]...)
 }
 
-// Bind returns what a plan of the session is held to, with the tools that its agent has.
+// Bind returns the constraints on a plan of the session, with the tools of its agent.
 func (s *State) Bind(tools tool.Set, region Region, now time.Time) plan.Bind {
 	in := s.Input.Session
 	return s.Plan.Bind(plan.Bind{Repo: in.Repo, Deadline: in.Deadline, Now: now, Tools: tools, Zone: region.Zone()})
 }
 
-// Segment returns how many turns were before the present segment of the conversation, and when it began: the model is
-// told the others alone. A task is a segment, and so is the planning after one.
+// Segment returns the number of turns before the current segment of the conversation, and when the segment began. The
+// model sees only the turns of the segment. Each task is a segment, and so is the planning after it.
 func (s *State) Segment() (turns int, began time.Time) { return s.segment, s.began }
 
-// OwnWork reports whether the server made the turn itself, and asked no model for it.
+// OwnWork reports whether the server made the turn without asking a model.
 func (t Turn) OwnWork() bool { return t.Content == nil && t.Correction == "" }
 
 func (s *State) planned(e Event) error {
@@ -114,7 +113,7 @@ func (s *State) planned(e Event) error {
 	return nil
 }
 
-// recordAct tells the session what is known of the call now.
+// recordAct passes the present state of the call to the session.
 func (s *State) recordAct(a *Action) {
 	if s.Plan == nil || a.Tool == plan.ProposeTool || a.Tool == plan.ReflectTool {
 		return
@@ -134,7 +133,7 @@ func (s *State) recordAct(a *Action) {
 	s.Plan.Record(act)
 }
 
-// KeepOf returns how many bytes are kept of what the run's next call returns, of size bytes (plan.KeepOf).
+// KeepOf returns how many bytes of the next call's result are kept, if it has size bytes (plan.KeepOf).
 func KeepOf(s *State, size int) int {
 	if s.Plan == nil {
 		return size
@@ -142,11 +141,11 @@ func KeepOf(s *State, size int) int {
 	return plan.KeepOf(s.Plan, size)
 }
 
-// inWords are the states of tasks in a sentence for their user.
+// inWords maps the states of tasks to words for their user.
 var inWords = map[plan.TaskStatus]string{plan.TaskPending: "Not begun", plan.TaskExecuting: "Not finished",
 	plan.TaskCompleted: "Done", plan.TaskFailed: "Failed", plan.TaskObsolete: "Dropped"}
 
-// TaskSummary tells what became of the tasks, by the record.
+// TaskSummary returns the outcome of each task, from the record.
 func TaskSummary(s *State) string {
 	var lines []string
 	for _, t := range s.Plan.Tasks {

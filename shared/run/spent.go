@@ -7,48 +7,48 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Limits bound what one user may use; 0 means no limit.
+// Limits bound the usage of one user. Zero means no limit.
 type Limits struct {
 	RunsPerMinute int // runs, and messages to a page's agent, that begin within any 60 seconds
-	CallsPerDay   int // calls of the model in one day (UTC)
-	TokensPerDay  int // tokens of the model in one day (UTC), as the service counts them
+	CallsPerDay   int // model calls in one day (UTC)
+	TokensPerDay  int // model tokens in one day (UTC), as the service counts them
 }
 
 // None reports whether l sets no limit, so that nothing needs to be counted.
 func (l Limits) None() bool { return l == Limits{} }
 
-// UserUsage is a user's recent use. It is part of the user's document, and every commit that changes it requires the
+// UserUsage is a user's recent usage. It is part of the user's document. Every commit that changes it requires the
 // version that was read, so the limits hold however many functions race.
 type UserUsage struct {
 	Starts []Starts `json:"begun,omitempty"` // runs of the last minute, oldest first
-	Day    string   `json:"day,omitempty"`   // the UTC day of the next two fields
+	Day    string   `json:"day,omitempty"`   // the UTC day of Calls and Tokens
 	Calls  int      `json:"calls,omitempty"`
 	Tokens int      `json:"tokens,omitempty"`
 }
 
-// An Admission is an admitted request to the model that is not a stored run.
+// An Admission is an admitted model request that does not belong to a stored run.
 type Admission struct {
-	Usage  UserUsage // the user's use of the model on this day, before the request
-	Region Region    // the user's: from the request, completed from the stored one
-	// Use counts the request's use beyond its first call, which is counted already.
+	Usage  UserUsage // the user's usage on this day, before the request
+	Region Region    // from the request, completed from the stored region
+	// Use counts the usage beyond the first call, which is counted already.
 	Use func(ctx context.Context, calls, tokens int) error
 }
 
-// A Beginning is a moment at which runs began.
+// Starts counts the runs that began at one moment.
 type Starts struct {
 	At int64 `json:"at"` // Unix milliseconds
 	N  int   `json:"n"`
 }
 
-// minute is the window of Limits.RunsPerMinute. Each beginning has its own entry for limits up to maxStarts; above,
-// those of one second share an entry, which bounds the document.
+// minute is the window of Limits.RunsPerMinute. For limits up to maxStarts, each moment has its own entry. For higher
+// limits, the runs of one second share an entry, which bounds the document.
 const (
 	minute    = time.Minute
 	maxStarts = 60
 )
 
-// CheckStart returns nil if the user may begin another run now, and otherwise PolicyError too_many with the time after
-// which they may.
+// CheckStart returns nil if the user may start another run now. Otherwise it returns PolicyError too_many with the time
+// to wait.
 func (s *UserUsage) CheckStart(l Limits, now time.Time) error {
 	if l.RunsPerMinute <= 0 {
 		return nil
@@ -68,8 +68,8 @@ func (s *UserUsage) CheckStart(l Limits, now time.Time) error {
 	return nil
 }
 
-// CheckModelBudget returns nil if the user may call the model again today, and otherwise PolicyError budget with the
-// time until tomorrow. calls and tokens are used but not yet counted in s.
+// CheckModelBudget returns nil if the user may call the model again today. Otherwise it returns PolicyError budget with
+// the time until tomorrow (UTC). calls and tokens are used but not yet counted in s.
 func (s *UserUsage) CheckModelBudget(l Limits, now time.Time, calls, tokens int) error {
 	today := s.on(now)
 	switch {
@@ -86,7 +86,7 @@ func overBudget(now time.Time, format string, limit int) error {
 	return fault.New(fault.Policy, fault.CodeBudget, format, limit).After(UntilTomorrow(now))
 }
 
-// UntilTomorrow returns the rest of the day (UTC).
+// UntilTomorrow returns the time until the next day (UTC).
 func UntilTomorrow(now time.Time) time.Duration {
 	return now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now)
 }
@@ -108,13 +108,13 @@ func (s *UserUsage) CountStart(l Limits, now time.Time) {
 	s.Starts = append(s.Starts, Starts{at, 1})
 }
 
-// CountUse adds calls to the model and their tokens to the day of now.
+// CountUse adds model calls and their tokens to the day of now.
 func (s *UserUsage) CountUse(now time.Time, calls, tokens int) {
 	today := s.on(now)
 	s.Day, s.Calls, s.Tokens = now.UTC().Format(time.DateOnly), today.Calls+calls, today.Tokens+tokens
 }
 
-// on returns what was used on the day of now.
+// on returns the usage on the day of now.
 func (s *UserUsage) on(now time.Time) UserUsage {
 	if s.Day != now.UTC().Format(time.DateOnly) {
 		return UserUsage{}

@@ -7,12 +7,11 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// aborts are the codes of actions that were not carried out, or not to their end, because somebody said so or did not
-// say anything in time.
+// aborts lists the error codes of actions that were stopped, or that expired without an answer.
 var aborts = []fault.Code{CodeCancelled, codeNotRun, fault.CodeExpired}
 
-// StepOf returns how the action is shown as a step, or nil where its tool's calls are not. What became of the action
-// counts for more than what its tool says.
+// StepOf returns the action in the form of a step, or nil if its tool has none. The outcome of the action overrides the
+// kind that the tool gives the step.
 func StepOf(tools tool.Set, a *Action) *tool.Step {
 	t := tools[a.Tool]
 	if t == nil {

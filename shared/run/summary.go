@@ -12,14 +12,14 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// EffectSummary tells which effects took place so far, and which are unknown. It is made from the recorded events,
-// never from what the model says.
+// EffectSummary returns one line for each effect that took place so far, and one for each whose outcome is unknown. It
+// uses the recorded events, never the model's words.
 func EffectSummary(tools tool.Set, s *State) string {
 	var lines []string
 	for _, a := range s.Actions {
 		switch t := tools[a.Tool]; {
 		case !a.SideEffect:
-		case a.Status == ActionCompleted && t == nil: // the tool was removed since
+		case a.Status == ActionCompleted && t == nil: // the tool has since been removed
 			lines = append(lines, "Did "+a.Tool+".")
 		case a.Status == ActionCompleted:
 			lines = append(lines, t.Summary(a.Args))
@@ -30,14 +30,15 @@ func EffectSummary(tools tool.Set, s *State) string {
 	return strings.Join(lines, "\n")
 }
 
-// doneSummary tells what took place so far: the effects, and what the run's client carried out.
+// doneSummary returns the lines of what took place so far: the effects, and the calls that the run's client carried
+// out.
 func doneSummary(tools tool.Set, s *State) string {
 	lines := append([]string{EffectSummary(tools, s)}, clientLines(tools, s)...)
 	return strings.TrimPrefix(strings.Join(lines, "\n"), "\n")
 }
 
-// clientLines tells what the run's client, such as a page, carried out, and what it may have: whether that changed
-// something, the client alone knows.
+// clientLines returns a line for the calls that the run's client, such as a page, carried out, and one for those that
+// it may have. Only the client knows whether they changed anything.
 func clientLines(tools tool.Set, s *State) (lines []string) {
 	var done, unknown []string
 	for _, a := range s.Actions {
@@ -58,10 +59,10 @@ func clientLines(tools tool.Set, s *State) (lines []string) {
 	return lines
 }
 
-// asksPerson reports whether the tool's calls are questions to the user: they wait for a time of their own.
+// asksPerson reports whether the tool's calls are questions to the user. Such calls have a waiting time of their own.
 func asksPerson(t *tool.Tool) bool { return t != nil && t.Wait > 0 }
 
-// counted lists names, each once, with how often it occurs.
+// counted joins the names, each once, with the number of its occurrences.
 func counted(names []string) string {
 	times := map[string]int{}
 	var list []string
@@ -78,8 +79,8 @@ func counted(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// OutcomeSummary returns the summary of what took place and, where the run was to have several effects, those that were
-// not done and why. The words of a final call are the answer, so what the client did beside it is left out.
+// OutcomeSummary returns the lines of what took place. If the run was to have several effects, it adds those that were
+// not done and why. If a final call's text is the answer and there was no effect, it returns "".
 func OutcomeSummary(tools tool.Set, s *State) string {
 	if finalCall(s) != nil && EffectSummary(tools, s) == "" {
 		return ""
@@ -87,7 +88,7 @@ func OutcomeSummary(tools tool.Set, s *State) string {
 	return outcomes(tools, s)
 }
 
-// finalCall returns the call of the newest turn whose success ends the run ([tool.Spec]), or nil.
+// finalCall returns the call of the newest turn whose success ended the run ([tool.Spec]), or nil.
 func finalCall(s *State) *Action {
 	for _, a := range s.Current() {
 		if a.Final && a.Status == ActionCompleted {
@@ -105,7 +106,8 @@ func outcomes(tools tool.Set, s *State) string {
 	return strings.Join(lines, "\n")
 }
 
-// RecordLines tells what a run has done and what it has not, from the recorded events.
+// RecordLines returns what a run has done and what it has not, from the recorded events, cut to half the size of a
+// message.
 func RecordLines(tools tool.Set, s *State) string {
 	lines, _ := outcomeLines(tools, s)
 	if len(lines) == 0 {
@@ -114,7 +116,8 @@ func RecordLines(tools tool.Set, s *State) string {
 	return clip.Text(strings.Join(lines, "\n"), MaxMessageText/2)
 }
 
-// OutcomeLine tells in one line how a run ended, for the model in later runs of the thread.
+// OutcomeLine returns one line about how a run ended, for the model in later runs of the thread. It has at most
+// MaxOutcome bytes.
 func OutcomeLine(tools tool.Set, s *State, end *End) string {
 	lines, _ := outcomeLines(tools, s)
 	if len(lines) == 0 {
@@ -128,7 +131,7 @@ func OutcomeLine(tools tool.Set, s *State, end *End) string {
 	return clip.Text(line, MaxOutcome)
 }
 
-// Heading returns what a run has done that did one thing, as a thread's title, or "".
+// Heading returns a title for the thread of a run that had exactly one effect, or "".
 func Heading(tools tool.Set, s *State) string {
 	var one *Action
 	for _, a := range s.Actions {
@@ -146,11 +149,11 @@ func Heading(tools tool.Set, s *State) string {
 	return tools[one.Tool].Heading(one.Args)
 }
 
-// MaxOutcome is the length of an outcome line, in bytes.
+// MaxOutcome is the maximum length of an outcome line, in bytes.
 const MaxOutcome = 600
 
-// outcomeLines returns the lines of what took place, and those of what was not done; wanted is how many effects
-// the run was to have, and what its client did.
+// outcomeLines returns lines for what took place and for what was not done. wanted is the number of effects that the
+// run was to have, plus the number of lines about its client.
 func outcomeLines(tools tool.Set, s *State) (lines []string, wanted int) {
 	if done := doneSummary(tools, s); done != "" {
 		lines = append(lines, done)
@@ -168,7 +171,7 @@ func outcomeLines(tools tool.Set, s *State) (lines []string, wanted int) {
 	return lines, wanted
 }
 
-// notDoneLine returns the line that says that the action was not done and why, or "" for one that was done or whose
+// notDoneLine returns a line that the action was not done and why. It returns "" for an action that was done or whose
 // outcome is unknown.
 func notDoneLine(tools tool.Set, a *Action) string {
 	switch {
@@ -185,7 +188,7 @@ func notDoneLine(tools tool.Set, a *Action) string {
 	return "Not done: " + describeCall(tools, a) + ". " + a.Error.Message
 }
 
-// notDoneReasons tells why the loop itself gives an action up.
+// notDoneReasons maps the error codes of the run's own decisions to reasons.
 var notDoneReasons = map[fault.Code]string{
 	fault.CodeExpired:   "the approval expired",
 	CodeCancelled:       "it was cancelled",
@@ -194,10 +197,10 @@ var notDoneReasons = map[fault.Code]string{
 	fault.CodeAgentGone: "the agent that was asked is no longer available",
 }
 
-// VerifiedSummary returns the summary of what was done where an effect that the model asked for did not take place, or
-// not as it was asked for because its user edited it, where the model's words could be taken for the server's own, or
-// where they likely claim something and nothing was done. It is empty otherwise. The model may claim that something was
-// done; the verified summary follows the recorded events (hostile case MO-019).
+// VerifiedSummary returns a summary of what was done, for an answer that may be wrong about it. It returns "" if the
+// answer is not in doubt. An answer is in doubt if a requested effect did not take place or was edited by the user, if
+// the answer could pass for the server's own words, or if it probably claims something and nothing was done. The
+// summary follows the recorded events (hostile case MO-019).
 func VerifiedSummary(tools tool.Set, s *State, answer string) string {
 	missed := slices.ContainsFunc(s.Actions, func(a *Action) bool {
 		mattered := a.SideEffect || tools[a.Tool] == nil && !s.Input.Takes(a) && !s.Input.OfPage(a.Tool)
@@ -215,8 +218,8 @@ func VerifiedSummary(tools tool.Set, s *State, answer string) string {
 	return clip.Text("On record:\n"+outcomes(tools, s), MaxMessageText/2)
 }
 
-// describeCall returns the action's title with the first details of its preview, so that one of several can be told
-// from the others.
+// describeCall returns the action's title with the first two details of its preview, so that similar actions can be
+// told apart.
 func describeCall(tools tool.Set, a *Action) string {
 	t := tools[a.Tool]
 	if t == nil {
@@ -240,7 +243,7 @@ func describeCall(tools tool.Set, a *Action) string {
 
 func multiline(f tool.Field) bool { return f.Long || strings.ContainsAny(f.Value, "\r\n") }
 
-// ProgressSummary describes the progress of a run that has not ended; title returns what an action is called.
+// ProgressSummary describes the progress of a run that has not ended. title returns the title of an action.
 func ProgressSummary(s *State, title func(*Action) string) string {
 	open := s.Open()
 	switch {
@@ -256,7 +259,7 @@ func ProgressSummary(s *State, title func(*Action) string) string {
 	return strings.Join(lines, "\n")
 }
 
-// WaitingFor describes what a waiting action of that title waits for.
+// WaitingFor describes what a waiting action with this title waits for.
 func WaitingFor(a *Action, title string) string {
 	switch a.Kind {
 	case KindReview:
@@ -267,8 +270,8 @@ func WaitingFor(a *Action, title string) string {
 	return "Waiting for your approval: " + title
 }
 
-// ActionTitle describes the action in the server's words, by a preview that is made for it. Its card, where there is
-// one, has the title that its user was shown.
+// ActionTitle returns a title for the action in the server's words, from a new preview. If the action has a card, the
+// card shows the title that its user saw.
 func ActionTitle(tools tool.Set, a *Action) string {
 	if t := tools[a.Tool]; t != nil {
 		if p, err := t.Preview(a.Args); err == nil {

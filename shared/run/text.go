@@ -7,9 +7,9 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 )
 
-// Text returns the whole answer of a run that has completed, where End.Summary has as much of it as a message carries.
-// It ends with what is on record where an effect took place, or may have taken place, that the model's words could
-// belie; where nothing took place it is the model's words alone. A run that was ended without them has its summary.
+// Text returns the whole answer of a completed run; End.Summary holds only as much of it as a message does. If an
+// effect took place, or may have, the answer ends with the record. Otherwise it is the model's words alone. A run that
+// ended without words of the model returns its summary. A run that has not completed returns "".
 func (s *State) Text() string {
 	if s.End == nil || s.End.Status != Completed {
 		return ""
@@ -26,7 +26,7 @@ func (s *State) Text() string {
 		}
 		return words
 	}
-	if len(s.Turns) == 0 { // it has compressed its thread
+	if len(s.Turns) == 0 { // the run only compressed its thread
 		return summary
 	}
 	last := s.Turns[len(s.Turns)-1]

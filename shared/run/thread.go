@@ -29,40 +29,42 @@ type Message struct {
 	ApprovalID string    `json:"approvalId,omitempty"` // set on a request for approval
 	Outcome    string    `json:"outcome,omitempty"`    // one line on what the run did, in its last message
 	Words      int       `json:"words,omitempty"`      // bytes of the model's own words in Text, with Outcome
-	Read       *Reading  `json:"read,omitempty"`       // of strangers, by a run before its last message
+	Read       *Reading  `json:"read,omitempty"`       // text of strangers that the run read before its last message
 	At         time.Time `json:"at"`
 }
 
-// A Reading says that what strangers wrote was read, and may stand in words that followed.
+// A Reading records that text from strangers was read and may occur in later words.
 type Reading struct {
-	Origin  string `json:"origin"` // of the first that was read
+	Origin  string `json:"origin"` // of the first text that was read
 	Private bool   `json:"private,omitempty"`
-	// Addresses are those in the model's last words that stood in what was read; the others it has made up.
+	// Addresses are those in the model's last words that were in the text. The model made up the others.
 	Addresses []string `json:"addresses,omitempty"`
 }
 
 // A Thread is a conversation of one user.
 type Thread struct {
-	ID        string    `json:"id"`
-	UID       string    `json:"uid"`
-	Title     string    `json:"title"`
-	Titled    bool      `json:"titled,omitempty"` // not by a prompt: by its user or by what was done, and stays so
+	ID    string `json:"id"`
+	UID   string `json:"uid"`
+	Title string `json:"title"`
+	// set by its user or from what was done, not from a prompt; it does not change
+	Titled    bool      `json:"titled,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
 	Deleting  bool      `json:"deleting,omitempty"` // being deleted: hidden, and no run begins in it
-	// runs with a call that waits for the client, or that did
-	Waiting []string              `json:"waiting,omitempty"`
-	OpenRun string                `json:"openRun,omitempty"` // of an exclusive agent: no other begins until it ends
+	// runs with a call that waits, or waited, for the client
+	Waiting []string `json:"waiting,omitempty"`
+	// of an exclusive agent: no other run of it begins until this one ends
+	OpenRun string                `json:"openRun,omitempty"`
 	Log     document.Log[Message] `json:"log"`
-	Terms   []string              `json:"terms,omitempty"` // what it can be found by (Note), the newest last
+	Terms   []string              `json:"terms,omitempty"` // search terms (Note), the newest last
 
-	// Contents are the Gemini contents of the runs whose agents are told them again (agents.HistoryVerbatim).
+	// Contents are the Gemini contents of the runs whose agents see them again (agents.HistoryVerbatim).
 	Contents document.Log[Content] `json:"contents,omitzero"`
-	Told     Told                  `json:"told,omitzero"`  // what the next such run is told of them
+	Told     Told                  `json:"told,omitzero"`  // the part of Contents that the next such run sees
 	Mark     string                `json:"mark,omitempty"` // random; marks the server's records among them
 }
 
-// An OpenError names the run that has to end before another one begins in its thread.
+// An OpenError names the run that must end before another one begins in its thread.
 type OpenError struct {
 	RunID  string
 	Status Status
@@ -70,7 +72,7 @@ type OpenError struct {
 
 func (e *OpenError) Error() string { return "run " + e.RunID + " is " + string(e.Status) }
 
-// The bounds of a thread.
+// Limits of a thread.
 const (
 	MaxMessages     = 10_000   // in one thread
 	MaxMessageText  = 64 << 10 // bytes of one message
@@ -79,14 +81,14 @@ const (
 	tailMessages    = 60
 )
 
-// maxWaiting is the number of runs that a thread names in Waiting. The calls of one that is left out end with their
-// time.
+// maxWaiting is the maximum number of runs in Waiting. The calls of a run that is left out expire.
 const maxWaiting = 16
 
-// MaxTitle is the length of a thread's title, in bytes.
+// MaxTitle is the maximum length of a thread's title, in bytes.
 const MaxTitle = 80
 
-// Entitle calls the thread by what a run did, unless it has a title of its own, or there is no such title.
+// Entitle names the thread after what a run did. It does nothing if title is empty or the thread already has a title of
+// its own.
 func (t *Thread) Entitle(title string) {
 	if t.Titled || title == "" {
 		return
@@ -99,12 +101,13 @@ func (t *Thread) AddWaiting(runID string) bool {
 	if slices.Contains(t.Waiting, runID) {
 		return false
 	}
-	t.Waiting = append(slices.Clone(t.Waiting), runID) // not into the array of a copy whose commit failed
+	t.Waiting = append(slices.Clone(t.Waiting), runID) // a copy, because the commit of this thread may fail
 	t.Waiting = t.Waiting[max(0, len(t.Waiting)-maxWaiting):]
 	return true
 }
 
-// Add appends messages and returns the chunks that must be written with the thread.
+// Add appends messages and returns the chunks that must be written with the thread. It numbers the messages and cuts
+// their texts to MaxMessageText.
 func (t *Thread) Add(msgs ...Message) ([]document.Chunk[Message], error) {
 	for i := range msgs {
 		msgs[i].Seq = t.Log.Count + int64(i) + 1
@@ -117,7 +120,7 @@ func (t *Thread) Add(msgs ...Message) ([]document.Chunk[Message], error) {
 	return t.Log.Append(historyMessages, tailMessages, msgs...)
 }
 
-// LastRun returns the id of the run that was last begun in the thread, or "" where there is none.
+// LastRun returns the ID of the run that began last in the thread, or "" if there is none.
 func (t *Thread) LastRun() string {
 	if n := len(t.Log.Tail); n > 0 {
 		return t.Log.Tail[n-1].RunID
@@ -153,7 +156,7 @@ func (m Message) OwnWords() string {
 	return m.Text
 }
 
-// History returns the messages that the model gets of the conversation so far: the newest, bounded in number and bytes.
+// History returns the part of the conversation that the model sees: the newest messages, at most 20 and 48 KiB.
 func (t *Thread) History() []Message {
 	from, size := len(t.Log.Tail), 0
 	for from > 0 && len(t.Log.Tail)-from < historyMessages {
@@ -166,68 +169,70 @@ func (t *Thread) History() []Message {
 	return append([]Message(nil), t.Log.Tail[from:]...)
 }
 
-// A User is the stored document of a user: what they always allow, and how many approvals they have been asked for.
-// Every commit that requests or resolves an approval changes it, so the caps hold however many functions race.
+// A User is the stored document of a user: their always-allow list, their usage, and the number of approvals requested
+// from them. Every commit that requests or resolves an approval changes it, so the caps hold however many functions
+// race.
 type User struct {
-	UID      string         `json:"uid"`
-	Region   Region         `json:"region,omitzero"`    // last one sent; for requests that send none
+	UID string `json:"uid"`
+	// from the last request that sent one; for requests that send none
+	Region   Region         `json:"region,omitzero"`
 	Disabled bool           `json:"disabled,omitempty"` // nothing more is done, whatever was approved
 	Deleting bool           `json:"deleting,omitempty"` // all of the user's data is being deleted
-	Nonce    []byte         `json:"nonce,omitempty"`    // of the hashes in their own chain (audit.InputHash)
+	Nonce    []byte         `json:"nonce,omitempty"`    // of the hashes in the user's own audit chain (audit.InputHash)
 	Allow    []policy.Entry `json:"allow,omitempty"`
 	Usage    UserUsage      `json:"spent,omitzero"`
-	Sessions []string       `json:"sessions,omitempty"` // ids of the newest runs that plan, the newest first
+	Sessions []string       `json:"sessions,omitempty"` // IDs of the newest runs with a plan, the newest first
 	Tokens   []AgentToken   `json:"tokens,omitempty"`   // of other programs' agents
-	Held     []Hold         `json:"held,omitempty"`     // approved a moment ago, the newest last
-	Devices  []Device       `json:"devices,omitempty"`  // that are told of what waits, the newest last
+	Held     []Hold         `json:"held,omitempty"`     // approvals in their undo window, the newest last
+	Devices  []Device       `json:"devices,omitempty"`  // browsers that get notifications, the newest last
 	Recent   []Allowed      `json:"recent,omitempty"`   // effects of the last hour, the newest last
 
-	Reminders Reminders `json:"reminders,omitzero"` // by mail
+	Reminders Reminders `json:"reminders,omitzero"` // by e-mail
 
 	ApprovalCount                          // the assistant's
-	Others        map[string]ApprovalCount `json:"agents,omitempty"` // of the other agents, by their names
+	Others        map[string]ApprovalCount `json:"agents,omitempty"` // of the other agents, by name
 }
 
-// An AgentToken is what is kept of a token that the user has given to another program's agent (package agenttoken).
+// An AgentToken is the stored part of a token that the user has given to another program's agent (package agenttoken).
 type AgentToken struct {
 	ID         string    `json:"id"`
-	Name       string    `json:"name"`           // as the user has named the agent; no two are alike
+	Name       string    `json:"name"`           // the user's name for the agent; unique for the user
 	Hash       []byte    `json:"hash,omitempty"` // SHA-256 of the token
 	CreatedAt  time.Time `json:"createdAt"`
 	LastUsedAt time.Time `json:"lastUsedAt,omitzero"` // to the hour
 }
 
-// A Device is a browser in which the user is told of what waits, also where no page is open (package devices).
+// A Device is a browser in which the user gets notifications, even if no page is open (package devices).
 type Device struct {
-	Endpoint string    `json:"endpoint"`         // at the push service of the browser's maker
-	P256dh   []byte    `json:"p256dh,omitempty"` // what is sent is encrypted with these
+	Endpoint string    `json:"endpoint"`         // at the push service of the browser's vendor
+	P256dh   []byte    `json:"p256dh,omitempty"` // P256dh and Auth are the keys that encrypt notifications
 	Auth     []byte    `json:"auth,omitempty"`
 	AddedAt  time.Time `json:"addedAt"`
 }
 
-// A Hold says until when an approval can be taken back.
+// A Hold is the undo window of an approval.
 type Hold struct {
 	ApprovalID string    `json:"approvalId"`
 	Until      time.Time `json:"until"`
 }
 
-// maxHeld is the number of holds that a user's document keeps: it tells of them, and nothing depends on it.
+// maxHeld is the maximum number of holds in a user's document. The holds are informative only.
 const maxHeld = 50
 
-// Hold keeps the hold of an approval, and drops those that have ended.
+// Hold adds the undo window of an approval, and drops those that have ended.
 func (u *User) Hold(h Hold, now time.Time) {
 	u.Release("", now)
 	u.Held = append(u.Held, h)
 	u.Held = u.Held[max(0, len(u.Held)-maxHeld):]
 }
 
-// Release drops the hold of an approval that is not carried out, and those that have ended.
+// Release drops the undo window of an approval that is not carried out, and those that have ended.
 func (u *User) Release(approvalID string, now time.Time) {
 	u.Held = slices.DeleteFunc(slices.Clone(u.Held),
 		func(h Hold) bool { return h.ApprovalID == approvalID || !now.Before(h.Until) })
 }
 
-// CheckEnabled returns nil, or the error for a disabled user.
+// CheckEnabled returns nil, or an AuthError if the user is disabled.
 func (u *User) CheckEnabled() error {
 	if u.Disabled {
 		return fault.New(fault.Auth, fault.CodeUnauthenticated, "This account has been disabled.")
@@ -235,11 +240,11 @@ func (u *User) CheckEnabled() error {
 	return nil
 }
 
-// MaxAllowEntries is the number of "always allow" entries that a user may have.
+// MaxAllowEntries is the maximum number of entries in a user's always-allow list.
 const MaxAllowEntries = 500
 
-// AlwaysAllow adds entries, each once, and drops expired ones. An entry that is added again keeps today's count of its
-// uses, and what it replaces counts until its hold is over.
+// AlwaysAllow adds entries, each once, and drops expired ones. An entry that is added again keeps today's count of
+// uses. The entry that it replaces stays in force until the undo window closes.
 func (u *User) AlwaysAllow(entries []policy.Entry, now time.Time) {
 	kept := make([]policy.Entry, 0, len(u.Allow)+len(entries))
 	for _, e := range u.Allow {
@@ -257,7 +262,7 @@ func (u *User) AlwaysAllow(entries []policy.Entry, now time.Time) {
 	u.Allow = append(kept, entries...)
 }
 
-// TakeBack removes the entries of an approval whose hold is not over, and has those count that they replaced.
+// TakeBack removes the entries of an approval whose undo window is open, and restores the entries that they replaced.
 func (u *User) TakeBack(approvalID string, now time.Time) {
 	kept := make([]policy.Entry, 0, len(u.Allow))
 	for _, e := range u.Allow {
@@ -271,7 +276,7 @@ func (u *User) TakeBack(approvalID string, now time.Time) {
 	u.Allow = kept
 }
 
-// UseAllowed counts an effect that was allowed by the entries with the ids.
+// UseAllowed counts an effect that the entries with these IDs allowed.
 func (u *User) UseAllowed(ids []string, now time.Time) {
 	for i := range u.Allow {
 		if slices.Contains(ids, u.Allow[i].ID) {
@@ -280,9 +285,10 @@ func (u *User) UseAllowed(ids []string, now time.Time) {
 	}
 }
 
-// A TerminalRun names the run that a terminal is kept for until it has ended. It is a document of its own, since that
-// of the terminal changes while a run is open. Nothing is written when the run ends: whether it has is asked of it.
+// A TerminalRun names the run that a terminal is reserved for until the run ends. It is a separate document, because
+// the terminal's own document changes while a run is open. Nothing is written when the run ends; readers check the run
+// itself.
 type TerminalRun struct {
 	UID   string `json:"uid"`
-	RunID string `json:"runId,omitempty"` // empty: none was begun yet
+	RunID string `json:"runId,omitempty"` // empty: none has begun yet
 }

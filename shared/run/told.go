@@ -14,42 +14,44 @@ const (
 	ContentChunks = "contents"
 )
 
-// The bounds of the contents that a thread keeps of one run. A run that has said more is referred to.
+// Size limits of the contents that a thread keeps of one run. A run with more contents is stored as a reference.
 const (
 	MaxRunContents = 1 << 20   // bytes in all: the commit that ends the run carries them beside its other documents
-	MaxContent     = 512 << 10 // bytes of one
+	MaxContent     = 512 << 10 // bytes of one content
 	contentsTail   = 64 << 10  // bytes that the thread's own document holds
 )
 
-// A Content is an entry of a thread's contents: one Gemini content, or a run whose contents are too large to be copied.
+// A Content is an entry of a thread's contents: one Gemini content, or a run whose contents are too large to copy.
 type Content struct {
 	At  int64           `json:"at"`            // its number among all contents of the thread, from 1
-	Raw json.RawMessage `json:"raw,omitempty"` // verbatim; absent: those of Run, which are read from its own documents
+	Raw json.RawMessage `json:"raw,omitempty"` // verbatim; absent: read the contents from the documents of Run
 	Run string          `json:"run,omitempty"` // the run that begins here, with its user's words
-	By  string          `json:"by,omitempty"`  // with Run: who signed its answers (model.SignedBy); empty: no model did
+	// with Run: signer of its answers (model.SignedBy); empty: no model signed them
+	By string `json:"by,omitempty"`
 
-	// Record is set with Run where lines of the server's own are among the run's contents.
+	// Record is set with Run if the run's contents include lines of the server.
 	Record bool `json:"record,omitempty"`
 }
 
-// Told is what a run is told of its thread's contents. It is stored with the run, so that whoever takes the run up
-// builds the same contents; the entries themselves do not change.
+// Told is the context window of a run: the part of its thread's contents that the model sees. It is stored with the
+// run, so that every process builds the same contents. The entries themselves do not change.
 type Told struct {
-	First int64 `json:"first"` // the first entry that is told
-	Last  int64 `json:"last"`  // the last one, below First where none is
-	Count int64 `json:"count"` // all contents of the thread up to Last, those before First too
+	First int64 `json:"first"` // the first entry in the window
+	Last  int64 `json:"last"`  // the last entry in the window; below First if there is none
+	Count int64 `json:"count"` // all contents of the thread up to Last, including those before First
 
-	// Tokens is the size of what is told, as the service counted it with the last request; 0: not known.
+	// Tokens is the size of the window, as the service counted it in the last request; 0: unknown.
 	Tokens int `json:"tokens,omitempty"`
 
 	Summary string `json:"summary,omitempty"` // of the contents before First
-	Carried string `json:"carried,omitempty"` // beside it (agents.Compression.Carry)
-	CutTo   int64  `json:"cutTo,omitempty"`   // up to this content, results of tools beyond their newest bytes are cut
-	Tried   int    `json:"tried,omitempty"`   // the tokens after the last compression, or where it came to nothing
+	Carried string `json:"carried,omitempty"` // kept next to Summary (agents.Compression.Carry)
+	CutTo   int64  `json:"cutTo,omitempty"`   // up to this content, tool results are cut to their newest bytes
+	Tried   int    `json:"tried,omitempty"`   // the tokens after the last compression, successful or not
 }
 
-// AddContents appends what a run has said, which by has signed and which has the state; recorded reports that lines of
-// the server's own are among it. It returns the chunks that must be written with the thread.
+// AddContents appends the contents of an ended run to the thread. told are the contents, by is their signer, s is the
+// run's state, and recorded reports that the contents include lines of the server. It returns the chunks that must be
+// written with the thread. The error is that of encoding an entry.
 func (t *Thread) AddContents(runID, by string, s *State, told []json.RawMessage,
 	recorded bool) ([]document.Chunk[Content],
 	error) {
@@ -73,11 +75,11 @@ func (t *Thread) AddContents(runID, by string, s *State, told []json.RawMessage,
 	return t.Contents.AppendWithin(contentsTail, 0, 1<<20, entries...)
 }
 
-// follow takes over what the run has left of the conversation, in which it has said the contents.
+// follow updates the context window after a run with the contents said.
 func (t *Told) follow(s *State, said []json.RawMessage) {
 	if len(s.Compressions) > 0 {
 		told := s.Told()
-		// in the run's own part, which may come later in the thread than in the run
+		// within the run's own part, which may be further back in the thread than in the run
 		if told.CutTo > s.Input.Told.Count {
 			told.CutTo += t.Count - s.Input.Told.Count
 		}
@@ -95,13 +97,14 @@ func (t *Told) follow(s *State, said []json.RawMessage) {
 		for _, c := range said {
 			tokens += len(c) / BytesPerToken
 		}
-	case len(said) > 0 && counted > 0 && s.Turns[counted-1].Calls > 0: // the responses to them
+	case len(said) > 0 && counted > 0 && s.Turns[counted-1].Calls > 0: // the responses to the last calls
 		tokens += len(said[len(said)-1]) / BytesPerToken
 	}
 	t.Tokens = tokens
 }
 
-// SignedBy returns who signed the answers of the run's model: several, if the model was changed meanwhile.
+// SignedBy returns the signers of the run's model answers, separated by spaces. There are several if the model changed
+// during the run.
 func (s *State) SignedBy() string {
 	var by []string
 	for _, t := range s.Turns {

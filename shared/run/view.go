@@ -13,19 +13,19 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// A View is a run as its owner sees it (contract §1; seed 000 §2).
+// A View is a run in the form that its owner sees (contract §1; seed 000 §2).
 type View struct {
 	OK          bool          `json:"ok"`
 	RunID       string        `json:"runId"`
 	ThreadID    string        `json:"threadId"`
-	Terminal    string        `json:"terminalId,omitempty"` // that it is on, if it is on one
+	Terminal    string        `json:"terminalId,omitempty"` // the terminal that the run works on, if any
 	Agent       string        `json:"agent"`
-	Via         *Via          `json:"via,omitempty"` // another program's agent that began it
+	Via         *Via          `json:"via,omitempty"` // another program's agent that started it
 	Status      Status        `json:"status"`
 	Summary     string        `json:"summary"`
 	Record      string        `json:"record,omitempty"` // what an ended run has done and what it has not
 	Actions     []*ActionView `json:"actions"`
-	Calls       []CallView    `json:"calls,omitempty"` // that wait for the client
+	Calls       []CallView    `json:"calls,omitempty"` // calls that wait for the client
 	ErrorCode   fault.Class   `json:"errorCode,omitempty"`
 	ErrorReason fault.Code    `json:"errorReason,omitempty"`
 	Message     string        `json:"message,omitempty"`
@@ -36,22 +36,22 @@ type View struct {
 	Locale      string        `json:"locale,omitempty"`
 	CreatedAt   time.Time     `json:"createdAt"`
 	UpdatedAt   time.Time     `json:"updatedAt"`
-	Nonce       []byte        `json:"-"` // the run's
-	Moving      bool          `json:"-"` // the server goes on with it by itself, be it elsewhere
-	Cost        int64         `json:"-"` // of the model's calls so far, where the agent's budget has prices
-	Overrun     *Overrun      `json:"-"` // with the errorReason CodeRunBudget: the limit that the run came to
+	Nonce       []byte        `json:"-"` // the run's nonce
+	Moving      bool          `json:"-"` // the server continues the run on its own, here or elsewhere
+	Cost        int64         `json:"-"` // of the model calls so far, if the agent's budget has prices
+	Overrun     *Overrun      `json:"-"` // with the errorReason CodeRunBudget: the limit that the run reached
 
-	// Waiting are the approvals and reviews that the run waits for, as far as they were at hand.
+	// Waiting are the approvals and reviews that the run waits for, as far as they were loaded.
 	Waiting []ApprovalView `json:"-"`
 
 	state     *State
 	takenBack map[string]string // Run.TakenBack
 }
 
-// Answer returns the run's answer where that has a form ([State.Answer]).
+// Answer returns the run's typed answer ([State.Answer]).
 func (v *View) Answer() json.RawMessage { return v.state.Answer() }
 
-// LastWords returns what the model said last, whole: its words, or the arguments with which it called a tool.
+// LastWords returns the model's last answer in full: its text, or the arguments of its last call if there is no text.
 func (v *View) LastWords() string {
 	if len(v.state.Turns) == 0 {
 		return ""
@@ -66,7 +66,7 @@ func (v *View) LastWords() string {
 	return said.Text
 }
 
-// PlanState returns the run as it was folded, for the views of its plan. It is nil for a run that does not plan.
+// PlanState returns the run's folded state, for the views of its plan. It returns nil for a run without a plan.
 func (v *View) PlanState() *State {
 	if v.state == nil || v.state.Plan == nil {
 		return nil
@@ -74,11 +74,11 @@ func (v *View) PlanState() *State {
 	return v.state
 }
 
-// Text returns the whole answer of a run that has completed ([State.Text]).
+// Text returns the whole answer of a completed run ([State.Text]).
 func (v *View) Text() string { return v.state.Text() }
 
-// An ActionView is an action as its owner sees it: the record of seed 000 §9. Its arguments are in
-// its record alone, and of them its step shows what it shows, if its tool's calls are shown as steps.
+// An ActionView is an action in the form that its owner sees: the record of seed 000 §9. Its arguments are only in
+// Record, apart from those that Step shows.
 type ActionView struct {
 	ActionID         string       `json:"actionId"`
 	Tool             string       `json:"tool"`
@@ -96,27 +96,27 @@ type ActionView struct {
 	Field            string       `json:"field,omitempty"`
 	ExecutionStatus  Execution    `json:"executionStatus"`
 	PolicyDecision   string       `json:"policyDecision,omitempty"`
-	Unasked          bool         `json:"unasked,omitempty"` // it was done, with its effect, and nobody was asked
+	Unasked          bool         `json:"unasked,omitempty"` // its effect took place without a question to the user
 	InputHash        string       `json:"inputHash,omitempty"`
 	ModelName        string       `json:"modelName,omitempty"`
-	Step             *tool.Step   `json:"step,omitempty"`     // where the tool's calls are shown as steps
+	Step             *tool.Step   `json:"step,omitempty"`     // if the tool's calls are shown as steps
 	HeldUntil        time.Time    `json:"heldUntil,omitzero"` // of a call that is approved and not begun
 	ReplacedBy       string       `json:"replacedBy,omitempty"`
 	PlannedAt        time.Time    `json:"plannedAt"`
 	UpdatedAt        time.Time    `json:"updatedAt"`
 
-	Record *ActionRecord `json:"record,omitempty"` // of GET /runs/{id} ([View.AddRecords])
+	Record *ActionRecord `json:"record,omitempty"` // in GET /runs/{id} ([View.AddRecords])
 }
 
-// A CallView is a call that waits for its client, which carries it out and sends what became of it.
+// A CallView is a call that waits for its client. The client carries it out and sends the result.
 type CallView struct {
-	CallID    string          `json:"callId"` // the action's id
+	CallID    string          `json:"callId"` // the action's ID
 	Tool      string          `json:"tool"`
 	Args      json.RawMessage `json:"args"`
-	ExpiresAt time.Time       `json:"expiresAt"` // from then on an answer is refused
+	ExpiresAt time.Time       `json:"expiresAt"` // later answers are refused
 }
 
-// NewView returns the run as its owner sees it; summary describes a run that has not ended.
+// NewView returns the run in the form that its owner sees. summary describes a run that has not ended.
 func NewView(r Run, s *State, summary string) *View {
 	v := &View{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Terminal: r.Terminal, Agent: r.AgentName(),
 		Via: s.Input.Via, Status: s.Status, Summary: summary,
@@ -140,7 +140,8 @@ func NewView(r Run, s *State, summary string) *View {
 	return v
 }
 
-// NewActionView returns the action as its owner sees it. Its input hash is the audit's, made with the run's nonce.
+// NewActionView returns the action in the form that its owner sees. Its input hash is the one in the audit log, made
+// with the run's nonce.
 func NewActionView(nonce []byte, s *State, a *Action) *ActionView {
 	v := &ActionView{ActionID: a.ID, Tool: a.Tool, ToolName: a.Tool, Status: a.Status,
 		RequiresApproval: a.RequiresApproval, ApprovalID: a.ApprovalID, Kind: a.Kind,
@@ -160,14 +161,14 @@ func NewActionView(nonce []byte, s *State, a *Action) *ActionView {
 	return v
 }
 
-// doneUnasked reports whether the call was carried out, and had an effect that its user neither called for, nor had in
-// a page of theirs, nor was asked about.
+// doneUnasked reports whether the call was carried out with an effect that its user neither requested, nor was asked
+// about, nor had carried out by a page.
 func (a *Action) doneUnasked() bool {
 	own := a.UserInitiated || a.Kind == KindCall
 	return a.SideEffect && a.Execution == Succeeded && a.ApprovalID == "" && !own
 }
 
-// An ApprovalView is a waiting call as the user who must decide sees it (contract §1).
+// An ApprovalView is a waiting call in the form that the deciding user sees (contract §1).
 type ApprovalView struct {
 	ApprovalID  string          `json:"approvalId"`
 	Kind        Kind            `json:"kind"`
@@ -189,32 +190,32 @@ type ApprovalView struct {
 	InsteadOf   []EarlierCard   `json:"insteadOf,omitempty"`
 }
 
-// View returns the approval as its user sees it.
+// View returns the approval in the form that its user sees.
 func (a Approval) View() ApprovalView {
 	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Ruled.Of(),
 		a.Preview, cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Findings, a.Decisions, a.RequestedAt, a.ExpiresAt,
 		time.Time{}, a.InsteadOf}
 }
 
-// An EventView is a numbered event as a watching client sees it: no arguments, no model contents.
+// An EventView is a numbered event in the form that a watching client sees: without arguments and model contents.
 type EventView struct {
 	Seq      int64       `json:"seq"`
 	Type     EventType   `json:"type"`
 	At       time.Time   `json:"at"`
 	Status   Status      `json:"status,omitempty"`
-	Agent    string      `json:"agent,omitempty"` // the run's, in its first event
+	Agent    string      `json:"agent,omitempty"` // the run's agent, in its first event
 	Text     string      `json:"text,omitempty"`
 	Action   *ActionView `json:"action,omitempty"`
 	Decision Decision    `json:"decision,omitempty"`
 
 	Compressed *CompressedView `json:"compressed,omitempty"`
 
-	Plan *plan.Event `json:"plan,omitempty"` // of a run that plans: what became of its plan
+	Plan *plan.Event `json:"plan,omitempty"` // of a run with a plan: a change of the plan
 	Act  *ActView    `json:"act,omitempty"`  // of such a run
 }
 
-// An ActView is a call of a run that plans as a watching owner sees it: with what it is proposed, why, and later with
-// what it returned.
+// An ActView is a call of a run with a plan in the form that a watching owner sees: its arguments and reason when it is
+// proposed, and later its result.
 type ActView struct {
 	Reason      string          `json:"reason,omitempty"`
 	Args        json.RawMessage `json:"args,omitempty"`
@@ -223,17 +224,17 @@ type ActView struct {
 	Untrusted   bool            `json:"untrusted,omitempty"` // the observation is text from strangers
 }
 
-// CompressedView is a compression as a watching client sees it.
+// CompressedView is a compression in the form that a watching client sees.
 type CompressedView struct {
-	Turns        int        `json:"turns"` // closed turns that a summary stands for from here on
+	Turns        int        `json:"turns"` // closed turns that a summary replaces from here on
 	TokensBefore int        `json:"tokensBefore"`
 	TokensAfter  int        `json:"tokensAfter"`
-	Model        string     `json:"model,omitempty"` // that made the summary
-	Code         fault.Code `json:"code,omitempty"`  // why there is no summary although one was asked for
+	Model        string     `json:"model,omitempty"` // the model that made the summary
+	Code         fault.Code `json:"code,omitempty"`  // why a requested summary is missing
 }
 
-// ViewEvents returns the events with numbers above after, each with the action as it was then. It folds all of events,
-// since an event says only what changed.
+// ViewEvents returns the events with numbers above after, each with its action at that time. It folds all events,
+// because an event contains only what changed. It returns the error of an event that is not permitted.
 func ViewEvents(nonce []byte, tools tool.Set, events []Event, after int64) ([]EventView, error) {
 	var out []EventView
 	s := &State{}
