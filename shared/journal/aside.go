@@ -12,29 +12,30 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// maxDeliveries is how often a run is delivered that cannot be read or moved, or that kills the process that reads it:
-// at once, and after 1, 2, 4 and 8 minutes. Then it is put aside: it is not delivered again until an operator redrives
-// it (ops redrive) or its owner decides something.
+// maxDeliveries is the number of times that a run is delivered if it cannot be read or advanced, or if it kills its
+// process: at once, and after 1, 2, 4 and 8 minutes. The run is then quarantined. It is not delivered again until an
+// operator redrives it (ops redrive) or its owner decides something.
 const maxDeliveries = 5
 
-// ErrPostponed means that no process can move the run, and that this is recorded: delivering it again at once would not
+// ErrPostponed means that no process can advance the run and that this is recorded. An immediate redelivery would not
 // help.
 var ErrPostponed = errors.New("journal: the run cannot be read or moved, and was postponed")
 
-// Postponed reports whether [Loop.Advance] found a run that no process can move, and has put its next try off or put
-// the run aside.
+// Postponed reports whether loop.Loop.Advance found a run that no process can advance, and postponed or quarantined it.
 func Postponed(err error) bool { return errors.Is(err, ErrPostponed) }
 
-// lateAfter is how late a run may normally reach a process: the sweep's minute, and what the queue needs.
+// lateAfter is how late a run may normally reach a process: the sweep's minute plus the delivery time of the queue.
 const lateAfter = 3 * time.Minute
 
-// LoadCounted loads the run. A process that is killed by what it reads leaves no lease behind. So where the run comes
-// so late that an earlier process may have died of it, or was postponed before, the attempt is counted before the
-// documents are decoded. A run that comes in time, as all do except after an outage, needs no commit for this.
+// LoadCounted loads the run. A process that is killed by the documents that it reads leaves no lease behind. So if the
+// run is so late that an earlier process may have died of it, or if it was postponed before, LoadCounted commits the
+// attempt before it decodes the documents. A run that arrives in time needs no such commit; only runs after an outage
+// do.
 //
-// What the run's later steps need of its owner and its thread is read in the same round trip where the hints say which
-// they are. Every step looks a document up by the path that the run itself names, so what wrong hints have read is not
-// found by any: they cost a round trip later, and nothing else.
+// The hints name the run's owner and thread, so that their documents are read in the same round trip. Every later step
+// uses the paths in the run itself, so wrong hints only cost a further round trip.
+//
+// LoadCounted returns ErrHeld if another process has just changed the run, and ErrPostponed if it quarantined the run.
 func (ex *Execution) LoadCounted(ctx context.Context, hints queue.Message) error {
 	path := document.RunPath(ex.ID)
 	if err := ex.Read(ctx, append([]string{path}, ex.hintedPaths(hints)...)...); err != nil {
@@ -67,8 +68,8 @@ func (ex *Execution) LoadCounted(ctx context.Context, hints queue.Message) error
 	return ex.fold(ctx)
 }
 
-// hintedPaths returns the documents that the hints name: the user, what they have linked, and the thread. Hints that
-// name none are left out.
+// hintedPaths returns the paths that the hints name: the user's document, the user's linked accounts, and the thread.
+// Missing or invalid hints are skipped.
 func (l *Env) hintedPaths(hints queue.Message) (paths []string) {
 	if nameable(hints.UID) {
 		scope := tool.Scope{UID: hints.UID, Terminal: hints.Terminal}
@@ -83,14 +84,14 @@ func (l *Env) hintedPaths(hints queue.Message) (paths []string) {
 	return paths
 }
 
-// nameable reports whether a document's name can be made of the hint.
+// nameable reports whether the hint can be part of a document's path.
 func nameable(hint string) bool {
 	return hint != "" && !strings.Contains(hint, "/") && store.ValidPath(document.ThreadPath(hint)) == nil &&
 		store.ValidPath(document.UserPath(hint)) == nil
 }
 
-// LinkedPaths returns the documents by which the tools of the agent, or all tools where it is not here, know what the
-// scope's user has linked.
+// LinkedPaths returns the paths of the documents that describe the linked accounts of the scope's user, for the tools
+// of the agent. If this process does not know the agent, it returns those for all tools.
 func (l *Env) LinkedPaths(in tool.Scope, agent string) []string {
 	if its := l.Agents.Get(agent); its != nil {
 		return its.Of(l.Tools).Reads(in)
@@ -98,8 +99,8 @@ func (l *Env) LinkedPaths(in tool.Scope, agent string) []string {
 	return l.Tools.Reads(in)
 }
 
-// postponedFields returns the fields of a run that was tried tries times: it is due later each time, and never once it
-// is put aside.
+// postponedFields returns the fields of a run that was tried tries times. Each try makes it due later; a quarantined
+// run is never due.
 func postponedFields(d store.Doc, tries int64, asideNow bool) map[string]any {
 	f := document.RunFieldsOf(d)
 	f.Tries, f.Due = tries, d.ReadTime.UTC().Truncate(time.Microsecond).Add(time.Minute<<(tries-1))
@@ -109,8 +110,9 @@ func postponedFields(d store.Doc, tries int64, asideNow bool) map[string]any {
 	return f.Map(document.ID(d))
 }
 
-// Postpone puts the next try off, or after the last try the run aside, so that a run that no process can move does not
-// hold up others. It changes only the fields that the sweep looks at, because the document may be unreadable.
+// Postpone delays the next try, or quarantines the run after the last one, so that a run that no process can advance
+// does not hold up others. It changes only the fields that the sweep reads, because the document may be unreadable. It
+// returns ErrPostponed, or cause if that could not be committed.
 func (ex *Execution) Postpone(ctx context.Context, cause error) error {
 	ctx, cancel := Detached(ctx)
 	defer cancel()
@@ -121,12 +123,12 @@ func (ex *Execution) Postpone(ctx context.Context, cause error) error {
 	}
 	d := docs[0]
 	tries := document.RunFieldsOf(d).Tries
-	if !ex.Counted || tries == 0 { // a commit that moves the run takes the count with it
+	if !ex.Counted || tries == 0 { // a commit that advances the run takes the count with it
 		tries++
 	}
 	if _, err := ex.Store.Commit(ctx,
 		store.Update(path, d.Version, postponedFields(d, tries, tries >= maxDeliveries), d.Data)); err != nil {
-		return cause // another process changed it, or the store is down: it is delivered again
+		return cause // another process changed it, or the store is down: the queue delivers it again
 	}
 	if tries < maxDeliveries {
 		ex.Log.WarnContext(ctx, "a run cannot be read or moved and is tried again later", "counter", "run_set_back",

@@ -10,15 +10,15 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// ToldContents returns the entries of the thread's contents that a run is told, oldest first. What was not read yet
-// is read: the thread, and in one more round trip the chunks, which do not change.
+// ToldContents returns the entries of the thread's contents that are in the run's context window, oldest first. It
+// reads the thread if it has not been read, and in one more round trip the chunks, which do not change.
 func ToldContents(ctx context.Context, ex *Execution, told run.Told) ([]run.Content, error) {
 	if told.Last < max(told.First, 1) {
 		return nil, nil
 	}
 	path := document.ThreadPath(ex.Run.ThreadID)
 	if _, ok := ex.Docs[path]; !ok {
-		if err := ex.Read(ctx, path, document.UserPath(ex.Run.UID)); err != nil { // the next steps need the user
+		if err := ex.Read(ctx, path, document.UserPath(ex.Run.UID)); err != nil { // later steps need the user too
 			return nil, err
 		}
 	}
@@ -33,7 +33,7 @@ func ToldContents(ctx context.Context, ex *Execution, told run.Told) ([]run.Cont
 	return toldOf(t, told, chunks)
 }
 
-// toldOf returns the entries of the thread's contents that are told, of which the chunks have the older ones.
+// toldOf returns the entries of the thread's contents that are in the context window. chunks hold the older entries.
 func toldOf(t run.Thread, told run.Told, chunks []json.RawMessage) ([]run.Content, error) {
 	var all []run.Content
 	for _, c := range chunks {
@@ -43,10 +43,10 @@ func toldOf(t run.Thread, told run.Told, chunks []json.RawMessage) ([]run.Conten
 		}
 		all = append(all, part...)
 	}
-	first := t.Contents.First() - int64(len(all)) // chunks that are left out are the oldest
+	first := t.Contents.First() - int64(len(all)) // missing chunks are the oldest
 	if told.Last >= t.Contents.First() {
 		all = append(all, t.Contents.Tail...)
-	} else { // or the newest
+	} else { // missing chunks are the newest
 		i, _ := slices.BinarySearch(t.Contents.Chunks, told.First+1)
 		first = t.Contents.Chunks[max(0, i-1)]
 	}
@@ -58,7 +58,7 @@ func toldOf(t run.Thread, told run.Told, chunks []json.RawMessage) ([]run.Conten
 	return all[from:to], nil
 }
 
-// EndedRun returns the state of an earlier run of the thread, which has ended and does not change any more.
+// EndedRun returns the state of an earlier run of the thread. The run has ended, so its state does not change any more.
 func EndedRun(ctx context.Context, ex *Execution, id string) (*run.State, error) {
 	path := document.RunPath(id)
 	docs, err := ex.readChunks(ctx, []string{path})

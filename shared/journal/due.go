@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// elsewhereGrace is how long a run that nobody moved in time is left to whoever knows its agent.
+// elsewhereGrace is how long a run that no process advanced in time is left to processes that know its agent.
 const elsewhereGrace = 10 * time.Minute
 
 func earlier(a, b time.Time) time.Time {
@@ -18,8 +18,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// due returns when the run must be looked at again, or zero where it need not be: soon, where nobody holds it and
-// others have not been told of it.
+// due returns when a process must look at the run again, or zero if none must. The run is due soon if it has
+// unpublished events and no lease.
 func due(tx *Tx) (time.Time, error) {
 	at, err := dueToMove(tx)
 	if err != nil || tx.Run.Lease.Owner != "" || !untold(tx) {
@@ -32,13 +32,13 @@ func due(tx *Tx) (time.Time, error) {
 	return earlier(at, soon), nil
 }
 
-// untold reports whether there is, after this transition, anything about the run that others have not been told.
+// untold reports whether this transition leaves events of the run that must be published.
 func untold(tx *Tx) bool {
 	return tx.Ex.Notices != nil &&
 		(notice.Tells(tx.Run.ToldTo, tx.State, tx.Ex.Events) || notice.Tells(tx.Run.ToldTo, tx.State, tx.events))
 }
 
-// dueToMove returns when the run must be moved, or its user be reminded of it, or zero where it has ended.
+// dueToMove returns when the run must be advanced or its user be reminded, or zero if the run has ended.
 func dueToMove(tx *Tx) (time.Time, error) {
 	switch {
 	case tx.State.End != nil && !run.Unclean(tx.State):
@@ -55,7 +55,7 @@ func dueToMove(tx *Tx) (time.Time, error) {
 	case tx.DueNow || len(tx.State.Open()) == 0 && held.IsZero() || st != run.StepWait:
 		return tx.Now.Add(publishGrace), nil
 	}
-	if !held.IsZero() { // whoever got the resume sleeps until then
+	if !held.IsZero() { // the receiver of the resume sleeps until then
 		at = earlier(at, held.Add(publishGrace))
 	}
 	for _, a := range tx.State.Open() {
@@ -66,8 +66,8 @@ func dueToMove(tx *Tx) (time.Time, error) {
 	return dueToRemind(tx, at)
 }
 
-// dueToRemind returns the earlier of the time and of when the run's user is to be reminded of what it waits for. Where
-// that is over, somebody has just tried, and tries again later.
+// dueToRemind returns the earlier of at and the time of the user's next reminder about this run. If that time has
+// passed, an attempt was just made, and the next is later.
 func dueToRemind(tx *Tx, at time.Time) (time.Time, error) {
 	if !tx.Ex.Reminding.On() {
 		return at, nil
@@ -77,7 +77,7 @@ func dueToRemind(tx *Tx, at time.Time) (time.Time, error) {
 		return at, err
 	}
 	for _, a := range tx.State.Open() {
-		due := tx.Ex.Reminding.At(u, a.UpdatedAt) // when it was asked: nothing has become of it since
+		due := tx.Ex.Reminding.At(u, a.UpdatedAt) // when it was requested: nothing has changed since
 		if a.ApprovalID == "" || due.IsZero() {
 			continue
 		}

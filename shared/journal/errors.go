@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Stuck reports whether the error lies in the run: a document that cannot be read, events that contradict each other,
-// or more than the store takes. Every process that tries meets it again.
+// Stuck reports whether the error lies in the run itself: an unreadable document, events that contradict each other, or
+// a document that is too large for the store. Every process that tries would meet it again.
 func Stuck(err error) bool {
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -21,18 +21,19 @@ func Stuck(err error) bool {
 	return f.Code == fault.CodeInternal || f.Class == fault.Validation && f.Code == CodeTooLarge
 }
 
-// CodeTooLarge is the code for what does not fit into the store.
+// CodeTooLarge is the error code for data that does not fit into the store.
 const CodeTooLarge fault.Code = "too_large"
 
-// ErrHeld means that another process holds the run's lease.
+// ErrHeld means that another process holds the run's lease. The caller should try again after 10 seconds.
 var ErrHeld = fault.New(fault.Tool, fault.CodeLeaseHeld,
 	"Another process is working on this.").After(10 * time.Second)
 
-// Held reports whether [Loop.Advance] stopped because another process moves the run: deliver again later.
+// Held reports whether loop.Loop.Advance stopped because another process advances the run. The message should be
+// delivered again later.
 func Held(err error) bool { return fault.Is(err, fault.Tool, fault.CodeLeaseHeld) }
 
-// StoreError turns a store's error into one that callers may show. An error that is a *fault.Error already is returned
-// unchanged.
+// StoreError turns a store's error into one that callers may show: ValidationError too_large, or ToolError store_unavailable.
+// It returns a *fault.Error unchanged.
 func StoreError(err error) error {
 	var f *fault.Error
 	switch {
@@ -49,5 +50,5 @@ func StoreError(err error) error {
 	return fmt.Errorf("%w: %w", errStore, err)
 }
 
-// errStore wraps a store's error that no retry mends and that does not depend on the run, such as a missing permission.
+// errStore wraps a store's error that no retry fixes and that does not depend on the run, such as a missing permission.
 var errStore = errors.New("journal: the store failed")

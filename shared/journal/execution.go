@@ -12,38 +12,39 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Execution is one process's hold on one run: the documents that it has read, and what they say.
+// Execution is one process's work on one run: the documents that it has read, and the state that they contain.
 type Execution struct {
 	*Env
-	ID         string   // the run's
-	Owner      string   // this execution's name in leases and intents
+	ID         string   // the run's ID
+	Owner      string   // name of this execution in leases and intents
 	Mark       string   // for a run that it starts (run.Input.Mark)
 	Earlier    []string // runs whose waiting calls the user gives up by starting this one
 	sink       Sink
-	Unread     bool      // nobody reads the updates
-	MustCommit bool      // what is to be committed is known nowhere else: wait for a store that is down
-	Counted    bool      // this attempt is counted in the run's document (LoadCounted)
-	Until      time.Time // after which it is handed over before the next step; zero: when the function's time is up
-	Progressed bool      // a step was made by this execution, so handing over makes progress
+	Unread     bool // no reader receives the updates
+	MustCommit bool // the data to commit exists nowhere else: wait while the store is down
+	Counted    bool // this attempt is counted in the run's document (LoadCounted)
+	// hand the run over before the first step after this time; zero: when the function's time is up
+	Until      time.Time
+	Progressed bool // this execution has completed a step, so handing over makes progress
 
-	Asked string          // the span that has asked for the run to be moved (queue.Message)
-	span  Span            // in which this execution moves the run (TraceRun)
-	mover context.Context // of whoever has this execution move the run (Stay); nil: nobody yet
+	Asked string          // traceparent of the span that requested the work (queue.Message)
+	span  Span            // the span of this execution's work (TraceRun)
+	mover context.Context // context of the caller (Stay); nil: none yet
 
-	Tools  tool.Set // as they are known to this execution: those of Env, and of Served what there was (see Served)
+	Tools  tool.Set // the tools of Env, and those of Served as last read
 	Docs   map[string]store.Doc
 	Run    run.Run
 	Events []run.Event
 	State  *run.State
-	answer *tool.Tool // see Offered
-	page   tool.Set   // likewise
-	heard  *heard     // see Heard; nil: nobody has asked
+	answer *tool.Tool // cached by answerTool
+	page   tool.Set   // cached by pageTools
+	heard  *heard     // cached by Heard; nil: not built yet
 
 	storeTime, localTime time.Time // the same moment by both clocks, or the store's is earlier
-	sentTime             time.Time // by the local clock, and not later than storeTime
+	sentTime             time.Time // by the local clock; not later than storeTime
 }
 
-// NewExecution returns this process's hold on the run, with nothing read yet. The sink may be nil.
+// NewExecution returns an execution for the run. It has read nothing yet. A nil sink drops all updates.
 func (l *Env) NewExecution(runID string, emit Sink) *Execution {
 	unread := emit == nil
 	if unread {
@@ -53,20 +54,20 @@ func (l *Env) NewExecution(runID string, emit Sink) *Execution {
 		Tools: l.ToolsNow(), Docs: map[string]store.Doc{}}
 }
 
-// Now returns the time by the store's clock, or an earlier one where the store's last answer was long in coming: the
-// lease of another process is not taken for lapsed too soon.
+// Now returns the time by the store's clock, or an earlier time if the store's last answer took long. The lease of
+// another process is therefore never treated as lapsed too soon.
 func (ex *Execution) Now() time.Time {
 	return ex.storeTime.Add(max(0, ex.Env.Now().Sub(ex.localTime))).UTC().Truncate(time.Microsecond)
 }
 
-// observeTime sets the clock by the time of the store's answer to what was sent at sent, by the local clock.
+// observeTime sets the clock from the time of a store's answer. sent is the local time of the request.
 func (ex *Execution) observeTime(t, sent time.Time) {
 	if t.After(ex.storeTime) {
 		ex.storeTime, ex.localTime, ex.sentTime = t, ex.Env.Now(), sent
 	}
 }
 
-// Read reads documents into the cache, in one round trip, replacing what was there.
+// Read reads documents into the cache in one round trip and replaces those that were there.
 func (ex *Execution) Read(ctx context.Context, paths ...string) error {
 	sent := ex.Env.Now()
 	docs, err := ex.Store.Get(ctx, paths...)
@@ -80,7 +81,7 @@ func (ex *Execution) Read(ctx context.Context, paths ...string) error {
 	return nil
 }
 
-// Load reads the run and the documents named with it, and folds its events.
+// Load reads the run and the documents at the other paths, and folds the run's events.
 func (ex *Execution) Load(ctx context.Context, also ...string) error {
 	if err := ex.Read(ctx, append([]string{document.RunPath(ex.ID)}, also...)...); err != nil {
 		return err
@@ -88,7 +89,7 @@ func (ex *Execution) Load(ctx context.Context, also ...string) error {
 	return ex.fold(ctx)
 }
 
-// LoadRead has ex take the run's document as it was read, and fold its events.
+// LoadRead uses a run's document that was already read, and folds the run's events.
 func LoadRead(ctx context.Context, ex *Execution, d store.Doc) error {
 	ex.Docs[d.Path] = d
 	return ex.fold(ctx)
@@ -115,8 +116,8 @@ func (ex *Execution) fold(ctx context.Context) error {
 	return err
 }
 
-// readChunks returns the content of documents that never change, such as the older parts of a log, and reads only those
-// that were not read yet.
+// readChunks returns the content of documents that never change, such as the older parts of a log. It reads only those
+// that are not cached.
 func (ex *Execution) readChunks(ctx context.Context, paths []string) ([]json.RawMessage, error) {
 	var missing []string
 	for _, p := range paths {
@@ -136,21 +137,21 @@ func (ex *Execution) readChunks(ctx context.Context, paths []string) ([]json.Raw
 	return out, nil
 }
 
-// Notify sends the update to the sink, as one of this run.
+// Notify sends the update to the sink, with the IDs of this run and its thread.
 func (ex *Execution) Notify(n Update) {
 	n.RunID, n.ThreadID = ex.Run.ID, ex.Run.ThreadID
 	ex.sink(n)
 }
 
-// View returns the run as its owner sees it, with a summary in the server's words until the run has its own, and with
-// those of its open approvals whose documents were read or written.
+// View returns the run in the form that its owner sees. Until the run has a summary of its own, the summary is in the
+// server's words. The view includes the open approvals whose documents are cached.
 func (ex *Execution) View() *run.View {
 	var waiting []run.ApprovalView
-	titles := map[string]string{} // of stored cards, by action, which need not be made anew
+	titles := map[string]string{} // titles of stored cards, by action
 	for _, a := range ex.State.Open() {
 		var ap run.Approval
 		d, known := ex.Docs[document.ApprovalPath(a.ApprovalID)]
-		if !known || document.Decode(d, &ap) != nil { // whoever needs it reads it, and is told what is wrong with it
+		if !known || document.Decode(d, &ap) != nil { // the caller that needs it reads it and gets the error
 			continue
 		}
 		titles[ap.ActionID] = ap.Preview.Title

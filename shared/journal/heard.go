@@ -11,26 +11,27 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// heard is what the model of a run was told up to its newest turn, by who has said it. It grows with the run's events.
+// heard is everything that the model of a run has seen up to its newest turn, by author. It grows with the run's
+// events.
 type heard struct {
 	record *taint.Record
-	events int                          // that it has
-	calls  map[string]*run.ProposedCall // by the action's id, with the arguments that the model wrote
-	turns  int                          // that it has
-	asks   []model.Call                 // of the content before, where the client keeps the contents
-	later  []later                      // what the model is told from the next turn on
-	plan   json.RawMessage              // that was proposed last
+	events int                          // number of events included
+	calls  map[string]*run.ProposedCall // by action ID, with the arguments that the model wrote
+	turns  int                          // number of turns included
+	asks   []model.Call                 // calls of the previous content, if the client keeps the contents
+	later  []later                      // what the model sees from the next turn on
+	plan   json.RawMessage              // the last proposed plan
 }
 
-// later is what a turn has brought: the model wrote its other calls before it was told.
+// later is the result of a turn's call. The model wrote the other calls of the turn before it saw the result.
 type later struct {
 	turn int
 	tell func(*taint.Record)
 }
 
-// Heard returns what the run's user has said and what the model has read before the newest turn, also in earlier runs
-// of the thread, as far as the model is told of them. It is asked for only where a call would be carried out unasked,
-// or is shown to its user, and made once in an execution.
+// Heard returns the words of the run's user and the texts that the model has read before the newest turn. It includes
+// earlier runs of the thread, as far as the model sees them. It is needed only for calls that would run without
+// approval or are shown to the user. An execution builds it once.
 func Heard(tx *Tx) (*taint.Record, error) {
 	h := tx.Ex.heard
 	if h == nil {
@@ -47,7 +48,7 @@ func Heard(tx *Tx) (*taint.Record, error) {
 	return h.record, nil
 }
 
-// tell adds what the model knew when it wrote the turn.
+// tell adds the results that the model had seen when it wrote the turn.
 func (h *heard) tell(turn int) {
 	h.later = slices.DeleteFunc(h.later, func(l later) bool {
 		known := l.turn < turn
@@ -58,7 +59,7 @@ func (h *heard) tell(turn int) {
 	})
 }
 
-// begin adds what the run began with.
+// begin adds the input of the run.
 func (h *heard) begin(tx *Tx) error {
 	in := tx.State.Input
 	h.asked(in)
@@ -80,7 +81,7 @@ func (h *heard) begin(tx *Tx) error {
 	return h.thread(tx, *in.Told)
 }
 
-// served adds what strangers say of the tools that the run's agent and its page have: its model is told.
+// served adds the descriptions by strangers of the tools that the run's agent and page have. The model sees them.
 func (h *heard) served(tx *Tx) {
 	for _, its := range []tool.Set{sessionTools(tx.Ex, tx.Run), pageTools(tx.Ex, tx.State.Input)} {
 		for _, name := range its.Names() {
@@ -92,7 +93,7 @@ func (h *heard) served(tx *Tx) {
 	}
 }
 
-// page adds what the run's page says of itself. Nobody knows whose words it shows, and a value may be JSON.
+// page adds the text that the run's page says about itself. Its author is unknown, and a value may be JSON.
 func (h *heard) page(in run.Input) {
 	for _, c := range in.PageContext {
 		words := append(tool.Strings(json.RawMessage(c.Value)), c.Description, c.Value)
@@ -100,7 +101,8 @@ func (h *heard) page(in run.Input) {
 	}
 }
 
-// repository adds what a session's repository said of itself when the session began. AGENT.md, too, is information.
+// repository adds the state of a session's repository when the session began. AGENT.md is treated as information too,
+// not as the user's words.
 func (h *heard) repository(s *run.Session) {
 	own, open := s.Parts()
 	if own != "" {
@@ -112,7 +114,7 @@ func (h *heard) repository(s *run.Session) {
 	}
 }
 
-// add adds what an event says.
+// add adds the content of an event.
 func (h *heard) add(tx *Tx, e run.Event) {
 	c := h.calls[e.ActionID]
 	switch {
@@ -127,7 +129,7 @@ func (h *heard) add(tx *Tx, e run.Event) {
 	case e.Planned != nil && e.Planned.Confirmed != nil:
 		h.confirm(e.Planned.Confirmed.Plan)
 	case c == nil:
-	case e.Wait != nil && e.Wait.Args != nil: // what a later release made of them
+	case e.Wait != nil && e.Wait.Args != nil: // arguments changed by a later release
 		now := *c
 		now.Args = e.Wait.Args
 		h.calls[e.ActionID] = &now
@@ -143,7 +145,7 @@ func (h *heard) from(turn int, tell func(*taint.Record)) {
 	h.later = append(h.later, later{turn, tell})
 }
 
-// confirm adds the plan that the user has confirmed, as they have edited it: every word of it is theirs now.
+// confirm adds the plan that the user confirmed, with their edits. Every word of a confirmed plan counts as the user's.
 func (h *heard) confirm(changed json.RawMessage) {
 	if changed != nil {
 		h.plan = changed

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// history adds the earlier messages of a thread of which the run is told the words alone.
+// history adds the earlier messages of a thread, for a run that sees only their text.
 func (h *heard) history(tx *Tx) error {
 	var answers []string
 	for _, m := range tx.State.Input.History {
@@ -22,7 +22,7 @@ func (h *heard) history(tx *Tx) error {
 		case m.Role == run.RoleUser && m.Read == nil:
 			h.record.Say(m.OwnWords())
 			continue
-		case m.Read != nil: // the model's words, in which strangers' may stand
+		case m.Read != nil: // the model's words, which may contain those of strangers
 			h.record.Read(taint.Source{Origin: "an earlier answer, after " + m.Read.Origin, Private: m.Read.Private,
 				Text: m.OwnWords() + "\n" + m.Outcome, Echo: true, Found: strings.Join(m.Read.Addresses, "\n")})
 		}
@@ -32,8 +32,8 @@ func (h *heard) history(tx *Tx) error {
 	return h.wrote(tx)
 }
 
-// wrote adds what the model wrote in these earlier runs, where its tools fetch addresses: what it has sent to itself,
-// or noted somewhere, it may find again.
+// wrote adds what the model wrote in these earlier runs, if its tools fetch addresses. The model may read such text
+// again if it sent it to itself or stored it.
 func (h *heard) wrote(tx *Tx) error {
 	fetches := slices.ContainsFunc(tx.Ex.Tools.Names(), func(name string) bool {
 		return tx.Ex.Tools[name].FetchesAddress() && ToolIn(tx, name, false) != nil
@@ -58,8 +58,8 @@ func (h *heard) wrote(tx *Tx) error {
 	return nil
 }
 
-// thread adds what the run is told of its thread's contents. Nobody knows whose words a summary has, so they are
-// strangers'.
+// thread adds the part of the thread's contents that the run sees. A summary counts as strangers' text, because its
+// sources are unknown.
 func (h *heard) thread(tx *Tx, told run.Told) error {
 	if text := strings.TrimSpace(told.Summary + "\n" + told.Carried); text != "" {
 		h.record.Compose(text)
@@ -96,8 +96,8 @@ func (h *heard) ended(tx *Tx, s *run.State) {
 	}
 }
 
-// content adds one of Gemini's contents: what the user said, and what tools returned that is a stranger's. What the
-// server has put down in the user's role is neither.
+// content adds one Gemini content: the user's words, and tool results that come from strangers. Records that the server
+// wrote in the user's role are skipped.
 func (h *heard) content(tx *Tx, raw json.RawMessage) {
 	var c struct {
 		Role  string `json:"role"`
@@ -118,7 +118,7 @@ func (h *heard) content(tx *Tx, raw json.RawMessage) {
 		}
 	}
 	responses, err := model.Responses(raw)
-	if err != nil { // words
+	if err != nil { // the content is text
 		return
 	}
 	for i, r := range responses {
@@ -139,7 +139,7 @@ func (h *heard) content(tx *Tx, raw json.RawMessage) {
 	}
 }
 
-// toldIn is [ToldContents] for a transition.
+// toldIn is [ToldContents] within a transition.
 func toldIn(tx *Tx, told run.Told) ([]run.Content, error) {
 	if told.Last < max(told.First, 1) {
 		return nil, nil
@@ -156,7 +156,7 @@ func toldIn(tx *Tx, told run.Told) ([]run.Content, error) {
 	return toldOf(t, told, chunks)
 }
 
-// endedIn is [EndedRun] for a transition.
+// endedIn is [EndedRun] within a transition.
 func endedIn(tx *Tx, id string) (*run.State, error) {
 	var r run.Run
 	path := document.RunPath(id)
@@ -176,12 +176,12 @@ func endedIn(tx *Tx, id string) (*run.State, error) {
 	return run.Fold(events)
 }
 
-// chunksIn returns documents that never change, for a transition.
+// chunksIn returns documents that never change, within a transition. It returns errMissingDocs if some are not cached.
 func chunksIn(tx *Tx, paths []string) (all []json.RawMessage, err error) {
 	var missing errMissingDocs
 	for _, p := range paths {
 		d, read := tx.Ex.Docs[p]
-		if !read && len(missing) < store.MaxReads-2 { // beside the user's document and the thread
+		if !read && len(missing) < store.MaxReads-2 { // leaves room for the user's document and the thread
 			missing = append(missing, p)
 		}
 		all = append(all, d.Data)

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// asked adds what a run was asked to do, which are its user's words unless another program's agent has asked.
+// asked adds the prompt of a run. The prompt counts as the user's words unless another program's agent wrote it.
 func (h *heard) asked(in run.Input) {
 	if in.Via != nil {
 		h.record.Read(taint.Source{Origin: in.Via.Origin(), Text: in.Prompt})
@@ -20,8 +20,8 @@ func (h *heard) asked(in run.Input) {
 	h.record.Say(in.Prompt)
 }
 
-// compose adds what the model wrote in one of its contents: its words and its calls. A call that fetches an address is
-// left out: either the address was known, or the call waits for its user.
+// compose adds the model's words and calls in one of its contents. A call that fetches an address is left out: either
+// the address was known already, or the call waits for its user.
 func (h *heard) compose(tx *Tx, content json.RawMessage) {
 	var c struct {
 		Parts []struct {
@@ -48,13 +48,13 @@ func (h *heard) compose(tx *Tx, content json.RawMessage) {
 	h.record.Compose(strings.Join(words, "\n"))
 }
 
-// composedIn returns what the model wrote in a call: the strings, one after the other in the model's order, and all
-// of it with its names and numbers.
+// composedIn returns what the model wrote in a call: the strings in the model's order, and then the whole call with its
+// names and numbers.
 func composedIn(c model.Call) []string {
 	return append(tool.Strings(c.Args), c.Name, string(c.Args))
 }
 
-// read adds what a call has returned, if that is a stranger's.
+// read adds the result of a call, if it comes from strangers.
 func (h *heard) read(tx *Tx, c *run.ProposedCall, result json.RawMessage, failed *run.ErrorInfo) {
 	if !c.Untrusted {
 		return
@@ -63,7 +63,7 @@ func (h *heard) read(tx *Tx, c *run.ProposedCall, result json.RawMessage, failed
 	src := taint.Source{Origin: is.Origin, Private: private, Found: is.Found}
 	if t := tx.Ex.Tools[c.Tool]; t != nil {
 		src.Echo = t.Echoes
-		if failed != nil && t.FetchesAddress() { // the error may name the address
+		if failed != nil && t.FetchesAddress() { // the error may contain the address
 			h.record.Compose(string(c.Args))
 		}
 	}
@@ -91,7 +91,8 @@ func say(r *taint.Record, words []string) {
 	}
 }
 
-// edited returns the strings that a user has put into the arguments: what they left as it was is not their own.
+// edited returns the strings that a user has put into the arguments. Strings that the user left unchanged do not count
+// as the user's own.
 func edited(before, after json.RawMessage) []string {
 	if after == nil {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// Why the context of a step ends early. Each is context.Canceled, so an effect that ends with it has an unclear outcome
-// ([tool.IsAmbiguous]).
+// Reasons why the context of a step ends early. Each wraps context.Canceled, so the outcome of an effect that ends with
+// it is unclear ([tool.IsAmbiguous]).
 var (
 	errCancelled = fmt.Errorf("the run was cancelled: %w", context.Canceled)
 	errDeadline  = fmt.Errorf("the run's time is up: %w", context.Canceled)
@@ -24,44 +24,44 @@ var (
 	errLeaseLost = fmt.Errorf("another process has taken the run over, or may have: %w", context.Canceled)
 )
 
-// renewals is how many times a lease is renewed within one period.
+// renewals is the number of renewals of a lease in one period.
 const renewals = 3
 
-// Hold is this process's hold on a run during one step.
+// Hold is the heartbeat of one step: it keeps this process's lease on the run.
 type Hold struct {
 	ex            *Execution
-	keeper        *Execution // reads and commits while the step uses ex; nil where one lease covers the step
-	seen          *Execution // what the run's document said last, where it is watched
+	keeper        *Execution // reads and commits while the step uses ex; nil if one lease covers the step
+	seen          *Execution // the last watched state of the run's document; nil if it is not watched
 	interruptible bool
 	stop          func() // ends the keeper, and then the step's context
 
 	mu    sync.Mutex
 	until time.Time // when the lease ends
-	ended bool      // the step must not be tried again: the run was cancelled, or the lease is lost
-	fresh bool      // the keeper's documents are one state of the run
+	ended bool      // the step must not be retried: the run was cancelled, or the lease is lost
+	fresh bool      // the keeper's documents are one consistent state of the run
 }
 
-// HoldRun returns a context for a step that may take up to limit, within what is left of the function's time, and this
-// process's hold on the run, which the caller releases before it records what came of the step. The run must be
-// claimed.
+// HoldRun returns a context for a step that may take up to limit, within the rest of the function's time, and the
+// step's heartbeat. The run must be claimed. The caller must release the heartbeat before it records the outcome of the
+// step.
 //
-// Where the step may outlast one lease, a keeper renews the lease three times a period, each time with one commit.
-// The step's context ends early
+// If the step may outlast one lease, a keeper renews the lease three times a period, with one commit each time. The
+// step's context ends early
 //   - if another process has taken the run over, or the lease is about to lapse because the store takes no commit: the
-//     outcome is then the next owner's;
-//   - if the step is interruptible and the run was cancelled or reached its deadline, within a third of a period;
-//   - if the step is interruptible and whoever has the run moved leaves, at once ([Stay]).
+//     next owner then records the outcome;
+//   - if the step is interruptible and the run was cancelled or reached its deadline: within a third of a period;
+//   - if the step is interruptible and the caller cancels: at once ([Stay]).
 func HoldRun(ctx context.Context, ex *Execution, limit time.Duration, interruptible bool) (context.Context, *Hold) {
 	acting, h, _ := holdRun(ctx, ex, limit, interruptible)
 	return acting, h
 }
 
-// WatchLate is how long most interruptible steps run before their run's document is watched. A step that ends sooner
-// costs no round trip for the watch, and a cancel still ends a longer one within a second.
+// WatchLate is how long most interruptible steps run before the run's document is watched. A shorter step needs no
+// round trip for the watch. A cancel still ends a longer step within a second.
 const WatchLate = 500 * time.Millisecond
 
-// HoldWatched is [HoldRun] for an interruptible step. The step ends as soon as the run is cancelled or another process
-// takes it over: the run's document is watched once the step has run for the time after.
+// HoldWatched is [HoldRun] for an interruptible step that ends as soon as the run is cancelled or another process takes
+// it over. It watches the run's document once the step has run for the duration after.
 func HoldWatched(ctx context.Context, ex *Execution, limit, after time.Duration) (context.Context, *Hold) {
 	acting, h, cancel := holdRun(ctx, ex, limit, true)
 	watching, leave := context.WithCancel(acting)
@@ -78,8 +78,8 @@ func HoldWatched(ctx context.Context, ex *Execution, limit, after time.Duration)
 	return acting, h
 }
 
-// watch ends the step once the run's document says that it should. Where the document cannot be watched, the keeper and
-// the step's own time are left.
+// watch ends the step when the run's document says so. If the document cannot be watched, the keeper and the step's
+// timeout remain.
 func (h *Hold) watch(ctx context.Context, seen *Execution, cancel context.CancelCauseFunc) {
 	for d, err := range seen.Store.Watch(ctx, document.RunPath(seen.ID)) {
 		if err == nil {
@@ -90,7 +90,7 @@ func (h *Hold) watch(ctx context.Context, seen *Execution, cancel context.Cancel
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			seen.State = nil // it may be half read
+			seen.State = nil // it may be incomplete
 			seen.Log.WarnContext(ctx, "a run that is moved cannot be watched", "runId", seen.ID, "error", err)
 			return
 		case seen.Run.Lease.Owner != seen.Owner:
@@ -126,7 +126,7 @@ func holdRun(ctx context.Context, ex *Execution, limit time.Duration, interrupti
 		h.stop = func() { stays(); cancel(nil); free() }
 		return acting, h, cancel
 	}
-	// A cancelled step needs its lease until it returns. One that does not return at its timeout loses it.
+	// A cancelled step needs its lease until it returns. A step that does not return at its timeout loses the lease.
 	keeping, leave := context.WithDeadline(context.WithoutCancel(ctx), end)
 	h.keeper, h.fresh = fork(ex), true
 	done := make(chan struct{})
@@ -151,15 +151,15 @@ func (h *Hold) Release() {
 	h.keeper, h.seen = nil, nil
 }
 
-// Ended reports whether the step must not be tried again: the run was cancelled, or the lease is lost.
+// Ended reports whether the step must not be retried, because the run was cancelled or the lease is lost.
 func (h *Hold) Ended() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.ended
 }
 
-// Lapsed reports whether the lease has ended. A process that was stopped for long learns of it here, before it does
-// what the next owner may have done.
+// Lapsed reports whether the lease has ended. A process that was paused for long checks this before it acts, because
+// the next owner may have acted already.
 func (h *Hold) Lapsed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,9 +186,9 @@ func (h *Hold) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// renew renews the lease, and returns why the step should end, if it should. The commit is made with the version that
-// is known, so a cancel, a decision of the user or another owner is a conflict, and is read. While the store cannot be
-// reached, the step goes on for as long as its lease lasts.
+// renew renews the lease and returns why the step should end, or nil. It commits with the known version, so a cancel, a
+// decision of the user or another owner causes a conflict, and the run is read again. While the store is down, the step
+// continues until its lease ends.
 func (h *Hold) renew(ctx context.Context, every time.Duration) (why error) {
 	soon, cancel := context.WithTimeout(ctx, every/2)
 	defer cancel()
@@ -224,13 +224,13 @@ func (h *Hold) renew(ctx context.Context, every time.Duration) (why error) {
 	return nil
 }
 
-// latest returns the time by the store's clock, or a later one where the store's last answer was long in coming: an own
-// lease is not taken for good too long.
+// latest returns the time by the store's clock, or a later time if the store's last answer took long. An own lease is
+// therefore never treated as valid too long.
 func latest(ex *Execution) time.Time {
 	return ex.storeTime.Add(max(0, ex.Env.Now().Sub(ex.sentTime)))
 }
 
-// fork returns an execution of the same owner that knows the run as ex does, for another goroutine.
+// fork returns an execution with the same owner and the same knowledge of the run, for another goroutine.
 func fork(ex *Execution) *Execution {
 	path := document.RunPath(ex.ID)
 	docs := map[string]store.Doc{}
@@ -244,7 +244,7 @@ func fork(ex *Execution) *Execution {
 		sentTime: ex.sentTime}
 }
 
-// join takes over what a forked execution has read and committed.
+// join copies into ex what a forked execution has read and committed.
 func join(ex, f *Execution) {
 	maps.Copy(ex.Docs, f.Docs)
 	ex.Run, ex.Events, ex.State = f.Run, f.Events, f.State

@@ -1,8 +1,8 @@
-// Package journal is the unit of work of a run. An [Execution] is one process's hold on a run: the documents that it
-// has read, and what they say. Everything that happens to a run is a transition: decided in memory, on a [Tx], and made
-// durable by one atomic commit; one that loses a race is decided again on fresh documents. The package promises that
-// whatever was committed is found again: it keeps the lease that says who moves the run, and the field "due" by which
-// the sweep finds a run that nobody moves.
+// Package journal is the unit of work of a run. An [Execution] is one process's work on a run: the documents that it
+// has read, and the state in them. Every change of a run is a transition. A transition is decided in memory, on a [Tx],
+// and becomes durable by one atomic commit. If the commit loses a race, the transition is decided again on fresh
+// documents. The package guarantees that committed work is found again: it keeps the lease, which names the process
+// that advances the run, and the field "due", by which the sweep finds a run that no process advances.
 package journal
 
 import (
@@ -28,104 +28,107 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// Env is what runs are moved with, by this package and those above it. The fields from Log on are optional.
+// Env holds the dependencies and settings of this package and those above it. Sleep and the fields from Log on have
+// defaults ([Env.Init]); Served, Sweeper, Notices, Reminders, Tracer and Metrics may be nil.
 type Env struct {
 	Store  store.Store
 	Queue  queue.Queue
 	Model  model.Model
 	Tools  tool.Set
 	Rules  policy.Rules
-	Served Served     // more tools, that come and go; nil: none
-	Agents agents.Set // without the agent of a run, it is read, decided, cancelled and ended, and not moved
+	Served Served     // tools that come and go; nil: none
+	Agents agents.Set // a run whose agent is missing can be read, decided, cancelled and ended, but not advanced
 
-	// Function is the deployed function that this process is; it moves the runs of the agents that live there
-	// ([agents.Set.LivesIn]). Empty: the runs of all agents.
+	// Function is the name of the deployed function that this process is. The process advances the runs of the agents
+	// of that function ([agents.Set.LivesIn]). If it is empty, the process advances the runs of all agents.
 	Function string
 
-	// Sweeper takes what a sweep has no time for. Without one the sweep goes on by itself, as far as its time reaches.
+	// Sweeper takes work that a sweep has no time for. If it is nil, the sweep continues on its own as far as its time
+	// allows.
 	Sweeper queue.Sweeper
 
-	// Notices takes what others are told of runs, and Console is the address that they are led to. Nil: nobody is told.
+	// Notices publishes events about runs; nil publishes none. Console is the address of the console that the events
+	// link to.
 	Notices notice.Publisher
 	Console string
 
-	// Reminding says when users are mailed of what has waited for a while, and Reminders sends these mails. It is nil
-	// in a process that sends none.
+	// Reminding says when users get e-mails about waiting approvals. Reminders sends them; it is nil in a process that
+	// sends none.
 	Reminding run.Reminding
 	Reminders Reminders
 
-	AuditDays   int           // for how many days the audit of a run is kept; 0: for good
-	UserLimits  run.Limits    // what a user may use, whichever agents they ask
-	Hold        time.Duration // the least time between an approval and what it has carried out (approval.MaxHold)
-	LeaseMargin time.Duration // a lease outlives the step that it covers by this; 0: 15 seconds
-	LeasePeriod time.Duration // a longer step is covered by leases of this length, one after the other; 0: a minute
+	AuditDays   int           // number of days that the audit log of a run is kept; 0: forever
+	UserLimits  run.Limits    // usage limits of a user, across all agents
+	Hold        time.Duration // minimum undo window between an approval and its effect (approval.MaxHold)
+	LeaseMargin time.Duration // time by which a lease outlives its step; 0: 15 seconds
+	LeasePeriod time.Duration // maximum length of one lease; longer steps renew it; 0: one minute
 
-	// Tracer makes the spans of a run: invoke_agent for each process that moves it, and within that chat and
-	// execute_tool. Nil makes none. They have content, what was said and done, only with TraceContent.
+	// Tracer makes the spans of a run: invoke_agent for each process that advances it, and within it chat and
+	// execute_tool. Nil makes none. Spans contain content, such as messages and results, only if TraceContent is set.
 	Tracer       trace.Tracer
 	TraceContent bool
 
-	Metrics *metrics.Metrics // what is measured of runs; nil: nothing is
+	Metrics *metrics.Metrics // receives the measurements of runs; nil: none
 
 	Log    *slog.Logger
 	Now    func() time.Time // for durations and, adjusted to the store's clock, for leases
-	Random io.Reader        // for ids and the jitter of retries
+	Random io.Reader        // for IDs and the jitter of retries
 	Sleep  func(context.Context, time.Duration) error
 }
 
-// Sink receives what happens while a run moves, in order, after it was committed, on the goroutine that moves the run.
-// A sink must not block for long, and it cannot stop the run.
+// Sink receives updates while a run advances. It gets them in order, after their commit, on the goroutine that advances
+// the run. A sink must not block for long and cannot stop the run.
 type Sink func(Update)
 
-// Update is what a reader of a moving run gets: a status, a piece of the model's text, an action in its present state,
-// or a piece of a call's output. What follows these is for readers within this process alone.
+// Update is one piece of news for a reader of an advancing run: a status, a piece of the model's text, an action in its
+// present state, or a piece of a call's output. The fields from Beyond on are for readers within this process only.
 type Update struct {
 	RunID, ThreadID string
-	Seq             int64 // of the stored event that Action or Finished tells of; 0: it is of none
+	Seq             int64 // number of the stored event behind Action or Finished; 0: none
 	Status          run.Status
 	Delta           string
 	Action          *run.ActionView
 	Output          *Output
 	Compressed      *run.Compressed
-	Beyond          string      // a piece of the text, as Delta, beyond what an answer shows (run.MaxMessageText)
+	Beyond          string      // text beyond the limit of an answer (run.MaxMessageText), in pieces like Delta
 	Started         *Call       // a call that is about to be carried out
-	Finished        *CallEnd    // beside Action: a call that has its outcome, be it that it was not carried out
-	Events          []run.Event // that one commit has added to the run, before the updates that tell of them
+	Finished        *CallEnd    // with Action: a call that has its outcome, even if it was not carried out
+	Events          []run.Event // the events that one commit added to the run; sent before the updates about them
 }
 
-// Call is a call as its tool gets it.
+// Call is a call in the form that its tool receives.
 type Call struct {
 	ActionID, Tool string
-	Args           json.RawMessage // canonical; nil where the model's could not be read
+	Args           json.RawMessage // canonical; nil if the model's arguments could not be read
 }
 
 // CallEnd is the outcome of a call.
 type CallEnd struct {
 	Call
-	Result    json.RawMessage // beside an error: what the call returned before it failed
-	Truncated bool            // Result is the beginning of what the call returned
-	Err       error           // the very error that the tool returned; else what the run has recorded of it
+	Result    json.RawMessage // next to an error: the result before the failure
+	Truncated bool            // Result is cut
+	Err       error           // the tool's own error value if available; otherwise the recorded one
 }
 
-// Output is a piece of what a call prints while it is carried out: a text, or of a call whose tool keeps its output
-// bytes, which are stored in the action's output and stand there from Offset on.
+// Output is a piece of what a call prints while it runs. It is either text, or, for a tool that keeps its output, bytes
+// that are stored in the action's output at Offset.
 type Output struct {
 	ActionID string
 	Text     string
 	Offset   int64
-	Data     []byte // nil: Text
+	Data     []byte // nil: use Text
 }
 
-// Bounds of the journal.
+// Time limits of this package.
 const (
-	leaseMargin  = 15 * time.Second // unless the loop sets one
-	leasePeriod  = time.Minute      // likewise
-	publishGrace = 20 * time.Second // after this the sweep takes a publish for lost
-	// Reserve is what is kept of the function's time for a last commit.
+	leaseMargin  = 15 * time.Second // default of Env.LeaseMargin
+	leasePeriod  = time.Minute      // default of Env.LeasePeriod
+	publishGrace = 20 * time.Second // after this time the sweep treats a published resume as lost
+	// Reserve is the part of the function's time that is kept for a last commit.
 	Reserve = 5 * time.Second
 )
 
-// Init sets the optional fields to their defaults.
+// Init sets the optional fields to their defaults and returns l.
 func (l *Env) Init() *Env {
 	if l.LeaseMargin == 0 {
 		l.LeaseMargin = leaseMargin
@@ -148,16 +151,16 @@ func (l *Env) Init() *Env {
 	return l
 }
 
-// Serves reports whether this process moves the runs of the agent with the name, if it knows it. Those of an agent that
-// is not known anywhere are the default function's, which ends them at their deadline.
+// Serves reports whether this process advances the runs of the named agent, if it knows the agent. The default function
+// serves unknown agents and ends their runs at the deadline.
 func (l *Env) Serves(name string) bool {
 	return l.Function == "" || l.Agents.LivesIn(l.Function, name)
 }
 
-// Limits returns those of the run's agent.
+// Limits returns the limits of the run's agent.
 func (ex *Execution) Limits() agents.Limits { return ex.Agents.Limits(ex.Run.Agent) }
 
-// Limits returns the limits of the run's agent, which a transition that creates the run has just set.
+// Limits returns the limits of the run's agent. It also works in a transition that creates the run.
 func (tx *Tx) Limits() agents.Limits { return tx.Ex.Agents.Limits(tx.Run.Agent) }
 
 // Jitter returns a random duration below limit.
@@ -169,7 +172,7 @@ func (l *Env) Jitter(limit time.Duration) time.Duration {
 	return time.Duration(binary.LittleEndian.Uint64(b[:]) % uint64(limit))
 }
 
-// LogPanic logs a panic of a tool's function with its stack: its user sees a failure like any other.
+// LogPanic logs a panic of a tool's function with its stack. The user sees an ordinary failure.
 func (l *Env) LogPanic(ctx context.Context, id string, err error) {
 	if text := tool.PanicText(err); text != "" {
 		l.Log.ErrorContext(ctx, "a tool panicked", "counter", "tool_panic", "actionId", id, "stack", text)

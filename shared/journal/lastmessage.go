@@ -6,9 +6,9 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// AppendLastMessage adds the message that the run ends with, and the run's outcome. The first words bytes of it are the
-// model's own. The thread is open to the next run, and called by what was done, if that was
-// one thing. A run that compresses its thread says nothing.
+// AppendLastMessage adds the run's last message and its outcome to the thread. The first words bytes of the message are
+// the model's own. The thread becomes open to the next run. If the run had exactly one effect, the thread is named
+// after it. A run that only compresses its thread adds no message.
 func (tx *Tx) AppendLastMessage(end *run.End, words int) error {
 	if err := readThread(tx); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (tx *Tx) AppendLastMessage(end *run.End, words int) error {
 	return readAddresses(tx, last)
 }
 
-// readAddresses notes which addresses in a run's last words were read.
+// readAddresses records which addresses in a run's last words come from text that was read.
 func readAddresses(tx *Tx, last *run.Message) error {
 	words := last.Text[:min(last.Words, len(last.Text))]
 	if last.Read == nil || !strings.Contains(words, "://") {

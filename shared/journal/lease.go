@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// HandOver releases the run's lease and asks for the run to be moved by another call of the function. If the request is
+// HandOver releases the run's lease and asks for another call of the function to advance the run. If the request is
 // lost, the sweep finds the run.
 func (ex *Execution) HandOver(ctx context.Context) (*run.View, error) {
 	ctx, cancel := Detached(ctx)
@@ -26,7 +26,7 @@ func (ex *Execution) HandOver(ctx context.Context) (*run.View, error) {
 	return ex.View(), nil
 }
 
-// Publish asks for the run to be moved. A failure is only logged: the run is due soon, and the sweep finds it.
+// Publish asks for the run to be advanced. A failure is only logged: the run is due soon, and the sweep finds it.
 func (ex *Execution) Publish(ctx context.Context) {
 	if err := ex.Queue.Resume(ctx, messageAbout(ctx, ex)); err != nil {
 		ex.Log.WarnContext(ctx, "a resume could not be published; the sweep will find the run", "runId", ex.ID, "error",
@@ -34,8 +34,8 @@ func (ex *Execution) Publish(ctx context.Context) {
 	}
 }
 
-// PublishAfter asks for the execution's run to be moved once so much time is over, unless stop is called before. The
-// execution may be used meanwhile.
+// PublishAfter asks for the run to be advanced after the duration d, unless stop is called before. The execution may be
+// used in the meantime.
 func PublishAfter(ctx context.Context, ex *Execution, d time.Duration) (stop func() bool) {
 	m, q, log := messageAbout(ctx, ex), ex.Queue, ex.Log
 	return time.AfterFunc(d, func() {
@@ -46,15 +46,16 @@ func PublishAfter(ctx context.Context, ex *Execution, d time.Duration) (stop fun
 	}).Stop
 }
 
-// messageAbout returns the message that asks for the run to be moved.
+// messageAbout returns the message that asks for the run to be advanced.
 func messageAbout(ctx context.Context, ex *Execution) queue.Message {
 	return queue.Message{RunID: ex.ID, Agent: ex.Run.AgentName(), UID: ex.Run.UID, ThreadID: ex.Run.ThreadID,
 		Terminal: ex.Run.Terminal, Trace: traceOf(ctx, ex)}
 }
 
-// Claim makes sure, durably, that this process holds the run for at least need, or for a lease's period: a longer step
-// renews it (see [HoldRun]). It goes by the later estimate of the time, as [Hold.Lapsed] does: a step whose lease
-// that one takes for lapsed would be tried for ever.
+// Claim makes sure, durably, that this process holds the run's lease for at least need, or for one lease period if that
+// is shorter. A longer step renews the lease (see [HoldRun]). Claim uses the later estimate of the time, as
+// [Hold.Lapsed] does. Otherwise a step with a lease that Lapsed rejects would be retried forever. It returns ErrHeld if
+// another process holds the lease.
 func (ex *Execution) Claim(ctx context.Context, need time.Duration) error {
 	need = min(need, ex.LeasePeriod)
 	mine := func(r run.Run) bool {

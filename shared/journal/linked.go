@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// ReadLinked reads the documents by which the tool knows what the run's user has linked, with what else the run's later
-// steps need, unless they were read before. Where they were read for an earlier step, or again is true, they are read
-// again, and the user's own with them.
+// ReadLinked reads the documents that describe the user's linked accounts for the tool, unless they are cached. It also
+// reads the other documents that later steps need. If again is true, it reads the documents and the user's document
+// again.
 func ReadLinked(ctx context.Context, ex *Execution, t *tool.Tool, again bool) error {
 	paths := t.Reads(ex.Run.Scope())
 	if again && len(paths) > 0 {
@@ -26,7 +26,7 @@ func ReadLinked(ctx context.Context, ex *Execution, t *tool.Tool, again bool) er
 	return ex.Read(ctx, ex.prefetch(missing)...)
 }
 
-// Linked returns a context in which a tool's functions find what this execution has read for them.
+// Linked returns a context in which a tool's functions find the documents that this execution has read for them.
 func Linked(ctx context.Context, ex *Execution, t *tool.Tool) context.Context {
 	var docs []store.Doc
 	for _, p := range t.Reads(ex.Run.Scope()) {
@@ -37,15 +37,15 @@ func Linked(ctx context.Context, ex *Execution, t *tool.Tool) context.Context {
 	return document.With(ctx, docs...)
 }
 
-// Forget has the documents that the tool's calls rest on read again when they are needed.
+// Forget drops the cached documents that the tool's calls depend on, so that they are read again.
 func Forget(ex *Execution, t *tool.Tool) {
 	for _, p := range t.Reads(ex.Run.Scope()) {
 		delete(ex.Docs, p)
 	}
 }
 
-// PlaceIn returns where a call of the tool would act by the documents that the transition was decided on. err is the
-// tool's, and missing that these documents were not read yet, which a decision returns.
+// PlaceIn returns the place that a call of the tool would act in, according to the documents of the transition. err is
+// the tool's error. missing means that documents were not read yet; the decision must return it.
 func PlaceIn(ctx context.Context, tx *Tx, t *tool.Tool) (in tool.Place, err, missing error) {
 	known, err := linkedIn(ctx, tx, t)
 	if err != nil {
@@ -55,8 +55,8 @@ func PlaceIn(ctx context.Context, tx *Tx, t *tool.Tool) (in tool.Place, err, mis
 	return in, err, nil
 }
 
-// RuleIn returns what the tool says of a call with the arguments, by the documents that the transition was decided on,
-// or nil. err is the tool's, and missing that these documents were not read yet, which a decision returns.
+// RuleIn returns the tool's policy for a call with these arguments, according to the documents of the transition, or
+// nil. err is the tool's error. missing means that documents were not read yet; the decision must return it.
 func RuleIn(tx *Tx, t *tool.Tool, args json.RawMessage) (r *tool.Ruling, err, missing error) {
 	if !t.Rules() {
 		return nil, nil, nil
@@ -69,8 +69,8 @@ func RuleIn(tx *Tx, t *tool.Tool, args json.RawMessage) (r *tool.Ruling, err, mi
 	return r, err, nil
 }
 
-// linkedIn returns a context in which the tool's functions find the documents that the transition was decided on, or
-// the error that these were not read yet.
+// linkedIn returns a context in which the tool's functions find the documents of the transition. It returns
+// errMissingDocs if they were not read yet.
 func linkedIn(ctx context.Context, tx *Tx, t *tool.Tool) (context.Context, error) {
 	var docs []store.Doc
 	paths := t.Reads(tx.Run.Scope())
@@ -84,8 +84,8 @@ func linkedIn(ctx context.Context, tx *Tx, t *tool.Tool) (context.Context, error
 	return document.With(ctx, docs...), nil
 }
 
-// RestOnLinked makes the commit fail where what the run's user has linked for the tool has changed since it was read,
-// or, with the user, what the user's own document says of them.
+// RestOnLinked makes the commit fail if the user's linked accounts for the tool have changed since they were read. With
+// user, it also fails if the user's document has changed.
 func RestOnLinked(tx *Tx, t *tool.Tool, user bool) {
 	tx.restsOn = append(tx.restsOn, t.Reads(tx.Run.Scope())...)
 	if user {
@@ -93,11 +93,11 @@ func RestOnLinked(tx *Tx, t *tool.Tool, user bool) {
 	}
 }
 
-// RestOn makes the commit fail where the document has changed since it was read.
+// RestOn makes the commit fail if the document has changed since it was read.
 func RestOn(tx *Tx, path string) { tx.restsOn = append(tx.restsOn, path) }
 
-// RestOnUser makes the commit fail where what the user's own document says of them has changed since it was read. One
-// that does not exist is created, because nothing else holds it to that.
+// RestOnUser makes the commit fail if the user's document has changed since it was read. If the document does not
+// exist, it is created, because a missing document cannot be checked otherwise.
 func RestOnUser(tx *Tx) error {
 	path := document.UserPath(tx.Run.UID)
 	if !tx.Ex.Docs[path].Exists() {

@@ -10,8 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// LoadOwned reads the run, which must be the user's, and whose conversation must still exist. Its owner is checked
-// before anything else of it is read, so that the answer for another user's run takes as long as for none.
+// LoadOwned reads the run. It returns the error of fault.NotFound unless the run belongs to the user and its
+// conversation exists. It checks the owner before it reads anything else, so that the answer for another user's run
+// takes as long as for a missing one.
 func (ex *Execution) LoadOwned(ctx context.Context, uid string, also ...string) error {
 	if err := ex.Read(ctx, append([]string{document.RunPath(ex.ID)}, also...)...); err != nil {
 		return err
@@ -19,16 +20,16 @@ func (ex *Execution) LoadOwned(ctx context.Context, uid string, also ...string) 
 	return foldOwned(ctx, ex, uid)
 }
 
-// TakeOwned is LoadOwned for the run's document that a watcher was given (store.Watch). The execution must not be used
-// for moving the run.
+// TakeOwned is LoadOwned for a document that a watch returned (store.Watch). The execution must not advance the run.
 func TakeOwned(ctx context.Context, ex *Execution, uid string, d store.Doc) error {
 	ex.Docs[d.Path] = d
 	ex.observeTime(d.ReadTime, time.Time{})
 	return foldOwned(ctx, ex, uid)
 }
 
-// LoadForReader is LoadOwned for a user who must not be disabled, and who is told of that first. With the run it reads
-// what its answer may need and what the run's id tells: the first approval, and the thread that it has begun.
+// LoadForReader is LoadOwned for a user who must not be disabled; a disabled user gets that error first. It also reads
+// the documents that the answer may need and whose IDs follow from the run's: the first approval, and the thread that
+// the run started.
 func LoadForReader(ctx context.Context, ex *Execution, uid string) error {
 	err := ex.Read(ctx, document.UserPath(uid), document.RunPath(ex.ID),
 		document.ApprovalPath(run.ApprovalID(ex.ID, 1)), document.ThreadPath(run.NewThreadID(ex.ID)))
@@ -57,8 +58,7 @@ func foldOwned(ctx context.Context, ex *Execution, uid string) error {
 	return ex.fold(ctx)
 }
 
-// checkNotDeleted refuses a run whose conversation is being deleted. The conversation of a run that has not ended
-// cannot be.
+// checkNotDeleted refuses a run whose conversation is being deleted. A conversation with an open run cannot be deleted.
 func checkNotDeleted(ctx context.Context, ex *Execution, runDoc store.Doc) error {
 	f := document.RunFieldsOf(runDoc)
 	if f.Status != string(run.Completed) && f.Status != string(run.Failed) {
@@ -84,7 +84,7 @@ func checkNotDeleted(ctx context.Context, ex *Execution, runDoc store.Doc) error
 	return nil
 }
 
-// User returns the document of the run's user for reading, and reads it where it was not.
+// User returns the user's document for reading. It reads the document if it is not cached.
 func User(ctx context.Context, ex *Execution) (*run.User, error) {
 	path := document.UserPath(ex.Run.UID)
 	if _, read := ex.Docs[path]; !read {
@@ -95,7 +95,7 @@ func User(ctx context.Context, ex *Execution) (*run.User, error) {
 	return userOf(ex, ex.Run.UID)
 }
 
-// userOf returns the user's document, which was read.
+// userOf decodes the user's cached document. A missing document gives an empty user.
 func userOf(ex *Execution, uid string) (*run.User, error) {
 	u := &run.User{UID: uid}
 	if d := ex.Docs[document.UserPath(uid)]; d.Exists() {

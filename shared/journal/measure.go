@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// What is measured (Env.Metrics). The names are those of OpenTelemetry's semantic conventions for generative AI, where
-// these have one (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/), as are the buckets.
+// The instruments of Env.Metrics. Names and buckets follow OpenTelemetry's semantic conventions for generative AI where
+// these define them (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/).
 var (
 	runsStarted = &metrics.Instrument{Name: "countersign.run.started", Unit: "{run}",
 		Description: "Runs that began."}
@@ -37,10 +37,11 @@ var (
 
 var (
 	shortBounds = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
-	longBounds  = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600} // people decide
+	// includes the time that people take to decide
+	longBounds = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600}
 )
 
-// What is tried again.
+// Values of the attribute countersign.retry.of.
 const (
 	RetryTool   = "tool"
 	retryModel  = "model"
@@ -48,7 +49,7 @@ const (
 	retryStep   = "step"
 )
 
-// CountRetry counts that something is tried again.
+// CountRetry counts one retry of this kind.
 func CountRetry(l *Env, what string) {
 	l.Metrics.Measure(retries, 1, attr("countersign.retry.of", what))
 }
@@ -57,7 +58,7 @@ func attr(key attribute.Key, value string) metrics.Attr {
 	return metrics.Attr{Key: string(key), Value: value}
 }
 
-// measure counts what the commit of the tx has made true.
+// measure records the measurements that follow from the commit of tx.
 func measure(tx *Tx) {
 	m := tx.Ex.Metrics
 	if m == nil {
@@ -91,7 +92,7 @@ func measure(tx *Tx) {
 	}
 }
 
-// errorType is the attribute of an error, or none where there is no error.
+// errorType returns the attribute of an error, or an empty attribute if why is nil.
 func errorType(why *run.ErrorInfo) metrics.Attr {
 	if why == nil {
 		return metrics.Attr{}
@@ -106,11 +107,11 @@ func errorTypeOf(err error) metrics.Attr {
 	return errorType(run.ErrorInfoOf(fault.As(err)))
 }
 
-// A timing is a request to the model or a call of a tool under way. The zero value is none.
+// A timing measures a model request or a tool call in progress. The zero value measures nothing.
 type timing struct {
 	env   *Env // nil: nothing is measured
 	began time.Time
-	of    metrics.Attr // the model, or the tool
+	of    metrics.Attr // the model or the tool
 	agent metrics.Attr
 }
 
@@ -121,7 +122,7 @@ func timeOf(ex *Execution, key attribute.Key, value string) timing {
 	return timing{ex.Env, ex.Env.Now(), attr(key, value), attr(attrAgent, ex.Run.AgentName())}
 }
 
-// countRetries has what the client of the model tries again be counted.
+// countRetries returns a context in which retries of the model's client are counted.
 func (t timing) countRetries(ctx context.Context) context.Context {
 	if t.env == nil {
 		return ctx
@@ -139,14 +140,14 @@ func (t timing) endModel(r *model.Reply, err error) {
 	if err != nil {
 		return
 	}
-	if u := r.Usage; u.Prompt > 0 { // else the service has counted none
+	if u := r.Usage; u.Prompt > 0 { // 0: the service has not counted the tokens
 		m.Measure(tokens, float64(u.Prompt), t.of, t.agent, attr("gen_ai.token.type", "input"))
 		m.Measure(tokens, float64(u.Output+u.Thoughts), t.of, t.agent, attr("gen_ai.token.type", "output"))
 	}
 }
 
-// MeasuredModel returns the model for requests that a tool makes and not a run: they are measured as a run's are, but
-// for the agent.
+// MeasuredModel returns the model for requests that a tool makes outside a run. They are measured like those of a run,
+// but without the agent.
 func MeasuredModel(m model.Model, in *metrics.Metrics, now func() time.Time) model.Model {
 	if m == nil || in == nil {
 		return m

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// LostLeases returns how many owners in a row, before this execution, have let the run's lease lapse.
+// LostLeases returns the number of consecutive owners before this execution that let the run's lease lapse.
 func (ex *Execution) LostLeases(r run.Run) int {
 	if r.Lease.Owner != "" && r.Lease.Owner != ex.Owner {
 		return r.Lease.Lapsed + 1
@@ -15,8 +15,8 @@ func (ex *Execution) LostLeases(r run.Run) int {
 	return r.Lease.Lapsed
 }
 
-// retryDelay returns by how much the lease of a later attempt is longer, so that the next attempt comes later: 0, 2, 4,
-// 8 and 16 minutes.
+// retryDelay returns how much longer the lease of a later attempt is, so that further attempts come later: 0, 2, 4, 8,
+// 16 and at most 32 minutes.
 func retryDelay(lost int) time.Duration {
 	if lost == 0 {
 		return 0
@@ -24,12 +24,12 @@ func retryDelay(lost int) time.Duration {
 	return time.Minute << min(lost, run.MaxAttempts)
 }
 
-// leaseUntil returns until when a lease lasts that covers a step of need from now on, or the first period of it.
+// leaseUntil returns the end of a lease that begins now and covers a step of duration need, or the first period of it.
 func (l *Env) leaseUntil(now time.Time, need time.Duration, lost int) time.Time {
 	return now.Add(min(need, l.LeasePeriod) + l.LeaseMargin + retryDelay(lost))
 }
 
-// terms returns what the run's agent has set, as far as it is known here.
+// terms returns the settings of the run's agent, as far as this process knows them.
 func (l *Env) terms(r run.Run) run.Terms {
 	t := run.Terms{Tools: l.Tools}
 	if its := l.Agents.Get(r.Agent); its != nil {
@@ -41,7 +41,7 @@ func (l *Env) terms(r run.Run) run.Terms {
 	return t
 }
 
-// Next returns what the run needs next of this process, and the action concerned, if any.
+// Next returns what the run needs next from this process, and the action concerned, if any.
 func (ex *Execution) Next() (run.Step, *run.Action) {
 	return ex.terms(ex.Run).Next(ex.State, ex.Run, ex.Now())
 }
@@ -51,19 +51,19 @@ func (tx *Tx) Next() (run.Step, *run.Action) {
 	return tx.Ex.terms(tx.Run).Next(tx.State, tx.Run, tx.Now)
 }
 
-// Ending returns how the run must end that may not go on, or nil.
+// Ending returns how the run must end, or nil if it may continue.
 func (ex *Execution) Ending() *run.End { return ex.terms(ex.Run).Ending(ex.State, ex.Run, ex.Now()) }
 
-// Ending returns how the run must end after this transition, or nil.
+// Ending returns how the run must end after this transition, or nil if it may continue.
 func (tx *Tx) Ending() *run.End { return tx.Ex.terms(tx.Run).Ending(tx.State, tx.Run, tx.Now) }
 
-// TermsOf returns what the agent of the tx's run has set, as far as it is known here.
+// TermsOf returns the settings of the agent of tx's run, as far as this process knows them.
 func TermsOf(tx *Tx) run.Terms { return tx.Ex.terms(tx.Run) }
 
-// StepTime returns how long the run's next step may take, or zero when there is none for this process.
+// StepTime returns the maximum duration of the run's next step, or zero if this process has no step to do.
 func (ex *Execution) StepTime() time.Duration {
 	st, a := ex.Next()
-	if st == run.StepSettle && ex.Ending() != nil { // what is under way is ended, and not waited for
+	if st == run.StepSettle && ex.Ending() != nil { // a call in progress is interrupted, not awaited
 		return ex.Limits().ToolTimeout
 	}
 	return ex.timeOf(st, a, ex.Run)

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Offered returns what the run's model is offered, in a fixed order: of the tools that the run began with those that
-// its agent has here, those of its page, and the tool for its answer, if that has a form.
+// Offered returns the tools that the run's model may call, in a fixed order: the agent's tools that the run may use,
+// the tools of its page, and the tool for a typed answer.
 func Offered(ex *Execution) []tool.Spec {
 	in := ex.State.Input
 	if ex.State.Plan != nil {
@@ -29,14 +29,14 @@ func Offered(ex *Execution) []tool.Spec {
 	return specs
 }
 
-// ToolOf returns the tool if it may be called in the run, or nil: by the model if it is its page's or its agent's, and
-// the run began with it. What its user calls themselves is not the agent's concern. While the agent is not here, what
-// it asked for where it was is taken for its own.
+// ToolOf returns the tool if the run may call it, or nil. The model may call a tool of its page or its agent that the
+// run began with. A user's own call may use any tool. If this process does not know the agent, ToolOf accepts every
+// tool that the run began with.
 func ToolOf(ex *Execution, name string, userInitiated bool) *tool.Tool {
 	return toolOf(ex, ex.Run, ex.State, name, userInitiated)
 }
 
-// ToolIn is [ToolOf] for the run as it will be.
+// ToolIn is [ToolOf] for the state of the run in the transition.
 func ToolIn(tx *Tx, name string, userInitiated bool) *tool.Tool {
 	return toolOf(tx.Ex, tx.Run, tx.State, name, userInitiated)
 }
@@ -58,7 +58,8 @@ func toolOf(ex *Execution, r run.Run, s *run.State, name string, userInitiated b
 	return ex.Tools[name]
 }
 
-// ToolFor returns the tool of a call that was proposed, whoever may call it by now, or nil where it is gone.
+// ToolFor returns the tool of a call that was proposed, even if the run may no longer call it. It returns nil if the
+// tool no longer exists.
 func ToolFor(ex *Execution, r run.Run, s *run.State, name string) *tool.Tool {
 	if t := planTool(ex, r, s, name); t != nil {
 		return t
@@ -69,16 +70,16 @@ func ToolFor(ex *Execution, r run.Run, s *run.State, name string) *tool.Tool {
 	return ex.Tools[name]
 }
 
-// answerTool returns the tool for the run's answer, or nil where the answer is words.
+// answerTool returns the tool for the run's typed answer, or nil if the answer is text.
 func answerTool(ex *Execution, in run.Input) *tool.Tool {
 	if in.Answer != nil && ex.answer == nil {
-		ex.answer, _ = tool.Answer(in.Answer) // it was checked when the run began
+		ex.answer, _ = tool.Answer(in.Answer) // the schema was checked when the run began
 	}
 	return ex.answer
 }
 
-// pageTools returns the tools that the page brought when the run began, none of which had the name of a tool that was
-// here then. What the page says of them, and what they return, may be a stranger's.
+// pageTools returns the tools that the page provided when the run began. None had the name of a tool of this process
+// then. Their descriptions and results count as strangers' text.
 func pageTools(ex *Execution, in run.Input) tool.Set {
 	if in.PageTools != nil && ex.page == nil {
 		ex.page = tool.Set{}
@@ -92,8 +93,8 @@ func pageTools(ex *Execution, in run.Input) tool.Set {
 	return ex.page
 }
 
-// TakeReasoning returns the arguments of a call in a session without the reason that the model gives for it, and that
-// reason. The error is a ValidationError where it gives none.
+// TakeReasoning splits the arguments of a call in a session into the tool's arguments and the model's reason. The error
+// is a ValidationError if the reason is missing.
 func TakeReasoning(tx *Tx, name string, args json.RawMessage) (rest json.RawMessage, reason string, err error) {
 	t := ToolIn(tx, name, false)
 	if t == nil || planTool(tx.Ex, tx.Run, tx.State, name) != nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// OpenRun returns the run with the id, for which a thread or a terminal is kept until it has ended, or nil. A run that
-// was deleted or put aside keeps it for nobody, since nobody knows whether it will ever end.
+// OpenRun returns the open run with this ID, for which a thread or a terminal is reserved, or nil. A deleted or
+// quarantined run does not count, because it may never end.
 func OpenRun(tx *Tx, id string) (*run.OpenError, error) {
 	if id == "" {
 		return nil, nil
@@ -16,7 +16,7 @@ func OpenRun(tx *Tx, id string) (*run.OpenError, error) {
 	if !read {
 		return nil, errMissingDocs{path}
 	}
-	f := document.RunFieldsOf(d) // the document itself need not be readable
+	f := document.RunFieldsOf(d) // the document itself may be unreadable
 	open := &run.OpenError{RunID: id, Status: run.Status(f.Status)}
 	if !d.Exists() || f.Aside || open.Status == run.Completed || open.Status == run.Failed {
 		return nil, nil

@@ -10,16 +10,16 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// PutBack is why a user is asked about a call of a quarantined run.
+// PutBack is the reason shown to a user who is asked about a call of a quarantined run.
 const PutBack = "The server's data was restored from a backup, so this may have been done already. " +
 	"Check before you approve it."
 
-// quarantinePage is how many runs, or approvals of a run, are read at once.
+// quarantinePage is the number of runs, or of approvals of a run, in one read.
 const quarantinePage = 100
 
-// Quarantine marks each run that has not ended, after the store was put back from an older copy: an effect of such a
-// run waits for a decision that its user makes from now on ([run.Run.Doubts]). It returns how many runs it marked. A
-// run that cannot be read cannot act, and is only counted as left.
+// Quarantine marks every open run after the store was restored from an older copy. An effect of a marked run needs a
+// decision made after the restore ([run.Run.Doubts]). It returns the number of marked runs, and the number of
+// unreadable runs, which cannot act. The error is the store's.
 func (l *Env) Quarantine(ctx context.Context) (marked, left int, err error) {
 	for d, err := range document.All(ctx, l.Store, document.AllRuns(quarantinePage)) {
 		if err != nil {
@@ -43,7 +43,7 @@ var (
 	errUnreadable = errors.New("journal: the run cannot be read")
 )
 
-// quarantine marks the run of the document, which is read again where another process changes it.
+// quarantine marks the run in the document. If another process changes the document, quarantine reads it again.
 func (l *Env) quarantine(ctx context.Context, d store.Doc) error {
 	for {
 		f := document.RunFieldsOf(d)
@@ -75,7 +75,8 @@ func (l *Env) quarantine(ctx context.Context, d store.Doc) error {
 	}
 }
 
-// warned returns the writes that put the warning on the run's open approvals: they may have been approved since.
+// warned returns the writes that add the warning to the run's open approvals, which may have been approved after the
+// copy was made.
 func (l *Env) warned(ctx context.Context, r run.Run) (writes []store.Write, err error) {
 	for first := 1; first <= r.Approvals; first += quarantinePage {
 		var paths []string

@@ -8,18 +8,19 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// pageOrigin names what a page says of itself, which is private as all that it shows its user.
+// pageOrigin is the origin of a page's text about itself. Such text is private, like everything that a page shows its
+// user.
 const pageOrigin = "what the page says"
 
-// stateOrigin names what was read of a session's repository when it began.
+// stateOrigin returns the origin of the repository state that was read when a session began.
 func stateOrigin(s *run.Session) string {
 	return s.Repo.String() + " itself: its files, README and AGENT.md"
 }
 
-// readingOf returns what the result of an untrusted call is, and whether not everybody can read it: what the session's
-// repository has is as private as that, what another one has is taken for private unless it is known not to be, and so
-// is what was read by an account of the user's, or in a session about a private repository. What their page shows a
-// user is private.
+// readingOf describes the result of an untrusted call, and whether it is private. Content of the session's repository
+// is as private as the repository. Content of another repository counts as private unless it is known to be public.
+// Content that was read with the user's account, in a session about a private repository, or by the user's page is
+// private.
 func readingOf(ex *Execution, s *run.State, c *run.ProposedCall, result json.RawMessage) (is tool.Reading,
 	private bool) {
 	t := ex.Tools[c.Tool]
@@ -38,8 +39,8 @@ func readingOf(ex *Execution, s *run.State, c *run.ProposedCall, result json.Raw
 	return is, true
 }
 
-// RepositoryURL returns the address of a repository that a tool names as owner/name: the session's own as the session
-// has it, and any other on GitHub.
+// RepositoryURL returns the address of a repository that a tool names as owner/name. The session's own repository has
+// the address in the session; any other is on GitHub.
 func RepositoryURL(s *run.State, name string) string {
 	if in := s.Input.Session; in != nil && strings.EqualFold(in.Repo.String(), name) {
 		return string(in.Repo)
@@ -47,7 +48,7 @@ func RepositoryURL(s *run.State, name string) string {
 	return "https://github.com/" + name
 }
 
-// firstReading returns what the run was told of strangers, by the first of it, or nil: what it answers may have it.
+// firstReading returns the first text of strangers that the run read, or nil. The run's answer may contain such text.
 func firstReading(tx *Tx) *run.Reading {
 	in := tx.State.Input
 	if in.Session != nil && in.Session.State != "" {

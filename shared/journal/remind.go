@@ -8,18 +8,18 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// Reminders mail users what has waited for a while (package reminder).
+// Reminders sends users e-mails about waiting approvals (package reminder).
 type Reminders interface {
-	// Remind mails the user what waits, unless it is too soon for that, or another process does it.
+	// Remind sends the user a mail, unless it is too soon or another process sends it.
 	Remind(ctx context.Context, uid string, when run.Reminding) error
 }
 
-// Remind has the user be reminded of a run that waits and is overdue, and makes it due for what comes next. A failure
-// is only logged: the run is looked at again. A run that is overdue for nothing, because reminders were switched off,
-// is due for what comes next too: else it would be put aside.
+// Remind sends a reminder for a waiting run that is overdue, and sets the run's next due time. A failure is only
+// logged, and the run is looked at again. A run that is overdue because reminders were switched off also gets its next
+// due time; otherwise it would be quarantined.
 func Remind(ctx context.Context, ex *Execution) {
 	overdue := ex.Counted || !document.RunFieldsOf(ex.Docs[document.RunPath(ex.ID)]).Due.After(ex.Now())
-	others := ex.Reminders == nil && (ex.Reminding.On() || Untold(ex)) // somebody else sees to it, or Tell does
+	others := ex.Reminders == nil && (ex.Reminding.On() || Untold(ex)) // another process or Tell handles it
 	if ex.State.End != nil || !overdue || others {
 		return
 	}
@@ -33,7 +33,7 @@ func Remind(ctx context.Context, ex *Execution) {
 		ex.Log.WarnContext(ctx, "a user could not be reminded of what waits, which is tried again later", "counter",
 			"reminder_failed", "runId", ex.ID, "error", err)
 	}
-	if err = ex.Read(ctx, document.UserPath(ex.Run.UID)); err == nil { // it says of whom they were reminded
+	if err = ex.Read(ctx, document.UserPath(ex.Run.UID)); err == nil { // it contains the state of the reminders
 		err = ex.Transition(ctx, func(tx *Tx) error {
 			st, _ := tx.Next()
 			tx.KeepLease = st != run.StepWait || tx.Run.Lease.Held(ex.Owner, tx.Now)
@@ -47,5 +47,5 @@ func Remind(ctx context.Context, ex *Execution) {
 	}
 }
 
-// remindTime is how long a reminder and its commits may take.
+// remindTime is the maximum duration of a reminder and its commits.
 const remindTime = 50 * time.Second

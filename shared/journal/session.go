@@ -8,13 +8,13 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Bind returns what a plan of the run's session is held to.
+// Bind returns the constraints on a plan of the run's session.
 func Bind(tx *Tx) plan.Bind {
 	return tx.State.Bind(sessionTools(tx.Ex, tx.Run), tx.Run.Region, tx.Now)
 }
 
-// planTool returns the tool by which the model of a session proposes its plan or reflects on a task, or nil for any
-// other name.
+// planTool returns the tool with which the model of a session proposes its plan or reflects on a task. It returns nil
+// for any other name.
 func planTool(ex *Execution, r run.Run, s *run.State, name string) *tool.Tool {
 	switch {
 	case s.Plan == nil:
@@ -27,7 +27,7 @@ func planTool(ex *Execution, r run.Run, s *run.State, name string) *tool.Tool {
 	return nil
 }
 
-// sessionTools returns the tools that the run's agent has.
+// sessionTools returns the tools of the run's agent, or all tools if this process does not know the agent.
 func sessionTools(ex *Execution, r run.Run) tool.Set {
 	if its := ex.Agents.Get(r.Agent); its != nil {
 		return its.Of(ex.Tools)
@@ -35,8 +35,9 @@ func sessionTools(ex *Execution, r run.Run) tool.Set {
 	return ex.Tools
 }
 
-// offeredInSession returns what the model of a session is offered: while it plans only what looks, and the tool for the
-// plan; later all, and the tool for what it thinks of a step. With each call it says why.
+// offeredInSession returns the tools that the model of a session may call. During planning these are the tools without
+// effects and the tool that proposes the plan. Later they are all tools and the tool that reflects on a step. Each call
+// must include a reason.
 func offeredInSession(ex *Execution) []tool.Spec {
 	acting := ex.State.Plan.Phase() == plan.Acting
 	var specs []tool.Spec
@@ -56,8 +57,8 @@ func offeredInSession(ex *Execution) []tool.Spec {
 	return append(specs, planTool(ex, ex.Run, ex.State, own).Spec)
 }
 
-// GrantFacts returns what the audit says of the grant on which the call's intent rests: its id, and the plan and the
-// approval by which its user has given it. They are nil for a call that rests on none.
+// GrantFacts returns the audit facts about the grant that permits the call: its ID, and the plan and the approval that
+// contain it. It returns nil for a call without a grant.
 func GrantFacts(tx *Tx, a *run.Action) tool.Facts {
 	if a.Started.Grant == "" || tx.State.Plan == nil || tx.State.Plan.Confirmed == nil {
 		return nil
@@ -66,16 +67,16 @@ func GrantFacts(tx *Tx, a *run.Action) tool.Facts {
 	return tool.Facts{"grant": a.Started.Grant, "plan": audit.InputHash(tx.nonce(), by.Hash), "approval": by.ApprovalID}
 }
 
-// LastCall reports whether the session's model is asked for the last time (run.Terms.LastCall).
+// LastCall reports whether the next model call of the session is the last one (run.Terms.LastCall).
 func LastCall(ex *Execution) bool { return ex.terms(ex.Run).LastCall(ex.State) }
 
-// errNoPlanNow and errNoTaskNow say why a call of the session's own tools does not count.
+// errNoPlanNow and errNoTaskNow reject calls of a session's own tools in the wrong phase.
 var (
 	errNoPlanNow = fault.New(fault.Policy, "not_now", "No plan is proposed while a task is under way; reflect on it.")
 	errNoTaskNow = fault.New(fault.Policy, "not_now", "There is no task to reflect on; propose a plan.")
 )
 
-// CheckPhase returns why the session's own tool may not be called now, or nil.
+// CheckPhase returns an error if the session's own tool may not be called now, or nil.
 func CheckPhase(tx *Tx, name string) error {
 	s := tx.State.Plan
 	switch {

@@ -9,19 +9,19 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// tellAtMost is the longest pause before others are told again who could not be told.
+// tellAtMost is the longest pause before another attempt to publish a run's events.
 const tellAtMost = time.Hour
 
-// The run's own events are the outbox of its notices: its document says of which of them others were told, and while
-// there are more it is due. So what a crash or an outage keeps from being told is told by whoever the sweep asks.
+// The run's own events are the outbox of its notifications. The run's document holds the delivered cursor, and the run
+// is due while there are newer events. After a crash or an outage, the process that the sweep asks publishes them.
 
-// Untold reports whether there is anything about the run that others have not been told.
+// Untold reports whether the run has events that must be published.
 func Untold(ex *Execution) bool {
 	return ex.Notices != nil && ex.Run.ID != "" && notice.Tells(ex.Run.ToldTo, ex.State, ex.Events)
 }
 
-// Tell tells others what has happened to the run since they were last told, and records that. A failure is only
-// logged: the run stays due, and is told of later.
+// Tell publishes the run's events since the delivered cursor, and moves the cursor. A failure is only logged: the run
+// stays due, and its events are published later.
 func Tell(ctx context.Context, ex *Execution) {
 	if !Untold(ex) {
 		return
@@ -35,13 +35,14 @@ func Tell(ctx context.Context, ex *Execution) {
 		ex.Log.WarnContext(ctx, "nobody could be told of a run, which is tried again later", "counter",
 			"notices_failed", "runId", ex.ID, "error", failed)
 	}
-	pause := min(ex.Now().Sub(untoldOf[0].Time), tellAtMost) // twice as long each time
+	pause := min(ex.Now().Sub(untoldOf[0].Time), tellAtMost) // doubles each time
 	if failed != nil && pause <= publishGrace {
-		return // it is due so soon anyway
+		return // it is due that soon anyway
 	}
 	err := ex.Transition(ctx, func(tx *Tx) error {
 		st, _ := tx.Next()
-		moves := st != run.StepDone && st != run.StepWait // whoever was asked meanwhile to move it is to find it free
+		// leave the run free for the process that was asked to advance it
+		moves := st != run.StepDone && st != run.StepWait
 		tx.KeepLease = moves || tx.Run.Lease.Held(ex.Owner, tx.Now)
 		switch {
 		case failed == nil && tx.Run.ToldTo < to:

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// The attributes of spans, by OpenTelemetry's semantic conventions for generative AI; semconv has had no constants for
-// them since v1.41. They have no content: no words, no arguments, no results, no addresses.
+// The attributes of spans, from OpenTelemetry's semantic conventions for generative AI. The package semconv has had no
+// constants for them since v1.41. These attributes hold no content: no words, arguments, results or addresses.
 const (
 	attrOperation      attribute.Key = "gen_ai.operation.name"
 	attrProvider       attribute.Key = "gen_ai.provider.name"
@@ -38,19 +38,20 @@ const (
 	attrAction         attribute.Key = "countersign.action.id"
 )
 
-// provider is the conventions' name for Google's models where it does not matter which of its services answers.
+// provider is the conventions' name for Google's models, whichever of its services answers.
 const provider = "gcp.gen_ai"
 
-// A Span is a part of a trace, under way, and what is measured of it. The zero value is none: without Env.Tracer and
-// Env.Metrics all of this costs nothing.
+// A Span is a part of a trace in progress, together with its measurements. The zero value is no span: without
+// Env.Tracer and Env.Metrics, spans cost nothing.
 type Span struct {
 	span    trace.Span
 	content bool
 	timing  timing
 }
 
-// TraceNew begins the first span of a run that is about to be created, unless ex has begun one, and returns what the
-// run's document keeps of it, so that whoever takes the run up elsewhere can refer to it.
+// TraceNew begins the first span of a run that is about to be created, unless ex has a span already. It returns the
+// traceparent that the run's document keeps, so that later processes can link to the span. It returns "" without a
+// Tracer.
 func TraceNew(ctx context.Context, ex *Execution, r run.Run) string {
 	if ex.Tracer == nil {
 		return ""
@@ -61,7 +62,7 @@ func TraceNew(ctx context.Context, ex *Execution, r run.Run) string {
 	return traceOf(ctx, ex)
 }
 
-// traceOf returns the span of ex as others can refer to it, or "" if it has none.
+// traceOf returns the traceparent of ex's span, or "" if ex has none.
 func traceOf(ctx context.Context, ex *Execution) string {
 	if ex.span.span == nil {
 		return ""
@@ -73,8 +74,8 @@ func traceOf(ctx context.Context, ex *Execution) string {
 
 const traceParent = "traceparent" // W3C Trace Context
 
-// TraceRun returns ctx with the span in which ex moves the run, "invoke_agent". It begins where ex makes its first
-// step, and links to the run's first span, and to the one that has asked for it, if these are others.
+// TraceRun returns ctx with the span "invoke_agent", in which ex advances the run. The span begins with ex's first
+// step. It links to the run's first span and to the span that requested the work, if these are different.
 func TraceRun(ctx context.Context, ex *Execution) context.Context {
 	switch {
 	case ex.Tracer == nil:
@@ -92,7 +93,7 @@ func TraceRun(ctx context.Context, ex *Execution) context.Context {
 	return trace.ContextWithSpan(ctx, ex.span.span)
 }
 
-// linkTo returns the link to a span that others refer to. What is none is left out of a span's links.
+// linkTo returns a link to the span with this traceparent. Spans ignore an empty link.
 func linkTo(traceparent string) trace.Link {
 	return trace.LinkFromContext(propagation.TraceContext{}.Extract(context.Background(),
 		propagation.MapCarrier{traceParent: traceparent}))
@@ -104,7 +105,7 @@ func beginSpan(ctx context.Context, ex *Execution, r run.Run, options ...trace.S
 	_, ex.span.span = ex.Tracer.Start(ctx, "invoke_agent "+r.AgentName(), options...)
 }
 
-// EndTrace ends the span in which ex has moved the run, if one was begun. err is why it does not move it any further.
+// EndTrace ends the span in which ex advanced the run, if there is one. err is the reason why ex stopped, or nil.
 func EndTrace(ex *Execution, err error) {
 	span := ex.span
 	if span.span == nil {
@@ -124,7 +125,7 @@ func EndTrace(ex *Execution, err error) {
 	span.end(nil)
 }
 
-// TraceModel begins the span of a request to the model, "chat", and measures it.
+// TraceModel begins the span "chat" of a model request, and measures the request.
 func TraceModel(ctx context.Context, ex *Execution, req model.Request) (context.Context, Span) {
 	if ex.Tracer == nil && ex.Metrics == nil {
 		return ctx, Span{}
@@ -146,7 +147,7 @@ func TraceModel(ctx context.Context, ex *Execution, req model.Request) (context.
 	return ctx, Span{span, ex.TraceContent, t}
 }
 
-// EndModel ends the span of a request to the model.
+// EndModel ends the span of a model request.
 func (s Span) EndModel(r *model.Reply, err error) {
 	if s.timing.endModel(r, err); s.span == nil {
 		return
@@ -162,7 +163,7 @@ func (s Span) EndModel(r *model.Reply, err error) {
 	s.end(err)
 }
 
-// TraceTool begins the span of a call, "execute_tool", and measures it.
+// TraceTool begins the span "execute_tool" of a call, and measures the call.
 func TraceTool(ctx context.Context, ex *Execution, a *run.Action) (context.Context, Span) {
 	t := timeOf(ex, attrTool, a.Tool)
 	if ex.Tracer == nil {
@@ -174,7 +175,8 @@ func TraceTool(ctx context.Context, ex *Execution, a *run.Action) (context.Conte
 	return ctx, Span{span, ex.TraceContent, t}
 }
 
-// EndTool ends the span of the call with what is on record of it. err is why nothing could be recorded.
+// EndTool ends the span of the call, with its recorded outcome. err is the reason why nothing could be recorded, or
+// nil.
 func (s Span) EndTool(a *run.Action, err error) {
 	if s.timing.endTool(a, err); s.span == nil {
 		return

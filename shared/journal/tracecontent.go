@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// The attributes of content, which spans have with Env.TraceContent alone: the messages in the form of the conventions'
-// JSON schemas (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/).
+// The content attributes, which spans have only with Env.TraceContent. Messages follow the JSON schemas of the
+// conventions (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/).
 const (
 	attrInstructions attribute.Key = "gen_ai.system_instructions"
 	attrInput        attribute.Key = "gen_ai.input.messages"
@@ -21,11 +21,11 @@ const (
 	attrResult       attribute.Key = "gen_ai.tool.call.result"
 )
 
-// maxContent is the most of one attribute of content, in bytes. What is longer is left out: a part of a JSON text is
-// none.
+// maxContent is the maximum size of one content attribute, in bytes. A larger value is left out, because a part of a
+// JSON text is not JSON.
 const maxContent = 64 << 10
 
-// content keeps an attribute, unless its value is too long or empty.
+// content returns the attribute, unless its value is empty or too long.
 func content(key attribute.Key, value []byte) (out []attribute.KeyValue) {
 	if len(value) > 0 && len(value) <= maxContent {
 		out = append(out, key.String(string(value)))
@@ -33,11 +33,11 @@ func content(key attribute.Key, value []byte) (out []attribute.KeyValue) {
 	return out
 }
 
-// said is a message as the conventions have it.
+// said is a message in the form of the conventions.
 type said struct {
 	Role   string     `json:"role"`
 	Parts  []saidPart `json:"parts"`
-	Finish string     `json:"finish_reason,omitempty"` // of what the model says
+	Finish string     `json:"finish_reason,omitempty"` // of a model's message
 }
 
 type saidPart struct {
@@ -49,7 +49,7 @@ type saidPart struct {
 	Result    json.RawMessage `json:"result,omitempty"`
 }
 
-// spoken is what of a Gemini content can be told.
+// spoken holds the parts of a Gemini content that messages uses.
 type spoken struct {
 	Role  string
 	Parts []struct {
@@ -66,7 +66,7 @@ type spoken struct {
 	}
 }
 
-// messages returns contents as messages in JSON, or nil where one cannot be read.
+// messages returns contents as messages in JSON, or nil if one cannot be read.
 func messages(contents []json.RawMessage, finish string) []byte {
 	all := []said{}
 	for _, raw := range contents {
@@ -102,7 +102,7 @@ func messages(contents []json.RawMessage, finish string) []byte {
 	return b
 }
 
-// asked returns what is said to the model.
+// asked returns the attributes of the instructions and messages sent to the model.
 func asked(req model.Request) []attribute.KeyValue {
 	system, err := json.Marshal([]saidPart{{Type: "text", Content: req.System}})
 	if err != nil {
@@ -111,7 +111,7 @@ func asked(req model.Request) []attribute.KeyValue {
 	return slices.Concat(content(attrInstructions, system), content(attrInput, messages(req.Contents, "")))
 }
 
-// answered returns what the model has said.
+// answered returns the attributes of the model's answer.
 func answered(r *model.Reply) []attribute.KeyValue {
 	if len(r.Content) == 0 {
 		return nil
@@ -119,7 +119,7 @@ func answered(r *model.Reply) []attribute.KeyValue {
 	return content(attrOutput, messages([]json.RawMessage{r.Content}, cmp.Or(r.Finish, "STOP")))
 }
 
-// done returns what a tool was given, and what it answered.
+// done returns the attributes of a tool's arguments and result.
 func done(a *run.Action) []attribute.KeyValue {
 	return slices.Concat(content(attrArguments, a.Args), content(attrResult, a.Result))
 }

@@ -11,16 +11,17 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Bounds of one transition: how often a lost race is tried again, and how often a store that does not answer.
+// Limits of one transition: the number of retries after a lost race, and after a failure of the store.
 const (
 	maxRaces  = 200
 	maxOutage = 4
 )
 
-// Transition decides what follows from the run's present state and commits it. decide looks at the run and fills the
-// tx; it must do nothing else, because it is called again, on fresh documents, whenever the commit loses a race. A
-// decision that leaves the tx empty costs no commit. A commit whose answer was lost is settled in the same way: the run
-// is read again, and a decision that was committed already leaves the tx empty.
+// Transition decides what follows from the run's present state and commits it. decide reads the run and fills the tx.
+// It must have no other effect, because it is called again, on fresh documents, whenever the commit loses a race. An
+// empty tx costs no commit. A commit whose answer was lost is handled in the same way: the run is read again, and a
+// decision that was committed already leaves the tx empty. The error is that of decide, or a store's error in the form
+// of [StoreError].
 func (ex *Execution) Transition(ctx context.Context, decide func(*Tx) error) error {
 	races, outages := 0, 0
 	for {
@@ -55,13 +56,13 @@ func (ex *Execution) Transition(ctx context.Context, decide func(*Tx) error) err
 				return err
 			}
 		}
-		if known && ex.Run.ID == "" { // deleted: there is nothing left to decide about
+		if known && ex.Run.ID == "" { // the run was deleted: there is nothing left to decide
 			return fault.NotFound()
 		}
 	}
 }
 
-// Decide fills a tx, reading the documents that the decision asks for.
+// Decide calls decide until it fills a tx, and reads the documents that decide asks for.
 func (ex *Execution) Decide(ctx context.Context, decide func(*Tx) error) (*Tx, error) {
 	for {
 		tx, err := ex.newTx()
@@ -82,8 +83,8 @@ func (ex *Execution) Decide(ctx context.Context, decide func(*Tx) error) (*Tx, e
 	}
 }
 
-// prefetch adds to the documents that are needed those that the run's later steps will need, the user's document and
-// the thread, so that one round trip serves for both.
+// prefetch adds the user's document and the thread to the needed paths, unless they are cached. Later steps need them,
+// and one round trip then serves both.
 func (ex *Execution) prefetch(need []string) []string {
 	for _, p := range []string{document.UserPath(ex.Run.UID), document.ThreadPath(ex.Run.ThreadID)} {
 		if _, ok := ex.Docs[p]; !ok && ex.Run.ID != "" && !slices.Contains(need, p) {
@@ -107,8 +108,8 @@ func (ex *Execution) reload(ctx context.Context) error {
 	return ex.fold(ctx)
 }
 
-// backOffCommit waits before try n: a random part of a time that grows to half a second, so that racing processes
-// spread and a store that is down is not hammered.
+// backOffCommit waits before try n, for a random part of a time that grows to half a second. Racing processes then
+// spread out, and a store that is down is not overloaded.
 func (ex *Execution) backOffCommit(ctx context.Context, n int) error {
 	limit := min(500*time.Millisecond, time.Duration(n)*4*time.Millisecond)
 	return ex.Sleep(ctx, ex.Jitter(limit))

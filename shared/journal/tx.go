@@ -14,19 +14,19 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// errMissingDocs is how a decision asks for documents that were not read yet.
+// errMissingDocs lists documents that a decision needs and that were not read yet.
 type errMissingDocs []string
 
 func (e errMissingDocs) Error() string { return "journal: a document must be read first" }
 
-// SetErrorInfo puts the class and the code of a call's error into an audit entry; p may be nil.
+// SetErrorInfo copies the class and the code of a call's error into an audit entry. A nil p changes nothing.
 func SetErrorInfo(e *audit.Entry, p *run.ErrorInfo) {
 	if p != nil {
 		e.ErrorCode, e.Message = string(p.Class), string(p.Code)
 	}
 }
 
-// Tx is a transition in the making: the run as it will be, and the other documents that are written with it.
+// Tx is a transition before its commit: the run's new state, and the other documents that are written with it.
 type Tx struct {
 	Ex     *Execution
 	Now    time.Time
@@ -35,23 +35,23 @@ type Tx struct {
 	events []run.Event
 
 	Thread      *run.Thread
-	Kept        *Kept // what the thread keeps of the run that ends
+	Kept        *Kept // what the thread keeps of the run, if the run ends
 	messages    []run.Message
 	userDoc     *run.User
 	userChanged bool
-	Approvals   map[string]*run.Approval // as they will be
+	Approvals   map[string]*run.Approval // in their new state
 	audits      []audit.Entry
 	Changed     bool // the run's document changes even without an event (its lease)
-	KeepLease   bool // the transition does not move the run: the lease stays as it is
+	KeepLease   bool // the transition does not advance the run: the lease stays as it is
 	renewed     bool // the transition renews the lease and does nothing else
-	tookOver    bool // the lease was that of a process that let it lapse
-	Left        bool // the run's agent is not known here, and nobody else has moved the run in time
-	DueNow      bool // the run must be moved at once, by a process that does not have it yet
+	tookOver    bool // the previous owner let the lease lapse
+	Left        bool // this process does not know the run's agent, and no other has advanced the run in time
+	DueNow      bool // another process must advance the run at once
 
-	DueIn  time.Duration // if not 0, the run is left to whichever process looks at it after this time
-	TellIn time.Duration // if not 0, others could not be told of the run, and are after this time
+	DueIn  time.Duration // if not 0, the run is due after this time, for any process
+	TellIn time.Duration // if not 0, publishing failed and is retried after this time
 
-	UnrecordedCalls int // calls of the model that were made and that no event records
+	UnrecordedCalls int // model calls that no event records
 
 	others  map[string]any // further documents as they will be, by their paths ([Put])
 	joined  []*Tx          // of other runs, which are committed together with this one ([Join])
@@ -60,11 +60,11 @@ type Tx struct {
 	Updates []Update
 }
 
-// Kept is what the thread keeps of a run that ends: its own part of the conversation, with every call answered.
+// Kept is what the thread keeps of a run that ends: the run's part of the conversation, with every call answered.
 type Kept struct {
 	Contents []json.RawMessage
-	Recorded bool   // lines of the server's own are among them
-	By       string // who signed its answers; empty: those whom the run's turns name
+	Recorded bool   // the contents include lines of the server
+	By       string // signer of its answers; empty: the signers of the run's turns
 }
 
 func (ex *Execution) newTx() (*Tx, error) {
@@ -77,7 +77,8 @@ func (ex *Execution) newTx() (*Tx, error) {
 
 func (tx *Tx) empty() bool { return len(tx.events) == 0 && !tx.Changed }
 
-// Doc decodes a cached document into a value and returns it. The error is errMissingDocs where it was not read yet.
+// Doc decodes a cached document into a value and returns it. It returns errMissingDocs if the document was not read
+// yet.
 func (tx *Tx) Doc(path string, into any) (store.Doc, error) {
 	doc, ok := tx.Ex.Docs[path]
 	if !ok {
@@ -89,7 +90,7 @@ func (tx *Tx) Doc(path string, into any) (store.Doc, error) {
 	return doc, document.Decode(doc, into)
 }
 
-// AddEvent adds one event. It is an error where the state machine does not permit it.
+// AddEvent adds one event. It returns an error if the state machine does not permit the event.
 func (tx *Tx) AddEvent(e run.Event) error {
 	e.Seq, e.At = tx.Run.Log.Count+int64(len(tx.events))+1, tx.Now
 	if err := tx.State.Apply(e); err != nil {
@@ -112,13 +113,13 @@ func (tx *Tx) AddEvent(e run.Event) error {
 	return nil
 }
 
-// AllowedNow returns what the user's document keeps of an effect that is allowed in this transition.
+// AllowedNow returns the entry in the user's document for an effect that this transition allows.
 func AllowedNow(tx *Tx, actionID, argsHash string) run.Allowed {
 	return run.NewAllowed(tx.Run.ThreadID, argsHash, actionID, tx.Now)
 }
 
-// forgetAllowed drops from the user's document an effect that was allowed and not done. An equal call repeats nothing
-// then.
+// forgetAllowed removes an effect that was allowed but not done from the user's document. An equal call is then not a
+// repetition.
 func forgetAllowed(tx *Tx, a *run.Action, f *run.Finished) error {
 	begun := a.Decision != "" || a.Started.Owner != ""
 	if f == nil || !a.SideEffect || !begun || f.Status != run.ActionFailed || f.Execution == run.UnknownState {
@@ -132,7 +133,7 @@ func forgetAllowed(tx *Tx, a *run.Action, f *run.Finished) error {
 	return nil
 }
 
-// callEnd returns the outcome of the call for readers within this process, or nil where it has none yet.
+// callEnd returns the outcome of the call, for readers within this process, or nil if there is none yet.
 func callEnd(a *run.Action, f *run.Finished) *CallEnd {
 	if f == nil {
 		return nil
@@ -144,7 +145,7 @@ func callEnd(a *run.Action, f *run.Finished) *CallEnd {
 	return end
 }
 
-// CallOf returns the action as its tool gets it.
+// CallOf returns the action in the form that its tool receives.
 func CallOf(a *run.Action) Call { return Call{a.ID, a.Tool, a.Args} }
 
 // User returns the user's document for reading.
@@ -159,7 +160,8 @@ func (tx *Tx) User() (*run.User, error) {
 	return tx.userDoc, nil
 }
 
-// UpdateUser changes the user's document; the commit then fails where another process has changed it since it was read.
+// UpdateUser changes the user's document. The commit then fails if another process has changed the document since it
+// was read.
 func (tx *Tx) UpdateUser(change func(*run.User)) error {
 	u, err := tx.User()
 	if err != nil {
@@ -170,7 +172,7 @@ func (tx *Tx) UpdateUser(change func(*run.User)) error {
 	return nil
 }
 
-// AppendMessage adds a message to the thread. A thread that was deleted meanwhile, or is being deleted, gets none.
+// AppendMessage adds a message to the thread. A thread that is deleted or being deleted gets none.
 func (tx *Tx) AppendMessage(role run.Role, approvalID, format string, args ...any) error {
 	if err := readThread(tx); err != nil {
 		return err
@@ -181,13 +183,13 @@ func (tx *Tx) AppendMessage(role run.Role, approvalID, format string, args ...an
 	}
 	m := run.Message{Role: role, Text: text, RunID: tx.Run.ID, ApprovalID: approvalID, At: tx.Now}
 	if via := tx.State.Input.Via; via != nil && role == run.RoleUser {
-		m.Read = &run.Reading{Origin: via.Origin()} // it is its agent's, and a stranger's to whoever goes on
+		m.Read = &run.Reading{Origin: via.Origin()} // the agent wrote it, so it counts as a stranger's text later
 	}
 	tx.messages = append(tx.messages, m)
 	return nil
 }
 
-// readThread puts the run's thread into the tx.
+// readThread reads the run's thread into the tx.
 func readThread(tx *Tx) error {
 	if tx.Thread != nil {
 		return nil
@@ -200,7 +202,7 @@ func readThread(tx *Tx) error {
 	return nil
 }
 
-// Put has a further document written, with the fields that it has, which must have been read.
+// Put adds a further document to the commit. If the document exists, it must have been read; it keeps its fields.
 func Put(tx *Tx, path string, v any) {
 	if tx.others == nil {
 		tx.others = map[string]any{}
@@ -208,7 +210,7 @@ func Put(tx *Tx, path string, v any) {
 	tx.others[path] = v
 }
 
-// Approval returns an approval for changing.
+// Approval returns an approval that the transition may change.
 func (tx *Tx) Approval(id string) (*run.Approval, error) {
 	if a := tx.Approvals[id]; a != nil {
 		return a, nil
@@ -225,7 +227,7 @@ func (tx *Tx) Approval(id string) (*run.Approval, error) {
 	return a, nil
 }
 
-// AddAudit adds an audit entry about an action, or about the run.
+// AddAudit adds an audit entry about the action, or about the run if a is nil. fill may set further fields.
 func (tx *Tx) AddAudit(kind string, a *run.Action, fill func(*audit.Entry)) {
 	e := audit.Entry{RunID: tx.Run.ID, UID: tx.Run.UID, At: tx.Now, Kind: kind}
 	if a != nil {
@@ -248,8 +250,8 @@ func (tx *Tx) AddAudit(kind string, a *run.Action, fill func(*audit.Entry)) {
 	tx.audits = append(tx.audits, e)
 }
 
-// KeepOutput makes the document in which the output of the action is kept, unless it is there already. The run knows it
-// by its action, so that it can be found and deleted with the run.
+// KeepOutput creates the document for the action's output, unless it exists. The run lists the action, so that the
+// output can be found and deleted with the run.
 func KeepOutput(tx *Tx, id string) {
 	if !slices.Contains(tx.Run.Outputs, id) {
 		tx.Run.Outputs = append(slices.Clip(tx.Run.Outputs), id)
@@ -258,7 +260,7 @@ func KeepOutput(tx *Tx, id string) {
 	}
 }
 
-// nonce returns the run's nonce. A run that an earlier release started gets one with its next entry.
+// nonce returns the run's nonce. A run of an earlier release gets one with its next audit entry.
 func (tx *Tx) nonce() []byte {
 	if len(tx.Run.Nonce) == 0 {
 		tx.Run.Nonce = run.NewNonce(tx.Ex.Random)
@@ -266,7 +268,7 @@ func (tx *Tx) nonce() []byte {
 	return tx.Run.Nonce
 }
 
-// SetStatus records the run's new status, unless it has that status already or has ended.
+// SetStatus records the run's new status, unless the run has that status already or has ended.
 func (tx *Tx) SetStatus(to run.Status) error {
 	if tx.State.End != nil || to == tx.State.Status {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// prepareWrites sets status, lease and due time to what follows from the state, and builds the writes.
+// prepareWrites derives status, lease and due time from the state, and builds the writes.
 func (tx *Tx) prepareWrites() error {
 	if tx.empty() {
 		return nil
@@ -100,8 +100,8 @@ func putChunks[T any](tx *Tx, path, collection string, chunks []document.Chunk[T
 	return nil
 }
 
-// maxSessionTail is how much of a session's events is written with each of its many steps, in bytes: the rest lies in
-// documents of its own, so that the last of its steps costs about what the first ones do.
+// maxSessionTail is the part of a session's events that every step writes, in bytes. The rest is in separate documents,
+// so that late steps cost about as much as early ones.
 const maxSessionTail = 32 << 10
 
 func (tx *Tx) writeRun() error {
@@ -121,7 +121,7 @@ func (tx *Tx) writeRun() error {
 	}
 	fields := document.RunFields{UID: tx.Run.UID, ThreadID: tx.Run.ThreadID, Status: string(tx.State.Status),
 		CreatedAt: tx.Run.CreatedAt}
-	if tx.KeepLease && len(tx.events) == 0 { // the run does not move: it is as due, or as aside, as it was
+	if tx.KeepLease && len(tx.events) == 0 { // the run does not advance: its due time and quarantine stay
 		stored := document.RunFieldsOf(tx.Ex.Docs[path])
 		fields.Due, fields.Tries, fields.Aside = stored.Due, stored.Tries, stored.Aside
 	} else if fields.Due, err = due(tx); err != nil {
@@ -151,7 +151,7 @@ func (tx *Tx) writeThread() error {
 	return tx.put(path, fields.Map(tx.Thread.ID), tx.Thread)
 }
 
-// writeContents adds what the run has said to the thread, which is about to be written.
+// writeContents adds the run's contents to the thread, which is about to be written.
 func writeContents(tx *Tx, path string) error {
 	if tx.Kept == nil {
 		return nil
@@ -203,7 +203,8 @@ func (tx *Tx) writeAudit() error {
 	return nil
 }
 
-// writeChecks adds a check of each document that the tx rests on and does not write. One that does not exist has none.
+// writeChecks adds a check of each document that the tx depends on and does not write. A document that does not exist
+// gets no check.
 func writeChecks(tx *Tx) {
 	slices.Sort(tx.restsOn)
 	for _, p := range slices.Compact(tx.restsOn) {
@@ -214,7 +215,7 @@ func writeChecks(tx *Tx) {
 	}
 }
 
-// commit writes the tx in one atomic commit, and then makes its run, state and events those of the execution.
+// commit writes the tx in one atomic commit, and then updates the execution's run, state and events.
 func (tx *Tx) commit(ctx context.Context) error {
 	sent := tx.Ex.Env.Now()
 	versions, err := tx.Ex.Store.Commit(ctx, tx.writes...)
@@ -237,8 +238,8 @@ func (tx *Tx) commit(ctx context.Context) error {
 	return nil
 }
 
-// countUsage counts what the run has used of the model since it was last counted: at its end, and wherever its user's
-// document is written anyway.
+// countUsage adds the run's model usage since the last count to the user's document. It does so at the end of the run,
+// and whenever the user's document is written anyway.
 func (tx *Tx) countUsage() error {
 	if tx.Ex.UserLimits.None() || tx.State.End == nil && !tx.userChanged {
 		return nil
