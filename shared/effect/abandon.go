@@ -8,14 +8,14 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// recordFailure records that the call had no effect. With an earlier attempt that may still be under way, the failure
-// says nothing about that one: its process may only have been stopped, its request may only be late.
+// recordFailure records that the call had no effect. If underWay, an earlier attempt may still be in progress: its
+// process may have been paused, or its request may be late. The failure says nothing about that attempt.
 func recordFailure(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, err error,
 	underWay bool) error {
 	if !t.SideEffect && journal.Left(ex) {
-		return nil // the call may be what was cut short, and whoever goes on makes it again
+		return nil // the caller's cancel may have cut the call short; the next process makes it again
 	}
-	claimed := t.Limited() && tool.IsEnded(err) // so the attempt that ended is the only one that began
+	claimed := t.Limited() && tool.IsEnded(err) // the attempt that ended is then the only one that began
 	if underWay && !claimed {
 		ctx, cancel := journal.Detached(ctx)
 		defer cancel()
@@ -27,14 +27,13 @@ func recordFailure(ctx context.Context, ex *journal.Execution, t *tool.Tool, id 
 	return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
 }
 
-// startedElsewhere is why a call that had not happened when it was checked, and is not tried again, is left to its
-// user.
+// startedElsewhere is the reason shown to the user for a review of a call that had not happened when it was checked,
+// and that is not retried.
 const startedElsewhere = "It had not been done when this was checked, but an earlier attempt may still be under way."
 
-// abandonRetry records the outcome of a call that had not happened when it was checked and is not tried again. The
-// process that started it may only have been stopped: so it is first made sure that the call is never begun, where its
-// tool can do that, and otherwise the call is left to its user. As long as the tool cannot be asked, nothing is
-// recorded.
+// abandonRetry records the outcome of a call that had not happened when it was checked and is not retried. The process
+// that started it may only have been paused. If the tool can, it first prevents the call from ever beginning; otherwise
+// the user must review the call. While the tool cannot be asked, nothing is recorded.
 func abandonRetry(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, why error) error {
 	if !t.SideEffect {
 		return recordOutcome(ctx, ex, id, failedWithoutEffect(why))
@@ -55,21 +54,21 @@ func abandonRetry(ctx context.Context, ex *journal.Execution, t *tool.Tool, id s
 	case tool.Never:
 		return recordOutcome(ctx, ex, id, failedWithoutEffect(why))
 	}
-	return recordFound(ctx, ex, id, out) // it was begun after all
+	return recordFound(ctx, ex, id, out) // the call began after all
 }
 
-// forbids reports whether the tool makes sure, when it is asked about a call that must not go on, that a call which was
-// not begun never is.
+// forbids reports whether the tool can prevent a call from ever beginning.
 func forbids(t *tool.Tool) bool { return t.Limited() || t.Interrupts() }
 
-// GiveUp records the outcome of a step of the call that was started too often: unknown for an effect, unless it can be
-// made sure that it is never begun, and failed for anything else.
+// GiveUp records the outcome of a call that was started too often. An effect gets an unknown outcome, unless its tool
+// can prevent it from ever beginning. Any other call has failed.
 func GiveUp(ctx context.Context, ex *journal.Execution, a *run.Action) error {
 	t := ex.Tools[a.Tool]
 	switch {
 	case a.Status != run.ActionExecuting || !a.SideEffect:
 		return recordOutcome(ctx, ex, a.ID, failedWithoutEffect(run.ErrAttempts))
-	case t == nil || !forbids(t) || ex.LostLeases(ex.Run) > run.MaxAttempts: // the last process died of this
+	// the last process died while it gave the call up
+	case t == nil || !forbids(t) || ex.LostLeases(ex.Run) > run.MaxAttempts:
 		return markUnknown(ctx, ex, a.ID, run.ErrAttempts.Message, nil)
 	}
 	return abandonRetry(ctx, ex, t, a.ID, run.ErrAttempts)

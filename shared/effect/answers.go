@@ -16,18 +16,18 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// CallAnswer is what a client reports about a call that waits for it ([run.KindCall]).
+// CallAnswer is a client's report about a call that waits for it ([run.KindCall]).
 type CallAnswer struct {
 	ActionID string
-	Result   json.RawMessage // of a call that was done, or what one returned before it failed
-	Error    string          // of one that was not done; a sentence for the model
+	Result   json.RawMessage // of a completed call, or the result before a failure
+	Error    string          // of a call that was not done: a sentence for the model
 }
 
-// codeNotAnswered is the code of a call that its client did not answer.
+// codeNotAnswered is the error code of a call that its client did not answer.
 const codeNotAnswered fault.Code = "not_answered"
 
-// RecordAnswers records what the client reports about calls of the user's run, all or none, and moves nothing.
-// Errors: those of loop.Loop.Answer.
+// RecordAnswers records a client's reports about calls of the user's run, all or none. It does not advance the run. It
+// returns the errors of loop.Loop.Answer.
 func RecordAnswers(ctx context.Context, ex *journal.Execution, uid string, answers []CallAnswer) error {
 	if err := ex.LoadOwned(ctx, uid); err != nil {
 		return err
@@ -53,8 +53,8 @@ func RecordAnswers(ctx context.Context, ex *journal.Execution, uid string, answe
 	})
 }
 
-// checkAnswer checks the answer with that number against the call and those that are waiting, and reports whether
-// exactly this was answered before.
+// checkAnswer checks the answer at index number against its call and the waiting calls. again is true if the same
+// answer was recorded before.
 func checkAnswer(a *run.Action, f *run.Finished, waiting []*run.Action, number int) (again bool, err error) {
 	switch {
 	case a == nil && len(waiting) > 0:
@@ -73,7 +73,7 @@ func checkAnswer(a *run.Action, f *run.Finished, waiting []*run.Action, number i
 	return false, nil
 }
 
-// waitingForClient returns the calls that may still be answered.
+// waitingForClient returns the calls that the client may still answer.
 func waitingForClient(tx *journal.Tx) (out []*run.Action) {
 	if tx.State.End != nil || tx.State.Cancelled || !tx.Now.Before(tx.Run.Deadline) {
 		return nil
@@ -86,7 +86,7 @@ func waitingForClient(tx *journal.Tx) (out []*run.Action) {
 	return out
 }
 
-// answered reports whether the client has answered the call. One that the run ended or went on without has another
+// answered reports whether the client has answered the call. A call that the run ended or abandoned has another
 // execution state.
 func answered(a *run.Action) bool {
 	return a.Kind == run.KindCall && (a.Execution == run.Succeeded || a.Execution == run.FailedKnown)
@@ -101,7 +101,7 @@ func sameAnswer(a *run.Action, f *run.Finished) bool {
 
 // Finished returns the outcome that the answer is recorded as.
 func (a CallAnswer) Finished() *run.Finished {
-	result, err := strictjson.Marshal(a.Result) // as the store keeps it, so that the same answer is the same bytes
+	result, err := strictjson.Marshal(a.Result) // in the stored form, so that equal answers have equal bytes
 	if err != nil {
 		result = strictjson.Text(string(a.Result))
 	}
@@ -116,7 +116,7 @@ func (a CallAnswer) Finished() *run.Finished {
 	return &f
 }
 
-// finishWaiting records what became of a call that waited for its client.
+// finishWaiting records the outcome of a call that waited for its client.
 func finishWaiting(tx *journal.Tx, a *run.Action, f *run.Finished) error {
 	if err := tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
 		return err
@@ -127,15 +127,15 @@ func finishWaiting(tx *journal.Tx, a *run.Action, f *run.Finished) error {
 	return nil
 }
 
-// TakeAnswer records that the model's call gives the run's answer. Nothing has to be done for that, so it is part of
-// the transition that proposes the call.
+// TakeAnswer records that the model's call gives the run's typed answer. The call needs no work, so this is part of the
+// transition that proposes it.
 func TakeAnswer(tx *journal.Tx, a *run.Action) error {
 	f := Succeeded(tool.AnswerTaken)
 	return finishWaiting(tx, a, &f)
 }
 
-// TakeCall records a call of a session that the loop answers itself, by which its plan goes on, or why it does not
-// count.
+// TakeCall records a call of a session that the loop handles itself. why is the reason why the call does not count, or
+// nil.
 func TakeCall(tx *journal.Tx, a *run.Action, why error) error {
 	f := Succeeded(tool.AnswerTaken)
 	if why != nil {
@@ -144,7 +144,7 @@ func TakeCall(tx *journal.Tx, a *run.Action, why error) error {
 	return finishWaiting(tx, a, &f)
 }
 
-// LeaveUnanswered ends the wait for a client that did not answer. It may have carried the call out.
+// LeaveUnanswered ends the wait for a client that did not answer. The client may have carried out the call.
 func LeaveUnanswered(tx *journal.Tx, a *run.Action, why string) error {
 	f := &run.Finished{Status: run.ActionFailed, Execution: run.NotStarted,
 		Error: run.ErrorInfoOf(fault.New(fault.Tool, codeNotAnswered, "%s; it is not known whether it was done.",
@@ -155,7 +155,7 @@ func LeaveUnanswered(tx *journal.Tx, a *run.Action, why string) error {
 	return finishWaiting(tx, a, f)
 }
 
-// leaveToClient leaves a call that is allowed to the client.
+// leaveToClient gives an allowed call to the client.
 func leaveToClient(ctx context.Context, ex *journal.Execution, id string, t *tool.Tool) error {
 	return ex.Transition(ctx, func(tx *journal.Tx) error {
 		if a := tx.State.Action(id); !a.Runnable() || tx.Run.Lease.Held(ex.Owner, tx.Now) {
@@ -165,8 +165,8 @@ func leaveToClient(ctx context.Context, ex *journal.Execution, id string, t *too
 	})
 }
 
-// LeaveToClient leaves a call to the client. For an effect the policy is asked again, as before any other, and the
-// audit says what it rests on.
+// LeaveToClient gives a call to the client. For an effect, it evaluates the policy again and adds the intent to the
+// audit log.
 func LeaveToClient(tx *journal.Tx, id string, t *tool.Tool) error {
 	a := tx.State.Action(id)
 	if _, stop, err := recheckPolicy(tx, a, t); stop || err != nil {
@@ -178,8 +178,8 @@ func LeaveToClient(tx *journal.Tx, id string, t *tool.Tool) error {
 	return approval.WaitForAnswer(tx, id, t)
 }
 
-// LeaveEarlier ends the wait for the client in the earlier runs of a thread whose user writes on, and asks for
-// them to be moved. The run that was started comes first: what cannot be done here is left to the calls' own time.
+// LeaveEarlier ends the wait for the client in earlier runs of a thread, because its user continued without them. It
+// asks for these runs to be advanced. A failure is only logged: those calls then wait until they expire.
 func LeaveEarlier(ctx context.Context, ex *journal.Execution) {
 	ctx, cancel := journal.WithAnswerTimeout(ctx)
 	defer cancel()

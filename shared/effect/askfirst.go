@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// askAfterAll requests an approval of a call that the policy allows, because of what its tool has found where the call
-// would act.
+// askAfterAll requests an approval for a call that the policy allows, because its tool found a reason for one in the
+// place where the call would act.
 func askAfterAll(ctx context.Context, ex *journal.Execution, found *run.Action, why error) error {
 	return ex.Transition(ctx, func(tx *journal.Tx) error {
 		a := tx.State.Action(found.ID)
@@ -32,8 +32,8 @@ func askAfterAll(ctx context.Context, ex *journal.Execution, found *run.Action, 
 	})
 }
 
-// askAgain asks the user of a quarantined run about a call that may have been carried out already, before anything is
-// prepared for it.
+// askAgain asks the user of a quarantined run about a call that may have been carried out already, before the call is
+// prepared.
 func askAgain(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string) error {
 	return ex.Transition(ctx, func(tx *journal.Tx) error {
 		a := tx.State.Action(id)
@@ -45,8 +45,8 @@ func askAgain(ctx context.Context, ex *journal.Execution, t *tool.Tool, id strin
 	})
 }
 
-// askAnew records that the call was not done, because it is not what its user was shown any more, and asks them about
-// the call as it is now. Where nothing more may be asked for, it has failed.
+// askAnew records that a call was not done because it no longer matches what its user saw. It then requests an approval
+// for the call in its present form. If no further approval may be requested, the call has failed.
 func askAnew(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, args json.RawMessage,
 	why error) error {
 	f := failedWithoutEffect(why)

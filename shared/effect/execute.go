@@ -1,5 +1,5 @@
-// Package effect carries calls out. An effect takes place only after a commit that records who carries it out, and what
-// became of it is recorded or, where that cannot be known, left to its user: it is never repeated on a guess.
+// Package effect carries calls out. An effect takes place only after a commit that names the process that carries it
+// out. Its outcome is recorded, or left to the user if it cannot be known. An effect is never repeated on a guess.
 package effect
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Execute carries out a call that is allowed. For a side effect the order is: handle, intent (durable), effect,
-// outcome (durable). After a death between any two of these, settle takes over.
+// Execute carries out an allowed call. A side effect takes these steps: handle, intent (durable), effect, outcome
+// (durable). If the process dies between any two of them, Settle takes over.
 func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 	a := ex.State.Action(id)
 	if err := journal.RenewTool(ctx, ex, a); err != nil {
@@ -22,7 +22,7 @@ func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 	if t == nil {
 		return recordOutcome(ctx, ex, id, failedWithoutEffect(errNoTool()))
 	}
-	// what an earlier step has read may be old by now
+	// documents that an earlier step has read may be out of date
 	if err := journal.ReadLinked(ctx, ex, t, ex.Progressed); err != nil {
 		return err
 	}
@@ -71,8 +71,9 @@ func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 	return CallTool(ctx, ex, t, id)
 }
 
-// claim claims the run to carry out the call. It reports false where another process has started the call
-// meanwhile: with that process's lapsed lease this one has taken over an effect to settle, not a call to make.
+// claim claims the run in order to carry out the call. It returns false if another process has started the call in the
+// meantime. This process has then taken over that process's lapsed lease, and must settle the effect instead of making
+// the call.
 func claim(ctx context.Context, ex *journal.Execution, id string) (mine bool, err error) {
 	if err := ex.Claim(ctx, timeoutOf(ex, id)); err != nil {
 		return false, err
@@ -81,7 +82,7 @@ func claim(ctx context.Context, ex *journal.Execution, id string) (mine bool, er
 	return st == run.StepExecute && next.ID == id, nil
 }
 
-// CallTool calls the tool until its outcome is known, or is known to be unknowable here, and records it.
+// CallTool calls the tool until its outcome is known or cannot be known here, and records the outcome.
 func CallTool(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string) error {
 	started := journal.CallOf(ex.State.Action(id))
 	ex.Notify(journal.Update{Started: &started})
@@ -96,18 +97,18 @@ func CallTool(ctx context.Context, ex *journal.Execution, t *tool.Tool, id strin
 	return err
 }
 
-// carryOut calls the tool and returns what records the outcome, if there is one to record: a call with a limit of its
-// own may still be under way, and is settled then.
+// carryOut calls the tool and returns a function that records the outcome. If the call may still be in progress, that
+// function records nothing, and a later step settles the call.
 func carryOut(ctx context.Context, ex *journal.Execution, hold *journal.Hold, t *tool.Tool,
 	id string) (record func(context.Context) error) {
 	a := ex.State.Action(id)
 	call := toolCall(ex, a, a.Started.Handle)
 	out := outputOf(ctx, ex, t, id)
 	defer out.Close()
-	underWay := a.Started.Attempt > 1 // an earlier attempt may be
+	underWay := a.Started.Attempt > 1 // an earlier attempt may still be in progress
 	nothing := func(context.Context) error { return nil }
 	for try := 1; ; try++ {
-		if hold.Lapsed() { // the call may be another process's now, and is settled like one
+		if hold.Lapsed() { // another process may own the call now, and settles it
 			return nothing
 		}
 		out.give(&call)

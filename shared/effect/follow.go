@@ -10,21 +10,22 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// How calls are followed that outlast the process that began them (tool.Def.Limit).
+// Durations for calls that outlast the process that began them (tool.Def.Limit).
 const (
-	lookAgain  = time.Second      // at least this lies between two looks at a call
-	lookLater  = 15 * time.Second // after a look that failed, another process looks
-	pastLimit  = 2 * time.Minute  // that a call may go on after its limit, before it is left to its user
-	interrupts = 15 * time.Second // that interrupting a call may take
+	lookAgain  = time.Second      // minimum time between two checks of a call
+	lookLater  = 15 * time.Second // after a failed check, another process checks after this time
+	pastLimit  = 2 * time.Minute  // time that a call may continue beyond its limit before its user must review it
+	interrupts = 15 * time.Second // maximum duration of an interrupt
 )
 
-// ErrLater means that nothing more can be found out about a call for now: whichever process looks at the run later goes
-// on with it.
+// ErrLater means that nothing more can be found out about a call at present. A process that looks at the run later
+// continues.
 var ErrLater = errors.New("effect: look again later")
 
-// follow finds out what became of a call that may still be under way, and waits for its end as long as this process
-// can. It records nothing of one that is still under way: the next step looks again, here or in another process. A call
-// that must not go on is ended, or never begun. It reports whether it found anything out that is to be recorded.
+// follow finds out the outcome of a call that may still be in progress, and waits for its end as long as this process
+// can. It records nothing while the call is in progress; the next step checks again, here or in another process. If
+// over, the call must not continue: follow interrupts it or prevents it from beginning. found reports whether out must
+// be recorded.
 func follow(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action, over bool) (out tool.Outcome,
 	found bool, err error) {
 	call := toolCall(ex, a, a.Started.Handle)
@@ -34,7 +35,7 @@ func follow(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Act
 	}
 	began := ex.Now()
 	out, err = look(ctx, ex, t, call)
-	late := !ex.Now().Before(a.UpdatedAt.Add(t.Limit(a.Args) + pastLimit)) // the intent was its last event
+	late := !ex.Now().Before(a.UpdatedAt.Add(t.Limit(a.Args) + pastLimit)) // the intent was the call's last event
 	switch {
 	case err == nil && out.Verdict == tool.Running && late:
 		interrupt(ctx, ex, t, call)
@@ -52,8 +53,8 @@ func follow(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Act
 	return out, true, nil
 }
 
-// look asks the tool what became of the call, which may take as long as the call: it then passes on what is printed. A
-// look that this process has to end says that the call is under way, since nothing else is known.
+// look asks the tool for the outcome of the call, and passes on what the call prints. This may take as long as the call
+// itself. If this process must end the check, look returns tool.Running, because nothing else is known.
 func look(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Call) (out tool.Outcome, err error) {
 	looking, hold := holdLook(ctx, ex, t, call)
 	defer hold.Release()
@@ -77,7 +78,7 @@ func look(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Ca
 	}
 }
 
-// holdLook returns a context for a look. At a call whose run is over it is short, and no cancel ends it.
+// holdLook returns a context and a heartbeat for a check. If the run is over, the check is short and no cancel ends it.
 func holdLook(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Call) (context.Context,
 	*journal.Hold) {
 	if call.Over {
@@ -86,7 +87,7 @@ func holdLook(ctx context.Context, ex *journal.Execution, t *tool.Tool, call too
 	return holdCall(ctx, ex, t, timeoutOf(ex, call.ActionID))
 }
 
-// waitToLook keeps a tool that does not wait for its calls from being asked without a pause.
+// waitToLook pauses before the next check, so that a tool that returns at once is not asked continuously.
 func waitToLook(ctx context.Context, ex *journal.Execution) error {
 	if err := ex.Sleep(ctx, lookAgain); err != nil {
 		return journal.StoreError(err)
@@ -94,7 +95,7 @@ func waitToLook(ctx context.Context, ex *journal.Execution) error {
 	return nil
 }
 
-// leaveForLater leaves the run to whichever process looks at it after a while. The error is ErrLater.
+// leaveForLater makes the run due after a while, for any process. It returns ErrLater, or the error of the commit.
 func leaveForLater(ctx context.Context, ex *journal.Execution, id string) error {
 	ctx, cancel := journal.Detached(ctx)
 	defer cancel()
@@ -111,8 +112,8 @@ func leaveForLater(ctx context.Context, ex *journal.Execution, id string) error 
 	return ErrLater
 }
 
-// interrupt has the tool end what the call does. A failure is only logged: whoever asks what became of the call says
-// again that its run is over.
+// interrupt asks the tool to stop the call. A failure is only logged, because the next check says again that the run is
+// over.
 func interrupt(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Call) {
 	if !t.Interrupts() {
 		return
@@ -126,8 +127,8 @@ func interrupt(ctx context.Context, ex *journal.Execution, t *tool.Tool, call to
 	}
 }
 
-// InterruptHeld ends what the run's call does, if the run must not go on, for a process that does not hold the run:
-// whoever holds it may be dead, and the call is to end at once.
+// InterruptHeld stops the call of a run that must not continue. It is for a process that does not hold the run: the
+// holder may be dead, and the call must end at once.
 func InterruptHeld(ctx context.Context, ex *journal.Execution, a *run.Action) {
 	t := ex.Tools[a.Tool]
 	if t == nil || a.Status != run.ActionExecuting || ex.Ending() == nil {

@@ -12,18 +12,17 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// commitIntent commits the intent: after this, and only after this, its owner may call the provider. The policy is
-// evaluated again in the same commit, so that a rule or an allowlist entry that has been withdrawn no longer allows the
-// call; and so is where it would act, by the documents that were read: the commit fails where they, or after a handle
-// was made the user's, have changed since. It reports false where the call may not be carried out after all, and the
-// error errBarred where nothing is recorded of that yet.
+// commitIntent commits the intent. Only after this commit may its owner call the provider. The commit evaluates the
+// policy and the place again, so that a withdrawn rule or allowlist entry no longer allows the call. It fails if the
+// documents that these depend on have changed since they were read. ok is false if the call may not be carried out. The
+// error is errBarred if the caller must still record that.
 func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, started run.Started) (ok bool,
 	err error) {
 	err = ex.Transition(ctx, func(tx *journal.Tx) error {
 		ok = false
 		a := tx.State.Action(id)
 		if a.Status == run.ActionExecuting && a.Started.Same(started) {
-			ok = true // the commit's answer was lost; the intent is there
+			ok = true // the commit's answer was lost; the intent is stored
 			return nil
 		}
 		if tx.Run.Lease.Held(ex.Owner, tx.Now) {
@@ -53,13 +52,13 @@ func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id s
 	return ok, err
 }
 
-// errBarred says why a call may not be carried out, of which its caller records what became.
+// errBarred says why a call may not be carried out. The caller must record the outcome.
 type errBarred struct{ error }
 
 func (e errBarred) Unwrap() error { return e.error }
 
-// checkPlace returns errBarred if the call would act elsewhere than approved, by the documents that the transition
-// rests on. A tool that knows it otherwise was asked before.
+// checkPlace returns errBarred if the call would act in another place than approved, according to the documents of the
+// transition. A tool whose place does not depend on documents was checked before.
 func checkPlace(ctx context.Context, tx *journal.Tx, a *run.Action, t *tool.Tool) error {
 	if t.Reads(tx.Run.Scope()) == nil {
 		return nil
@@ -77,8 +76,9 @@ func checkPlace(ctx context.Context, tx *journal.Tx, a *run.Action, t *tool.Tool
 	return nil
 }
 
-// recordIntent adds the intent, which names who carries the call out. It rests on the account in which the call acts,
-// and where a provider was asked for a handle since the policy's documents were read, on the user.
+// recordIntent adds the intent, which names the process that carries the call out. The commit depends on the account
+// that the call acts in. If a provider was asked for a handle since the policy read its documents, the commit also
+// depends on the user.
 func recordIntent(tx *journal.Tx, a *run.Action, t *tool.Tool, started run.Started) error {
 	journal.RestOnLinked(tx, t, t.Prepares())
 	if err := tx.AddEvent(run.Event{Type: run.ActionStarted, ActionID: a.ID, Started: &started}); err != nil {
@@ -94,9 +94,8 @@ func recordIntent(tx *journal.Tx, a *run.Action, t *tool.Tool, started run.Start
 	return nil
 }
 
-// StartInSameCommit puts the intent of an effect that is allowed into the commit of the turn that asks for it, where
-// nothing has to be done in between: that saves a commit. It returns the action's id, or "" where the next step is
-// another.
+// StartInSameCommit adds the intent of an allowed effect to the commit of the turn that proposes it, if nothing has to
+// happen in between. That saves a commit. It returns the action's ID, or "" if the next step is a different one.
 func StartInSameCommit(ctx context.Context, tx *journal.Tx, intent run.Started) (id string, err error) {
 	st, a := tx.Next()
 	if st != run.StepExecute || !a.SideEffect {
@@ -114,7 +113,7 @@ func StartInSameCommit(ctx context.Context, tx *journal.Tx, intent run.Started) 
 	return a.ID, recordIntent(tx, a, t, intent)
 }
 
-// ActionOf returns the id of the action that has this intent and no outcome yet, or "".
+// ActionOf returns the ID of the action that has this intent and no outcome yet, or "".
 func ActionOf(tx *journal.Tx, intent run.Started) string {
 	for _, a := range tx.State.Actions {
 		if a.Status == run.ActionExecuting && a.Started.Same(intent) {
@@ -124,7 +123,7 @@ func ActionOf(tx *journal.Tx, intent run.Started) string {
 	return ""
 }
 
-// decidedBy returns, for the audit, what permits an effect: its user's decision or the policy's.
+// decidedBy returns what permits an effect, for the audit log: the user's decision or the policy's.
 func decidedBy(a *run.Action) string {
 	switch {
 	case a.Decision != "":
@@ -135,9 +134,9 @@ func decidedBy(a *run.Action) string {
 	return a.PolicyDecision
 }
 
-// recheckPolicy evaluates the policy again for a call that is about to be carried out. A call that the allowlist
-// permits also rewrites the user's document, so that the commit fails where the entry was withdrawn meanwhile. grant is
-// the id of that on which the call rests now, or empty.
+// recheckPolicy evaluates the policy again for a call that is about to be carried out. If the allowlist permits the
+// call, the user's document is also written, so that the commit fails if the entry was withdrawn in the meantime. grant
+// is the ID of the plan's grant that permits the call, or empty. stop reports that the call is not carried out.
 func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (grant string, stop bool, err error) {
 	if !a.SideEffect && !a.Unasked() {
 		return "", false, nil
@@ -160,7 +159,7 @@ func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (grant string, s
 	return grant, stop, err
 }
 
-// permit does what follows from the verdict on a call that is about to be carried out, and reports whether it is not.
+// permit applies the verdict on a call that is about to be carried out. stop reports that the call is not carried out.
 func permit(tx *journal.Tx, a *run.Action, u *run.User, v approval.Judgement) (stop bool, err error) {
 	asks := a.Unasked() || a.Decision == "" && approval.NeedsApproval(v, a.ProposedCall)
 	asks = asks || tx.Run.Doubts(a)
@@ -183,7 +182,7 @@ func permit(tx *journal.Tx, a *run.Action, u *run.User, v approval.Judgement) (s
 	case a.Status != run.ActionExecuting && approval.CheckAllowed(tx, u) != nil:
 		return true, block(tx, a, v.Rule, approval.CheckAllowed(tx, u))
 	case v.Rule == policy.RulePlanGrant && !tx.Limits().CountAllowed:
-		// nothing of the user's is counted, and their sessions do not collide
+		// no count changes, so the user's sessions do not collide
 		return false, journal.RestOnUser(tx)
 	default:
 		first := a.Status != run.ActionExecuting
@@ -199,7 +198,7 @@ func permit(tx *journal.Tx, a *run.Action, u *run.User, v approval.Judgement) (s
 	}
 }
 
-// reasonFor returns why the call needs an approval: by the rules as they are now, or else as they were.
+// reasonFor returns why the call needs an approval, by the present rules or else by the earlier ones.
 func reasonFor(v policy.Decision, a *run.Action) string {
 	if v.Mode == policy.RequireApproval {
 		return v.Reason
@@ -207,8 +206,8 @@ func reasonFor(v policy.Decision, a *run.Action) string {
 	return a.Reason
 }
 
-// block closes an action that was allowed and may no longer be carried out. Of one that was started before it returns
-// errBarred: that it has not happened says nothing about the process that started it, which may only have been stopped.
+// block closes an action that was allowed and may no longer be carried out. For an action that was started it returns
+// errBarred instead, because the process that started it may only have been paused.
 func block(tx *journal.Tx, a *run.Action, rule string, why error) error {
 	if a.Status == run.ActionExecuting {
 		return errBarred{why}

@@ -14,41 +14,41 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// The pace at which output is stored.
+// Timing of stored output.
 const (
-	storeEvery = 5               // pieces' times from one commit to the next: two a second
-	lastStore  = 5 * time.Second // that the rest may take, after the call has ended
+	storeEvery = 5               // pieces between two commits: two commits a second
+	lastStore  = 5 * time.Second // time to store the rest after the call has ended
 	lastTries  = 5
 )
 
 var errOutputGap = errors.New("effect: output before this was not written")
 
-// keptOutput is the output of a call whose tool keeps it: it is stored as it comes, at most twice a second and once
-// more at the end, and passed on to the run's reader meanwhile. Its bytes are numbered, so two processes that write the
+// keptOutput is the output of a call whose tool keeps it. The output is stored while it arrives, at most twice a second
+// and once more at the end, and passed on to the run's reader. Its bytes are numbered, so two processes that write the
 // same output store it once.
 type keptOutput struct {
 	ex     *journal.Execution
-	id     string       // the action's
-	known  *output.Kept // what is stored, as far as this process knows; nil: not known. Used by pass alone
-	begins int64        // how much was stored when this process began
+	id     string       // the action's ID
+	known  *output.Kept // what this process knows to be stored; nil: unknown. Only pass uses it
+	begins int64        // number of bytes stored when this process began
 	wake   chan struct{}
 	stop   context.CancelFunc
-	closed chan struct{} // nothing is sent or stored any more
+	closed chan struct{} // closed when nothing more is sent or stored
 
 	mu      sync.Mutex
-	first   int64 // the number of pending's first byte
+	first   int64 // number of pending's first byte
 	pending []byte
-	sent    int64 // the number of the first byte that was not passed on
+	sent    int64 // number of the first byte that was not passed on
 	over    bool
 }
 
-// openKept returns the kept output of an action, which the caller must close before the outcome is recorded.
+// openKept returns the kept output of an action. The caller must close it before it records the outcome.
 func openKept(ctx context.Context, ex *journal.Execution, id string) *keptOutput {
 	passing, stop := context.WithCancel(context.Background())
 	o := &keptOutput{ex: ex, id: id, wake: make(chan struct{}, 1), stop: stop, closed: make(chan struct{})}
 	d, committed := ex.Docs[document.OutputPath(ex.ID, id)]
 	var err error
-	if committed { // with the intent, and nobody else writes it as long as the lease is held
+	if committed { // committed with the intent; only the lease's owner writes it
 		o.known, err = output.Of(d, ex.ID, id)
 	} else {
 		o.known, err = output.Read(ctx, ex.Store, ex.ID, id)
@@ -63,7 +63,7 @@ func openKept(ctx context.Context, ex *journal.Execution, id string) *keptOutput
 	return o
 }
 
-// give sets the call's output, of which it begins to write the first byte.
+// give sets the call's output, and the number of the first byte that the call writes.
 func (o *keptOutput) give(c *tool.Call) { c.Output, c.Kept = &outputWriter{o: o}, o.begins }
 
 // outputWriter is the output of one call of a tool's function.
@@ -87,7 +87,7 @@ func (w *outputWriter) WriteAt(b []byte, at int64) (int, error) { return len(b),
 
 var _ io.WriterAt = (*outputWriter)(nil)
 
-// add takes bytes whose first is number at. The error is errOutputGap.
+// add takes bytes that begin at number at. It returns errOutputGap if bytes before them are missing.
 func (o *keptOutput) add(b []byte, at int64) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -113,7 +113,7 @@ func (o *keptOutput) add(b []byte, at int64) error {
 	return nil
 }
 
-// Close sends and stores what is left, and has everything ignored that is written later.
+// Close sends and stores the rest. Later writes are ignored.
 func (o *keptOutput) Close() {
 	o.mu.Lock()
 	o.over = true
@@ -122,10 +122,10 @@ func (o *keptOutput) Close() {
 	<-o.closed
 }
 
-// pass sends and stores what there is, until ctx ends, and then the rest.
+// pass sends and stores the output until ctx ends, and then the rest.
 func (o *keptOutput) pass(ctx context.Context) {
 	defer close(o.closed)
-	for wait := 0; ; { // so many pieces' times until something may be stored
+	for wait := 0; ; { // number of pieces until the next commit is allowed
 		if wait == 0 && len(o.unsaved()) == 0 {
 			select {
 			case <-o.wake:
@@ -152,21 +152,22 @@ func (o *keptOutput) pass(ctx context.Context) {
 	}
 }
 
-// storeWhole stores what there is, and is not cut off by the end of the call: it would only be stored again.
+// storeWhole stores the pending output. The end of the call does not cut it off, because the output would have to be
+// stored again.
 func (o *keptOutput) storeWhole(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastStore)
 	defer cancel()
 	o.store(ctx)
 }
 
-// unsaved returns what is not stored yet.
+// unsaved returns the output that is not stored yet.
 func (o *keptOutput) unsaved() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.pending
 }
 
-// send passes on what was not, in pieces.
+// send passes on new output in pieces.
 func (o *keptOutput) send() {
 	o.mu.Lock()
 	rest, at := o.pending[max(0, min(o.sent-o.first, int64(len(o.pending)))):], max(o.sent, o.first)
@@ -182,7 +183,7 @@ func (o *keptOutput) send() {
 	}
 }
 
-// store stores what is pending. It reports whether that was done, or there is nothing to be done about it.
+// store stores the pending output. It returns false if that must be tried again.
 func (o *keptOutput) store(ctx context.Context) bool {
 	o.mu.Lock()
 	at, b := o.first, o.pending
@@ -195,7 +196,7 @@ func (o *keptOutput) store(ctx context.Context) bool {
 	case err == nil:
 		o.settled(o.known.Bytes)
 		return true
-	case errors.Is(err, output.ErrGone): // with the run
+	case errors.Is(err, output.ErrGone): // deleted with the run
 		o.settled(output.Max)
 		return true
 	case errors.Is(err, store.ErrConflict): // another process writes the same output
@@ -206,7 +207,7 @@ func (o *keptOutput) store(ctx context.Context) bool {
 	return false
 }
 
-// look reads what is stored.
+// look reads what is stored, and reports whether that succeeded.
 func (o *keptOutput) look(ctx context.Context) bool {
 	k, err := output.Read(ctx, o.ex.Store, o.ex.ID, o.id)
 	if err != nil {
@@ -218,7 +219,7 @@ func (o *keptOutput) look(ctx context.Context) bool {
 	return true
 }
 
-// settled forgets what need not be stored any more: the bytes below number end.
+// settled drops the bytes below number end, which need not be stored any more.
 func (o *keptOutput) settled(end int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Succeeded returns the outcome of a call that was done.
+// Succeeded returns the outcome of a call that was done. The result is cut to 64 KiB.
 func Succeeded(result []byte) run.Finished {
 	f := run.Finished{Status: run.ActionCompleted, Execution: run.Succeeded}
 	setResult(&f, result)
@@ -27,15 +27,14 @@ func setResult(f *run.Finished, result json.RawMessage) {
 	cutTo(f, maxOutput)
 }
 
-// cutTo cuts the result to so many bytes.
+// cutTo cuts the result to keep bytes.
 func cutTo(f *run.Finished, keep int) {
 	if len(f.Result) > keep {
 		f.Result, f.Truncated = clip.JSON(f.Result, keep), true
 	}
 }
 
-// failedWithoutEffect returns the outcome of a call that had no effect, with the partial result of the error if it has
-// one.
+// failedWithoutEffect returns the outcome of a call that had no effect, with the partial result in err, if any.
 func failedWithoutEffect(err error) run.Finished {
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -47,8 +46,8 @@ func failedWithoutEffect(err error) run.Finished {
 	return out
 }
 
-// recordOutcome records what became of a call. It is the one commit that must not be lost, be it that the function's
-// time is up or that the store is down for a moment.
+// recordOutcome records the outcome of a call. This commit must not be lost, so it ignores the end of the function's
+// time and waits while the store is down for a moment.
 func recordOutcome(ctx context.Context, ex *journal.Execution, id string, f run.Finished) error {
 	ctx, cancel := journal.Detached(ctx)
 	defer cancel()
@@ -79,7 +78,7 @@ func recordOutcome(ctx context.Context, ex *journal.Execution, id string, f run.
 	})
 }
 
-// addOutcome adds the audit entry of the action's outcome, with what its tool has noted of the result.
+// addOutcome adds the audit entry of the action's outcome, with the facts that its tool derives from the result.
 func addOutcome(tx *journal.Tx, a *run.Action, p *run.ErrorInfo) {
 	tx.AddAudit(audit.Outcome, a, func(e *audit.Entry) {
 		journal.SetErrorInfo(e, p)
@@ -89,8 +88,8 @@ func addOutcome(tx *journal.Tx, a *run.Action, p *run.ErrorInfo) {
 	})
 }
 
-// ownsOutcome reports whether this execution is the one to record the action's outcome: it wrote the newest intent, or
-// settles it under its lease, or holds the run while there is no intent.
+// ownsOutcome reports whether this execution may record the action's outcome: it wrote the newest intent, settles the
+// action under its own lease, or holds the run while there is no intent.
 func ownsOutcome(tx *journal.Tx, a *run.Action) bool {
 	if a.Terminal() || a.Waiting() || tx.Run.Lease.Held(tx.Ex.Owner, tx.Now) {
 		return false
@@ -98,8 +97,8 @@ func ownsOutcome(tx *journal.Tx, a *run.Action) bool {
 	return a.Status != run.ActionExecuting || a.Started.Owner == tx.Ex.Owner || tx.Run.Lease.Owner == tx.Ex.Owner
 }
 
-// markUnknown records that the outcome of a call is unknown, with what it returned before its error if it did, and asks
-// its user for a review. The error is the tool's, or nil.
+// markUnknown records that the outcome of a call is unknown, with the result before its error if any, and requests a
+// review. err is the tool's error, or nil.
 func markUnknown(ctx context.Context, ex *journal.Execution, id, reason string, err error) error {
 	ctx, cancel := journal.Detached(ctx)
 	defer cancel()
@@ -113,8 +112,8 @@ func markUnknown(ctx context.Context, ex *journal.Execution, id, reason string, 
 	})
 }
 
-// RecordUnknown adds to a transition that the outcome of a call is unknown, and asks its user for a review. The cause
-// is the tool's error, or nil.
+// RecordUnknown records in a transition that the outcome of a call is unknown, and requests a review. cause is the
+// tool's error, or nil.
 func RecordUnknown(tx *journal.Tx, a *run.Action, reason string, cause error) error {
 	p := run.ErrorInfoOf(fault.New(fault.Tool, fault.CodeUnknownOutcome,
 		"It is not known whether this was done. %s", reason))
@@ -127,16 +126,16 @@ func RecordUnknown(tx *journal.Tx, a *run.Action, reason string, cause error) er
 	return approval.Request(tx, a, run.KindReview, p.Message)
 }
 
-// maxOutput is how many bytes of a tool's result are kept.
+// maxOutput is the maximum size of a stored tool result, in bytes.
 const maxOutput = 64 << 10
 
-// recordFound records an outcome that the tool has told.
+// recordFound records the outcome that the tool has reported.
 func recordFound(ctx context.Context, ex *journal.Execution, id string, out tool.Outcome) error {
 	switch {
 	case out.Verdict == tool.Never:
 		return recordOutcome(ctx, ex, id, failedWithoutEffect(
 			fault.New(fault.Policy, run.CodeCancelled, "This was ended before it was begun, so it was not done.")))
-	case out.Verdict == tool.Running: // of a tool without limits, which promises no end
+	case out.Verdict == tool.Running: // a tool without a limit guarantees no end
 		return markUnknown(ctx, ex, id, "It is still under way.", nil)
 	case out.Err != nil:
 		return recordOutcome(ctx, ex, id, failedWithoutEffect(out.Err))

@@ -11,17 +11,17 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// The bounds of a call's output.
+// Limits of a call's output.
 const (
 	maxPiece   = 4 << 10                // bytes of one update
-	pieceEvery = 100 * time.Millisecond // at least this lies between two updates while the call is carried out
+	pieceEvery = 100 * time.Millisecond // minimum time between two updates during a call
 	outputCut  = "\n[More was printed than can be shown.]\n"
 )
 
-// callOutput is what a call prints, from the first call of its tool's function to the last. It is closed before the
-// outcome is recorded.
+// callOutput is what a call prints, across all calls of its tool's functions. It is closed before the outcome is
+// recorded.
 type callOutput interface {
-	give(c *tool.Call) // sets what the call's next function writes to
+	give(c *tool.Call) // sets the writer of the call's next function
 	Close()
 }
 
@@ -33,22 +33,22 @@ func outputOf(ctx context.Context, ex *journal.Execution, t *tool.Tool, id strin
 	return openOutput(ex, id)
 }
 
-// passedOn is an output that is not kept: it passes the first maxOutput bytes on to the run's reader, in pieces, as
-// fast as a reader can follow and without holding up the tool.
+// passedOn is output that is not stored. It passes the first maxOutput bytes on to the run's reader, in pieces, without
+// holding up the tool.
 type passedOn struct {
 	ex     *journal.Execution
-	id     string        // the action's
+	id     string        // the action's ID
 	wake   chan struct{} // there is something to send
 	stop   context.CancelFunc
-	closed chan struct{} // nothing is sent any more
+	closed chan struct{} // closed when nothing more is sent
 
 	mu      sync.Mutex
 	pending []byte
-	left    int // bytes that may still be written
+	left    int // number of bytes that may still be written
 	over    bool
 }
 
-// openOutput returns the output of an action, which the caller must close before the run moves on.
+// openOutput returns the output of an action. The caller must close it before the run advances.
 func openOutput(ex *journal.Execution, id string) *passedOn {
 	ctx, stop := context.WithCancel(context.Background())
 	o := &passedOn{ex: ex, id: id, wake: make(chan struct{}, 1), stop: stop, closed: make(chan struct{}),
@@ -87,7 +87,7 @@ func (o *passedOn) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// Close sends what is left, and has everything ignored that is written later.
+// Close sends the rest. Later writes are ignored.
 func (o *passedOn) Close() {
 	o.mu.Lock()
 	o.over = true
@@ -96,7 +96,7 @@ func (o *passedOn) Close() {
 	<-o.closed
 }
 
-// pass sends a piece whenever there is something, until ctx ends, and then the rest.
+// pass sends a piece whenever there is output, until ctx ends, and then the rest.
 func (o *passedOn) pass(ctx context.Context) {
 	defer close(o.closed)
 	for {
@@ -112,8 +112,8 @@ func (o *passedOn) pass(ctx context.Context) {
 	}
 }
 
-// send sends one piece, and reports whether there was one. Before the end, a character that is not whole yet is kept
-// for the next.
+// send sends one piece and reports whether there was one. Before the end, it keeps an incomplete character for the next
+// piece.
 func (o *passedOn) send(last bool) bool {
 	o.mu.Lock()
 	n := min(len(o.pending), maxPiece)
@@ -121,7 +121,7 @@ func (o *passedOn) send(last bool) bool {
 		n = whole(o.pending[:n])
 	}
 	piece := strings.ToValidUTF8(string(o.pending[:n]), "\uFFFD")
-	if len(piece) > maxPiece { // a replacement is longer than what it replaces
+	if len(piece) > maxPiece { // U+FFFD is longer than the bytes that it replaces
 		n /= 3
 		piece = strings.ToValidUTF8(string(o.pending[:n]), "\uFFFD")
 	}
@@ -134,7 +134,7 @@ func (o *passedOn) send(last bool) bool {
 	return true
 }
 
-// whole returns how many bytes of b are left without the beginning of a character at its end.
+// whole returns the length of b without an incomplete character at its end.
 func whole(b []byte) int {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		if utf8.RuneStart(b[len(b)-i]) {

@@ -12,18 +12,17 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// maxCallTries is how often one execution calls a provider for something that provably did not happen.
+// maxCallTries is the number of times that one execution calls a provider for a call that provably did not happen.
 const maxCallTries = 3
 
-// timeoutOf returns how long the call may take.
+// timeoutOf returns the maximum duration of the call.
 func timeoutOf(ex *journal.Execution, id string) time.Duration {
 	a := ex.State.Action(id)
 	return ex.Limits().OfCall(ex.Tools[a.Tool], a.Args)
 }
 
-// checkUnchanged checks what may have changed since the call was validated: the stored arguments, and the place where
-// it would act. It returns the call as it would be carried out: one that a call before it has moved is in another
-// place.
+// checkUnchanged checks that the stored arguments and the place have not changed since the call was validated. It
+// returns the call to carry out, which is in another place if an earlier call of the turn moved it there.
 func checkUnchanged(ctx context.Context, ex *journal.Execution, a *run.Action, t *tool.Tool) (*run.Action, error) {
 	switch changed := run.ArgsHash(ex.Run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash; {
 	case changed && t.Source != "":
@@ -39,15 +38,15 @@ func checkUnchanged(ctx context.Context, ex *journal.Execution, a *run.Action, t
 		return nil, err
 	}
 	if in != a.Place && t.Moves && a.Runnable() && a.Decision == "" && !a.UserInitiated {
-		moved := *a // nobody was shown its place; the policy judges it there, with the intent
+		moved := *a // no user saw its place; the policy is evaluated there, with the intent
 		moved.Place, moved.ArgsHash = in, run.ArgsHash(ex.Run.UID, t.Spec, in, a.Args)
 		return &moved, nil
 	}
 	return a, tool.SamePlace(a.Place, in)
 }
 
-// readFor returns the context of a try to call a provider: the first one finds what the execution has read, and later
-// ones ask the store what the user has linked by then.
+// readFor returns the context for one attempt to call a provider. The first attempt uses the documents that the
+// execution has read. Later attempts read the linked accounts again.
 func readFor(ctx context.Context, ex *journal.Execution, t *tool.Tool, try int) context.Context {
 	if try > 1 {
 		return ctx
@@ -62,7 +61,7 @@ func toolCall(ex *journal.Execution, a *run.Action, handle string) tool.Call {
 	return c
 }
 
-// prepare returns the handle that the tool prepares. Whatever goes wrong, no effect has taken place.
+// prepare returns the handle that the tool prepares. No effect has taken place, whatever the error.
 func prepare(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action) (handle string, err error) {
 	ctx, hold := journal.HoldRun(ctx, ex, ex.Limits().OfTool(t), true)
 	defer hold.Release()
@@ -81,13 +80,13 @@ func prepare(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Ac
 	}
 }
 
-// longestWait limits the wait before a further try: the run holds a process meanwhile.
+// longestWait limits the wait before another attempt, because the run occupies a process during the wait.
 const longestWait = 4 * time.Second
 
 var errLongWait = errors.New("the provider asks for a longer wait than a try is worth")
 
-// backOff waits before the next try after the failure: 0 to 1, 2, 4 seconds, or as long as the provider asks for. Where
-// that is too long, it returns an error at once.
+// backOff waits before the next attempt: a random time up to 1, 2 or 4 seconds, or as long as the provider asks for. It
+// returns errLongWait at once if that is too long.
 func backOff(ctx context.Context, ex *journal.Execution, try int, failure error) error {
 	asked := fault.As(failure).RetryAfter
 	if asked > longestWait {
@@ -97,7 +96,7 @@ func backOff(ctx context.Context, ex *journal.Execution, try int, failure error)
 	return ex.Sleep(ctx, max(asked, ex.Jitter(time.Second<<(try-1))))
 }
 
-// reconcile asks the tool what became of a call, up to maxCallTries times; known is false where the tool cannot tell.
+// reconcile asks the tool for the outcome of a call, up to maxCallTries times. known is false if the tool cannot tell.
 func reconcile(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Call,
 	printed callOutput) (out tool.Outcome, known bool) {
 	ctx, cancel := journal.Detached(ctx)
@@ -122,15 +121,16 @@ func reconcile(ctx context.Context, ex *journal.Execution, t *tool.Tool, call to
 		false
 }
 
-// forgetPlace has what the tool's calls rest on read again where a call may have changed it. The tool may be nil.
+// forgetPlace drops the cached documents that the tool's place depends on, if a call may have changed them. t may be
+// nil.
 func forgetPlace(ex *journal.Execution, t *tool.Tool) {
 	if t != nil && t.Moves {
 		journal.Forget(ex, t)
 	}
 }
 
-// holdCall returns a context for a call, and this process's hold on the run meanwhile. A call that can be interrupted
-// ends as soon as its run is cancelled.
+// holdCall returns a context for a call, and the heartbeat of this process. A call that can be interrupted ends as soon
+// as its run is cancelled.
 func holdCall(ctx context.Context, ex *journal.Execution, t *tool.Tool, limit time.Duration) (context.Context,
 	*journal.Hold) {
 	switch {

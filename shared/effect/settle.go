@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Settle finds out what became of an effect that an earlier execution started.
+// Settle finds out the outcome of an effect that an earlier execution started.
 func Settle(ctx context.Context, ex *journal.Execution, id string) error {
 	if err := ex.Claim(ctx, timeoutOf(ex, id)); err != nil {
 		return err
@@ -39,7 +39,7 @@ func Settle(ctx context.Context, ex *journal.Execution, id string) error {
 	return settled(ctx, ex, t, a, out, known)
 }
 
-// ask asks the tool what became of the call.
+// ask asks the tool for the outcome of the call.
 func ask(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action) (tool.Outcome, bool) {
 	call := toolCall(ex, a, a.Started.Handle)
 	call.Over = ex.Ending() != nil
@@ -48,7 +48,7 @@ func ask(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action
 	return reconcile(ctx, ex, t, call, printed)
 }
 
-// settled records what was found out about the call, or makes it again.
+// settled records the outcome of the call, or makes the call again if it provably had no effect.
 func settled(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action, out tool.Outcome,
 	known bool) error {
 	id := a.ID
@@ -66,8 +66,8 @@ func settled(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Ac
 	return retry(ctx, ex, t, a)
 }
 
-// retry takes over a call that provably had no effect. A permission that was withdrawn since the first attempt counts
-// as withdrawn.
+// retry makes a call again that provably had no effect. It fails if the permission was withdrawn since the first
+// attempt.
 func retry(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action) error {
 	if err := journal.ReadLinked(ctx, ex, t, true); err != nil {
 		return err
