@@ -32,8 +32,8 @@ var ErrHeld = fault.New(fault.Tool, fault.CodeLeaseHeld,
 // delivered again later.
 func Held(err error) bool { return fault.Is(err, fault.Tool, fault.CodeLeaseHeld) }
 
-// StoreError turns a store's error into one that callers may show: ValidationError too_large, or ToolError store_unavailable.
-// It returns a *fault.Error unchanged.
+// StoreError turns a store's error into one that callers may show: ValidationError too_large or ToolExecutionError
+// store_unavailable. A *fault.Error is returned unchanged. An error that no retry fixes is only wrapped.
 func StoreError(err error) error {
 	var f *fault.Error
 	switch {

@@ -11,16 +11,16 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// Advance moves the run until it has ended, or waits, or the function's time is nearly up or ctx is cancelled, when it
-// hands the run over through the queue. A cancelled ctx stops the model's call; an effect that is under way is finished
-// and recorded. A run that another process moves is left to that process ([Held]). Advance acts on what the store
-// says, never on the content of a message, so a message that is delivered twice or late finds nothing to do. A run that
-// no process can move is postponed ([Postponed]).
+// Advance advances the run until it has ended or waits. If the function's time is nearly up or ctx is cancelled, it
+// hands the run over through the queue instead. A cancelled ctx stops a model call; an effect in progress is finished
+// and recorded. Advance acts on the stored state, never on the content of a message, so a message that arrives twice or
+// late has no effect. It returns journal.ErrHeld if another process advances the run ([journal.Held]), and postpones a
+// run that no process can advance ([journal.Postponed]).
 func (l *Loop) Advance(ctx context.Context, runID string, emit journal.Sink) (*run.View, error) {
 	return l.Resume(ctx, queue.Message{RunID: runID}, emit)
 }
 
-// Resume is [Loop.Advance] for the run of a message, whose hints save it a round trip.
+// Resume is [Loop.Advance] for the run of a message. The message's hints save a round trip.
 func (l *Loop) Resume(ctx context.Context, m queue.Message, emit journal.Sink) (*run.View, error) {
 	ex := l.NewExecution(m.RunID, emit)
 	ex.Asked = m.Trace
@@ -47,8 +47,8 @@ func resume(ctx context.Context, ex *journal.Execution, hints queue.Message) (*r
 	}
 }
 
-// sleptHold sleeps until the hold of a yes is over, without a lease: its user may take it back meanwhile. It reports
-// false where none is held, or where this call has no time for it: the sweep finds the run then.
+// sleptHold sleeps until the undo window of an approval closes, without a lease, so that the user can revoke the
+// approval. It returns false if no window is open, or if this call has no time to wait; the sweep then finds the run.
 func sleptHold(ctx context.Context, ex *journal.Execution) bool {
 	until := run.HeldUntil(ex.State, ex.Now())
 	if until.IsZero() {
@@ -58,7 +58,7 @@ func sleptHold(ctx context.Context, ex *journal.Execution) bool {
 	return !journal.Left(ex) && journal.HasTimeFor(ctx, rest) && ex.Sleep(ctx, rest) == nil
 }
 
-// advance makes steps until none is left for this process, or until ctx is cancelled.
+// advance makes steps until none is left for this process or ctx is cancelled.
 func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 	ctx, free := journal.Stay(ctx, ex)
 	defer free()
@@ -115,14 +115,14 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 	}
 }
 
-// mustHandOver reports whether another process, or a later call, is to make the run's next step.
+// mustHandOver reports whether another process or a later call must make the run's next step.
 func mustHandOver(ctx context.Context, ex *journal.Execution) bool {
 	return journal.Left(ex) ||
 		ex.Progressed && (journal.Late(ex) || !journal.HasTimeFor(ctx, ex.StepTime()))
 }
 
-// leave leaves the run to a process that knows its agent. One that nobody has taken up in time is looked at again
-// later, and at its deadline, where it is ended.
+// leave leaves the run to a process that knows its agent. If no process has taken it up in time, the run is looked at
+// again later, and ends at its deadline.
 func leave(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 	if !ex.Counted {
 		return ex.View(), nil
@@ -141,6 +141,6 @@ func leave(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 	return ex.View(), err
 }
 
-// errHandOver means that a step was cut short because the function's time ran out, not the step's own, or because
-// whoever moves the run has left.
+// errHandOver means that a step was cut short because the function's time ran out or the caller cancelled, not because
+// the step timed out.
 var errHandOver = errors.New("loop: out of time")

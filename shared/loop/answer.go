@@ -8,10 +8,11 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// Answer records what became of calls that wait for the client, all or none, and runs nothing: the run is moved by
-// whoever receives the resume. The same answer again is answered as the first was. Errors: AuthError not_found;
-// ValidationError for a call that the run does not have, which names its place in results; PolicyError already_resolved
-// for another answer to an answered call, not_waiting where the run or the call does not wait for its client.
+// Answer records the results of calls that wait for the client, all or none. It does not advance the run; the process
+// that receives the resume does. Repeating the same answer returns the same result. Errors: AuthError not_found;
+// ValidationError for a call that the run does not have, with the index in results as its field; PolicyError
+// already_resolved for a different answer to an answered call; PolicyError not_waiting if the run or the call does not
+// wait for its client.
 func (l *Loop) Answer(ctx context.Context, uid, runID string, answers ...effect.CallAnswer) (*run.View, error) {
 	ex := l.NewExecution(runID, nil)
 	soon, cancel := journal.WithAnswerTimeout(ctx)
@@ -19,13 +20,14 @@ func (l *Loop) Answer(ctx context.Context, uid, runID string, answers ...effect.
 	if err := effect.RecordAnswers(soon, ex, uid, answers); err != nil {
 		return nil, err
 	}
-	if st, _ := ex.Next(); st != run.StepDone && st != run.StepWait { // again too: it may be lost
+	// also after a repeated answer: the first resume may be lost
+	if st, _ := ex.Next(); st != run.StepDone && st != run.StepWait {
 		ex.Publish(ctx)
 	}
 	return currentView(ctx, ex)
 }
 
-// AnswerAndGoOn is [Loop.Answer] that moves the run, as [Loop.Start] does.
+// AnswerAndGoOn is [Loop.Answer] and then advances the run, as [Loop.Start] does.
 func (l *Loop) AnswerAndGoOn(ctx context.Context, uid, runID string, emit journal.Sink,
 	answers ...effect.CallAnswer) (_ *run.View, err error) {
 	ex := l.NewExecution(runID, emit)

@@ -8,14 +8,14 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// exhausted reports whether the run's next step was started as often as it may be. Ending a run does not count: it is
+// exhausted reports whether the run's next step has been started too often. Ending a run does not count, because it is
 // one commit.
 func exhausted(ex *journal.Execution, st run.Step) bool {
 	return ex.LostLeases(ex.Run) >= run.MaxAttempts &&
 		(st == run.StepRequest || st == run.StepExecute || st == run.StepSettle || st == run.StepCallModel)
 }
 
-// giveUpStep gives up a step that was started too often. The run continues with what else is left, and then ends.
+// giveUpStep gives up a step that was started too often. The run continues with its other steps, and then ends.
 func giveUpStep(ctx context.Context, ex *journal.Execution, st run.Step, a *run.Action) error {
 	if err := ex.Claim(ctx, ex.Limits().ToolTimeout); err != nil {
 		return err

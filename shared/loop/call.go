@@ -13,25 +13,25 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Call is a call of a tool that is a whole run: no model is called.
+// Call is a tool call that forms a whole run. No model is called.
 type Call struct {
 	Tool string
 	Args json.RawMessage
-	Own  bool // the user makes it themselves, so it needs no approval; what the policy denies stays denied
+	Own  bool // the user makes the call, so it needs no approval; the policy can still deny it
 
-	Compensates *run.ActionRef // what it takes back: then it needs its user's yes all the same
-	In          tool.Place     // with Compensates: where that was done
+	Compensates *run.ActionRef // the action that the call undoes; the call then needs the user's approval in any case
+	In          tool.Place     // with Compensates: the place of that action
 
-	Model string // the model that asked for it, for the record; empty for a call of the user's own
+	Model string // the model that requested the call, for the record; empty for a user's own call
 }
 
-// CallResult is a run of one call as its caller sees it.
+// CallResult is the state of a run of one call.
 type CallResult struct {
 	Run      *run.View
 	Tool     string
 	Args     json.RawMessage   // canonical, as the call is or would be carried out
 	Approval *run.ApprovalView // the approval that waits for the user, or nil
-	Response model.Response    // what became of the call, once the run has ended
+	Response model.Response    // the outcome of the call, once the run has ended
 }
 
 // Terminal reports whether the call has its outcome.
@@ -39,9 +39,9 @@ func (c *CallResult) Terminal() bool {
 	return c.Run.Status == run.Completed || c.Run.Status == run.Failed
 }
 
-// StartCall stores a run of req.Call and moves it as far as it goes alone. The call is validated, approved, carried out
-// and recorded like a call of the model, and survives the same crashes. Errors before the run is stored: those of
-// [Loop.Start], AuthError not_found for a tool that does not exist, ValidationError for arguments that do not fit.
+// StartCall stores a run of req.Call and advances it as far as it goes on its own. The call is validated, approved,
+// carried out and recorded like a model's call, and survives the same crashes. Errors before the run is stored: those
+// of [Loop.Start], AuthError not_found for a tool that does not exist, ValidationError for arguments that do not fit.
 func (l *Loop) StartCall(ctx context.Context, req StartRequest) (*CallResult, error) {
 	id := run.NewID(l.Random)
 	if req.Key != "" {
@@ -64,7 +64,8 @@ func (l *Loop) StartCall(ctx context.Context, req StartRequest) (*CallResult, er
 	return callResult(ctx, ex)
 }
 
-// CallResult returns a run that [Loop.StartCall] started. The error is AuthError not_found for every other run.
+// CallResult returns the state of a run that [Loop.StartCall] started. It returns AuthError not_found for any other
+// run.
 func (l *Loop) CallResult(ctx context.Context, uid, runID string) (*CallResult, error) {
 	ex := l.NewExecution(runID, nil)
 	if err := ex.LoadOwned(ctx, uid); err != nil {

@@ -7,11 +7,10 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// Cancel stops the run at the next safe point: at once when no process moves it, otherwise after the step that is under
-// way. A call of the model, and of a tool that is interruptible, is ended at once by the process that makes it, which
-// watches the run. A side effect is never stopped in its middle, unless its tool can be interrupted
-// (tool.Def.Interrupt): what such a call does is also ended by the process that the message of this cancel wakes. A
-// run that has ended stays as it is.
+// Cancel stops the run at the next safe point: at once if no process advances it, otherwise after the step in progress.
+// The process that makes a model call, or a call of an interruptible tool, watches the run and ends the call at once. A
+// side effect is never stopped halfway, unless its tool can be interrupted (tool.Def.Interrupt). The process that
+// receives this cancel's message interrupts such a call too. A run that has ended does not change.
 func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*run.View, error) {
 	ex := l.NewExecution(runID, nil)
 	soon, cancel := journal.WithAnswerTimeout(ctx)
@@ -40,7 +39,9 @@ func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*run.View, error)
 		return nil
 	})
 	if err == nil && (asked && ex.State.End == nil || run.Unclean(ex.State) || journal.Untold(ex)) {
-		ex.Publish(ctx) // the process that moves it may die before it sees this, and what it has left is removed
+		// the process that advances the run may die before it sees the cancel; removal of created things also needs a
+		// process
+		ex.Publish(ctx)
 	}
 	if err != nil {
 		return nil, err

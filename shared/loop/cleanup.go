@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// The bounds of a clean-up: how often it is tried, with pauses of 1, 2, 4 … minutes up to the longest, which is some
-// six hours in all, and how long one try may take.
+// Limits of a removal: the number of tries, the longest pause between two tries, and the duration of one try. Pauses
+// take 1, 2, 4 … minutes, about six hours in total.
 const (
 	maxCleanUps  = 12
 	longestPause = time.Hour
@@ -23,8 +23,8 @@ const (
 var errNoEngine = fault.New(fault.Tool, fault.CodeInternal,
 	"No function here has what could remove what this run has made.")
 
-// cleanUp removes what the calls of a run that has ended have left, and records that. It asks nobody: the run's tools
-// remove only what is the run's. A run whose calls have left nothing never comes here, and pays nothing for it.
+// cleanUp removes the things that the calls of an ended run created, and records that. It needs no approval, because
+// the run's tools remove only things of the run. Runs that created nothing skip this step.
 func cleanUp(ctx context.Context, ex *journal.Execution) error {
 	if ex.LostLeases(ex.Run) >= run.MaxAttempts {
 		return recordCleaned(ctx, ex, 0, run.ErrAttempts)
@@ -39,7 +39,7 @@ func cleanUp(ctx context.Context, ex *journal.Execution) error {
 	return recordCleaned(ctx, ex, removed, nil)
 }
 
-// removeLeft has each tool remove what its calls have left.
+// removeLeft asks each tool to remove what its calls created.
 func removeLeft(ctx context.Context, ex *journal.Execution) (removed int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTime)
 	defer cancel()
@@ -57,7 +57,7 @@ func removeLeft(ctx context.Context, ex *journal.Execution) (removed int, err er
 	return removed, nil
 }
 
-// putOff records that a clean-up has failed, and has the run looked at again later; after the last try it is given up.
+// putOff records that a removal has failed, and makes the run due later. After the last try, removal is given up.
 func putOff(ctx context.Context, ex *journal.Execution, why error) error {
 	if ex.Run.CleanUps+1 >= maxCleanUps {
 		return recordCleaned(ctx, ex, 0, why)
@@ -77,7 +77,7 @@ func putOff(ctx context.Context, ex *journal.Execution, why error) error {
 	})
 }
 
-// recordCleaned records how the clean-up has ended, in the run and in its audit.
+// recordCleaned records the result of the removal in the run and its audit log.
 func recordCleaned(ctx context.Context, ex *journal.Execution, removed int, why error) error {
 	c := &run.Cleaned{Removed: removed}
 	if why != nil {

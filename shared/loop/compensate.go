@@ -9,18 +9,19 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// CompensationRun returns the id of the run that is to take back an action of the user's after the run before, which
-// has come to nothing; before is empty for the first one. So whoever asks at the same moment begins one run.
+// CompensationRun returns the ID of the run that is to undo an action of the user. before is the ID of the previous run
+// for the same action, which failed, or empty for the first one. Simultaneous requests therefore start only one run.
 func CompensationRun(uid, actionID, before string) string {
 	return run.KeyedRunID(uid, compensationKey(actionID, before))
 }
 
 func compensationKey(actionID, before string) string { return "compensate:" + actionID + ":" + before }
 
-// Compensate begins a run that takes back what an action of the user's run has done, in the same conversation, and asks
-// them about it. Where one is under way or has done it already, it returns that. req has what the request says of its
-// user. Errors: those of [Loop.StartCall]; AuthError not_found for another's run, PolicyError not_applicable for what
-// was not done or cannot be taken back, stale_view where another account is linked by now.
+// Compensate starts a run that undoes an action of the user's run, in the same conversation, and requests the user's
+// approval. If such a run is in progress or has already undone the action, Compensate returns that run. req holds the
+// user's data from the request. Errors: those of [Loop.StartCall]; AuthError not_found for another user's run;
+// PolicyError not_applicable for an action that was not done or cannot be undone; PolicyError stale_view if a different
+// account is linked now.
 func Compensate(ctx context.Context, l *Loop, of run.ActionRef, req StartRequest) (*run.View, error) {
 	ex := l.NewExecution(of.RunID, nil)
 	if err := ex.LoadOwned(ctx, req.UID); err != nil {
@@ -52,7 +53,7 @@ func Compensate(ctx context.Context, l *Loop, of run.ActionRef, req StartRequest
 	return called.Run, nil
 }
 
-// compensationOf returns how what the action has done can be taken back, or nil.
+// compensationOf returns the call that undoes the action, or nil.
 func compensationOf(tools tool.Set, a *run.Action) *tool.Compensation {
 	t := tools[a.Tool]
 	if t == nil || a.Status != run.ActionCompleted || !a.SideEffect {
@@ -65,8 +66,8 @@ func compensationOf(tools tool.Set, a *run.Action) *tool.Compensation {
 	return c
 }
 
-// compensating returns the run with the id, and tells the compensation how far that is. It returns nil if there is no
-// such run.
+// compensating returns the run with the ID, and updates the compensation's status from it. It returns nil if there is
+// no such run.
 func compensating(ctx context.Context, l *Loop, uid, id string, c *run.Compensation) (*run.View, error) {
 	if id == "" {
 		return nil, nil
@@ -86,8 +87,8 @@ func compensating(ctx context.Context, l *Loop, uid, id string, c *run.Compensat
 	return v, err
 }
 
-// AddRecords adds to a run of the user's what is on record of its actions (run.View.AddRecords), and how far what takes
-// them back is. events are the run's, all of them.
+// AddRecords adds the records of its actions to the view of a user's run (run.View.AddRecords), and the progress of
+// their compensations. events are all of the run's events.
 func AddRecords(ctx context.Context, l *Loop, uid string, v *run.View, events []run.Event) error {
 	v.AddRecords(l.Tools, events)
 	for _, a := range v.Actions {

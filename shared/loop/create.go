@@ -18,7 +18,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// createRun reads what a start depends on and commits the run, its thread and the user's message as one.
+// createRun reads the documents that a start depends on. It commits the run, its thread and the user's message
+// together.
 func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, threadID string) error {
 	ctx, cancel := journal.WithAnswerTimeout(ctx)
 	defer cancel()
@@ -43,10 +44,10 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 	}
 	places := approval.AskPlaces(ctx, ex, req.scope(), called)
 	return ex.Transition(ctx, func(tx *journal.Tx) error {
-		if tx.Run.ID != "" { // it exists: from an earlier request, or from this one, whose commit's answer was lost
+		if tx.Run.ID != "" { // from an earlier request, or from this one if the answer of its commit was lost
 			return checkSameRequest(tx, req)
 		}
-		// the key's run was deleted, and its audit stays: a second chain cannot begin there
+		// the key's run was deleted but its audit chain remains; a second chain cannot begin there
 		if ex.Docs[document.AuditPath(ex.ID, 1)].Exists() {
 			return errKeyOfDeleted()
 		}
@@ -85,7 +86,7 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 		}
 		tx.Updates = append(tx.Updates, journal.Update{Status: run.Queued})
 		if req.Compress {
-			return nil // its user says nothing
+			return nil // there is no message of the user
 		}
 		if err := tx.AppendMessage(run.RoleUser, "", "%s", req.Prompt); err != nil {
 			return err
@@ -112,7 +113,7 @@ func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, thr
 	})
 }
 
-// deadline returns when the run ends at the latest: a session when its user wants it to.
+// deadline returns the time at which the run ends at the latest. The user chooses the deadline of a session.
 func deadline(tx *journal.Tx, req StartRequest) time.Time {
 	if req.Session != nil {
 		return req.Session.Deadline
@@ -120,8 +121,8 @@ func deadline(tx *journal.Tx, req StartRequest) time.Time {
 	return tx.Now.Add(tx.Limits().Deadline)
 }
 
-// setRegion sets the run's region: what the client sent, completed by the user's last known one. A region that is new
-// is stored with the user, for later requests that send none.
+// setRegion sets the run's region: the client's, completed from the user's stored one. A new region is stored with the
+// user, for later requests that send none.
 func setRegion(tx *journal.Tx, sent run.Region) error {
 	u, err := tx.User()
 	if err != nil {
@@ -134,7 +135,7 @@ func setRegion(tx *journal.Tx, sent run.Region) error {
 	return tx.UpdateUser(func(u *run.User) { u.Region = tx.Run.Region })
 }
 
-// setEmail stores a new address with the user, where users are mailed of what waits.
+// setEmail stores the user's new address, if reminders are switched on.
 func setEmail(tx *journal.Tx, sent *string) error {
 	if !tx.Ex.Reminding.On() || sent == nil {
 		return nil
@@ -156,7 +157,7 @@ func newInput(tx *journal.Tx, req StartRequest) *run.Input {
 		tellVerbatim(tx, input)
 	}
 	inWords := history == agents.HistoryWords || input.Told != nil && input.Told.Count == 0
-	if inWords && !input.SingleCall { // a run of one call has no model to tell
+	if inWords && !input.SingleCall { // a run of one call has no model
 		input.History = tx.Thread.History()
 		if len(input.History) > 0 {
 			input.Mark = cmp.Or(input.Mark, tx.Ex.Mark)
@@ -168,18 +169,18 @@ func newInput(tx *journal.Tx, req StartRequest) *run.Input {
 	return input
 }
 
-// tellVerbatim has the run be told the contents of the thread's earlier runs. Where a thread has none
-// yet, because its runs were told words until now, newInput tells words once more: from then on these are part of its
+// tellVerbatim gives the run a context window over the contents of the thread's earlier runs. If the thread has none
+// yet, because its runs saw only text so far, newInput adds the text once more. From then on it is part of the thread's
 // contents.
 func tellVerbatim(tx *journal.Tx, input *run.Input) {
-	if tx.Thread.Mark == "" { // one for all runs, or what the service has cached of a conversation would be lost
+	if tx.Thread.Mark == "" { // one mark for all runs keeps the service's cache of the conversation valid
 		tx.Thread.Mark = tx.Ex.Mark
 	}
 	told := tx.Thread.Told
 	input.Told, input.Mark = &told, tx.Thread.Mark
 }
 
-// readForCreate reads the documents. The run's own, and the first of its audit, are read only where a key may have
+// readForCreate reads the documents. It reads the run's own document and its first audit entry only if a key may have
 // named the run before.
 func readForCreate(ctx context.Context, ex *journal.Execution, req StartRequest, paths []string) error {
 	if req.Key != "" {
@@ -189,8 +190,8 @@ func readForCreate(ctx context.Context, ex *journal.Execution, req StartRequest,
 	return ex.Read(ctx, paths...)
 }
 
-// checkSameRequest checks that a key that was used before comes with its first request again, and that its conversation
-// still exists.
+// checkSameRequest checks that a key that was used before comes with the same request, and that its conversation still
+// exists.
 func checkSameRequest(tx *journal.Tx, req StartRequest) error {
 	another := tx.Run.Agent != "" && tx.Run.Agent != cmp.Or(req.Agent, run.Assistant)
 	if tx.Run.UID != req.UID || tx.Run.BodyHash != req.BodyHash || another {
@@ -198,7 +199,7 @@ func checkSameRequest(tx *journal.Tx, req StartRequest) error {
 			"This Idempotency-Key was used before, with another request.")
 	}
 	t := &run.Thread{}
-	if tx.State.End == nil { // its conversation cannot be deleted before it ends
+	if tx.State.End == nil { // an open run's conversation cannot be deleted
 		return nil
 	}
 	if _, err := tx.Doc(document.ThreadPath(tx.Run.ThreadID), t); err != nil {
@@ -215,8 +216,7 @@ func errKeyOfDeleted() error {
 		"This Idempotency-Key was used before, in a conversation that was deleted.")
 }
 
-// checkMayStart refuses a disabled user, and checks the limits and the caps: users are not asked for more approvals
-// than they can read.
+// checkMayStart returns an error for a disabled user, for exceeded limits, and for too many open approvals.
 func checkMayStart(tx *journal.Tx, req StartRequest) error {
 	tx.Run.UID, tx.Run.Agent = req.UID, cmp.Or(req.Agent, run.Assistant)
 	u, err := tx.User()
@@ -261,14 +261,15 @@ func openThread(tx *journal.Tx, req StartRequest, id string) error {
 	if err := checkNoneOpen(tx, t); err != nil {
 		return err
 	}
-	if req.Call == nil && req.History == nil { // its user writes on
+	if req.Call == nil && req.History == nil { // the user continues the conversation
 		tx.Ex.Earlier, t.Waiting = t.Waiting, nil
 	}
 	tx.Thread = t
 	return nil
 }
 
-// checkNoneOpen refuses another run in a thread that is kept for one. The run's id and status are in the cause.
+// checkNoneOpen returns an error if the thread is reserved for an open run. The error's cause contains the run's ID and
+// status.
 func checkNoneOpen(tx *journal.Tx, t *run.Thread) error {
 	open, err := journal.OpenRun(tx, t.OpenRun)
 	if err != nil || open == nil {
@@ -279,7 +280,7 @@ func checkNoneOpen(tx *journal.Tx, t *run.Thread) error {
 		Because(open)
 }
 
-// threadTitle returns the first line of a prompt, cut to what a title may have.
+// threadTitle returns the first line of a prompt, cut to the length of a title.
 func threadTitle(prompt string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
 	return clip.Text(line, run.MaxTitle)

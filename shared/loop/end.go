@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// closeWhatIsOver closes what has expired or is not run any more, and ends the run where it must end, with everything
-// that follows from it, in one commit.
+// closeWhatIsOver closes expired approvals and calls that are not run any more, and ends the run if it must end, in one
+// commit.
 func closeWhatIsOver(ctx context.Context, ex *journal.Execution) error {
 	return ex.Transition(ctx, func(tx *journal.Tx) error {
 		if tx.Run.Lease.Held(ex.Owner, tx.Now) {
@@ -25,8 +25,8 @@ func closeWhatIsOver(ctx context.Context, ex *journal.Execution) error {
 	})
 }
 
-// applyClock does what follows from the time, a cancel or the last answer alone, if anything: it closes approvals that
-// have expired and calls that are not run any more, and ends a run that must end.
+// applyClock does everything that follows from the time, a cancel or the last answer. It closes expired approvals and
+// calls that are not run any more, and ends a run that must end.
 func applyClock(tx *journal.Tx) error {
 	st, _ := tx.Next()
 	if st == run.StepExpire {
@@ -45,8 +45,8 @@ func applyClock(tx *journal.Tx) error {
 	return endRun(tx, tx.Ending())
 }
 
-// skipNotRun closes the calls of a turn that are not carried out, because the run has begun as many effects as it may,
-// or in strict order because one before them was not done. The model gets the reason.
+// skipNotRun closes the calls of a turn that are not carried out, because the budget of effects is used up, or because
+// an earlier call in strict order was not done. The model receives the reason.
 func skipNotRun(tx *journal.Tx) error {
 	dear, over := journal.TermsOf(tx).Unaffordable(tx.State)
 	for _, a := range dear {
@@ -63,7 +63,8 @@ func skipNotRun(tx *journal.Tx) error {
 	return nil
 }
 
-// closeExpired closes a call whose time is up: its approval, or the wait for its client, which the run outlives.
+// closeExpired closes an overdue call. For an approval the call fails; for a client's answer only the wait ends, and
+// the run continues.
 func closeExpired(tx *journal.Tx, a *run.Action) error {
 	if a.WaitsForClient() {
 		return effect.LeaveUnanswered(tx, a, "This was not answered in time")
@@ -72,10 +73,10 @@ func closeExpired(tx *journal.Tx, a *run.Action) error {
 	if err != nil || a.Kind != run.KindPlan {
 		return err
 	}
-	return goOn(tx) // with an earlier plan, if this was to change it
+	return goOn(tx) // continue with an earlier plan, if this one was to change it
 }
 
-// endRun closes what is open, records how the run ended, and adds the last message.
+// endRun closes open calls, records how the run ended, and adds the last message.
 func endRun(tx *journal.Tx, end *run.End) error {
 	for _, a := range tx.State.Actions {
 		if err := closeAction(tx, a, end); err != nil {
@@ -92,8 +93,8 @@ func endRun(tx *journal.Tx, end *run.End) error {
 	return recordEnd(tx, &out, run.FinalLength(tx.State, out.Summary))
 }
 
-// recordEnd records how the run ended, and gives its thread the last message, of which the first words bytes are the
-// model's, and the contents that later runs are told.
+// recordEnd records how the run ended. It adds the last message to the thread, and the contents that later runs see.
+// The first words bytes of the message are the model's own.
 func recordEnd(tx *journal.Tx, end *run.End, words int) error {
 	end.Words = words
 	if !tx.State.Input.Compress {
@@ -126,7 +127,7 @@ func closeAction(tx *journal.Tx, a *run.Action, end *run.End) error {
 		}
 	}
 	if !waiting && !a.Runnable() && !a.Unasked() || a.Kind == run.KindReview && waiting {
-		return nil // it has its outcome already; an unknown one stays unknown
+		return nil // it has its outcome already; an unknown outcome stays unknown
 	}
 	if a.WaitsForClient() && a.SideEffect {
 		return effect.LeaveUnanswered(tx, a, "This was ended before it was answered")
@@ -159,7 +160,7 @@ func closedStatus(end *run.End) run.ApprovalStatus {
 	return run.ApprovalCancelled
 }
 
-// idle reports whether no process moves the run, so that it may be ended at once.
+// idle reports whether no process advances the run, so that it can end at once.
 func idle(tx *journal.Tx) bool {
 	if tx.Run.Lease.Held("", tx.Now) {
 		return false

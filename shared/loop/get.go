@@ -33,9 +33,8 @@ func (l *Loop) Conversation(ctx context.Context, uid, runID string) (*conversati
 	return c, nil
 }
 
-// currentView returns the run as its owner sees it by the clock: what follows from an expired approval or a deadline is
-// shown at once, as the sweep will have it written, and is not written here. The execution must not be used for moving
-// the run afterwards.
+// currentView returns the run at the present time. It already applies an expired approval or a passed deadline, which
+// the sweep writes later. The execution must not advance the run afterwards.
 func currentView(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 	st, _ := ex.Next()
 	if dueByClock(ex) {
@@ -51,18 +50,18 @@ func currentView(ctx context.Context, ex *journal.Execution) (*run.View, error) 
 	return v, nil
 }
 
-// dueByClock reports whether something follows from the time alone, such as that an approval has expired, which no
-// process is writing.
+// dueByClock reports whether something follows from the time alone, such as an expired approval, and no process is
+// writing it.
 func dueByClock(ex *journal.Execution) bool {
 	st, _ := ex.Next()
 	return (st == run.StepEnd || st == run.StepExpire || st == run.StepSkip) && !ex.Run.Lease.Held(ex.Owner, ex.Now())
 }
 
-// moving reports whether a run that needs the step goes on by itself. One that has ended does not, though what it has
-// left may still be removed.
+// moving reports whether a run that needs this step continues on its own. An ended run does not, even if created things
+// must still be removed.
 func moving(st run.Step, s *run.State) bool { return s.End == nil && st != run.StepWait }
 
-// Usage returns what the user's run has used of the model so far.
+// Usage returns the run's model usage so far.
 func (l *Loop) Usage(ctx context.Context, uid, runID string) (run.RunUsage, error) {
 	ex := l.NewExecution(runID, nil)
 	if err := ex.LoadOwned(ctx, uid); err != nil {
@@ -71,10 +70,10 @@ func (l *Loop) Usage(ctx context.Context, uid, runID string) (run.RunUsage, erro
 	return run.RunUsage{Calls: ex.State.ModelCalls, Tokens: ex.State.Tokens}, nil
 }
 
-// Get returns a run of the user as it is by the clock (see currentView), and its stored events. A disabled user is
-// refused (AuthError unauthenticated). It is one round trip, and one more for a run whose older events lie in other
-// documents, for one that waits for more than its first approval, and for one that has ended in an earlier run's
-// thread.
+// Get returns the user's run at the present time (see currentView), and its stored events. It returns AuthError
+// unauthenticated for a disabled user. It takes one round trip, and one more in these cases: older events are in other
+// documents, the run waits for more than its first approval, or the run has ended in a thread that an earlier run
+// started.
 func (l *Loop) Get(ctx context.Context, uid, runID string) (*run.View, []run.Event, error) {
 	ex := l.NewExecution(runID, nil)
 	if err := journal.LoadForReader(ctx, ex, uid); err != nil {

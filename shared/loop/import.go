@@ -9,18 +9,18 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// Imported is a run of a conversation that was led elsewhere: what was said, and nothing of what it did.
+// Imported is a run of a conversation from elsewhere: its words, without its effects.
 type Imported struct {
-	Contents []json.RawMessage // as conversation.Own returns them
-	By       string            // who signed the model's answers (model.SignedBy)
-	Recorded bool              // lines of the server's own are among them
-	Mark     string            // of those lines
+	Contents []json.RawMessage // in the form that conversation.Own returns
+	By       string            // signer of the model's answers (model.SignedBy)
+	Recorded bool              // the contents include lines of the server
+	Mark     string            // the mark of these lines
 	Prompt   string            // for people
-	Answer   string            // likewise
+	Answer   string            // for people
 }
 
-// Import adds the run to a thread of the agent with the request's id, which is created with its title if it does not
-// exist, as one that has ended. The agent has to be told earlier runs word for word. Nothing is asked or carried out.
+// Import adds an ended run to a thread of the agent. The thread has the ID in the request; if it does not exist, it is
+// created with the request's title. The agent must see earlier runs verbatim. Nothing is asked or carried out.
 func Import(ctx context.Context, l *Loop, req StartRequest, in Imported) error {
 	ex := l.NewExecution(run.NewID(l.Random), nil)
 	req.Prompt = in.Prompt

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// countStart counts the run, and with it its first call of the model, so that two runs that start at once cannot both
-// be the day's last.
+// countStart counts the run and its first model call, so that two simultaneous runs cannot both use the last one of the
+// day.
 func countStart(tx *journal.Tx, req StartRequest) error {
 	limits := tx.Ex.UserLimits
 	if limits.None() {
@@ -27,8 +27,8 @@ func countStart(tx *journal.Tx, req StartRequest) error {
 	})
 }
 
-// overBudget ends a run whose user has no share of the model left for its next call. What was done before stays done,
-// and the summary says so. While there is one left nothing is decided, so the run is not folded for it.
+// overBudget ends a run whose user may not call the model again today. Earlier effects stay, and the summary names
+// them.
 func overBudget(ctx context.Context, ex *journal.Execution) (over bool, err error) {
 	if ex.UserLimits.None() {
 		return false, nil
@@ -54,13 +54,13 @@ func overBudget(ctx context.Context, ex *journal.Execution) (over bool, err erro
 	return over, err
 }
 
-// checkShare returns why the user has no share of the model left for the run's next call, or nil.
+// checkShare returns nil if the user may call the model again today, or the reason why not.
 func checkShare(ex *journal.Execution, u *run.User, r run.Run, s *run.State, now time.Time) error {
 	return u.Usage.CheckModelBudget(ex.UserLimits, now, s.ModelCalls-r.Counted.Calls, s.Tokens-r.Counted.Tokens)
 }
 
-// overRunBudget ends a run whose budget does not reach for the request. What was done before stays done, and the
-// summary says so.
+// overRunBudget ends a run whose budget does not suffice for the request. Earlier effects stay, and the summary names
+// them.
 func overRunBudget(ctx context.Context, ex *journal.Execution, req model.Request) (over bool, err error) {
 	b, name := ex.Limits().Budget, ""
 	if b.Money > 0 {
@@ -69,7 +69,7 @@ func overRunBudget(ctx context.Context, ex *journal.Execution, req model.Request
 	o := b.CheckRequest(ex.State, name, promptTokens(ex.State, req), int(req.Settings.MaxOutputTokens))
 	var end *run.End
 	switch {
-	case name != "" && !b.Priced(name): // a model without a name cannot be asked, and says why
+	case name != "" && !b.Priced(name): // a request without a model's name fails with its own error
 		end = run.FailedEnd(fault.New(fault.Model, run.CodeRunBudget,
 			"There is no price for the model %s, so what this costs cannot be bounded.", name))
 	case o != nil:
@@ -90,35 +90,34 @@ func modelName(ex *journal.Execution, req model.Request) string {
 	return cmp.Or(req.Settings.Name, ex.Model.Name())
 }
 
-// promptTokens returns about how many tokens the request has: what the service has counted of the request before, and
-// of the answer to it, and an estimate of what has come since.
+// promptTokens estimates the tokens of the request: those that the service counted for the previous request and its
+// answer, plus an estimate for the rest.
 func promptTokens(s *run.State, req model.Request) int {
 	known, counted := s.Size()
 	n := len(s.Compressions)
 	switch {
 	case known == 0 || len(req.Contents) == 0:
 		return requestBytes(req)/run.BytesPerToken + 1
-	case n > 0 && s.Compressions[n-1].Turn == counted: // which has estimated this request
+	case n > 0 && s.Compressions[n-1].Turn == counted: // the compression has estimated this request
 		return known
 	}
-	since := len(req.Contents[len(req.Contents)-1]) // the responses to its calls, what was wrong with it, or the prompt
+	since := len(req.Contents[len(req.Contents)-1]) // the tool responses, a correction, or the prompt
 	return known + since/run.BytesPerToken + 1
 }
 
-// estimateTokens returns about how many tokens a call of the model took, by its bytes, or 0 where the service has
-// counted them.
+// estimateTokens estimates the tokens of a model call from its bytes. It returns 0 if the service has counted them.
 func estimateTokens(req model.Request, reply *model.Reply) int {
 	if (run.Turn{Usage: reply.Usage}).Tokens() > 0 {
 		return 0
 	}
 	answer := len(reply.Content)
 	if answer == 0 {
-		answer = len(reply.Text) // which is else part of the content
+		answer = len(reply.Text) // the text is otherwise part of the content
 	}
 	return (requestBytes(req)+answer)/run.BytesPerToken + 1
 }
 
-// requestBytes returns the size of what the model reads.
+// requestBytes returns the size of the model's input in bytes.
 func requestBytes(req model.Request) int {
 	n := len(req.System)
 	for _, c := range req.Contents {

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// What the sweep measures (Env.Metrics).
+// The instruments of the sweep (Env.Metrics).
 var (
 	sweepFound = &metrics.Instrument{Name: "countersign.sweep.found", Unit: "{run}",
 		Description: "Runs that a sweep found overdue: their worker died, a resume was lost, an approval expired."}
@@ -21,11 +21,11 @@ var (
 		Description: "How long the one has waited that waits the longest; 0 where none waits."}
 )
 
-// measureEvery is how often it is measured what waits: for that it must be read.
+// measureEvery is the time between two measurements of waiting approvals, which must be read for that.
 const measureEvery = 5 * time.Minute
 
-// measureWaiting measures which approvals wait, of at most a page of runs in each shard: those that expire first. What
-// cannot be read is left out, and a store that does not answer is asked by the next sweep.
+// measureWaiting measures the waiting approvals of at most one page of runs in each shard: those that expire first.
+// Unreadable runs are left out. If the store fails, the next sweep measures again.
 func measureWaiting(ctx context.Context, l *Loop) {
 	if l.Metrics == nil || l.Now().Unix()-l.measured.Load() < int64(measureEvery/time.Second) {
 		return

@@ -11,12 +11,12 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// Terminals tells of the runs on terminals.
+// Terminals provides information about runs on terminals.
 type Terminals struct{ Loop *Loop }
 
-// OnTerminal returns the id of the run that the user's terminal is kept for, or was last, and of each one after it,
-// until ctx ends, which is no error. It is empty where there was none. The error is ToolExecutionError
-// store_unavailable. While nothing changes, watching reads nothing.
+// OnTerminal returns the ID of the run that last reserved the user's terminal, and then the ID of each later one, until
+// ctx ends, which is no error. The ID is empty if there was none. The error is ToolExecutionError store_unavailable. It
+// reads nothing while nothing changes.
 func (t Terminals) OnTerminal(ctx context.Context, uid, terminalID string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for d, err := range t.Loop.Store.Watch(ctx, document.TerminalRunPath(uid, terminalID)) {
@@ -35,10 +35,10 @@ func (t Terminals) OnTerminal(ctx context.Context, uid, terminalID string) iter.
 	}
 }
 
-// UnderWay returns the ids of the effects of the user's run that were started since it told last, in their order and
-// however short they were, and as the last one the id of that which is carried out now, or "" where none is: at first,
-// and whenever this changes, until the run has ended or was deleted, or ctx ends. What was done when it was asked is
-// among the first, but of a run that had ended by then only where ended says so. The error is ToolExecutionError
+// UnderWay returns the IDs of the effects that the user's run has started since the previous result, in their order.
+// The last element is the effect in progress, or "" if there is none. It returns a result at first and after each
+// change, until the run has ended or was deleted, or ctx ends. The first result includes effects that ended before the
+// call. For a run that had ended by then, it includes them only if ended is true. The error is ToolExecutionError
 // store_unavailable.
 func (t Terminals) UnderWay(ctx context.Context, uid, runID string, ended bool) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
@@ -67,7 +67,7 @@ func (t Terminals) UnderWay(ctx context.Context, uid, runID string, ended bool) 
 	}
 }
 
-// startedBut returns the ids of the effects that were started and not told of yet, and notes them as told.
+// startedBut returns the IDs of the started effects that are not in told, and adds them to told.
 func (w *Watched) startedBut(told map[string]bool) (ids []string) {
 	for _, a := range w.ex.State.Actions {
 		if a.Started.Attempt > 0 && !told[a.ID] {
@@ -78,7 +78,7 @@ func (w *Watched) startedBut(told map[string]bool) (ids []string) {
 	return ids
 }
 
-// underWay returns the id of the effect that is being carried out, or "".
+// underWay returns the ID of the effect in progress, or "".
 func (w *Watched) underWay() string {
 	for _, a := range w.ex.State.Actions {
 		if a.Status == run.ActionExecuting {

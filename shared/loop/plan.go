@@ -10,8 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// proposePlan proposes a plan that the server has made, as if it were the model's answer: in the place where a plan of
-// the model's would be proposed.
+// proposePlan proposes a plan made by the server as if it were the model's answer.
 func proposePlan(ctx context.Context, tx *journal.Tx, p plan.Plan) error {
 	args, err := p.Canonical()
 	if err != nil {
@@ -28,15 +27,15 @@ func proposePlan(ctx context.Context, tx *journal.Tx, p plan.Plan) error {
 	return propose(tx, call, args, at)
 }
 
-// planDecided records what follows from the decision about a plan, in the decision's own commit: the first task of one
-// that was confirmed begins.
+// planDecided records the consequences of the decision about a plan, in the same commit. The first task of a confirmed
+// plan begins.
 func planDecided(tx *journal.Tx, ap *run.Approval, r approval.Resolution) error {
 	switch {
 	case ap.Kind != run.KindPlan:
 		return nil
 	case r.Decision == run.Refine:
 		return approval.ClosePlan(tx, ap.ID, plan.Refined, r.Comment)
-	case r.Decision == run.Reject: // and an earlier one may go on
+	case r.Decision == run.Reject: // an earlier plan may continue
 		if err := approval.ClosePlan(tx, ap.ID, plan.Rejected, ""); err != nil {
 			return err
 		}
@@ -55,5 +54,5 @@ func planDecided(tx *journal.Tx, ap *run.Approval, r approval.Resolution) error 
 	return goOn(tx)
 }
 
-// goOn has the next task of a confirmed plan begin, if one is left and none is under way.
+// goOn starts the next task of a confirmed plan, if one is left and none is in progress.
 func goOn(tx *journal.Tx) error { return approval.Planned(tx, tx.State.Plan.Begin()...) }

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// propose adds a call. One that is allowed and whose turn has come is left to the client if its tool is carried out
-// there, and is done already if it is the run's answer.
+// propose adds a call. If the call is allowed and its turn has come, a call that the client carries out is given to the
+// client, and the call of a typed answer is completed.
 func propose(tx *journal.Tx, call run.ProposedCall, args json.RawMessage, at approval.Placement) error {
 	if err := approval.Validate(tx, call, args, at); err != nil {
 		return err
@@ -22,7 +22,7 @@ func propose(tx *journal.Tx, call run.ProposedCall, args json.RawMessage, at app
 	case !a.Runnable() || !terms.MayBegin(tx.State, a.Index) || !terms.CanAfford(tx.State, a):
 		return nil
 	case tx.State.Plan != nil && t.Name == plan.ReflectTool:
-		return nil // which is taken by inSession
+		return nil // inSession handles it
 	case t.Waits():
 		return effect.LeaveToClient(tx, a.ID, t)
 	case tx.State.Input.Takes(a):

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// commonTools returns the tools without those that only agents with a home of their own have. What is linked for these
-// is read when a decision needs it, so that no other decision pays for it: whose run it is about is not known before.
+// commonTools returns the tools of the agents that run in the default function. Linked accounts of all other tools are
+// read only when a decision needs them, because the run's agent is not known before.
 func commonTools(l *Loop) tool.Set {
 	common := tool.Set{}
 	for _, a := range l.Agents {
@@ -25,10 +25,10 @@ func commonTools(l *Loop) tool.Set {
 	return common
 }
 
-// Resolve records the decision about a waiting call, and runs nothing: whichever process gets the resume moves the run.
-// The same decision again gets the same answer. Errors: AuthError not_found; PolicyError already_resolved, expired,
-// stale_view, integrity, not_applicable, denied; ValidationError for edited arguments that do not fit. A PolicyError is
-// recorded in the audit too, unless the store does not take it (see RecordRefusal).
+// Resolve records the decision about a waiting call. It does not advance the run; the process that receives the resume
+// does. Repeating the same decision returns the same result. Errors: AuthError not_found; PolicyError already_resolved,
+// expired, stale_view, integrity, not_applicable, denied; ValidationError for edited arguments that do not fit. A
+// PolicyError is also recorded in the audit log, unless the store fails (see approval.RecordRefusal).
 func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, error) {
 	runID, ok := run.RunOfApproval(r.ApprovalID)
 	if !ok {
@@ -50,7 +50,7 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 		return nil, err
 	}
 	places := approval.AskPlaces(soon, ex, ex.Run.Scope(), t)
-	decided := false // stays true when the commit's answer was lost, and the next read finds the decision there
+	decided := false // stays true if the commit's answer was lost and the next read finds the decision
 	var refused error
 	var others []*journal.Execution
 	err = ex.Transition(soon, func(tx *journal.Tx) error {
@@ -99,7 +99,7 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 		}
 		return nil
 	})
-	if refused != nil { // whether or not the audit has it
+	if refused != nil { // whether or not the audit log has it
 		if err != nil {
 			ex.Log.WarnContext(ctx, "a refused decision is not in the audit", "runId", ex.ID, "approvalId",
 				r.ApprovalID, "error", err)
@@ -118,7 +118,7 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 	return currentView(ctx, ex)
 }
 
-// needsMover reports whether somebody must move the run, be it only to tell others of it.
+// needsMover reports whether a process must work on the run, even if only to publish its events.
 func needsMover(ex *journal.Execution) bool {
 	return ex.State.End == nil || run.Unclean(ex.State) || journal.Untold(ex)
 }

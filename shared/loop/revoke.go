@@ -10,12 +10,12 @@ import (
 	"github.com/countersign-run/countersign/shared/plan"
 )
 
-// Grants tells of the grants of sessions' plans.
+// Grants revokes grants of sessions' plans.
 type Grants struct{ Loop *Loop }
 
-// Revoke takes a grant of the session's confirmed plan back: no intent rests on it from this commit on. To take it
-// back again changes nothing. Errors: AuthError not_found for a run, or a grant in it, that is not the user's;
-// PolicyError already_resolved for a session that has ended.
+// Revoke revokes a grant of the session's confirmed plan. From this commit on, no intent can use the grant. Revoking it
+// again changes nothing. Errors: AuthError not_found for a run or a grant that is not the user's; PolicyError
+// already_resolved for a session that has ended.
 func (g Grants) Revoke(ctx context.Context, uid, runID, grantID string) error {
 	ex := g.Loop.NewExecution(runID, nil)
 	soon, cancel := journal.WithAnswerTimeout(ctx)

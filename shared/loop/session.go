@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// sessionSettings returns how the model of a session is asked: for calls only, and when it is asked for the last time
-// in a revision or a task, for the plan or for what it thinks of the task.
+// sessionSettings returns the settings of a session's model request. The model must always call a tool. In the last
+// request of a revision or a task, it must propose the plan or reflect on the task.
 func sessionSettings(ex *journal.Execution, its *agents.Agent) model.Settings {
 	set := its.Model
 	set.Calling, set.Allowed, set.Forced = model.CallingAny, nil, ""
@@ -31,11 +31,11 @@ func sessionSettings(ex *journal.Execution, its *agents.Agent) model.Settings {
 // inSession adds the calls of one answer of a session's model.
 type inSession struct {
 	tx       *journal.Tx
-	calls    int        // of the answer
-	revision *plan.Plan // of the plan, that follows from a reflection among them and waits for the user
+	calls    int        // number of calls in the answer
+	revision *plan.Plan // a changed plan that follows from a reflection and needs the user's approval
 }
 
-// propose adds one call. The model says with each why it makes it; that is no part of what is hashed or carried out.
+// propose adds one call. The model gives a reason for each call; the reason is neither hashed nor carried out.
 func (in *inSession) propose(call run.ProposedCall, args json.RawMessage, at approval.Placement) error {
 	id := run.ActionID(in.tx.Run.ID, call.Turn, call.Index, 0)
 	why := in.misplaced(call)
@@ -55,10 +55,11 @@ func (in *inSession) propose(call run.ProposedCall, args json.RawMessage, at app
 	return nil
 }
 
-// codeNotRun is the code of a call that is not made because of where it stands among the others.
+// codeNotRun is the error code of a call that is not made because of its position among the others.
 const codeNotRun fault.Code = "not_run"
 
-// misplaced returns why a call is not made that comes when the task is over, or beside others where it must not.
+// misplaced returns the reason why a call is not made: its task is over, or it must not follow the other calls of the
+// answer. It returns nil for any other call.
 func (in *inSession) misplaced(call run.ProposedCall) error {
 	before, _ := in.tx.State.Segment()
 	if why := journal.CheckPhase(in.tx, call.Tool); why != nil && call.Turn > before {
@@ -75,8 +76,8 @@ func (in *inSession) misplaced(call run.ProposedCall) error {
 	return nil
 }
 
-// reflect takes what the model thinks of the present task. What follows from it is part of the transition that
-// proposes the call, so that the end of a task costs no commit.
+// reflect records the model's reflection on the current task. Its consequences are part of the transition that proposes
+// the call, so the end of a task costs no further commit.
 func (in *inSession) reflect(a *run.Action) error {
 	var said plan.Reflection
 	if err := json.Unmarshal(a.Args, &said); err != nil {
@@ -96,8 +97,8 @@ func (in *inSession) reflect(a *run.Action) error {
 	return goOn(in.tx)
 }
 
-// proposeRevision has the user asked about the revision of the plan that a reflection has led to, if one has. Where
-// nothing more may be asked, the plan goes on as it is.
+// proposeRevision requests approval of the changed plan that follows from a reflection, if there is one. If no further
+// revision is allowed, the plan continues unchanged.
 func (in *inSession) proposeRevision(ctx context.Context) error {
 	if in.revision == nil {
 		return nil
@@ -110,7 +111,7 @@ func (in *inSession) proposeRevision(ctx context.Context) error {
 	return goOn(in.tx)
 }
 
-// giveUpTask gives the present task up, or the planning of changes, because it leads nowhere.
+// giveUpTask gives up a task or a planning phase that makes no progress.
 func giveUpTask(ctx context.Context, ex *journal.Execution) error {
 	return ex.Transition(ctx, func(tx *journal.Tx) error {
 		if st, _ := tx.Next(); st != run.StepGiveUpTask || tx.Run.Lease.Held(ex.Owner, tx.Now) {
@@ -120,7 +121,7 @@ func giveUpTask(ctx context.Context, ex *journal.Execution) error {
 	})
 }
 
-// giveUp gives up what a session is at, and ends the run where nothing is left.
+// giveUp gives up the current phase of a session, and ends the run if nothing is left.
 func giveUp(tx *journal.Tx, why string) error {
 	if err := approval.Planned(tx, tx.State.Plan.GiveUp(why)...); err != nil {
 		return err

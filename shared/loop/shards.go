@@ -12,29 +12,29 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// Runs and threads that a release before stored have no shard, and no sweep finds them by one. So the sweeps of this
-// release walk through both collections, in the order of their ids, and give a shard to what needs one. They do it
-// twice: at once, and when an hour has passed since then, for what a process of the release before stored while this
-// one was being deployed. Then it is done for good. This can go with the release that no longer takes over the stores
-// of releases without shards.
+// Runs and threads of an earlier release have no shard, so no sweep finds them. The sweeps of this release therefore
+// walk through both collections, in the order of their IDs, and add the missing shards. They do so twice: at once, and
+// an hour later, for documents that a process of the earlier release stored during the deployment. This code can be
+// removed once stores without shards need no migration any more.
 
-// shardsPath is the path of the document that says how far the walk is.
+// shardsPath is the path of the document that holds the walk's progress.
 const shardsPath = document.Sweeps + "/shards"
 
-// secondWalk is how long after the first walk began the second one begins: no process of an earlier release is left.
+// secondWalk is the time between the starts of the two walks. After it, no process of an earlier release is left.
 const secondWalk = time.Hour
 
-// shardWalk is how far the walk is.
+// shardWalk is the walk's progress.
 type shardWalk struct {
-	Began  time.Time `json:"began"` // the first walk
-	Walks  int       `json:"walks"` // that are complete; two: it is done
+	Began  time.Time `json:"began"` // start of the first walk
+	Walks  int       `json:"walks"` // number of complete walks; two means done
 	Thread bool      `json:"thread,omitempty"`
-	// the id that was looked at last: a run's, or where Thread is set a thread's
+	// the ID of the last document: a thread's if Thread is set, otherwise a run's
 	After string `json:"after,omitempty"`
 }
 
-// GiveShards gives a shard to what an earlier release stored without one, as far as the time reaches. Until it has, no
-// sweep finds that. It is called before each sweep, and is nothing but a flag once it is done.
+// GiveShards adds shards to the documents that an earlier release stored without one, as far as its time allows. Until
+// then, no sweep finds these documents. Call it before each sweep; once the work is done, it only reads a flag. The
+// error is the store's, as from journal.StoreError.
 func (l *Loop) GiveShards(ctx context.Context) error {
 	if l.sharded.Load() {
 		return nil
@@ -61,7 +61,7 @@ func (l *Loop) GiveShards(ctx context.Context) error {
 	return l.keepWalk(ctx, doc, w)
 }
 
-// walk looks at the rest of both collections, page by page.
+// walk processes the rest of both collections, page by page.
 func (l *Loop) walk(ctx context.Context, w *shardWalk) error {
 	for {
 		q := document.AllRuns(sweepPage)
@@ -95,7 +95,7 @@ func (l *Loop) walk(ctx context.Context, w *shardWalk) error {
 	}
 }
 
-// giveShard changes nothing of the document but its fields. Whoever else has changed it has given it a shard.
+// giveShard changes only the document's fields. A conflict is ignored, because the other writer has added the shard.
 func (l *Loop) giveShard(ctx context.Context, d store.Doc) error {
 	fields, needed := document.WithShard(d)
 	if !needed {
@@ -103,7 +103,7 @@ func (l *Loop) giveShard(ctx context.Context, d store.Doc) error {
 	}
 	_, err := l.Store.Commit(ctx, store.Update(d.Path, d.Version, fields, d.Data))
 	switch {
-	case errors.Is(err, store.ErrTooLarge): // by a few bytes; it does not keep the others from their shards
+	case errors.Is(err, store.ErrTooLarge): // by a few bytes; the others still get their shards
 		l.Log.ErrorContext(ctx, "a document is too large for its shard, and no sweep will find it", "counter",
 			"no_shard",
 			"path", d.Path)
@@ -113,8 +113,7 @@ func (l *Loop) giveShard(ctx context.Context, d store.Doc) error {
 	return nil
 }
 
-// keepWalk stores how far the walk is. Of two sweeps at once, one does so; the other has done what it had to all the
-// same.
+// keepWalk stores the walk's progress. If two sweeps run at once, only one of them succeeds, which is enough.
 func (l *Loop) keepWalk(ctx context.Context, doc store.Doc, w shardWalk) error {
 	data, err := strictjson.Marshal(w)
 	if err != nil {

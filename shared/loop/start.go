@@ -14,54 +14,55 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// StartRequest is a user's request to the agent.
+// StartRequest is a user's request to start a run.
 type StartRequest struct {
 	UID    string
-	Agent  string   // that carries it out; empty: the assistant
-	Origin string   // the web origin that it came from, or empty
-	Via    *run.Via // another program's agent that asks for the user, or nil
+	Agent  string   // name; empty: the assistant
+	Origin string   // the web origin of the request, or empty
+	Via    *run.Via // another program's agent that acts for the user, or nil
 	Prompt string
-	// what the model gets before the prompt: information from the server, not the user's words
+	// information from the server for the model, before the prompt; not the user's words
 	SystemNote string
-	Terminal   string                      // the user's terminal that an agent with OnTerminal works on
-	ThreadID   string                      // empty: a new thread
-	Title      string                      // of ThreadID, which is created if it does not exist; empty: it must exist
-	Opens      bool                        // ThreadID is created if it does not exist, and called by the prompt
-	Key        string                      // the Idempotency-Key, or empty
-	BodyHash   string                      // of the request, compared where the key was used before
-	Region     run.Region                  // of the user, as far as the client sent it
-	Email      *string                     // the user's, "" for one that nobody vouches for; nil: nothing is said of it
-	History    *conversation.ClientHistory // the conversation, where the client keeps it and not the store
-	Until      time.Time                   // after which another process goes on with it; zero: the function's time
-	Compress   bool                        // nothing is asked: what the model is told of the thread is made smaller
-	Call       *Call                       // what is to be done without calling the model (StartCall)
+	Terminal   string // the user's terminal, for an agent with OnTerminal
+	ThreadID   string // empty: a new thread
+	// title of ThreadID, which is created if it does not exist; empty: it must exist
+	Title    string
+	Opens    bool                        // ThreadID is created if it does not exist, with a title from the prompt
+	Key      string                      // the Idempotency-Key, or empty
+	BodyHash string                      // hash of the request, compared if the key was used before
+	Region   run.Region                  // the user's, as far as the client sent it
+	Email    *string                     // the user's verified address; "": not verified; nil: unknown
+	History  *conversation.ClientHistory // the conversation, if the client keeps it instead of the store
+	Until    time.Time                   // after this time another process continues; zero: the function's time
+	Compress bool                        // the run only compresses the thread
+	Call     *Call                       // the call of a run without a model (StartCall)
 
-	// The run keeps these, whoever goes on with it (run.Input).
-	Instructions string            // in place of the agent's; at most 256 KiB
-	Tools        []string          // that its model is offered, of those that the agent has; nil: all of them
-	Barred       []string          // that its model is not offered in any case
-	Answer       json.RawMessage   // JSON Schema of an object: the form of the answer (tool.Answer); nil: words
-	Session      *run.Session      // of an agent that plans, and of no other
-	PageTools    []run.PageTool    // beside the agent's, checked (chat.PageTools); at most 128 KiB
-	PageContext  []run.PageContext // what the page says of itself: at most 100 parts, and 64 KiB
+	// The run stores the fields below, for every process that continues it (run.Input).
+	Instructions string            // replace the agent's; at most 256 KiB
+	Tools        []string          // the agent's tools that the model may call; nil: all
+	Barred       []string          // tools that the model may never call
+	Answer       json.RawMessage   // JSON Schema of an object: the typed answer (tool.Answer); nil: the answer is text
+	Session      *run.Session      // required for an agent that plans, nil for any other
+	PageTools    []run.PageTool    // in addition to the agent's, checked by chat.PageTools; at most 128 KiB
+	PageContext  []run.PageContext // what the page says about itself: at most 100 parts and 64 KiB
 }
 
-// MaxPrompt is the longest prompt that a client may send, in bytes (contract §1).
+// MaxPrompt is the maximum length of a client's prompt, in bytes (contract §1).
 const MaxPrompt = 32 << 10
 
-// maxInstructions is how long the instructions of a request may be, in bytes: they lie in the run's document.
+// maxInstructions is the maximum length of a request's instructions, in bytes. They are stored in the run's document.
 const maxInstructions = 256 << 10
 
-// maxPageTools is how long what a page says of its tools may be, in bytes: it lies there too.
+// maxPageTools is the maximum size of a page's tool definitions, in bytes. They are stored in the run's document.
 const maxPageTools = 128 << 10
 
-// How much a page may say of itself: it lies there too.
+// Limits of a page's context, which is stored in the run's document.
 const (
 	maxPageContext  = 64 << 10 // bytes
 	maxPageContexts = 100
 )
 
-// check checks what a request brings for a run of the agent.
+// check returns a ValidationError if the request does not fit the agent or exceeds a limit.
 func (r StartRequest) check(its *agents.Agent) error {
 	switch {
 	case its.OnTerminal && r.Terminal == "":
@@ -101,13 +102,17 @@ func (r StartRequest) check(its *agents.Agent) error {
 	return err
 }
 
-// Start stores a run and moves it as far as it goes alone. For a key that was used before it returns the run that the
-// key started, and starts nothing. Errors before the run is stored: AuthError not_found for a thread or a terminal that
-// is not the user's and for an agent that is not here, PolicyError too_many for the caps, idempotency_key_reused for a
-// key with another body or of a run that was deleted, run_open or terminal_busy with a [run.OpenError] as its cause for
-// a thread or a terminal that is kept for an open run, ValidationError for a terminal that is missing or not needed,
-// instructions, tools or context of a page that are too long and an answer's schema that is unusable. After that,
-// errors are recorded in the run.
+// Start stores a run and advances it as far as it goes on its own. For a key that was used before, it returns the run
+// of that key and starts nothing. These errors mean that no run was stored:
+//   - AuthError not_found: the thread or the terminal is not the user's, or this process does not know the agent.
+//   - PolicyError too_many: the user has too many open approvals or has reached a limit.
+//   - PolicyError idempotency_key_reused: the key was used with another body, or its run was deleted.
+//   - PolicyError run_open, terminal_busy: the thread or the terminal is reserved for an open run; the cause is a
+//     [run.OpenError].
+//   - ValidationError: the terminal is missing or not needed; instructions, page tools or page context are too long;
+//     the schema of the answer is unusable.
+//
+// Later errors are recorded in the run.
 func (l *Loop) Start(ctx context.Context, req StartRequest, emit journal.Sink) (*run.View, error) {
 	id := run.NewID(l.Random)
 	if req.Key != "" {
@@ -140,19 +145,20 @@ func start(ctx context.Context, ex *journal.Execution, req StartRequest) (err er
 	}
 	effect.LeaveEarlier(ctx, ex)
 	if st, _ := ex.Next(); st != run.StepElsewhere && ex.Run.Lease.Owner != ex.Owner {
-		return nil // the key's first request moves the run, or has moved it
+		return nil // the key's first request advances the run, or has done so
 	}
 	return moveHere(ctx, ex)
 }
 
-// moveHere moves the run as far as it goes alone, or asks for it where another function moves it.
+// moveHere advances the run as far as it goes on its own. If another function advances it, moveHere publishes a resume.
 func moveHere(ctx context.Context, ex *journal.Execution) error {
 	if st, _ := ex.Next(); st == run.StepElsewhere {
 		ex.Publish(ctx)
 		return nil
 	}
 	_, err := advance(ctx, ex)
-	if journal.Held(err) { // by another process, maybe since this one was stopped for longer than its lease
+	// by another process, which may have taken over after this one paused for longer than its lease
+	if journal.Held(err) {
 		return nil
 	}
 	return err

@@ -20,30 +20,31 @@ import (
 
 // SweepResult counts what a sweep found.
 type SweepResult struct {
-	Due       int  `json:"due"`       // runs that are overdue
-	Published int  `json:"published"` // of those, the ones whose resume was published
-	Handed    int  `json:"handed"`    // shards that other requests go on with
-	More      bool `json:"more"`      // there may be more: the sweep's time or page limit was reached
+	Due       int  `json:"due"`       // overdue runs
+	Published int  `json:"published"` // overdue runs whose resume was published
+	Handed    int  `json:"handed"`    // shards that other requests continue with
+	More      bool `json:"more"`      // there may be more: the limit of time or pages was reached
 }
 
-// The bounds of a sweep.
+// Limits of a sweep.
 const (
 	sweepPage  = 200              // runs in one query
 	sweepMost  = 50               // full pages of one sweep
-	sweepWidth = 16               // resumes that are published at the same time, where other requests share the work
-	pageTime   = 20 * time.Second // no page is started with less time than this left
+	sweepWidth = 16               // concurrent publishes, if other requests share the work
+	pageTime   = 20 * time.Second // minimum time left to start a page
 )
 
-// Sweep asks for every run that is overdue to be moved: its worker died, its resume was lost, its approval expired. It
-// changes nothing itself, so two sweeps do no more than one: a resume that finds nothing to do does nothing. A run that
-// no process can move does not hold up the others: the sweep continues behind it, page by page.
+// Sweep publishes a resume for every overdue run: its worker died, its resume was lost, or its approval expired. It
+// changes no run itself, so two sweeps do no more than one, and an unnecessary resume has no effect. A run that no
+// process can advance does not hold up the others, because the sweep continues after it.
 //
-// It takes the first page of each shard, some of which it reads side by side, and hands a shard with more of them to
-// the Sweeper, which has it swept by SweepShard in a request of its own. So what is overdue is worked off by as many
-// requests as there are shards, and where nothing is, the sweep is one query a shard. Without a Sweeper it goes on with
-// the shards in turn.
+// Sweep reads the first page of each shard, several at a time. It passes a shard with further pages to the Sweeper,
+// which calls SweepShard in a separate request. So up to one request for each shard shares the work, and a sweep
+// without overdue runs costs one query for each shard. Without a Sweeper, Sweep continues with the shards in turn.
+//
+// The error is the store's, the queue's or the Sweeper's.
 func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
-	var open []queue.Shard // with more than a page
+	var open []queue.Shard // shards with more than one page
 	shard := int64(0)
 	for docs, err := range document.FirstPages(ctx, l.Store, func(shard int64) store.Query {
 		return document.DueRuns(shard, l.Now(), sweepPage)
@@ -74,7 +75,7 @@ func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
 	return s, err
 }
 
-// sweepRest goes on with the shards in turn.
+// sweepRest continues with the shards in turn.
 func sweepRest(ctx context.Context, l *Loop, open []queue.Shard, s *SweepResult) error {
 	for full := len(open); len(open) > 0; {
 		if full >= sweepMost || !journal.HasTimeFor(ctx, pageTime) {
@@ -93,7 +94,8 @@ func sweepRest(ctx context.Context, l *Loop, open []queue.Shard, s *SweepResult)
 	return nil
 }
 
-// SweepShard goes on with the sweep of one shard until nothing of it is overdue, or hands on what it has no time for.
+// SweepShard continues the sweep of one shard until no run in it is overdue, or passes the rest to the Sweeper when its
+// time runs out. It returns a ValidationError for an invalid shard number.
 func (l *Loop) SweepShard(ctx context.Context, at queue.Shard) (s SweepResult, err error) {
 	if at.Number < 0 || at.Number >= document.Shards {
 		return s, fault.Invalid("message/data/shard", "a shard is 0 to %d", document.Shards-1)
@@ -109,14 +111,14 @@ func (l *Loop) SweepShard(ctx context.Context, at queue.Shard) (s SweepResult, e
 		}
 	}
 	if s.More = true; l.Sweeper == nil {
-		return s, nil // the next sweep finds it
+		return s, nil // the next sweep finds the rest
 	}
 	s.Handed++
 	return s, l.Sweeper.Sweep(ctx, at)
 }
 
-// sweepPage asks for the runs of one page of a shard to be moved, and returns where the next page begins, or nil after
-// the last.
+// sweepPage publishes resumes for the runs of one page of a shard. It returns the position of the next page, or nil
+// after the last.
 func (l *Loop) sweepPage(ctx context.Context, at queue.Shard, s *SweepResult) (next *queue.Shard, err error) {
 	q := document.DueRuns(at.Number, l.Now(), sweepPage)
 	if at.After != nil {
@@ -129,7 +131,7 @@ func (l *Loop) sweepPage(ctx context.Context, at queue.Shard, s *SweepResult) (n
 	return askForPage(ctx, l, at.Number, docs, s)
 }
 
-// askForPage asks for the runs of a page to be moved, and returns where the next page begins, or nil after the last.
+// askForPage publishes resumes for the runs in docs. It returns the position of the next page, or nil after the last.
 func askForPage(ctx context.Context, l *Loop, shard int64, docs []store.Doc, s *SweepResult) (*queue.Shard, error) {
 	if err := l.republish(ctx, docs, s); err != nil || len(docs) < sweepPage {
 		return nil, err
@@ -139,7 +141,7 @@ func askForPage(ctx context.Context, l *Loop, shard int64, docs []store.Doc, s *
 		After: &queue.Position{Due: document.RunFieldsOf(last).Due, RunID: document.ID(last)}}, nil
 }
 
-// republish publishes a resume for each run of a page. If one fails, the sweep ends with this page.
+// republish publishes a resume for each run of a page. If one publish fails, the sweep ends with this page.
 func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *SweepResult) error {
 	var publishes errgroup.Group
 	publishes.SetLimit(1)
@@ -168,7 +170,7 @@ func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *SweepResult) 
 	return nil
 }
 
-// messageAbout returns the message that asks for the run of the document to be moved.
+// messageAbout returns the message that asks for the document's run to be advanced.
 func messageAbout(d store.Doc) queue.Message {
 	f := document.RunFieldsOf(d)
 	return queue.Message{RunID: document.ID(d), Agent: agentOf(d), UID: f.UID, ThreadID: f.ThreadID}
@@ -185,9 +187,9 @@ func agentOf(d store.Doc) string {
 	return cmp.Or(r.Agent, run.Assistant)
 }
 
-// Reclaim takes up what an earlier process left: it ends every lease and asks for the runs to be moved. It may only be
-// called by a process that knows that no other is alive, such as a local server that holds its data directory's lock;
-// elsewhere leases are waited out.
+// Reclaim takes over the runs of an earlier process: it ends every lease and publishes resumes. It returns the number
+// of these runs. Only a process that knows that no other is alive may call it, such as a local server that holds the
+// lock of its data directory. Elsewhere leases must expire.
 func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
 	for d, err := range document.Waiting(ctx, l.Store, sweepPage) {
 		if err != nil {
@@ -196,7 +198,7 @@ func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
 		id := document.ID(d)
 		moved, err := l.reclaim(ctx, id)
 		switch {
-		case journal.Stuck(err): // one run that cannot be read does not keep the others from being taken up
+		case journal.Stuck(err): // one unreadable run does not hold up the others
 			l.Log.WarnContext(ctx, "a run cannot be taken up; the sweep will look at it", "runId", id, "error", err)
 		case err != nil:
 			return runs, err
@@ -212,7 +214,7 @@ func (l *Loop) reclaim(ctx context.Context, runID string) (int, error) {
 		return 0, err
 	}
 	if !run.HeldUntil(ex.State, ex.Now()).IsZero() {
-		ex.Publish(ctx) // who has slept until then is gone
+		ex.Publish(ctx) // the process that slept until then is gone
 		return 1, nil
 	}
 	if ex.StepTime() == 0 {

@@ -8,12 +8,13 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// takeBack has the run that did what the call takes back name the run that is begun for it, in the same commit.
+// takeBack records the new run in the run whose action it undoes, in the same commit. It returns PolicyError stale_view
+// if a different account is linked now.
 func takeBack(tx *journal.Tx, c *Call, at approval.Placement) error {
 	if at.Err != nil {
 		return at.Err
 	}
-	if c.In.Label != at.Label || c.In.Name != at.Name { // linked anew, the same account has another id
+	if c.In.Label != at.Label || c.In.Name != at.Name { // the same account has another ID after it is linked again
 		return fault.New(fault.Policy, fault.CodeStaleView,
 			"This was done in another account than the one that is linked now. Please link that one again.")
 	}

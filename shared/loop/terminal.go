@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// scope returns what the places of the run's calls will depend on.
+// scope returns the values that the places of the run's calls depend on.
 func (r StartRequest) scope() tool.Scope { return tool.Scope{UID: r.UID, Terminal: r.Terminal} }
 
-// addPath adds a path that is not among them.
+// addPath adds the path, unless paths contains it.
 func addPath(paths []string, path string) []string {
 	if slices.Contains(paths, path) {
 		return paths
@@ -22,8 +22,9 @@ func addPath(paths []string, path string) []string {
 	return append(paths, path)
 }
 
-// takeTerminal keeps the terminal for the run that begins, if it is the user's and no other run is open on it. The
-// run's id and status are in the cause of the error that one is. The commit fails where the terminal is gone by then.
+// takeTerminal reserves the terminal for the new run. It returns AuthError not_found if the terminal is not the user's,
+// and PolicyError terminal_busy if another run is open on it; the cause contains that run's ID and status. The commit
+// fails if the terminal has been removed by then.
 func takeTerminal(tx *journal.Tx, req StartRequest) error {
 	if req.Terminal == "" {
 		return nil
@@ -50,8 +51,8 @@ func takeTerminal(tx *journal.Tx, req StartRequest) error {
 	return nil
 }
 
-// CheckTerminal returns AuthError not_found where the user has no such terminal, and unauthenticated where they are
-// disabled.
+// CheckTerminal returns AuthError not_found if the user has no such terminal, and AuthError unauthenticated if the user
+// is disabled.
 func (l *Loop) CheckTerminal(ctx context.Context, uid, id string) error {
 	docs, err := l.Store.Get(ctx, document.UserPath(uid), document.TerminalPath(uid, id))
 	if err != nil {

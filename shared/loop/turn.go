@@ -18,9 +18,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// callModel calls the model once and commits its answer with everything that follows from it: the validated calls, the
-// approvals that they need, or the end. The answer is stored before anything is done about it, and never asked for
-// again.
+// callModel calls the model once. It commits the answer with everything that follows from it: the validated calls, the
+// approvals that they need, or the end. The answer is stored before anything acts on it, and never requested again.
 func callModel(ctx context.Context, ex *journal.Execution) error {
 	journal.MeetTools(ctx, ex)
 	if err := ex.Claim(ctx, ex.Limits().ModelTimeout); err != nil {
@@ -43,7 +42,7 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 	case fault.Is(err, fault.Model, run.CodeContextFull):
 		return modelFailed(ctx, ex, err)
 	case made || err != nil:
-		return err // the next step asks, with what is told from now on
+		return err // the next step asks the model, with the new context
 	}
 	if over, err := overRunBudget(ctx, ex, req); over || err != nil {
 		return err
@@ -69,12 +68,12 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 	places := approval.AskPlaces(ctx, ex, ex.Run.Scope(), called...)
 	intent, started := run.Started{Owner: ex.Owner, Attempt: 1}, ""
 	err = ex.Transition(ctx, func(tx *journal.Tx) error {
-		started = effect.ActionOf(tx, intent) // here already where the commit's answer was lost
+		started = effect.ActionOf(tx, intent) // set already if the commit's answer was lost
 		if len(tx.State.Turns) != turn-1 || tx.Run.Lease.Owner != ex.Owner {
 			return nil // stored already, or another process has taken the run over
 		}
 		if st, _ := tx.Next(); st != run.StepCallModel {
-			return nil // cancelled or out of time meanwhile: what the model wants does not matter any more
+			return nil // cancelled or out of time in the meantime: the answer no longer matters
 		}
 		if err := recordTurn(ctx, tx, newTurn(ex, req, reply), reply, places); err != nil {
 			return err
@@ -92,7 +91,7 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 	return effect.CallTool(ctx, ex, ex.Tools[ex.State.Action(started).Tool], started)
 }
 
-// toolsOf returns the tools that are called, as far as the run's agent may call them.
+// toolsOf returns the tools of the calls; a tool that the run may not call is nil.
 func toolsOf(ex *journal.Execution, calls []model.Call) (called []*tool.Tool) {
 	for _, c := range calls {
 		called = append(called, journal.ToolOf(ex, c.Name, false))
@@ -100,9 +99,9 @@ func toolsOf(ex *journal.Execution, calls []model.Call) (called []*tool.Tool) {
 	return called
 }
 
-// deltaSink returns a function that passes the model's text on as it comes, up to the length that is shown, and what
-// comes after that to readers within the process. It is nil where nobody reads it: a whole answer costs less than a
-// stream.
+// deltaSink returns a function that passes on the model's text as it arrives, up to the length that is shown. Text
+// after that goes only to readers within the process. It returns nil if there is no reader, because a whole answer
+// costs less than a stream.
 func deltaSink(ex *journal.Execution) func(text string) {
 	if ex.Unread {
 		return nil
@@ -115,14 +114,14 @@ func deltaSink(ex *journal.Execution) func(text string) {
 			ex.Notify(journal.Update{Delta: shown})
 		}
 		if len(shown) < len(text) {
-			left = 0 // nothing is shown after it
+			left = 0 // no later text is shown
 			ex.Notify(journal.Update{Beyond: text[len(shown):]})
 		}
 	}
 }
 
-// request builds the request to the model: the agent's instructions, tools and settings, history, prompt, and this
-// run's own turns, verbatim. A tool that is forced is forced once: then its result is there to speak of.
+// request builds the model request: instructions, tools, settings, history, prompt, and this run's own turns, verbatim.
+// A forced tool is forced only once, so that the model can then answer with its result.
 func request(ctx context.Context, ex *journal.Execution) (model.Request, error) {
 	contents, recorded, err := conversation.Contents(ctx, ex)
 	if err != nil {
@@ -147,8 +146,8 @@ func request(ctx context.Context, ex *journal.Execution) (model.Request, error) 
 	return req, nil
 }
 
-// settings returns how the model is asked for the next turn, with these tools: at last it must not call a tool, or
-// where its answer has a form must call the one that takes it.
+// settings returns the model settings for the next turn. In the last turn the model must not call a tool; in a run with
+// a typed answer it must call the tool that takes the answer.
 func settings(s *run.State, its *agents.Agent, offered []tool.Spec) (set model.Settings, noTools bool) {
 	set = its.Model
 	turn, most := len(s.Turns)+1, its.Limits.ModelCalls
@@ -171,8 +170,8 @@ func settings(s *run.State, its *agents.Agent, offered []tool.Spec) (set model.S
 	return set, false
 }
 
-// instructions returns those that the run began with or else the agent's, how to read the records in the history, if
-// there are any, and what the page says. The time is the run's, so that every turn gets the same text.
+// instructions returns the run's own instructions or else the agent's, an explanation of the records in the history if
+// there are any, and the page's context. It uses the time of the run, so that every turn gets the same text.
 func instructions(ctx context.Context, ex *journal.Execution, its *agents.Agent, recorded bool) (s string,
 	err error) {
 	if ex.State.Plan != nil {
@@ -192,8 +191,8 @@ func instructions(ctx context.Context, ex *journal.Execution, its *agents.Agent,
 	return s + conversation.PageContext(ex.State.Input.PageContext), err
 }
 
-// notAsked ends a run whose request cannot be made. Where what it needs could not be read, the run is no worse for it,
-// and the error is returned.
+// notAsked ends a run whose request cannot be built. If the store failed, it returns the error instead, and the run is
+// unchanged.
 func notAsked(ctx context.Context, ex *journal.Execution, err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Code == fault.CodeStoreUnavailable {
@@ -202,7 +201,7 @@ func notAsked(ctx context.Context, ex *journal.Execution, err error) error {
 	return modelFailed(ctx, ex, err)
 }
 
-// modelFailed ends the run. What was done before stays done, and the summary says so.
+// modelFailed ends the run. Earlier effects stay, and the summary names them.
 func modelFailed(ctx context.Context, ex *journal.Execution, err error) error {
 	ctx, cancel := journal.Detached(ctx)
 	defer cancel()
@@ -220,7 +219,7 @@ func modelFailed(ctx context.Context, ex *journal.Execution, err error) error {
 	})
 }
 
-// newTurn returns the turn that the reply to the request is recorded as.
+// newTurn returns the recorded form of the reply.
 func newTurn(ex *journal.Execution, req model.Request, r *model.Reply) *run.Turn {
 	turn := &run.Turn{Model: r.Model, Content: r.Content, Text: clip.Text(r.Text, run.MaxMessageText),
 		Finish: r.Finish, Correction: r.Correction, Calls: min(len(r.Calls), model.MaxCalls), Usage: r.Usage,
@@ -245,7 +244,7 @@ func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Re
 	}
 	switch {
 	case r.Correction != "":
-		return nil // the model gets the correction, within the bound on its calls
+		return nil // the model gets the correction, within its limit of calls
 	case len(r.Calls) == 0 && tx.State.Input.Answer == nil && tx.State.Plan == nil:
 		return endWithAnswer(tx, r.Text)
 	}
@@ -274,11 +273,11 @@ func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Re
 	if st, _ := tx.Next(); st != run.StepEnd {
 		return nil
 	}
-	return endRun(tx, tx.Ending()) // the answer needs no step of its own, and so no commit
+	return endRun(tx, tx.Ending()) // the answer needs no further step or commit
 }
 
-// endWithAnswer ends the run with the model's words, followed by the server's own where the model's may claim what did
-// not happen.
+// endWithAnswer ends the run with the model's text. If the text may make false claims, the server's own summary
+// follows.
 func endWithAnswer(tx *journal.Tx, text string) error {
 	note := run.VerifiedSummary(tx.Ex.Tools, tx.State, text)
 	if note != "" {

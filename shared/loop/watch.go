@@ -12,11 +12,11 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Watch returns the user's run as it is, and again each time that its document has changed, until ctx ends, which is no
-// error. It has the run moved when what it waits for expires, so that this is seen at once and not with the next sweep.
-// Any error ends the sequence: AuthError not_found for a run that is not the user's or is deleted meanwhile,
-// ToolExecutionError store_unavailable where a part of it could not be read. While the run does not change, watching
-// reads and computes nothing.
+// Watch returns the user's run at once, and again after each change of its document, until ctx ends, which is no error.
+// When an approval expires, Watch publishes a resume, so that the change is visible before the next sweep. Any error
+// ends the sequence: AuthError not_found for a run that is not the user's or is deleted in the meantime,
+// ToolExecutionError store_unavailable if a part of it could not be read. While the run does not change, Watch reads
+// and computes nothing.
 func (l *Loop) Watch(ctx context.Context, uid, runID string) iter.Seq2[*Watched, error] {
 	return func(yield func(*Watched, error) bool) {
 		stop := func() bool { return true }
@@ -40,10 +40,10 @@ func (l *Loop) Watch(ctx context.Context, uid, runID string) iter.Seq2[*Watched,
 	}
 }
 
-// afterExpiry is how much later than an expiry the run is moved: by then no clock is before it.
+// afterExpiry is the delay between an expiry and the resume, so that the expiry has passed by every clock.
 const afterExpiry = 500 * time.Millisecond
 
-// wakeAtExpiry has the run moved when the first of what it waits for expires, unless stop is called before.
+// wakeAtExpiry publishes a resume when the first waiting call expires, unless stop is called before.
 func (w *Watched) wakeAtExpiry(ctx context.Context) (stop func() bool) {
 	var first time.Time
 	for _, a := range w.ex.State.Open() {
@@ -57,8 +57,8 @@ func (w *Watched) wakeAtExpiry(ctx context.Context) (stop func() bool) {
 	return journal.PublishAfter(ctx, w.ex, max(0, first.Sub(w.ex.Now()))+afterExpiry)
 }
 
-// AwaitRest watches the user's run until the server no longer goes on with it by itself, here or elsewhere, or until
-// ctx ends, and returns it as it was last, or nil where nothing of it was read. The errors are those of [Loop.Watch].
+// AwaitRest watches the user's run until the server no longer continues it on its own, here or elsewhere, or until ctx
+// ends. It returns the run's last state, or nil if none was read. It returns the errors of [Loop.Watch].
 func (l *Loop) AwaitRest(ctx context.Context, uid, runID string) (last *Watched, err error) {
 	for d, err := range l.Store.Watch(ctx, document.RunPath(runID)) {
 		if err != nil {
@@ -66,7 +66,7 @@ func (l *Loop) AwaitRest(ctx context.Context, uid, runID string) (last *Watched,
 		}
 		last = watched(l, uid, runID, d)
 		switch run.Status(document.RunFieldsOf(d).Status) {
-		case run.Queued, run.Planning, run.Executing: // it moves, so its events need not be read
+		case run.Queued, run.Planning, run.Executing: // the run still advances, so its events need not be read
 			continue
 		}
 		if err := last.load(ctx); err != nil {
@@ -79,7 +79,7 @@ func (l *Loop) AwaitRest(ctx context.Context, uid, runID string) (last *Watched,
 	return last, nil
 }
 
-// Watched is a run as it was when its document changed.
+// Watched is a run at the time of a change of its document.
 type Watched struct {
 	ex     *journal.Execution
 	uid    string
@@ -91,7 +91,7 @@ func watched(l *Loop, uid, runID string, d store.Doc) *Watched {
 	return &Watched{ex: l.NewExecution(runID, nil), uid: uid, doc: d}
 }
 
-// load decodes the run, which must be the user's, and reads what of it lies in other documents.
+// load decodes the run and reads its other documents. The run must be the user's.
 func (w *Watched) load(ctx context.Context) error {
 	if w.loaded {
 		return nil
@@ -100,19 +100,19 @@ func (w *Watched) load(ctx context.Context) error {
 	return journal.TakeOwned(ctx, w.ex, w.uid, w.doc)
 }
 
-// Ended reports whether the run's end is among its events.
+// Ended reports whether the run has ended.
 func (w *Watched) Ended() bool { return w.ex.State.End != nil }
 
-// Via returns the agent of another program that began the run, or nil.
+// Via returns the agent of another program that started the run, or nil.
 func (w *Watched) Via() *run.Via { return w.ex.State.Input.Via }
 
-// Events returns the run's events with numbers above after.
+// Events returns the run's events with numbers above after. It returns an error if the events contradict each other.
 func (w *Watched) Events(after int64) ([]run.EventView, error) {
 	return run.ViewEvents(w.ex.Run.Nonce, w.ex.Tools, w.ex.Events, after)
 }
 
-// View returns the run as its owner sees it by the clock, now. It is called once at most. The errors are those of
-// [Loop.Watch].
+// View returns the run at the present time in the form that its owner sees. Call it at most once. It returns the errors
+// of [Loop.Watch].
 func (w *Watched) View(ctx context.Context) (*run.View, error) {
 	if err := w.load(ctx); err != nil {
 		return nil, err
@@ -120,41 +120,40 @@ func (w *Watched) View(ctx context.Context) (*run.View, error) {
 	return currentView(ctx, w.ex)
 }
 
-// Stored returns the run's events as they are stored, all of them.
+// Stored returns all of the run's stored events.
 func (w *Watched) Stored() []run.Event { return w.ex.Events }
 
-// Idle reports whether nothing happens in the run before somebody acts: it rests, and holds no yes that is carried out
-// when its hold is over.
+// Idle reports whether nothing happens in the run until a person acts: it rests, and no undo window is open after which
+// a call begins.
 func (w *Watched) Idle() bool {
 	return w.Rests() && (run.HeldUntil(w.ex.State, w.ex.Now()).IsZero() || len(w.ex.State.Open()) > 0)
 }
 
-// Rests reports whether the server does not go on with the run by itself, here or elsewhere.
+// Rests reports whether the server does not continue the run on its own, here or elsewhere.
 func (w *Watched) Rests() bool {
 	st, _ := w.ex.Next()
 	return !moving(st, w.ex.State)
 }
 
-// Wake asks for a run to be moved in which something follows from the time alone, so that whoever waits for it need not
-// wait for the sweep.
+// Wake publishes a resume if something follows from the time alone, so that readers need not wait for the sweep.
 func (w *Watched) Wake(ctx context.Context) {
 	if dueByClock(w.ex) {
 		w.ex.Publish(ctx)
 	}
 }
 
-// OutputState says what there is, or will be, of the output of an action.
+// OutputState is the state of an action's stored output.
 type OutputState int
 
 // The states of an output.
 const (
-	NoOutput   OutputState = iota // none is kept, or there is no such action
+	NoOutput   OutputState = iota // none is stored, or there is no such action
 	OutputWait                    // the action has not begun
-	OutputLive                    // it is under way
-	OutputOver                    // it has its outcome, or never began
+	OutputLive                    // the action is in progress
+	OutputOver                    // the action has its outcome, or never began
 )
 
-// Output returns what there is of the output of the action.
+// Output returns the state of the action's output.
 func (w *Watched) Output(actionID string) OutputState {
 	a := w.ex.State.Action(actionID)
 	if a == nil {
@@ -173,7 +172,7 @@ func (w *Watched) Output(actionID string) OutputState {
 	return OutputWait
 }
 
-// Printing returns the actions under way whose output is kept.
+// Printing returns the IDs of the actions in progress whose output is stored.
 func (w *Watched) Printing() (ids []string) {
 	for _, id := range w.ex.Run.Outputs {
 		if w.Output(id) == OutputLive {
