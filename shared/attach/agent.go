@@ -13,34 +13,34 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// The states of an agent's command, as the terminal is told them.
+// The states of an agent's command, in messages to the terminal.
 const (
-	commandRuns  = "running" // what it prints follows, and keys go to it
+	commandRuns  = "running" // its output follows, and it receives the keys
 	commandAsks  = "input"   // it waits for input
-	commandEnded = "ended"   // keys go to the shell again
+	commandEnded = "ended"   // the shell receives the keys again
 )
 
 // agent is the command that an agent runs on the terminal.
 type agent struct {
 	keeper *keeper.Keeper
-	known  chan struct{} // is closed once it is known whether a command runs
+	known  chan struct{} // closed once it is known whether a command runs
 	once   sync.Once
 
 	mu    sync.Mutex
-	typed *keys     // nil where none runs
-	asks  bool      // it waits for input
-	half  bool      // what was typed since it asked has no end of a line yet
-	stray time.Time // until then what is typed may be the rest of what a command had asked for that has ended
+	typed *keys     // nil if no command runs
+	asks  bool      // the command waits for input
+	half  bool      // what was typed since it asked does not end with a line end
+	stray time.Time // until then, typed keys may be the rest of an answer to a command that has ended
 }
 
-// pause is for how long keys that follow each other count as one answer.
+// pause is the maximum time between two keys of one answer.
 const pause = 1500 * time.Millisecond
 
-// tells notes that it is known whether a command runs.
+// tells records that it is known whether a command runs.
 func (a *agent) tells() { a.once.Do(func() { close(a.known) }) }
 
-// takes returns where keys go, nil for the shell, and which of them do: the rest of an answer to a command that has
-// ended goes nowhere, up to its Enter, since it may be half a password.
+// takes returns the receiver of the keys, nil for the shell, and the keys that it receives. It drops the rest of an
+// answer to a command that has ended, up to Enter, because the rest may be half a password.
 func (a *agent) takes(b []byte) (*keys, []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -63,14 +63,14 @@ func (a *agent) takes(b []byte) (*keys, []byte) {
 
 const lineEnds = "\r\n"
 
-// set has keys go to a command.
+// set directs keys to a command.
 func (a *agent) set(k *keys) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.typed, a.asks, a.half = k, false, false
 }
 
-// ask notes whether the command whose keys they are waits for input.
+// ask records whether the command that owns k waits for input.
 func (a *agent) ask(k *keys, asks bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,7 +79,7 @@ func (a *agent) ask(k *keys, asks bool) {
 	}
 }
 
-// clear has keys go to the shell again, if they go to the command whose they are.
+// clear directs keys to the shell again, if they go to the command that owns k.
 func (a *agent) clear(k *keys) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,7 +92,7 @@ func (a *agent) clear(k *keys) {
 	a.typed, a.asks, a.half = nil, false, false
 }
 
-// task is something that goes on beside its caller.
+// task is a function that runs in a goroutine.
 type task struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -109,7 +109,7 @@ func begin(ctx context.Context, do func(context.Context)) *task {
 	return t
 }
 
-// end lets a task go on for a while, and then ends it. A task that is nil has ended.
+// end waits up to grace for the task, and then cancels it. A nil task has ended.
 func (t *task) end(grace time.Duration) {
 	if t == nil {
 		return
@@ -124,14 +124,14 @@ func (t *task) end(grace time.Duration) {
 	<-t.done
 }
 
-// lastOutput is how long the last output of a command may take to come, after its outcome was recorded.
+// lastOutput is how long to wait for the last output of a command after its outcome was recorded.
 const lastOutput = 2 * time.Second
 
-// follow shows the commands of the runs that the terminal is kept for, until ctx ends.
+// follow shows the commands of the runs that reserve the terminal, until ctx ends.
 func (t *socket) follow(ctx context.Context) {
 	var current *task
 	defer func() { current.end(0) }()
-	ended := false // what a run that was over had done before the socket was there belongs to the past
+	ended := false // commands from before the socket of a run that had ended are not shown
 	for runID, err := range t.Runs.OnTerminal(ctx, t.uid, t.id) {
 		if err != nil {
 			t.unknown(ctx, runID, err)
@@ -149,16 +149,17 @@ func (t *socket) follow(ctx context.Context) {
 	}
 }
 
-// unknown ends the socket where it is not known whether a command runs: what is typed for it must not go to the shell.
+// unknown ends the socket if it is not known whether a command runs: keys for a command must not go to the shell.
 func (t *socket) unknown(ctx context.Context, runID string, err error) {
 	t.Log.WarnContext(ctx, "the run on a terminal cannot be watched", "runId", runID, "error", err)
 	t.end(Reason(fault.CodeStoreUnavailable))
 }
 
-// followRun shows the commands of a run, one after the other; those of one that is over only where ended says so.
+// followRun shows the commands of a run, one after the other. It shows those of a run that has ended only if ended is
+// true.
 func (t *socket) followRun(ctx context.Context, runID string, ended bool) {
 	var current *task
-	var typed *keys // for the current command
+	var typed *keys // keys for the current command
 	defer func() {
 		t.agent.clear(typed)
 		if ctx.Err() != nil {
@@ -173,7 +174,7 @@ func (t *socket) followRun(ctx context.Context, runID string, ended bool) {
 			t.unknown(ctx, runID, err)
 			return
 		}
-		t.agent.clear(typed) // its outcome is known: what is typed from now on is not for it, though output may follow
+		t.agent.clear(typed) // its outcome is known: it gets no further keys, but more output may follow
 		before, now := ids[:len(ids)-1], ids[len(ids)-1]
 		if now != "" {
 			typed = newKeys()
@@ -194,11 +195,11 @@ func (t *socket) followRun(ctx context.Context, runID string, ended bool) {
 // replay shows a command that has ended.
 func (t *socket) replay(ctx context.Context, runID, actionID string) {
 	t.tell(runID, actionID, commandRuns)
-	_, _ = t.agent.keeper.Attach(ctx, actionID, 0, printer{screen: t.screen}) // the host may have forgotten it
+	_, _ = t.agent.keeper.Attach(ctx, actionID, 0, printer{screen: t.screen}) // the host may have deleted the output
 	t.tell(runID, actionID, commandEnded)
 }
 
-// tell tells the pane of a command. What is printed after its end begins on a line of its own there.
+// tell sends the state of a command to the terminal. Output after the end of a command begins on a new line.
 func (t *socket) tell(runID, actionID, state string) {
 	if state == commandEnded {
 		t.screen.ended()
@@ -206,17 +207,17 @@ func (t *socket) tell(runID, actionID, state string) {
 	t.screen.tell(agentState{"agent", runID, actionID, state})
 }
 
-// again is how soon a command is looked for again that the run has started and the host does not have: another process
-// is about to begin it.
+// again is the pause before another look for a command that the run has started but the host does not know yet. Another
+// process is about to begin it.
 const again = 100 * time.Millisecond
 
-// show shows one command until it has ended, or ctx ends, and gives it what is typed for it.
+// show shows one command until it has ended or ctx ends, and sends it the keys that are typed for it.
 func (t *socket) show(ctx context.Context, runID, actionID string, typed *keys) {
 	typing := begin(ctx, func(ctx context.Context) { t.typeInto(ctx, actionID, typed) })
 	t.tell(runID, actionID, commandRuns)
 	defer func() {
 		t.agent.clear(typed)
-		typed.close() // what the command did not take is not for the shell: it may be a password
+		typed.close() // keys that the command did not read must not go to the shell: they may be a password
 		typing.end(0)
 		t.tell(runID, actionID, commandEnded)
 	}()
@@ -236,7 +237,7 @@ func (t *socket) show(ctx context.Context, runID, actionID string, typed *keys) 
 	}
 }
 
-// typeInto gives a command what its user types, until it has ended.
+// typeInto sends typed keys to a command until it has ended.
 func (t *socket) typeInto(ctx context.Context, actionID string, typed *keys) {
 	b := make([]byte, maxTyped/2)
 	for {
@@ -251,7 +252,7 @@ func (t *socket) typeInto(ctx context.Context, actionID string, typed *keys) {
 			}
 		}
 		if err != nil {
-			return // a command that has ended takes nothing
+			return // a command that has ended reads nothing
 		}
 	}
 }

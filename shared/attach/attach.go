@@ -1,6 +1,6 @@
-// Package attach carries terminals over WebSockets: what a person types goes to their own shell on the host, or to the
-// command that an agent runs there, and what either prints comes back. The shell lives on the host, and so a socket may
-// be lost and another may take its place, served by another process.
+// Package attach carries terminals over WebSockets. What a person types goes to their own shell on the host, or to the
+// command that an agent runs there, and the output of both comes back. The shell lives on the host. If a socket is
+// lost, another one can continue, served by another process.
 package attach
 
 import (
@@ -17,21 +17,21 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// The bounds of a socket.
+// Limits of a socket.
 const (
-	maxFrame  = 64 << 10  // bytes of one message, either way
-	maxUnsent = 256 << 10 // bytes that wait for a slow reader; beyond them the host's output is not read
-	maxTyped  = 64 << 10  // bytes that wait for the host to take them; beyond them the socket is not read
+	maxFrame  = 64 << 10  // bytes of one message, in either direction
+	maxUnsent = 256 << 10 // bytes that wait for a slow reader; beyond that, output of the host is not read
+	maxTyped  = 64 << 10  // bytes that wait for the host; beyond that, the socket is not read
 	maxSide   = 1000      // columns or rows
 )
 
-// Times are how long what may take. A zero stands for the default.
+// Times are the timeouts of a socket. A zero field stands for the default.
 type Times struct {
-	Auth   time.Duration // 5 s: until the first message
-	Socket time.Duration // 55 min: a socket's life, within the hour that a function may take
-	Answer time.Duration // 10 s: after which a host that cannot be reached is told of
-	Write  time.Duration // 30 s: a reader that takes nothing for so long is dropped
-	Ping   time.Duration // 20 s: how often it is asked whether it is there
+	Auth   time.Duration // 5 s: time to receive the first message
+	Socket time.Duration // 55 min: lifetime of a socket, within the hour that a function may run
+	Answer time.Duration // 10 s: time after which an unreachable host is reported
+	Write  time.Duration // 30 s: a reader that reads nothing for this long is dropped
+	Ping   time.Duration // 20 s: interval between pings
 }
 
 func (t Times) orDefaults() Times {
@@ -49,19 +49,19 @@ type Hosts interface {
 	Get(ctx context.Context, h *terminal.Host) (conn keeper.Conn, release func(), err error)
 }
 
-// Runs tells of the runs on terminals (shared/loop).
+// Runs reports the runs on terminals (shared/loop).
 type Runs interface {
-	// OnTerminal returns the id of the run that the user's terminal is kept for, and of each one after it. It is empty
-	// where there is none.
+	// OnTerminal returns the ID of the run that last reserved the user's terminal, and then of each later one. It is
+	// empty if there was none.
 	OnTerminal(ctx context.Context, uid, terminalID string) iter.Seq2[string, error]
-	// UnderWay returns the ids of the calls of the run that were begun since it told last, in their order and however
-	// short they were, and as the last one the id of that which is carried out now, or "" where none is: at first, and
-	// whenever this changes, until the run has ended. What was done when it was asked is among the first, but of a run
-	// that had ended by then only where ended says so.
+	// UnderWay returns the IDs of the calls that the run has started since the previous result, in their order. The
+	// last element is the call in progress, or "" if there is none. It returns a result at first and after each change,
+	// until the run has ended. The first result includes calls that ended before. For a run that had ended by then, it
+	// includes them only if ended is true.
 	UnderWay(ctx context.Context, uid, runID string, ended bool) iter.Seq2[[]string, error]
 }
 
-// Sockets serves sockets. Its fields are required, except Times.
+// Sockets serves sockets. All fields except Times are required.
 type Sockets struct {
 	Store store.Store
 	Hosts Hosts
@@ -70,15 +70,15 @@ type Sockets struct {
 	Times Times
 }
 
-// Enter returns the user whose token it is, if they may attach; leave is called when the socket has ended.
+// Enter returns the user whom the token identifies, if they may attach. leave is called when the socket has ended.
 type Enter = func(ctx context.Context, token string) (uid string, leave func(), err error)
 
-// Serve upgrades the request and carries the terminal until the socket ends. The first message must have the user's
-// token, because a token in a URL would be logged. The caller has checked the request's origin.
+// Serve upgrades the request and carries the terminal until the socket ends. The first message must contain the user's
+// token, because a token in a URL would be logged. The caller must have checked the request's origin.
 func (s *Sockets) Serve(w http.ResponseWriter, r *http.Request, terminalID string, enter Enter) {
 	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // the origin was checked
 	if err != nil {
-		return // it was answered
+		return // Accept has answered the request
 	}
 	defer c.CloseNow()
 	c.SetReadLimit(maxFrame)

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// ping asks the other side whether it is there.
+// ping checks regularly that the other side is alive.
 func (t *socket) ping(ctx context.Context) {
 	for wait.For(ctx, t.times.Ping) == nil {
 		asking, cancel := context.WithTimeout(ctx, t.times.Write)
@@ -24,7 +24,7 @@ func (t *socket) ping(ctx context.Context) {
 	}
 }
 
-// watchUser ends the socket when its user is shut out.
+// watchUser ends the socket when its user is disabled.
 func (t *socket) watchUser(ctx context.Context) {
 	for d, err := range t.Store.Watch(ctx, document.UserPath(t.uid)) {
 		u := run.User{UID: t.uid}
@@ -32,7 +32,7 @@ func (t *socket) watchUser(ctx context.Context) {
 			err = document.Decode(d, &u)
 		}
 		switch {
-		case err != nil: // whether they may go on is not known
+		case err != nil: // it is unknown whether the user may continue
 			t.end(Reason(fault.CodeStoreUnavailable))
 			return
 		case u.CheckEnabled() != nil:
@@ -56,7 +56,7 @@ func (t *socket) watchTerminal(ctx context.Context) {
 	}
 }
 
-// shell carries the person's shell. Where the host has lost the keeper since it was asked, it gets it again.
+// shell carries the person's shell. If the host has lost the keeper since it was last asked, shell installs it again.
 func (t *socket) shell(ctx context.Context, conn keeper.Conn, k *keeper.Keeper, size keeper.Size) {
 	err := t.oneShell(ctx, k, size)
 	if errors.Is(err, keeper.ErrOther) {
@@ -75,7 +75,7 @@ func (t *socket) shell(ctx context.Context, conn keeper.Conn, k *keeper.Keeper, 
 	}
 }
 
-// oneShell attaches to the shell. What is typed once that is over it takes from nobody.
+// oneShell attaches to the shell. Keys that are typed after it returns are left for the next attachment.
 func (t *socket) oneShell(ctx context.Context, k *keeper.Keeper, size keeper.Size) error {
 	typing, over := context.WithCancel(ctx)
 	defer over()

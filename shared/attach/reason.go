@@ -5,25 +5,25 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Reason says why a socket ended. Beside those that are named here there are the codes of errors.
+// Reason is why a socket ended: one of the constants below, or the code of an error.
 type Reason string
 
 // The reasons.
 const (
 	ReasonExited   Reason = "exited"   // the shell has ended
-	ReasonNoHome   Reason = "no_home"  // a shell could not be begun, as nothing can be written to the home directory
+	ReasonNoHome   Reason = "no_home"  // no shell could start, because the home directory is not writable
 	ReasonDeleted  Reason = "deleted"  // the terminal was closed, or its host deleted
-	ReasonDisabled Reason = "disabled" // the user was shut out
-	ReasonTime     Reason = "time"     // a socket's life is over; another one goes on
+	ReasonDisabled Reason = "disabled" // the user was disabled
+	ReasonTime     Reason = "time"     // the socket's lifetime is over; another one continues
 	ReasonSlow     Reason = "slow"     // nothing was read for too long
-	ReasonInvalid  Reason = "invalid"  // a message that is none of the protocol
-	reasonGone     Reason = ""         // there is nobody to tell it to
+	ReasonInvalid  Reason = "invalid"  // a message that does not follow the protocol
+	reasonGone     Reason = ""         // the other side is gone
 )
 
-// reasonOf returns the reason that an error is: its code.
+// reasonOf returns the code of the error as a reason.
 func reasonOf(err error) Reason { return Reason(fault.As(err).Code) }
 
-// status returns the WebSocket's own status for the reason.
+// status returns the WebSocket status code for the reason.
 func status(why Reason) websocket.StatusCode {
 	switch why {
 	case ReasonExited, ReasonDeleted, ReasonTime:

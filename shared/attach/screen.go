@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// The messages to a person's terminal, in text. What is printed comes between them, as binary.
+// The text messages to a person's terminal. Output is sent between them, as binary messages.
 type (
 	ready struct {
 		Type  string `json:"type"`
@@ -33,26 +33,26 @@ type (
 
 var errEnded = errors.New("attach: the socket has ended")
 
-// screen holds what is to be sent, in its order. A write waits while there is too much of it.
+// screen is the queue of messages to send, in order. Writes wait while the queue is too long.
 type screen struct {
 	mu      sync.Mutex
 	queue   []message
 	unsent  int // bytes of output in the queue
 	over    bool
-	half    bool          // the agent's command has printed a line without its end
-	cut     bool          // the shell has printed in the midst of it
-	changed chan struct{} // is closed when anything of this changes
+	half    bool          // the agent's command has printed an incomplete line
+	cut     bool          // the shell has printed in the middle of that line
+	changed chan struct{} // closed when any of this changes
 }
 
 func newScreen() *screen { return &screen{changed: make(chan struct{})} }
 
-// change tells those who wait. The caller holds the lock.
+// change wakes all waiters. The caller holds the lock.
 func (s *screen) change() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// printer is one of those who print on the screen: the person's shell, or the agent's command.
+// printer writes to the screen for the person's shell or for the agent's command.
 type printer struct {
 	*screen
 	shell bool
@@ -94,9 +94,8 @@ func (s printer) add(piece []byte) error {
 	return nil
 }
 
-// apart has what the shell prints in the midst of a line of the command, and what follows of that line, begin on lines
-// of their own: a shell whose size has changed clears the line of its prompt and draws it again, wherever that is. The
-// caller holds the lock.
+// apart puts output of the shell in the middle of a command's line, and the rest of that line, on lines of their own. A
+// shell that is resized clears the line of its prompt and redraws it, wherever that is. The caller holds the lock.
 func (s printer) apart(piece []byte) []byte {
 	between := s.half && s.shell || s.cut && !s.shell && !bytes.HasPrefix(bytes.TrimLeft(piece, "\r"), []byte{'\n'})
 	s.half, s.cut = !s.shell && piece[len(piece)-1] != '\n', s.shell && (s.half || s.cut)
@@ -106,18 +105,18 @@ func (s printer) apart(piece []byte) []byte {
 	return piece
 }
 
-// ended has what the shell prints from now on stay as it is.
+// ended records that the command has ended, so that output of the shell is no longer separated from it.
 func (s *screen) ended() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.half, s.cut = false, false
 }
 
-// tell sends a message in text, behind the output that came before it.
+// tell sends a text message after the output that came before it.
 func (s *screen) tell(v any) {
 	b, err := strictjson.Marshal(v)
 	if err != nil {
-		return // no type that is sent fails to marshal
+		return // every type that is sent can be encoded
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +127,7 @@ func (s *screen) tell(v any) {
 	s.change()
 }
 
-// finish lets nothing more be written, and has what there is sent, with the reason at the end.
+// finish accepts no further writes, and sends what is queued with the reason at the end.
 func (s *screen) finish(why Reason) {
 	if why != reasonGone {
 		s.tell(closed{"closed", why})
@@ -142,7 +141,8 @@ func (s *screen) finish(why Reason) {
 	s.change()
 }
 
-// send sends until all is sent and nothing more comes, or until the reader takes nothing for too long.
+// send sends messages until the screen is finished and the queue is empty, or until the reader reads nothing for too
+// long.
 func (s *screen) send(c *websocket.Conn, within time.Duration, end func(Reason)) {
 	for {
 		m, more := s.next()
@@ -160,7 +160,7 @@ func (s *screen) send(c *websocket.Conn, within time.Duration, end func(Reason))
 	}
 }
 
-// next waits for the next message. Its bytes count as sent when it is taken.
+// next waits for the next message. Its bytes count as sent once it is taken.
 func (s *screen) next() (message, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +182,7 @@ func (s *screen) next() (message, bool) {
 	return m, true
 }
 
-// keys are bytes that a person has typed and the host has not taken yet.
+// keys are bytes that a person has typed and the host has not read yet.
 type keys struct {
 	mu      sync.Mutex
 	typed   []byte
@@ -220,7 +220,7 @@ func (k *keys) put(ctx context.Context, b []byte) {
 	k.change()
 }
 
-// Read returns the keys that there are, and waits for the first.
+// Read returns the available keys, and waits for the first one.
 func (k *keys) Read(b []byte) (int, error) { return k.read(context.Background(), b) }
 
 // reader reads keys until ctx ends.
@@ -254,7 +254,7 @@ func (k *keys) read(ctx context.Context, b []byte) (int, error) {
 	return n, nil
 }
 
-// close forgets what was not read.
+// close drops unread keys.
 func (k *keys) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -14,21 +14,21 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// message is one that was received.
+// message is a received or queued message.
 type message struct {
 	kind websocket.MessageType
 	data []byte
 }
 
-// socket is one that is open.
+// socket is an open socket.
 type socket struct {
 	*Sockets
 	times Times
-	id    string // of the terminal
+	id    string // the terminal's
 	uid   string
 	conn  *websocket.Conn
 
-	cancel   context.CancelFunc // ends all that the socket does
+	cancel   context.CancelFunc // ends everything that the socket does
 	screen   *screen
 	received chan message
 	ended    chan Reason
@@ -38,7 +38,7 @@ type socket struct {
 	all      sync.WaitGroup
 }
 
-// end ends the socket for the reason, unless another one came first.
+// end ends the socket for this reason, unless there already is one.
 func (t *socket) end(why Reason) {
 	select {
 	case t.ended <- why:
@@ -52,7 +52,7 @@ func (t *socket) serve(ctx, life context.Context, enter Enter) {
 	t.all.Go(func() { t.receive(ctx) })
 	sending.Go(func() { t.screen.send(t.conn, t.times.Write, t.end) })
 	why := t.carry(ctx, life, enter)
-	if errors.Is(life.Err(), context.DeadlineExceeded) { // which is why the rest failed
+	if errors.Is(life.Err(), context.DeadlineExceeded) { // the cause of any other failure
 		why = ReasonTime
 	}
 	select {
@@ -65,11 +65,11 @@ func (t *socket) serve(ctx, life context.Context, enter Enter) {
 	if why != reasonGone {
 		_ = t.conn.Close(status(why), string(why)) // the other side may be gone
 	}
-	_ = t.conn.CloseNow() // which ends receive
+	_ = t.conn.CloseNow() // this ends receive
 	t.all.Wait()
 }
 
-// carry carries the terminal, and returns why it does so no longer.
+// carry carries the terminal, and returns the reason when it stops.
 func (t *socket) carry(ctx, life context.Context, enter Enter) Reason {
 	token, why := t.token(ctx)
 	if token == "" {
@@ -100,7 +100,7 @@ func (t *socket) carry(ctx, life context.Context, enter Enter) Reason {
 	var working sync.WaitGroup
 	defer working.Wait() // before the connection is released
 	select {
-	case size = <-t.resize: // that of the pane, which is told right behind the token
+	case size = <-t.resize: // the terminal's size, sent right after the token
 	default:
 	}
 	t.screen.tell(ready{"ready", k.Facts.PTY && k.Facts.Home != ""})
@@ -114,7 +114,7 @@ func (t *socket) carry(ctx, life context.Context, enter Enter) Reason {
 	return why
 }
 
-// token returns the token of the first message.
+// token returns the token in the first message.
 func (t *socket) token(ctx context.Context) (string, Reason) {
 	late := time.NewTimer(t.times.Auth)
 	defer late.Stop()
@@ -148,20 +148,20 @@ func (t *socket) read(ctx context.Context) (*terminal.Host, keeper.Size, error) 
 	return &host, keeper.Size{Cols: its.Cols, Rows: its.Rows}, err
 }
 
-// connect connects to the host. That it cannot be reached is told after the same time, whatever stands in the way.
+// connect connects to the host. An unreachable host is always reported after the same time, whatever the cause.
 func (t *socket) connect(ctx context.Context, host *terminal.Host) (keeper.Conn, func(), error) {
 	began := time.Now()
 	within, cancel := context.WithTimeout(ctx, t.times.Answer)
 	defer cancel()
 	conn, release, err := t.Hosts.Get(within, host)
 	if fault.Is(err, fault.Tool, fault.CodeHostUnreachable) {
-		_ = wait.For(ctx, t.times.Answer-time.Since(began)) // the end of the socket is seen by its reader
+		_ = wait.For(ctx, t.times.Answer-time.Since(began)) // the reader sees the end of the socket
 	}
 	return conn, release, err
 }
 
-// receive reads messages until the connection ends. It reads to the end, so that the reason can still be told when ctx
-// has ended. Beyond the first only what was typed waits for its turn.
+// receive reads messages until the connection ends, so that a reason can still be sent after ctx has ended. After the
+// first message, only typed keys are queued.
 func (t *socket) receive(ctx context.Context) {
 	for first := true; ; first = false {
 		kind, data, err := t.conn.Read(context.Background())
@@ -182,7 +182,7 @@ func (t *socket) receive(ctx context.Context) {
 	}
 }
 
-// handle passes on what is typed, until the socket ends.
+// handle passes on typed keys until the socket ends.
 func (t *socket) handle(ctx, life context.Context) Reason {
 	for {
 		select {
@@ -199,15 +199,15 @@ func (t *socket) handle(ctx, life context.Context) Reason {
 	}
 }
 
-// typing hands keys to the agent's command, if one runs, or else to the shell. Until it is known whether one does they
-// wait: they may be a password.
+// typing sends keys to the agent's command if one runs, and otherwise to the shell. The keys wait until it is known
+// whether a command runs, because they may be a password.
 func (t *socket) typing(ctx context.Context, b []byte) {
 	select {
 	case <-t.agent.known:
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {
-		return // whether one does may be unknown again
+		return // whether a command runs may be unknown again
 	}
 	to, b := t.agent.takes(b)
 	if to == nil {
@@ -216,7 +216,7 @@ func (t *socket) typing(ctx context.Context, b []byte) {
 	to.put(ctx, b)
 }
 
-// told handles a message in text, and reports whether it is one of the protocol.
+// told handles a text message, and reports whether it follows the protocol.
 func (t *socket) told(data []byte) bool {
 	var m struct {
 		Type string `json:"type"`
@@ -228,9 +228,9 @@ func (t *socket) told(data []byte) bool {
 		return false
 	}
 	select {
-	case <-t.resize: // an earlier size that nobody took
+	case <-t.resize: // an earlier size that was not read
 	default:
 	}
-	t.resize <- keeper.Size{Cols: m.Cols, Rows: m.Rows} // this goroutine alone sends
+	t.resize <- keeper.Size{Cols: m.Cols, Rows: m.Rows} // only this goroutine sends
 	return true
 }
