@@ -13,12 +13,12 @@ import (
 	"github.com/countersign-run/countersign/shared/shell"
 )
 
-// hundredths is how the script is told a duration.
+// hundredths formats a duration for the script, in hundredths of a second.
 func hundredths(d time.Duration) string { return strconv.FormatInt(int64(d/(10*time.Millisecond)), 10) }
 
-// Start begins a command and copies to out what it prints until it has ended. An error that is one of this package's
-// says what is known of it, see there. Any other leaves open whether it was begun, unless the connection says
-// otherwise. If ctx ends, or out fails, the command goes on.
+// Start begins a command and copies its output to out until it has ended. If the error is one of this package's, see
+// there for what is known about the command. After any other error, the command may have begun, unless the connection
+// marks the error as transient. If ctx ends or out fails, the command continues.
 func (k *Keeper) Start(ctx context.Context, s Start, out io.Writer) (Result, error) {
 	args, err := k.arguments(s)
 	if err != nil {
@@ -35,7 +35,7 @@ func (k *Keeper) Start(ctx context.Context, s Start, out io.Writer) (Result, err
 		x.Line, x.Stdin = bare("bare", args...), io.MultiReader(strings.NewReader(script), request())
 	case k.Facts.PTY:
 		x.Line, x.Stdin = k.line("start", args...), request()
-	default: // the terminal is that of the channel, whose input is the user's
+	default: // the terminal is the channel's, and its input is the user's
 		staged := newMark()
 		if err := k.stage(ctx, staged, request()); err != nil {
 			return Result{}, err
@@ -49,7 +49,7 @@ func (k *Keeper) Start(ctx context.Context, s Start, out io.Writer) (Result, err
 	return result(end)
 }
 
-// request is what the script reads: lines with the directory and with what may be read, then the command.
+// request returns the script's input: lines with the directory and the readable paths, and then the command.
 func (s *Start) request(mark string) string {
 	var b strings.Builder
 	b.WriteString(octal(s.Cwd) + "\n")
@@ -75,7 +75,7 @@ func (k *Keeper) stage(ctx context.Context, name string, request io.Reader) erro
 	return err
 }
 
-// arguments checks a command and returns what the script is told of it, its text aside.
+// arguments checks a command and returns the script's arguments, which do not include the command's text.
 func (k *Keeper) arguments(s Start) ([]string, error) {
 	if s.Handle == "" {
 		s.Handle = k.Handle()
@@ -130,7 +130,8 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 	return args, nil
 }
 
-// Opens reports whether the host can open the paths. The script keeps them as lines, and in a script of sed.
+// Opens reports whether the host can open the paths. The script stores them as lines and in a sed script, so some
+// characters are not allowed.
 func (k *Keeper) Opens(o *Opens) bool {
 	names := slices.Concat(o.Within, o.Looks)
 	for _, p := range o.Paths {
@@ -140,7 +141,7 @@ func (k *Keeper) Opens(o *Opens) bool {
 	return (len(o.Paths) == 0 || k.Facts.Proc && len(o.Paths) <= MaxOpens) && !slices.ContainsFunc(names, odd)
 }
 
-// octal writes a path so that the script can read it as one line.
+// octal encodes a path so that the script can read it as one line.
 func octal(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -153,7 +154,7 @@ func octal(s string) string {
 	return b.String()
 }
 
-// An AttachOption says how a command is attached to.
+// An AttachOption changes how [Keeper.Attach] attaches to a command.
 type AttachOption func(*attach)
 
 type attach struct {
@@ -161,14 +162,14 @@ type attach struct {
 	asks func(bool)
 }
 
-// Asks tells f when the command begins to wait for input, and when it does so no longer.
+// Asks calls f when the command begins to wait for input, and when it stops waiting.
 func Asks(f func(asking bool)) AttachOption { return func(a *attach) { a.asks = f } }
 
-// Hold says that a person is there who can type: the command is not ended because it waits for input.
+// Hold says that a person is present who can type, so that the command is not ended because it waits for input.
 func Hold() AttachOption { return func(a *attach) { a.args = append(a.args, "hold=1") } }
 
-// Attach copies to out what a command prints, from a byte of its output on, until it has ended. See [Keeper.Start] for
-// errors. Where Facts.PTY is false nothing is kept of the output.
+// Attach copies a command's output to out, starting at byte from, until the command has ended. It returns the same
+// errors as [Keeper.Start]. If Facts.PTY is false, the host keeps no output.
 func (k *Keeper) Attach(ctx context.Context, id string, from int64, out io.Writer, options ...AttachOption) (
 	Result, error) {
 	var a attach
@@ -182,7 +183,7 @@ func (k *Keeper) Attach(ctx context.Context, id string, from int64, out io.Write
 	return result(end)
 }
 
-// verb runs one that is about a command.
+// verb runs a verb that concerns one command.
 func (k *Keeper) verb(ctx context.Context, verb, id string, in io.Reader, out io.Writer, asks func(bool),
 	args ...string) (string, error) {
 	if err := checkID(id); err != nil {
@@ -196,8 +197,9 @@ func (k *Keeper) verb(ctx context.Context, verb, id string, in io.Reader, out io
 	return k.exec(ctx, Exec{Line: k.line(verb, args...), Stdin: in}, mark, out, asks)
 }
 
-// Input gives a running command what its user has typed. It is neither kept nor returned with the output, unless the
-// command's terminal echoes it.
+// Input sends typed bytes to a running command. The bytes are neither stored nor part of the output, unless the
+// command's terminal echoes them. The error is ErrEnded for a command that has ended, and ErrOther for one that has not
+// begun.
 func (k *Keeper) Input(ctx context.Context, id string, typed []byte) error {
 	end, err := k.verb(ctx, "input", id, strings.NewReader(string(typed)), io.Discard, nil)
 	if err == nil && end != "over" {
@@ -206,8 +208,8 @@ func (k *Keeper) Input(ctx context.Context, id string, typed []byte) error {
 	return err
 }
 
-// Stop ends a command as its limit does: ^C, then SIGTERM, then SIGKILL. It does not wait for the end. One that was not
-// begun never will be; one that has ended stays as it is.
+// Stop ends a command in the way its limit does: ^C, then SIGTERM, then SIGKILL. It does not wait for the end. A
+// command that has not begun never will; a command that has ended is not changed.
 func (k *Keeper) Stop(ctx context.Context, id string) error {
 	end, err := k.verb(ctx, "stop", id, nil, io.Discard, nil)
 	if err == nil && end != "over" {
@@ -216,8 +218,8 @@ func (k *Keeper) Stop(ctx context.Context, id string) error {
 	return err
 }
 
-// Settle returns what became of a command that may have been begun by whoever had the handle. never says that it must
-// not begin any more if it was not.
+// Settle returns the state of a command that may have been started with the handle h. With never, a command that has
+// not begun must not begin any more. Only the state Done comes with a Result.
 func (k *Keeper) Settle(ctx context.Context, id, h string, never bool) (State, Result, error) {
 	args, err := handle(h)
 	if err != nil {

@@ -23,14 +23,14 @@ import (
 //go:embed keeper.sh
 var script string
 
-// Version is of the script: its SHA-256.
+// Version is the SHA-256 of the script, in hexadecimal.
 var Version = func() string {
 	sum := sha256.Sum256([]byte(script))
 	return hex.EncodeToString(sum[:])
 }()
 
-// What a host says instead of beginning a command, or of one that it is asked about. In each of these cases but ErrLost
-// the command was not begun by the call that returned it.
+// Errors about a command that the host refuses to begin or is asked about. Except for ErrLost, the call that returns
+// one of them did not begin the command.
 var (
 	ErrBegun = errors.New("the command was begun before")
 	ErrNever = errors.New("the command was not begun and never will be")
@@ -54,33 +54,33 @@ var refusals = map[string]error{"begun": ErrBegun, "never": ErrNever, "other": E
 	"ended": ErrEnded, "outside": ErrOutside, "special": ErrSpecial, "missing": ErrMissing, "mounted": ErrMounted,
 	"walk": ErrWalk}
 
-// Times are what the host waits for while it runs a command.
+// Times are the periods that the host waits for while it runs a command.
 type Times struct {
 	Term     time.Duration // from ^C to SIGTERM
 	Kill     time.Duration // from ^C to SIGKILL
-	Quiet    time.Duration // how often a command is looked at that prints nothing: does it wait for input?
-	Patience time.Duration // how long it may wait for input while nobody is attached
-	Idle     time.Duration // how long a person's shell stays that nobody reads
-	Open     time.Duration // how long it may take to open what a command reads
+	Quiet    time.Duration // interval between checks whether a silent command waits for input
+	Patience time.Duration // how long a command may wait for input while nobody is attached
+	Idle     time.Duration // how long a person's shell stays without a reader
+	Open     time.Duration // how long opening the files of a command may take
 }
 
-// DefaultTimes are those of package keeper.
+// DefaultTimes are the times that [Open] and [Ask] set.
 var DefaultTimes = Times{Term: 2 * time.Second, Kill: 4 * time.Second, Quiet: time.Second, Patience: 20 * time.Second,
 	Idle: 30 * time.Minute, Open: 5 * time.Second}
 
-// A Keeper is the keeper of one host, over one connection. It may be used by several goroutines.
+// A Keeper runs commands on one host over one connection. It is safe for concurrent use.
 type Keeper struct {
 	Facts Facts
 	Times Times
 
 	conn  Conn
-	tail  bool  // GNU's tail is there
-	since int64 // seconds, by the host's clock: when it was asked for its boot and its stamp
+	tail  bool  // the host has GNU tail
+	since int64 // when the host was asked for its boot and its stamp, in seconds of its clock
 }
 
-// Open returns the keeper of a host. What Ask has learned over the same connection is not asked again: the script
-// itself refuses to begin a command where its stamp or its boot is another one by now, and whatever it refuses has it
-// asked the next time.
+// Open returns the keeper of a host. It reuses what Ask has found out over the same connection. That is safe, because
+// the script itself refuses to begin a command if the stamp or the boot has changed, and any refusal makes the next
+// Open ask again. The error is that of [Ask].
 func Open(ctx context.Context, conn Conn) (*Keeper, error) {
 	if m, ok := conn.(Memory); ok {
 		if k, ok := m.Recall().(Keeper); ok {
@@ -91,8 +91,9 @@ func Open(ctx context.Context, conn Conn) (*Keeper, error) {
 	return Ask(ctx, conn)
 }
 
-// Ask asks a host for its facts, and puts the keeper there if it is not. A host with no home directory that can be
-// written to has no keeper: it runs commands that only look (Start.Plain), and forgets them.
+// Ask asks a host for its facts, and installs the keeper there if it is missing. A host without a writable home
+// directory has no keeper: it runs only commands that look (Start.Plain), and keeps no record of them. The error is the
+// connection's, or reports an answer that cannot be read.
 func Ask(ctx context.Context, conn Conn) (*Keeper, error) {
 	k := &Keeper{conn: conn, Times: DefaultTimes}
 	if err := k.ask(ctx); err != nil {
@@ -106,7 +107,7 @@ func Ask(ctx context.Context, conn Conn) (*Keeper, error) {
 	return k, nil
 }
 
-// remember has the connection keep what Open is to find, nil for nothing.
+// remember stores v with the connection, for Open. Nil stores nothing.
 func (k *Keeper) remember(v any) {
 	if m, ok := k.conn.(Memory); ok {
 		m.Remember(v)
@@ -126,8 +127,8 @@ func (k *Keeper) ask(ctx context.Context) error {
 	return k.probe(ctx, bare("probe"), strings.NewReader(script))
 }
 
-// installer writes what it reads to where the keeper lies, whole or not at all. It holds no character that a login
-// shell could take for its own within single quotes.
+// installer writes its input to the place of the keeper, completely or not at all. It contains no character that a
+// login shell treats specially within single quotes.
 const installer = `umask 077; d=$HOME/.countersign; mkdir -p "$d" && cat >"$d/new.$$" && ` +
 	`[ "$(wc -c <"$d/new.$$")" -eq "$2" ] && chmod 700 "$d/new.$$" && mv "$d/new.$$" "$d/$1" || rm -f "$d/new.$$"`
 
@@ -138,26 +139,26 @@ func (k *Keeper) install(ctx context.Context) error {
 	return err
 }
 
-// runner runs the keeper, or says in its place that it is gone: then nothing was begun, which silence would leave open.
-// See installer for its characters.
+// runner runs the keeper, or reports that the keeper is missing. In that case nothing was begun, which silence would
+// not tell. See installer for its characters.
 const runner = `[ -r "$0" ] && exec sh "$0" "$@"; for m; do case $m in mark=*) m=${m#mark=}; ` +
 	`echo; echo "$m:begin"; echo; echo "$m:` + gone + `" ;; esac; done`
 
 const gone = "refused:gone"
 
-// line is what the login shell is given to run a verb.
+// line returns the command line for the login shell that runs a verb.
 func (k *Keeper) line(verb string, args ...string) string {
 	return `exec sh -c '` + runner + `' "$HOME/.countersign/keeper-` + Version + `" ` + verb + " " +
 		strings.Join(args, " ")
 }
 
-// bare is a line for a host that the keeper does not lie on: it reads the keeper before the rest of its input.
+// bare returns a command line for a host without the keeper. It reads the keeper from its input before the rest.
 func bare(verb string, args ...string) string {
 	return fmt.Sprintf(`exec sh -c 'eval "$(dd bs=1 count=%d 2>/dev/null)"' keeper %s %s`,
 		len(script), verb, strings.Join(args, " "))
 }
 
-// newMark returns a random word that begins each line which is the keeper's own.
+// newMark returns a random word that marks the lines printed by the keeper itself.
 func newMark() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it does not fail
@@ -170,7 +171,7 @@ var (
 	name      = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 )
 
-// reserved are names in the keeper's directory that no journal may have.
+// reserved reports whether a name in the keeper's directory may not be the name of a journal.
 func reserved(id string) bool {
 	return id == "terminals" || id == "stamp" || strings.HasPrefix(id, "keeper-") ||
 		strings.HasPrefix(id, "staged-") || strings.HasPrefix(id, "new.") || strings.HasPrefix(id, "stamp.")
@@ -230,19 +231,20 @@ func (k *Keeper) probe(ctx context.Context, line string, stdin io.Reader) error 
 	return nil
 }
 
-// Handle is by what a command that may have been begun is found again: the host's boot, the stamp of its journals, when
-// they were asked for, and the version of the keeper.
+// Handle returns the handle by which a command that may have begun is found again. It contains the host's boot, the
+// stamp of its journals, the time when these were asked for, and the version of the keeper.
 func (k *Keeper) Handle() string {
 	return strings.Join([]string{k.Facts.Boot, k.Facts.Stamp, strconv.FormatInt(k.since, 10), Version}, "/")
 }
 
-// Journaled reports whether a handle was made where commands have journals: what is not found by it was begun or not.
+// Journaled reports whether a handle was made on a host with journals. On a host without journals, a command that is
+// not found may still have begun.
 func Journaled(h string) bool {
 	f := strings.Split(h, "/")
 	return len(f) > 1 && f[1] != ""
 }
 
-// handle returns the arguments that a handle stands for.
+// handle returns the script's arguments for a handle.
 func handle(h string) ([]string, error) {
 	f := strings.Split(h, "/")
 	if len(f) != 4 || !plainWord.MatchString(h) {
@@ -254,8 +256,8 @@ func handle(h string) ([]string, error) {
 	return []string{"boot=" + f[0], "stamp=" + f[1], "since=" + f[2]}, nil
 }
 
-// exec runs a line whose output has the mark, and returns what the keeper said at its end. What the command printed
-// goes to out. errSilent says that it was not the keeper who answered.
+// exec runs a line whose output has the mark, and returns the keeper's last word. The command's output goes to out.
+// errSilent means that the keeper did not answer.
 func (k *Keeper) exec(ctx context.Context, x Exec, mark string, out io.Writer, asks func(bool)) (string, error) {
 	return k.read(ctx, x, NewStream(mark, out), asks)
 }
@@ -269,7 +271,7 @@ func (k *Keeper) read(ctx context.Context, x Exec, found *Stream, asks func(bool
 		k.remember(nil)
 	}
 	switch {
-	case err != nil: // whatever was printed last, there may have been more
+	case err != nil: // more output may have been lost
 		return "", err
 	case ok:
 		return end, nil
@@ -279,10 +281,11 @@ func (k *Keeper) read(ctx context.Context, x Exec, found *Stream, asks func(bool
 	return "", fmt.Errorf("keeper: %w", io.ErrUnexpectedEOF)
 }
 
-// isCut reports whether the keeper began to speak and said no last word, without an error of the connection's.
+// isCut reports whether the keeper began to speak and stopped without a last word, although the connection reported no
+// error.
 func isCut(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
 
-// refusal returns why the keeper has begun nothing, nil where that is not what it says.
+// refusal returns the reason why the keeper began nothing, or nil if end is not a refusal.
 func refusal(end string) error {
 	if why, ok := strings.CutPrefix(end, "refused:"); ok {
 		return refusals[why]
@@ -290,10 +293,10 @@ func refusal(end string) error {
 	return nil
 }
 
-// maxEnded is how much is taken of the names of what was ended, in bytes.
+// maxEnded is the maximum total length of the names of ended processes, in bytes.
 const maxEnded = 200
 
-// result reads how a command ended.
+// result parses how a command ended.
 func result(end string) (Result, error) {
 	if err := refusal(end); err != nil {
 		return Result{}, err

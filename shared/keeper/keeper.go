@@ -1,7 +1,7 @@
-// Package keeper starts commands on a host and finds out what became of them (seed 002). A command lives on the host,
-// not in the process that asked for it: a script of POSIX sh, the keeper, is put there once and starts each command in
-// a terminal and a session of its own, with a journal. So a command survives the connection, is started once, and can
-// be asked about later by whoever holds the run.
+// Package keeper starts commands on a host and finds out their outcome (seed 002). A command lives on the host, not in
+// the process that requested it. The keeper, a script in POSIX sh, is installed there once. It starts each command in a
+// terminal and a session of its own, with a journal. A command therefore survives the connection, is started only once,
+// and can be asked about later by the process that holds the run.
 package keeper
 
 import (
@@ -13,114 +13,116 @@ import (
 	"github.com/countersign-run/countersign/shared/shell"
 )
 
-// Size is a terminal's, in characters.
+// Size is the size of a terminal, in characters.
 type Size struct{ Cols, Rows int }
 
-// Conn is a connection to a host on which several commands may run at once. An error says that it is not known what
-// came of the command, unless it is marked as transient (tool.Transient): then nothing was sent.
+// Conn is a connection to a host. Several commands may run on it at once. After an error, the outcome of the command is
+// unknown, unless the error is marked as transient (tool.Transient): then nothing was sent.
 type Conn interface {
-	// Exec runs a line in the login shell of the host's user, and returns its exit code: 128 and the signal's number
-	// where a signal ended it. After it has returned, nothing is written to the streams.
+	// Exec runs a line in the login shell of the host's user, and returns the exit code. If a signal ended the line,
+	// the code is 128 plus the signal's number. After Exec has returned, nothing is written to the streams.
 	Exec(ctx context.Context, x Exec) (exit int, err error)
 }
 
-// Memory is what a Conn may be, too: it keeps a value as long as its connection to the host is open. It may be used by
-// several goroutines.
+// Memory is an optional interface of a Conn. It keeps a value as long as the connection to the host is open. It is safe
+// for concurrent use.
 type Memory interface {
-	Recall() any // what was remembered last, or nil
+	Recall() any // returns the last remembered value, or nil
 	Remember(v any)
 }
 
-// Exec is a line for the login shell, and its streams.
+// Exec is a line for the login shell, with its streams.
 type Exec struct {
 	Line   string
-	Stdin  io.Reader // nil: nothing
+	Stdin  io.Reader // nil: empty input
 	Stdout io.Writer
 	Stderr io.Writer
 	PTY    *Size       // nil: no terminal
-	Resize <-chan Size // the terminal's later sizes
+	Resize <-chan Size // later sizes of the terminal
 }
 
-// Facts are what a host says of itself.
+// Facts are what a host reports about itself.
 type Facts struct {
 	OS     string          `json:"os"`     // uname -sr
-	Shells []shell.Grammar `json:"shells"` // that are there; bash first
-	PTY    bool            `json:"pty"`    // script is there: a command keeps its terminal when the connection is lost
-	Proc   bool            `json:"proc"`   // /proc is there: what a command leaves behind is found by it
-	Home   string          `json:"home"`   // empty: there is none that can be written to
-	Boot   string          `json:"boot"`   // changes with each boot; empty: not known
-	Stamp  string          `json:"stamp"`  // random, of the folder of journals; another one if that was made anew
+	Shells []shell.Grammar `json:"shells"` // the available shells; bash first
+	// script(1) is available: a command keeps its terminal when the connection is lost
+	PTY  bool   `json:"pty"`
+	Proc bool   `json:"proc"` // /proc is available: processes that a command leaves behind can be found
+	Home string `json:"home"` // empty: no writable home directory
+	Boot string `json:"boot"` // changes with each boot; empty: unknown
+	// random name of the journals' folder; it changes if the folder is made again
+	Stamp string `json:"stamp"`
 }
 
-// Start is a command that is started.
+// Start is a command to start.
 type Start struct {
-	ID       string        // of the action: the name of its journal
-	Terminal string        // whose directory and exported variables it begins with and changes; empty: none
+	ID       string        // the action's ID, which names its journal
+	Terminal string        // the terminal that provides and keeps the directory and exported variables; empty: none
 	Command  string        // the approved bytes
 	Grammar  shell.Grammar // of the shell that runs it
-	Plain    bool          // a command that only looks: in a clean environment, and nothing of it carries over
+	Plain    bool          // a command that only looks: clean environment, and no changes carry over
 	Cwd      string        // absolute; empty: the home directory
-	Limit    time.Duration // after which it is ended
+	Limit    time.Duration // time after which it is ended
 	Size     Size
-	Opens    Opens // what a Plain command reads
+	Opens    Opens // the files that a Plain command reads
 
-	// Handle is what Handle returned when the command was prepared: on another host, in another boot or with other
-	// journals it is not begun. Empty: what it is now.
+	// Handle is the result of [Keeper.Handle] when the command was prepared. On another host, in another boot or with
+	// other journals, the command is not begun. If it is empty, the present handle is used.
 	Handle string
-	// Asks is told when the command begins to wait for input, and when it does so no longer. It may be nil.
+	// Asks is called when the command begins to wait for input, and when it stops waiting. It may be nil.
 	Asks func(asking bool)
 }
 
-// Opens are the files and folders that a command reads or looks at without a person's yes.
+// Opens are the files and folders that a command may read or look at without an approval.
 //
-// What it reads is opened once, before the command begins. What counts is where the descriptor leads, and the command
-// reads that: a path may lead elsewhere by then. So a command that names its files as [Opened] reads nothing else,
-// whoever changes links meanwhile. It needs Facts.Proc.
+// The files are opened once, before the command begins, and checked by the place that the descriptor leads to. The
+// command reads that descriptor, because a path may lead elsewhere by then. A command that names its files with
+// [Opened] therefore reads nothing else, even if links change in the meantime. This needs Facts.Proc.
 type Opens struct {
-	Within []string // the folders and files in which all of Paths have to lie, when links are followed
+	Within []string // all Paths must be in one of these folders or files, after links are followed
 	Paths  []Path   // at most MaxOpens
-	Looks  []string // what it looks at without reading it: nothing there may be mounted on demand, or by a user
-	Files  bool     // Paths are files alone, and no folders
-	Walks  bool     // it goes below the folders: to read there it needs GNU's grep, which follows no link
+	Looks  []string // looked at without reading; nothing there may be mounted on demand or by a user
+	Files  bool     // Paths must be files, not folders
+	Walks  bool     // the command reads below folders; that needs GNU grep, which follows no links
 }
 
-// MaxOpens is how many paths can be opened: a shell of POSIX has ten descriptors.
+// MaxOpens is the maximum number of opened paths: POSIX guarantees ten descriptors in a shell.
 const MaxOpens = 4
 
-// A Path is one that is opened.
+// A Path is a path to open.
 type Path struct {
 	Name  string // absolute
-	Shown string // for what the command prints in place of Opened
+	Shown string // printed by the command in place of Opened
 }
 
-// Opened returns by which name the command reads the path with an index.
+// Opened returns the name by which the command reads the path with index i.
 func Opened(i int) string { return fmt.Sprintf("/proc/self/./fd/%d", firstOpened+i) }
 
 const firstOpened = 4
 
-// Result is how a command ended.
+// Result describes how a command ended.
 type Result struct {
-	Exit     int           // 128 and the signal's number where a signal ended it
-	Cwd      string        // the directory after it
+	Exit     int           // if a signal ended it: 128 plus the signal's number
+	Cwd      string        // the directory afterwards
 	TimedOut bool          // it was ended at its limit
 	Stopped  bool          // it was ended by Stop
-	Asked    bool          // it was ended because it waited for input, and nobody was there
-	Hangup   bool          // it was ended because its connection was lost (only where Facts.PTY is false)
+	Asked    bool          // it was ended because it waited for input and nobody was present
+	Hangup   bool          // it was ended because its connection was lost (only if Facts.PTY is false)
 	Took     time.Duration // by the host's clock
-	Left     int           // processes that it had left behind, which were ended
-	Ended    []string      // what the first of these call themselves, if the host says so
-	Bytes    int64         // that it printed in all; the host keeps the first MiB and the last 192 KiB
+	Left     int           // number of remaining processes, which were ended
+	Ended    []string      // names of the first of these processes, if the host reports them
+	Bytes    int64         // total size of the output; the host keeps the first 1 MiB and the last 192 KiB
 }
 
-// State is what a host says of a command.
+// State is the state of a command on the host.
 type State string
 
-// The states. Only Done has a Result.
+// The states of a command. Only Done has a Result.
 const (
 	Done    State = "done"    // it has ended
-	Running State = "running" // it is under way
-	Lost    State = "lost"    // it was begun, nothing runs any more, and no exit code was written
-	Absent  State = "absent"  // it was not begun, on this host and in this boot; Start may be called
-	Never   State = "never"   // it was not begun and never will be: Start is refused from now on
-	Unknown State = "unknown" // the host was started anew, or its journals are gone
+	Running State = "running" // it is in progress
+	Lost    State = "lost"    // it began, nothing runs any more, and no exit code was written
+	Absent  State = "absent"  // it has not begun, on this host and in this boot; Start may be called
+	Never   State = "never"   // it has not begun and never will: Start is refused from now on
+	Unknown State = "unknown" // the host was restarted, or its journals are gone
 )

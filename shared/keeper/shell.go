@@ -8,10 +8,11 @@ import (
 	"sync"
 )
 
-// Shell attaches to the person's own shell of a terminal, and begins it where there is none. It returns when the shell
-// ends, when in ends, or with ctx. The host keeps the shell, and at least the last 256 KiB that it printed, which come
-// first when it is attached to again. It waits for out, but not for long: then some of what it printed is left out, and
-// a line says so. Where Facts.PTY is false the shell ends with the connection. resize may be nil.
+// Shell attaches to the person's own shell of a terminal, and starts one if there is none. It returns when the shell
+// ends, when in ends, or when ctx ends. The host keeps the shell and at least its last 256 KiB of output, which Shell
+// writes first when it attaches again. Shell waits only briefly for a slow out; then some output is left out, and a
+// line says so. If Facts.PTY is false, the shell ends with the connection. resize may be nil. The error is ErrHome if a
+// shell cannot be started without a writable home directory, or the connection's.
 func (k *Keeper) Shell(ctx context.Context, terminalID string, size Size, in io.Reader, out io.Writer,
 	resize <-chan Size) error {
 	if !name.MatchString(terminalID) {
@@ -26,7 +27,7 @@ func (k *Keeper) Shell(ctx context.Context, terminalID string, size Size, in io.
 	return err
 }
 
-// lastly calls a function when a reader ends. The host goes on with what the reader was for, and says nothing more.
+// lastly calls a function when a reader ends. The host continues to use the rest of the input and says nothing more.
 type lastly struct {
 	io.Reader
 	end func()
@@ -55,7 +56,7 @@ func (k *Keeper) shell(ctx context.Context, terminalID string, size Size, in io.
 	case !k.Facts.PTY:
 		end, err := k.exec(ctx, Exec{Line: k.line("shell", append(args, "pty=channel")...), Stdin: in, PTY: &size,
 			Resize: resize}, mark, out, nil)
-		if isCut(err) { // the shell itself is what ran, and it has no last line
+		if isCut(err) { // the shell itself ran, and it prints no last line
 			return nil
 		}
 		return errors.Join(err, refusal(end))
@@ -72,7 +73,7 @@ func (k *Keeper) shell(ctx context.Context, terminalID string, size Size, in io.
 	return errors.Join(err, refusal(end))
 }
 
-// resize tells the host of each size.
+// resize sends each size to the host.
 func (k *Keeper) resize(ctx context.Context, terminalID string, sizes <-chan Size) {
 	for {
 		select {
@@ -82,25 +83,25 @@ func (k *Keeper) resize(ctx context.Context, terminalID string, sizes <-chan Siz
 			if !ok {
 				return
 			}
-			// One that is lost is made good by the next.
+			// A lost size is corrected by the next one.
 			_ = k.simple(ctx, "resize", "term="+terminalID, fmt.Sprintf("rows=%d", size.Rows),
 				fmt.Sprintf("cols=%d", size.Cols))
 		}
 	}
 }
 
-// Close ends the person's shell of a terminal, and deletes what the host keeps of the terminal.
+// Close ends the person's shell of a terminal, and deletes everything that the host keeps about the terminal.
 func (k *Keeper) Close(ctx context.Context, terminalID string) error {
 	if !name.MatchString(terminalID) {
 		return fmt.Errorf("keeper: %q cannot be the name of a terminal", terminalID)
 	}
 	if k.Facts.Home == "" {
-		return nil // there is nothing
+		return nil // there is nothing to delete
 	}
 	return k.simple(ctx, "close", "term="+terminalID)
 }
 
-// simple runs a verb that answers nothing.
+// simple runs a verb without a result.
 func (k *Keeper) simple(ctx context.Context, verb string, args ...string) error {
 	mark := newMark()
 	_, err := k.exec(ctx, Exec{Line: k.line(verb, append(args, "mark="+mark)...)}, mark, io.Discard, nil)

@@ -6,22 +6,24 @@ import (
 	"strings"
 )
 
-// longest is the longest line that the keeper ends a stream with: a directory of 4 KiB, each byte as %XX, and numbers.
+// longest is the maximum length of the keeper's last line, in bytes: a directory of 4 KiB with each byte as %XX, and
+// some numbers.
 const longest = 16 << 10
 
-// A Stream is what the keeper prints, read as it comes. Whatever the login shell prints before the keeper is passed
-// over, what the command prints goes on, and the keeper's last line is kept back. A line is the last only if nothing
-// follows it: one in the midst of the output is only output, whoever printed it.
+// A Stream parses the keeper's output as it arrives. It skips everything that the login shell prints before the keeper,
+// passes on the command's output, and holds back the keeper's last line. A line is the last line only if nothing
+// follows it; the same line in the middle of the output is output.
 type Stream struct {
 	mark  string
-	head  string // what the last line begins with, and each that might be it
+	head  string // start of the last line, and of every line that might be it
 	out   io.Writer
 	begun bool
-	begin func() // is called when the keeper begins to speak; may be nil
-	held  []byte // before the beginning: the end of what was printed; then: what may be the last line
+	begin func() // called when the keeper begins to speak; may be nil
+	held  []byte // before the beginning: the end of the output so far; later: a possible last line
 }
 
-// NewStream reads the stream of a mark. What the command printed goes to out, which gets nothing more once it fails.
+// NewStream returns a parser for a stream with this mark. The command's output goes to out. After an error of out,
+// nothing more is written to it.
 func NewStream(mark string, out io.Writer) *Stream {
 	return &Stream{mark: mark, head: "\n" + mark + ":", out: out}
 }
@@ -29,9 +31,9 @@ func NewStream(mark string, out io.Writer) *Stream {
 // Begun reports whether the keeper has begun to speak.
 func (s *Stream) Begun() bool { return s.begun }
 
-// Write takes the next part of the stream. It never fails.
+// Write parses the next part of the stream. It never fails.
 func (s *Stream) Write(p []byte) (int, error) {
-	if s.longer(p) { // in many small parts, a line is looked at once
+	if s.longer(p) { // a line that arrives in many small parts is checked only once
 		s.held = append(s.held, p...)
 		return len(p), nil
 	}
@@ -56,24 +58,24 @@ func (s *Stream) Write(p []byte) (int, error) {
 		if !s.over(data) {
 			break
 		}
-		s.emit(data[:1]) // it is output, as its first byte was not the beginning of the last line
+		s.emit(data[:1]) // its first byte did not begin the last line, so it is output
 		data = data[1:]
 	}
 	s.held = bytes.Clone(data)
 	return len(p), nil
 }
 
-// longer reports whether what is kept back is a line that may be the last, and p no more than a part of it.
+// longer reports whether the held bytes may be the last line and p only extends it.
 func (s *Stream) longer(p []byte) bool {
 	line := bytes.TrimPrefix(s.held, []byte{'\r'})
 	return s.begun && len(line) > len(s.head) && line[len(line)-1] != '\n' && len(line)+len(p) <= longest &&
 		bytes.HasPrefix(line, []byte(s.head)) && bytes.IndexByte(p, '\n') < 0
 }
 
-// candidate returns where in data the last line may begin.
+// candidate returns the position in data at which the last line may begin.
 func (s *Stream) candidate(data []byte) int {
 	at := bytes.Index(data, []byte(s.head))
-	if at < 0 { // the end of data may be the beginning of it
+	if at < 0 { // the end of data may be its beginning
 		at = bytes.LastIndexByte(data, '\n')
 		if at < 0 || len(data)-at >= len(s.head) || !strings.HasPrefix(s.head, string(data[at:])) {
 			at = len(data)
@@ -85,7 +87,7 @@ func (s *Stream) candidate(data []byte) int {
 	return at
 }
 
-// over reports whether data begins with a line that the stream does not end with.
+// over reports whether data begins with a line that is not the last one.
 func (s *Stream) over(data []byte) bool {
 	line := bytes.TrimPrefix(data, []byte{'\r'})
 	if len(line) <= len(s.mark)+2 || line[0] != '\n' {
@@ -104,8 +106,8 @@ func (s *Stream) emit(p []byte) {
 	}
 }
 
-// End is called when nothing more comes. It returns what the keeper's last line says. Without one, what was kept back
-// is output.
+// End ends the stream. It returns the text of the keeper's last line, and whether there was one. Without a last line,
+// held bytes are output.
 func (s *Stream) End() (string, bool) {
 	line := strings.TrimLeft(string(s.held), "\r")
 	text, ok := strings.CutPrefix(line, "\n"+s.mark+":")
@@ -120,7 +122,7 @@ func (s *Stream) End() (string, bool) {
 	return "", false
 }
 
-// notes reads what the keeper says beside the output: whether the command waits for input.
+// notes parses the keeper's messages on standard error, which say whether the command waits for input.
 type notes struct {
 	mark string
 	asks func(bool)

@@ -10,20 +10,20 @@ import (
 	"github.com/countersign-run/countersign/shared/clip"
 )
 
-// Bounds of a command's output, in bytes.
+// Limits for a command's output, in bytes.
 const (
-	MaxKept = 256 << 10 // of what is kept: the first quarter, and of the rest the last
-	MaxText = 16 << 10  // of what a model is told, in the same proportion
+	MaxKept = 256 << 10 // kept in total: the first quarter, and the last three quarters
+	MaxText = 16 << 10  // shown to a model, in the same proportion
 )
 
-// Text returns what a terminal would have shown of an output, as far as a text can: without control sequences, of a
-// line that was written over its last state, and U+FFFD for each run of bytes that is no UTF-8. Of a text over limit
-// bytes the first quarter and the end are left, with a [clip.Mark] between them, on whole characters; cut reports that.
+// Text returns the text that a terminal would show for the output: without control sequences, with the final state of
+// each overwritten line, and with U+FFFD for each run of invalid UTF-8. A text over limit bytes is cut to its first
+// quarter and its end, with a [clip.Mark] between them; cut reports that.
 func Text(raw []byte, limit int) (text string, cut bool) {
 	return clip.Middle(shown(raw), limit)
 }
 
-// shown returns the text that a terminal would have shown, however long it is.
+// shown returns the text that a terminal would show, without a size limit.
 func shown(raw []byte) string {
 	valid := bytes.ToValidUTF8(raw, []byte("\uFFFD"))
 	var b strings.Builder
@@ -39,13 +39,13 @@ func shown(raw []byte) string {
 	return b.String()
 }
 
-// A line is one of a terminal while it is written.
+// A line is a line of a terminal while it is written.
 type line struct {
 	cells []string
 	at    int
 }
 
-// write writes what a line shows in the end.
+// write writes the final content of a line.
 func (l *line) write(text []byte, to *strings.Builder) {
 	if !bytes.ContainsFunc(text, control) {
 		to.Write(text)
@@ -58,7 +58,7 @@ func (l *line) write(text []byte, to *strings.Builder) {
 		seq, _, n, state := ansi.DecodeSequence(text[:min(len(text), longestSequence)], ansi.NormalState, p)
 		first, _ := utf8.DecodeRune(seq)
 		switch {
-		case state != ansi.NormalState: // no sequence: nothing is hidden behind one that does not end
+		case state != ansi.NormalState: // not a sequence: an unfinished one hides nothing
 			n = 1
 		case first == ansi.ESC:
 			l.erase(ansi.Cmd(p.Command()), p)
@@ -74,10 +74,10 @@ func (l *line) write(text []byte, to *strings.Builder) {
 	}
 }
 
-// longestSequence bounds a control sequence. What is longer is taken for text.
+// longestSequence is the maximum length of a control sequence, in bytes. Anything longer is treated as text.
 const longestSequence = 1 << 10
 
-// control reports whether a character is none that is shown.
+// control reports whether a character is a control character other than a tab.
 func control(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7F && r < 0xA0 }
 
 func (l *line) put(c string) {
@@ -92,7 +92,7 @@ func (l *line) put(c string) {
 	l.at++
 }
 
-// move does what a control character does to the place where the next character is put.
+// move applies a control character to the cursor.
 func (l *line) move(c rune) {
 	switch c {
 	case '\r':
@@ -102,7 +102,7 @@ func (l *line) move(c rune) {
 	}
 }
 
-// erase does what those sequences do that progress bars are made of: erase in the line, and go to a column.
+// erase applies the control sequences that progress bars use: erase in line, and cursor movement within the line.
 func (l *line) erase(cmd ansi.Cmd, p *ansi.Parser) {
 	if cmd.Prefix() != 0 || cmd.Intermediate() != 0 {
 		return
@@ -125,16 +125,17 @@ func (l *line) erase(cmd ansi.Cmd, p *ansi.Parser) {
 	}
 }
 
-// maxColumn is the last that a sequence may go to.
+// maxColumn is the last column that a sequence may move to.
 const maxColumn = 1000
 
-// A Kept output is the beginning and the end of what is written to it. The zero value is ready for use.
+// Kept keeps the beginning and the end of everything that is written to it, at most MaxKept bytes. The zero value is
+// ready for use.
 type Kept struct {
 	head, tail []byte
 	all        int64
 }
 
-// Write never fails.
+// Write keeps p. It never fails.
 func (k *Kept) Write(p []byte) (int, error) {
 	n := len(p)
 	k.all += int64(n)
@@ -146,13 +147,13 @@ func (k *Kept) Write(p []byte) (int, error) {
 		p = p[len(p)-last:]
 	}
 	k.tail = append(k.tail, p...)
-	if len(k.tail) > 2*last { // not at each write
+	if len(k.tail) > 2*last { // not at every write
 		k.tail = append(k.tail[:0], k.tail[len(k.tail)-last:]...)
 	}
 	return n, nil
 }
 
-// Bytes returns what was kept, with a [clip.Mark] for what was not, and whether there is one.
+// Bytes returns the kept output, with a [clip.Mark] in place of the rest, and whether some was dropped.
 func (k *Kept) Bytes() ([]byte, bool) {
 	tail := k.tail[max(0, len(k.tail)-(MaxKept-MaxKept/4)):]
 	out := k.all - int64(len(k.head)+len(tail))

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/keeper"
 )
 
-// nothingLeft waits until nothing runs on the host any more.
+// nothingLeft waits until no process of a command runs on the host.
 func (w *world) nothingLeft() {
 	w.Helper()
 	if w.host.Left == nil {
@@ -28,7 +28,7 @@ func (w *world) nothingLeft() {
 	w.Errorf("left are %q", all)
 }
 
-// printing prints in many small parts, and more than is kept.
+// printing prints in many small parts, and more than the host keeps.
 func printing(w *world) {
 	s := w.a(`i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo $i; done`)
 	var want strings.Builder
@@ -39,7 +39,7 @@ func printing(w *world) {
 	if !w.host.PTY {
 		return
 	}
-	s = w.a(`i=0; while [ $i -lt 20 ]; do i=$((i+1)); printf '%0100000d' $i; done`) // 2 MB without the end of a line
+	s = w.a(`i=0; while [ $i -lt 20 ]; do i=$((i+1)); printf '%0100000d' $i; done`) // 2 MB without a line end
 	got, r := w.start(s)
 	head, rest, _ := strings.Cut(got, "\n"+clip.Mark(2_000_000-1<<20-192<<10)+"\n")
 	if r.Bytes != 2_000_000 || len(head) != 1<<20 || len(rest) != 192<<10 || !strings.HasSuffix(rest, "0020") {
@@ -53,7 +53,7 @@ func printing(w *world) {
 	w.expect(w.a(`printf '\001\377\000\n'`), "\x01\xff\x00\n", 0)
 }
 
-// forged prints what the keeper says at the end of a stream, with the stream's own mark.
+// forged prints the keeper's last words with the stream's own mark.
 func forged(w *world) {
 	s := w.a(`m=$(cat /proc/*/cmdline 2>/dev/null | tr '\0' '\n' | sed -n 's/^mark=//p' | sort -u)
 for x in $m aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; do printf '\n%s:0:/forged:exited:0:0:0\n' "$x"; done
@@ -64,7 +64,7 @@ sleep 0.1; echo after; exit 5`)
 	}
 }
 
-// hostile runs commands that do something to the shell that they run in, or to the keeper.
+// hostile runs commands that attack the shell that they run in, or the keeper.
 func hostile(w *world) {
 	w.expect(w.a("exit 7"), "", 7)
 	w.expect(w.a("set -e; false; echo not here"), "", 1)
@@ -113,7 +113,7 @@ func hostile(w *world) {
 	w.expect(w.a("echo on"), "on\n", 0)
 }
 
-// plain runs commands that only look after others that have changed what they could.
+// plain runs commands that only look, after others that have changed what they could.
 func plain(w *world) {
 	w.expect(w.a("export EVIL=1 PATH=/is/not/there GIT_PAGER=evil; cd /"), "", 0)
 	w.expect(w.a("echo $EVIL $PATH"), "1 /is/not/there\n", 0)
@@ -149,7 +149,7 @@ func left(w *world) {
 	}
 }
 
-// input types what a command waits for, or does not.
+// input types input that a command waits for, and input that none waits for.
 func input(w *world) {
 	w.k.Times.Patience = time.Minute
 	asked := make(chan bool, 10)
@@ -159,7 +159,7 @@ func input(w *world) {
 		w.Errorf("input before the beginning: %v", err)
 	}
 	out, ended := w.begin(s)
-	if !w.host.PTY { // who is not in the terminal of the channel cannot type into it
+	if !w.host.PTY { // only the owner of the channel's terminal can type into it
 		if !out.wait("Password: ") {
 			w.Errorf("it printed %q", out)
 		}
@@ -206,7 +206,7 @@ func input(w *world) {
 	}
 }
 
-// held has a person who could answer leave after a command has asked: it waits as long as they are there.
+// held detaches a person after a command has asked for input. The command waits while the person is attached.
 func held(w *world) {
 	if !w.host.PTY {
 		return
@@ -239,7 +239,7 @@ func held(w *world) {
 	select {
 	case r := <-ended:
 		w.Errorf("it did not wait for who is there, and ended as %+v", r)
-	case <-time.After(4 * short.Patience): // what must not happen takes time
+	case <-time.After(4 * short.Patience): // the absence of an event takes time to observe
 		leave()
 		<-left
 		if r := <-ended; !r.Asked {

@@ -1,5 +1,5 @@
-// Package keepertest has the suite that every host has to pass on which commands are run: a real one with the script of
-// package keeper, and any server that answers its verbs in another way.
+// Package keepertest has a test suite for hosts that run commands: real hosts with the script of package keeper, and
+// servers that implement its verbs in another way.
 package keepertest
 
 import (
@@ -18,12 +18,12 @@ import (
 	"github.com/countersign-run/countersign/shared/shell"
 )
 
-// A Host is one that the suite is run on.
+// A Host is a host that the suite runs on.
 type Host struct {
-	Dial func(t testing.TB) keeper.Conn // a new connection, which ends with the test
-	PTY  bool                           // a command has its terminal whatever becomes of the connection
-	Bash bool                           // bash is there
-	Left func() []string                // the processes that run on it; nil: it has none
+	Dial func(t testing.TB) keeper.Conn // opens a new connection, which ends with the test
+	PTY  bool                           // a command keeps its terminal when the connection is lost
+	Bash bool                           // the host has bash
+	Left func() []string                // the processes of commands that run on it; nil: unknown
 }
 
 // short are times that a test can wait for.
@@ -54,7 +54,7 @@ func (w *world) open() *keeper.Keeper {
 	return k
 }
 
-// a is a command with an id of its own: several hosts may be one machine, whose processes are known by the id.
+// a returns a command with a unique ID. Several hosts may share one machine, where processes are found by the ID.
 func (w *world) a(command string) keeper.Start {
 	s := keeper.Start{ID: rand.Text(), Terminal: path.Base(w.Name()), Command: command, Grammar: shell.POSIX,
 		Limit: 20 * time.Second, Size: keeper.Size{Cols: 100, Rows: 40}}
@@ -77,7 +77,7 @@ func (w *world) start(s keeper.Start) (string, keeper.Result) {
 	return lines(out.String()), r
 }
 
-// begin runs a command meanwhile. How it has ended comes on the channel.
+// begin runs a command in the background. The channel returns its result.
 func (w *world) begin(s keeper.Start) (*output, <-chan keeper.Result) {
 	out, ended := &output{}, make(chan keeper.Result, 1)
 	go func() {
@@ -90,7 +90,7 @@ func (w *world) begin(s keeper.Start) (*output, <-chan keeper.Result) {
 	return out, ended
 }
 
-// lines are what was printed in a terminal, without the carriage returns.
+// lines returns terminal output without carriage returns.
 func lines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
 func (w *world) expect(s keeper.Start, printed string, exit int) keeper.Result {
@@ -102,7 +102,7 @@ func (w *world) expect(s keeper.Start, printed string, exit int) keeper.Result {
 	return r
 }
 
-// Run runs the suite on a host that is new.
+// Run runs the suite on a new host.
 func Run(t *testing.T, host Host) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -135,7 +135,7 @@ var cases = []struct {
 	{"shell", personsShell},
 }
 
-// shells begins a command by a shell that the host may not have: then nothing is begun, and it may be later.
+// shells starts a command with a shell that the host may lack. In that case nothing begins, and it may begin later.
 func shells(w *world) {
 	c := w.a("true")
 	c.Grammar, c.Handle = shell.Bash, w.k.Handle()
@@ -258,7 +258,7 @@ func settle(w *world) {
 	}
 }
 
-// personsShell types into the person's own shell, loses the connection, and comes back.
+// personsShell types into the person's own shell, loses the connection, and attaches again.
 func personsShell(w *world) {
 	type attached struct {
 		in     *io.PipeWriter
@@ -272,7 +272,7 @@ func personsShell(w *world) {
 		k := w.open()
 		go func() {
 			a.ended <- k.Shell(w.Context(), "shell-1", size, r, a.out, a.resize)
-			_ = r.Close() // nobody types for one that has ended
+			_ = r.Close() // nobody types after the end
 		}()
 		return a
 	}
@@ -312,7 +312,7 @@ func personsShell(w *world) {
 	}
 }
 
-// output keeps what was printed, and tells when something was.
+// output keeps the printed bytes, and signals when an expected text was printed.
 type output struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
@@ -331,7 +331,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// wait waits until something was printed, and reports whether it was.
+// wait waits up to 20 seconds until want was printed, and reports whether it was.
 func (o *output) wait(want string) bool {
 	o.mu.Lock()
 	seen := make(chan struct{})

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/keeper"
 )
 
-// opens reads files by descriptors that were opened before, and has what lies elsewhere, or is no file, refused before
-// anything is begun.
+// opens reads files through descriptors that were opened before. The host refuses files elsewhere, and anything that is
+// not a file, before a command begins.
 func opens(w *world) {
 	out, _ := w.start(w.a("mkdir -p 'in/a b' && cd in && printf 'one\\n' >file && printf 'two\\n' >'a b/file' && " +
 		"ln -s file link && ln -s /etc/passwd out && ln -s nowhere broken && pwd -P"))
