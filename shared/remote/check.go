@@ -10,11 +10,11 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// probeTime is how long a host may take to say what it is, once its user is logged in.
+// probeTime is the maximum time for a host to report its facts after the login.
 const probeTime = 20 * time.Second
 
-// Check logs in to the host, puts the keeper there, and returns what the host says of itself. That it cannot be reached
-// is answered as by Scan. See the package's codes for the other errors.
+// Check logs in to the host, installs the keeper, and returns the host's facts. If the host cannot be reached, the
+// error comes after the same time as that of Scan. For the other errors, see the package's codes.
 func (p *Pool) Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (keeper.Facts,
 	error) {
 	var conn keeper.Conn
@@ -39,8 +39,8 @@ func (p *Pool) Check(ctx context.Context, h terminal.Host, open func(context.Con
 	return k.Facts, nil
 }
 
-// unusable returns the error of a host that lets its user in and does not run what it is given: its login shell is no
-// shell, or lets nobody run commands. What it printed is not repeated.
+// unusable returns the error of a host that accepts the login but does not run commands: its login shell is not a
+// shell, or it forbids commands. The error does not repeat the host's output.
 func unusable(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {

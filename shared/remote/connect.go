@@ -20,10 +20,10 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// version is how the client names itself to a host.
+// version is the client's SSH version string.
 const version = "SSH-2.0-Countersign"
 
-// connect dials a host, compares its key with those that are pinned, and logs in.
+// connect dials a host, compares its key with the pinned keys, and logs in.
 func (p *Pool) connect(ctx context.Context, h *terminal.Host, open Secret) (ssh.Conn, error) {
 	pinned, err := parseKeys(h.HostKeys)
 	if err != nil {
@@ -37,7 +37,7 @@ func (p *Pool) connect(ctx context.Context, h *terminal.Host, open Secret) (ssh.
 	if err != nil {
 		return nil, err
 	}
-	var other ssh.PublicKey // that the host has in the place of a pinned one
+	var other ssh.PublicKey // the host's key, if it is not pinned
 	cfg := &ssh.ClientConfig{User: h.Username, ClientVersion: version, HostKeyAlgorithms: algorithms(pinned),
 		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
 			if slices.ContainsFunc(pinned, func(k ssh.PublicKey) bool { return equal(k, key) }) {
@@ -63,12 +63,12 @@ func (p *Pool) connect(ctx context.Context, h *terminal.Host, open Secret) (ssh.
 	return nil, unreachable("handshake", err)
 }
 
-// hostKeyNegotiation is how x/crypto names, in its errors, the choice of a host key's algorithm.
+// hostKeyNegotiation is the name in errors of x/crypto for the negotiation of the host key's algorithm.
 const hostKeyNegotiation = "host key"
 
 var errKeyChanged = errors.New("the host has another key")
 
-// handshake dials, exchanges keys and logs in, each within its time. It starts nothing on the host.
+// handshake dials, exchanges keys and logs in, each within its time limit. It starts nothing on the host.
 func (p *Pool) handshake(ctx context.Context, host string, port int, cfg *ssh.ClientConfig, login *login,
 ) (ssh.Conn, error) {
 	dialled, err := p.dial(ctx, host, port)
@@ -93,7 +93,7 @@ func (p *Pool) handshake(ctx context.Context, host string, port int, cfg *ssh.Cl
 			return login.next(c)
 		}
 	}
-	stop := context.AfterFunc(ctx, func() { _ = raw.Close() }) // the handshake reports it
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() }) // the handshake reports the error
 	defer stop()
 	conn, channels, requests, err := ssh.NewClientConn(raw, net.JoinHostPort(host, strconv.Itoa(port)), cfg)
 	if ctx.Err() != nil {
@@ -110,10 +110,10 @@ func (p *Pool) handshake(ctx context.Context, host string, port int, cfg *ssh.Cl
 	return conn, nil
 }
 
-// refuse refuses each channel that the host opens: nothing is forwarded.
+// refuse rejects each channel that the host opens: nothing is forwarded.
 func refuse(channels <-chan ssh.NewChannel) {
 	for c := range channels {
-		_ = c.Reject(ssh.Prohibited, "nothing is forwarded") // a connection that broke ends the loop
+		_ = c.Reject(ssh.Prohibited, "nothing is forwarded") // a broken connection ends the loop
 	}
 }
 
@@ -124,7 +124,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// wire is a connection that remembers how it broke: a login that was cut off looks like one that was refused.
+// wire is a connection that records how it broke. Otherwise a login that was cut off would look like a refused one.
 type wire struct {
 	net.Conn
 	mu  sync.Mutex
@@ -158,8 +158,8 @@ func (p *Pool) dial(ctx context.Context, host string, port int) (net.Conn, error
 	return conn, nil
 }
 
-// algorithms returns those of the keys' types and no other: a host with keys of several types would choose one of a
-// type that is not pinned, and look changed (golang/go#29286).
+// algorithms returns only the algorithms of the given keys. A host with keys of several types could otherwise choose
+// one that is not pinned, and would appear to have changed (golang/go#29286).
 func algorithms(keys []ssh.PublicKey) (all []string) {
 	for _, k := range keys {
 		for _, a := range hostKeyAlgorithms(k.Type()) {
@@ -173,7 +173,7 @@ func algorithms(keys []ssh.PublicKey) (all []string) {
 
 func equal(a, b ssh.PublicKey) bool { return bytes.Equal(a.Marshal(), b.Marshal()) }
 
-// changed returns the error of a host that has another key than those that its user confirmed.
+// changed returns the error of a host whose key is not one that its user confirmed.
 func changed(pinned []ssh.PublicKey, now ssh.PublicKey) error {
 	confirmed := make([]string, len(pinned))
 	for i, k := range pinned {
@@ -184,8 +184,8 @@ func changed(pinned []ssh.PublicKey, now ssh.PublicKey) error {
 		ssh.FingerprintSHA256(now), strings.Join(confirmed, " or "))
 }
 
-// otherKind returns the error of a host that has no key of a pinned type any more: it is asked, without a login, for
-// one that it has.
+// otherKind returns the error of a host that no longer has a key of a pinned type. It asks the host, without a login,
+// for a key that it has.
 func (p *Pool) otherKind(ctx context.Context, h *terminal.Host, pinned []ssh.PublicKey, offered []string) error {
 	for _, a := range offered {
 		if len(hostKeyAlgorithms(formatOf(a))) == 0 {
@@ -200,16 +200,16 @@ func (p *Pool) otherKind(ctx context.Context, h *terminal.Host, pinned []ssh.Pub
 	return unreachable("handshake", nil)
 }
 
-// login is how a user logs in to a host, once.
+// login is one attempt of a user to log in to a host.
 type login struct {
-	methods []ssh.AuthMethod // with the names, in the order in which they are preferred
+	methods []ssh.AuthMethod // with their names, in the order of preference
 	names   []string
-	begun   atomic.Bool // the host's key was verified, and the user's name is sent
-	used    bool        // the host was shown the key or the password
+	begun   atomic.Bool // the host's key was verified, and the user name is sent
+	used    bool        // the key or the password was sent
 }
 
-// newLogin returns the login with a host's secret. A password is sent once: as such or, where a host does not take
-// that, as the answer to its one question.
+// newLogin returns the login with a host's secret. A password is sent only once: as a password or, if the host does not
+// accept that, as the answer to its only question.
 func newLogin(kind terminal.AuthKind, secret []byte) (*login, error) {
 	if kind != terminal.AuthPassword {
 		signer, err := parseSigner(secret)
@@ -233,7 +233,7 @@ func newLogin(kind terminal.AuthKind, secret []byte) (*login, error) {
 		names: []string{"password", "keyboard-interactive"}}, nil
 }
 
-// next returns the method to try: one that the host takes, and one only.
+// next returns the one method to try: the first that the host accepts.
 func (l *login) next(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 	if l.used {
 		return nil, errRefused
@@ -249,7 +249,7 @@ func (l *login) next(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 
 var errRefused = errors.New("the login was refused")
 
-// failed returns the error of a login that failed with err. A connection that broke says nothing of the login.
+// failed returns the error of a login that failed with err. A broken connection says nothing about the login.
 func (l *login) failed(err error) error {
 	var network net.Error
 	var errno syscall.Errno

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// conn is a connection as Get hands it out: the one that was verified, and more like it where that has no channel free.
+// conn is a connection as [Pool.Get] returns it: the verified one, and further ones when it has no free channel.
 type conn struct {
 	pool  *Pool
 	group *group
@@ -24,8 +24,7 @@ type conn struct {
 	first *link
 }
 
-// Recall implements [keeper.Memory]: what is known of a host is kept with the connection, which a restart of the host
-// ends.
+// Recall implements [keeper.Memory]. The value is kept with the connection, which a restart of the host ends.
 func (c *conn) Recall() any {
 	c.first.mu.Lock()
 	defer c.first.mu.Unlock()
@@ -39,9 +38,9 @@ func (c *conn) Remember(v any) {
 	c.first.known = v
 }
 
-// Exec runs a line. See [keeper.Conn]. When ctx ends the channel is closed, and what the host makes of that is its own
-// affair. x.Stdin is read until it ends, and a Read that is under way when Exec returns is not waited for; nothing is
-// written to x.Stdout and x.Stderr after that.
+// Exec runs a line as [keeper.Conn] describes. When ctx ends, the channel is closed; the effect of that depends on the
+// host. x.Stdin is read until it ends. Exec does not wait for a Read in progress when it returns. Nothing is written to
+// x.Stdout and x.Stderr after that.
 func (c *conn) Exec(ctx context.Context, x keeper.Exec) (int, error) {
 	for {
 		l, err := c.channel(ctx)
@@ -54,14 +53,14 @@ func (c *conn) Exec(ctx context.Context, x keeper.Exec) (int, error) {
 		case err == nil:
 			return c.run(ctx, l, ch, requests, x)
 		case errors.As(err, &refused) && c.pool.fewer(c.group, l):
-			continue // the host allows fewer channels for one connection
+			continue // the host allows fewer channels on one connection
 		}
 		c.pool.done(c.group, l)
 		return 0, unreachable("channel", err)
 	}
 }
 
-// channel counts a channel of a connection as used: of the first one if there is one free, or else of another.
+// channel reserves a channel: of the first connection if one is free there, otherwise of another connection.
 func (c *conn) channel(ctx context.Context) (*link, error) {
 	p, g := c.pool, c.group
 	for {
@@ -92,7 +91,8 @@ func (c *conn) channel(ctx context.Context) (*link, error) {
 	}
 }
 
-// fewer notes that the host refused one more channel of a connection with others, and reports whether there are any.
+// fewer records that the host refused a further channel of a connection. It reports whether the connection has other
+// channels.
 func (p *Pool) fewer(g *group, l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *Pool) fewer(g *group, l *link) bool {
 	return true
 }
 
-// done counts a channel as free again.
+// done frees a channel.
 func (p *Pool) done(g *group, l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,11 +113,11 @@ func (p *Pool) done(g *group, l *link) {
 	g.wake()
 }
 
-// run runs a line in a channel. Until the request for it is sent, nothing has happened on the host.
+// run runs a line in a channel. Nothing happens on the host before the request is sent.
 func (c *conn) run(ctx context.Context, l *link, ch ssh.Channel, requests <-chan *ssh.Request, x keeper.Exec,
 ) (int, error) {
 	exit, ended := awaitExit(requests)
-	go func() { // the host may let a channel end later than it is closed here
+	go func() { // the host may end a channel later than it is closed here
 		<-ended
 		c.pool.done(c.group, l)
 	}()
@@ -162,7 +162,7 @@ func (c *conn) follow(ctx context.Context, l *link, ch ssh.Channel, exit *int, e
 	}()
 	select {
 	case <-all:
-	case err := <-failed: // whoever reads the output does not want more
+	case err := <-failed: // the reader of the output wants no more
 		return 0, err
 	case <-ctx.Done():
 		return 0, broken(context.Cause(ctx))
@@ -179,7 +179,7 @@ func (c *conn) follow(ctx context.Context, l *link, ch ssh.Channel, exit *int, e
 	return *exit, nil
 }
 
-// cause returns why ctx ended, if it has, and err otherwise.
+// cause returns the reason why ctx ended, or err if it has not.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -187,7 +187,7 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// notRun returns the error of a host that did not do what must come before a command. Nothing was run.
+// notRun returns the error of a host that refused a request that must come before the command. Nothing was run.
 func notRun(ctx context.Context, what string, err error) error {
 	if err != nil || ctx.Err() != nil {
 		return unreachable("session", cause(ctx, err))
@@ -196,12 +196,12 @@ func notRun(ctx context.Context, what string, err error) error {
 		"The host did not open %s for this user. Nothing was run.", what))
 }
 
-// signals are the numbers of those that RFC 4254, section 6.10, names.
+// signals maps the signal names of RFC 4254, section 6.10, to their numbers.
 var signals = map[string]syscall.Signal{"ABRT": 6, "ALRM": 14, "FPE": 8, "HUP": 1, "ILL": 4, "INT": 2, "KILL": 9,
 	"PIPE": 13, "QUIT": 3, "SEGV": 11, "TERM": 15, "USR1": 10, "USR2": 12}
 
-// awaitExit serves what a host asks in a channel, all of which is refused but that a command has ended. The exit code
-// may be read when ended is closed; it is negative where the host told none.
+// awaitExit serves the host's requests in a channel. It refuses all of them except the reports that a command has
+// ended. The exit code may be read once ended is closed; it is negative if the host reported none.
 func awaitExit(requests <-chan *ssh.Request) (exit *int, ended <-chan struct{}) {
 	code, over := -1, make(chan struct{})
 	go func() {
@@ -225,14 +225,14 @@ func awaitExit(requests <-chan *ssh.Request) (exit *int, ended <-chan struct{}) 
 				}
 			}
 			if r.WantReply {
-				_ = r.Reply(false, nil) // a connection that broke ends the loop
+				_ = r.Reply(false, nil) // a broken connection ends the loop
 			}
 		}
 	}()
 	return &code, over
 }
 
-// terminalOf returns the request for a terminal of the size.
+// terminalOf returns the request for a terminal of this size.
 func terminalOf(s keeper.Size) []byte {
 	return ssh.Marshal(struct {
 		Term                      string
@@ -241,7 +241,7 @@ func terminalOf(s keeper.Size) []byte {
 	}{"xterm-256color", uint32(max(1, s.Cols)), uint32(max(1, s.Rows)), 0, 0, "\x00"})
 }
 
-// resize tells the host of the terminal's sizes until over is closed.
+// resize sends the terminal's sizes to the host until over is closed.
 func resize(ch ssh.Channel, sizes <-chan keeper.Size, over <-chan struct{}) {
 	for {
 		select {
@@ -262,20 +262,20 @@ func resize(ch ssh.Channel, sizes <-chan keeper.Size, over <-chan struct{}) {
 // feed sends a command its input.
 func feed(ch ssh.Channel, in io.Reader) {
 	if in != nil {
-		_, _ = io.Copy(ch, in) // a command need not read its input to the end
+		_, _ = io.Copy(ch, in) // a command need not read all of its input
 	}
 	_ = ch.CloseWrite() // it may have ended
 }
 
-// copyTo copies output, and tells of a writer that failed. The end of the channel is seen elsewhere.
+// copyTo copies output and reports a writer that failed. The end of the channel is detected elsewhere.
 func copyTo(g *gate, from io.Reader, failed chan<- error) {
-	_, _ = io.Copy(g, from) // a channel that broke is seen by its missing exit code
+	_, _ = io.Copy(g, from) // a broken channel is detected by its missing exit code
 	if g.failed != nil {
 		failed <- g.failed
 	}
 }
 
-// gate is a writer that is shut when nothing may be written any more.
+// gate is a writer that can be shut. A write to a shut gate is dropped.
 type gate struct {
 	mu     sync.Mutex
 	w      io.Writer

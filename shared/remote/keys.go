@@ -11,11 +11,11 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// minRSA is the length in bits of a key of RSA below which one proves nothing.
+// minRSA is the minimum length of an RSA host key, in bits.
 const minRSA = 2048
 
-// hostKeyAlgorithms returns the algorithms with which a host proves that it has a key of the type; none for types by
-// which a host cannot be known. With RSA, that is by SHA-2.
+// hostKeyAlgorithms returns the algorithms with which a host can prove that it has a key of this type. It returns none
+// for types that are not accepted. RSA keys need SHA-2.
 func hostKeyAlgorithms(keyType string) []string {
 	switch keyType {
 	case ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521:
@@ -26,7 +26,7 @@ func hostKeyAlgorithms(keyType string) []string {
 	return nil
 }
 
-// formatOf returns the type of the keys that an algorithm is for.
+// formatOf returns the key type that an algorithm belongs to.
 func formatOf(algorithm string) string {
 	if algorithm == ssh.KeyAlgoRSASHA256 || algorithm == ssh.KeyAlgoRSASHA512 {
 		return ssh.KeyAlgoRSA
@@ -34,7 +34,7 @@ func formatOf(algorithm string) string {
 	return algorithm
 }
 
-// weak reports whether a key is too short for a host to be known by it.
+// weak reports whether a key is too short to identify a host.
 func weak(key ssh.PublicKey) bool {
 	c, ok := key.(ssh.CryptoPublicKey)
 	if !ok {
@@ -44,13 +44,13 @@ func weak(key ssh.PublicKey) bool {
 	return ok && r.N.BitLen() < minRSA
 }
 
-// HostKey returns a host's key as its user sees and confirms it.
+// HostKey returns a host's key in the form that its user sees and confirms.
 func HostKey(key ssh.PublicKey) terminal.HostKey {
 	return terminal.HostKey{Type: key.Type(), SHA256: ssh.FingerprintSHA256(key),
 		Key: base64.StdEncoding.EncodeToString(key.Marshal())}
 }
 
-// parseKeys reads a host's pinned keys. Their bytes count; the type and the fingerprint beside them are for people.
+// parseKeys parses a host's pinned keys. Only their bytes matter; type and fingerprint are for people.
 func parseKeys(pinned []terminal.HostKey) (keys []ssh.PublicKey, err error) {
 	for _, k := range pinned {
 		raw, err := base64.StdEncoding.DecodeString(k.Key)
@@ -69,11 +69,11 @@ func parseKeys(pinned []terminal.HostKey) (keys []ssh.PublicKey, err error) {
 	return keys, nil
 }
 
-// parseSigner reads a secret that is a private key. With one of RSA it signs with SHA-2 only.
+// parseSigner parses a secret that is a private key. An RSA key signs with SHA-2 only.
 func parseSigner(secret []byte) (ssh.Signer, error) {
 	signer, err := ssh.ParsePrivateKey(secret)
 	if err != nil {
-		return nil, errors.New("remote: a stored private key cannot be read") // the error may quote it
+		return nil, errors.New("remote: a stored private key cannot be read") // the error may quote the key
 	}
 	if s, ok := signer.(ssh.AlgorithmSigner); ok && signer.PublicKey().Type() == ssh.KeyAlgoRSA {
 		return ssh.NewSignerWithAlgorithms(s, hostKeyAlgorithms(ssh.KeyAlgoRSA))

@@ -13,22 +13,22 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// The bounds of connections.
+// Limits of connections.
 const (
-	maxChannels = 4   // that one connection carries at once
+	maxChannels = 4   // concurrent channels of one connection
 	maxLinks    = 6   // connections to one host with one secret
-	maxOpen     = 256 // connections in all
+	maxOpen     = 256 // connections in total
 )
 
-// Pool keeps connections to hosts, to be used again while they are warm. Connections are kept by user, host and the
-// secret's version: no user's commands ever go over another's.
+// Pool keeps open connections to hosts for reuse. A connection belongs to one user, one host and one version of the
+// secret, so no user's commands use another user's connection.
 type Pool struct {
 	dialer Dialer
 	times  Times
 
 	mu     sync.Mutex
 	groups map[key]*group
-	open   int // connections, and those that are being made
+	open   int // connections that are open or being made
 	closed bool
 	all    sync.WaitGroup
 }
@@ -40,20 +40,21 @@ func NewPool(d Dialer, t Times) *Pool {
 
 type key struct{ uid, host, version string }
 
-// group are the connections to one host with one secret of one user. Its fields belong to the pool's lock.
+// group holds the connections to one host with one secret of one user. The pool's lock protects its fields.
 type group struct {
 	key     key
-	making  chan struct{} // has an entry while a connection is made: the others wait for that one
+	making  chan struct{} // has an entry while a connection is made; others wait for it
 	links   []*link
-	leases  int           // what Get handed out and was not released
-	changed chan struct{} // is closed when a channel ends, or a connection
-	idle    *time.Timer   // closes the connections; set where leases is 0
+	leases  int           // connections that Get returned and that were not released
+	changed chan struct{} // closed when a channel or a connection ends
+	idle    *time.Timer   // closes the connections; set while leases is 0
 	since   time.Time     // when leases became 0, by the wall clock
 }
 
-// Get returns a connection to the host, logged in, and verified to be that host. Until release is called it stays open,
-// unless it breaks; then each Exec fails with an error that is marked as transient, and Get makes a new one. See the
-// package's codes for the errors; those of a host that cannot be reached are marked as transient.
+// Get returns a connection to the host. It is logged in, and the host's key was verified. The connection stays open
+// until release is called, unless it breaks. After that, each Exec fails with an error marked as transient, and the
+// next Get makes a new connection. For the errors, see the package's codes; those of an unreachable host are marked as
+// transient.
 func (p *Pool) Get(ctx context.Context, h *terminal.Host, open Secret) (keeper.Conn, func(), error) {
 	if d, ok := p.dialer.(interface{ Refuses(string, int) bool }); ok && d.Refuses(h.Address, h.Port) {
 		return nil, nil, fault.New(fault.Policy, CodeForbidden,
@@ -71,7 +72,7 @@ func (p *Pool) Get(ctx context.Context, h *terminal.Host, open Secret) (keeper.C
 	return &conn{pool: p, group: g, host: h, open: open, first: l}, sync.OnceFunc(func() { p.release(g) }), nil
 }
 
-// lease counts one more user of a group, so that it stays.
+// lease counts one more user of a group, so that the group stays.
 func (p *Pool) lease(k key) (*group, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,14 +86,14 @@ func (p *Pool) lease(k key) (*group, error) {
 	}
 	if g.leases++; g.leases == 1 && g.idle != nil {
 		g.idle.Stop()
-		if time.Since(g.since) > p.times.Idle { // a function that did nothing was stopped, its timers too
+		if time.Since(g.since) > p.times.Idle { // a function without requests is paused, including its timers
 			p.closeLinks(g)
 		}
 	}
 	return g, nil
 }
 
-// release gives a lease back. After the last one the connections stay open for a while.
+// release ends a lease. After the last one, the connections stay open for a while.
 func (p *Pool) release(g *group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,8 +146,8 @@ func (p *Pool) warm(ctx context.Context, g *group, h *terminal.Host, open Secret
 	}
 }
 
-// add makes one more connection of the group, unless another caller has made one meanwhile: there were at least had
-// connections when the caller looked.
+// add makes one more connection of the group, unless another caller has made one in the meantime. had is the number of
+// connections that the caller saw.
 func (p *Pool) add(ctx context.Context, g *group, h *terminal.Host, open Secret, had int) (*link, error) {
 	select {
 	case g.making <- struct{}{}:
@@ -169,7 +170,7 @@ func (p *Pool) add(ctx context.Context, g *group, h *terminal.Host, open Secret,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil && p.closed {
-		_ = c.Close() // it is not needed any more
+		_ = c.Close() // it is no longer needed
 		err = unreachable("pool", context.Canceled)
 	}
 	if err != nil {
@@ -180,7 +181,7 @@ func (p *Pool) add(ctx context.Context, g *group, h *terminal.Host, open Secret,
 	g.links = append(g.links, l)
 	p.all.Go(func() { l.keepAlive(p.times) })
 	p.all.Go(func() {
-		_ = c.Wait() // whatever ended it, it is gone
+		_ = c.Wait() // it is gone, whatever ended it
 		close(l.gone)
 		p.remove(g, l)
 		p.mu.Lock()
@@ -190,7 +191,7 @@ func (p *Pool) add(ctx context.Context, g *group, h *terminal.Host, open Secret,
 	return l, nil
 }
 
-// makeRoom closes connections that are not used where there are too many. The caller holds the lock.
+// makeRoom closes unused connections if there are too many. The caller holds the lock.
 func (p *Pool) makeRoom() error {
 	if p.closed {
 		return unreachable("pool", context.Canceled)
@@ -214,7 +215,7 @@ func (p *Pool) makeRoom() error {
 	return nil
 }
 
-// remove takes a connection that is gone out of its group.
+// remove removes a closed connection from its group.
 func (p *Pool) remove(g *group, l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,13 +233,13 @@ func (p *Pool) remove(g *group, l *link) {
 	g.wake()
 }
 
-// wake tells those who wait for a channel to look again. The caller holds the pool's lock.
+// wake wakes the waiters for a channel. The caller holds the pool's lock.
 func (g *group) wake() {
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
 
-// Close closes all connections, and waits for what serves them.
+// Close closes all connections and waits for their goroutines. It returns nil.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -258,18 +259,18 @@ func (p *Pool) Close() error {
 // link is one SSH connection.
 type link struct {
 	conn ssh.Conn
-	gone chan struct{} // is closed when the connection has ended
+	gone chan struct{} // closed when the connection has ended
 
-	// These belong to the pool's lock.
-	used int // channels that are open
-	most int // channels that the host lets be open at once
+	// The pool's lock protects these fields.
+	used int // open channels
+	most int // maximum number of channels that the host allows
 
 	mu    sync.Mutex
 	heard time.Time // when the host last answered, by the wall clock
 	known any       // see Recall
 }
 
-func (l *link) close() { _ = l.conn.Close() } // it may have ended by itself
+func (l *link) close() { _ = l.conn.Close() } // it may have ended already
 
 func (l *link) alive() bool {
 	select {
@@ -280,7 +281,7 @@ func (l *link) alive() bool {
 	}
 }
 
-// answers reports whether the host is there. It is asked only where nothing was heard of it for a while.
+// answers reports whether the host is alive. It asks the host only after a period of silence.
 func (l *link) answers(ctx context.Context, t Times) bool {
 	l.mu.Lock()
 	heard := l.heard
@@ -288,7 +289,7 @@ func (l *link) answers(ctx context.Context, t Times) bool {
 	return l.alive() && (time.Since(heard) < t.Keepalive || l.ask(ctx, t.Dial))
 }
 
-// ask asks the host for an answer, whichever it is.
+// ask sends a request to the host and waits for any answer.
 func (l *link) ask(ctx context.Context, within time.Duration) bool {
 	answered := make(chan error, 1)
 	go func() {
@@ -316,7 +317,7 @@ func (l *link) hear() {
 	l.heard = time.Now().Round(0)
 }
 
-// keepAlive asks the host from time to time, and closes the connection when it does not answer.
+// keepAlive asks the host regularly, and closes the connection if it does not answer.
 func (l *link) keepAlive(t Times) {
 	tick := time.NewTicker(t.Keepalive)
 	defer tick.Stop()

@@ -1,6 +1,6 @@
-// Package remote connects to the hosts that users have added, over SSH. A host is known by the keys that its user has
-// confirmed and by nothing else; what it says of itself before or during the login is neither shown nor logged. Nothing
-// is ever forwarded: neither ports nor X11 nor an agent's keys.
+// Package remote connects to the hosts that users have added, over SSH. A host is identified only by the keys that its
+// user has confirmed. Text that the host sends before or during the login is neither shown nor logged. Nothing is ever
+// forwarded: no ports, no X11, no agent keys.
 package remote
 
 import (
@@ -16,26 +16,26 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// The codes of what goes wrong on the way to a host.
+// Error codes for connections to hosts.
 const (
 	CodeUnreachable            = fault.CodeHostUnreachable
 	CodeLogin                  = fault.CodeHostLogin
 	CodeKeyChanged             = fault.CodeHostKeyChanged
-	CodeForbidden   fault.Code = "host_forbidden"      // its address is one that is never connected to
-	CodeRefused                = fault.CodeHostRefused // logged in, and no command may be run
+	CodeForbidden   fault.Code = "host_forbidden"      // connections to this address are never allowed
+	CodeRefused                = fault.CodeHostRefused // the login succeeded, but commands are refused
 )
 
-// Dialer opens a connection to an address. What it may reach is its own affair.
+// Dialer opens a connection to an address. It decides which addresses are allowed.
 type Dialer interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Times are how long what may take. A zero stands for the default.
+// Times are timeouts and intervals. A zero field stands for the default.
 type Times struct {
 	Dial, Handshake, Login time.Duration // 10 s each
-	Keepalive              time.Duration // 15 s: how often a connection is asked whether it is alive
-	Idle                   time.Duration // 60 s: how long a connection stays open while it is not used
-	Answer                 time.Duration // 10 s: after which Scan and Check answer that a host cannot be reached
+	Keepalive              time.Duration // 15 s: interval between checks that a connection is alive
+	Idle                   time.Duration // 60 s: time that an unused connection stays open
+	Answer                 time.Duration // 10 s: time after which Scan and Check report an unreachable host
 }
 
 // The defaults of Times.
@@ -60,22 +60,23 @@ func (t Times) orDefaults() Times {
 	return t
 }
 
-// Secret opens a host's secret: a private key without a passphrase, or a password. It is called when a connection is
-// made, and not where one is open.
+// Secret returns a host's secret: a private key without a passphrase, or a password. It is called only when a new
+// connection is made.
 type Secret = func(ctx context.Context) ([]byte, error)
 
-// unreachable returns the one answer to every failure to reach a host, be there no such name, no route, no server, one
-// that is no SSH server, or an address that may not be reached: who asks learns nothing of the network. It is marked as
-// transient, because no command was sent. The cause is for the log, without names and addresses.
+// unreachable returns the error for every failure to reach a host. The cause may be a missing name, a missing route, no
+// server, a server that is not SSH, or a forbidden address; the error is always the same, so that callers learn nothing
+// about the network. It is marked as transient, because no command was sent. The cause is for the log, without names
+// and addresses.
 func unreachable(stage string, cause error) error {
 	return tool.Transient(fault.New(fault.Tool, CodeUnreachable,
 		"The host cannot be reached just now. Nothing was sent to it.").Because(errors.New(stage + ": " + kind(cause))))
 }
 
-// Unreachable reports whether err says that a host could not be reached, or no longer.
+// Unreachable reports whether err says that a host could not be reached, or can no longer be reached.
 func Unreachable(err error) bool { return fault.Is(err, fault.Tool, CodeUnreachable) }
 
-// kind returns what kind of failure it was. The text of an error may name an address, or repeat what a host said.
+// kind returns the kind of a failure. It does not quote the error, which may contain an address or the host's words.
 func kind(err error) string {
 	var errno syscall.Errno
 	var dns *net.DNSError
@@ -102,7 +103,7 @@ func refusedLogin() error {
 		"The host was reached, and refused the login. Check the user name and the key or password.")
 }
 
-// broken marks an error after which it is not known what came of the line that was sent.
+// broken returns the error of a lost connection. The outcome of the line that was sent is unknown.
 func broken(err error) error {
 	return fault.New(fault.Tool, CodeUnreachable, "The connection to the host was lost.").Because(errors.New(kind(err)))
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// maxScanned is how many keys of a host are asked for: a host has one of each type that it knows.
+// maxScanned is the maximum number of keys that a host is asked for. A host has one key of each type that it supports.
 const maxScanned = 8
 
 // errScanned ends a handshake once the host has proved its key.
 var errScanned = errors.New("the key is known")
 
-// Scan returns all keys of a host by which it can be known, each proved by the host, without logging in. Whatever
-// stands in the way, the answer is the same (CodeUnreachable) and comes after the same time, so that nothing of the
-// network is learned by it. Which ports are open to all is no secret: another one is a ValidationError of port.
+// Scan returns all keys of a host that can identify it. The host proves each of them; there is no login. Every failure
+// returns the same error (CodeUnreachable) after the same time, so that callers learn nothing about the network. Which
+// ports are allowed is public: any other port is a ValidationError for the field port.
 func (p *Pool) Scan(ctx context.Context, host string, port int) (keys []terminal.HostKey, err error) {
 	if g, ok := p.dialer.(interface{ PortOpen(string, int) bool }); ok && !g.PortOpen(host, port) {
 		return nil, fault.Invalid("port", "hosts are not reached at this port from here; 22 is the usual one")
@@ -55,8 +55,8 @@ func (p *Pool) scan(ctx context.Context, host string, port int) (keys []terminal
 	return keys, nil
 }
 
-// offered returns the types of the keys that a host has. It is asked for one of a type that does not exist, and answers
-// with the list.
+// offered returns the types of the keys that a host has. It requests a type that does not exist, and the host answers
+// with its list.
 func (p *Pool) offered(ctx context.Context, host string, port int) (formats []string, err error) {
 	_, err = p.handshake(ctx, host, port, scanning([]string{"none@countersign"}, nil), nil)
 	var none *ssh.AlgorithmNegotiationError
@@ -72,7 +72,7 @@ func (p *Pool) offered(ctx context.Context, host string, port int) (formats []st
 	return formats, nil
 }
 
-// keyOf returns the key with which a host proves itself by one of the algorithms.
+// keyOf returns the key that the host proves with one of the algorithms.
 func (p *Pool) keyOf(ctx context.Context, host string, port int, algorithms []string) (key ssh.PublicKey, err error) {
 	_, err = p.handshake(ctx, host, port, scanning(algorithms, &key), nil)
 	if key == nil {
@@ -81,7 +81,7 @@ func (p *Pool) keyOf(ctx context.Context, host string, port int, algorithms []st
 	return key, nil
 }
 
-// scanning returns the settings of a handshake that ends when the host has proved its key.
+// scanning returns the configuration of a handshake that ends when the host has proved its key.
 func scanning(algorithms []string, key *ssh.PublicKey) *ssh.ClientConfig {
 	return &ssh.ClientConfig{ClientVersion: version, HostKeyAlgorithms: algorithms,
 		HostKeyCallback: func(_ string, _ net.Addr, k ssh.PublicKey) error {
@@ -90,7 +90,7 @@ func scanning(algorithms []string, key *ssh.PublicKey) *ssh.ClientConfig {
 		}}
 }
 
-// evenly has each failure to reach a host come at the same moment, however soon it is known, and no later.
+// evenly delays every failure to reach a host to the same time limit, however early it is known.
 func (p *Pool) evenly(ctx context.Context, do func(context.Context) error) error {
 	began := time.Now()
 	within, cancel := context.WithTimeout(ctx, p.times.Answer)
