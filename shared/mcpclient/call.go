@@ -15,12 +15,12 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// keyMeta is the field of a call's _meta by which a server that knows it can tell a second request of one call from
-// another call.
+// keyMeta is the _meta field of a call that identifies the call. A server that knows the field can recognise a repeated
+// request.
 const keyMeta = "run.countersign/key"
 
-// call calls a tool once. Of one that only reads the definition must still hold; of one with an effect the call's place
-// has said so.
+// call calls a tool once. For a tool that only reads, it checks that the definition has not changed; for a tool with an
+// effect, the place was checked before.
 func (c *Client) call(ctx context.Context, as *definition, in tool.Call, effect bool) (json.RawMessage, error) {
 	var answer *mcp.CallToolResult
 	err := c.do(ctx, effect, func(ctx context.Context, s *session) (err error) {
@@ -47,8 +47,8 @@ func (c *Client) call(ctx context.Context, as *definition, in tool.Call, effect 
 	return told(answer)
 }
 
-// do uses the session for one request. A session that proves to be dead is made anew once; a request with an effect is
-// then sent again only if the first one provably had none.
+// do sends one request on the session. If the session is dead, do replaces it once. It repeats a request with an effect
+// only if the first one provably had none.
 func (c *Client) do(ctx context.Context, effect bool, request func(context.Context, *session) error) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
@@ -62,7 +62,7 @@ func (c *Client) do(ctx context.Context, effect bool, request func(context.Conte
 		if err == nil {
 			return nil
 		}
-		if f := (*fault.Error)(nil); errors.As(err, &f) { // of ours, before anything was asked for
+		if f := (*fault.Error)(nil); errors.As(err, &f) { // our own error, from before the request
 			return err
 		}
 		found := judge(ctx, t, err)
@@ -73,13 +73,14 @@ func (c *Client) do(ctx context.Context, effect bool, request func(context.Conte
 			}
 		}
 		if found == gone && t.status.Load() != 0 {
-			found = refused // by a new session too
+			found = refused // a new session was refused too
 		}
 		return c.explain(found, effect, err)
 	}
 }
 
-// within returns the context of a request: it ends with the client, and in time.
+// within returns the context of a request. It ends with the client, and after the configured timeout if ctx has no
+// deadline.
 func (c *Client) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	stop := func() {}
 	if _, bound := ctx.Deadline(); !bound {
@@ -90,29 +91,30 @@ func (c *Client) within(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() { unhook(); cancel(); stop() }
 }
 
-// A finding says what is certain after a request that failed.
+// A finding is what is certain after a failed request.
 type finding int
 
 const (
 	refused finding = iota // the server did not do it
-	gone                   // the session is no more, and the server did not do it
+	gone                   // the session has ended, and the server did not do it
 	busy                   // the server did not do it, and may do it later
-	failed                 // the server answered that it went wrong; it may have been done
+	failed                 // the server answered with an error; it may have been done
 	late                   // no answer came in time
-	lost                   // the connection or its answer was lost; it may have been done
+	lost                   // the connection or the answer was lost; it may have been done
 )
 
-// undecided are statuses after which the outcome is open although they are of the class of refusals.
+// undecided lists statuses that leave the outcome open, although they are in the range of refusals.
 var undecided = []int{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, 499}
 
-// judge returns what is certain. What the SDK's error says is believed only where its own words cannot be taken for the
-// server's.
+// judge returns what is certain after an error. It trusts the text of the SDK's error only if that text cannot come
+// from the server.
 func judge(ctx context.Context, t *tracks, err error) finding {
 	status := int(t.status.Load())
 	switch {
 	case !t.sent.Load():
 		return gone
-	case status == http.StatusNotFound, status == http.StatusBadRequest: // so some servers refuse an old session
+	// the way in which some servers refuse an old session
+	case status == http.StatusNotFound, status == http.StatusBadRequest:
 		return gone
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && t.busy.Load():
 		return busy
@@ -121,11 +123,11 @@ func judge(ctx context.Context, t *tracks, err error) finding {
 	case ctx.Err() != nil:
 		return late
 	}
-	said, ok := errors.Unwrap(err).(*jsonrpc.Error) // deeper ones are the SDK's
+	said, ok := errors.Unwrap(err).(*jsonrpc.Error) // deeper errors are the SDK's
 	switch {
 	case ok && (said.Code == jsonrpc.CodeInvalidParams || said.Code == jsonrpc.CodeMethodNotFound):
 		return refused
-	case ok && said.Code != jsonrpc.CodeInvalidRequest: // that is also its word for a message that it cannot read
+	case ok && said.Code != jsonrpc.CodeInvalidRequest: // the SDK also uses this code for a message that it cannot read
 		return failed
 	case status >= 500:
 		return failed
@@ -153,7 +155,7 @@ func (c *Client) explain(found finding, effect bool, err error) error {
 		f := fault.New(fault.Tool, "failed", "The server %s answered that something went wrong.",
 			c.cfg.Name).Because(err)
 		if effect {
-			return withWords(err, tool.Unanswered(f)) // it may still be doing it
+			return withWords(err, tool.Unanswered(f)) // the server may still be doing it
 		}
 		return withWords(err, f)
 	}
@@ -164,7 +166,7 @@ func (c *Client) explain(found finding, effect bool, err error) error {
 	return f
 }
 
-// withWords adds what the server said of an error, for the model to read beside it.
+// withWords adds the server's error message to an error, for the model to read.
 func withWords(err, as error) error {
 	said, ok := errors.Unwrap(err).(*jsonrpc.Error)
 	if !ok || said.Message == "" {

@@ -15,22 +15,22 @@ import (
 	"github.com/countersign-run/countersign/shared/subprocess"
 )
 
-// inherited are the variables that a program gets from this process's environment.
+// inherited lists the environment variables that a program gets from this process.
 var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR", "SystemRoot"}
 
-// A process is a running server that speaks over its standard input and output.
+// A process is a running server that uses its standard input and output.
 type process struct {
 	cmd     *exec.Cmd
 	in, out *os.File
 	exited  chan struct{}
-	wrote   atomic.Int64 // bytes that it was sent
+	wrote   atomic.Int64 // bytes sent to it
 	closing sync.Once
 }
 
 // start starts the program in a process group of its own.
 func start(c Config) (*process, error) {
 	cmd := exec.Command(c.Command[0], c.Command[1:]...)
-	// of two entries of its environment the last counts
+	// a later entry overrides an earlier one
 	cmd.Dir, cmd.Env = c.Dir, append(subprocess.Environ(inherited...), c.Env...)
 	subprocess.Own(cmd)
 	stdin, in, err := os.Pipe()
@@ -44,7 +44,7 @@ func start(c Config) (*process, error) {
 	}
 	cmd.Stdin, cmd.Stdout = stdin, stdout
 	err = cmd.Start()
-	closeAll(stdin, stdout) // the program has its own
+	closeAll(stdin, stdout) // the program has its own copies
 	if err != nil {
 		closeAll(in, out)
 		return nil, err
@@ -52,8 +52,8 @@ func start(c Config) (*process, error) {
 	p := &process{cmd: cmd, in: in, out: out, exited: make(chan struct{})}
 	go func() {
 		defer close(p.exited)
-		_ = cmd.Wait()               // with whichever status
-		subprocess.Kill(cmd.Process) // what it has started would hold the pipes open
+		_ = cmd.Wait()               // any exit status
+		subprocess.Kill(cmd.Process) // processes that it has started would keep the pipes open
 	}()
 	return p, nil
 }
@@ -74,7 +74,7 @@ func (p *process) Connect(ctx context.Context) (mcp.Connection, error) {
 	return &traced{Connection: conn, process: p}, nil
 }
 
-// Write gives up on a program that does not read.
+// Write sends b to the program. It fails if the program does not read it within 10 seconds.
 func (p *process) Write(b []byte) (int, error) {
 	if err := p.in.SetWriteDeadline(time.Now().Add(writeBound)); err != nil {
 		return 0, err
@@ -84,7 +84,8 @@ func (p *process) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close asks the program to end by closing its input, and kills it, with all that it has started, if it does not.
+// Close asks the program to end by closing its input. After a second it kills the program with all processes that it
+// has started.
 func (p *process) Close() error {
 	p.closing.Do(func() {
 		_ = p.in.Close() // it may be gone
@@ -101,7 +102,7 @@ func (p *process) Close() error {
 	return nil
 }
 
-// kill ends the program and all that it has started, at once.
+// kill ends the program and all processes that it has started, at once.
 func (p *process) kill() {
 	select {
 	case <-p.exited:
@@ -110,13 +111,13 @@ func (p *process) kill() {
 	}
 }
 
-// traced tells the context of a request whether a byte of it went out, and ends a server that asks for more than it
-// lets be answered.
+// traced records in a request's context whether a byte of it was sent. It ends a server that sends more requests than
+// the limit.
 type traced struct {
 	mcp.Connection
 	process *process
 	mu      sync.Mutex
-	asked   atomic.Int32 // requests of the server that are not answered yet
+	asked   atomic.Int32 // requests of the server without an answer
 }
 
 func (t *traced) Read(ctx context.Context) (jsonrpc.Message, error) {

@@ -10,25 +10,26 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The SDK decodes what a server says into Go's any, which rounds 9007199254740993 to 9007199254740992. The readers of
-// this file see each message first. They hand the parts that must stay exact to the SDK as texts: the structured
-// content of a result as a string of JSON, and in each tool of a list all that the server said of the tool.
+// The SDK decodes messages into any, which rounds 9007199254740993 to 9007199254740992. The readers in this file see
+// each message first. They pass the parts that must stay exact to the SDK as strings: the structured content of a
+// result, and the complete definition of each listed tool.
 
-// rawMeta is the member of a tool's _meta with all that the server said of the tool.
+// rawMeta is the _meta field of a tool that holds the tool's complete definition.
 const rawMeta = "run.countersign/raw"
 
-// maxSDK is how long a message may be for the SDK, in bytes: a text within it may be escaped once more.
+// maxSDK is the maximum size of a message for the SDK, in bytes. It is larger than maxMessage, because strings in a
+// message may be escaped once more.
 const maxSDK = 4 * maxMessage
 
-// exactLines rewrites a program's output, of which each line is a message.
+// exactLines rewrites a program's output, in which each line is a message.
 type exactLines struct {
 	in   *bufio.Reader
 	out  bytes.Buffer
 	next func() error // adds to out
-	err  error        // behind out
+	err  error        // comes after out
 }
 
-// newExactLines returns a reader of the messages of a program.
+// newExactLines returns a reader of a program's messages.
 func newExactLines(in io.Reader) *exactLines {
 	e := &exactLines{in: bufio.NewReader(in)}
 	e.next = func() error {
@@ -39,10 +40,10 @@ func newExactLines(in io.Reader) *exactLines {
 	return e
 }
 
-// newExactEvents returns a reader of a stream of events, whose data are messages.
+// newExactEvents returns a reader of an event stream whose data fields are messages.
 func newExactEvents(in io.Reader) *exactLines {
 	e := &exactLines{in: bufio.NewReader(in)}
-	var data []byte // of the event that is read, in one or more lines
+	var data []byte // of the current event, from one or more lines
 	e.next = func() error {
 		line, err := e.line()
 		if part, ok := bytes.CutPrefix(line, []byte("data:")); ok {
@@ -76,7 +77,7 @@ func (e *exactLines) Read(p []byte) (int, error) {
 	return e.out.Read(p)
 }
 
-// line returns the next line with its end.
+// line returns the next line with its line end.
 func (e *exactLines) line() (line []byte, err error) {
 	for {
 		part, err := e.in.ReadSlice('\n')
@@ -107,7 +108,7 @@ func (e *exactBody) Read(p []byte) (int, error) {
 	return e.out.Read(p)
 }
 
-// exact rewrites a message. What is no answer with structured content or tools is returned as it is.
+// exact rewrites a message. A message without structured content or tools is returned unchanged.
 func exact(message []byte) []byte {
 	var m, result map[string]json.RawMessage
 	if !bytes.Contains(message, []byte(`"structuredContent"`)) && !bytes.Contains(message, []byte(`"tools"`)) ||
@@ -128,10 +129,10 @@ func exact(message []byte) []byte {
 	return append(marshalled(m), '\n')
 }
 
-// keeping returns a tool of which the SDK sees what it needs, and which keeps all that the server said of the tool.
+// keeping returns a tool with the fields that the SDK needs. The complete definition is in its rawMeta field.
 func keeping(one json.RawMessage) json.RawMessage {
 	var said map[string]json.RawMessage
-	_ = json.Unmarshal(one, &said) // define says what is wrong with it
+	_ = json.Unmarshal(one, &said) // define reports what is wrong with it
 	kept := map[string]json.RawMessage{"name": said["name"], "inputSchema": said["inputSchema"],
 		"_meta": marshalled(map[string]json.RawMessage{rawMeta: quoted(one)})}
 	var name string
@@ -141,13 +142,13 @@ func keeping(one json.RawMessage) json.RawMessage {
 	return marshalled(kept)
 }
 
-// quoted returns a value of JSON as a string of JSON.
+// quoted returns a JSON value as a JSON string.
 func quoted(value json.RawMessage) json.RawMessage {
-	text, _ := jsontext.AppendQuote(nil, value) // the error is about bytes that are no text, which it has replaced
+	text, _ := jsontext.AppendQuote(nil, value) // the error is about invalid UTF-8, which is replaced
 	return json.RawMessage(text)
 }
 
-// marshalled returns the JSON of a map or a list of JSON.
+// marshalled returns the JSON of a map or a list of JSON values.
 func marshalled(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// maxResumes is how often the stream of an answer is taken up again after it broke off.
+// maxResumes is the number of times that the broken stream of an answer is resumed.
 const maxResumes = 2
 
-// dial returns a line to a server of HTTP.
+// dial returns a connection to an HTTP server.
 func (c *Client) dial() *line {
 	life, end := context.WithCancel(context.Background())
 	given := http.Client{}
@@ -36,16 +36,16 @@ func (c *Client) dial() *line {
 		HTTPClient: &given, MaxRetries: maxResumes, DisableStandaloneSSE: c.cfg.Deaf, MaxEventSize: maxSDK}}
 }
 
-// bounded sends the requests of one session: none outlives it, no answer is read without end, and the context of a call
-// learns what is certain about its request.
+// bounded sends the requests of one session. No request outlives the session, no answer is read without a limit, and
+// each call's context records what is certain about its request.
 type bounded struct {
-	base    http.RoundTripper // nil: the default one
+	base    http.RoundTripper // nil: the default transport
 	life    context.Context
 	end     func()
-	open    atomic.Int32 // requests whose headers have not come
-	last    atomic.Int32 // the status of the last answer; 0: none
+	open    atomic.Int32 // requests without response headers
+	last    atomic.Int32 // status of the last answer; 0: none
 	header  http.Header
-	timeout time.Duration // for the headers of an answer whose request has no deadline
+	timeout time.Duration // for the response headers, if the request has no deadline
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -80,21 +80,21 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := base.RoundTrip(req)
 	if err != nil {
 		stop()
-		t.sent.Store(connected.Load() || !neverSent(err)) // a client of the caller's may try more than once
+		t.sent.Store(connected.Load() || !neverSent(err)) // the caller's client may try more than once
 		return nil, err
 	}
 	t.status.Store(int32(res.StatusCode))
 	b.last.Store(int32(res.StatusCode))
 	t.busy.Store(res.Header.Get("Retry-After") != "")
 	in := &body{Reader: res.Body, Closer: res.Body, stop: stop, left: maxMessage, endless: isStream(res)}
-	res.ContentLength = -1 // the SDK gets more than was sent
+	res.ContentLength = -1 // the SDK reads more bytes than were sent
 	if res.Body = (readCloser{&exactBody{in: in}, in}); in.endless {
 		res.Body = readCloser{newExactEvents(in), in}
 	}
 	return res, nil
 }
 
-// isStream reports whether the answer is a stream of events, each of which is bounded by itself.
+// isStream reports whether the answer is an event stream. Each event has a limit of its own.
 func isStream(res *http.Response) bool {
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	return err == nil && kind == "text/event-stream" && res.StatusCode == http.StatusOK
@@ -107,7 +107,7 @@ type readCloser struct {
 
 var errTooLarge = fmt.Errorf("the answer is larger than %d bytes", maxMessage)
 
-// body is an answer's, of which only so much can be read.
+// body is an answer's body with a limit on its size.
 type body struct {
 	io.Reader
 	io.Closer
@@ -134,11 +134,11 @@ func (b *body) Close() error {
 	return err
 }
 
-// tracks is what is certain about a request while its outcome is not.
+// tracks records what is certain about a request while its outcome is unknown.
 type tracks struct {
-	sent   atomic.Bool  // something of it went out, or may have
+	sent   atomic.Bool  // some of it was sent, or may have been
 	status atomic.Int32 // of the HTTP answer; 0: none
-	busy   atomic.Bool  // the answer says when to come again
+	busy   atomic.Bool  // the answer has a Retry-After header
 }
 
 type tracksKey struct{}
@@ -148,7 +148,7 @@ func withTracks(ctx context.Context) (context.Context, *tracks) {
 	return context.WithValue(ctx, tracksKey{}, t), t
 }
 
-// tracksOf returns the tracks of a call's context, or some that are not looked at.
+// tracksOf returns the tracks in a call's context, or new ones that nobody reads.
 func tracksOf(ctx context.Context) *tracks {
 	if t, ok := ctx.Value(tracksKey{}).(*tracks); ok {
 		return t
@@ -156,18 +156,18 @@ func tracksOf(ctx context.Context) *tracks {
 	return &tracks{}
 }
 
-// unsent is an error before anything was sent.
+// unsent is an error from before anything was sent.
 type unsent struct{ error }
 
 func (u unsent) Unwrap() error { return u.error }
 
-// neverSent reports whether err proves that nothing was sent: no connection was made.
+// neverSent reports whether err proves that nothing was sent, because no connection was made.
 func neverSent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &unsent{}) || errors.As(err, &op) && op.Op == "dial"
 }
 
-// statusError is why a server of HTTP cannot be connected to.
+// statusError is the reason why an HTTP server cannot be connected to.
 type statusError struct {
 	error
 	status int
@@ -175,8 +175,8 @@ type statusError struct {
 
 func (s statusError) Unwrap() error { return s.error }
 
-// Why returns why a server could not be reached, as an operator's log may have it: nothing that the server has said,
-// and of its address the host at most.
+// Why returns why a server could not be reached, for an operator's log. It contains no words of the server, and at most
+// the host of its address.
 func Why(err error) string {
 	var (
 		s statusError

@@ -13,24 +13,24 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// codeTooMany is the code of a server that offers more than is taken.
+// codeTooMany is the error code for a server that offers more than the limits allow.
 const codeTooMany fault.Code = "too_many"
 
-// A definition is what a server says of one of its tools.
+// A definition is a server's description of one of its tools.
 type definition struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage
 	Destructive bool  // the server says so, and does not say that the tool only reads
 	wrong       error // why it cannot be read
-	// mark identifies the server and all of this: it changes when the server says anything else of the tool.
+	// mark is a hash of the server and this definition. It changes with any change of the definition.
 	mark string
 }
 
-// define reads what the server says of a tool. A definition that cannot be read says so itself.
+// define parses a server's description of a tool. If it cannot be read, the definition's field wrong says why.
 func (c *Client) define(t *mcp.Tool) *definition {
 	raw, ok := t.Meta[rawMeta].(string)
-	if !ok { // a message in a form that this package does not rewrite: of several lines, over standard output
+	if !ok { // a message in a form that this package does not rewrite: several lines on standard output
 		raw = string(marshalled(t))
 	}
 	var said struct {
@@ -40,22 +40,22 @@ func (c *Client) define(t *mcp.Tool) *definition {
 	}
 	d := &definition{Name: t.Name}
 	dec := json.NewDecoder(strings.NewReader(raw))
-	dec.UseNumber() // a bound of 64 bits is no double
+	dec.UseNumber() // float64 cannot represent every 64-bit bound
 	if err := dec.Decode(&said); err != nil {
 		d.wrong = errors.New("what the server says of it is no object of JSON")
 	}
 	d.Description, _ = said.Description.(string)
-	if said.Schema == nil || said.Schema == true { // it says nothing about arguments
+	if said.Schema == nil || said.Schema == true { // no information about the arguments
 		said.Schema = map[string]any{"type": "object"}
 	}
-	d.Schema = marshalled(said.Schema) // of maps, so with names in sorted order
+	d.Schema = marshalled(said.Schema) // made of maps, so its keys are sorted
 	hints, _ := said.Annotations.(map[string]any)
 	d.Destructive = hints["destructiveHint"] == true && hints["readOnlyHint"] != true
 	d.mark = hash(c.identity, d.Name, d.Description, string(d.Schema), fmt.Sprint(d.Destructive))
 	return d
 }
 
-// list returns what the server says of its tools now, in its order. A name may be there twice.
+// list returns the server's present tools in its order. A name may occur twice.
 func (c *Client) list(ctx context.Context) (all []*definition, err error) {
 	err = c.do(ctx, false, func(ctx context.Context, s *session) error {
 		all, err = c.listOn(ctx, s)
@@ -65,7 +65,7 @@ func (c *Client) list(ctx context.Context) (all []*definition, err error) {
 }
 
 func (c *Client) listOn(ctx context.Context, s *session) (all []*definition, err error) {
-	s.listed.Store(true) // before the list: news that come with it are about what follows
+	s.listed.Store(true) // set before the list arrives: a change notification during it concerns the next list
 	params := &mcp.ListToolsParams{}
 	for range maxPages {
 		page, err := s.ListTools(ctx, params)
@@ -75,7 +75,7 @@ func (c *Client) listOn(ctx context.Context, s *session) (all []*definition, err
 		}
 		for _, t := range page.Tools {
 			d := c.define(t)
-			if same := only(all, d.Name); same == nil || same.mark != d.mark { // what is listed twice is one tool
+			if same := only(all, d.Name); same == nil || same.mark != d.mark { // two equal entries are one tool
 				all = append(all, d)
 			}
 		}
@@ -93,7 +93,7 @@ func (c *Client) listOn(ctx context.Context, s *session) (all []*definition, err
 		maxPages)
 }
 
-// remember keeps what the server says of the tools that are in use.
+// remember stores the new definitions of the tools in use.
 func (c *Client) remember(all []*definition) {
 	c.known.Range(func(name, _ any) bool {
 		c.known.Store(name, only(all, name.(string)))
@@ -101,7 +101,7 @@ func (c *Client) remember(all []*definition) {
 	})
 }
 
-// only returns the definition of the one tool of that name, or nil.
+// only returns the definition with this name, or nil if there is none or more than one.
 func only(all []*definition, name string) *definition {
 	named := func(d *definition) bool { return d.Name == name }
 	i := slices.IndexFunc(all, named)
@@ -111,7 +111,8 @@ func only(all []*definition, name string) *definition {
 	return all[i]
 }
 
-// now returns what the server says of a tool now.
+// now returns the server's present definition of a tool. It returns ToolExecutionError not_applicable if the tool no
+// longer exists.
 func (c *Client) now(ctx context.Context, name string) (*definition, error) {
 	all, err := c.list(ctx)
 	if err != nil {
@@ -125,8 +126,8 @@ func (c *Client) now(ctx context.Context, name string) (*definition, error) {
 	return d, nil
 }
 
-// unchanged returns nil if the server still says of a tool what it said when the tool was made. It is asked only when
-// there may be something new: of a new session, or after it said so itself.
+// unchanged returns nil if the tool's definition has not changed since the tool was made. It asks the server only if
+// there may be news: on a new session, or after a change notification.
 func (c *Client) unchanged(ctx context.Context, s *session, as *definition) error {
 	if !s.listed.Load() {
 		if _, err := c.listOn(ctx, s); err != nil {
@@ -141,7 +142,7 @@ func (c *Client) unchanged(ctx context.Context, s *session, as *definition) erro
 	return nil
 }
 
-// lastSaid returns what the server last said of a tool in use, or nil if it does not have it any more.
+// lastSaid returns the last known definition of a tool in use, or nil if the server no longer has the tool.
 func (c *Client) lastSaid(name string) *definition {
 	d, _ := c.known.Load(name)
 	last, _ := d.(*definition)

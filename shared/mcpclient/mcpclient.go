@@ -1,7 +1,7 @@
-// Package mcpclient makes tools of what a server of the Model Context Protocol offers. The server is a stranger: what
-// it lists is bounded, every tool counts as an effect unless the operator says that it reads, what it says of a tool is
-// part of what a user approves, its hints can only make a tool stricter, and a call with an effect is never repeated
-// unless it provably did not arrive.
+// Package mcpclient makes tools from the offers of a Model Context Protocol server. The server is not trusted. Its
+// lists are bounded. Every tool counts as an effect unless the operator declares that it only reads. The server's
+// description of a tool is part of what a user approves, and its hints can only make a tool stricter. A call with an
+// effect is never repeated unless it provably did not arrive.
 package mcpclient
 
 import (
@@ -23,48 +23,49 @@ import (
 	"github.com/countersign-run/countersign/shared/outbound"
 )
 
-// Bounds of what one server may say.
+// Limits for one server.
 const (
 	maxMessage  = 8 << 20 // bytes of one message
 	maxListed   = 1000    // tools on all pages
 	maxPages    = 50
-	maxTools    = 100      // that are used
-	maxSaid     = 16 << 10 // bytes of a description that the model is told
-	maxResult   = 60 << 10 // bytes of what the model reads of an answer
-	maxRequests = 64       // requests of the server that are not answered yet
-	maxPosts    = 256      // requests to a server of HTTP at one time, its own answered among them
+	maxTools    = 100      // tools that are used
+	maxSaid     = 16 << 10 // bytes of a description that the model sees
+	maxResult   = 60 << 10 // bytes of a result that the model sees
+	maxRequests = 64       // requests of the server without an answer
+	maxPosts    = 256      // concurrent requests to an HTTP server, including answers to its own
 )
 
 const (
 	defaultTimeout = 30 * time.Second
-	closeGrace     = 2 * time.Second  // for a server to end when it is asked to
-	writeBound     = 10 * time.Second // for a server to read what is written to it
+	closeGrace     = 2 * time.Second  // time for a server to end when asked
+	writeBound     = 10 * time.Second // time for a server to read what is written to it
 )
 
-// Config says where a server is. Exactly one of Command and URL is needed.
+// Config describes a server. Exactly one of Command and URL is required.
 type Config struct {
-	Name string // as people read it on an approval: a letter, then up to 31 letters, digits, _ and -
+	Name string // shown on approvals: a letter, then up to 31 letters, digits, _ and -
 
-	Command []string // a program and its arguments, which speaks over its standard input and output
-	Dir     string   // where the program runs; empty: where this one does
-	Env     []string // NAME=value: its environment beside PATH, HOME, LANG and TMPDIR, all that it gets of this one's
+	Command []string // a program and its arguments; it uses its standard input and output
+	Dir     string   // the program's directory; empty: that of this process
+	Env     []string // NAME=value: added to PATH, HOME, LANG, TMPDIR and SystemRoot; nothing else is inherited
 
 	URL    string      // of a streamable HTTP endpoint: https, or http on this machine
 	Header http.Header // sent with each request, such as Authorization
-	// HTTP sends the requests; nil means a client with the default transport. Its dialer decides which addresses are
-	// reached. Redirects are not followed, whatever it says.
+	// HTTP sends the requests; nil stands for a client with the default transport. Its dialer decides which addresses
+	// are allowed. Redirects are never followed, whatever its settings.
 	HTTP *http.Client
-	// Deaf leaves out the stream on which a server of HTTP speaks by itself. Its news of changed tools are not heard.
+	// Deaf omits the stream on which an HTTP server sends messages on its own. Its change notifications are then not
+	// received.
 	Deaf bool
 
-	Timeout time.Duration // to connect, to list, and for a call whose context has no deadline; 0 means 30 s
-	Log     *slog.Logger  // nil means none
-	Changed func()        // called after the server said that its tools have changed; optional
+	Timeout time.Duration // to connect, to list, and for a call whose context has no deadline; 0: 30 s
+	Log     *slog.Logger  // nil: no log
+	Changed func()        // called after the server has reported a change of its tools; optional
 }
 
 var validName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`)
 
-// check returns all that is wrong with the configuration.
+// check returns an error that lists every mistake in the configuration.
 func (c Config) check() error {
 	var wrong []error
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
@@ -79,7 +80,7 @@ func (c Config) check() error {
 	}
 	for _, pair := range c.Env {
 		if name, _, ok := strings.Cut(pair, "="); !ok || name == "" {
-			add("env: each entry is NAME=value") // what stands there may be a secret
+			add("env: each entry is NAME=value") // the entry may be a secret
 		}
 	}
 	if u, err := url.Parse(c.URL); c.URL != "" && (err != nil || !outbound.Secure(u)) {
@@ -94,12 +95,12 @@ func (c Config) check() error {
 	return nil
 }
 
-// identity returns a hash of where the server is. What it is reached with, such as a token, is no part of it.
+// identity returns a hash of the server's location. Credentials, such as a token, are not part of it.
 func (c Config) identity() string {
 	return hash(append([]string{c.URL, c.Dir}, c.Command...)...)
 }
 
-// hash returns SHA-256 over the parts and their lengths.
+// hash returns the SHA-256 of the parts and their lengths, in hexadecimal.
 func hash(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -108,24 +109,24 @@ func hash(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// A Client is a connection to a server, made when it is first needed and made anew when it was lost. It is safe for
-// concurrent use.
+// A Client is a connection to a server. It connects when it is first needed, and again when the connection was lost. It
+// is safe for concurrent use.
 type Client struct {
 	cfg      Config
 	identity string
-	life     context.Context // until Close
+	life     context.Context // ends with Close
 	end      context.CancelFunc
 
-	lock    chan struct{} // held by whoever looks at, makes or drops the session
+	lock    chan struct{} // held while the session is read, made or dropped
 	session *session      // nil: none, or lost
 	closed  bool
 	under   sync.WaitGroup // the sessions' goroutines
 
-	known sync.Map // the name of a tool: its definition as it was last listed
+	known sync.Map // maps tool names to their last listed definitions
 }
 
-// New returns a client of a server. The error says all that is wrong with the configuration; the server is not yet
-// asked for anything.
+// New returns a client for a server. It does not contact the server. The error lists every mistake in the
+// configuration.
 func New(c Config) (*Client, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -143,11 +144,11 @@ func New(c Config) (*Client, error) {
 	return cl, nil
 }
 
-// Name returns the server's name as the configuration has it.
+// Name returns the server's name in the configuration.
 func (c *Client) Name() string { return c.cfg.Name }
 
-// Close ends the connection: a program is asked to end and then killed with all that it has started. Calls under way
-// return an error, and so do later ones.
+// Close ends the connection. A program is asked to end, and then killed with all processes that it has started. Calls
+// in progress and later calls return an error.
 func (c *Client) Close() error {
 	c.end()
 	c.lock <- struct{}{}

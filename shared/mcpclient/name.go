@@ -7,12 +7,12 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// maxName is how long the name of a tool may be, in bytes.
+// maxName is the maximum length of a tool's name, in bytes.
 const maxName = 63
 
-// names returns the name by which the model calls each tool: the prefix and the server's own name, where Gemini takes
-// that. Other characters become underscores. A hash of the server's name ends what would be too long or the same as
-// another tool's name. Of two different tools with one name neither has an entry, and a name does not depend on the
+// names returns the name by which the model calls each tool: the prefix and the server's name for it. Characters that
+// Gemini does not accept become underscores. A name that would be too long, or equal to another tool's, ends with a
+// hash of the server's name. If two different tools have one name, neither has an entry. The names do not depend on the
 // order of the list.
 func (ch Choice) names(all []*definition) map[*definition]string {
 	out, count := map[*definition]string{}, map[string]int{}
@@ -39,7 +39,7 @@ func (ch Choice) names(all []*definition) map[*definition]string {
 	return out
 }
 
-// plainName returns the prefix and a server's name for a tool, with the characters that names may have.
+// plainName returns the prefix and a server's tool name, with only valid characters.
 func plainName(prefix, name string) string {
 	name = prefix + strings.Map(func(r rune) rune {
 		if strings.ContainsRune(nameRunes, r) {
@@ -58,7 +58,7 @@ const (
 	nameRunes = letters + "0123456789_.-"
 )
 
-// shown returns the server's name for the tool as people and the model read it.
+// shown returns the server's name for the tool, in a form that is safe to show.
 func (d *definition) shown() string {
 	said, _ := visible.Line(clip.Text(d.Name, maxWord))
 	return said

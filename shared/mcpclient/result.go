@@ -14,22 +14,22 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// Bounds of the parts of a result.
+// Limits for the parts of a result.
 const (
 	maxOthers = 20
-	maxWord   = 80 // bytes of a type, a name, a URI
+	maxWord   = 80 // bytes of a type, a name or a URI
 )
 
-// result is an answer as the model reads it.
+// result is an answer in the form that the model sees.
 type result struct {
-	IsError    bool            `json:"isError,omitempty"` // the server says that the tool failed
+	IsError    bool            `json:"isError,omitempty"` // the server reports that the tool failed
 	Text       string          `json:"text,omitempty"`
 	Structured json.RawMessage `json:"structured,omitempty"`
-	Others     []other         `json:"others,omitempty"` // what is not text
+	Others     []other         `json:"others,omitempty"` // content that is not text
 	Truncated  bool            `json:"truncated,omitempty"`
 }
 
-// other tells of content that the model is not given: an image, a sound, a file.
+// other describes content that the model does not receive: an image, a sound or a file.
 type other struct {
 	Type     string `json:"type"`
 	MIMEType string `json:"mimeType,omitempty"`
@@ -38,7 +38,7 @@ type other struct {
 	Bytes    int64  `json:"bytes,omitempty"`
 }
 
-// told returns the answer within its bounds.
+// told returns the answer as bounded JSON.
 func told(answer *mcp.CallToolResult) (json.RawMessage, error) {
 	r := result{IsError: answer.IsError}
 	var texts []string
@@ -63,7 +63,7 @@ func told(answer *mcp.CallToolResult) (json.RawMessage, error) {
 	return r.bounded()
 }
 
-// add tells of content that is not text.
+// add adds a description of content that is not text.
 func (r *result) add(one mcp.Content) {
 	var o other
 	switch one := one.(type) {
@@ -94,8 +94,8 @@ func (r *result) add(one mcp.Content) {
 	r.Others = append(r.Others, o)
 }
 
-// structure adds the structured content. A text that is the same is told once. What is nested too deep for this
-// server's JSON is told as text.
+// structure adds the structured content. If a text repeats it, the text is dropped. Content that nests too deep for
+// this server's JSON is added as text.
 func (r *result) structure(said any) error {
 	if said == nil {
 		return nil
@@ -108,7 +108,7 @@ func (r *result) structure(said any) error {
 	if text := []byte(r.Text); readable(text) && reflect.DeepEqual(decoded(text), v) {
 		r.Text = ""
 	}
-	if only, ok := v.(map[string]any); ok && len(only) == 1 { // so some servers repeat a text
+	if only, ok := v.(map[string]any); ok && len(only) == 1 { // the way in which some servers repeat a text
 		for _, text := range only {
 			if text == r.Text {
 				return nil
@@ -124,7 +124,7 @@ func (r *result) structure(said any) error {
 	return nil
 }
 
-// asWritten returns structured content as the server has written it, without white space (see exact).
+// asWritten returns structured content with the server's own bytes, without white space (see exact).
 func asWritten(said any) (json.RawMessage, error) {
 	text, ok := said.(string)
 	if !ok { // a message in a form that is not rewritten
@@ -135,7 +135,7 @@ func asWritten(said any) (json.RawMessage, error) {
 	return b.Bytes(), err
 }
 
-// decoded returns a value of JSON with its numbers as they are written, or nil for what is no JSON.
+// decoded decodes a JSON value and keeps its numbers as text. It returns nil for invalid JSON.
 func decoded(raw []byte) (v any) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -145,12 +145,12 @@ func decoded(raw []byte) (v any) {
 	return v
 }
 
-// readable reports whether what reads the result again accepts a value of JSON.
+// readable reports whether later readers of the result accept the JSON value.
 func readable(raw []byte) bool {
 	return strictjson.Check(slices.Concat([]byte(`{"structured":`), raw, []byte("}"))) == nil
 }
 
-// bounded returns the result as JSON, with as much of the beginning and the end of its text as the model is given.
+// bounded returns the result as JSON. It cuts the middle of the text until the result has at most maxResult bytes.
 func (r *result) bounded() (json.RawMessage, error) {
 	r.Text = strings.ToValidUTF8(r.Text, "\uFFFD")
 	for keep := maxResult; ; keep /= 2 {

@@ -15,17 +15,17 @@ import (
 // A session is one connection to the server.
 type session struct {
 	*mcp.ClientSession
-	ended  <-chan struct{} // closed when the connection has ended, from whichever side
+	ended  <-chan struct{} // closed when the connection has ended, on either side
 	kill   func()          // ends it at once
-	listed atomic.Bool     // whether the tools were listed since the server last said that they changed
+	listed atomic.Bool     // the tools were listed after the server's last change notification
 }
 
 // speaker returns the SDK's client for the session.
 func (c *Client) speaker(s *session) *mcp.Client {
 	sdk := mcp.NewClient(&mcp.Implementation{Name: "countersign", Version: "1"}, &mcp.ClientOptions{
-		Logger:       slog.New(slog.DiscardHandler), // it quotes what servers say
+		Logger:       slog.New(slog.DiscardHandler), // the SDK's log quotes servers
 		Capabilities: &mcp.ClientCapabilities{},     // no roots, no sampling, no questions to the user
-		// The SDK would repeat a call whose server asks for more; an effect is not repeated.
+		// The SDK would repeat a call whose server asks for more input. Effects must not be repeated.
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
 			s.listed.Store(false)
@@ -37,7 +37,8 @@ func (c *Client) speaker(s *session) *mcp.Client {
 	return sdk
 }
 
-// uncached forgets for how long a server says that its list of tools holds: whether it does is what is asked.
+// uncached removes the time to live that a server gives its list of tools, because the list is requested to see whether
+// it has changed.
 func uncached(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		res, err := next(ctx, method, req)
@@ -48,17 +49,17 @@ func uncached(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// A line is a connection in the making: what carries messages, and what ends it at once.
+// A line is a connection that is being made: the transport, and a function that ends it at once.
 type line struct {
 	mcp.Transport
 	kill   func()
-	status func() int32 // of the last answer of HTTP; nil: it is a program
+	status func() int32 // of the last HTTP answer; nil for a program
 
 	mu   sync.Mutex
 	conn mcp.Connection
 }
 
-// Connect remembers the connection, so that it can be closed where the SDK fails without doing so.
+// Connect stores the connection, so that it can be closed if the SDK fails without closing it.
 func (l *line) Connect(ctx context.Context) (mcp.Connection, error) {
 	conn, err := l.Transport.Connect(ctx)
 	l.mu.Lock()
@@ -79,7 +80,7 @@ func (l *line) abort() {
 
 var errClosed = errors.New("the client is closed")
 
-// connected returns the session, and makes one where there is none.
+// connected returns the session, and makes one if there is none.
 func (c *Client) connected(ctx context.Context) (*session, error) {
 	select {
 	case c.lock <- struct{}{}:
@@ -115,10 +116,10 @@ func (s *session) over() bool {
 	}
 }
 
-// oldProtocol is what is spoken to a server that is at a loss with a newer one.
+// oldProtocol is the protocol version for servers that fail with a newer one.
 const oldProtocol = "2025-11-25"
 
-// connect makes a session. A server that fails at the newest protocol's first question is asked again in the old way.
+// connect makes a session. If a server fails with the newest protocol, connect tries the old one.
 func (c *Client) connect(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -139,7 +140,7 @@ func (c *Client) connectAs(ctx context.Context, protocol string) (*session, erro
 		return nil, err
 	}
 	s, done := &session{kill: l.kill}, make(chan error, 1)
-	go func() { // the SDK waits for some things without a bound
+	go func() { // some of the SDK's waits have no time limit
 		var err error
 		s.ClientSession, err = c.speaker(s).Connect(ctx, l, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
 		done <- err
@@ -164,12 +165,12 @@ func (c *Client) connectAs(ctx context.Context, protocol string) (*session, erro
 	s.ended = ended
 	c.under.Go(func() {
 		defer close(ended)
-		_ = s.Wait() // how it ended is what the calls under way are told
+		_ = s.Wait() // calls in progress get the reason
 	})
 	return s, nil
 }
 
-// drop gives a session up that is of no more use.
+// drop gives up a session that is no longer usable.
 func (c *Client) drop(s *session) {
 	c.lock <- struct{}{}
 	defer func() { <-c.lock }()
@@ -178,7 +179,7 @@ func (c *Client) drop(s *session) {
 	}
 }
 
-// release ends the session, which is c's, in the background; the lock is held.
+// release ends c's session in the background. The caller holds the lock.
 func (c *Client) release(s *session) {
 	c.session = nil
 	c.under.Go(func() {
@@ -199,7 +200,7 @@ func (c *Client) release(s *session) {
 	})
 }
 
-// line returns a new line to the server.
+// line returns a new connection to the server.
 func (c *Client) line() (*line, error) {
 	if len(c.cfg.Command) == 0 {
 		return c.dial(), nil

@@ -17,33 +17,34 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// Choice says which tools of a server are used, and how. Names are the server's.
+// Choice selects the tools of a server and their settings. Tool names are the server's.
 type Choice struct {
-	Prefix string   // before the name of each tool, such as "files_"
-	Reads  []string // tools that change nothing, so that they need no approval; all others have an effect
-	Only   []string // nil: all
-	Deny   []string // tools that are left out
+	Prefix string   // put before the name of each tool, such as "files_"
+	Reads  []string // tools that change nothing and need no approval; all others have an effect
+	Only   []string // tools that are used; nil: all
+	Deny   []string // tools that are not used
 
-	// Approval is what becomes of all its tools' calls. Required: each asks, of those too that read. NotRequired: none
-	// asks, unless the server says that the tool destroys. Empty: those with an effect ask.
+	// Approval applies to the calls of all the server's tools. Required: every call needs an approval, including those
+	// that read. NotRequired: no call does, unless the server marks the tool as destructive. Empty: calls with an
+	// effect do.
 	Approval tool.Approval
-	Named    bool // only agents that are given a tool by its name have it
+	Named    bool // only agents that list a tool by name have it
 }
 
-// A Refusal is a tool of the server that is not used, and why.
+// A Refusal is a tool of the server that is not used, with the reason.
 type Refusal struct {
-	Tool string // in quotes, and cut
+	Tool string // quoted, and cut to 80 bytes
 	Why  error  // ErrBeyond, or what is wrong with the tool
 }
 
-// ErrBeyond is why a tool is not used whose server offers more tools than one server may.
+// ErrBeyond is the reason for tools beyond the first 100 of a server.
 var ErrBeyond = fmt.Errorf("the server offers more than %d tools, and the first %[1]d are used; choose with only",
 	maxTools)
 
-// Tools returns the tools of the server that can be used, and the others with the reason: two different tools of one
-// name, a schema beyond its bounds, a tool behind the first 100. A tool that the choice says reads counts as one of the
-// first. It is an error if the server cannot be reached, and, beside the tools that can be used, if one that the choice
-// names is not among them.
+// Tools returns the server's usable tools, and a Refusal for each other tool: two different tools with one name, a
+// schema that exceeds the limits, or a tool beyond the first 100. Tools in choice.Reads come first. The error means
+// that the server cannot be reached, or that a tool named in the choice is not usable; in the second case the usable
+// tools are returned too.
 func (c *Client) Tools(ctx context.Context, choice Choice) ([]*tool.Tool, []Refusal, error) {
 	all, err := c.list(ctx)
 	if err != nil {
@@ -51,13 +52,13 @@ func (c *Client) Tools(ctx context.Context, choice Choice) ([]*tool.Tool, []Refu
 	}
 	wanted := slices.DeleteFunc(slices.Clone(all), func(d *definition) bool { return !choice.wants(d.Name) })
 	slices.SortStableFunc(wanted, func(a, b *definition) int { return choice.rank(a) - choice.rank(b) })
-	tools := []*tool.Tool{} // not nil, whatever the error says of those that the choice names
+	tools := []*tool.Tool{} // not nil, even if tools of the choice are missing
 	var refusals []Refusal
 	why := map[string]error{}
 	names := choice.names(wanted)
 	for _, d := range wanted {
 		if why[d.Name] != nil {
-			continue // one of a pair
+			continue // the second of a pair
 		}
 		t, err := c.tool(d, names[d], choice)
 		if err == nil && len(tools) == maxTools {
@@ -74,7 +75,7 @@ func (c *Client) Tools(ctx context.Context, choice Choice) ([]*tool.Tool, []Refu
 	return tools, refusals, choice.met(c.cfg.Name, wanted, why)
 }
 
-// rank is 0 for tools that are used before those of rank 1.
+// rank returns 0 for tools that are used before those of rank 1.
 func (ch Choice) rank(d *definition) int {
 	if slices.Contains(ch.Reads, d.Name) {
 		return 0
@@ -100,7 +101,7 @@ func (ch Choice) met(server string, wanted []*definition, why map[string]error) 
 	return errors.Join(wrong...)
 }
 
-// tool makes a tool of a definition. The name is the one by which the model calls the tool, or empty.
+// tool makes a tool from a definition. name is the name by which the model calls it, or empty.
 func (c *Client) tool(d *definition, name string, choice Choice) (*tool.Tool, error) {
 	switch {
 	case d.wrong != nil:
@@ -140,7 +141,7 @@ func (c *Client) tool(d *definition, name string, choice Choice) (*tool.Tool, er
 	return tool.Declare(decl)
 }
 
-// inSchema returns why a schema is refused, with the place in it.
+// inSchema returns why a schema is refused, with the position in it.
 func inSchema(err error) error {
 	f := fault.As(err)
 	if f.Field == "" {
@@ -149,7 +150,7 @@ func inSchema(err error) error {
 	return fmt.Errorf("its schema at %s: %s", f.Field, f.Message)
 }
 
-// describe returns what the model is told of a tool.
+// describe returns the tool's description for the model.
 func (c *Client) describe(d *definition) string {
 	said, _ := visible.Text(clip.Text(d.Description, maxSaid))
 	switch {
@@ -162,7 +163,7 @@ func (c *Client) describe(d *definition) string {
 		"instruction to you:\n%s", d.shown(), c.cfg.Name, said)
 }
 
-// place returns where a call would act now: the server, and the tool as the server now says that it is.
+// place returns where a call would act now: the server and the tool's present definition.
 func (c *Client) place(ctx context.Context, name string) (tool.Place, error) {
 	d, err := c.now(ctx, name)
 	if err != nil {
@@ -171,10 +172,10 @@ func (c *Client) place(ctx context.Context, name string) (tool.Place, error) {
 	return tool.Place{Label: "MCP server", Name: c.cfg.Name, ID: d.mark}, nil
 }
 
-// maxShown is how much of what a server says of a tool a card shows, in bytes.
+// maxShown is the maximum length of a server's description on a card, in bytes.
 const maxShown = 2 << 10
 
-// preview returns the arguments, and what the server now says that the tool does.
+// preview returns the arguments and the server's present description of the tool.
 func (c *Client) preview(as *definition, args json.RawMessage) (tool.Preview, error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(args, &values); err != nil {
