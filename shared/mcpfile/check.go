@@ -13,7 +13,7 @@ import (
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// check checks the entry.
+// check returns a ValidationError if the entry is invalid.
 func (s *Server) check() error {
 	at := s.At + "/"
 	switch s.Type {
@@ -94,8 +94,7 @@ func (s *Server) checkHTTP(at string) error {
 	return nil
 }
 
-// checkURL checks an address, as far as it can be known before its references are filled, and the parameters of its
-// query.
+// checkURL checks an address and its query parameters, as far as possible before references are replaced.
 func checkURL(field, address string) error {
 	refers, err := refersTo(address, anywhere)
 	if err != nil {
@@ -123,7 +122,7 @@ func secure(address string) bool {
 	return err == nil && outbound.Secure(u) && u.Fragment == ""
 }
 
-// ofTransport are the headers that say how a request is sent.
+// ofTransport lists the headers that describe the transport of a request.
 var ofTransport = []string{"host", "content-length", "content-encoding", "transfer-encoding", "connection", "te",
 	"trailer", "upgrade", "last-event-id"}
 

@@ -14,15 +14,15 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// An entry is one server as the file has it.
+// An entry is one server in the file.
 type entry struct {
 	name, at string
 	line     int
-	out      bool // lists beside the servers leave it out
+	out      bool // another part of the file disables it
 	raw      jsontext.Value
 }
 
-// fields are an entry's, by the names that clients use for them. The first of several names is ours.
+// fields are the fields of an entry, under the names that different clients use. The first of several names is ours.
 type fields struct {
 	Type          text `json:"type"`
 	Transport     text `json:"transport"`
@@ -49,7 +49,7 @@ type fields struct {
 	Approval string   `json:"approval"`
 	Named    bool     `json:"named"`
 
-	// What leaves out a server or a tool is obeyed, whichever client's word it is.
+	// Fields that exclude a server or a tool are respected, whichever client they belong to.
 	Disabled      bool  `json:"disabled"`
 	Enabled       *bool `json:"enabled"`
 	IncludeTools  tools `json:"includeTools"`
@@ -93,7 +93,7 @@ func (e entry) server(notes unused) (*Server, error) {
 	return s, nil
 }
 
-// dropIdle removes what the server's transport has no use for, and returns the names of the fields.
+// dropIdle removes fields that the server's transport does not use, and returns their names.
 func (s *Server) dropIdle() (fields []string) {
 	for name := range s.Headers {
 		if lower := strings.ToLower(name); s.Type == Stdio || lower == "content-type" || lower == "accept" {
@@ -117,10 +117,10 @@ func (e entry) within(err error) error {
 	return fault.Invalid(strings.TrimSuffix(e.at+"/"+f.Field, "/"), "%s", f.Message)
 }
 
-// into gives the server what the fields say.
+// into copies the fields to the server.
 func (f fields) into(s *Server) {
 	s.URL = string(cmp.Or(f.URL, f.HTTPURL, f.ServerURL))
-	if f.HTTPURL != "" { // beside it url is the address of an older transport
+	if f.HTTPURL != "" { // next to httpUrl, url is the address of an older transport
 		s.URL = string(f.HTTPURL)
 	}
 	s.Headers = texts(f.Request.Headers, f.Headers)
@@ -140,7 +140,7 @@ func (f fields) into(s *Server) {
 	}
 }
 
-// transportOf returns the transport that a client's word means.
+// transportOf returns the transport that a client's word stands for.
 func transportOf(word string, program bool) string {
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "", "+", "", " ", "").Replace(word)) {
 	case "":
@@ -156,9 +156,9 @@ func transportOf(word string, program bool) string {
 	return word
 }
 
-// nameOf returns the name that an entry's server has here, or "" if nothing of the name can be kept. It is the last
-// part of a path such as github.com/owner/server, with a hyphen for each run of other signs. Of a name that is too
-// long, what stands before its last full stop is left out first.
+// nameOf returns the server's name, or "" if nothing of the entry's name is usable. It takes the last part of a path
+// such as github.com/owner/server, and replaces each run of other characters with a hyphen. From a name that is too
+// long, it first drops everything before the last full stop.
 func nameOf(name string) string {
 	name = path.Base(name)
 	if len(name) > maxName {
@@ -171,7 +171,7 @@ func nameOf(name string) string {
 	return strings.TrimRight(short[:min(len(short), maxName)], "-")
 }
 
-// texts returns the pairs of all maps. Of a name that several have the last counts.
+// texts merges the maps. A later map overrides an earlier one.
 func texts(all ...map[string]text) map[string]string {
 	var out map[string]string
 	for _, m := range all {
@@ -192,7 +192,7 @@ func plain(list []text) (out []string) {
 	return out
 }
 
-// text is a string, or a number or truth value as it is written.
+// text is a string. A number or a boolean is taken as it is written.
 type text string
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -202,10 +202,10 @@ func (t *text) UnmarshalJSON(data []byte) error {
 		*t = text(data)
 		return nil
 	}
-	return json.Unmarshal(data, (*string)(t)) // null is none
+	return json.Unmarshal(data, (*string)(t)) // null leaves the text empty
 }
 
-// program is a command: a text, a list with its arguments, or an object.
+// program is a command: a string, a list with its arguments, or an object.
 type program struct {
 	Path string          `json:"path"`
 	Args []string        `json:"-"`
@@ -233,7 +233,8 @@ func (p *program) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// tools are names of a server's tools, by another client's word. One name may stand without a list, and * is all tools.
+// tools are names of a server's tools in another client's field. A single name may be a plain string, and * stands for
+// all tools.
 type tools []string
 
 // UnmarshalJSON implements [json.Unmarshaler].

@@ -15,15 +15,15 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// roots are the paths at which clients keep their servers in a file. The first that holds any counts.
+// roots are the paths at which clients store their servers in a file. The first one with an entry is used.
 var roots = [][]string{{"mcpServers"}, {"servers"}, {"context_servers"}, {"mcp_servers"}, {"amp.mcpServers"},
 	{"mcp.servers"}, {"mcp", "servers"}, {"mcp"}, {}}
 
-// entriesOf returns the entries of a file, in the order in which they stand. Comments, commas before a closing bracket
-// and a byte order mark are passed over, as clients do.
+// entriesOf returns the entries of a file in their order. Like other clients, it ignores comments, trailing commas and
+// a byte order mark.
 func entriesOf(data []byte) ([]entry, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if standard, err := hujson.Standardize(data); err == nil { // each byte stays where it is
+	if standard, err := hujson.Standardize(data); err == nil { // every byte keeps its position
 		data = standard
 	}
 	if err := strictjson.Check(data); err != nil {
@@ -49,7 +49,7 @@ func entriesOf(data []byte) ([]entry, error) {
 	return nil, fault.Invalid("mcpServers", "an object of servers by their names was expected")
 }
 
-// entriesIn returns the entries of an object by their names, or of an array whose elements say theirs.
+// entriesIn returns the entries of an object, by key, or of an array whose elements have names.
 func entriesIn(raw jsontext.Value, path []string, lines map[jsontext.Pointer]int) (all []entry) {
 	pointer := jsontext.Pointer("")
 	for _, name := range path {
@@ -76,7 +76,7 @@ func entriesIn(raw jsontext.Value, path []string, lines map[jsontext.Pointer]int
 	return all
 }
 
-// holdsServers reports whether each member of the value looks like a server.
+// holdsServers reports whether every member of the value looks like a server.
 func holdsServers(raw jsontext.Value) bool {
 	for _, one := range members(raw) {
 		has := members(one)
@@ -87,7 +87,8 @@ func holdsServers(raw jsontext.Value) bool {
 	return true
 }
 
-// shutOut reports whether lists beside the servers, such as {"mcp": {"allowed": […]}}, leave out the server of a name.
+// shutOut returns a function that reports whether lists next to the servers, such as {"mcp": {"allowed": […]}}, exclude
+// the named server.
 func shutOut(beside jsontext.Value) func(name string) bool {
 	var by struct {
 		Allowed  tools `json:"allowed"`
@@ -101,11 +102,11 @@ func shutOut(beside jsontext.Value) func(name string) bool {
 	}
 }
 
-// lines returns the line on which each value of the text begins, or its name.
+// lines returns the line number of each value in the text, by its JSON pointer.
 func lines(data []byte) map[jsontext.Pointer]int {
 	at, line, read := map[jsontext.Pointer]int{}, 1, 0
 	for dec := jsontext.NewDecoder(bytes.NewReader(data)); ; {
-		if _, err := dec.ReadToken(); err != nil { // the end: the text was checked
+		if _, err := dec.ReadToken(); err != nil { // the end, because the text was checked before
 			return at
 		}
 		now := int(dec.InputOffset())
@@ -116,7 +117,7 @@ func lines(data []byte) map[jsontext.Pointer]int {
 	}
 }
 
-// members returns an object's values by their names; none for another value.
+// members returns the members of a JSON object, or nil for any other value.
 func members(raw jsontext.Value) (m map[string]jsontext.Value) {
 	if strictjson.DecodeKnown(raw, &m) != nil {
 		return nil
@@ -124,7 +125,7 @@ func members(raw jsontext.Value) (m map[string]jsontext.Value) {
 	return m
 }
 
-// elements returns an array's values; none for another value.
+// elements returns the elements of a JSON array, or nil for any other value.
 func elements(raw jsontext.Value) (list []jsontext.Value) {
 	if json.Unmarshal(raw, &list) != nil {
 		return nil

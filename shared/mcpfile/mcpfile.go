@@ -1,5 +1,5 @@
-// Package mcpfile reads the operator's file of MCP servers. It takes the forms that clients of MCP share. An entry that
-// is wrong is left out by name, with its line.
+// Package mcpfile reads the operator's file of MCP servers. It accepts the formats of the common MCP clients. An
+// invalid entry is left out, with a note that names the entry and its line.
 package mcpfile
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// The bounds of a file. Texts are in bytes.
+// Limits of a file. Texts are in bytes.
 const (
 	maxFile    = 64 << 10
 	maxServers = 20
-	maxList    = 128 // tools that are named, arguments, variables
+	maxList    = 128 // tool names, arguments or variables
 	maxHeaders = 20
 	maxText    = 2 << 10
 	maxName    = 32
@@ -29,48 +29,48 @@ const (
 	Stdio = "stdio"
 )
 
-// The values of Approval; empty: the tools with an effect ask.
+// The values of Approval. Empty means that calls with an effect need an approval.
 const (
-	Required    = "required"     // all its tools ask, those too that read
-	NotRequired = "not_required" // none asks, unless the server itself says that it destroys
+	Required    = "required"     // every call needs an approval, including those that read
+	NotRequired = "not_required" // no call does, unless the server marks the tool as destructive
 )
 
-// A File is what an operator's file says.
+// A File is the content of an operator's file.
 type File struct {
-	Servers []Server // in the order of their names
-	Notes   []string // entries that are left out and fields without effect, a line each; no note contains a value
+	Servers []Server // sorted by name
+	Notes   []string // one line for each entry that is left out or field without effect; no note contains a value
 }
 
 // A Server is one entry of a file.
 type Server struct {
-	Name string // before the first _ in the names of its tools
+	Name string // prefix of its tools' names, before the first _
 	At   string // the entry's path in the file, such as mcpServers/tickets
 	Line int    // the line on which the entry begins
 
 	Type string // HTTP or Stdio
 
-	// Each text of these may contain references such as ${NAME}, which [Server.Fill] replaces.
+	// These texts may contain references such as ${NAME}, which [Server.Fill] replaces.
 	URL     string
 	Headers map[string]string
 	Command string
 	Args    []string
 	Env     map[string]string
-	Dir     string // where the program runs; empty: where this process does
+	Dir     string // the program's directory; empty: that of this process
 
-	// Names of tools are the server's own.
-	ReadOnly []string // the tools that change nothing, by the operator's word
-	Only     []string // the tools that are used; nil: all
-	Deny     []string // the tools that are not used
+	// Tool names are the server's own.
+	ReadOnly []string // tools that change nothing, according to the operator
+	Only     []string // tools that are used; nil: all
+	Deny     []string // tools that are not used
 	Approval string
-	Named    bool // only agents in files have its tools, which name them
+	Named    bool // only agents from files that list the tools by name have them
 
-	project string // the folder that clients call the workspace; empty: not known
+	project string // the folder that clients call the workspace; empty: unknown
 }
 
-// Prefix returns what the names of the server's tools begin with.
+// Prefix returns the prefix of the names of the server's tools.
 func (s Server) Prefix() string { return s.Name + "_" }
 
-// LeftOut returns the note that the server is left out, and why.
+// LeftOut returns a note that the server is left out, with the reason.
 func (s Server) LeftOut(why error) string {
 	f := fault.As(why)
 	text := f.Message
@@ -80,7 +80,7 @@ func (s Server) LeftOut(why error) string {
 	return fmt.Sprintf("line %d: %s is left out: %s", s.Line, s.At, text)
 }
 
-// Read reads a file.
+// Read reads and parses a file. The error is that of [Parse], or says that the file cannot be read.
 func Read(path string) (File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -98,8 +98,8 @@ func Read(path string) (File, error) {
 	return file, err
 }
 
-// Parse decodes a file. The error is a ValidationError with the field: the file as a whole is wrong, or all of its
-// entries are.
+// Parse parses the content of a file. The error is a ValidationError with the field: the file as a whole is invalid, or
+// all of its entries are.
 func Parse(data []byte) (File, error) {
 	if len(data) > maxFile {
 		return File{}, fault.Invalid("", "it has more than %d bytes", maxFile)

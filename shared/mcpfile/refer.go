@@ -16,13 +16,13 @@ import (
 var reference = lazyregexp.New(`\$\{(?:env:|input:)?([A-Za-z_][A-Za-z0-9_.-]*?|/)(:-[^}]*)?\}` +
 	`|\$\{\{ *secrets\.([A-Za-z_][A-Za-z0-9_]*) *\}\}|\{env:([A-Za-z_][A-Za-z0-9_]*)\}|\$([A-Z][A-Z0-9_]*)`)
 
-// Where $NAME is a reference: a program may mean its own variable with it.
+// Where $NAME counts as a reference. A program may use the same form for a variable of its own.
 const (
 	anywhere = true  // in headers and addresses
-	alone    = false // where it is the whole text: in commands, arguments and variables
+	alone    = false // only as the whole text: in commands, arguments and variables
 )
 
-// expand replaces each reference of a text by what with returns for the variable's name, or for its default.
+// expand replaces each reference in a text with the result of with, which receives the variable's name and its default.
 func expand(text string, bare bool, with func(name, otherwise string) string) (string, error) {
 	left := false
 	out := reference.ReplaceAllStringFunc(text, func(match string) string {
@@ -49,8 +49,8 @@ func refersTo(text string, bare bool) (refers bool, err error) {
 	return refers, err
 }
 
-// Fill returns the server with what its texts refer to. The error names the field and the variable that is not set, or
-// holds what no header can have.
+// Fill returns the server with all references replaced. lookup returns the value of a variable, or "". The error is a
+// ValidationError that names the field and the variable: the variable is not set, or its value is not allowed there.
 func (s Server) Fill(lookup func(name string) string) (Server, error) {
 	var wrong error
 	fill := func(field, text string, bare bool) string {
@@ -87,7 +87,7 @@ func (s Server) Fill(lookup func(name string) string) (Server, error) {
 	return s, wrong
 }
 
-// lookup returns the variable of the name, of its name in capitals, or what clients call so.
+// lookup returns the value of the variable, of its name in capitals, or of a client's predefined variable.
 func (s Server) lookup(name string, lookup func(string) string) string {
 	capitals := strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))
 	if v := cmp.Or(lookup(name), lookup(capitals)); v != "" {
@@ -104,11 +104,11 @@ func (s Server) lookup(name string, lookup func(string) string) string {
 	return ""
 }
 
-// ofProject are the clients' names for the folder that a file belongs to.
+// ofProject lists the clients' names for the folder that a file belongs to.
 var ofProject = []string{"workspaceFolder", "workspaceRoot", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT",
 	"extensionPath"}
 
-// projectOf returns the folder of the file, or the one above a folder of a client's settings such as .vscode.
+// projectOf returns the folder of the file, or the parent of a client's settings folder such as .vscode.
 func projectOf(path string) string {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// secretWords are in the names of headers, variables and parameters that hold secrets, and tellEnds end the names of
-// those that only tell of a secret.
+// secretWords occur in the names of headers, variables and parameters that hold secrets. tellEnds end the names of
+// those that only describe a secret.
 var (
 	secretWords = []string{"auth", "token", "key", "secret", "password", "cookie", "credential"}
 	tellEnds    = []string{"url", "uri", "endpoint", "issuer", "host", "port", "path", "file", "dir", "id", "arn",
 		"name", "type", "mode", "enabled", "ttl", "timeout", "region", "tag_key", "public_key"}
 )
 
-// checkValue checks the value of a header, a variable or a parameter. What is secret is referred to: a file is copied,
-// mailed and put into archives.
+// checkValue checks the value of a header, a variable or a parameter. A secret must be a reference, because files are
+// copied, mailed and archived.
 func checkValue(field, name, value string, bare bool) error {
 	refers := false
 	rest, err := expand(value, bare, func(string, string) string { refers = true; return "" })
@@ -32,7 +32,7 @@ func checkValue(field, name, value string, bare bool) error {
 	return nil
 }
 
-// isSecret reports whether what has the name, in small letters, is a secret, as far as its name and value tell.
+// isSecret guesses from the lower-case name and the value whether the value is a secret.
 func isSecret(name, value string) bool {
 	if !slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(name, w) }) {
 		return false
@@ -45,7 +45,7 @@ func isSecret(name, value string) bool {
 	return err != nil && !short && !isKeyFile(value)
 }
 
-// isKeyFile reports whether the value is the path of a file with secrets, as GOOGLE_APPLICATION_CREDENTIALS has it.
+// isKeyFile reports whether the value is the path of a file with secrets, as in GOOGLE_APPLICATION_CREDENTIALS.
 func isKeyFile(value string) bool {
 	i := strings.LastIndexByte(value, '.')
 	return strings.ContainsAny(value, `/\`) && i > 0 &&

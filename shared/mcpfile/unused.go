@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// unused collects the fields of entries that have no effect here: for each field the names of the servers that have it.
+// unused maps each field that has no effect here to the names of the servers with that field.
 type unused map[string][]string
 
 func (u unused) add(server string, fields []string) {
@@ -16,11 +16,11 @@ func (u unused) add(server string, fields []string) {
 	}
 }
 
-// allowing are the fields with which clients let tools run without asking.
+// allowing lists the fields with which clients let tools run without approval.
 var allowing = []string{"autoApprove", "alwaysAllow", "autoAllow", "trust", "trusted", "auto_approve", "always_allow",
 	"default_tools_approval_mode", "approvalMode", "requireApproval", "require_approval"}
 
-// lines returns at most two notes: of fields that would allow, and of all others.
+// lines returns at most two notes: one about fields that would skip approvals, and one about all others.
 func (u unused) lines() (notes []string) {
 	allow, rest := []string{}, []string{}
 	for _, f := range slices.Sorted(maps.Keys(u)) {

@@ -1,6 +1,6 @@
-// Package mcptools has the tools of the operator's MCP servers, as they come and go. A server is asked for its tools
-// when they are first needed, all servers at once and in the background; one that is down has no tools until it is
-// back, and one that goes down keeps those that it had, whose calls then say so.
+// Package mcptools provides the tools of the operator's MCP servers, which come and go. The servers are asked for their
+// tools when these are first needed, all at once and in the background. A server that is down has no tools until it is
+// back. A server that goes down keeps its known tools; their calls report that it is down.
 package mcptools
 
 import (
@@ -20,34 +20,33 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// The times of asking.
+// Times of requests to servers.
 const (
-	askTime   = 10 * time.Second // that a server has to connect and to list its tools
-	firstWait = 3 * time.Second  // that a model waits for servers that were never asked before
-	freshFor  = time.Minute      // after which a list is asked for again
-	retryTime = 10 * time.Second // after which a server that was down is asked again
+	askTime   = 10 * time.Second // maximum time for a server to connect and to list its tools
+	firstWait = 3 * time.Second  // maximum time that a model waits for servers that were never asked before
+	freshFor  = time.Minute      // time after which a list is requested again
+	retryTime = 10 * time.Second // time after which a server that was down is asked again
 )
 
-// MaxTools is how many tools there are at most, of all servers together.
+// MaxTools is the maximum number of tools of all servers together.
 const MaxTools = 128
 
-// Options of Open.
+// Options are the options of [Open].
 type Options struct {
-	Programs bool                     // servers of stdio are started; else one is an error
-	HTTP     *http.Client             // sends the requests to servers of HTTP
-	Lookup   func(name string) string // what the file refers to as ${NAME}
+	Programs bool                     // stdio servers may be started; otherwise they are errors
+	HTTP     *http.Client             // sends the requests to HTTP servers
+	Lookup   func(name string) string // returns the values of references such as ${NAME}
 	Log      *slog.Logger
 	Now      func() time.Time
 }
 
-// Servers are those of a file. They are safe for concurrent use.
+// Servers are the servers of a file. They are safe for concurrent use.
 type Servers struct {
 	all []*server
 }
 
-// Open returns the servers of a file. It asks none of them for anything, and starts no program. A server that cannot be
-// used is left out, with a warning. The error, a ValidationError with the field, is that of the first if none can be
-// used.
+// Open returns the servers of a file. It contacts no server and starts no program. A server that cannot be used is left
+// out, with a warning. If none can be used, Open returns the first error, a ValidationError with the field.
 func Open(file []mcpfile.Server, o Options) (*Servers, error) {
 	s := &Servers{}
 	var wrong error
@@ -66,7 +65,7 @@ func Open(file []mcpfile.Server, o Options) (*Servers, error) {
 	return s, nil
 }
 
-// Check returns the error that Open would.
+// Check returns the error that Open would return.
 func Check(file []mcpfile.Server, o Options) error {
 	s, err := Open(file, o)
 	if err != nil {
@@ -87,7 +86,7 @@ func open(f mcpfile.Server, o Options) (*server, error) {
 		Only: f.Only, Deny: f.Deny, Approval: tool.Approval(f.Approval), Named: f.Named}}
 	c := mcpclient.Config{Name: f.Name, URL: f.URL, Dir: f.Dir, HTTP: o.HTTP, Header: http.Header{}, Log: o.Log,
 		Timeout: askTime, Changed: s.outdate,
-		Deaf: true} // a stream that stays open is of no use to a function that sleeps between its requests
+		Deaf: true} // an open stream is useless to a function that sleeps between its requests
 	if f.Command != "" {
 		c.Command = append([]string{f.Command}, f.Args...)
 	}
@@ -104,7 +103,7 @@ func open(f mcpfile.Server, o Options) (*server, error) {
 	return s, nil
 }
 
-// Tools returns the tools that there are, and has servers be asked whose list is missing or old. It waits for none.
+// Tools returns the known tools without waiting. It starts requests to servers whose list is missing or out of date.
 func (s *Servers) Tools() tool.Set {
 	set := tool.Set{}
 	for _, one := range s.all {
@@ -121,7 +120,7 @@ func (s *Servers) Tools() tool.Set {
 	return set
 }
 
-// Report says of each server which of its tools [Servers.Tools] has, and why it does not have the others.
+// Report returns, for each server, which of its tools are in [Servers.Tools], and why the others are not.
 func (s *Servers) Report() []tool.ServerTools {
 	set, all := s.Tools(), []tool.ServerTools{}
 	for _, one := range s.all {
@@ -145,10 +144,10 @@ func (s *Servers) Report() []tool.ServerTools {
 	return all
 }
 
-// errFull is why a tool is not used behind those of other servers.
+// errFull is the reason for tools that exceed the limit of all servers together.
 var errFull = fmt.Errorf("all servers together offer more than %d tools; choose with only", MaxTools)
 
-// Await waits for the servers that are asked for the first time, for a short while.
+// Await waits up to 3 seconds for the servers that are asked for the first time.
 func (s *Servers) Await(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, firstWait)
 	defer cancel()
@@ -164,8 +163,8 @@ func (s *Servers) Await(ctx context.Context) {
 	}
 }
 
-// Renew asks the server that a tool of the name belongs to, so that [Servers.Tools] then has what the server says now.
-// The error says that it cannot be reached; of a name that is no server's it is nil.
+// Renew asks the server of the named tool for its tools, so that [Servers.Tools] returns the present definition. The
+// error means that the server cannot be reached. It is nil for a name that belongs to no server.
 func (s *Servers) Renew(ctx context.Context, name string) error {
 	for _, one := range s.all {
 		if !strings.HasPrefix(name, one.choice.Prefix) {
@@ -181,7 +180,7 @@ func (s *Servers) Renew(ctx context.Context, name string) error {
 	return nil
 }
 
-// Close ends all connections, and what is being asked.
+// Close ends all connections and requests in progress.
 func (s *Servers) Close() error {
 	var errs []error
 	for _, one := range s.all {
@@ -197,7 +196,7 @@ func (s *server) unavailable(err error) error {
 		"The server %s cannot be reached at the moment. Nothing was done.", s.name).Because(err))
 }
 
-// full warns, once for each number, that so many of the server's tools are not used.
+// full warns that some of the server's tools are not used, once for each number.
 func (s *server) full(unused int) {
 	if s.over.Swap(int64(unused)) != int64(unused) {
 		s.log.Warn("tools of an MCP server are not used", "server", s.name, "unused", unused, "error", errFull)

@@ -12,44 +12,43 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// A server is one of them, and what is known of its tools.
+// A server is one server and what is known about its tools.
 type server struct {
 	name   string
 	client *mcpclient.Client
 	choice mcpclient.Choice
 	log    *slog.Logger
 	now    func() time.Time
-	life   context.Context // until Close
+	life   context.Context // ends with Close
 	end    context.CancelFunc
 	asking sync.WaitGroup
-	over   atomic.Int64 // how many of its tools are not used because of other servers, as was last logged
+	over   atomic.Int64 // the last logged number of tools that are not used because of other servers
 
 	mu      sync.Mutex
-	tools   []*tool.Tool // as they were last listed
+	tools   []*tool.Tool // as last listed
 	unused  []mcpclient.Refusal
-	under   chan struct{} // closed when the server has answered or failed; nil: it is not being asked
-	initial chan struct{} // the first such; nil: it was never asked
+	under   chan struct{} // closed when the server has answered or failed; nil: no request is in progress
+	initial chan struct{} // the first such channel; nil: it was never asked
 	ended   time.Time     // when it last answered or failed
 	err     error         // why it failed
-	old     bool          // it has said that its tools have changed
+	old     bool          // it has reported a change of its tools
 }
 
-// known returns the tools that the server has, those of it that are not used, and why it was not reached when it was
-// last asked.
+// known returns the server's tools, its unused tools, and the error of the last request.
 func (s *server) known() ([]*tool.Tool, []mcpclient.Refusal, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tools, s.unused, s.err
 }
 
-// first returns what is closed when the server has answered or failed for the first time.
+// first returns a channel that is closed when the server has answered or failed for the first time.
 func (s *server) first() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.initial
 }
 
-// unreachable returns why the server was not reached when it was last asked, or nil.
+// unreachable returns an error if the server was not reached in the last request, or nil.
 func (s *server) unreachable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,15 +58,15 @@ func (s *server) unreachable() error {
 	return s.unavailable(s.err)
 }
 
-// outdate has the server be asked before its list is used again.
+// outdate makes the next use of the list ask the server again.
 func (s *server) outdate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.old = true
 }
 
-// ask has the server be asked for its tools, unless it is being asked, or was a moment ago and now does not say
-// otherwise. What it returns is closed when the server has answered or failed.
+// ask requests the server's tools, unless a request is in progress or the list is recent. now requests them even if the
+// list is recent. The returned channel is closed when the server has answered or failed.
 func (s *server) ask(now bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +93,7 @@ func (s *server) ask(now bool) <-chan struct{} {
 	return done
 }
 
-// list asks the server, and keeps what it says.
+// list asks the server and stores its answer.
 func (s *server) list() {
 	ctx, cancel := context.WithTimeout(s.life, askTime)
 	defer cancel()
@@ -123,7 +122,7 @@ func (s *server) list() {
 	}
 }
 
-// tell logs which tools are not used: one that cannot be taken by its name, and how many were left over.
+// tell logs the unused tools: an invalid tool by name, and the number of tools beyond the limit.
 func (s *server) tell(unused []mcpclient.Refusal) {
 	beyond := 0
 	for _, r := range unused {
