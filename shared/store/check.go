@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// DataField is the name under which a backend stores Doc.Data, and PreviousField the one under which it may store the
+// DataField is the name under which a backend stores Doc.Data. PreviousField is the name under which it may store the
 // version that an update replaced. No field of a document may have either name.
 const (
 	DataField     = "data"
@@ -29,10 +29,10 @@ func CheckGet(paths []string) error {
 	return nil
 }
 
-// CheckCommit checks a commit before anything is sent. It returns [ErrTooLarge] for one over a limit, [ErrBadPath] for
-// a bad path, and [ErrInvalid] for a mistake of the program: no writes, two writes to one path, an update or a check
-// without a version, a version that no store can have returned, a field of another type than those of [Doc], data that
-// is not UTF-8.
+// CheckCommit checks a commit before anything is sent. It returns [ErrTooLarge] for a commit over a limit and
+// [ErrBadPath] for a bad path. It returns [ErrInvalid] for a mistake of the program: no writes, two writes to one path,
+// an update or a check without a version, a version that no store can have returned, a field whose type [Doc] does not
+// allow, or data that is not UTF-8.
 func CheckCommit(writes []Write) error {
 	if len(writes) == 0 {
 		return fmt.Errorf("%w: a commit without writes", ErrInvalid)
@@ -111,8 +111,8 @@ func validName(s string) bool {
 	return true
 }
 
-// Canonical returns a field's value as every backend stores it, a time in UTC and truncated to microseconds. It returns
-// [ErrInvalid] for a value that cannot be stored.
+// Canonical returns a field's value in the form that every backend stores. A time is in UTC and truncated to
+// microseconds. Canonical returns [ErrInvalid] for a value that cannot be stored.
 func Canonical(v any) (any, error) {
 	switch v := v.(type) {
 	case bool, int64:
@@ -141,8 +141,8 @@ func inRange(t time.Time) bool {
 	return 1 <= y && y <= 9999
 }
 
-// Size returns the size of the document in bytes as Firestore counts it
-// (https://firebase.google.com/docs/firestore/storage-size), with PreviousField.
+// Size returns the size of the document in bytes, including PreviousField, as Firestore counts it
+// (https://firebase.google.com/docs/firestore/storage-size).
 func (d Doc) Size() int {
 	const name, document, text, number = 16, 32, 1, 8
 	n := name + document + len(d.Path) + 1
@@ -162,8 +162,8 @@ func (d Doc) Size() int {
 	return n
 }
 
-// Interrupted returns the error of a call that ended because of ctx: ctx's own error, which also is [ErrUnavailable] if
-// the deadline passed.
+// Interrupted returns the error of a call that ctx ended. The error wraps cause, and also [ErrUnavailable] if the
+// deadline passed.
 func Interrupted(method string, cause error) error {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return fmt.Errorf("store: %s: %w: %w", method, ErrUnavailable, cause)

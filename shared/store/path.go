@@ -6,19 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// Firestore's limits on names (https://firebase.google.com/docs/firestore/quotas). A whole name may have 6 KiB with its
-// project and database; maxPath leaves room for those.
+// Firestore's limits on names (https://firebase.google.com/docs/firestore/quotas). A full name, with its project and
+// database, may have 6 KiB. maxPath leaves room for these.
 const (
 	maxID    = 1500    // bytes of one segment of a path
 	maxPath  = 5 << 10 // bytes of a path
-	maxDepth = 2 * 100 // segments of a path: 100 collections, one within the other
+	maxDepth = 2 * 100 // segments of a path: 100 nested collections
 	maxName  = 100     // bytes of a field's name; Firestore allows 1500, which no field needs
-	maxText  = maxID   // bytes of a string field; an index holds no more, and a query would silently ignore the rest
+	maxText  = maxID   // bytes of a string field; an index stores no more, and a query would silently ignore the rest
 )
 
 // ValidPath returns nil if path names a document as Firestore defines it: an even number of segments separated by
-// single slashes, each of them valid UTF-8 of 1 to 1500 bytes without NUL, not "." or "..", not "__like_this__". The
-// error is [ErrBadPath] and does not repeat the path, which may contain a person's address.
+// single slashes. Each segment is valid UTF-8 of 1 to 1500 bytes without NUL, and not ".", ".." or "__like_this__". The
+// error is [ErrBadPath]. It does not repeat the path, which may contain a person's address.
 func ValidPath(path string) error {
 	if len(path) > maxPath {
 		return fmt.Errorf("%w: it has %d bytes, %d are the limit", ErrBadPath, len(path), maxPath)
@@ -50,7 +50,7 @@ func reserved(s string) bool {
 	return len(s) >= 4 && strings.HasPrefix(s, "__") && strings.HasSuffix(s, "__")
 }
 
-// SplitPath splits a valid path into its collection ("runs/abc/events") and its id ("000001").
+// SplitPath splits a valid path into its collection ("runs/abc/events") and its ID ("000001").
 func SplitPath(path string) (collection, id string) {
 	i := strings.LastIndexByte(path, '/')
 	return path[:i], path[i+1:]

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// CheckQuery returns the index that answers q, or [ErrInvalid]. A query must match one of [Indexes]: its collection,
-// each of the index's Equal fields with exactly one "==", its order and direction. At most one "<=" and one ">=" may
-// narrow the order. The Firestore emulator answers any query, the real service only those that have an index; hence
-// this check.
+// CheckQuery returns the index that answers q, or [ErrInvalid]. A query must match an entry of [Indexes]: the
+// collection, exactly one "==" for each of the index's Equal fields, the order and the direction. At most one "<=" and
+// one ">=" may narrow the order. This check exists because the Firestore emulator answers any query, but the service
+// only those that have an index.
 func CheckQuery(q Query) (Index, error) {
 	if q.Limit < 1 || q.Limit > MaxLimit {
 		return Index{}, fmt.Errorf("%w: a limit of %d, not 1 to %d", ErrInvalid, q.Limit, MaxLimit)
@@ -86,8 +86,8 @@ func checkFilters(q Query) (equal []string, err error) {
 	return equal, nil
 }
 
-// sameSet reports whether a and b hold the same fields. A field that is named twice makes them differ, because the
-// lengths must agree.
+// sameSet reports whether a and b contain the same fields. A duplicate field makes them differ, because the lengths
+// must agree.
 func sameSet(a, b []string) bool {
 	if len(a) != len(b) {
 		return false

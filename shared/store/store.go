@@ -1,11 +1,11 @@
-// Package store is the port to the document store: reads by path, the few queries named in [Indexes], Commit, which
-// applies several writes atomically, and Watch, which tells of a document's changes. The port is as strict as Firestore
-// (and no stricter), so that a second backend (shared/store/embedded, one SQLite file) cannot accept what the first
-// (shared/store/firestore) would refuse; storetest runs the same tests against both.
+// Package store is the port to the document store. It has reads by path, the few queries listed in [Indexes], Commit,
+// which applies several writes atomically, and Watch, which returns a document's changes. The port is exactly as strict
+// as Firestore, so that a second backend (shared/store/embedded, one SQLite file) cannot accept input that the first
+// (shared/store/firestore) would refuse. Package storetest runs the same tests against both.
 //
-// A document has a path ("runs/abc", "runs/abc/events/000001"), a few typed Fields (the only ones that a query can
-// use), and Data: JSON, stored byte for byte. There are no interactive transactions: a transition reads, decides, and
-// commits with the versions that it read; after a conflict it reads and decides again.
+// A document has a path ("runs/abc", "runs/abc/events/000001"), a few typed Fields, which are the only values that a
+// query can use, and Data: JSON, stored byte for byte. There are no interactive transactions. A transition reads,
+// decides, and commits with the versions that it read. After a conflict, it reads and decides again.
 package store
 
 import (
@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// The limits that all backends enforce before anything is sent (reliability §0.5). The Go client of Firestore retries a
-// commit that is too large until its deadline, so such a commit must never leave the process.
+// Limits that all backends enforce before anything is sent (reliability §0.5). Firestore's Go client retries a commit
+// that is too large until its deadline, so such a commit must never leave the process.
 const (
 	MaxDoc    = 900 << 10 // bytes of one document: path, fields and data
 	MaxCommit = 3 << 20   // bytes of all writes of one commit
@@ -25,7 +25,8 @@ const (
 	MaxLimit  = 1000      // documents of one Query
 )
 
-// The errors of a store. Any other error of a backend is wrapped in ErrUnavailable if a retry may help.
+// The errors of a store. If a retry may help after any other error of a backend, that error is wrapped in
+// ErrUnavailable.
 var (
 	// ErrConflict means that a precondition failed: read again and decide again.
 	ErrConflict = errors.New("store: the document is not as it was read")
@@ -33,7 +34,7 @@ var (
 	ErrTooLarge = errors.New("store: document or commit over the limit")
 	// ErrBadPath means that a path does not name a document; see ValidPath.
 	ErrBadPath = errors.New("store: not a document path")
-	// ErrInvalid means that a write or query is a mistake of the program; see CheckCommit and CheckQuery.
+	// ErrInvalid means that a write or a query is a mistake of the program; see CheckCommit and CheckQuery.
 	ErrInvalid = errors.New("store: not a write or query it accepts")
 	// ErrUnavailable means that the backend is down, overloaded or out of time. A commit may or may not have been
 	// applied.
@@ -48,10 +49,10 @@ type Doc struct {
 	Fields map[string]any
 	// Data is JSON in UTF-8, stored byte for byte.
 	Data []byte
-	// Version is the time of the last write by the store's clock, later with each write. It is zero if the document
+	// Version is the time of the last write by the store's clock. It grows with each write, and is zero if the document
 	// does not exist.
 	Version time.Time
-	// ReadTime is the time of the read by the store's clock, also for a document that does not exist. It is never
+	// ReadTime is the time of the read by the store's clock. It is also set if the document does not exist. It is never
 	// before an earlier Version.
 	ReadTime time.Time
 }
@@ -59,15 +60,15 @@ type Doc struct {
 // Exists reports whether the document existed when it was read.
 func (d Doc) Exists() bool { return !d.Version.IsZero() }
 
-// Op is what a Write does.
+// Op is the operation of a Write.
 type Op int
 
 // The operations of a Write.
 const (
 	OpCreate Op = iota + 1 // the document must not exist
 	OpUpdate               // the document must still have Doc.Version
-	OpDelete               // the document must still have Doc.Version; a zero Version deletes whatever is there
-	OpCheck                // the document must still have Doc.Version, and stays as it is
+	OpDelete               // the document must still have Doc.Version; with a zero Version, any version is deleted
+	OpCheck                // the document must still have Doc.Version, and does not change
 )
 
 // Write is one part of a commit.
@@ -76,38 +77,39 @@ type Write struct {
 	Doc Doc
 }
 
-// Create returns a Write of a document that must not exist.
+// Create returns a Write that creates a document. The document must not exist.
 func Create(path string, fields map[string]any, data []byte) Write {
 	return Write{OpCreate, Doc{Path: path, Fields: fields, Data: data}}
 }
 
-// Update returns a Write that replaces a document, which must still have the version.
+// Update returns a Write that replaces a document. The document must still have the version.
 func Update(path string, version time.Time, fields map[string]any, data []byte) Write {
 	return Write{OpUpdate, Doc{Path: path, Version: version, Fields: fields, Data: data}}
 }
 
-// Delete returns a Write that removes a document, which must still have the version. With a zero version it removes the
-// document whatever its version, and does nothing if there is none.
+// Delete returns a Write that removes a document. The document must still have the version. With a zero version, any
+// version is removed, and a missing document is no error.
 func Delete(path string, version time.Time) Write {
 	return Write{OpDelete, Doc{Path: path, Version: version}}
 }
 
-// Check returns a Write that changes nothing: the document must still have the version. A commit rests with it on what
-// was read and is not written.
+// Check returns a Write that changes nothing. The document must still have the version. With a Check, a commit can
+// depend on a document that it does not write.
 func Check(path string, version time.Time) Write {
 	return Write{OpCheck, Doc{Path: path, Version: version}}
 }
 
-// Filter is one condition of a Query. Op is "==", or "<=" or ">=" on the field of OrderBy.
+// Filter is one condition of a Query. Op is "==", or "<=" or ">=" on the field in OrderBy.
 type Filter struct {
 	Field string
 	Op    string
 	Value any
 }
 
-// A Query asks for documents of one top-level collection that have all the fields it names. A document without the
-// field of OrderBy is not found (so a run that has ended has no "due"). A range matches only values of its own type.
-// Ties in OrderBy are broken by the document's id, in the same direction. The page starts after the position After.
+// A Query selects documents of one top-level collection that have all the fields it names. A document without the
+// OrderBy field is not found; for example, a run that has ended has no "due". A range matches only values of its own
+// type. Documents with equal OrderBy values are ordered by ID, in the same direction. The page starts after the
+// position After.
 type Query struct {
 	Collection string
 	Where      []Filter
@@ -120,14 +122,14 @@ type Query struct {
 	Select []string
 }
 
-// ByName is the order of the documents' ids, by their bytes. A collection that is read whole is read in it: unlike a
-// time it needs no index of its own, and ids do not grow with the clock, so that all users' writes do not meet at one
-// end of an index.
+// ByName orders documents by the bytes of their IDs. It is the order for reading a whole collection. Unlike an order by
+// time, it needs no index of its own. IDs do not grow with the clock, so the writes of all users do not meet at one end
+// of an index.
 const ByName = "__name__"
 
-// Cursor is a position in a query's order: the value of OrderBy and the id of the last document seen.
+// Cursor is a position in a query's order: the OrderBy value and the ID of the last document seen.
 type Cursor struct {
-	Value any // nil where the order is ByName
+	Value any // nil if the order is ByName
 	ID    string
 }
 
@@ -139,10 +141,10 @@ type Index struct {
 	Desc       bool
 }
 
-// Indexes lists all queries that Countersign makes. Every backend refuses any other.
+// Indexes lists all queries that Countersign makes. Every backend refuses any other query.
 //
-// Firestore takes some 500 writes a second where an index grows at one end. So none that every user's requests write to
-// begins with a time: it begins with the user, the run, or a shard (document.Shards).
+// Firestore takes about 500 writes a second to an index that grows at one end. Therefore, no index that every user's
+// requests write to begins with a time. Such an index begins with the user, the run, or a shard (document.Shards).
 var Indexes = []Index{
 	{Collection: "runs", Equal: []string{"dueShard"}, OrderBy: "due"},
 	{Collection: "runs", OrderBy: ByName}, // ops verify checks the chain of every run
@@ -150,8 +152,8 @@ var Indexes = []Index{
 	{Collection: "runs", Equal: []string{"uid"}, OrderBy: "createdAt"}, // everything stored for one user
 	{Collection: "approvals", Equal: []string{"uid", "status"}, OrderBy: "requestedAt", Desc: true},
 	{Collection: "threads", Equal: []string{"uid"}, OrderBy: "updatedAt", Desc: true},
-	{Collection: "threads", Equal: []string{"dueShard"}, OrderBy: "deleting"},  // deletions that have begun
-	{Collection: "threads", Equal: []string{"dueShard"}, OrderBy: "updatedAt"}, // that nobody has used for long
+	{Collection: "threads", Equal: []string{"dueShard"}, OrderBy: "deleting"},  // deletions in progress
+	{Collection: "threads", Equal: []string{"dueShard"}, OrderBy: "updatedAt"}, // threads unused for long
 	{Collection: "threads", OrderBy: ByName},
 	{Collection: "threads", Equal: []string{"uid"}, OrderBy: "deleting"},
 	{Collection: "audit", Equal: []string{"uid"}, OrderBy: "at", Desc: true},
@@ -159,8 +161,9 @@ var Indexes = []Index{
 	{Collection: "audit", OrderBy: ByName},
 	{Collection: "audit", Equal: []string{"uid", "runId"}, OrderBy: "seq"},
 	{Collection: "audit_heads", OrderBy: ByName},
-	{Collection: "queue", OrderBy: "due"},        // the embedded queue's, which is never in Firestore
-	{Collection: "oauth_states", OrderBy: "due"}, // written when an account is linked: once a user, not once a request
+	{Collection: "queue", OrderBy: "due"}, // the embedded queue's, which is never in Firestore
+	// written when an account is linked: once for each user, not for each request
+	{Collection: "oauth_states", OrderBy: "due"},
 }
 
 // Store is a document store. All methods are safe for concurrent use.
@@ -170,17 +173,18 @@ type Store interface {
 	Get(ctx context.Context, paths ...string) ([]Doc, error)
 	// Query returns at most q.Limit documents in q's order.
 	Query(ctx context.Context, q Query) ([]Doc, error)
-	// Commit applies all writes or none, in one round trip, and returns each document's new version in the order of the
-	// writes (a zero time for a delete, the same for a check). If a precondition fails, it returns ErrConflict and
-	// nothing is applied. After ErrUnavailable or ctx's own error, all writes may have been applied or none. It is an
-	// error to write one path twice.
+	// Commit applies all writes or none, in one round trip. It returns each document's new version in the order of the
+	// writes; a delete has a zero time, a check the unchanged version. If a precondition fails, it returns ErrConflict
+	// and applies nothing. After ErrUnavailable or ctx's own error, either all writes or none may have been applied.
+	// Two writes to one path are an error.
 	Commit(ctx context.Context, writes ...Write) ([]time.Time, error)
-	// Watch returns the document as it is, be it missing, and then each newer state, until ctx ends, which is no error.
-	// States that follow each other faster than they are taken are left out, the newest never; none comes twice or
-	// after a newer one. A lost connection is made again, and what was missed meanwhile is delivered. An error ends the
-	// sequence and means that trying again will not help: [ErrBadPath], a closed store, a permission that is missing.
-	// While the document does not change, watching costs no read. Each use of the sequence watches anew.
+	// Watch returns the document's present state, even if the document does not exist, and then each newer state, until
+	// ctx ends, which is no error. If states follow each other faster than they are read, older ones are skipped, but
+	// never the newest. No state comes twice or after a newer one. Watch reconnects after a lost connection and
+	// delivers the newest state that was missed. An error ends the sequence and means that a retry will not help:
+	// [ErrBadPath], a closed store, a missing permission. While the document does not change, Watch costs no read. Each
+	// use of the sequence is a new watch.
 	Watch(ctx context.Context, path string) iter.Seq2[Doc, error]
-	// Close closes the store. What watches it ends with an error.
+	// Close closes the store. Open watches end with an error.
 	Close() error
 }

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	callTimeout = 8 * time.Second // of one call with its retries; an answer to the user is due after 10 s
+	callTimeout = 8 * time.Second // of one call with its retries; users must get an answer within 10 s
 	attempts    = 3
 	firstPause  = 50 * time.Millisecond
 )
 
-// call runs one RPC within the time limit and retries it if the server was unavailable. A conflict after a failed
-// attempt may be a conflict with that attempt's own write, so it is reported as ErrUnavailable.
+// call runs one RPC within the time limit, and retries it if the server was unavailable. A conflict after a failed
+// attempt may come from that attempt's own write, so it is reported as ErrUnavailable.
 func (s *Store) call(ctx context.Context, method string, rpc func(ctx context.Context) error) error {
 	if cause := ctx.Err(); cause != nil {
 		return store.Interrupted(method, cause)
@@ -42,8 +42,8 @@ func (s *Store) call(ctx context.Context, method string, rpc func(ctx context.Co
 	}
 }
 
-// pause waits before a retry, longer each time and with a random factor of 1 to 2, so that callers do not retry at the
-// same moment. It reports whether there is time left.
+// pause waits before a retry. The wait grows with each retry and has a random factor of 1 to 2, so that callers do not
+// retry at the same moment. pause reports whether there is time left.
 func pause(ctx context.Context, try int) bool {
 	d := firstPause << (2 * (try - 1))
 	timer := time.NewTimer(d + rand.N(d))
@@ -57,11 +57,11 @@ func pause(ctx context.Context, try int) bool {
 }
 
 // callError names the method and the code of a failed call. Its text leaves out the server's text, which may contain
-// names and addresses and is for the log; Unwrap returns it.
+// names and addresses. Unwrap returns the server's error, for the log.
 type callError struct {
 	method   string
 	code     codes.Code
-	sentinel error // nil if the port has none
+	sentinel error // nil if package store has none for it
 	cause    error
 }
 
@@ -100,15 +100,15 @@ func wrap(ctx, limited context.Context, method string, err error, repeated bool)
 	return failed
 }
 
-// isCallersLimit reports whether the caller's own deadline applied. A server that was sent the deadline may report it
-// before the caller's clock reaches it.
+// isCallersLimit reports whether the deadline that passed was the caller's own. A server may report a deadline before
+// the caller's clock reaches it.
 func isCallersLimit(ctx, limited context.Context) bool {
 	callers, ok := ctx.Deadline()
 	struck, _ := limited.Deadline()
 	return ok && callers.Equal(struck)
 }
 
-// isConflict reports whether a commit's precondition failed. Only commits have preconditions: for a read, the same
+// isConflict reports whether a commit's precondition failed. Only commits have preconditions. For a read, the same
 // codes mean that an index or the database is missing.
 func isConflict(err error) bool {
 	switch status.Code(err) {
@@ -122,7 +122,7 @@ func isConflict(err error) bool {
 	return false
 }
 
-// codeOf returns err's gRPC code, and DeadlineExceeded also if the deadline passed outside of gRPC.
+// codeOf returns err's gRPC code. It returns DeadlineExceeded also if the deadline passed outside of gRPC.
 func codeOf(err error) codes.Code {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return codes.DeadlineExceeded

@@ -41,7 +41,7 @@ func (s *Store) write(w store.Write) (*pb.Write, error) {
 		out.Operation = &pb.Write_Delete{Delete: s.documentName(w.Doc.Path)}
 		return out, nil
 	case store.OpCheck:
-		// With a mask that names no field nothing is changed, and the update time stays.
+		// A mask without fields changes nothing and keeps the update time.
 		out.Operation = &pb.Write_Update{Update: &pb.Document{Name: s.documentName(w.Doc.Path)}}
 		out.UpdateMask = &pb.DocumentMask{}
 		return out, nil
@@ -50,7 +50,7 @@ func (s *Store) write(w store.Write) (*pb.Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without an update mask the document is replaced.
+	// Without an update mask, the document is replaced.
 	out.Operation = &pb.Write_Update{Update: &pb.Document{Name: s.documentName(w.Doc.Path), Fields: fields}}
 	return out, nil
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// silence is how long the emulator's listener may say nothing before the document is read.
+// silence is how long the emulator's listener may be silent before the document is read.
 const silence = 5 * time.Second
 
-// watchEmulator watches a document of the emulator, which now and then loses a change that is committed while a
-// listener begins, and tells every later listener the state before it until the next change. The service does not.
+// watchEmulator watches a document of the emulator. The emulator sometimes loses a change that is committed while a
+// listener begins, and then sends every later listener the earlier state until the next change. The Firestore service
+// does not.
 func (s *Store) watchEmulator(ctx context.Context, path string) iter.Seq2[store.Doc, error] {
 	return func(yield func(store.Doc, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -22,7 +23,7 @@ func (s *Store) watchEmulator(ctx context.Context, path string) iter.Seq2[store.
 			for range states {
 			}
 		}()
-		var last *store.Doc // what was delivered: its version and read time
+		var last *store.Doc // version and read time of the last delivered state
 		for {
 			var d store.Doc
 			select {
@@ -38,7 +39,7 @@ func (s *Store) watchEmulator(ctx context.Context, path string) iter.Seq2[store.
 			case <-time.After(silence):
 				docs, err := s.Get(ctx, path)
 				if err != nil {
-					continue // the listener tells of what lasts
+					continue // the listener reports lasting errors
 				}
 				d = docs[0]
 			}
@@ -53,19 +54,19 @@ func (s *Store) watchEmulator(ctx context.Context, path string) iter.Seq2[store.
 	}
 }
 
-// known reports whether d is the state that was delivered last, or an earlier one.
+// known reports whether d is the last delivered state or an earlier one.
 func known(last, d store.Doc) bool {
 	return d.Version.Equal(last.Version) || d.ReadTime.Before(last.ReadTime) ||
 		d.Exists() && d.Version.Before(last.ReadTime)
 }
 
-// told is what a watch yields.
+// told is one result of a watch.
 type told struct {
 	doc store.Doc
 	err error
 }
 
-// states watches the document until ctx ends. The channel is closed when nothing more comes.
+// states watches the document until ctx ends. It closes the channel when nothing more comes.
 func (s *Store) states(ctx context.Context, path string) <-chan told {
 	states := make(chan told)
 	go func() {

@@ -1,11 +1,11 @@
 // Package firestore is a store in Google Cloud Firestore (Native mode). Each method is one RPC: Get is
 // BatchGetDocuments, Query is RunQuery, Commit is Commit with preconditions. It uses no transactions: 100 concurrent
-// writers of one document take 0.1 s with a precondition and seconds with RunTransaction (reliability §0.4).
+// writers of one document take 0.1 s with preconditions and several seconds with RunTransaction (reliability §0.4).
 //
-// It uses Google's generated client (apiv1), not the hand-written one around it. The only atomic write of one RPC in
-// the latter is the deprecated Batch, which cannot replace a document under a precondition (its Update keeps the fields
-// that are not named), and which repeats a commit whose answer was lost, so that a commit that succeeded is reported as
-// a conflict.
+// It uses Google's generated client (apiv1), not the hand-written client around it. The only atomic write of the
+// hand-written client that takes one RPC is the deprecated Batch. Batch cannot replace a document under a precondition,
+// because its Update keeps the fields that are not named. Batch also repeats a commit whose answer was lost, so that a
+// commit that succeeded is reported as a conflict.
 //
 // A document is stored as its Fields, with Data as the string "data" and the version that it replaced as "previous".
 package firestore
@@ -29,14 +29,14 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// defaultDatabase is Firestore's name for the database of a project that has only one.
+// defaultDatabase is Firestore's name for the only database of a project.
 const defaultDatabase = "(default)"
 
 // Store implements [store.Store] in one Firestore database.
 type Store struct {
 	client  *apiv1.Client
 	root    string      // projects/P/databases/D
-	headers metadata.MD // required by Google to find a named database; the hand-written client sends the same
+	headers metadata.MD // Google needs them to find a named database; the hand-written client sends the same
 	timeout time.Duration
 
 	emulated bool // the server is the emulator
@@ -45,9 +45,9 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open returns a client of the database; an empty name is the default one. It dials in the background, so an
-// unavailable server is reported by the first call. FIRESTORE_EMULATOR_HOST names an emulator, as for Google's own
-// libraries; otherwise the credentials are Google's default ones. opts are for tests.
+// Open returns a client for the database; an empty name stands for the default one. It connects in the background, so
+// the first call reports an unavailable server. If FIRESTORE_EMULATOR_HOST is set, it uses that emulator, as Google's
+// own libraries do. Otherwise it uses Google's default credentials. opts are for tests.
 func Open(ctx context.Context, projectID, database string, opts ...option.ClientOption) (*Store, error) {
 	if projectID == "" {
 		return nil, errors.New("firestore store: no project id")
@@ -60,11 +60,11 @@ func Open(ctx context.Context, projectID, database string, opts ...option.Client
 	if err != nil {
 		return nil, fmt.Errorf("firestore store: open: %w", err)
 	}
-	// The client's own retries hide how often a commit was sent (see call), and repeat one that is too large until its
-	// deadline (reliability §0.5).
+	// The client's own retries hide how often a commit was sent (see call), and repeat a commit that is too large until
+	// its deadline (reliability §0.5).
 	client.CallOptions = &apiv1.CallOptions{}
 	//lint:ignore SA1019 of a pool of connections, which this is not, one would be made early
-	client.Connection().Connect() // it would wait for the first call
+	client.Connection().Connect() // otherwise it would connect at the first call
 	root := "projects/" + projectID + "/databases/" + database
 	return &Store{client: client, root: root, timeout: callTimeout, emulated: host != "", headers: metadata.Pairs(
 		"google-cloud-resource-prefix", root,
@@ -84,7 +84,7 @@ func emulator(host string) []option.ClientOption {
 	}
 }
 
-// owner is the credential by which the emulator recognizes an administrator, to whom its rules do not apply.
+// owner is the credential of an administrator of the emulator. The emulator's rules do not apply to administrators.
 type owner struct{}
 
 func (owner) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {

@@ -27,8 +27,9 @@ func encode(v any) (*pb.Value, error) {
 	}
 }
 
-// encodeFields adds the version that is replaced. Firestore keeps the old update time if a write changes nothing;
-// without it, two writers of the same content would both succeed.
+// encodeFields encodes the document's fields, its data, and the version that it replaces. Without that version,
+// Firestore would keep the old update time if a write changes nothing, and two writers of the same content would both
+// succeed.
 func encodeFields(d store.Doc) (map[string]*pb.Value, error) {
 	all := make(map[string]any, len(d.Fields)+1)
 	for name, v := range d.Fields {

@@ -15,10 +15,10 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// mostTries bounds the pause before a lost listener is opened again, to some 3 to 6 seconds.
+// mostTries bounds the pause before a lost listener is opened again, to about 3 to 6 seconds.
 const mostTries = 4
 
-// Watch implements [store.Store] with a Listen RPC, which is opened anew when it is lost.
+// Watch implements [store.Store] with a Listen RPC. It opens a new one when it is lost.
 func (s *Store) Watch(ctx context.Context, path string) iter.Seq2[store.Doc, error] {
 	if s.emulated {
 		return s.watchEmulator(ctx, path)
@@ -32,11 +32,11 @@ func (s *Store) watch(ctx context.Context, path string) iter.Seq2[store.Doc, err
 			yield(store.Doc{}, err)
 			return
 		}
-		var last *store.Doc // what was delivered: its version and read time
+		var last *store.Doc // version and read time of the last delivered state
 		for try := 1; ; try = min(try+1, mostTries) {
 			more := true
 			err := s.listen(ctx, path, func(d store.Doc) bool {
-				try = 0 // the connection is good
+				try = 0 // the connection works
 				if last != nil && (d.ReadTime.Before(last.ReadTime) || d.Version.Equal(last.Version)) {
 					return true
 				}
@@ -57,7 +57,8 @@ func (s *Store) watch(ctx context.Context, path string) iter.Seq2[store.Doc, err
 	}
 }
 
-// passing reports whether a listener that ended with err may be opened anew. The server ends a good one now and then.
+// passing reports whether a new listener may be opened after one that ended with err. The server sometimes ends a
+// listener without a fault.
 func passing(err error) bool {
 	if errors.Is(err, io.EOF) {
 		return true
@@ -67,17 +68,17 @@ func passing(err error) bool {
 	}
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Internal, codes.ResourceExhausted, codes.DeadlineExceeded, codes.Aborted,
-		codes.Unknown, codes.Canceled: // the server's: the caller's own has been looked for before
+		codes.Unknown, codes.Canceled: // by the server: the caller's cancel was checked before
 		return true
 	}
 	return false
 }
 
-// errStale means that the server no longer vouches for what it has sent.
+// errStale means that the server no longer guarantees the state that it has sent.
 var errStale = status.Error(codes.Unavailable, "the listener must begin anew")
 
-// listen listens to the document until an error occurs or state returns false. state is called with each state of the
-// document for which the server vouches.
+// listen listens to the document until an error occurs or state returns false. It calls state with each state of the
+// document that the server guarantees.
 func (s *Store) listen(ctx context.Context, path string, state func(store.Doc) bool) error {
 	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(ctx, s.headers.Copy()))
 	defer cancel() // ends the RPC
@@ -89,7 +90,7 @@ func (s *Store) listen(ctx context.Context, path string, state func(store.Doc) b
 	err = stream.Send(&pb.ListenRequest{Database: s.root, TargetChange: &pb.ListenRequest_AddTarget{
 		AddTarget: &pb.Target{TargetId: target, TargetType: &pb.Target_Documents{
 			Documents: &pb.Target_DocumentsTarget{Documents: []string{s.documentName(path)}}}}}})
-	if err != nil && !errors.Is(err, io.EOF) { // the cause of an EOF is received
+	if err != nil && !errors.Is(err, io.EOF) { // Recv returns the cause of an EOF
 		return err
 	}
 	l := listener{path: path, doc: store.Doc{Path: path}}
@@ -107,23 +108,23 @@ func (s *Store) listen(ctx context.Context, path string, state func(store.Doc) b
 		}
 		d := l.doc
 		d.ReadTime = at
-		l.told, l.doc.Data, l.doc.Fields = true, nil, nil // which an idle listener need not keep
+		l.told, l.doc.Data, l.doc.Fields = true, nil, nil // an idle listener need not keep them
 		if !state(d) {
 			return nil
 		}
 	}
 }
 
-// listener is what one Listen RPC has said of its document.
+// listener holds the state that one Listen RPC has sent for its document.
 type listener struct {
 	path    string
 	doc     store.Doc
-	current bool // the document's state at the beginning has been sent
+	current bool // the server has sent the document's state at the beginning
 	told    bool // the state was passed on
 }
 
-// take takes a message in. The time is that at which the document was as the listener has it, or zero while the server
-// has not said so.
+// take processes a message. It returns the time at which the document had the state in the listener, or zero if the
+// server has not confirmed the state yet.
 func (l *listener) take(s *Store, res *pb.ListenResponse) (at time.Time, err error) {
 	switch r := res.ResponseType.(type) {
 	case *pb.ListenResponse_DocumentChange:

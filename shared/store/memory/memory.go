@@ -1,4 +1,4 @@
-// Package memory is a store in a map. It lives as long as its value, for requests whose caller keeps all state (a
+// Package memory is a store in a map. It lives as long as its value. It is for requests whose caller keeps all state (a
 // stateless chat). It passes the same tests as the other stores and is as strict.
 package memory
 
@@ -31,13 +31,13 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// New returns an empty store. now is its clock; it may stand still.
+// New returns an empty store. now is its clock; it need not advance.
 func New(now func() time.Time) *Store { return &Store{now: now, docs: map[string]store.Doc{}} }
 
 // Close does nothing.
 func (s *Store) Close() error { return nil }
 
-// read returns the time of a read, which is never before that of a write.
+// read returns the time of a read, which is never before that of an earlier write.
 func (s *Store) read() time.Time {
 	if at := s.now().UTC().Truncate(time.Microsecond); at.After(s.last) {
 		s.last = at
@@ -125,7 +125,7 @@ func (s *Store) holds(w store.Write) bool {
 	return current.Exists() && current.Version.Equal(w.Doc.Version)
 }
 
-// kept returns the document as it is stored; CheckCommit has checked its fields.
+// kept returns the document in its stored form. CheckCommit has checked its fields.
 func kept(d store.Doc) (store.Doc, error) {
 	out := store.Doc{Path: d.Path, Data: append([]byte{}, d.Data...), Fields: make(map[string]any, len(d.Fields))}
 	for name, v := range d.Fields {
@@ -197,7 +197,7 @@ func follows(d store.Doc, q store.Query) bool {
 	return err == nil && order(q, d, value, q.After.ID) > 0
 }
 
-// passes reports whether the value is of the filter's type and matches it.
+// passes reports whether the value has the filter's type and matches the filter.
 func passes(v any, f store.Filter) bool {
 	want, err := store.Canonical(f.Value)
 	if err != nil || reflect.TypeOf(v) != reflect.TypeOf(want) {

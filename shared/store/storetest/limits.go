@@ -117,7 +117,7 @@ func testBadPaths(t *testing.T, st store.Store) {
 	}
 }
 
-// Unusual names are valid, and all of them differ.
+// Unusual names are valid and distinct.
 func testGoodPaths(t *testing.T, st store.Store) {
 	ids := []string{
 		"a", "A", "ä", "a\u0308", "...", ".a", "__", "___", "__a", "a__", "_", " ", "a b", "%2F", "%2e%2e", "a%b",

@@ -21,8 +21,8 @@ var universe = []string{"runs/a", "runs/b", "runs/c", "runs/a/events/1", "thread
 	"approvals/b", "audit/a", "audit/b", "audit/c", "queue/a"}
 
 // model is a store in a map, with every version that each path has had. It never uses the version of one path for
-// another, which no program can have read; the emulator would take the version of a commit's other document for that of
-// a deleted one.
+// another, which no program can have read. The emulator would accept the version of a commit's other document for a
+// deleted document.
 type model struct {
 	st    store.Store
 	docs  map[string]store.Doc
@@ -85,7 +85,7 @@ func (m *model) commit(t *rapid.T) {
 	}
 }
 
-// write draws a write that is valid for the document, or an invalid one.
+// write returns a random write that is valid for the document, or an invalid one.
 func (m *model) write(t *rapid.T, path string) store.Write {
 	current := m.docs[path]
 	version := current.Version

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// page reads all pages of a query and returns the paths in the order in which they came.
+// page reads all pages of a query and returns the paths in the order of their arrival.
 func page(t testing.TB, st store.Store, q store.Query, size int) []string {
 	t.Helper()
 	var all []string
@@ -25,7 +25,7 @@ func page(t testing.TB, st store.Store, q store.Query, size int) []string {
 		}
 		last := docs[len(docs)-1]
 		_, id := store.SplitPath(last.Path)
-		q.After = &store.Cursor{Value: last.Fields[q.OrderBy], ID: id} // by name there is no value
+		q.After = &store.Cursor{Value: last.Fields[q.OrderBy], ID: id} // by name, there is no value
 		if len(all) > 10000 {
 			t.Fatal("the pages do not end")
 		}
@@ -34,7 +34,8 @@ func page(t testing.TB, st store.Store, q store.Query, size int) []string {
 
 var inShard = []store.Filter{filter("dueShard", "==", int64(3))}
 
-// Pages return each document once, even if many share a value or the cursor's document has been deleted.
+// testPages checks that pages return each document once, even if many share a value or the cursor's document has been
+// deleted.
 func testPages(t *testing.T, st store.Store) {
 	var writes []store.Write
 	for i := range 60 {
@@ -116,7 +117,7 @@ func testCollections(t *testing.T, st store.Store) {
 	}
 }
 
-// A query that follows a commit finds what it wrote, and not what it changed or deleted.
+// testQueryFollows checks that a query after a commit finds what the commit wrote, and not what it changed or deleted.
 func testQueryFollows(t *testing.T, st store.Store) {
 	q := store.Query{Collection: "approvals", OrderBy: "requestedAt", Desc: true, Limit: 10,
 		Where: []store.Filter{filter("uid", "==", "u"), filter("status", "==", "pending")}}

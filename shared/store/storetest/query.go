@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// asked returns a query in the shape of an index, with "v" for each Equal field.
+// asked returns a query that matches the index, with "v" for each Equal field.
 func asked(x store.Index) store.Query {
 	q := store.Query{Collection: x.Collection, OrderBy: x.OrderBy, Desc: x.Desc, Limit: 10}
 	for _, f := range x.Equal {
@@ -32,7 +32,7 @@ func found(x store.Index, order any) fields {
 func testEveryIndex(t *testing.T, st store.Store) {
 	for n, x := range store.Indexes {
 		if x.OrderBy == store.ByName {
-			continue // testByName
+			continue // see testByName
 		}
 		t.Run(fmt.Sprintf("%s %v %s", x.Collection, x.Equal, x.OrderBy), func(t *testing.T) {
 			// Each index has its own values, because the collections are shared.
@@ -149,7 +149,7 @@ func testOrder(t *testing.T, st store.Store) {
 	var writes []store.Write
 	var want []string
 	for i, v := range ordered {
-		// The order of the ids is the reverse of that of the values.
+		// The order of the IDs is the reverse of the order of the values.
 		path := fmt.Sprintf("audit/d%02d", len(ordered)-i)
 		want = append(want, path)
 		writes = append(writes, store.Create(path, fields{"at": v, "seq": v, "runId": "r", "uid": "u"}, nil))
@@ -168,7 +168,7 @@ func testOrder(t *testing.T, st store.Store) {
 	}
 }
 
-// Equal values are ordered by id, by its bytes, in the query's direction.
+// testTies checks that documents with equal values are ordered by the bytes of their IDs, in the query's direction.
 func testTies(t *testing.T, st store.Store) {
 	ids := []string{"-", "0", "00", "1", "10", "2", "A", "B", "_", "a", "aa", "b", "é", "日", "😀"}
 	var writes []store.Write
@@ -198,7 +198,7 @@ func testTies(t *testing.T, st store.Store) {
 	}
 }
 
-// testByName reads a whole collection in the order of its ids, without the parts of its documents.
+// testByName reads a whole collection in the order of its IDs, without its subcollections.
 func testByName(t *testing.T, st store.Store) {
 	ids := []string{"-", "0", "00", "1", "10", "2", "A", "B", "_", "a", "a-", "aa", "b", "é", "日", "😀"}
 	var writes []store.Write
@@ -221,7 +221,7 @@ func testByName(t *testing.T, st store.Store) {
 			t.Fatalf("pages of %d:\ngot  %v\nwant %v", size, got, want)
 		}
 	}
-	q.After = &store.Cursor{ID: "aaa"} // which is not there
+	q.After = &store.Cursor{ID: "aaa"} // a document that does not exist
 	if got := paths(query(t, st, q)); !slices.Equal(got, want[12:]) {
 		t.Fatalf("behind an id that is not there: %v", got)
 	}

@@ -66,7 +66,7 @@ func testRaceCreate(t *testing.T, st store.Store) {
 	}
 }
 
-// Concurrent increments with retries after conflicts: no increment is lost or counted twice.
+// testCounter checks that concurrent increments with retries after conflicts lose no increment and count none twice.
 func testCounter(t *testing.T, st store.Store) {
 	commit(t, st, store.Create("runs/a", fields{"seq": int64(0)}, nil))
 	each(10, func(i int) {
@@ -107,8 +107,8 @@ func testCancelledBefore(t *testing.T, st store.Store) {
 	}
 }
 
-// Whenever a commit is cancelled, both of its documents exist or neither does; and if Commit returned no error, they
-// exist.
+// testCancelledDuring checks that after a cancelled commit both of its documents exist or neither does. If Commit
+// returned no error, both exist.
 func testCancelledDuring(t *testing.T, st store.Store) {
 	for i := range 40 {
 		a, b := fmt.Sprintf("runs/%d", i), fmt.Sprintf("runs/%d/events/1", i)
@@ -127,7 +127,7 @@ func testCancelledDuring(t *testing.T, st store.Store) {
 }
 
 // settled reads until both documents exist or neither does, and reports which. A server may still be working on a
-// commit that its caller has abandoned, and the Firestore emulator then shows one document a moment before the other.
+// commit that its caller has abandoned. The Firestore emulator then shows one document a moment before the other.
 func settled(t *testing.T, st store.Store, a, b string) (there bool) {
 	t.Helper()
 	for range 100 {

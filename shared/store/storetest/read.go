@@ -37,7 +37,8 @@ func testGet(t *testing.T, st store.Store) {
 	}
 }
 
-// The store has one clock: a read after a commit has no earlier time, and a commit after a read has a later one.
+// testTimes checks that the store has one clock: a read after a commit has no earlier time, and a commit after a read
+// has a later one.
 func testTimes(t *testing.T, st store.Store) {
 	var last, version time.Time
 	for i := range 20 {

@@ -1,5 +1,5 @@
-// Package storetest defines the contract of [store.Store] as tests. [Run] tests a backend through its methods alone, so
-// that what passes on one backend passes on the others.
+// Package storetest defines the contract of [store.Store] as tests. [Run] tests a backend only through its methods, so
+// that code that works with one backend works with the others.
 package storetest
 
 import (

@@ -13,16 +13,16 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// attempt is one commit of testSerial, and what came of it.
+// attempt is one commit of testSerial with its result.
 type attempt struct {
-	writes  []store.Write // the first of which creates a mark, which gives each commit a version
+	writes  []store.Write // the first creates a mark, which gives each commit a version
 	version time.Time     // of the mark; zero after a conflict
-	before  time.Time     // the latest version that had been answered when it began
+	before  time.Time     // the latest version returned to any caller before the attempt began
 }
 
-// testSerial lets several callers commit at once, some of them on what others have changed meanwhile. In the order of
-// their versions, the commits that succeeded must each have been possible, and what is stored must be what they left.
-// Each one that conflicted must have been impossible at some moment after its call.
+// testSerial commits from several callers at once; some commits depend on documents that others have changed. In the
+// order of their versions, each successful commit must have been possible, and the stored documents must be their
+// result. Each commit that conflicted must have been impossible at some moment after its call.
 func testSerial(t *testing.T, st store.Store) {
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -45,12 +45,12 @@ func testSerial(t *testing.T, st store.Store) {
 	})
 }
 
-// step is a commit in the making: what is written depends on what is there.
+// step is a planned commit. Its writes depend on the documents that it reads.
 type step struct {
 	paths []string
 	drop  bool // delete the last of them if it exists
 	blind bool // delete it in any case
-	stale bool // create what exists, and update what does not
+	stale bool // create a document that exists, and update one that does not
 }
 
 func drawStep(paths []string) func(*rapid.T) step {
@@ -107,7 +107,7 @@ func (r *serial) commit(t *rapid.T, name string, s step) {
 	r.all = append(r.all, a)
 }
 
-// answered notes a version, and returns the latest.
+// answered records a version and returns the latest one.
 func (r *serial) answered(version time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,8 +161,8 @@ func (r *serial) check(t *rapid.T, paths []string) {
 	}
 }
 
-// excuse returns the conflicts that the model, as it was from the version on, does not explain. It explains none of
-// those that began when a later version had been answered.
+// excuse returns the conflicts that the model's state since the version from does not explain. It explains no conflict
+// that began after a later version had been returned.
 func (m *model) excuse(conflicts []attempt, from time.Time) []attempt {
 	return slices.DeleteFunc(conflicts, func(a attempt) bool {
 		return !a.before.After(from) &&

@@ -17,14 +17,14 @@ import (
 // patience is how long a test waits for a state that must come.
 const patience = 20 * time.Second
 
-// watcher is a document that is watched.
+// watcher is a watch of one document.
 type watcher struct {
 	states chan store.Doc // closed when the sequence has ended
 	stop   context.CancelFunc
-	err    error // that ended it, once states is closed
+	err    error // the error that ended it, once states is closed
 }
 
-// watch watches a document until the test or stop ends it.
+// watch watches a document until stop is called or the test ends.
 func watch(t testing.TB, st store.Store, path string) *watcher {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -60,7 +60,7 @@ func (w *watcher) next(t testing.TB) store.Doc {
 	return store.Doc{}
 }
 
-// until takes states, each of which must be newer than the one before, up to the one with the version.
+// until reads states, each of which must be newer than the one before, up to the state with this version.
 func (w *watcher) until(t testing.TB, version time.Time) {
 	t.Helper()
 	var last time.Time
@@ -75,7 +75,7 @@ func (w *watcher) until(t testing.TB, version time.Time) {
 	}
 }
 
-// silent checks that nothing came.
+// silent checks that no state has come.
 func (w *watcher) silent(t testing.TB) {
 	t.Helper()
 	select {
@@ -85,7 +85,7 @@ func (w *watcher) silent(t testing.TB) {
 	}
 }
 
-// testWatch: a document is watched before it exists, while it changes, and beyond its deletion.
+// testWatch watches a document before it exists, while it changes, and after its deletion.
 func testWatch(t *testing.T, st store.Store) {
 	w := watch(t, st, "runs/a")
 	if d := w.next(t); d.Exists() || d.Path != "runs/a" || d.ReadTime.IsZero() {
@@ -109,7 +109,7 @@ func testWatch(t *testing.T, st store.Store) {
 	w.silent(t)
 }
 
-// Each watcher of a document has each of its states, and none of another's.
+// testWatchSeveral checks that each watcher of a document gets each of its states, and no other document's.
 func testWatchSeveral(t *testing.T, st store.Store) {
 	version := commit(t, st, store.Create("runs/a", nil, nil), store.Create("runs/b", nil, nil))[0]
 	var all []*watcher
@@ -134,7 +134,7 @@ func testWatchSeveral(t *testing.T, st store.Store) {
 	}
 }
 
-// However the beginning falls between commits, the last state comes.
+// testWatchRace checks that the last state comes, however the start of the watch falls between commits.
 func testWatchRace(t *testing.T, st store.Store) {
 	var version time.Time
 	for i := range 8 {
@@ -159,7 +159,7 @@ func testWatchRace(t *testing.T, st store.Store) {
 	}
 }
 
-// Whoever does not take the states holds up nobody, and has the newest in the end.
+// testWatchSlow checks that a slow reader delays no writer, and gets the newest state in the end.
 func testWatchSlow(t *testing.T, st store.Store) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -183,7 +183,7 @@ func testWatchSlow(t *testing.T, st store.Store) {
 	t.Fatalf("the newest of 40 states, %v, did not come in %v: %v", versions, patience, taken)
 }
 
-// The sequence ends with its context and with its reader, and leaves nothing behind.
+// testWatchEnds checks that the sequence ends with its context and with its reader, and leaves no goroutine behind.
 func testWatchEnds(t *testing.T, st store.Store) {
 	commit(t, st, store.Create("runs/a", nil, nil))
 	for range st.Watch(t.Context(), "runs/a") { // from here on the backend has a connection, if it needs one
@@ -225,8 +225,8 @@ func testWatchRefused(t *testing.T, st store.Store) {
 	}
 }
 
-// RunLost tests that watching survives a lost connection. lose ends the store's connections and has new ones refused
-// until mend is called; elsewhere is the same store over another connection.
+// RunLost tests that a watch survives a lost connection. lose ends the store's connections and refuses new ones until
+// mend is called. elsewhere is the same store over another connection.
 func RunLost(t *testing.T, st, elsewhere store.Store, lose, mend func()) {
 	version := commit(t, st, store.Create("runs/a", nil, nil))[0]
 	w := watch(t, st, "runs/a")
@@ -257,8 +257,8 @@ func RunLost(t *testing.T, st, elsewhere store.Store, lose, mend func()) {
 	mend()
 }
 
-// change commits a write of one document and returns its version now. Firestore's emulator has answered Canceled while
-// another client's connection was lost, which says nothing of the commit.
+// change commits a write of one document and returns the document's version. Firestore's emulator has returned Canceled
+// while another client's connection was lost; that says nothing about the commit.
 func change(t *testing.T, st store.Store, w store.Write) time.Time {
 	t.Helper()
 	for {

@@ -42,7 +42,8 @@ func testUpdate(t *testing.T, st store.Store) {
 	}
 }
 
-// An update with the same content is a write too; otherwise two writers that "changed nothing" would both succeed.
+// testUpdateSame checks that an update with the same content is a write too. Otherwise two writers that "changed
+// nothing" would both succeed.
 func testUpdateSame(t *testing.T, st store.Store) {
 	write := func(v time.Time) store.Write {
 		return store.Update("runs/a", v, fields{"uid": "u"}, []byte(`{}`))
@@ -87,7 +88,7 @@ func testDelete(t *testing.T, st store.Store) {
 	}
 }
 
-// A check decides about its commit, and changes nothing: neither the document nor its version.
+// testCheck checks that a Check affects only its commit: neither the document nor its version changes.
 func testCheck(t *testing.T, st store.Store) {
 	v := commit(t, st, store.Create("users/u", fields{"uid": "u"}, []byte(`{"n":1}`)))[0]
 	got := commit(t, st, store.Check("users/u", v), store.Create("runs/a", nil, nil))
@@ -110,7 +111,7 @@ func testCheck(t *testing.T, st store.Store) {
 	refused(t, st, store.ErrBadPath, store.Check("users", later))
 }
 
-// If any write of a commit fails, at any position, none of the commit's writes is applied.
+// testAtomic checks that if any write of a commit fails, at any position, none of its writes is applied.
 func testAtomic(t *testing.T, st store.Store) {
 	v := commit(t, st, store.Create("runs/old", nil, []byte(`"old"`)), store.Create("runs/gone", nil, nil))
 	good := []store.Write{

@@ -1,5 +1,4 @@
-// Package watch tells those who watch documents of a store within one process that a document changed: what
-// store/memory and store/embedded have in common.
+// Package watch notifies watchers of a store's documents within one process. store/memory and store/embedded share it.
 package watch
 
 import (
@@ -13,16 +12,16 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// The pauses before a document is read again after [store.ErrUnavailable].
+// Pauses before a document is read again after [store.ErrUnavailable].
 const (
 	firstPause = 50 * time.Millisecond
 	mostPause  = 5 * time.Second
 )
 
-// Get reads documents, as [store.Store] does.
+// Get reads documents, as the method of [store.Store] does.
 type Get func(ctx context.Context, paths ...string) ([]store.Doc, error)
 
-// Hub knows who watches which document. The zero value has no watchers.
+// Hub keeps track of the watchers of each document. The zero value has no watchers.
 type Hub struct {
 	mu       sync.Mutex
 	watchers map[string]map[*watcher]bool // by path
@@ -30,17 +29,17 @@ type Hub struct {
 
 // watcher is one reader of one document.
 type watcher struct {
-	changed chan struct{} // holds one signal: the document may differ from what was delivered
+	changed chan struct{} // holds one signal: the document may differ from the delivered state
 
-	// Under the hub's lock:
-	version time.Time  // what was delivered
-	served  bool       // something was delivered
-	written *store.Doc // the newest state that this process has committed since the last signal was taken
-	unknown bool       // the document was changed since then in another way, and must be read
+	// The hub's lock protects these fields:
+	version time.Time  // of the delivered state
+	served  bool       // a state was delivered
+	written *store.Doc // the newest state that this process has committed since the last signal was read
+	unknown bool       // the document was changed in another way since then, and must be read
 }
 
-// Watch implements the method of [store.Store]: it reads the document when it begins, and again after a signal that
-// does not bring it. It has no goroutine of its own.
+// Watch implements the method of [store.Store]. It reads the document when it begins, and again after each signal that
+// does not contain the new state. It starts no goroutine.
 func (h *Hub) Watch(ctx context.Context, path string, get Get) iter.Seq2[store.Doc, error] {
 	return func(yield func(store.Doc, error) bool) {
 		w := h.join(path)
@@ -70,7 +69,7 @@ func (h *Hub) Watch(ctx context.Context, path string, get Get) iter.Seq2[store.D
 	}
 }
 
-// patient reads the document, and waits for a store that is not available.
+// patient reads the document, and retries while the store is unavailable.
 func patient(ctx context.Context, path string, get Get) (store.Doc, error) {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		docs, err := get(ctx, path)
@@ -90,8 +89,8 @@ func patient(ctx context.Context, path string, get Get) (store.Doc, error) {
 	}
 }
 
-// Committed gives the watchers of the documents that were written their new states, of the given versions. Where it is
-// not known whether the commit was applied there are no versions, and the watchers read.
+// Committed passes the new states of written documents to their watchers. versions are the documents' new versions. If
+// versions is nil, because it is unknown whether the commit was applied, the watchers read the documents.
 func (h *Hub) Committed(writes []store.Write, versions []time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +101,7 @@ func (h *Hub) Committed(writes []store.Write, versions []time.Time) {
 		all := h.watchers[w.Doc.Path]
 		switch {
 		case len(all) == 0 || w.Op == store.OpCheck:
-		case versions == nil || w.Op == store.OpDelete: // of which no version tells when it was
+		case versions == nil || w.Op == store.OpDelete: // a delete has no version that would give its time
 			for one := range all {
 				one.signal()
 			}
@@ -115,7 +114,8 @@ func (h *Hub) Committed(writes []store.Write, versions []time.Time) {
 	}
 }
 
-// written returns a document as a reading after the commit would: the caller may change what it has written.
+// written returns a document in the form that a read after the commit would return. It copies the data, which the
+// caller may change.
 func written(d store.Doc, version time.Time) *store.Doc {
 	d.Version, d.ReadTime, d.Data = version, version, bytes.Clone(d.Data)
 	fields := make(map[string]any, len(d.Fields))
@@ -126,7 +126,7 @@ func written(d store.Doc, version time.Time) *store.Doc {
 	return &d
 }
 
-// Paths returns the documents that are watched.
+// Paths returns the paths of the watched documents.
 func (h *Hub) Paths() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,8 +137,8 @@ func (h *Hub) Paths() []string {
 	return paths
 }
 
-// Found signals the watchers of the document that have another version of it than the one that the store has now, which
-// is zero if the document does not exist.
+// Found signals the watchers of the document that have a version other than this one, which the store has now. A zero
+// version means that the document does not exist.
 func (h *Hub) Found(path string, version time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,13 +160,13 @@ func (h *Hub) All() {
 	}
 }
 
-// signal has the watcher read the document.
+// signal makes the watcher read the document.
 func (w *watcher) signal() {
 	w.unknown = true
 	w.wake()
 }
 
-// bring gives the watcher a newer state.
+// bring passes a newer state to the watcher.
 func (w *watcher) bring(d *store.Doc) {
 	if w.written == nil || d.Version.After(w.written.Version) {
 		w.written = d
@@ -181,8 +181,8 @@ func (w *watcher) wake() {
 	}
 }
 
-// take returns the state that the last signals have brought, if that is known to be the newest: the watcher has
-// delivered one before, and nobody has changed the document but this process.
+// take returns the state that the last signals have brought, if it is certainly the newest: the watcher has delivered a
+// state before, and only this process has changed the document.
 func (h *Hub) take(w *watcher) (d store.Doc, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -216,8 +216,8 @@ func (h *Hub) leave(path string, w *watcher) {
 	}
 }
 
-// news reports whether the version was not delivered yet, and notes that it is. A state that was brought and not read
-// may be older than one that was.
+// news reports whether the version is new to the watcher, and records it as delivered. A state that a signal brought
+// may be older than one that was read.
 func (h *Hub) news(w *watcher, version time.Time, brought bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
