@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// UserChain returns the id of a user's own chain, which records what happened outside of any run. It is used in place
-// of a run's id.
+// UserChain returns the ID of a user's own chain, which records events outside of any run. The ID takes the place of a
+// run's ID.
 func UserChain(uid string) string {
 	sum := sha256.Sum256([]byte("own chain\x00" + uid))
 	return "user-" + hex.EncodeToString(sum[:16])

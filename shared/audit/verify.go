@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// FindingKind is what happened to an entry.
+// FindingKind is the kind of a fault in a chain.
 type FindingKind string
 
-// The values of Fault.
+// The kinds of faults.
 const (
 	Changed  FindingKind = "changed"  // its content or its hash is not what was sealed
-	Removed  FindingKind = "removed"  // it is missing, and later ones are there
-	Moved    FindingKind = "moved"    // its content is as it was sealed, but its position or its number is wrong
+	Removed  FindingKind = "removed"  // it is missing, although later ones exist
+	Moved    FindingKind = "moved"    // its content is as sealed, but its position or its number is wrong
 	Inserted FindingKind = "inserted" // it does not belong to the chain
-	CutOff   FindingKind = "cut off"  // it is missing at the end, and so are all later ones
+	CutOff   FindingKind = "cut off"  // it is missing at the end, with all later ones
 )
 
-// Finding is one fault of a chain, and the entries that it concerns.
+// Finding is one fault of a chain, with the entries that it concerns.
 type Finding struct {
 	Fault FindingKind
 	First int64 // number (Seq) of the entry, or of the first of several consecutive missing ones
-	Last  int64 // First, or number of the last missing one
+	Last  int64 // equal to First, or number of the last missing one
 }
 
-// String returns a sentence that names the entries.
+// String returns a phrase that names the entries and their fault.
 func (p Finding) String() string {
 	if p.First == p.Last {
 		return fmt.Sprintf("entry %d was %s", p.First, p.Fault)
@@ -34,13 +34,14 @@ func (p Finding) String() string {
 	return fmt.Sprintf("entries %d to %d were %s", p.First, p.Last, p.Fault)
 }
 
-// Verify compares one run's entries, in the order in which the store returns them, with the run's head, and returns the
-// faults by number; nil means that all entries are as they were sealed. It goes backwards from the head, because each
-// entry's hash covers that of the entry before it. If the head itself was changed, its entry is named.
+// Verify compares one chain's entries, in the order in which the store returns them, with the chain's head. It returns
+// the faults sorted by entry number; nil means that all entries are as they were sealed. It works backwards from the
+// head, because each entry's hash covers the hash of the entry before it. If the head itself was changed, Verify names
+// the head's entry.
 func Verify(entries []Entry, head Head) []Finding { return VerifyAt(time.Time{}, entries, head) }
 
-// VerifyAt is Verify at a time by which entries may have expired: it finds nothing in that they are gone. What vouches
-// for it is the entry after them, or the head.
+// VerifyAt is Verify at a time when entries may have expired. It does not report expired entries that are missing, if
+// the entry after them, or the head, confirms their expiry.
 func VerifyAt(now time.Time, entries []Entry, head Head) []Finding {
 	v := &verifier{now: now, entries: entries, sums: make([]string, len(entries)), claimed: make([]bool, len(entries)),
 		at: map[int64][]int{}}
@@ -61,8 +62,8 @@ func VerifyAt(now time.Time, entries []Entry, head Head) []Finding {
 	return slices.Compact(v.problems)
 }
 
-// HeadOf returns the head in which the entries themselves end, for a run whose document was deleted, and whose end
-// therefore cannot be verified.
+// HeadOf returns the head that the entries themselves end in. It is for a run whose document was deleted, so that the
+// end of its chain cannot be verified.
 func HeadOf(entries []Entry) (h Head) {
 	for _, e := range entries {
 		if e.Seq > h.Seq {
@@ -78,7 +79,7 @@ type verifier struct {
 	sums     []string
 	claimed  []bool          // the entry has its place in the chain, changed or not
 	at       map[int64][]int // the indexes of the entries with each number
-	genuine  []int           // indexes of the entries that are as they were sealed, by decreasing number
+	genuine  []int           // indexes of the entries that are as sealed, by decreasing number
 	problems []Finding
 }
 
@@ -86,8 +87,8 @@ func (v *verifier) report(f FindingKind, first, last int64) {
 	v.problems = append(v.problems, Finding{f, first, last})
 }
 
-// walk goes from the head to the first entry. want is the hash that entry k must have, or "" if that is not known;
-// expires is when it may be deleted, or zero if never, or if that is not known.
+// walk goes from the head to the first entry. want is the hash that entry k must have, or "" if unknown. expires is
+// when entry k may be deleted, or zero if never or unknown.
 func (v *verifier) walk(head Head) {
 	want, expires, missing := head.Hash, head.Expires, CutOff
 	for k := head.Seq; k >= 1; k-- {
@@ -113,7 +114,7 @@ func (v *verifier) walk(head Head) {
 		if expires.IsZero() || expires.After(v.now) {
 			v.report(missing, next+1, k)
 		}
-		k, want, missing = next+1, "", Removed // what is left below expired no later
+		k, want, missing = next+1, "", Removed // earlier entries expired no later
 	}
 }
 
@@ -140,7 +141,7 @@ func (v *verifier) inPlace(i int) bool {
 	return n == 0 || i < v.genuine[n-1]
 }
 
-// renumbered returns the index of an entry that was sealed as number k and has another number now.
+// renumbered returns the index of an entry that was sealed as number k and now has another number.
 func (v *verifier) renumbered(k int64, want string) (int, bool) {
 	for i, e := range v.entries {
 		if !v.claimed[i] && want != "" && e.Hash == want && sumAs(e, k) == want {
@@ -165,7 +166,7 @@ func (v *verifier) changedAt(k int64) (int, bool) {
 }
 
 // believed returns the previous hash in a changed entry if another entry has that hash, and otherwise "". The change
-// may be in that very field, and must not cast doubt on the previous entry.
+// may be in that very field, so it must not make the previous entry look wrong.
 func (v *verifier) believed(i int, k int64) string {
 	prev := v.entries[i].PrevHash
 	for j, e := range v.entries {
@@ -176,7 +177,7 @@ func (v *verifier) believed(i int, k int64) string {
 	return ""
 }
 
-// below returns the highest number under k that an entry has, or 0.
+// below returns the highest number below k that an entry has, or 0.
 func (v *verifier) below(k int64) (highest int64) {
 	for seq := range v.at {
 		if seq < k && seq > highest {

@@ -1,9 +1,9 @@
-// Package output keeps what calls print: for each action one document that holds the newest bytes, beside documents
-// that each hold a full part of what came before. Whoever writes or reads says at which byte. None of it is in the
-// run's document, so storing output never meets a decision about the run.
+// Package output stores the output of calls. For each action, one document holds the newest bytes, and further
+// documents hold the earlier bytes in parts of equal size. Readers and writers name the byte at which they start. No
+// output is in the run's document, so storing output never conflicts with a decision about the run.
 //
-// The document is made by the commit of the intent ([Begin]). Everything later rests on it, so a process that wakes up
-// late cannot bring back what was deleted.
+// The commit of the intent creates the document ([Begin]). Every later write requires it, so a process that resumes
+// late cannot restore deleted output.
 package output
 
 import (
@@ -17,39 +17,40 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// The bounds of what is kept, in bytes.
+// Size limits, in bytes.
 const (
-	Max     = 1 << 20  // of an action
-	maxPart = 64 << 10 // of a document
+	Max     = 1 << 20  // of an action's output
+	maxPart = 64 << 10 // of one part
 )
 
-// Kept is what is stored of an action's output.
+// Kept is the stored output of an action.
 type Kept struct {
-	Bytes int64 // stored so far
+	Bytes int64 // number of bytes stored so far
 
 	run, action string
-	tail        []byte    // those behind the full parts
-	version     time.Time // zero: there is no document
+	tail        []byte    // the bytes after the full parts
+	version     time.Time // zero: the document does not exist
 }
 
-// head is the document of a Kept.
+// head is the content of the document of a Kept.
 type head struct {
 	Bytes int64  `json:"bytes"`
 	Tail  []byte `json:"tail,omitempty"`
 }
 
-// ErrGone means that the output was deleted, or never begun.
+// ErrGone means that the output was deleted or never begun.
 var ErrGone = errors.New("output: there is none")
 
-// errGap means that bytes would be missing before those that are added.
+// errGap means that bytes before the added ones are missing.
 var errGap = errors.New("output: bytes before these are missing")
 
-// Begin returns the document of an output of which nothing is stored yet.
+// Begin returns the path and the content of the document of an empty output.
 func Begin(runID, actionID string) (path string, content any) {
 	return document.OutputPath(runID, actionID), head{}
 }
 
-// Of returns what the document of an action's output says, which may be missing.
+// Of returns the output in the document of an action's output. The document may be missing; then Exists returns false.
+// The error reports a document that cannot be read.
 func Of(d store.Doc, runID, actionID string) (*Kept, error) {
 	k := &Kept{run: runID, action: actionID, version: d.Version}
 	if !d.Exists() {
@@ -66,7 +67,7 @@ func Of(d store.Doc, runID, actionID string) (*Kept, error) {
 	return k, nil
 }
 
-// Read reads what is stored of an action's output, of which there may be nothing.
+// Read reads the stored output of an action, which may not exist. The error is the store's or [Of]'s.
 func Read(ctx context.Context, st store.Store, runID, actionID string) (*Kept, error) {
 	docs, err := st.Get(ctx, document.OutputPath(runID, actionID))
 	if err != nil {
@@ -78,10 +79,11 @@ func Read(ctx context.Context, st store.Store, runID, actionID string) (*Kept, e
 // Exists reports whether the output was begun and not deleted.
 func (k *Kept) Exists() bool { return !k.version.IsZero() }
 
-// ActionID returns the id of the action that has printed it.
+// ActionID returns the ID of the action that printed the output.
 func (k *Kept) ActionID() string { return k.action }
 
-// Deletes returns what deletes the output: its full parts, and its own document, which must be as it was read.
+// Deletes returns the writes that delete the output: its full parts, and its own document, which must not have changed
+// since it was read.
 func (k *Kept) Deletes() (parts []store.Write, own store.Write) {
 	for first := int64(0); first+maxPart <= k.Bytes; first += maxPart {
 		parts = append(parts, store.Delete(document.OutputPartPath(k.run, k.action, first), time.Time{}))
@@ -89,8 +91,9 @@ func (k *Kept) Deletes() (parts []store.Write, own store.Write) {
 	return parts, store.Delete(document.OutputPath(k.run, k.action), k.version)
 }
 
-// Append stores bytes whose first is number at, in one commit. Those that are stored already are left out, and so is
-// what is beyond Max. Errors: [ErrGone], the store's; after [store.ErrConflict] the output must be read again.
+// Append stores bytes that begin at byte number at, in one commit. Bytes that are stored already are skipped, and bytes
+// beyond Max are dropped. It returns [ErrGone], an error if bytes before at are missing, or the store's error. After
+// [store.ErrConflict] the output must be read again.
 func (k *Kept) Append(ctx context.Context, st store.Store, at int64, b []byte) error {
 	switch {
 	case !k.Exists():
@@ -133,8 +136,8 @@ type part struct {
 	Data []byte `json:"data"`
 }
 
-// From calls each with the stored bytes from number at on, in order and in pieces of at most a part. The error is that
-// of each, [ErrGone] where the output is deleted meanwhile, or the store's.
+// From calls each with the stored bytes from byte number at onwards, in order and in pieces of at most one part. It
+// returns the error of each, [ErrGone] if the output was deleted in the meantime, or the store's error.
 func (k *Kept) From(ctx context.Context, st store.Store, at int64, each func(at int64, b []byte) error) error {
 	whole := k.Bytes - int64(len(k.tail))
 	for at < whole {
@@ -161,9 +164,9 @@ func (k *Kept) From(ctx context.Context, st store.Store, at int64, each func(at 
 	return nil
 }
 
-// Follow calls each with the bytes from number at on, as they are stored, until ctx ends, which is no error, and
-// returns the number of the byte after the last of them. While nothing is stored it reads nothing. The errors are those
-// of [Kept.From].
+// Follow calls each with the bytes from byte number at onwards while they are stored, until ctx ends, which is no
+// error. It returns the number of the byte after the last one. While nothing is stored, it reads nothing. The errors
+// are those of [Kept.From].
 func Follow(ctx context.Context, st store.Store, runID, actionID string, at int64,
 	each func(at int64, b []byte) error) (next int64, err error) {
 	counted := func(n int64, b []byte) error {
