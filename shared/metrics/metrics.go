@@ -1,6 +1,6 @@
-// Package metrics measures what a process does, as OpenTelemetry has it: instruments, each with a value for every
-// combination of its attributes. It knows nothing of what is measured, and sends nothing; package otlp does that. A nil
-// *Metrics measures nothing, at no cost.
+// Package metrics records measurements in OpenTelemetry's model: instruments, each with a value for every combination
+// of attributes. It defines no instruments and sends nothing; package otlp sends. A nil *Metrics records nothing, at no
+// cost.
 package metrics
 
 import (
@@ -11,59 +11,59 @@ import (
 	"time"
 )
 
-// Kind says what an instrument makes of what is measured.
+// Kind is how an instrument combines its measurements.
 type Kind int
 
-// The kinds.
+// The kinds of instruments.
 const (
 	Counter   Kind = iota // the sum
-	Histogram             // how often which size was measured
+	Histogram             // the number of measurements in each bucket
 	Gauge                 // the last value
 )
 
-// An Instrument measures one thing. Instruments are told apart by their addresses.
+// An Instrument measures one thing. Two instruments are the same only if they have the same address.
 type Instrument struct {
 	Kind                    Kind
 	Name, Unit, Description string
-	Bounds                  []float64 // of a histogram's buckets, which hold what is not above them
+	Bounds                  []float64 // inclusive upper bounds of a histogram's buckets
 }
 
-// An Attr tells values of an instrument apart. There must be few values: no ids, no addresses, nothing that a stranger
-// can choose. One without a value is left out.
+// An Attr distinguishes values of an instrument. It must have few possible values: no IDs, no addresses, nothing that a
+// stranger can choose. An Attr without a value is left out.
 type Attr struct{ Key, Value string }
 
-// MaxAttrs is how many attributes a value has at most.
+// MaxAttrs is the maximum number of attributes of a value.
 const MaxAttrs = 4
 
-// A Series is what its values are added up in: an instrument with its attributes.
+// A Series is an instrument with one combination of attributes. Its measurements are combined.
 type Series struct {
 	Of    *Instrument
-	Attrs [MaxAttrs]Attr // those that are not used are empty
+	Attrs [MaxAttrs]Attr // unused ones are empty
 }
 
-// A Point is what was measured of a series.
+// A Point is the combined measurement of a series.
 type Point struct {
 	Series
-	At      time.Time // of a gauge: when it was measured
-	Value   float64   // of a histogram: the sum
-	Count   uint64    // how often
-	Buckets []uint64  // of a histogram, one more than there are bounds
+	At      time.Time // for a gauge: time of the measurement
+	Value   float64   // for a histogram: the sum
+	Count   uint64    // number of measurements
+	Buckets []uint64  // for a histogram: one more than there are bounds
 }
 
-// A Batch is what was measured within a time.
+// A Batch holds the measurements of a period.
 type Batch struct {
 	From, To time.Time
-	New      bool     // something of it was in no batch before
-	Points   []*Point // those of one instrument one behind the other
+	New      bool     // some of them were in no earlier batch
+	Points   []*Point // grouped by instrument
 }
 
-// maxSeries bounds the memory of a process. What goes beyond it is counted together, under this attribute, as
-// OpenTelemetry's SDKs do.
+// maxSeries bounds the memory of a process. Further series are combined under the attribute overflow, as in
+// OpenTelemetry's SDKs.
 const maxSeries = 2000
 
 var overflow = Attr{"otel.metric.overflow", "true"}
 
-// Metrics are what a process has measured. They are safe for concurrent use.
+// Metrics are the measurements of a process. They are safe for concurrent use.
 type Metrics struct {
 	now func() time.Time
 
@@ -73,12 +73,13 @@ type Metrics struct {
 	points map[Series]*Point
 }
 
-// New returns metrics of nothing yet.
+// New returns empty metrics. now is their clock.
 func New(now func() time.Time) *Metrics {
 	return &Metrics{now: now, from: now(), points: map[Series]*Point{}}
 }
 
-// Measure adds a value to the series of the instrument with the attributes, of which there are at most MaxAttrs.
+// Measure records a value for the instrument with the attributes. Attributes beyond MaxAttrs are dropped. Measure does
+// nothing if m is nil.
 func (m *Metrics) Measure(of *Instrument, value float64, attrs ...Attr) {
 	if m == nil {
 		return
@@ -102,7 +103,7 @@ func (m *Metrics) Measure(of *Instrument, value float64, attrs ...Attr) {
 	}
 }
 
-// point returns the point of the series, or where there are too many the one of all that are too many.
+// point returns the point of the series, or the overflow point if there are too many series.
 func (m *Metrics) point(s Series) *Point {
 	p := m.points[s]
 	if p == nil && len(m.points) >= maxSeries {
@@ -119,7 +120,7 @@ func (m *Metrics) point(s Series) *Point {
 	return p
 }
 
-// Batch returns what was measured so far, or where it is taken, since it last was.
+// Batch returns the measurements so far. With take, it removes them, so that the next batch starts from zero.
 func (m *Metrics) Batch(take bool) Batch {
 	m.mu.Lock()
 	defer m.mu.Unlock()

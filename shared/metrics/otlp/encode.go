@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/metrics"
 )
 
-// The numbers of the fields that are written
+// Field numbers of the OTLP messages
 // (https://github.com/open-telemetry/opentelemetry-proto/blob/v1.11.0/opentelemetry/proto/metrics/v1/metrics.proto).
 const (
 	requestResourceMetrics = 1
@@ -52,7 +52,8 @@ const (
 	cumulative = 2
 )
 
-// within appends what write appends as the field. The length comes before what it is known from, which is moved.
+// within appends the output of write as a length-delimited field. The length is known only afterwards, so the output is
+// moved to make room for it.
 func within(b []byte, field protowire.Number, write func([]byte) []byte) []byte {
 	b = protowire.AppendTag(b, field, protowire.BytesType)
 	at := len(b)
@@ -94,7 +95,7 @@ func attribute(b []byte, field protowire.Number, key, value string) []byte {
 	})
 }
 
-// encodeResource returns the attributes of whoever measures.
+// encodeResource encodes the attributes of the measuring process.
 func encodeResource(attrs []metrics.Attr) (b []byte) {
 	for _, a := range attrs {
 		b = attribute(b, resourceAttributes, a.Key, a.Value)
@@ -102,8 +103,8 @@ func encodeResource(attrs []metrics.Attr) (b []byte) {
 	return b
 }
 
-// encode returns an ExportMetricsServiceRequest. Two of them one behind the other are one with what is in both, as
-// always with protocol buffers.
+// encode returns an ExportMetricsServiceRequest. Two encoded requests can be concatenated into one, as always with
+// protocol buffers.
 func encode(resource []byte, release string, batch metrics.Batch, temporality uint64) []byte {
 	return within(nil, requestResourceMetrics, func(b []byte) []byte {
 		b = within(b, resourceMetricsResource, func(b []byte) []byte { return append(b, resource...) })
@@ -126,11 +127,11 @@ func encode(resource []byte, release string, batch metrics.Batch, temporality ui
 	})
 }
 
-// fieldOf is the field of a metric that has the points, by the instrument's kind.
+// fieldOf maps the kind of an instrument to the field of a metric that holds its points.
 var fieldOf = [...]protowire.Number{metrics.Counter: metricSum, metrics.Histogram: metricHistogram,
 	metrics.Gauge: metricGauge}
 
-// metric writes the points of one instrument.
+// metric encodes the points of one instrument.
 func metric(b []byte, batch metrics.Batch, points []*metrics.Point, temporality uint64) []byte {
 	of := points[0].Of
 	b = text(text(text(b, metricName, of.Name), metricDescription, of.Description), metricUnit, of.Unit)
@@ -182,7 +183,8 @@ func point(b []byte, batch metrics.Batch, p *metrics.Point) []byte {
 	return b
 }
 
-// refused reads from a collector's answer how many points it did not take of those that it was sent, and why.
+// refused parses a collector's answer. It returns the number of points that the collector did not accept, and its
+// reason.
 func refused(answer []byte) (points uint64, why string) {
 	_, partial := fieldIn(answer, 1) // partial_success
 	points, _ = fieldIn(partial, 1)
@@ -190,7 +192,7 @@ func refused(answer []byte) (points uint64, why string) {
 	return points, string(text)
 }
 
-// fieldIn returns the field of a message, as far as that can be read.
+// fieldIn returns the value of a field in a message, as far as the message can be parsed.
 func fieldIn(b []byte, wanted protowire.Number) (number uint64, content []byte) {
 	for len(b) > 0 {
 		num, kind, n := protowire.ConsumeTag(b)

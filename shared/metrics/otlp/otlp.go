@@ -1,6 +1,6 @@
-// Package otlp sends metrics to a collector, by OpenTelemetry's protocol over HTTP
+// Package otlp sends metrics to a collector, with OpenTelemetry's protocol over HTTP
 // (https://opentelemetry.io/docs/specs/otlp/#otlphttp). OpenTelemetry's own SDK for metrics would add 1.2 MB to each
-// function; what is needed of the protocol is three kinds of values in one message.
+// function. This package needs only three kinds of values in one message.
 package otlp
 
 import (
@@ -21,21 +21,21 @@ import (
 )
 
 const (
-	name      = "github.com/countersign-run/countersign" // of the library in what is sent
+	name      = "github.com/countersign-run/countersign" // library name in the sent metrics
 	sendTime  = 2 * time.Second                          // of one request to the collector
-	maxKept   = 256 << 10                                // bytes that could not be sent and are sent again
+	maxKept   = 256 << 10                                // bytes of unsent requests that are kept
 	maxAnswer = 4 << 10                                  // bytes of a collector's answer that are read
-	maxWhy    = 200                                      // bytes of what it says that are logged
+	maxWhy    = 200                                      // bytes of a collector's message that are logged
 )
 
-// Options of Open.
+// Options are the options of [Open].
 type Options struct {
-	Endpoint   string            // where metrics are sent, with its path
+	Endpoint   string            // full URL for metrics
 	Headers    map[string]string // of each request
-	Resource   []metrics.Attr    // who measures, with a service.instance.id
+	Resource   []metrics.Attr    // attributes of the measuring process, with a service.instance.id
 	Release    string
-	Cumulative bool          // what was measured since the process began is sent, and not since it was last sent
-	Every      time.Duration // when it is sent beside [Sender.Send]; a process without a CPU sends nothing
+	Cumulative bool          // send totals since the process began, not since the last request
+	Every      time.Duration // interval of sending in addition to [Sender.Send]; a paused process sends nothing
 	Log        *slog.Logger
 }
 
@@ -48,11 +48,11 @@ type Sender struct {
 	stop     context.CancelFunc
 	timer    sync.WaitGroup
 
-	turn chan struct{} // holds one value while nobody sends
+	turn chan struct{} // holds one value while no request is being sent
 	kept []byte        // requests that could not be sent
 }
 
-// Open returns a sender of what is measured from now on.
+// Open returns a sender with new, empty metrics.
 func Open(o Options, now func() time.Time) *Sender {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Sender{o: o, metrics: metrics.New(now), resource: encodeResource(o.Resource), stop: stop,
@@ -64,7 +64,7 @@ func Open(o Options, now func() time.Time) *Sender {
 	return s
 }
 
-// Metrics are those that are sent.
+// Metrics returns the metrics that the sender sends.
 func (s *Sender) Metrics() *metrics.Metrics { return s.metrics }
 
 func (s *Sender) sendEvery(ctx context.Context) {
@@ -80,13 +80,13 @@ func (s *Sender) sendEvery(ctx context.Context) {
 	}
 }
 
-// Send sends what was not sent yet, or until ctx ends. What the collector does not take for now is kept, and sent with
-// what comes next; a failure is logged.
+// Send sends all unsent metrics, and stops when ctx ends. If the collector is temporarily unavailable, the metrics are
+// kept and sent with the next ones. A failure is logged.
 func (s *Sender) Send(ctx context.Context) {
 	select {
 	case <-s.turn:
 		defer func() { s.turn <- struct{}{} }()
-	case <-ctx.Done(): // whoever sends now has taken most of it
+	case <-ctx.Done(): // the request in progress contains most of them
 		return
 	}
 	body := s.next()
@@ -107,20 +107,20 @@ func (s *Sender) Send(ctx context.Context) {
 	}
 }
 
-// next returns what is to be sent: what was kept, and what was measured since.
+// next returns the next request: kept metrics and new ones.
 func (s *Sender) next() []byte {
 	batch := s.metrics.Batch(!s.o.Cumulative)
 	if !batch.New {
 		return s.kept
 	}
 	before, temporality := s.kept, uint64(delta)
-	if s.o.Cumulative { // which has all that was kept
+	if s.o.Cumulative { // cumulative totals include everything that was kept
 		before, temporality = nil, cumulative
 	}
 	return append(slices.Clip(before), encode(s.resource, s.o.Release, batch, temporality)...)
 }
 
-// refusedError is the answer of a collector that will not take the same later either.
+// refusedError is the HTTP status of a collector that would refuse the same request later too.
 type refusedError int
 
 func (e refusedError) Error() string { return fmt.Sprintf("the collector answers %d", int(e)) }
@@ -139,7 +139,7 @@ func (s *Sender) post(ctx context.Context, body []byte) error {
 		return err
 	}
 	defer res.Body.Close()
-	answer, _ := io.ReadAll(res.Body) // what it says is only logged
+	answer, _ := io.ReadAll(res.Body) // its content is only logged
 	switch res.StatusCode {
 	case http.StatusOK:
 		if n, why := refused(answer); n > 0 {
@@ -153,7 +153,7 @@ func (s *Sender) post(ctx context.Context, body []byte) error {
 	return refusedError(res.StatusCode)
 }
 
-// Close sends what is left.
+// Close stops the timer and sends the remaining metrics. It returns nil; a failure is logged.
 func (s *Sender) Close() error {
 	s.stop()
 	s.timer.Wait()
