@@ -7,20 +7,20 @@ import (
 	"github.com/countersign-run/countersign/shared/notice"
 )
 
-// NoticeDelivery is what a push request about a notice says.
+// NoticeDelivery is the content of a push request about a notification.
 type NoticeDelivery struct {
-	ID      string // the notice's
+	ID      string // of the notification
 	Type    notice.Type
 	Data    notice.Data
-	Event   []byte // as it was published
+	Event   []byte // as published
 	Attempt int    // counts from 1; 0 if the sender does not include it
 }
 
-// maxNoticeID is the maximum length of a notice's id in bytes: a run's, and a number.
+// maxNoticeID is the maximum length of a notification's ID, in bytes: a run's ID and a number.
 const maxNoticeID = 100
 
-// ParseNotice parses a push request about a notice. It has the authority of nothing: whoever is told of it looks at the
-// run. All errors are ValidationErrors, which a redelivery cannot resolve.
+// ParseNotice parses a push request about a notification. The content has no authority: receivers look at the run
+// itself. All errors are ValidationErrors, which a redelivery cannot fix.
 func ParseNotice(body []byte) (NoticeDelivery, error) {
 	seen, err := parseEnvelope(body, "")
 	if err != nil {
@@ -31,7 +31,7 @@ func ParseNotice(body []byte) (NoticeDelivery, error) {
 	return n, err
 }
 
-// ParseEvent parses the content of a message about a notice, with the errors of [ParseNotice].
+// ParseEvent parses the content of a message about a notification. It returns the errors of [ParseNotice].
 func ParseEvent(event []byte) (NoticeDelivery, error) {
 	var e struct {
 		ID   string      `json:"id"`

@@ -13,11 +13,12 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// MaxPush is the maximum size of a push request in bytes. The server's own have about 300.
+// MaxPush is the maximum size of a push request, in bytes. The server's own requests have about 300.
 const MaxPush = 64 << 10
 
-// CheckRunID returns nil if a message about the run can be sent: the id has 16 to 64 characters, each of A-Z, a-z, 0-9,
-// _ or -. ParsePush would refuse any other id, when no caller is left to be told. The error is a ValidationError.
+// CheckRunID returns nil if a message about the run can be sent: the ID has 16 to 64 characters, each of A-Z, a-z, 0-9,
+// _ or -. ParsePush refuses any other ID, and by then no caller is left to receive the error. The error is a
+// ValidationError.
 func CheckRunID(id string) error {
 	if !run.ValidID(id) {
 		return fault.Invalid("runId", "a run id has 16 to 64 letters, digits, _ or -")
@@ -25,7 +26,8 @@ func CheckRunID(id string) error {
 	return nil
 }
 
-// The attributes of a message. Messages of earlier releases have no agent, and are the assistant's, or no hints.
+// The attributes of a message. A message of an earlier release may have no agent, which means the assistant, and no
+// hints.
 const (
 	AgentAttribute    = "agent"
 	uidAttribute      = "uid"
@@ -34,7 +36,7 @@ const (
 	traceAttribute    = "traceparent" // W3C Trace Context
 )
 
-// Attributes returns those of the message, without the hints that are empty, or nil if all are.
+// Attributes returns the attributes of the message, without empty hints, or nil if all are empty.
 func (m Message) Attributes() map[string]string {
 	all := map[string]string{AgentAttribute: m.Agent, uidAttribute: m.UID, threadAttribute: m.ThreadID,
 		terminalAttribute: m.Terminal, traceAttribute: m.Trace}
@@ -59,7 +61,7 @@ func Body(runID string) []byte {
 	return data
 }
 
-// envelope is the body of Pub/Sub's request to a push endpoint with payload wrapping on
+// envelope is the body of Pub/Sub's request to a push endpoint with payload wrapping
 // (https://cloud.google.com/pubsub/docs/push#receive_push).
 type envelope struct {
 	Message         *message `json:"message"`
@@ -74,8 +76,8 @@ type message struct {
 	PublishTime time.Time         `json:"publishTime"`
 }
 
-// Envelope returns the push request that delivers the message to a resume function: what Pub/Sub would post, for a
-// backend that pushes on one machine. attempt counts from 1.
+// Envelope returns the push request that delivers the message to a resume function, in the form that Pub/Sub posts. A
+// backend on one machine uses it. attempt counts from 1.
 func Envelope(m Message, messageID string, attempt int, published time.Time) []byte {
 	body, err := json.Marshal(envelope{
 		Message: &message{Attributes: m.Attributes(), Data: Body(m.RunID), MessageID: messageID,
@@ -89,19 +91,19 @@ func Envelope(m Message, messageID string, attempt int, published time.Time) []b
 	return body
 }
 
-// LocalSubscription is the subscription that Envelope names.
+// LocalSubscription is the subscription named by Envelope.
 const LocalSubscription = "projects/local/subscriptions/resume"
 
-// Delivery is what a push request says.
+// Delivery is the content of a push request.
 type Delivery struct {
 	Message
 	Attempt int // counts from 1; 0 if the sender does not include it
 }
 
-// ParsePush parses a push request of the subscription, or of any subscription if that is empty. Names that Google may
-// add to the envelope are ignored, and so is every attribute but a [Message]'s, and each of those that cannot be read.
-// The data must be one strict JSON object with the run id and nothing else. Errors: AuthError forbidden for another
-// subscription's message; all others are ValidationErrors, which a redelivery cannot resolve.
+// ParsePush parses a push request of the subscription, or of any subscription if that is empty. It ignores unknown
+// names in the envelope, which Google may add, and all attributes except those of a [Message]. An attribute that cannot
+// be read is ignored too. The data must be one strict JSON object with only the run ID. Errors: AuthError forbidden for
+// a message of another subscription; all others are ValidationErrors, which a redelivery cannot fix.
 func ParsePush(body []byte, subscription string) (Delivery, error) {
 	seen, err := parseEnvelope(body, subscription)
 	if err != nil {
@@ -117,7 +119,7 @@ func ParsePush(body []byte, subscription string) (Delivery, error) {
 		int(seen.DeliveryAttempt)}, nil
 }
 
-// received is the part of an envelope that is used.
+// received holds the parts of an envelope that are used.
 type received struct {
 	Message struct {
 		Attributes jsontext.Value `json:"attributes"`
@@ -143,17 +145,17 @@ func parseEnvelope(body []byte, subscription string) (seen received, err error) 
 	return seen, nil
 }
 
-// hintsIn returns a function that returns the attribute with the name, or "" if there is none that can be read.
+// hintsIn returns a function that returns the named attribute, or "" if it is missing or cannot be read.
 func hintsIn(attributes []byte) func(name string) string {
 	var all map[string]any
-	_ = json.Unmarshal(attributes, &all) // hints that cannot be read are none
+	_ = json.Unmarshal(attributes, &all) // unreadable hints are ignored
 	return func(name string) string {
 		hint, _ := all[name].(string)
 		return hint
 	}
 }
 
-// ParseBody parses a message's data. All errors are ValidationErrors.
+// ParseBody parses a message's data and returns the run ID. All errors are ValidationErrors.
 func ParseBody(data []byte) (runID string, err error) {
 	var o order
 	if err := strictjson.Decode(data, &o); err != nil {

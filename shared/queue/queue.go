@@ -1,8 +1,9 @@
-// Package queue delivers messages "resume this run", each at least once, possibly late, twice, and in any order. A
-// message contains a run id, and has no authority: its receiver reads from the store what may be done. Its attributes
-// are hints: which agent's run it is, so that each of several resume functions gets its own, whose it is and in
-// which thread, so that its receiver can read all that it needs at once, and which span asks. Messages reach a resume
-// function as Pub/Sub push requests ([Envelope]); on one machine the process that moves runs is asked in memory.
+// Package queue delivers messages "resume this run". Each message arrives at least once, possibly late, twice, and in
+// any order. A message contains a run ID, and has no authority: its receiver reads from the store what may be done. The
+// message's attributes are hints. They name the agent, so that each of several resume functions gets its own runs. They
+// name the owner and the thread, so that the receiver can read everything at once. They also name the span that sent
+// the message. Messages reach a resume function as Pub/Sub push requests ([Envelope]). On one machine, the process that
+// advances runs receives them in memory.
 package queue
 
 import (
@@ -12,30 +13,30 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Queue is the port; its backends are shared/queue/pubsub in the cloud and shared/queue/embedded on one machine.
+// Queue is the port. Its backends are shared/queue/pubsub in the cloud and shared/queue/embedded on one machine.
 type Queue interface {
-	// Resume requests that the run be resumed by a function that serves its agent. When it returns nil, the message is
-	// durable, or only the end of the process that moves the run itself can lose it; the run's field "due" then brings
-	// it back.
+	// Resume requests that a function that serves the run's agent resumes the run. When it returns nil, the message is
+	// durable, or only the end of the process that advances the run itself can lose it. In the latter case, the run's
+	// field "due" makes the sweep find the run.
 	Resume(ctx context.Context, m Message) error
 	Close() error
 }
 
-// Message asks for a run to be resumed. All but RunID are hints, each empty where the sender does not know it: what
-// rests on one is checked against the run's document first, and a wrong one costs its receiver time and nothing else.
+// Message requests that a run be resumed. All fields except RunID are hints, and empty if the sender does not know
+// them. A receiver checks each hint against the run's document, so a wrong hint only costs time.
 type Message struct {
 	RunID    string
-	Agent    string // the name of the agent that carries the run out
+	Agent    string // name of the run's agent
 	UID      string // the run's owner
 	ThreadID string // the run's thread
-	Terminal string // that the run is on, if it is on one
-	Trace    string // the span that asks, as traceparent of W3C Trace Context has it
+	Terminal string // the terminal that the run works on, if any
+	Trace    string // the sender's span, as a W3C traceparent
 }
 
-// None is the queue of a process whose runs nobody resumes: it publishes nothing.
+// None is the queue of a process whose runs no other process resumes. It publishes nothing.
 type None struct{}
 
-// Resume returns an error.
+// Resume always returns an error.
 func (None) Resume(context.Context, Message) error {
 	return errors.New("queue: there is none to publish to")
 }
@@ -43,7 +44,7 @@ func (None) Resume(context.Context, Message) error {
 // Close does nothing.
 func (None) Close() error { return nil }
 
-// Unavailable returns the error of a backend that could not keep or deliver messages, because of err.
+// Unavailable returns the error of a backend that could not store or deliver messages, with err as its cause.
 func Unavailable(err error) error {
 	return fault.Unavailable("The queue does not answer for now.", err)
 }

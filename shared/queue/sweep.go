@@ -11,28 +11,28 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// Shard is where the sweep of one part of what is due goes on. Like a message about a run it has no authority: its
+// Shard is a position in the sweep of one part of the due runs. Like a message about a run it has no authority: its
 // receiver finds in the store what is due there.
 type Shard struct {
 	Number int64     `json:"shard"`           // 0 to document.Shards-1
 	After  *Position `json:"after,omitempty"` // the last run that was found; nil: the shard's beginning
-	Unused bool      `json:"unused,omitzero"` // the shard's conversations that nobody has used for long, not its runs
+	Unused bool      `json:"unused,omitzero"` // sweep the shard's unused conversations, not its runs
 }
 
-// Position is a run's place in its shard.
+// Position is a run's position in its shard.
 type Position struct {
 	Due   time.Time `json:"due"`
 	RunID string    `json:"runId"`
 }
 
-// Sweeper asks for shards to be swept by another request, each at least once: what one request finds more than it has
-// time for.
+// Sweeper requests that shards be swept by another request, each at least once. It takes the shards that one request
+// has no time for.
 type Sweeper interface {
 	Sweep(ctx context.Context, s Shard) error
 	Close() error
 }
 
-// ShardBody returns the data of the message "go on with this shard".
+// ShardBody returns the data of the message "continue with this shard".
 func ShardBody(s Shard) []byte {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -41,7 +41,8 @@ func ShardBody(s Shard) []byte {
 	return data
 }
 
-// ParseShard parses a push request about a shard, as [ParsePush] does one about a run.
+// ParseShard parses a push request about a shard, as [ParsePush] parses one about a run. It returns the same kinds of
+// errors.
 func ParseShard(body []byte, subscription string) (Shard, error) {
 	seen, err := parseEnvelope(body, subscription)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Run pushes due messages, at most Concurrency at a time, until ctx ends. It then cancels the pushes under way, makes
+// Run pushes due messages, at most Concurrency at a time, until ctx ends. It then cancels the pushes in progress, makes
 // their messages due again at once, and returns nil. It looks for due messages when Resume is called on this Queue, and
-// every PollEvery for those that are due again or that another process has written. If the store does not answer, Run
-// reports that to Options.Failed and tries again.
+// every PollEvery for messages that are due again or that another process has written. If the store fails, Run calls
+// Options.Failed and tries again.
 func (q *Queue) Run(ctx context.Context, push Push) error {
 	slots := make(chan struct{}, Concurrency)
 	var pushes sync.WaitGroup
@@ -41,7 +41,8 @@ func (q *Queue) Run(ctx context.Context, push Push) error {
 	}
 }
 
-// dispatch claims one page of due messages, oldest first, each when there is a slot for its push.
+// dispatch claims one page of due messages, oldest first. It claims each message when there is a free slot for its
+// push.
 func (q *Queue) dispatch(ctx context.Context, slots chan struct{}, pushes *sync.WaitGroup, push Push) (claimed int,
 	err error) {
 	docs, err := q.due(ctx)
@@ -73,9 +74,9 @@ func (q *Queue) dispatch(ctx context.Context, slots chan struct{}, pushes *sync.
 	return claimed, nil
 }
 
-// Deliver pushes the messages that are due now, once, oldest first and one at a time, at most 100, and returns the
-// number of pushes, failed ones included; their messages are due again later. The error is the store's or ctx's. It is
-// for tests, which can thus deliver without waiting.
+// Deliver pushes each message that is due now once, oldest first and one at a time, at most 100. It returns the number
+// of pushes, including failed ones, whose messages are due again later. The error is the store's or ctx's. Deliver lets
+// tests deliver messages without waiting.
 func (q *Queue) Deliver(ctx context.Context, push Push) (n int, err error) {
 	docs, err := q.due(ctx)
 	if err != nil {
@@ -97,7 +98,7 @@ func (q *Queue) Deliver(ctx context.Context, push Push) (n int, err error) {
 	return n, ctx.Err()
 }
 
-// due returns the first page of the messages that are due now.
+// due returns the first page of messages that are due now.
 func (q *Queue) due(ctx context.Context) ([]store.Doc, error) {
 	docs, err := q.store.Query(ctx, document.DueMessages(q.now(), pageSize))
 	if err != nil {
@@ -118,8 +119,8 @@ type claim struct {
 func (q *Queue) claim(ctx context.Context, doc store.Doc) (*claim, error) {
 	c := &claim{id: document.ID(doc), path: doc.Path}
 	if err := document.Decode(doc, &c.content); err != nil {
-		// Only this package writes there, so this does not happen; if it does, one such document must not block the
-		// others. It is pushed without a run id, and the resume function refuses, counts and acknowledges it.
+		// Only this package writes there, so this does not happen. If it does, one such document must not block the
+		// others. It is pushed without a run ID, and the resume function refuses, counts and acknowledges it.
 		q.opt.Failed(Failure{Err: queue.Unavailable(err)})
 		c.content = content{}
 	}
@@ -134,7 +135,7 @@ func (q *Queue) claim(ctx context.Context, doc store.Doc) (*claim, error) {
 	return nil, queue.Unavailable(err)
 }
 
-// attempt pushes a claimed message and records the result. Its error is the store's.
+// attempt pushes a claimed message and records the result. It returns only errors of the store.
 func (q *Queue) attempt(ctx context.Context, c *claim, push Push) error {
 	pushed := q.push(ctx, c, push)
 	settled, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound)
@@ -176,7 +177,7 @@ func (q *Queue) update(ctx context.Context, c *claim, version time.Time, at time
 	return nil
 }
 
-// backoff returns the pause after that many failed attempts.
+// backoff returns the pause after this number of failed attempts.
 func backoff(attempts int) time.Duration {
 	return min(MaxBackoff, MinBackoff<<min(attempts-1, 6))
 }

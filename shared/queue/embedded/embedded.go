@@ -1,10 +1,10 @@
-// Package embedded is the queue on one machine. A process that moves runs itself is asked in memory, by a [Worker].
-// What processes ask of each other is durable: a [Queue] stores it as documents "queue/<id>" in any [store.Store],
-// which the Worker of another process takes up, or which are pushed over HTTP as in the cloud.
+// Package embedded is the queue on one machine. A process that advances runs itself receives requests in memory,
+// through a [Worker]. Requests between processes are durable: a [Queue] stores them as documents "queue/<id>" in any
+// [store.Store]. The Worker of another process reads these documents, or they are pushed over HTTP as in the cloud.
 //
-// A message of a Queue is due at a time. To deliver it, a process claims it: an update under the version that was read
-// moves the due time past the ack deadline, so that only one of many processes succeeds, and the claim of a process
-// that died expires by itself. Success deletes the document, failure makes it due again after a pause that doubles from
+// A message of a Queue has a due time. To deliver it, a process claims it: an update with the version that was read
+// moves the due time past the ack deadline. Only one of many processes succeeds, and the claim of a process that died
+// expires on its own. Success deletes the document. A failure makes it due again after a pause that doubles from
 // MinBackoff to MaxBackoff, as in a push subscription of Pub/Sub. No message is ever dropped.
 package embedded
 
@@ -22,29 +22,29 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// The times and limits of this queue. Terraform configures Pub/Sub with the same values where it has such a setting.
+// Times and limits of this queue. Terraform configures Pub/Sub with the same values where Pub/Sub has such a setting.
 const (
-	AckDeadline    = 600 * time.Second // a push that takes longer is cancelled, and an older claim has expired
+	AckDeadline    = 600 * time.Second // a longer push is cancelled, and an older claim has expired
 	MinBackoff     = time.Second
 	MaxBackoff     = time.Minute
-	PollEvery      = time.Second // how soon Run sees what another process has written
-	Concurrency    = 16          // concurrent pushes of one Run, some of which sleep while a yes is held
+	PollEvery      = time.Second // interval at which Run looks for messages of other processes
+	Concurrency    = 16          // concurrent pushes of one Run; some sleep during an undo window
 	PoisonAttempts = 20          // failures after which Pub/Sub would move a message to the dead-letter topic
 )
 
 const (
 	pageSize    = 100
-	settleBound = 5 * time.Second // to record the result of a push, also when the caller's context has ended
+	settleBound = 5 * time.Second // time to record the result of a push, even after the caller's context has ended
 )
 
-// Options are the dependencies of the queue. The zero value is fit for production.
+// Options are the dependencies of the queue. The zero value is suitable for production.
 type Options struct {
 	Now    func() time.Time // the clock of due times; nil means time.Now
-	ID     func() string    // a new document id, unique forever; nil means crypto/rand.Text
-	Failed func(Failure)    // called for each failure; must be safe for concurrent use and fast; may be nil
+	ID     func() string    // returns a new document ID, unique forever; nil means crypto/rand.Text
+	Failed func(Failure)    // called for each failure; must be fast and safe for concurrent use; may be nil
 }
 
-// Failure is a delivery that failed and will be tried again or, without a RunID, an error of the store.
+// Failure is a delivery that failed and is retried later. Without a RunID, it is an error of the store.
 type Failure struct {
 	RunID   string
 	Attempt int // counts from 1
@@ -54,7 +54,7 @@ type Failure struct {
 // Poison reports whether the message has failed so often that an operator should look at it.
 func (f Failure) Poison() bool { return f.Attempt >= PoisonAttempts }
 
-// Push sends one push request of Pub/Sub to the resume function; nil acknowledges the message.
+// Push sends one push request of Pub/Sub to the resume function. A nil error acknowledges the message.
 type Push = func(ctx context.Context, envelope []byte) error
 
 // Queue implements [queue.Queue]. Several may share one store, in one process or in many.
@@ -80,7 +80,7 @@ func New(st store.Store, opt Options) *Queue {
 	return &Queue{store: st, opt: opt, wake: make(chan struct{}, 1)}
 }
 
-// message returns what the document asks for.
+// message returns the message in the document.
 func (c content) message() queue.Message {
 	return queue.Message{RunID: c.RunID, Agent: c.Agent, UID: c.UID, ThreadID: c.ThreadID, Terminal: c.Terminal,
 		Trace: c.Trace}
@@ -98,7 +98,7 @@ type content struct {
 	Attempts  int       `json:"attempts"` // pushes begun so far
 }
 
-// Resume implements [queue.Queue] with one document written.
+// Resume implements [queue.Queue] and writes one document.
 func (q *Queue) Resume(ctx context.Context, m queue.Message) error {
 	if err := queue.CheckRunID(m.RunID); err != nil {
 		return err
@@ -123,8 +123,8 @@ func (q *Queue) Resume(ctx context.Context, m queue.Message) error {
 // Close does nothing: Run ends with its context, and the store is the caller's.
 func (q *Queue) Close() error { return nil }
 
-// now truncates the time to microseconds, as the store does.
+// now returns the time, truncated to microseconds as in the store.
 func (q *Queue) now() time.Time { return q.opt.Now().UTC().Truncate(time.Microsecond) }
 
-// lost reports whether another process has taken the message, which is no failure.
+// lost reports whether another process has taken the message. That is no failure.
 func lost(err error) bool { return errors.Is(err, store.ErrConflict) }

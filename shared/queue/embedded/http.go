@@ -10,8 +10,8 @@ import (
 )
 
 // HTTPPush returns a Push that posts to the resume function at url as Pub/Sub does: JSON with a bearer token, which it
-// requests anew each time, and any 2xx is the acknowledgement. A redirect is a failure, so that the token goes to no
-// other host. The errors are ToolExecutionErrors; a status other than 2xx has the code "push_refused".
+// requests anew for each push. Any 2xx status is an acknowledgement. A redirect is a failure, so that the token reaches
+// no other host. The errors are ToolExecutionErrors; a status other than 2xx has the code push_refused.
 func HTTPPush(url string, token func(context.Context) (string, error), client *http.Client) Push {
 	direct := *client
 	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -34,7 +34,7 @@ func HTTPPush(url string, token func(context.Context) (string, error), client *h
 		if res.StatusCode/100 != 2 {
 			return fault.New(fault.Tool, "push_refused", "The resume function answered %d.", res.StatusCode)
 		}
-		// Reading the rest allows the connection to be reused. The status decides alone: an error here changes nothing.
+		// Reading the rest allows the connection to be reused. Only the status matters, so an error here is ignored.
 		_, _ = io.CopyN(io.Discard, res.Body, 64<<10)
 		return nil
 	}

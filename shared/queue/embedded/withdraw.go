@@ -8,8 +8,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Withdraw deletes the waiting messages about the runs for which drop returns true, and returns their number. drop is
-// called with the runs of one page at a time. A message that is being delivered, or was changed meanwhile, stays.
+// Withdraw deletes the waiting messages about runs for which drop returns true, and returns their number. drop is
+// called with the runs of one page at a time. A message that is being delivered, or has changed in the meantime, stays.
+// The error is drop's or the store's.
 func (q *Queue) Withdraw(ctx context.Context,
 	drop func(ctx context.Context, runIDs []string) (map[string]bool, error)) (n int, err error) {
 	for docs, err := range document.Pages(ctx, q.store, document.AllMessages(pageSize)) {

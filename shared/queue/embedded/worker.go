@@ -11,56 +11,56 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// The limits of a Worker.
+// Limits of a Worker.
 const (
-	Moves       = 32          // runs that one Worker moves at the same time
-	MostWaiting = 100_000     // runs that wait in memory; the sweep finds those beyond
-	lookEvery   = time.Minute // how often it looks for documents of other processes that nobody has told it of
+	Moves       = 32          // runs that one Worker advances concurrently
+	MostWaiting = 100_000     // runs that wait in memory; the sweep finds any others
+	lookEvery   = time.Minute // interval between looks for documents of other processes without a signal
 )
 
-// A Worker is the queue of a process that moves runs itself: Resume is a wake-up in memory, without a document, and Run
-// moves the run. The run's field "due" is the outbox of what a crash loses: whoever starts next takes it up
-// (loop.Reclaim), and otherwise the sweep. Runs that wait are moved in the order in which they were asked for, each by
-// one call at a time; to ask twice for a run that waits is to ask once.
+// A Worker is the queue of a process that advances runs itself. Resume is a wake-up in memory, without a document, and
+// Run advances the run. The run's field "due" is the outbox for wake-ups that a crash loses: the next process takes
+// them over when it starts (loop.Reclaim), or the sweep does. Waiting runs are advanced in the order of their requests,
+// each by one call at a time. Further requests for a waiting run change nothing.
 //
-// What is for others, and what is from them, goes through the documents of a [Queue] on the same store: a message about
-// a run that this process does not move, and those of processes that move none.
+// Messages from and to other processes go through the documents of a [Queue] on the same store: messages about runs
+// that this process does not advance, and those of processes that advance none.
 type Worker struct {
 	others *Queue
 
 	mu      sync.Mutex
-	waiting map[string]*wakeup // by run
-	ready   []*wakeup          // those of them whose turn it is, in order
-	moving  map[string]bool    // runs
+	waiting map[string]*wakeup // by run ID
+	ready   []*wakeup          // the wakeups whose turn it is, in order
+	moving  map[string]bool    // by run ID
 	found   map[string]bool    // paths of documents that wakeups hold
 	news    chan struct{}      // holds one signal: a wakeup is ready
 }
 
-// A wakeup asks for a run to be moved.
+// A wakeup is a request to advance a run.
 type wakeup struct {
 	queue.Message
-	asked     []store.Doc // the documents that asked for it, deleted when it was moved
+	asked     []store.Doc // the documents that requested it; they are deleted once the run was advanced
 	failed    int
-	postponed *time.Timer // until it is ready again
+	postponed *time.Timer // running until it is ready again
 }
 
 var _ queue.Queue = (*Worker)(nil)
 
-// NewWorker returns a Worker that shares documents with the queues of other processes through others.
+// NewWorker returns a Worker that exchanges documents with the queues of other processes through others.
 func NewWorker(others *Queue) *Worker {
 	return &Worker{others: others, waiting: map[string]*wakeup{}, moving: map[string]bool{}, found: map[string]bool{},
 		news: make(chan struct{}, 1)}
 }
 
-// Work is what a Worker works with.
+// Work holds the functions that a Worker calls.
 type Work struct {
-	// Serves reports whether this process moves the runs of the agent with the name.
+	// Serves reports whether this process advances the runs of the named agent.
 	Serves func(agent string) bool
-	// Move moves the run of a message; nil means that nothing is left to do. attempt counts from 1. ctx does not end
+	// Move advances the run of a message; nil means that nothing is left to do. attempt counts from 1. ctx does not end
 	// before Move returns.
 	Move func(ctx context.Context, m queue.Message, attempt int) error
-	// Elsewhere receives when another process may have written a document, and once at the beginning. nil means that
-	// this must be looked for, every PollEvery.
+	// Elsewhere receives a value when another process may have written a document, and once at the beginning. If it is
+	// nil, the Worker looks for documents every PollEvery.
 	Elsewhere <-chan struct{}
 }
 
@@ -81,7 +81,8 @@ func (w *Worker) Resume(ctx context.Context, m queue.Message) error {
 	return nil
 }
 
-// Withdraw is that of the documents. A run that is deleted meanwhile is looked for and not found.
+// Withdraw withdraws documents, as [Queue.Withdraw] does. Wake-ups in memory stay; if their run is deleted, they find
+// nothing.
 func (w *Worker) Withdraw(ctx context.Context,
 	drop func(ctx context.Context, runIDs []string) (map[string]bool, error)) (n int, err error) {
 	return w.others.Withdraw(ctx, drop)
@@ -90,8 +91,8 @@ func (w *Worker) Withdraw(ctx context.Context,
 // Close does nothing: Run ends with its context.
 func (w *Worker) Close() error { return nil }
 
-// wake adds a wakeup. One that waits for the same run already stands for both, and no longer waits for its pause to
-// end. The lock is held.
+// wake adds a wakeup. If one is waiting for the same run already, the two are combined, and a pause of the waiting one
+// ends. The caller holds the lock.
 func (w *Worker) wake(u *wakeup) {
 	if known := w.waiting[u.RunID]; known != nil {
 		known.asked = append(known.asked, u.asked...)
@@ -107,7 +108,7 @@ func (w *Worker) wake(u *wakeup) {
 	}
 }
 
-// makeReady puts a wakeup at the end of those whose turn it is. The lock is held.
+// makeReady puts a wakeup at the end of the ready list. The caller holds the lock.
 func (w *Worker) makeReady(u *wakeup) {
 	w.ready = append(w.ready, u)
 	select {
@@ -116,7 +117,7 @@ func (w *Worker) makeReady(u *wakeup) {
 	}
 }
 
-// next takes the first wakeup whose turn it is, or nil, for moving its run.
+// next removes and returns the first ready wakeup, or nil, and marks its run as being advanced.
 func (w *Worker) next() *wakeup {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,9 +131,9 @@ func (w *Worker) next() *wakeup {
 	return u
 }
 
-// Run moves runs, at most Moves at a time, until ctx ends, and returns when those under way are moved. Of a run that
-// could not be moved it reports to Options.Failed, and tries it again after a pause that doubles from MinBackoff to
-// MaxBackoff, or when it is asked for.
+// Run advances runs, at most Moves at a time, until ctx ends. It returns when the runs in progress are done. If a run
+// cannot be advanced, it calls Options.Failed, and tries again after a pause that doubles from MinBackoff to
+// MaxBackoff, or at the next request for the run.
 func (w *Worker) Run(ctx context.Context, work Work) {
 	slots := make(chan struct{}, Moves)
 	var moves sync.WaitGroup
@@ -163,7 +164,7 @@ func (w *Worker) Run(ctx context.Context, work Work) {
 	}
 }
 
-// looks says when to look for documents of other processes.
+// looks signals when to look for documents of other processes.
 type looks struct {
 	told   <-chan struct{}
 	ticker *time.Ticker
@@ -176,7 +177,7 @@ func newLooks(elsewhere <-chan struct{}) looks {
 	return looks{nil, time.NewTicker(PollEvery)}
 }
 
-// move moves the run, or leaves a document to the process that does.
+// move advances the run, or writes a document for the process that does.
 func (w *Worker) move(ctx context.Context, u *wakeup, work Work) error {
 	ctx = context.WithoutCancel(ctx)
 	if !work.Serves(u.Agent) {
@@ -193,7 +194,7 @@ func (w *Worker) move(ctx context.Context, u *wakeup, work Work) error {
 	return nil
 }
 
-// delete deletes documents that have been heeded. One that stays, because the store does not answer, is found again.
+// delete deletes documents that have been processed. A document that stays, because the store fails, is found again.
 func (w *Worker) delete(ctx context.Context, docs []store.Doc) {
 	for _, d := range docs {
 		if _, err := w.others.store.Commit(ctx, store.Delete(d.Path, d.Version)); err != nil && !lost(err) {
@@ -202,7 +203,7 @@ func (w *Worker) delete(ctx context.Context, docs []store.Doc) {
 	}
 }
 
-// settle ends the move of a run. After a failure the run is asked for again later.
+// settle records the end of a move. After a failure, the run is tried again later.
 func (w *Worker) settle(u *wakeup, failed error) {
 	if failed != nil {
 		u.failed++
@@ -211,7 +212,7 @@ func (w *Worker) settle(u *wakeup, failed error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.moving, u.RunID)
-	again := w.waiting[u.RunID] // it was asked for meanwhile
+	again := w.waiting[u.RunID] // requested in the meantime
 	switch {
 	case failed == nil:
 		for _, d := range u.asked {
@@ -228,7 +229,7 @@ func (w *Worker) settle(u *wakeup, failed error) {
 	}
 }
 
-// resumed makes a wakeup ready whose pause has ended.
+// resumed makes a wakeup ready after its pause.
 func (w *Worker) resumed(u *wakeup) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -236,8 +237,8 @@ func (w *Worker) resumed(u *wakeup) {
 	w.makeReady(u)
 }
 
-// collect takes up the documents of other processes about runs that this one moves. Each stays until its run was moved,
-// for a process after this one.
+// collect reads the documents of other processes about runs that this process advances. Each document stays until its
+// run was advanced, for a later process.
 func (w *Worker) collect(ctx context.Context, work Work) {
 	for docs, err := range document.Pages(ctx, w.others.store, document.DueMessages(w.others.now(), pageSize)) {
 		if err != nil {
@@ -264,7 +265,7 @@ func (w *Worker) collectOne(d store.Doc, work Work) {
 		return
 	}
 	w.found[d.Path] = true
-	if err != nil { // only this package writes there, so this does not happen; it is told once
+	if err != nil { // only this package writes there, so this does not happen; it is reported once
 		w.others.opt.Failed(Failure{Err: queue.Unavailable(err)})
 		return
 	}

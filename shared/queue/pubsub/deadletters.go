@@ -22,24 +22,24 @@ const (
 	pullBound = 5 * time.Second // after this time without a message, the subscription is considered empty
 	moreBound = time.Second     // the same, after messages have come
 	pullPage  = 100
-	// The attributes that Pub/Sub gives a dead letter, and of them the one by which it counts its deliveries
+	// The attributes that Pub/Sub adds to a dead letter, and the one with the number of deliveries
 	// (https://cloud.google.com/pubsub/docs/handling-failures#track-delivery-attempts).
 	deadAttributes    = "CloudPubSubDeadLetterSource"
 	attemptsAttribute = deadAttributes + "DeliveryCount"
 )
 
-// DeadLetter is a message that was refused in every delivery attempt: one that asks for a run, by resume, or a notice,
-// by a webhook or for a person's devices. Of its content only the ids and a notice's type are read.
+// DeadLetter is a message that was refused in every delivery attempt: a resume message, or a notification for a webhook
+// or for a person's devices. Only the IDs and a notification's type are parsed.
 type DeadLetter struct {
 	MessageID string
-	RunID     string // empty if the message has no valid run id
-	NoticeID  string // empty if the message is no notice
+	RunID     string // empty if the message has no valid run ID
+	NoticeID  string // empty if the message is not a notification
 	Type      notice.Type
-	Attempts  int // failed deliveries; 0 if Pub/Sub does not include it
+	Attempts  int // failed deliveries; 0 if Pub/Sub does not report it
 	Published time.Time
 
 	ack     string
-	message *pubsubpb.PubsubMessage // as it was published
+	message *pubsubpb.PubsubMessage // as published
 }
 
 // DeadLetters is the pull subscription of the dead-letter topic.
@@ -48,7 +48,7 @@ type DeadLetters struct {
 	name   string
 }
 
-// OpenDeadLetters connects to the subscription, given as an id or as projects/P/subscriptions/S.
+// OpenDeadLetters connects to the subscription. subscription is an ID, or has the form projects/P/subscriptions/S.
 func OpenDeadLetters(ctx context.Context, projectID, subscription string) (*DeadLetters, error) {
 	client, err := pubsub.NewSubscriptionAdminClient(ctx)
 	if err != nil {
@@ -62,7 +62,8 @@ func OpenDeadLetters(ctx context.Context, projectID, subscription string) (*Dead
 }
 
 // Take returns up to limit dead letters. No other caller gets them until they are released or the subscription's ack
-// deadline has passed. Pub/Sub guarantees no order, and does not guarantee to return all at once.
+// deadline has passed. Pub/Sub guarantees no order, and may not return all of them at once. After an error, Take
+// releases the letters.
 func (d *DeadLetters) Take(ctx context.Context, limit int) (letters []DeadLetter, err error) {
 	for patience := pullBound; len(letters) < limit; patience = moreBound {
 		page, err := d.pull(ctx, patience, min(pullPage, limit-len(letters)))
@@ -113,7 +114,7 @@ func letter(m *pubsubpb.PubsubMessage, ack string) DeadLetter {
 	return l
 }
 
-// Replay publishes the letter's message again as it was. The letter stays until it is dropped.
+// Replay publishes the letter's original message again. The letter stays until it is dropped.
 func (q *Queue) Replay(ctx context.Context, l DeadLetter) error { return q.publish(ctx, l.message) }
 
 // Drop deletes dead letters permanently.

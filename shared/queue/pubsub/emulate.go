@@ -18,27 +18,27 @@ import (
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
-// The settings of the subscription; terraform uses the same.
+// The settings of the subscription. Terraform uses the same ones.
 const (
 	ackDeadline  = 600 * time.Second
 	minBackoff   = time.Second
 	maxBackoff   = 60 * time.Second
-	maxAttempts  = 20 // then to the dead-letter topic
+	maxAttempts  = 20 // then the message goes to the dead-letter topic
 	retention    = 7 * 24 * time.Hour
 	deadLetters  = "-dead" // suffix of the dead-letter topic, and of the pull subscription that keeps its messages
 	subscription = "-push" // suffix of the push subscription
 )
 
-// A Subscriber is a further function that the topic's messages are pushed to.
+// A Subscriber is a further function that receives the topic's messages.
 type Subscriber struct {
 	Name    string
 	PushURL string
-	Filter  string // as Terraform sets it; the emulator accepts it and pushes every message all the same
+	Filter  string // as set in Terraform; the emulator accepts it but pushes every message
 }
 
-// Emulate creates the topic, its push subscription to pushURL, those to more subscribers, and its dead-letter topic in
-// the emulator that PUBSUB_EMULATOR_HOST names. An existing push subscription is changed to its URL. It refuses to work
-// on a real project.
+// Emulate creates the topic, its push subscription to pushURL, a push subscription for each further subscriber, and its
+// dead-letter topic in the emulator that PUBSUB_EMULATOR_HOST names. An existing push subscription gets the new URL.
+// Emulate returns an error if PUBSUB_EMULATOR_HOST is not set, because Terraform creates the topics of a real project.
 func Emulate(ctx context.Context, projectID, topic, pushURL string, more ...Subscriber) (err error) {
 	if os.Getenv("PUBSUB_EMULATOR_HOST") == "" {
 		return errors.New("pubsub: PUBSUB_EMULATOR_HOST is not set, and in a real project terraform makes the topics")
@@ -77,7 +77,7 @@ func Emulate(ctx context.Context, projectID, topic, pushURL string, more ...Subs
 	return nil
 }
 
-// Subscription returns the push subscription that Emulate creates for the topic.
+// Subscription returns the name of the push subscription that Emulate creates for the topic.
 func Subscription(projectID, topic string) string {
 	return fmt.Sprintf("projects/%s/subscriptions/%s", projectID, topic+subscription)
 }
@@ -91,7 +91,7 @@ func subscriptions(projectID, topic, pushURL string) []*pubsubpb.Subscription {
 	}, pushTo(projectID, topic, topic, pushURL, "")}
 }
 
-// pushTo returns a push subscription of the topic; its name begins with id.
+// pushTo returns a push subscription of the topic. Its name begins with id.
 func pushTo(projectID, topic, id, url, filter string) *pubsubpb.Subscription {
 	return &pubsubpb.Subscription{
 		Name:                     Subscription(projectID, id),
@@ -109,10 +109,10 @@ func pushTo(projectID, topic, id, url, filter string) *pubsubpb.Subscription {
 
 func exists(err error) bool { return status.Code(err) == codes.AlreadyExists }
 
-// Relay returns a handler that passes what the emulator pushes to push. The emulator never sends an Authorization
-// header, not even if the subscription has an OIDC token configured, and the resume function accepts no request without
-// one; so push is embedded.HTTPPush with a token of the local issuer, and the check runs as it does in the cloud. Any
-// client that can reach this handler acts with that token: serve it on loopback only, under a path that cannot be
+// Relay returns a handler that passes the emulator's pushes to push. The emulator never sends an Authorization header,
+// not even if the subscription has an OIDC token configured, and the resume function accepts no request without one.
+// push is therefore embedded.HTTPPush with a token of the local issuer, so that the check runs as in the cloud. Any
+// client that can reach this handler acts with that token: serve it only on loopback, under a path that cannot be
 // guessed.
 func Relay(push func(ctx context.Context, envelope []byte) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,12 +10,12 @@ import (
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
-// TypeAttribute is the attribute that has a notice's type, so that a subscription can filter by it.
+// TypeAttribute is the attribute with a notification's type, by which a subscription can filter.
 const TypeAttribute = "type"
 
-// Notices implements [notice.Publisher]: each notice is a message of the topic, an event in the JSON format of
+// Notices implements [notice.Publisher]. Each notification is a message of the topic: an event in the JSON format of
 // CloudEvents (https://github.com/googleapis/google-cloudevents/blob/main/docs/spec/pubsub.md). Its ordering key is the
-// run, so a subscription that keeps order gets those of one run as they happened.
+// run, so a subscription that keeps order gets the notifications of one run in order.
 type Notices struct {
 	q      *Queue
 	source string
@@ -32,7 +32,7 @@ func OpenNotices(ctx context.Context, projectID, topic, source string) (Notices,
 	return Notices{&Queue{client: client, topic: topicName(projectID, topic)}, source}, nil
 }
 
-// Publish implements [notice.Publisher]: nil means that Pub/Sub has acknowledged all of the notices.
+// Publish implements [notice.Publisher]. It returns nil once Pub/Sub has acknowledged all of the notifications.
 func (n Notices) Publish(ctx context.Context, notices ...notice.Notice) error {
 	messages := make([]*pubsubpb.PubsubMessage, len(notices))
 	for i, one := range notices {

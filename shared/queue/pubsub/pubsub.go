@@ -1,6 +1,6 @@
-// Package pubsub is the queue in the cloud: Resume publishes to a topic of Google Cloud Pub/Sub, and a push
-// subscription with a service account's token delivers to the resume function. Terraform creates the topic and the
-// subscription in the cloud, Emulate in the emulator.
+// Package pubsub is the queue in the cloud. Resume publishes to a topic of Google Cloud Pub/Sub. A push subscription
+// with a service account's token delivers to the resume function. Terraform creates the topic and the subscription in
+// the cloud, and Emulate creates them in the emulator.
 package pubsub
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
-// publishBound is how long Resume waits for the server's acknowledgement. A publish takes milliseconds, the library
-// retries temporary failures, and the sweep finds the run of a message that is lost nevertheless.
+// publishBound is how long Resume waits for the server's acknowledgement. A publish takes milliseconds, and the library
+// retries temporary failures. If a message is lost nevertheless, the sweep finds its run.
 const publishBound = 10 * time.Second
 
 // Queue implements [queue.Queue].
@@ -26,10 +26,10 @@ type Queue struct {
 
 var _ queue.Queue = (*Queue)(nil)
 
-// Open connects to Pub/Sub, or to the emulator that PUBSUB_EMULATOR_HOST names. It sends no request: the functions'
-// service accounts may only publish, so the first Resume reports a missing topic. It uses the generated client, not
-// pubsub.Publisher, whose batching delays a single message by 10 ms and which continues in the background when the
-// caller has left.
+// Open connects to Pub/Sub, or to the emulator that PUBSUB_EMULATOR_HOST names. It sends no request, because the
+// functions' service accounts may only publish; the first Resume reports a missing topic. It uses the generated client,
+// not pubsub.Publisher. A Publisher delays a single message by 10 ms for batching, and continues in the background
+// after its caller has returned.
 func Open(ctx context.Context, projectID, topic string) (*Queue, error) {
 	client, err := pubsub.NewTopicAdminClient(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func Open(ctx context.Context, projectID, topic string) (*Queue, error) {
 	return &Queue{client: client, topic: topicName(projectID, topic)}, nil
 }
 
-// Resume implements [queue.Queue]: nil means that Pub/Sub has acknowledged the message.
+// Resume implements [queue.Queue]. It returns nil once Pub/Sub has acknowledged the message.
 func (q *Queue) Resume(ctx context.Context, m queue.Message) error {
 	if err := queue.CheckRunID(m.RunID); err != nil {
 		return err

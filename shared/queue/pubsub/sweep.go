@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
-// Sweeper implements [queue.Sweeper]: its topic's messages are pushed to the sweep function.
+// Sweeper implements [queue.Sweeper]. Its topic's messages are pushed to the sweep function.
 type Sweeper struct{ q *Queue }
 
 var _ queue.Sweeper = Sweeper{}
@@ -23,7 +23,7 @@ func OpenSweeper(ctx context.Context, projectID, topic string) (Sweeper, error) 
 	return Sweeper{&Queue{client: client, topic: topicName(projectID, topic)}}, nil
 }
 
-// Sweep implements [queue.Sweeper]: nil means that Pub/Sub has acknowledged the message.
+// Sweep implements [queue.Sweeper]. It returns nil once Pub/Sub has acknowledged the message.
 func (s Sweeper) Sweep(ctx context.Context, shard queue.Shard) error {
 	return s.q.publish(ctx, &pubsubpb.PubsubMessage{Data: queue.ShardBody(shard)})
 }

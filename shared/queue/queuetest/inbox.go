@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
-// inbox is a consumer that records what was pushed to it.
+// inbox is a consumer that records the pushes that it receives.
 type inbox struct {
 	// attempt is counted here, because not every backend sends it.
 	handle func(ctx context.Context, runID string, attempt int) error

@@ -1,5 +1,5 @@
-// Package queuetest tests that a queue backend keeps the port's guarantees: a message that Resume accepted arrives at
-// least once, is redelivered until it is acknowledged even if consumers die, and then is not delivered again.
+// Package queuetest tests that a queue backend keeps the port's guarantees. A message that Resume accepted arrives at
+// least once. It is redelivered until it is acknowledged, even if consumers die, and not afterwards.
 package queuetest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
-// Push handles a push request; nil acknowledges it.
+// Push handles a push request. A nil error acknowledges it.
 type Push = func(ctx context.Context, envelope []byte) error
 
 // Backend is a queue under test, empty at first, with a way to consume its messages.
@@ -27,10 +27,10 @@ type Backend struct {
 // Suite configures the tests of a backend.
 type Suite struct {
 	Open func(t *testing.T) Backend
-	// Redelivers is a time within which a message is redelivered, also one whose consumer has died. Quiet is a time
-	// after which a message that was not redelivered will not be.
+	// Redelivers is a time within which a message is redelivered, even if its consumer has died. Quiet is a time after
+	// which a message that was not redelivered will not be.
 	Redelivers, Quiet time.Duration
-	// In runs each test, in a bubble of [testing/synctest] if that is possible; nil runs it directly.
+	// In runs each test, in a bubble of [testing/synctest] if possible. If it is nil, the test runs directly.
 	In func(t *testing.T, test func(t *testing.T))
 }
 
