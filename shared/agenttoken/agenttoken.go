@@ -1,5 +1,6 @@
-// Package agenttoken is the tokens with which agents of other programs act for a user at /mcp, and nowhere else. A
-// token names its user, so that who calls and what is known of the token is one read; what is stored is its SHA-256.
+// Package agenttoken handles the tokens with which agents of other programs act for a user. The tokens are valid only
+// at /mcp. A token names its user, so that one read returns the user and the stored token. Only the token's SHA-256 is
+// stored.
 package agenttoken
 
 import (
@@ -20,25 +21,26 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// Prefix begins each token, so that programs which look for leaked secrets can find it.
+// Prefix begins each token, so that secret scanners can find it.
 const Prefix = "cs_agent_"
 
-// The limits of a user's tokens.
+// Limits of a user's tokens.
 const (
-	Most    = 20 // of one user
+	Most    = 20 // tokens of one user
 	MaxName = 60 // bytes of an agent's name
 )
 
-// maxToken is longer than any token: a uid has at most 128 bytes.
+// maxToken is longer than any token, in bytes: a UID has at most 128 bytes.
 const maxToken = 512
 
-// useStep is how exactly the last use is kept: most calls write nothing for it.
+// useStep is the precision of the stored time of last use. Most calls therefore write nothing.
 const useStep = time.Hour
 
 var encoding = base64.RawURLEncoding.Strict()
 
-// Add makes a token with the name for the user, adds what is kept of it, and returns it: nobody can read it again.
-// Errors: ValidationError for a name that is empty, too long, not one visible line, or taken; PolicyError too_many.
+// Add creates a token with the name for the user, adds its stored form to u, and returns both. The token cannot be read
+// again. Errors: ValidationError for a name that is empty, too long, not one visible line, or taken; PolicyError
+// too_many; an error of random.
 func Add(u *run.User, name string, random io.Reader, now time.Time) (token string, kept run.AgentToken, err error) {
 	shown, hidden := visible.Line(name)
 	switch {
@@ -67,14 +69,14 @@ func Add(u *run.User, name string, random io.Reader, now time.Time) (token strin
 	return token, kept, nil
 }
 
-// A Claim is what a token says of itself, which is not true before Find has found it.
+// A Claim is the content of a token. It is not trustworthy before Find has found the token.
 type Claim struct {
 	UID string
 	id  string
 	sum [sha256.Size]byte
 }
 
-// Parse reads a token. It returns false for anything else.
+// Parse parses a token. ok is false for anything that does not have the form of a token.
 func Parse(token string) (c Claim, ok bool) {
 	rest, ok := strings.CutPrefix(token, Prefix)
 	parts := strings.Split(rest, ".")
@@ -88,7 +90,7 @@ func Parse(token string) (c Claim, ok bool) {
 	return Claim{UID: string(uid), id: parts[1], sum: sha256.Sum256([]byte(token))}, true
 }
 
-// Find returns the user's token that the claim is of, or nil.
+// Find returns the user's token that the claim belongs to, or nil.
 func (c Claim) Find(u *run.User) *run.AgentToken {
 	if u.UID != c.UID {
 		return nil
@@ -102,7 +104,7 @@ func (c Claim) Find(u *run.User) *run.AgentToken {
 	return nil
 }
 
-// Use notes that the token was used, and reports whether that is worth a write.
+// Use records that the token was used, and reports whether the change is worth a write.
 func Use(t *run.AgentToken, now time.Time) bool {
 	if now.Sub(t.LastUsedAt) < useStep {
 		return false

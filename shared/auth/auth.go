@@ -1,11 +1,11 @@
 // Package auth authenticates callers: a user with an OpenID Connect ID token ([Verifier]), or Google's Pub/Sub and
-// Cloud Scheduler with a service account's token ([PushVerifier]). Both use one check (checker): go-oidc checks
-// signature, issuer, audience and expiry; the rest is checked here, because no available library does all of it
-// (reliability §0.7 and §0.8). Only the Authorization header is read, and of a WebSocket its first message: a token in
-// a query would be logged, and a cookie would also be sent by a page that its user did not mean to trust.
+// Cloud Scheduler with a service account's token ([PushVerifier]). Both use one checker. go-oidc checks signature,
+// issuer, audience and expiry. This package checks the rest, because no available library does all of it (reliability
+// §0.7 and §0.8). Tokens are read only from the Authorization header, or from the first message of a WebSocket. A token
+// in a query would be logged, and a browser would send a cookie also for a page that its user does not trust.
 //
-// No error contains any part of a token. google.golang.org/api/idtoken is not used: it accepts any issuer, any e-mail
-// address and a future iat, and panics on a short ES256 signature.
+// No error contains any part of a token. google.golang.org/api/idtoken is not used, because it accepts any issuer, any
+// e-mail address and a future iat, and panics on a short ES256 signature.
 package auth
 
 import (
@@ -22,16 +22,16 @@ import (
 // Config configures which ID tokens are accepted. Issuer and Audience are required.
 type Config struct {
 	Issuer   string // as in iss: https, or http on a loopback address; discovery finds the keys
-	Audience string // as in aud: the Firebase project, or the OAuth client id
-	// Tenant is the Identity Platform tenant; tokens of another tenant are refused, and if it is empty, those of any
-	// tenant.
+	Audience string // as in aud: the Firebase project, or the OAuth client ID
+	// Tenant is the Identity Platform tenant. Tokens of another tenant are refused. If Tenant is empty, tokens must
+	// have no tenant.
 	Tenant         string
 	AllowAnonymous bool // whether Firebase's anonymous users are accepted
-	// Access says that these are access tokens, which any client may bring that the issuer has given one for Audience
-	// and nothing else (RFC 8707); the client is named by client_id or azp.
+	// Access means that the tokens are access tokens. Any client may send one that the issuer has given it for Audience
+	// and nothing else (RFC 8707). client_id or azp names the client.
 	Access bool
-	// Domains are those of the users' addresses, in lower case; an address must be verified by the issuer. Empty means
-	// that users of any domain, or without an address, are accepted.
+	// Domains lists the allowed domains of users' addresses, in lower case. The issuer must have verified the address.
+	// Empty means that users of any domain, or without an address, are accepted.
 	Domains    []string
 	HTTPClient *http.Client     // for discovery and keys; nil means one with a timeout of 10 s
 	Now        func() time.Time // nil means time.Now
@@ -42,9 +42,9 @@ type Config struct {
 type Identity struct {
 	UID           string // the token's sub: 1 to 128 of A-Z a-z 0-9 _ . | : @ + -, safe as part of a document path
 	Email         string // may be empty
-	EmailVerified bool   // whether the issuer vouches for Email
+	EmailVerified bool   // the issuer vouches for Email
 	Issuer        string
-	Client        string // with Config.Access: the id of the client that the token was given to
+	Client        string // with Config.Access: the ID of the client that received the token
 }
 
 // Verifier checks users' ID tokens. It is safe for concurrent use.
@@ -53,8 +53,8 @@ type Verifier struct {
 	cfg    Config
 }
 
-// New returns a Verifier. It makes no network call: discovery waits for the first token. The error names the setting
-// that is invalid; an empty audience is, because a library would accept any audience.
+// New returns a Verifier. It makes no network call; the first token starts discovery. The error names the invalid
+// setting. An empty audience is invalid, because a library would accept any audience.
 func New(cfg Config) (*Verifier, error) {
 	if cfg.Audience == "" {
 		return nil, errNoAudience
@@ -68,9 +68,9 @@ func New(cfg Config) (*Verifier, error) {
 
 // User returns the user who sent the request. Its errors:
 //
-//   - AuthError unauthenticated (401): no token, more than one, or one that is invalid here or expired
+//   - AuthError unauthenticated (401): no token, more than one, or one that is expired or not valid here
 //   - AuthError forbidden (403): a genuine token of an anonymous user, of another tenant, or without a verified address
-//     of one of Config.Domains
+//     in Config.Domains
 //   - ToolExecutionError issuer_unavailable: the issuer's keys cannot be fetched at the moment
 func (v *Verifier) User(r *http.Request) (Identity, error) {
 	raw, err := Bearer(r)
@@ -83,8 +83,8 @@ func (v *Verifier) User(r *http.Request) (Identity, error) {
 // Issuer returns the issuer whose tokens are checked.
 func (v *Verifier) Issuer() string { return v.tokens.keys.issuer }
 
-// Token returns the user whose token it is, for what a browser cannot send with a header: a WebSocket's first message.
-// Errors as User.
+// Token returns the user that the token identifies. It is for a WebSocket's first message, because browsers cannot send
+// a WebSocket request with a header. It returns the errors of User.
 func (v *Verifier) Token(ctx context.Context, raw string) (Identity, error) {
 	if err := checkLength(raw); err != nil {
 		return Identity{}, err
@@ -109,12 +109,12 @@ const serviceAccounts = ".gserviceaccount.com"
 var (
 	uidPattern = lazyregexp.New(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
 	onlyDots   = lazyregexp.New(`^\.+$`)
-	reserved   = lazyregexp.New(`^__.*__$`) // Firestore reserves such ids
+	reserved   = lazyregexp.New(`^__.*__$`) // Firestore reserves such IDs
 )
 
-// admit applies the rules for users only. The one about azp matters most if the issuer is Google: anyone can have
-// Google sign a token of their own service account for any audience, including this service's, and only azp
-// distinguishes it.
+// admit applies the rules for users only. The check of azp matters most if the issuer is Google: anyone can have Google
+// sign a token of their own service account for any audience, including this service's, and only azp distinguishes such
+// a token.
 func (v *Verifier) admit(c claims) error {
 	sub := c.Subject
 	switch {
@@ -142,7 +142,7 @@ func (v *Verifier) admit(c claims) error {
 	return nil
 }
 
-// domainOf returns the part of the address after its one at sign, in lower case, or "" if the address has another form.
+// domainOf returns the domain of the address in lower case, or "" if the address does not have exactly one at sign.
 func domainOf(email string) string {
 	name, domain, _ := strings.Cut(email, "@")
 	if name == "" || strings.Contains(domain, "@") {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-const maxToken = 8 << 10 // bytes; Google's and Firebase's are 1 to 2 KiB
+const maxToken = 8 << 10 // bytes; tokens of Google and Firebase have 1 to 2 KiB
 
-// Bearer returns the one token of the Authorization header (RFC 6750 §2.1), whatever its form.
-// The error is AuthError unauthenticated.
+// Bearer returns the one token of the Authorization header (RFC 6750 §2.1). It does not check the token's form. The
+// error is AuthError unauthenticated.
 func Bearer(r *http.Request) (string, error) {
 	values := r.Header.Values("Authorization")
 	if len(values) == 0 {
@@ -25,7 +25,7 @@ func Bearer(r *http.Request) (string, error) {
 	return token, nil
 }
 
-// checkLength returns nil, or the error of what is too long to be a token.
+// checkLength returns an AuthError if the token is too long.
 func checkLength(token string) error {
 	if len(token) > maxToken {
 		return unauthenticated("The bearer token is too long.")
@@ -33,8 +33,8 @@ func checkLength(token string) error {
 	return nil
 }
 
-// split splits a token in the compact form (RFC 7515 §3.1) and decodes its parts. It is stricter than the parsers that
-// follow, which skip newlines, accept several spellings of the same bytes, and also accept a JSON form with many
+// split splits a token in compact form (RFC 7515 §3.1) and decodes its parts. It is stricter than the parsers that
+// follow. Those skip newlines, accept several spellings of the same bytes, and also accept a JSON form with many
 // signatures.
 func split(token string) (header, payload, signature []byte, ok bool) {
 	if strings.Count(token, ".") != 2 || strings.ContainsAny(token, "\r\n") {

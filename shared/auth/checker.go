@@ -25,10 +25,10 @@ const (
 	googleShort = "accounts.google.com"
 )
 
-// checker checks both users' and push tokens.
+// checker checks the tokens of users and push tokens.
 type checker struct {
 	keys     *keyring
-	audience string // empty if the platform has compared it
+	audience string // empty if the platform has checked it
 	now      func() time.Time
 	seen     *memory
 }
@@ -47,10 +47,10 @@ func newChecker(issuer, audience string, client *http.Client, now func() time.Ti
 		seen: memo.New[[sha256.Size]byte, verified](halfSeen)}, nil
 }
 
-// verify returns the claims of a token that is genuine, for this service, and valid now. Its messages help a developer
-// and tell an attacker nothing: they contain details only if the signature is valid.
+// verify returns the claims of a token that is genuine, for this service, and valid now. Its messages help developers
+// and reveal nothing to attackers: they contain details only if the signature is valid.
 func (c *checker) verify(ctx context.Context, raw string) (got claims, err error) {
-	// A token that makes a library panic is invalid: each library used below has panicked on some token.
+	// A token that makes a library panic is invalid. Each library used below has panicked on some token.
 	defer func() {
 		if recover() != nil {
 			got, err = claims{}, errInvalid()
@@ -82,7 +82,7 @@ func (c *checker) verify(ctx context.Context, raw string) (got claims, err error
 	return got, c.checkClaims(got)
 }
 
-// key returns the issuer's key with the id.
+// key returns the issuer's key with the ID. It returns AuthError unauthenticated for an unknown ID.
 func (c *checker) key(ctx context.Context, id string) (*rsa.PublicKey, error) {
 	key, err := c.keys.key(ctx, id)
 	if errors.Is(err, errUnknownKey) {
@@ -91,8 +91,8 @@ func (c *checker) key(ctx context.Context, id string) (*rsa.PublicKey, error) {
 	return key, err
 }
 
-// signed checks the token by go-oidc with the key that its header names. It does not use go-oidc's own key set, which
-// fetches again for each unknown key id and never drops a key that its issuer has withdrawn.
+// signed checks the token with go-oidc and the key that the token's header names. It does not use go-oidc's own key
+// set, which fetches again for each unknown key ID and never drops a key that its issuer has withdrawn.
 func (c *checker) signed(ctx context.Context, raw string, key crypto.PublicKey) (claims, error) {
 	set := &oidc.StaticKeySet{PublicKeys: []crypto.PublicKey{key}}
 	cfg := &oidc.Config{ClientID: c.audience, SupportedSigningAlgs: []string{oidc.RS256}, Now: c.now}
@@ -112,8 +112,8 @@ func (c *checker) signed(ctx context.Context, raw string, key crypto.PublicKey) 
 	return got, nil
 }
 
-// checkClaims checks the claims themselves, including issuer and audience, because it is the only check of a push token
-// whose signature the platform has checked and removed.
+// checkClaims checks the claims, including issuer and audience. It is the only check of a push token whose signature
+// the platform has checked and removed.
 func (c *checker) checkClaims(got claims) error {
 	if got.Issuer != c.keys.issuer && (c.keys.issuer != google || got.Issuer != googleShort) {
 		return errInvalid()

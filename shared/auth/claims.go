@@ -12,11 +12,11 @@ import (
 
 const (
 	skew        = time.Minute    // how far the issuer's clock may be ahead
-	maxLifetime = 24 * time.Hour // how far ahead an expiry may be; Google's and Firebase's tokens live for an hour
+	maxLifetime = 24 * time.Hour // maximum time until the expiry; tokens of Google and Firebase live for an hour
 )
 
-// header is the part of a token's header that is checked before any key is looked up; go-oidc checks alg again. jku,
-// x5u and jwk, by which a token could supply its own key, are not read.
+// header is the part of a token's header that is checked before any key is looked up. go-oidc checks alg again. jku,
+// x5u and jwk, with which a token could supply its own key, are ignored.
 type header struct {
 	Algorithm string         `json:"alg"`
 	KeyID     string         `json:"kid"`
@@ -25,8 +25,8 @@ type header struct {
 	B64       jsontext.Value `json:"b64"`
 }
 
-// usable reports whether the header is that of a valid ID token. Extensions that it marks as critical are not supported
-// (RFC 7515 §4.1.11).
+// usable reports whether the header belongs to a valid ID token. Extensions that the header marks as critical are not
+// supported (RFC 7515 §4.1.11).
 func (h header) usable() bool {
 	return h.Algorithm == "RS256" && h.KeyID != "" && (h.Type == "" || strings.EqualFold(h.Type, "JWT")) &&
 		h.Critical == nil && h.B64 == nil
@@ -64,12 +64,12 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(a))
 }
 
-// client returns the id of the client that the token was given to, or "".
+// client returns the ID of the client that received the token, or "".
 func (c claims) client() string { return cmp.Or(c.ClientID, c.AuthorizedParty) }
 
 func (c claims) emailVerified() bool { return string(c.EmailVerified) == "true" }
 
-// checkTimes checks what go-oidc leaves out or checks loosely: the expiry must exist and be near, and iat, nbf and
+// checkTimes makes the checks that go-oidc omits or makes loosely: the expiry must exist and be near, and iat, nbf and
 // auth_time must not be in the future.
 func (c claims) checkTimes(now time.Time) error {
 	at := float64(now.Unix())

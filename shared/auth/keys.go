@@ -22,16 +22,17 @@ import (
 const (
 	fetchTimeout = 10 * time.Second
 	fetchLimit   = 1 << 20          // bytes of a discovery document or a key set
-	refetchEvery = 10 * time.Second // at most, however many unknown key ids clients send
-	retryEvery   = time.Second      // at most, while the issuer does not answer
-	freshFor     = time.Hour        // after it, keys that the issuer may have withdrawn are fetched again
-	keptFor      = 24 * time.Hour   // after it, keys are dropped even if the issuer does not answer
-	minKeyBits   = 2048
+	refetchEvery = 10 * time.Second // minimum time between fetches, however many unknown key IDs clients send
+	retryEvery   = time.Second      // minimum time between attempts while the issuer does not answer
+	// after this time, keys are fetched again, because the issuer may have withdrawn some
+	freshFor   = time.Hour
+	keptFor    = 24 * time.Hour // after this time, keys are dropped even if the issuer does not answer
+	minKeyBits = 2048
 )
 
 var errUnknownKey = errors.New("auth: the issuer has no such key")
 
-// keyring holds one issuer's public keys, fetched when they are first needed.
+// keyring holds one issuer's public keys. It fetches them when they are first needed.
 type keyring struct {
 	issuer string
 	client *http.Client
@@ -42,8 +43,8 @@ type keyring struct {
 	keySet  string // URL of the keys, once discovery has returned it
 	keys    map[string]*rsa.PublicKey
 	fetched time.Time // when keys were last fetched
-	tried   time.Time // when that was last tried
-	failure error     // of the last try, if it failed
+	tried   time.Time // time of the last attempt
+	failure error     // error of the last attempt, if it failed
 }
 
 func newKeyring(issuer string, client *http.Client, now func() time.Time) *keyring {
@@ -55,7 +56,7 @@ func newKeyring(issuer string, client *http.Client, now func() time.Time) *keyri
 	return &keyring{issuer: issuer, client: &bounded, now: now}
 }
 
-// key returns the key with the id, errUnknownKey, or an error which says that the issuer cannot be reached.
+// key returns the key with the ID, errUnknownKey, or an error that says that the issuer cannot be reached.
 func (k *keyring) key(ctx context.Context, id string) (*rsa.PublicKey, error) {
 	key, fresh := k.cached(id)
 	if key != nil && fresh {
@@ -81,7 +82,7 @@ func (k *keyring) cached(id string) (key *rsa.PublicKey, fresh bool) {
 	return k.keys[id], age <= freshFor
 }
 
-// refresh fetches the keys, once for all concurrent callers. A caller that gives up does not cancel the fetch of the
+// refresh fetches the keys, once for all concurrent callers. A caller that gives up does not cancel the fetch for the
 // others.
 func (k *keyring) refresh(ctx context.Context) error {
 	done := k.flight.DoChan("", func() (any, error) {
@@ -112,7 +113,7 @@ func (k *keyring) fetch(ctx context.Context) error {
 	return err
 }
 
-// mustWait reports whether the last try was too short a time ago, and returns its error. If not, it records a new try.
+// mustWait reports whether the last attempt was too recent, and returns its error. Otherwise it records a new attempt.
 func (k *keyring) mustWait() (failure error, wait bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// VerifiedBy names who checks the signature of a push token (contract §3, PUSH_VERIFIED_BY).
+// VerifiedBy says where the signature of a push token is checked (contract §3, PUSH_VERIFIED_BY).
 type VerifiedBy string
 
 // The values of VerifiedBy.
@@ -18,7 +18,7 @@ const (
 	ByPlatform VerifiedBy = "platform" // Cloud Run, on a private function: it has checked and removed the signature
 )
 
-// PushConfig configures whose calls the resume and sweep functions accept.
+// PushConfig configures the callers that the resume and sweep functions accept.
 type PushConfig struct {
 	Issuer         string           // empty means Google, whose two spellings are equivalent
 	Audience       string           // exact; may be empty only with ByPlatform, where Cloud Run has checked it
@@ -35,7 +35,7 @@ type PushVerifier struct {
 	cfg    PushConfig
 }
 
-// NewPush returns a PushVerifier. The error names the setting that is invalid.
+// NewPush returns a PushVerifier. The error names the invalid setting.
 func NewPush(cfg PushConfig) (*PushVerifier, error) {
 	name, host, _ := strings.Cut(cfg.ServiceAccount, "@")
 	if name == "" || !strings.Contains(host, ".") || strings.ContainsAny(cfg.ServiceAccount, "* ,;") {
@@ -65,9 +65,10 @@ func NewPush(cfg PushConfig) (*PushVerifier, error) {
 	return &PushVerifier{tokens: tokens, cfg: cfg}, nil
 }
 
-// Check returns nil if the request carries a token of the push service account, for this service's audience, with a
+// Check returns nil if the request has a token of the push service account, for this service's audience, with a
 // verified address. Otherwise it returns AuthError unauthenticated (401), also for a genuine token of another service
-// account (hostile case JW-038), or ToolExecutionError issuer_unavailable if the keys cannot be fetched at the moment.
+// account (hostile case JW-038). It returns ToolExecutionError issuer_unavailable if the keys cannot be fetched at the
+// moment.
 func (p *PushVerifier) Check(r *http.Request) error {
 	raw, err := Bearer(r)
 	if err == nil {
@@ -90,14 +91,14 @@ func (p *PushVerifier) claims(r *http.Request, raw string) (claims, error) {
 	if p.cfg.VerifiedBy != ByPlatform {
 		return p.tokens.verify(r.Context(), raw)
 	}
-	// If this header is present, Cloud Run checks it and passes Authorization on unread
-	// (https://docs.cloud.google.com/run/docs/authenticating/service-to-service): the token would then be unchecked.
+	// If this header is present, Cloud Run checks it and passes Authorization on unchecked
+	// (https://docs.cloud.google.com/run/docs/authenticating/service-to-service).
 	if r.Header.Values("X-Serverless-Authorization") != nil {
 		return claims{}, unauthenticated("X-Serverless-Authorization cannot be used here.")
 	}
 	head, rest, _ := strings.Cut(raw, ".")
 	body, _, _ := strings.Cut(rest, ".")
-	// The signature part is left out, because Cloud Run has removed or replaced it.
+	// The signature is left out, because Cloud Run has removed or replaced it.
 	_, payload, _, ok := split(head + "." + body + ".")
 	var got claims
 	if !ok || strings.Count(raw, ".") != 2 || json.Unmarshal(payload, &got) != nil {

@@ -10,18 +10,18 @@ import (
 
 const (
 	halfSeen = 1000             // tokens in each half of a memory
-	seenFor  = 10 * time.Minute // after it, a token is verified anew
+	seenFor  = 10 * time.Minute // after this time, a token is verified again
 )
 
-// memory keeps the claims of tokens whose signatures are valid, by the tokens' hashes, so that each further request
-// with one costs a hash instead of a verification. It holds no token and no refusal, and decides nothing: the key, the
-// times and all other claims are checked with each request.
+// memory holds the claims of tokens with valid signatures, keyed by the tokens' hashes. A further request with such a
+// token costs a hash instead of a verification. The memory holds no tokens and no refusals, and it decides nothing: the
+// key, the times and all other claims are checked for each request.
 type memory = memo.Cache[[sha256.Size]byte, verified]
 
-// verified is a token whose signature is valid.
+// verified is a token with a valid signature.
 type verified struct {
 	keyID  string
-	key    *rsa.PublicKey // that it was verified with
+	key    *rsa.PublicKey // the key that verified it
 	claims claims
 	until  time.Time
 }
