@@ -1,10 +1,9 @@
-// Package github is what linking an account at GitHub takes beyond linking any (package linking): a GitHub App's user
-// tokens, whose account consented, and how access is taken back; and beside linked accounts the one of GITHUB_TOKEN
-// (token.go).
+// Package github adds the GitHub parts to linking an account (package linking): a GitHub App's user tokens, the account
+// that consented, and how access is revoked. It also provides the account of GITHUB_TOKEN (token.go).
 //
-// An App's access tokens live 8 hours and its refresh tokens 6 months; the use of a refresh token ends it and the
-// access token before. An App may also be set up to give access tokens that do not end, and then gives no others
-// (docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/refreshing-user-access-tokens).
+// An App's access tokens live for 8 hours and its refresh tokens for 6 months. Using a refresh token ends it and the
+// previous access token. An App may also be configured to issue access tokens that do not expire, and then issues no
+// others (docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/refreshing-user-access-tokens).
 package github
 
 import (
@@ -36,32 +35,32 @@ const (
 
 const (
 	apiVersion = "2022-11-28" // of GitHub's REST API
-	maxAnswer  = 64 << 10     // bytes that are read of an answer
-	maxLogin   = 100          // bytes; GitHub's have at most 39 characters, a server's own may be longer
+	maxAnswer  = 64 << 10     // bytes of an answer that are read
+	maxLogin   = 100          // bytes; on github.com at most 39 characters, on other servers possibly more
 )
 
 // Provider is GitHub, for programs without a GitHub App.
 var Provider = linking.Provider{ID: "github", Name: "GitHub", Label: "As", Settings: settings(URL)}
 
-// settings returns the page where users of a GitHub take back what Apps may do for them.
+// settings returns the page on which users of a GitHub server revoke the permissions of Apps.
 func settings(address string) string { return address + "/settings/apps/authorizations" }
 
-// Config configures the GitHub App and where GitHub is.
+// Config configures the GitHub App and the GitHub server.
 type Config struct {
 	ClientID     string
 	ClientSecret string
-	URL          string // GitHub's if empty; no slash at its end
-	APIURL       string // GitHub's if empty; no slash at its end
+	URL          string // empty means github.com's; no trailing slash
+	APIURL       string // empty means github.com's; no trailing slash
 	RedirectURL  string // address of the callback, as registered with the App; https, or http on loopback
 
-	AuditDays  int              // for how many days the record of a link is kept; 0: for good
+	AuditDays  int              // number of days that the record of a link is kept; 0: forever
 	HTTPClient *http.Client     // its transport and timeout are used; nil means the default transport and 60 s
 	Now        func() time.Time // nil means time.Now
 	Rand       io.Reader        // nil means crypto/rand
 }
 
-// New returns the GitHub accounts in the store, with the cipher for tokens (see tokenkey). It makes no call. The error
-// names the setting that is invalid.
+// New returns the GitHub accounts in the store. cipher encrypts the tokens (see tokenkey). New makes no request. The
+// error names the invalid setting.
 func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*linking.Accounts, error) {
 	cfg.URL, cfg.APIURL = cmp.Or(cfg.URL, URL), cmp.Or(cfg.APIURL, APIURL)
 	if err := linking.Secure("APIURL", cfg.APIURL); err != nil {
@@ -72,7 +71,7 @@ func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*linking.Acco
 	return linking.New(linking.Config{Provider: of, ClientID: cfg.ClientID, ClientSecret: cfg.ClientSecret,
 		AuthURL: cfg.URL + "/login/oauth/authorize", TokenURL: cfg.URL + "/login/oauth/access_token",
 		RedirectURL: cfg.RedirectURL, Ask: ask, Keeps: true,
-		// GitHub answers them with 200.
+		// GitHub returns these errors with status 200.
 		Refusals: []string{"bad_verification_code", "bad_refresh_token"},
 		Identify: func(ctx context.Context, c *http.Client, got *oauth2.Token) (linking.Identity, error) {
 			return whose(ctx, c, cfg.APIURL, got.AccessToken)
@@ -81,7 +80,7 @@ func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*linking.Acco
 		AuditDays: cfg.AuditDays, HTTPClient: cfg.HTTPClient, Now: cfg.Now, Rand: cfg.Rand}, st, cipher)
 }
 
-// ask suggests the account that is linked by now.
+// ask suggests the account that is linked at present.
 func ask(before linking.Identity) map[string]string {
 	if before.Login == "" {
 		return nil
@@ -89,7 +88,7 @@ func ask(before linking.Identity) map[string]string {
 	return map[string]string{"login": before.Login}
 }
 
-// whose returns the account that a token is for. Its error is ErrRefused if GitHub does not accept the token.
+// whose returns the account that a token belongs to. It returns ErrRefused if GitHub does not accept the token.
 func whose(ctx context.Context, c *http.Client, api, token string) (linking.Identity, error) {
 	req, err := request(ctx, http.MethodGet, api+"/user", nil)
 	if err != nil {
@@ -118,15 +117,15 @@ func whose(ctx context.Context, c *http.Client, api, token string) (linking.Iden
 	return linking.Identity{Subject: strconv.FormatInt(user.ID, 10), Login: user.Login}, nil
 }
 
-// odd reports whether no login has the character. Besides letters, digits and hyphens, managed users' have underscores
-// and Apps' brackets.
+// odd reports whether the character cannot occur in a login. Besides letters, digits and hyphens, logins of managed
+// users contain underscores, and those of Apps brackets.
 func odd(r rune) bool {
 	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 	return !letter && !strings.ContainsRune("-_[].", r)
 }
 
-// revoker returns what takes back all that a user has granted to the App, with an access token of that consent:
-// DELETE /applications/{client_id}/grant, which answers 204, and 404 or 422 for a token that it does not know.
+// revoker returns a function that revokes everything that a user has granted to the App, with an access token of that
+// grant: DELETE /applications/{client_id}/grant. It answers 204, or 404 or 422 for an unknown token.
 func revoker(cfg Config) func(context.Context, *http.Client, string) (bool, error) {
 	address := cfg.APIURL + "/applications/" + url.PathEscape(cfg.ClientID) + "/grant"
 	return func(ctx context.Context, c *http.Client, token string) (bool, error) {
@@ -155,7 +154,7 @@ func revoker(cfg Config) func(context.Context, *http.Client, string) (bool, erro
 	}
 }
 
-// request returns a request as GitHub's reference asks for it.
+// request returns a request with the headers that GitHub's reference requires.
 func request(ctx context.Context, method, address string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {

@@ -14,37 +14,37 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Setting is the name of the setting that holds the token.
+// Setting is the name of the setting that contains the token.
 const Setting = "GITHUB_TOKEN"
 
-// Linked are the accounts that users have linked.
+// Linked provides the accounts that users have linked.
 type Linked interface {
 	Place(ctx context.Context, uid string, scopes []string) (tool.Place, error)
 	Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error)
 	Reads(uid string) []string
 }
 
-// TokenConfig is the token of one user, who gave it to whoever started the program: GITHUB_TOKEN and GITHUB_TOKEN_USER.
+// TokenConfig is the token of one user, who gave it to the operator of the program: GITHUB_TOKEN and GITHUB_TOKEN_USER.
 type TokenConfig struct {
 	UID        string
 	Token      string
-	APIURL     string       // GitHub's if empty
+	APIURL     string       // empty means GitHub's
 	HTTPClient *http.Client // its transport and timeout are used; nil means the default transport and 60 s
 }
 
-// Accounts are those that users have linked, but for one user the account of a token. It is safe for concurrent use.
+// Accounts provides linked accounts, and for one user the account of a token. It is safe for concurrent use.
 type Accounts struct {
 	Linked
 	cfg    TokenConfig
-	client http.Client // of the token
-	plain  http.Client // without it
+	client http.Client // with the token
+	plain  http.Client // without the token
 
 	mu    sync.Mutex
-	place tool.Place // of the token, once GitHub has said it
+	place tool.Place // of the token, once GitHub has returned it
 }
 
-// WithToken returns the linked accounts, and for the token's user the token's account. Of a linked account of that user
-// it makes no use. linked is nil where no accounts can be linked.
+// WithToken returns the linked accounts, and for the token's user the token's account. It ignores an account that this
+// user has linked. linked is nil if accounts cannot be linked. The error names the invalid setting.
 func WithToken(linked Linked, cfg TokenConfig) (*Accounts, error) {
 	if linked == nil {
 		linked = noAccounts{}
@@ -71,9 +71,9 @@ func WithToken(linked Linked, cfg TokenConfig) (*Accounts, error) {
 	return a, nil
 }
 
-// Place returns the account that the user's calls act in. The token's is asked of GitHub once. Its errors are those of
-// linked accounts, and for the token's user AuthError reauth_required if GitHub does not accept the token, and
-// ToolExecutionError token_endpoint, which is transient, if it could not be asked.
+// Place returns the account that the user's calls act in. For the token's user, it asks GitHub once. The errors are
+// those of linked accounts. For the token's user they are AuthError reauth_required if GitHub does not accept the
+// token, and ToolExecutionError token_endpoint, which is transient, if GitHub cannot be asked.
 func (a *Accounts) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
 	if uid != a.cfg.UID {
 		return a.Linked.Place(ctx, uid, scopes)
@@ -95,8 +95,8 @@ func (a *Accounts) Place(ctx context.Context, uid string, scopes []string) (tool
 	return a.place, nil
 }
 
-// Client returns an HTTP client that acts as the user in the account that Place returned and in no other. Its errors
-// are those of Place, and PolicyError stale_view if the account is another one by now.
+// Client returns an HTTP client that acts as the user, only in the account that Place returned. It returns the errors
+// of Place, and PolicyError stale_view if the account has changed.
 func (a *Accounts) Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error) {
 	if uid != a.cfg.UID {
 		return a.Linked.Client(ctx, uid, in)
@@ -111,11 +111,11 @@ func (a *Accounts) Client(ctx context.Context, uid string, in tool.Place) (*http
 	return &a.client, nil
 }
 
-// askTimeout is how long GitHub may take to say whose the token is when its user looks.
+// askTimeout is the maximum time for GitHub to identify the token's account when its user looks at it.
 const askTimeout = 10 * time.Second
 
-// Connection describes the token's account to the token's user, and is nil for all others. GitHub is asked each time:
-// its status is "broken" if GitHub does not accept the token, and "unknown" if it could not be asked.
+// Connection describes the token's account to the token's user. It returns nil for any other user. It asks GitHub each
+// time. The status is "broken" if GitHub does not accept the token, and "unknown" if GitHub cannot be asked.
 func (a *Accounts) Connection(ctx context.Context, uid string) *linking.Connection {
 	if uid != a.cfg.UID {
 		return nil
@@ -134,7 +134,7 @@ func (a *Accounts) Connection(ctx context.Context, uid string) *linking.Connecti
 	return c
 }
 
-// Reads returns the paths of the documents by which the user's account is known: none for the token's.
+// Reads returns the paths of the documents that describe the user's account. There are none for the token's user.
 func (a *Accounts) Reads(uid string) []string {
 	if uid != a.cfg.UID {
 		return a.Linked.Reads(uid)
@@ -147,7 +147,7 @@ func refused() *fault.Error {
 		"and link an account.")
 }
 
-// noAccounts is of a program without a GitHub App.
+// noAccounts is Linked for a program without a GitHub App.
 type noAccounts struct{}
 
 func (noAccounts) Place(context.Context, string, []string) (tool.Place, error) {
@@ -171,7 +171,7 @@ type bearer struct {
 	base  http.RoundTripper
 }
 
-// RoundTrip sends the request with the token. It does not modify r, as [http.RoundTripper] demands.
+// RoundTrip sends the request with the token. It does not modify r, as [http.RoundTripper] requires.
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	out := r.Clone(r.Context())
 	out.Header.Set("Authorization", "Bearer "+b.token)

@@ -1,5 +1,5 @@
-// Package google is what linking an account at Google takes beyond linking any (package linking): its endpoints, how it
-// asks for lasting access, which account consented, and how access is taken back.
+// Package google adds the Google parts to linking an account (package linking): Google's endpoints, how to ask for
+// lasting access, the account that consented, and how access is revoked.
 package google
 
 import (
@@ -38,24 +38,24 @@ var Provider = linking.Provider{ID: "google", Name: "Google", Label: "From",
 type Config struct {
 	ClientID     string
 	ClientSecret string
-	AuthURL      string // Google's if empty
-	TokenURL     string // Google's if empty
-	// RevokeURL is Google's if it and TokenURL are empty. If only RevokeURL is empty, nothing is revoked at the
+	AuthURL      string // empty means Google's
+	TokenURL     string // empty means Google's
+	// RevokeURL is Google's if both it and TokenURL are empty. If only RevokeURL is empty, nothing is revoked at the
 	// provider.
 	RevokeURL   string
 	RedirectURL string // address of the callback, as registered with the provider; https, or http on loopback
 
-	// Scopes are those that the tools need, at least one. No other can be requested.
+	// Scopes lists the scopes that the tools need, at least one. No other scope can be requested.
 	Scopes []string
 
-	AuditDays  int              // for how many days the record of a link is kept; 0: for good
+	AuditDays  int              // number of days that the record of a link is kept; 0: forever
 	HTTPClient *http.Client     // its transport and timeout are used; nil means the default transport and 60 s
 	Now        func() time.Time // nil means time.Now
 	Rand       io.Reader        // nil means crypto/rand
 }
 
-// New returns the Google accounts in the store, with the cipher for refresh tokens (see tokenkey). It makes no call.
-// The error names the setting that is invalid.
+// New returns the Google accounts in the store. cipher encrypts the refresh tokens (see tokenkey). New makes no
+// request. The error names the invalid setting.
 func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*linking.Accounts, error) {
 	if len(cfg.Scopes) == 0 {
 		return nil, errors.New("google: the tools' scopes are needed")
@@ -75,7 +75,7 @@ func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*linking.Acco
 		AuditDays: cfg.AuditDays, HTTPClient: cfg.HTTPClient, Now: cfg.Now, Rand: cfg.Rand}, st, cipher)
 }
 
-// ask asks for access that lasts, beside what was granted before.
+// ask requests lasting access in addition to what was granted before.
 func ask(before linking.Identity) map[string]string {
 	with := map[string]string{
 		"access_type":            "offline",
@@ -89,9 +89,9 @@ func ask(before linking.Identity) map[string]string {
 	return with
 }
 
-// identify reads the account's subject and address from the ID token. The token came straight from the token endpoint
-// over TLS, which takes the place of a signature check (OpenID Connect Core 1.0 §3.1.3.7). Users know the account by
-// the address, Google by the subject. An account that cannot be told is linked without either.
+// identify reads the account's subject and address from the ID token. The token came directly from the token endpoint
+// over TLS, which replaces a signature check (OpenID Connect Core 1.0 §3.1.3.7). Users know the account by its address,
+// Google by its subject. If the ID token cannot be read, the account is linked without either.
 func identify(_ context.Context, _ *http.Client, got *oauth2.Token) (linking.Identity, error) {
 	raw, _ := got.Extra("id_token").(string)
 	parsed, err := jwt.ParseSigned(raw, []jose.SignatureAlgorithm{jose.RS256})
@@ -108,8 +108,8 @@ func identify(_ context.Context, _ *http.Client, got *oauth2.Token) (linking.Ide
 	return linking.Identity{Subject: claims.Subject, Email: claims.Email}, nil
 }
 
-// revoker returns what revokes a refresh token at the address (RFC 7009; Google returns 400 invalid_token for one that
-// already was).
+// revoker returns a function that revokes a refresh token at the address (RFC 7009). Google returns 400 invalid_token
+// for a token that is already revoked.
 func revoker(address string) func(context.Context, *http.Client, string) (bool, error) {
 	if address == "" {
 		return func(context.Context, *http.Client, string) (bool, error) { return false, nil }

@@ -11,18 +11,18 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// kmsKey is a key of Cloud KMS. Tink's own client for it is not used, because it links everything that Cloud KMS can
-// sign with: 1 MB of each function that acts.
+// kmsKey is a key of Cloud KMS. Tink's own client for it is not used, because it links all signing algorithms of Cloud
+// KMS: 1 MB in each function that carries calls out.
 type kmsKey struct {
 	client *kms.KeyManagementClient
 	name   string
 }
 
-// errDamaged means that a request or an answer was altered on its way
+// errDamaged means that a request or an answer was altered in transit
 // (docs.cloud.google.com/kms/docs/data-integrity-guidelines).
 var errDamaged = errors.New("tokenkey: what Cloud KMS received or sent does not match its checksum")
 
-// EncryptWithContext has Cloud KMS encrypt.
+// EncryptWithContext encrypts with Cloud KMS.
 func (k kmsKey) EncryptWithContext(ctx context.Context, plaintext, associated []byte) ([]byte, error) {
 	res, err := k.client.Encrypt(ctx, &kmspb.EncryptRequest{Name: k.name, Plaintext: plaintext,
 		PlaintextCrc32C: checksum(plaintext), AdditionalAuthenticatedData: associated,
@@ -37,7 +37,7 @@ func (k kmsKey) EncryptWithContext(ctx context.Context, plaintext, associated []
 	return res.Ciphertext, nil
 }
 
-// DecryptWithContext has Cloud KMS decrypt.
+// DecryptWithContext decrypts with Cloud KMS.
 func (k kmsKey) DecryptWithContext(ctx context.Context, ciphertext, associated []byte) ([]byte, error) {
 	res, err := k.client.Decrypt(ctx, &kmspb.DecryptRequest{Name: k.name, Ciphertext: ciphertext,
 		CiphertextCrc32C: checksum(ciphertext), AdditionalAuthenticatedData: associated,

@@ -1,6 +1,6 @@
-// Package tokenkey provides the cipher for what is kept for users and must never be read by anyone else: refresh
-// tokens, and the keys and passwords of their hosts. Its key is from a file, from the environment, or from Cloud KMS.
-// It is separate from the packages that use it, so that programs that never decrypt link none of these.
+// Package tokenkey provides the cipher for users' secrets: refresh tokens, and the keys and passwords of hosts. Its key
+// comes from a file, from the environment, or from Cloud KMS. The package is separate from its users, so that programs
+// that never decrypt do not link its dependencies.
 package tokenkey
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/countersign-run/countersign/shared/keyfile"
 )
 
-// File is the name of the key file in Local's directory: a Tink keyset in JSON, readable by its owner only.
+// File is the name of the key file in Local's directory: a Tink keyset in JSON, readable only by its owner.
 const File = "token-key.json"
 
-// Local reads the key in the directory and creates one (AES-256-GCM) on first use. If several processes do so at once,
+// Local reads the key in the directory, and creates one (AES-256-GCM) on first use. If several processes do so at once,
 // one creates the key and all use it.
 func Local(dir string) (tink.AEADWithContext, error) {
 	text, err := keyfile.Read(dir, File, writeKey)
@@ -40,8 +40,9 @@ func Local(dir string) (tink.AEADWithContext, error) {
 	return cipher, nil
 }
 
-// Parse reads TOKEN_KEY: a Tink keyset of AEAD keys (tinkey create-keyset --key-template AES256_GCM) in JSON, or that
-// in base64. The first key encrypts and all decrypt, so keys can be rotated. The error contains nothing of the text.
+// Parse parses TOKEN_KEY: a Tink keyset of AEAD keys (tinkey create-keyset --key-template AES256_GCM) in JSON, or the
+// same in base64. The first key encrypts and all keys decrypt, so keys can be rotated. The error contains nothing of
+// the text.
 func Parse(text string) (tink.AEADWithContext, error) {
 	content := []byte(strings.TrimSpace(text))
 	if decoded, err := base64.StdEncoding.DecodeString(string(content)); err == nil {
@@ -58,8 +59,8 @@ func Parse(text string) (tink.AEADWithContext, error) {
 	return local{primitive}, nil
 }
 
-// KMS returns a cipher that encrypts with a new AES-256-GCM key each time, which the Cloud KMS key encrypts in turn.
-// The key is named as projects/P/locations/L/keyRings/R/cryptoKeys/K, with or without the prefix gcp-kms://.
+// KMS returns a cipher that encrypts with a new AES-256-GCM key each time. The Cloud KMS key encrypts that key. key has
+// the form projects/P/locations/L/keyRings/R/cryptoKeys/K, with or without the prefix gcp-kms://.
 func KMS(ctx context.Context, key string, opts ...option.ClientOption) (tink.AEADWithContext, error) {
 	name := strings.TrimPrefix(key, "gcp-kms://")
 	if parts := strings.Split(name, "/"); len(parts) != 8 || parts[0] != "projects" || parts[6] != "cryptoKeys" {
@@ -72,14 +73,14 @@ func KMS(ctx context.Context, key string, opts ...option.ClientOption) (tink.AEA
 	return aead.NewKMSEnvelopeAEADWithContext(aead.AES256GCMKeyTemplate(), kmsKey{client, name})
 }
 
-// Config says where the key is: in Cloud KMS (KMS), in a text (Parse), or else in a directory (Local).
+// Config locates the key: in Cloud KMS (KMS), in a text (Parse), or else in a directory (Local).
 type Config struct {
 	KMSKey string // TOKEN_KMS_KEY
 	Keyset string // TOKEN_KEY, a secret
 	Dir    string // DATA_DIR
 }
 
-// Open returns the cipher of the first of the places that is set.
+// Open returns the cipher with the key from KMSKey, Keyset or Dir, whichever is set first.
 func Open(ctx context.Context, cfg Config) (tink.AEADWithContext, error) {
 	switch {
 	case cfg.KMSKey != "":
@@ -90,15 +91,15 @@ func Open(ctx context.Context, cfg Config) (tink.AEADWithContext, error) {
 	return Local(cfg.Dir)
 }
 
-// local is a key in memory, which needs no context.
+// local is a key in memory. It needs no context.
 type local struct{ tink.AEAD }
 
-// EncryptWithContext encrypts.
+// EncryptWithContext implements [tink.AEADWithContext].
 func (l local) EncryptWithContext(_ context.Context, plaintext, associated []byte) ([]byte, error) {
 	return l.Encrypt(plaintext, associated)
 }
 
-// DecryptWithContext decrypts.
+// DecryptWithContext implements [tink.AEADWithContext].
 func (l local) DecryptWithContext(_ context.Context, ciphertext, associated []byte) ([]byte, error) {
 	return l.Decrypt(ciphertext, associated)
 }
