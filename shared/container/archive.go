@@ -10,39 +10,40 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of an archive that a container makes of its files. Nothing of it is written anywhere.
+// Limits for an archive that a container makes of its files. The archive is not unpacked.
 const (
 	maxArchive = 32 << 20 // bytes that are read of it
 	maxEntries = 20_000
 	maxPath    = 1024 // bytes
 )
 
-// File is a text in a container.
+// File is a text file in a container.
 type File struct {
 	Path    string `json:"path"` // relative, clean, without ".."
 	Content string `json:"content"`
 }
 
-// Tree is what was read of an archive.
+// Tree is the content read from an archive.
 type Tree struct {
-	Files   []File
-	LeftOut int  // entries that are neither directories nor in Files: links, devices, odd names, no text, too long
-	Cut     bool // the archive goes on behind what was read
+	Files []File
+	// entries that are neither directories nor in Files: links, devices, invalid names, binary or long files
+	LeftOut int
+	Cut     bool // the archive continues after the part that was read
 }
 
-// Bounds say how much of an archive is kept.
+// Bounds limit how much of an archive is kept.
 type Bounds struct {
-	Files int // how many
-	File  int // the bytes of one; a longer one is left out
-	All   int // the bytes of all with their paths
+	Files int // number of files
+	File  int // bytes of one file; longer files are left out
+	All   int // bytes of all files with their paths
 }
 
-// errNoArchive is of bytes that are no archive from their beginning on.
+// errNoArchive means that the input does not begin with a tar archive.
 var errNoArchive = errors.New("container: this is no tar archive")
 
-// ReadTree reads the texts of an archive that a stranger made: regular files with UTF-8 in them, by names that lead
-// nowhere else. Links are not followed, and neither is anything unpacked. The error is of an archive that cannot be
-// read at all; one that breaks off or is out of bounds is cut.
+// ReadTree reads the text files in an archive from an untrusted source: regular files with valid UTF-8, whose names
+// stay inside the archive. It follows no links and unpacks nothing. It returns an error only if the archive cannot be
+// read at all. If the archive breaks off or exceeds the limits, Cut is true.
 func ReadTree(r io.Reader, b Bounds) (t Tree, err error) {
 	in := tar.NewReader(io.LimitReader(r, maxArchive))
 	size := 0
@@ -94,7 +95,7 @@ func more(r io.Reader) bool {
 	}
 }
 
-// cleanPath returns a name within the archive, or false if it leads out of it.
+// cleanPath returns the clean form of a name within the archive. It returns false if the name leads out of the archive.
 func cleanPath(name string) (string, bool) {
 	if name == "" || len(name) > maxPath || path.IsAbs(name) || strings.ContainsAny(name, "\\\x00\n\r") ||
 		!utf8.ValidString(name) {

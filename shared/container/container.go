@@ -1,6 +1,6 @@
-// Package container says what the containers are in which agents work: to whom they belong, what they may use, and what
-// is read of them. It has no client of an engine in it (package docker), so that a program which only judges and shows
-// calls links none.
+// Package container defines the containers in which agents work: their owners, their limits, and what is read from
+// them. It contains no client of a container engine (see package docker), so that programs that only check and show
+// calls do not link one.
 package container
 
 import (
@@ -11,77 +11,77 @@ import (
 	"time"
 )
 
-// What each container may use, whatever is asked for.
+// Limits and settings of every container, whatever is requested.
 const (
-	User       = "1000:1000" // the uid and gid of all that runs in it
-	Work       = "/work"     // the one directory that can be written to, in memory; HOME and TMPDIR too
+	User       = "1000:1000" // the uid and gid of all its processes
+	Work       = "/work"     // the only writable directory, in memory; also HOME and TMPDIR
 	MinMemory  = 16 << 20    // bytes
-	MaxMemory  = 2 << 30     // with Work, which takes half of it at most
+	MaxMemory  = 2 << 30     // bytes, including Work, which takes at most half of it
 	CPUs       = 1
 	Pids       = 256
-	PerRun     = 3 // containers
-	PerUser    = 9 // containers, in all runs that have not ended
+	PerRun     = 3 // containers of one run
+	PerUser    = 9 // containers of one user, in all runs that have not ended
 	NamePrefix = "countersign-"
 )
 
-// Limits of the processes in a container, as those of setrlimit.
+// Limits of the processes in a container, as in setrlimit.
 const (
 	SoftFiles = 1024
 	HardFiles = 4096
 	Processes = 1024 // of the uid, in all containers of the engine that share it
 )
 
-// Owner is the run to which containers belong, and whose that is. A container of any other is missing.
+// Owner is the run that containers belong to, with the run's user. Containers of other owners are treated as missing.
 type Owner struct{ UID, RunID string }
 
-// Key is what the engine knows the owner's user by: it says nothing of them.
+// Key returns the name by which the engine knows the owner's user. It reveals nothing about the user.
 func (o Owner) Key() string {
 	sum := sha256.Sum256([]byte("countersign container " + o.UID))
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-// Spec is what a container is created by. What it does not say nobody can ask for.
+// Spec describes a container to create. Nothing else about a container can be chosen.
 type Spec struct {
-	Name     string // one for each action that creates one
+	Name     string // unique for each action that creates a container
 	ActionID string
 	Image    string
-	Command  []string // nil: one that waits
+	Command  []string // nil: a container that only waits
 	Env      []string // NAME=value
 	Memory   int64    // bytes
 	Group    string   // may be empty
 }
 
-// State is what a container does.
+// State is the state of a container.
 type State string
 
-// The states that make a difference here; the engine has others between them.
+// The states that matter here. The engine has other states too.
 const (
 	Created State = "created" // it was never started
 	Running State = "running"
 )
 
-// Container is one of the owner's.
+// Container is a container of an owner.
 type Container struct {
-	ID        string // of 64 hexadecimal digits
+	ID        string // 64 hexadecimal digits
 	RunID     string
-	ActionID  string // of the action that created it
+	ActionID  string // ID of the action that created it
 	Image     string
 	Group     string
 	State     State
 	CreatedAt time.Time
 }
 
-// Process is one in a container beside its own: an exec. The engine starts each once.
+// Process is an additional process in a container: an exec. The engine starts each one once.
 type Process struct {
 	Started  bool
 	Running  bool
-	ExitCode int // once it has ended
+	ExitCode int // valid once it has ended
 }
 
-// Streams take what a process prints, as it comes.
+// Streams receive the output of a process while it arrives.
 type Streams struct{ Stdout, Stderr io.Writer }
 
-// What an engine answers that is no failure.
+// Answers of an engine that are not failures.
 var (
 	ErrMissing = errors.New("container: there is none, or it is another owner's")
 	ErrTaken   = errors.New("container: the name is taken")

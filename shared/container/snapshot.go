@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// Snapshot is the files of a repository at a commit, as far as they are put into a container.
+// Snapshot is the part of a repository's files at one commit that is put into a container.
 type Snapshot struct {
 	Entries []Entry
-	LeftOut int // submodules, links that lead out, and odd names
+	LeftOut int // submodules, links that lead out, and invalid names
 }
 
-// Entry is a file of a Snapshot, or a link.
+// Entry is a file or a link of a Snapshot.
 type Entry struct {
 	Path    string // relative and clean
-	Program bool   // it is executable
-	Link    string // where a symbolic link leads; empty for a file
+	Program bool   // the file is executable
+	Link    string // target of a symbolic link; empty for a file
 	Content []byte
 }
 
-// Bounds of a Snapshot. One that exceeds them is not put anywhere in part.
+// Limits of a Snapshot. A Snapshot that exceeds them is not used at all.
 const (
 	SnapshotFiles = 500
 	SnapshotBytes = 8 << 20 // of all files
 )
 
-// Inside reports whether the entry stays below the directory that it is put into: its path, and where it leads if it is
-// a link.
+// Inside reports whether the entry stays below the directory that it is put into. That applies to its path and, for a
+// link, to its target.
 func (e Entry) Inside() bool {
 	clean, ok := cleanPath(e.Path)
 	if !ok || clean != e.Path {
@@ -43,8 +43,8 @@ func (e Entry) Inside() bool {
 		!strings.ContainsAny(e.Link, "\x00\n\r")
 }
 
-// Archive returns the entries as a tar archive with last as the file behind all others, and leaves out those that are
-// not Inside. All is dated at the beginning of Unix time, so that the same commit is the same archive.
+// Archive returns the entries as a tar archive, with last as the final file. It leaves out entries that are not Inside.
+// All times are the Unix epoch, so that the same commit always gives the same archive.
 func (s Snapshot) Archive(last Entry) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

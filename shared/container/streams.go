@@ -6,12 +6,13 @@ import (
 	"io"
 )
 
-// errFrame is of a stream that is not one of frames.
+// errFrame means that a stream does not consist of Docker's frames.
 var errFrame = errors.New("container: what was printed came in a form that is not known")
 
-// Demux writes what comes as Docker's frames (8 bytes of head: the stream, three zeros, the length in big endian) to
-// the streams, until r ends. It holds no frame in memory, however long one says that it is. An error of a writer ends
-// it; a frame that is cut off is [io.ErrUnexpectedEOF].
+// Demux reads Docker's frames from r until it ends, and writes their content to the streams. A frame begins with 8
+// bytes: the stream, three zeros, and the length in big endian. Demux never holds a whole frame in memory, whatever
+// length it declares. It returns the error of a writer, an error for data that is not a frame, or [io.ErrUnexpectedEOF]
+// for a frame that is cut off.
 func Demux(s Streams, r io.Reader) error {
 	var head [8]byte
 	for {

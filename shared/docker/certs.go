@@ -12,7 +12,7 @@ import (
 	"github.com/docker/go-connections/tlsconfig"
 )
 
-// certificates returns what an engine at a tcp address is asked with, from files or from one text.
+// certificates returns the TLS configuration for an engine at a tcp address, from files or from one text.
 func certificates(c Config) (*tls.Config, error) {
 	if c.Certs != "" {
 		return fromText(c.Certs)
@@ -22,10 +22,10 @@ func certificates(c Config) (*tls.Config, error) {
 		KeyFile: file("key.pem"), ExclusiveRootPools: true, MinVersion: tls.VersionTLS12})
 }
 
-// errCerts says nothing of what was given: it has a private key in it.
+// errCerts does not quote the input, which contains a private key.
 var errCerts = errors.New("the certificates need, in PEM: a CA's, a client's, and that one's private key")
 
-// fromText tells the parts of the text by what they are: certificates of CAs, those of the client, and its key.
+// fromText recognises the parts of the text: certificates of CAs, certificates of the client, and the client's key.
 func fromText(text string) (*tls.Config, error) {
 	roots := x509.NewCertPool()
 	var own, key []byte

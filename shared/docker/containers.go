@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// The labels by which containers are known.
+// The labels that identify containers.
 const (
 	labelUser   = "run.countersign.user" // container.Owner.Key
 	labelRun    = "run.countersign.run"
@@ -23,11 +23,12 @@ const (
 	labelGroup  = "run.countersign.group"
 )
 
-// waiting is what a container runs that was given no command: it lives, and buries what its processes leave.
+// waiting is the command of a container without one of its own. It keeps the container alive and reaps orphaned
+// processes.
 var waiting = []string{"/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 86400 & wait $!; done"}
 
-// Create creates a container that is not started. Errors: ErrTaken where there is one with its name, ErrMissing where
-// the engine does not have the image, and one of the class PolicyError where the image keeps volumes.
+// Create creates a container without starting it. Errors: ErrTaken if the name is taken, ErrMissing if the engine does
+// not have the image, PolicyError forbidden if the image declares volumes, and the package's own.
 func (e *Engine) Create(ctx context.Context, o container.Owner, s container.Spec) (id string, err error) {
 	command := s.Command
 	if len(command) == 0 {
@@ -50,8 +51,8 @@ func (e *Engine) Create(ctx context.Context, o container.Owner, s container.Spec
 	return id, err
 }
 
-// refuseVolumes refuses an image that declares volumes: the engine makes each a directory of its host, which can be
-// written to without bound, though the container's root cannot.
+// refuseVolumes returns a PolicyError if the image declares volumes. The engine would make a directory on its host for
+// each volume, and a container could write to it without limit, although its root is read-only.
 func (e *Engine) refuseVolumes(ctx context.Context, image string) error {
 	var volumes int
 	err := e.ask(ctx, func(ctx context.Context) error {
@@ -66,7 +67,7 @@ func (e *Engine) refuseVolumes(ctx context.Context, image string) error {
 	})
 	switch {
 	case tool.IsAmbiguous(err):
-		return tool.Transient(fault.As(err)) // nothing was asked for but to look
+		return tool.Transient(fault.As(err)) // the request only reads
 	case err == nil && volumes > 0:
 		return fault.New(fault.Policy, fault.CodeForbidden, "No container is made of %s: the image declares volumes, "+
 			"which the engine would keep on its host.", image)
@@ -77,11 +78,11 @@ func (e *Engine) refuseVolumes(ctx context.Context, image string) error {
 func (e *Engine) config(o container.Owner, s container.Spec, command []string) *moby.Config {
 	return &moby.Config{
 		Image:      s.Image,
-		Entrypoint: command[:1], // in place of the image's
+		Entrypoint: command[:1], // replaces the image's
 		Cmd:        command[1:],
 		User:       container.User,
 		WorkingDir: container.Work,
-		// The image's own would run on and on beside what is asked for.
+		// The image's own health check would run in addition to the requested command.
 		Healthcheck: &moby.HealthConfig{Test: []string{"NONE"}},
 		Env:         append([]string{"HOME=" + container.Work, "TMPDIR=" + container.Work}, s.Env...),
 		Labels: map[string]string{labelUser: o.Key(), labelRun: o.RunID, labelAction: s.ActionID,
@@ -89,9 +90,9 @@ func (e *Engine) config(o container.Owner, s container.Spec, command []string) *
 	}
 }
 
-// hostConfig is all that a container may do. What lies in Work counts as its memory, of which it takes half at most, so
-// that a full one is an error of who writes; there is no swap. The limits of processes are those that an engine without
-// the right to raise its own can set too.
+// hostConfig returns the limits and permissions of a container. Files in Work count as memory and take at most half of
+// it, so that a full directory is an error of the writer. There is no swap. Even an engine that cannot raise its own
+// limits can set these process limits.
 func (e *Engine) hostConfig(s container.Spec) *moby.HostConfig {
 	pids := int64(container.Pids)
 	return &moby.HostConfig{
@@ -114,7 +115,7 @@ func (e *Engine) hostConfig(s container.Spec) *moby.HostConfig {
 	}
 }
 
-// Start starts a container that is the caller's; one that runs stays as it is.
+// Start starts a container. The caller must own it. A running container does not change.
 func (e *Engine) Start(ctx context.Context, id string) error {
 	return e.ask(ctx, func(ctx context.Context) error {
 		_, err := e.client.ContainerStart(ctx, id, client.ContainerStartOptions{})
@@ -122,7 +123,7 @@ func (e *Engine) Start(ctx context.Context, id string) error {
 	})
 }
 
-// Find returns the owner's container with the id or name. The error is ErrMissing for any other.
+// Find returns the owner's container with the ID or name. It returns ErrMissing for any other container.
 func (e *Engine) Find(ctx context.Context, o container.Owner, ref string) (found container.Container, err error) {
 	var mine bool
 	err = e.ask(ctx, func(ctx context.Context) error {
@@ -147,8 +148,8 @@ func (e *Engine) Find(ctx context.Context, o container.Owner, ref string) (found
 	return found, err
 }
 
-// List returns the owner's containers, newest first: those of a group unless that is empty, and those that do not run
-// too if all is set.
+// List returns the owner's containers, newest first. A non-empty group restricts the list to that group. all includes
+// containers that are not running.
 func (e *Engine) List(ctx context.Context, o container.Owner, group string, all bool) ([]container.Container, error) {
 	wanted := map[string]string{labelUser: o.Key(), labelRun: o.RunID}
 	if group != "" {
@@ -157,7 +158,7 @@ func (e *Engine) List(ctx context.Context, o container.Owner, group string, all 
 	return e.those(ctx, wanted, all)
 }
 
-// All returns the containers that the owner's user has, of all runs, be it that they do not run; newest first.
+// All returns the containers of the owner's user in all runs, running or not, newest first.
 func (e *Engine) All(ctx context.Context, o container.Owner) ([]container.Container, error) {
 	return e.those(ctx, map[string]string{labelUser: o.Key()}, true)
 }
@@ -171,7 +172,7 @@ func (e *Engine) those(ctx context.Context, wanted map[string]string, all bool) 
 	return out, err
 }
 
-// list returns the containers that have these labels, whatever the engine makes of the filter.
+// list returns the containers with these labels, even if the engine ignores the filter.
 func (e *Engine) list(ctx context.Context, wanted map[string]string, all bool) (found []moby.Summary, err error) {
 	filters := client.Filters{}
 	for name, value := range wanted {
@@ -199,8 +200,8 @@ func of(id, image, state string, labels map[string]string, created time.Time) co
 		ActionID: labels[labelAction], Group: labels[labelGroup], CreatedAt: created}
 }
 
-// Remove ends what runs in a container, at once, and removes it with all that it has written. The error is ErrMissing
-// where it is not there. The caller knows that it is theirs.
+// Remove kills all processes in a container and removes the container with all its data. The caller must own it. It
+// returns ErrMissing if the container does not exist.
 func (e *Engine) Remove(ctx context.Context, id string) error {
 	return e.ask(ctx, func(ctx context.Context) error {
 		_, err := e.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})

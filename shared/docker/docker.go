@@ -1,10 +1,10 @@
-// Package docker runs containers by an engine that speaks Docker's API: Docker's own, or Podman. Whatever is asked for,
-// a container gets no more than package container says, and nothing of the engine's host. What belongs to another
-// owner is missing.
+// Package docker runs containers with an engine that speaks Docker's API: Docker itself, or Podman. A container never
+// gets more than package container allows, and has no access to the engine's host. Containers of other owners are
+// treated as missing.
 //
-// Errors are [container.ErrMissing] and [container.ErrTaken], or of the class ToolExecutionError: marked transient
-// where the request was never sent, and ambiguous where it is not known what became of it (package tool). No error
-// repeats what the engine says, which names paths of its host.
+// Errors are [container.ErrMissing], [container.ErrTaken], or ToolExecutionErrors. A ToolExecutionError is marked as
+// transient if the request was never sent, and as ambiguous if its outcome is unknown (package tool). No error repeats
+// the engine's messages, which contain paths of its host.
 package docker
 
 import (
@@ -29,32 +29,32 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Config says which engine is used.
+// Config selects the engine.
 type Config struct {
 	Host     string // unix:///path or tcp://host:port
-	CertPath string // the directory of ca.pem, cert.pem and key.pem; used with tcp alone, where it or Certs is needed
-	Certs    string // what is in those files, in one text and any order; it wins over CertPath
-	Network  string // of the engine's networks, the one that containers are in; empty: none
+	CertPath string // directory with ca.pem, cert.pem and key.pem; for tcp, which needs it or Certs
+	Certs    string // content of these files, in one text and any order; it overrides CertPath
+	Network  string // the engine's network for containers; empty: none
 	Timeout  time.Duration
 }
 
-// defaultTimeout is how long one request may take, but for the output of a process.
+// defaultTimeout is the maximum time of one request, not counting the output of a process.
 const defaultTimeout = 30 * time.Second
 
-// maxAnswer is how much of an answer is read, in bytes.
+// maxAnswer is the maximum number of bytes read from an answer.
 const maxAnswer = 8 << 20
 
-// Engine is an engine of containers.
+// Engine is a container engine.
 type Engine struct {
 	client  *client.Client
-	streams *client.Client // for what a process prints: the library takes the connection over for it
+	streams *client.Client // for the output of processes, for which the library takes over the connection
 	network string
 	timeout time.Duration
 
-	podman atomic.Int32 // whether it is Podman: 0 is not known, 1 yes, 2 no
+	podman atomic.Int32 // whether it is Podman: 0 unknown, 1 yes, 2 no
 }
 
-// Open returns the engine, without a request to it.
+// Open returns the engine. It sends no request. The error is about the configuration.
 func Open(c Config) (*Engine, error) {
 	base := &http.Transport{MaxIdleConns: 6, IdleConnTimeout: 30 * time.Second}
 	scheme := "http"
@@ -96,7 +96,7 @@ func connect(host, scheme string, by http.RoundTripper) (*client.Client, error) 
 // Close closes idle connections.
 func (e *Engine) Close() error { return e.streams.Close() }
 
-// Network is the network that containers are in; empty: none.
+// Network returns the network of containers, or "" if they have none.
 func (e *Engine) Network() string { return e.network }
 
 // Ping returns nil if the engine answers.
@@ -107,16 +107,16 @@ func (e *Engine) Ping(ctx context.Context) error {
 	})
 }
 
-// answer is what is known of one request.
+// answer records what is known about one request.
 type answer struct {
 	sent   atomic.Bool
-	status atomic.Int32  // 0: none came
-	body   *bytes.Buffer // gets what is read of it; may be nil
+	status atomic.Int32  // 0: no answer came
+	body   *bytes.Buffer // receives a copy of the answer; may be nil
 }
 
 type answerKey struct{}
 
-// bounded notes what comes of a request, and reads no more of its answer than maxAnswer.
+// bounded records the result of a request, and reads at most maxAnswer bytes of the answer.
 type bounded struct{ *http.Transport }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -138,7 +138,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// body is an answer that ends where it is too long, which no JSON survives.
+// body is an answer that ends at the size limit. Truncated JSON fails to parse.
 type body struct {
 	io.Reader
 	io.Closer
@@ -152,7 +152,7 @@ func (a *answer) forget() {
 	}
 }
 
-// ask makes one request within its time, and says what its error means.
+// ask makes one request within the timeout, and translates its error.
 func (e *Engine) ask(ctx context.Context, request func(context.Context) error) error {
 	return e.read(ctx, nil, request)
 }
@@ -169,14 +169,14 @@ func (e *Engine) read(ctx context.Context, body *bytes.Buffer, request func(cont
 	return nil
 }
 
-// The codes of failures.
+// Error codes.
 const (
 	CodeUnreachable = fault.Code("docker_unreachable") // nothing was sent
-	CodeRefused     = fault.Code("docker_refused")     // the engine answered that it does not do this
-	CodeFailed      = fault.Code("docker_failed")      // it is not known what the engine did
+	CodeRefused     = fault.Code("docker_refused")     // the engine refused the request
+	CodeFailed      = fault.Code("docker_failed")      // the outcome is unknown
 )
 
-// failure says what a request's error means, by what came of it and not by the library's words.
+// failure returns the error of a failed request, based on the recorded answer and not on the library's words.
 func (a *answer) failure() error {
 	switch status := int(a.status.Load()); {
 	case status == http.StatusNotFound:
@@ -198,8 +198,8 @@ func failed(status int) error {
 		"The container engine failed, or its answer cannot be read (status %d).", status))
 }
 
-// Images returns the names of the images that the engine has, of those that have one, in no order. It is for a server
-// of a developer's own: a deployment says which may be used.
+// Images returns the names of the engine's images, in no particular order; images without a name are left out. It is
+// for a developer's own server. A deployment configures the allowed images.
 func (e *Engine) Images(ctx context.Context) (names []string, err error) {
 	err = e.ask(ctx, func(ctx context.Context) error {
 		got, err := e.client.ImageList(ctx, client.ImageListOptions{})
@@ -215,5 +215,5 @@ func (e *Engine) Images(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// imageName is as DOCKER_IMAGES has it; what has no name is "<none>:<none>".
+// imageName matches a name as in DOCKER_IMAGES. An image without a name is called "<none>:<none>".
 var imageName = lazyregexp.New(`^[a-z0-9][a-z0-9._/:-]{0,254}$`)

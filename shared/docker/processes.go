@@ -20,16 +20,16 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// errOdd is of an answer that is not what the API describes.
+// errOdd means that an answer does not follow the API's description.
 var errOdd = errors.New("docker: an odd answer")
 
 var isID = lazyregexp.New(`^[0-9a-f]{64}$`)
 
 func validID(id string) bool { return isID.MatchString(id) }
 
-// NewProcess has the engine take down a process for a container, and returns its id. Nothing runs before Run. The
-// caller knows that the container is theirs. The error is ErrMissing where it is gone, and ErrTaken where it does not
-// run.
+// NewProcess registers a process for a container with the engine, and returns its ID. Nothing runs before Run. The
+// caller must own the container. It returns ErrMissing if the container does not exist, and ErrTaken if it is not
+// running.
 func (e *Engine) NewProcess(ctx context.Context, id string, command []string) (process string, err error) {
 	err = e.ask(ctx, func(ctx context.Context) error {
 		made, err := e.client.ExecCreate(ctx, id, client.ExecCreateOptions{User: container.User,
@@ -42,9 +42,9 @@ func (e *Engine) NewProcess(ctx context.Context, id string, command []string) (p
 	return process, err
 }
 
-// Run starts a process and passes on what it prints until that ends, or ctx. An engine starts a process once, and says
-// of a second start what it likes (Docker 409, Podman 500), as of one that began and broke off: so each error leaves
-// open whether it runs, and [Engine.Look] tells.
+// Run starts a process and passes on its output until it ends or ctx ends. An engine starts a process only once.
+// Engines answer a second start in different ways (Docker 409, Podman 500), and a start that broke off in the same
+// ways. After any error, the process may therefore be running; [Engine.Look] finds out.
 func (e *Engine) Run(ctx context.Context, process string, to container.Streams) error {
 	begin, cancel := context.WithTimeout(ctx, e.timeout) // the connection outlives it
 	attached, err := e.streams.ExecAttach(begin, process, client.ExecAttachOptions{})
@@ -66,8 +66,8 @@ func (e *Engine) Run(ctx context.Context, process string, to container.Streams) 
 	return err
 }
 
-// Feed runs a program in a container that reads in as its standard input, and returns its exit code. What it prints is
-// left. The error leaves open whether it ran.
+// Feed runs a program in a container with in as its standard input, and returns the exit code. It discards the output.
+// After an error, the program may have run.
 func (e *Engine) Feed(ctx context.Context, id string, command []string, in []byte) (exit int, err error) {
 	var process string
 	err = e.ask(ctx, func(ctx context.Context) error {
@@ -90,7 +90,7 @@ func (e *Engine) Feed(ctx context.Context, id string, command []string, in []byt
 	defer attached.Close()
 	stop := context.AfterFunc(ctx, attached.Close)
 	defer stop()
-	go func() { // a program that ends before it has read all leaves the rest: its exit code tells
+	go func() { // a program need not read everything; its exit code shows the result
 		_, _ = attached.Conn.Write(in)
 		_ = attached.CloseWrite()
 	}()
@@ -100,7 +100,7 @@ func (e *Engine) Feed(ctx context.Context, id string, command []string, in []byt
 	return e.exitCode(ctx, process)
 }
 
-// exitCode waits until a process has ended.
+// exitCode waits until a process has ended and returns its exit code.
 func (e *Engine) exitCode(ctx context.Context, process string) (int, error) {
 	for {
 		p, err := e.Look(ctx, process)
@@ -113,11 +113,11 @@ func (e *Engine) exitCode(ctx context.Context, process string) (int, error) {
 	}
 }
 
-// lookEvery lies between two looks at what is about to end.
+// lookEvery is the time between two checks of a process that is about to end.
 const lookEvery = 100 * time.Millisecond
 
-// Look says what a process does. The error is ErrMissing where the engine does not know it: it forgets those that have
-// ended after some minutes.
+// Look returns the state of a process. It returns ErrMissing if the engine does not know the process. An engine forgets
+// ended processes after some minutes.
 func (e *Engine) Look(ctx context.Context, process string) (container.Process, error) {
 	var raw bytes.Buffer
 	err := e.read(ctx, &raw, func(ctx context.Context) error {
@@ -127,7 +127,7 @@ func (e *Engine) Look(ctx context.Context, process string) (container.Process, e
 	if err != nil {
 		return container.Process{}, err
 	}
-	var said moby.ExecInspectResponse // with the exit code that is not there, which the library makes 0
+	var said moby.ExecInspectResponse // keeps a missing exit code apart from 0; the library does not
 	if err := json.Unmarshal(raw.Bytes(), &said); err != nil || said.ID != process {
 		return container.Process{}, failed(http.StatusOK)
 	}
@@ -139,13 +139,14 @@ func (e *Engine) Look(ctx context.Context, process string) (container.Process, e
 		p.Started = true
 		return p, nil
 	}
-	// The exit code is 0: with Docker, which has none before a start, it has ended; with Podman it has not begun.
+	// The exit code is 0. With Docker, the process has ended, because there is no exit code before a start. With
+	// Podman, it has not begun.
 	isPodman, err := e.isPodman(ctx)
 	p.Started = !isPodman
 	return p, err
 }
 
-// isPodman asks the engine once what it is.
+// isPodman asks the engine once whether it is Podman.
 func (e *Engine) isPodman(ctx context.Context) (bool, error) {
 	if known := e.podman.Load(); known != 0 {
 		return known == 1, nil
