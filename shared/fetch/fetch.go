@@ -1,6 +1,7 @@
-// Package fetch gets one page of the public web for the tool web_fetch. The address that is dialled decides
-// (netguard), with each redirect anew; no proxy, cookie or credential goes along. An HTML page becomes Markdown of what
-// its reader would see. What a page hides by its style sheet, colours or position is not told from the rest.
+// Package fetch gets one page of the public web for the tool web_fetch. The dialled address decides whether a request
+// is allowed (netguard), again for each redirect. No proxy, cookie or credential is used. An HTML page becomes Markdown
+// of what its reader would see. Content that a page hides with its style sheet, colours or positions is not recognised
+// as hidden.
 package fetch
 
 import (
@@ -24,15 +25,15 @@ import (
 // Limits of one page.
 const (
 	MaxRedirects = 5
-	MaxBody      = 2 << 20 // bytes, after inflating
+	MaxBody      = 2 << 20 // bytes, after decompression
 	maxHeader    = 64 << 10
 )
 
-// Options change what may be fetched, and from where. No setting of an operator does: they are for scripts/dev, which
+// Options change which pages may be fetched, and from where. No operator setting does. They are for scripts/dev, which
 // serves pages on loopback, and for tests.
 type Options struct {
-	Guard   netguard.Options // its ports are 80 and 443, whatever it says
-	Roots   *x509.CertPool   // who signs certificates; nil: whom the machine trusts
+	Guard   netguard.Options // its ports are always 80 and 443
+	Roots   *x509.CertPool   // trusted CAs; nil: those of the machine
 	Timeout time.Duration    // of one page; zero: [web.FetchTimeout]
 }
 
@@ -76,7 +77,7 @@ func (c *Client) Fetch(ctx context.Context, address string) (web.Page, error) {
 	return web.Page{}, fault.New(fault.Tool, "redirects", "The page leads on more than %d times.", MaxRedirects)
 }
 
-// get gets one address: the page, or the address to which it leads.
+// get gets one address. It returns the page, or the address that it redirects to.
 func (c *Client) get(ctx context.Context, u *url.URL) (page web.Page, next *url.URL, err error) {
 	if err := c.judge(u); err != nil {
 		return page, nil, err
@@ -107,7 +108,8 @@ func (c *Client) get(ctx context.Context, u *url.URL) (page web.Page, next *url.
 	return page, nil, err
 }
 
-// follow returns the address of a redirect. One that is not an address of the web is no mistake of whoever asked.
+// follow returns the target of a redirect. A target that is not a web address is a PolicyError, because the caller did
+// not choose it.
 func follow(from *url.URL, location string) (*url.URL, error) {
 	to, err := from.Parse(location)
 	if err == nil {
@@ -120,7 +122,7 @@ func follow(from *url.URL, location string) (*url.URL, error) {
 	return to, nil
 }
 
-// judge refuses by its text what must not be asked for. Whatever a name resolves to is judged when it is dialled.
+// judge rejects forbidden addresses by their text. The address that a name resolves to is checked when it is dialled.
 func (c *Client) judge(u *url.URL) error {
 	host, port := u.Hostname(), portOf(u)
 	if !c.guard.PortOpen(host, port) {
@@ -142,12 +144,12 @@ func portOf(u *url.URL) int {
 	return 80
 }
 
-// inside are the ends of names that are no names of the public internet (RFC 6761, 6762, 8375; ICANN for internal).
+// inside lists the suffixes of names outside the public internet (RFC 6761, 6762, 8375; ICANN for internal).
 var inside = []string{".localhost", ".local", ".localdomain", ".internal", ".home.arpa", ".intranet", ".private",
 	".corp", ".home", ".lan"}
 
-// ours reports whether a host is one of a machine or a private network by its name: it has a single label, ends as such
-// names do, or is a number, which some resolvers take for an address.
+// ours reports whether a host name belongs to a machine or a private network: it has a single label, a suffix in
+// inside, or a number as its last label, which some resolvers treat as an address.
 func ours(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.Zone() != ""
@@ -193,7 +195,7 @@ func failure(ctx context.Context, err error) error {
 	return unreachable(cause(err))
 }
 
-// cause returns the error without the address, which may hold what its user keeps private.
+// cause returns the error without the address, which may contain private data of the user.
 func cause(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -19,29 +19,30 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// What is read of a page: looking for its main text and converting it takes time that grows faster than the page.
+// Limits for reading a page. Finding the main text and converting it take time that grows faster than the page.
 const (
-	maxElements = 20_000          // beyond these, the main text is not looked for
-	maxSearched = 512 << 10       // bytes of text in which the main text is looked for, again for each element
-	maxKept     = 4 * web.MaxText // bytes of text that are converted, and as many of attributes
-	maxDepth    = 100             // elements in one another; deeper ones leave their text alone
-	maxIndents  = 8               // lists and quotations in one another: each indents all lines within
-	maxCells    = 50              // of a table's row: each row is filled up to the longest
+	maxElements = 20_000          // with more elements, the main text is not searched for
+	maxSearched = 512 << 10       // bytes of text that are searched for the main text, again for each element
+	maxKept     = 4 * web.MaxText // bytes of text that are converted, and the same for attributes
+	maxDepth    = 100             // nested elements; deeper ones keep only their text
+	maxIndents  = 8               // nested lists and quotations; each indents all lines inside it
+	maxCells    = 50              // of a table's row; each row is padded to the longest
 )
 
-// reading holds the pages that are being read in this process: each may take some 64 MiB.
+// reading bounds the pages that are processed at once in this process: each may take about 64 MiB.
 var reading = make(chan struct{}, 2)
 
-// converting makes Markdown. It is made when the first page is read. Characters that have a meaning in Markdown are not
-// escaped: its reader is a model, and to find them takes time that grows with the square of a text.
+// converting returns the Markdown converter, which is made when the first page is read. Characters with a meaning in
+// Markdown are not escaped, because the reader is a model, and escaping takes time that grows with the square of a
+// text.
 var converting = sync.OnceValue(func() *converter.Converter {
 	return converter.NewConverter(converter.WithEscapeMode(converter.EscapeModeDisabled),
 		converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(),
 			table.NewTablePlugin(table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal))))
 })
 
-// markdown reads an HTML page into p: its title, and its main text as Markdown; of a page that is no article, all of
-// it. It waits until few other pages are being read, or the context ends.
+// markdown reads an HTML page into p: its title, and its main text as Markdown. If the page is not an article, it
+// converts the whole page. It waits while two other pages are being read, or until ctx ends.
 func markdown(ctx context.Context, u *url.URL, source string, p *web.Page) error {
 	select {
 	case reading <- struct{}{}:
@@ -82,8 +83,8 @@ type budget struct {
 
 func (b *budget) spent() bool { return b.elements < 0 || b.text < 0 || b.attributes < 0 }
 
-// keep removes from the node what lies behind the budget, and whatever would make its text grow beyond it. The node
-// lies in so many elements, of which so many indent.
+// keep removes everything from the node that exceeds the budget or would make its text grow beyond it. depth is the
+// number of elements around the node, indents the number of those that indent.
 func (b *budget) keep(n *html.Node, depth, indents int) {
 	var next *html.Node
 	cells := 0
@@ -113,8 +114,8 @@ func (b *budget) keep(n *html.Node, depth, indents int) {
 	}
 }
 
-// flatten takes from an element what indents too deeply, and leaves of one that lies too deep its text alone. It
-// returns how many indents the element adds.
+// flatten removes an indent that is nested too deeply, and reduces an element that is nested too deeply to its text. It
+// returns the number of indents that the element adds.
 func flatten(n *html.Node, depth, indents int) int {
 	if depth >= maxDepth {
 		onlyText(n)
@@ -129,7 +130,7 @@ func flatten(n *html.Node, depth, indents int) int {
 	return 0
 }
 
-// onlyText replaces what an element holds by its text.
+// onlyText replaces the content of an element with its text.
 func onlyText(n *html.Node) {
 	var text strings.Builder
 	for c := range n.Descendants() {
@@ -145,7 +146,7 @@ func onlyText(n *html.Node) {
 	}
 }
 
-// sizeOf returns the length of the values.
+// sizeOf returns the total length of the attributes' values.
 func sizeOf(attributes []html.Attribute) (n int) {
 	for _, a := range attributes {
 		n += len(a.Val)
@@ -163,16 +164,16 @@ func titleOf(doc *html.Node) string {
 	return ""
 }
 
-// unseen are elements that show nothing of their own, or nothing that is text.
+// unseen lists the elements that show no text of their own.
 var unseen = map[string]bool{"script": true, "style": true, "template": true, "noscript": true, "wbr": true,
 	"iframe": true, "object": true, "embed": true, "canvas": true, "audio": true, "video": true, "head": true}
 
-// hiding matches a style that leaves nothing of an element to be seen.
+// hiding matches a style that makes an element invisible.
 var hiding = lazyregexp.New(`(?i)(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|` +
 	`opacity\s*:\s*0*(?:\.0+)?%?\s*(?:;|!|$)|font-size\s*:\s*0*(?:\.0+)?(?:px|pt|em|rem|%)?\s*(?:;|!|$))`)
 
-// seen removes from a page what its reader would not see, and links and images that lead nowhere but into the page's
-// own text. It returns how many elements are left.
+// seen removes everything from a page that its reader would not see. It also removes links and images whose addresses
+// contain data or a program. It returns the number of remaining elements.
 func seen(doc *html.Node) (elements int) {
 	var next *html.Node
 	for n := doc.FirstChild; n != nil; n = next {
@@ -190,7 +191,7 @@ func seen(doc *html.Node) (elements int) {
 	return elements
 }
 
-// joinTexts makes one text of texts that stand side by side, as the converter would pair by pair.
+// joinTexts joins adjacent texts. The converter would join them pair by pair.
 func joinTexts(doc *html.Node) {
 	for n := doc.FirstChild; n != nil; n = n.NextSibling {
 		if n.Type != html.TextNode || n.NextSibling == nil || n.NextSibling.Type != html.TextNode {
@@ -221,15 +222,15 @@ func hidden(n *html.Node) bool {
 	return false
 }
 
-// rename gives an element back the name that [tame] took from it.
+// rename restores the name of an element that [tame] has changed.
 func rename(n *html.Node) {
 	if name, ok := strings.CutPrefix(n.Data, renamed); ok && copied[name] {
 		n.Data, n.DataAtom = name, atom.Lookup([]byte(name))
 	}
 }
 
-// dropEmbedded removes addresses that hold data or a program, and numbers that make lists and tables as large as they
-// say.
+// dropEmbedded removes addresses that contain data or a program, and numbers that could make lists and tables
+// arbitrarily large.
 func dropEmbedded(n *html.Node) {
 	kept := n.Attr[:0]
 	for _, a := range n.Attr {

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// read reads the whole body, inflated.
+// read reads the whole body, decompressed.
 func read(ctx context.Context, res *http.Response) ([]byte, error) {
 	if coding := res.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, unusable("The page comes in a coding that was not asked for.")
@@ -32,7 +32,7 @@ func read(ctx context.Context, res *http.Response) ([]byte, error) {
 
 func unusable(why string) *fault.Error { return fault.New(fault.Tool, "unusable_page", "%s", why) }
 
-// pageOf returns the page that a site answered with.
+// pageOf returns the page in a site's answer.
 func pageOf(ctx context.Context, u *url.URL, contentType string, body []byte) (web.Page, error) {
 	p := web.Page{URL: u.String()}
 	if contentType == "" {
@@ -58,14 +58,14 @@ func pageOf(ctx context.Context, u *url.URL, contentType string, body []byte) (w
 	return p, unusable("The address leads to no page: only HTML, text and JSON can be read.")
 }
 
-// plain reports whether a type is text as it is.
+// plain reports whether a content type is text that needs no conversion.
 func plain(kind string) bool {
 	return strings.HasPrefix(kind, "text/") || kind == "application/json" || strings.HasSuffix(kind, "+json") ||
 		kind == "application/xml" || strings.HasSuffix(kind, "+xml") && kind != "image/svg+xml"
 }
 
-// decode returns a body as text: by its byte order mark, the type's charset, the page's own word, or as it looks
-// (WHATWG Encoding). Bytes that are none of its characters become replacement characters.
+// decode returns a body as text. The encoding follows from the byte order mark, the content type's charset, the page's
+// own declaration, or its bytes (WHATWG Encoding). Invalid bytes become replacement characters.
 func decode(contentType string, body []byte) (string, error) {
 	if strings.Contains(contentType, "json") && !strings.Contains(contentType, "charset") {
 		contentType = "application/json; charset=utf-8" // RFC 8259 §8.1

@@ -6,23 +6,23 @@ import (
 	"golang.org/x/net/html"
 )
 
-// What the tree of a page takes, in bytes. The rest of it is the page's own text, of at most twice [MaxBody].
+// Sizes of the parts of a page's tree, in bytes. The rest of the tree is the page's own text, at most twice [MaxBody].
 const (
 	maxTree  = 40 << 20
 	nodeSize = 112
 	attrSize = 48
 )
 
-// renamed precedes the names of elements that the parser must not know. It copies all formatting elements that are open
-// into every block that follows, by which a page of 33 KB becomes half a gigabyte; an element that it doesn't know is
-// never copied.
+// renamed is a prefix for the names of elements that the parser must not recognise. The parser copies all open
+// formatting elements into every block that follows, which turns a page of 33 KB into half a gigabyte. It never copies
+// an unknown element.
 const renamed = "plain-"
 
-// copied are the formatting elements (HTML §13.2.4.3), and math, in which texts and tags are read by other rules.
+// copied lists the formatting elements (HTML §13.2.4.3), and math, in which texts and tags follow other rules.
 var copied = setOf("a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u",
 	"math")
 
-// raw are the elements whose text holds no tags.
+// raw lists the elements whose text contains no tags.
 var raw = setOf("iframe", "noembed", "noframes", "noscript", "plaintext", "script", "style", "textarea", "title", "xmp")
 
 func setOf(names ...string) map[string]bool {
@@ -36,12 +36,12 @@ func setOf(names ...string) map[string]bool {
 // taming rewrites a page, token by token, so that its tree grows no faster than its text.
 type taming struct {
 	out   strings.Builder
-	size  int    // bytes that the tree of what is written takes
-	after string // the start tag that was written last; empty behind another token
-	svg   int    // how many drawings are open; nothing of them is written
+	size  int    // bytes that the tree of the output takes
+	after string // the start tag that was written last; empty after any other token
+	svg   int    // number of open drawings, whose content is not written
 }
 
-// tame returns the page that parses in linear time and memory, and whether it is only the start of the source.
+// tame returns a page that can be parsed in linear time and memory, and whether it is only the start of the source.
 func tame(source string) (page string, cut bool) {
 	var t taming
 	z := html.NewTokenizer(strings.NewReader(source))
@@ -56,7 +56,7 @@ func tame(source string) (page string, cut bool) {
 }
 
 func (t *taming) token(z *html.Tokenizer, kind html.TokenType) {
-	text := string(z.Raw()) // before the name is read, which puts it into lower case
+	text := string(z.Raw()) // before the name is read, which converts it to lower case
 	b, attributes := z.TagName()
 	name := string(b)
 	switch {
@@ -79,7 +79,7 @@ func (t *taming) token(z *html.Tokenizer, kind html.TokenType) {
 	}
 }
 
-// drawing leaves out a drawing, in which the tokenizer follows other rules.
+// drawing skips a drawing, in which the tokenizer follows other rules.
 func (t *taming) drawing(z *html.Tokenizer, kind html.TokenType, name string) {
 	switch {
 	case name == "svg" && kind == html.StartTagToken:
@@ -93,12 +93,12 @@ func (t *taming) drawing(z *html.Tokenizer, kind html.TokenType, name string) {
 	z.AllowCDATA(t.svg > 0)
 	t.size += nodeSize
 	if t.svg == 0 {
-		t.out.WriteString("<!---->") // keeps apart what stands before and after
+		t.out.WriteString("<!---->") // keeps the texts before and after apart
 	}
 }
 
-// text writes a text behind a node of its own: to a text that only ignored tags part from it, the parser would append
-// it by copying both. Where a text is no more than space, an element would begin the body, and a comment doesn't.
+// text writes a text after a node of its own. If only ignored tags separated two texts, the parser would join them and
+// copy both. Before white space it writes a comment, because an element would begin the body.
 func (t *taming) text(text string) {
 	switch {
 	case raw[t.after]:
@@ -128,7 +128,7 @@ func (t *taming) tag(z *html.Tokenizer, kind html.TokenType, name, text string, 
 	if kind == html.EndTagToken {
 		slash = "/"
 	} else if name == "a" {
-		t.out.WriteString("</" + renamed + "a>") // a link ends where the next begins
+		t.out.WriteString("</" + renamed + "a>") // a link ends where the next one begins
 	}
 	t.out.WriteString("<" + slash + renamed + text[1+len(slash):])
 }

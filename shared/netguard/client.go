@@ -6,15 +6,15 @@ import (
 	"github.com/countersign-run/countersign/shared/outbound"
 )
 
-// Client returns a client for services that the operator names: they may be in a private network, and what their names
-// resolve to is still judged when it is dialled. It follows no redirect: what a request carries is for one origin, and
-// a redirect may change it. Where it is deployed, no name that resolves to a loopback address is called.
+// Client returns a client for services that the operator names. They may be in a private network. The addresses that
+// their names resolve to are checked when they are dialled. It follows no redirects, because a request's data is meant
+// for one origin. In a deployment, it calls no loopback address.
 func Client(deployed bool) *http.Client {
 	return client(Options{Private: true, Literal: true, Loopback: !deployed})
 }
 
-// Strangers returns a client for services that users name: it calls public addresses alone, and where it is not
-// deployed loopback ones that are named as such. It follows no redirect either.
+// Strangers returns a client for services that users name. It calls only public addresses and, outside a deployment,
+// loopback addresses that are named as such. It follows no redirects.
 func Strangers(deployed bool) *http.Client {
 	return client(Options{Literal: true, Loopback: !deployed})
 }

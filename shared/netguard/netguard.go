@@ -1,5 +1,5 @@
-// Package netguard decides which addresses may be dialled for users. It judges the address that is dialled, after the
-// name was resolved: what a name says, and what it said a moment ago, proves nothing.
+// Package netguard decides which addresses may be dialled for users. It checks the dialled address after the name was
+// resolved, because a name can resolve to another address at any time.
 package netguard
 
 import (
@@ -17,39 +17,41 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrDenied is the error of an address that may not be dialled. Nothing was sent to it. It is an [fs.ErrPermission].
+// ErrDenied is the error for an address that may not be dialled. Nothing was sent to it. It is an [fs.ErrPermission].
 var ErrDenied = fmt.Errorf("netguard: the address may not be dialled: %w", fs.ErrPermission)
 
-// internet has all addresses that are set aside for something else as denied.
+// internet denies all addresses that are reserved for a special purpose.
 var internet = ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork())
 
-// Options say what may be dialled beside public addresses. Link-local addresses, those at which clouds have their
-// metadata, and those of several receivers are never dialled, whatever is opened.
+// Options allow addresses other than public ones. Link-local addresses, the metadata addresses of clouds, and multicast
+// addresses are never dialled, whatever is allowed.
 type Options struct {
 	Ports    []int // of public addresses; none: any port
-	Private  bool  // private networks too, at these ports
-	Loopback bool  // loopback addresses too, at these ports
-	// the same, where localhost or such an address is what is asked for, and no name that resolves to it
+	Private  bool  // allow private networks too, at these ports
+	Loopback bool  // allow loopback addresses too, at these ports
+	// like Loopback, but only for localhost or a loopback address in the request itself, not for a name that resolves
+	// to one
 	Literal  bool
 	Open     []Opening // further networks, names and ports
-	Deployed bool      // nothing in Open opens loopback addresses
+	Deployed bool      // Open allows no loopback addresses
 
 	Resolver *net.Resolver // nil: the machine's
-	// Connect connects to an address that was judged. It is for tests, which play the internet; nil: the machine does.
+	// Connect connects to an address that was checked. It is for tests, which simulate the internet. If it is nil, the
+	// machine connects.
 	Connect func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Guard dials what its options allow, and nothing else. It is safe for concurrent use.
+// Guard dials only what its options allow. It is safe for concurrent use.
 type Guard struct{ o Options }
 
 // New returns a Guard.
 func New(o Options) *Guard { return &Guard{o} }
 
-// dialTime is how long a connection may take where the context does not end before, as with [net/http]'s transport.
+// dialTime is the maximum time of a connection attempt if ctx does not end before, as in [net/http]'s transport.
 const dialTime = 30 * time.Second
 
-// DialContext connects to an address of TCP. Where a name has several addresses, each is judged when it is tried, and
-// those that may not be dialled are passed over. The error then is [ErrDenied].
+// DialContext connects to a TCP address. If a name has several addresses, each is checked when it is tried, and
+// forbidden ones are skipped. It returns [ErrDenied] if only forbidden addresses are left.
 func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -65,7 +67,7 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 	return d.DialContext(ctx, network, address)
 }
 
-// connect resolves a name itself and connects to the first of its addresses that may be dialled.
+// connect resolves a name itself and connects to the first allowed address.
 func (g *Guard) connect(ctx context.Context, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -88,8 +90,8 @@ func (g *Guard) connect(ctx context.Context, address string) (net.Conn, error) {
 	return nil, ErrDenied
 }
 
-// PortOpen reports whether a host may be asked for at the port at all. It looks at the text alone, so that its answer
-// says nothing of the network: for a name with private addresses it may be true, and nothing is dialled.
+// PortOpen reports whether the port is allowed for the host at all. It checks only the text, so its answer reveals
+// nothing about the network. It may be true for a name with private addresses, which are then not dialled.
 func (g *Guard) PortOpen(host string, port int) bool {
 	if len(g.o.Ports) == 0 || slices.Contains(g.o.Ports, port) {
 		return true
@@ -104,9 +106,9 @@ func (g *Guard) PortOpen(host string, port int) bool {
 	})
 }
 
-// Refuses reports whether what is asked for is a loopback or link-local address, one where a cloud has its metadata, or
-// one of several receivers, and is never dialled. Like [Guard.PortOpen] it looks at the text alone; of a private
-// network it says nothing, since what an operator opens is theirs to know.
+// Refuses reports whether the host is an address that is never dialled: loopback, link-local, a cloud's metadata or
+// multicast. Like [Guard.PortOpen], it checks only the text. It reveals nothing about private networks, because only
+// the operator should know which are allowed.
 func (g *Guard) Refuses(host string, port int) bool {
 	host = normal(host)
 	ip, err := netip.ParseAddr(host)
@@ -118,7 +120,7 @@ func (g *Guard) Refuses(host string, port int) bool {
 	return (k == never || k == loopback) && !g.allows(host, ip, port)
 }
 
-// judge returns nil if the host, by the name that was asked for, may be dialled at the address.
+// judge returns nil if the named host may be dialled at the address, and otherwise ErrDenied.
 func (g *Guard) judge(host, network, address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {
@@ -157,18 +159,18 @@ func saysLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// normal returns a name in small letters, without the dot at its end.
+// normal returns a name in lower case without a trailing dot.
 func normal(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
 
-// Opening is what an operator opens: addresses or names, at a port.
+// Opening is an exception that an operator allows: addresses or names, at a port.
 type Opening struct {
-	net  netip.Prefix // of an opening for addresses
-	name string       // of one for a name; with a dot at its beginning: of all names that end in it
+	net  netip.Prefix // for addresses
+	name string       // for a name; with a leading dot: for all names that end in it
 	port int
 }
 
-// holds reports whether the opening is for the host by its name, or for the address. One for a port alone is for
-// neither: it opens the port of public addresses.
+// holds reports whether the opening applies to the host or to the address. An opening with only a port applies to
+// neither: it allows the port for public addresses.
 func (o Opening) holds(host string, ip netip.Addr) bool {
 	return o.net.IsValid() && o.net.Contains(ip) || o.name != "" && o.named(host)
 }
@@ -180,11 +182,11 @@ func (o Opening) named(host string) bool {
 	return host == o.name
 }
 
-// DefaultPort is the port of an opening that names none.
+// DefaultPort is the port of an opening without one.
 const DefaultPort = 22
 
-// Parse reads what is opened: an address, a range of them (10.0.0.0/8) or a DNS name (*.corp.example for all below
-// one), each with or without a port (10.0.0.0/8:2222, [fd00::/8]:22), or a port alone (:2222), which is opened for
+// Parse parses an opening: an address, a range of addresses (10.0.0.0/8) or a DNS name (*.corp.example for all names
+// below it), each with or without a port (10.0.0.0/8:2222, [fd00::/8]:22), or only a port (:2222), which is allowed for
 // public addresses.
 func Parse(text string) (o Opening, err error) {
 	host, port, err := split(text)
@@ -220,7 +222,7 @@ func Parse(text string) (o Opening, err error) {
 	return o, nil
 }
 
-// split returns what stands before the port, and the port.
+// split splits the text into the part before the port, and the port.
 func split(text string) (host string, port int, err error) {
 	host, after, given := text, "", false
 	switch inner, bracket := strings.CutPrefix(text, "["); {
@@ -249,7 +251,7 @@ func split(text string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// isName accepts DNS names in small letters whose last label is no number, which resolvers take for an address.
+// isName accepts DNS names in lower case whose last label is not a number, which resolvers would treat as an address.
 func isName(name string) bool {
 	labels := strings.Split(name, ".")
 	for _, l := range labels {
@@ -262,7 +264,7 @@ func isName(name string) bool {
 	return len(name) <= 253 && last[0] >= 'a' && last[0] <= 'z'
 }
 
-// ParseAll reads all that is opened.
+// ParseAll parses all texts with [Parse]. It returns the first error.
 func ParseAll(texts []string) (all []Opening, err error) {
 	for _, t := range texts {
 		o, err := Parse(t)

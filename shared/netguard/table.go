@@ -2,19 +2,19 @@ package netguard
 
 import "net/netip"
 
-// kind is what a range of addresses is for. Addresses of a kind are reached only where that is opened.
+// kind is the purpose of a range of addresses. Addresses with a kind are dialled only if they are allowed.
 type kind string
 
 const (
-	never    kind = "never"    // whatever is opened: link-local, metadata of a cloud, several receivers, no address
+	never    kind = "never"    // never allowed: link-local, metadata of a cloud, multicast, no address
 	loopback kind = "loopback" // this machine
-	private  kind = "private"  // a network of the operator's
-	special  kind = "special"  // set aside: for translation, documentation, measurements and protocols
+	private  kind = "private"  // a network of the operator
+	special  kind = "special"  // reserved: for translation, documentation, measurements and protocols
 )
 
-// table holds the ranges that are not the public internet, most of them from IANA's registries of special-purpose
-// addresses. The first that contains an address counts. Addresses that hold an IPv4 address for a translator (NAT64,
-// 6to4) are never reached: nothing tells here what the translator makes of them.
+// table holds the ranges outside the public internet, most of them from IANA's registries of special-purpose addresses.
+// The first matching range counts. Addresses that contain an IPv4 address for a translator (NAT64, 6to4) are never
+// dialled, because the translator's result is unknown here.
 var table = []struct {
 	prefix netip.Prefix
 	kind   kind
@@ -59,14 +59,14 @@ var table = []struct {
 	{netip.MustParsePrefix("2001:db8::/32"), special, "documentation (RFC 3849)"},
 }
 
-// kindOf returns what an address is for; empty for one of the internet.
+// kindOf returns the purpose of an address, or "" for a public address.
 func kindOf(ip netip.Addr) kind {
 	for _, t := range table {
 		if t.prefix.Contains(ip) {
 			return t.kind
 		}
 	}
-	if internet.SafeAddr(ip) != nil { // what code.dny.dev/ssrf has beside
+	if internet.SafeAddr(ip) != nil { // further ranges of code.dny.dev/ssrf
 		return special
 	}
 	return ""

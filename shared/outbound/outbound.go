@@ -1,5 +1,5 @@
-// Package outbound holds what all calls to other services have in common: which addresses may be called, and how much
-// of a response is read.
+// Package outbound contains what all calls to other services share: which addresses may be called, and how much of a
+// response is read.
 package outbound
 
 import (
@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Loopback reports whether the host, without a port and brackets, is this machine: localhost, or a loopback address.
+// Loopback reports whether the host, without port and brackets, is this machine: localhost, or a loopback address.
 func Loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
@@ -23,15 +23,14 @@ func Secure(u *url.URL) bool {
 		(u.Scheme == "https" || u.Scheme == "http" && Loopback(u.Hostname()))
 }
 
-// keptPerHost is how many connections to one host stay open while nobody uses them: all that [http.DefaultTransport]
-// keeps.
+// keptPerHost is the maximum number of idle connections to one host: as many as [http.DefaultTransport] keeps in total.
 const keptPerHost = 100
 
-// standard is [http.DefaultTransport] as it was when the program began.
+// standard is [http.DefaultTransport] as it was when the program started.
 var standard, _ = http.DefaultTransport.(*http.Transport)
 
-// Transport returns a transport with [http.DefaultTransport]'s settings, which would keep 2 connections to a host.
-// Where a service does not speak HTTP/2, each request beyond these would connect anew.
+// Transport returns a transport with the settings of [http.DefaultTransport] and more idle connections for each host.
+// The default keeps 2, so that further requests to a service without HTTP/2 would each open a new connection.
 var Transport = sync.OnceValue(func() *http.Transport {
 	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
 	if standard != nil {
@@ -41,8 +40,8 @@ var Transport = sync.OnceValue(func() *http.Transport {
 	return t
 })
 
-// Default returns what calls are sent with: [Transport], unless the program has put a transport of its own in the place
-// of [http.DefaultTransport], as those do that trace or record their calls.
+// Default returns the transport for calls: [Transport], or [http.DefaultTransport] if the program has replaced it, for
+// example to trace or record calls.
 func Default() http.RoundTripper {
 	if t, ok := http.DefaultTransport.(*http.Transport); ok && t == standard {
 		return Transport()
@@ -50,8 +49,8 @@ func Default() http.RoundTripper {
 	return http.DefaultTransport
 }
 
-// Limit returns a transport that sends with base, or with [Default] if base is nil, and of each response reads the
-// first max bytes as if they were all.
+// Limit returns a transport that sends with base, or with [Default] if base is nil. It reads only the first max bytes
+// of each response, as if they were all.
 func Limit(base http.RoundTripper, max int64) http.RoundTripper {
 	if base == nil {
 		base = Default()
