@@ -16,9 +16,9 @@ import (
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
-// Middleware returns the outermost handler: it adds an id and the trace to each request, and logs one line when the
-// request ends. random is for request ids. A panic is logged with its type and its stack, because its text may be
-// private, and answered with 500 if nothing has been written yet.
+// Middleware returns the outermost handler. It adds an ID and the trace to each request, and logs one line when the
+// request ends. random is for request IDs. It logs a panic with its type and its stack, but not its text, which may be
+// private. It answers a panic with 500 if nothing has been written yet.
 func Middleware(log *slog.Logger, random io.Reader, now func() time.Time, next http.Handler) http.Handler {
 	e := edge{log, random, now}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { e.serve(next, w, r) })
@@ -30,14 +30,15 @@ type edge struct {
 	now    func() time.Time
 }
 
-// request holds the log attributes of a request. Only the goroutine that serves it writes to it, but for the trace.
+// request holds the log attributes of a request. Only the goroutine that serves the request writes to it, except for
+// the trace.
 type request struct {
 	id    string
 	trace *atomic.Pointer[trace]
 	route string
 	user  string
 	run   string
-	done  *slog.Attr // httpRequest, for the one line at the end
+	done  *slog.Attr // httpRequest, only for the line at the end
 }
 
 type contextKey struct{}
@@ -47,7 +48,7 @@ func from(ctx context.Context) *request {
 	return r
 }
 
-// RequestID returns the id of the request of ctx, or "". It is also in the answer's headers and error bodies.
+// RequestID returns the ID of the request of ctx, or "". The ID is also in the answer's headers and error bodies.
 func RequestID(ctx context.Context) string {
 	if r := from(ctx); r != nil {
 		return r.id
@@ -55,7 +56,7 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// SetRoute records the route's pattern ("GET /api/agent/runs/{runId}") for the request's line, where net/http's mux did
+// SetRoute records the route's pattern ("GET /api/agent/runs/{runId}") for the request's line, if net/http's mux did
 // not see the request itself. Call it, SetUser and SetRun from the goroutine that serves the request.
 func SetRoute(ctx context.Context, pattern string) {
 	if r := from(ctx); r != nil {
@@ -63,22 +64,22 @@ func SetRoute(ctx context.Context, pattern string) {
 	}
 }
 
-// SetUser records the user who is calling. The line shows the [UserHash], not the id.
+// SetUser records the calling user. The line shows the [UserHash], not the UID.
 func SetUser(ctx context.Context, uid string) {
 	if r := from(ctx); r != nil {
 		r.user = UserHash(uid)
 	}
 }
 
-// SetRun records the run of the request.
+// SetRun records the run that the request is about.
 func SetRun(ctx context.Context, runID string) {
 	if r := from(ctx); r != nil {
 		r.run = runID
 	}
 }
 
-// SetTrace records the span that the request's work is in, by the ids in hexadecimal digits: its lines are of that
-// trace from now on, whichever the caller's is.
+// SetTrace records the span of the request's work. id and span are in hexadecimal. Later log lines of the request
+// belong to this trace instead of the caller's.
 func SetTrace(ctx context.Context, id, span string, sampled bool) {
 	if r := from(ctx); r != nil {
 		r.trace.Store(&trace{id, span, sampled})
@@ -107,14 +108,14 @@ func (e edge) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
 		}
 		e.line(r, about, out, e.now().Sub(start))
 		if out.aborted {
-			panic(http.ErrAbortHandler) // so that the client does not take a partial answer for a whole one
+			panic(http.ErrAbortHandler) // so that the client does not take a partial answer for a complete one
 		}
 	}()
 	next.ServeHTTP(out, r)
 }
 
-// Strict sets Strict-Transport-Security, for two years, on an answer to a request over TLS. Cloud Run terminates TLS,
-// and says so in a header.
+// Strict sets Strict-Transport-Security, for two years, on an answer to a request over TLS. Cloud Run terminates TLS
+// and sets X-Forwarded-Proto.
 func Strict(h http.Header, r *http.Request) {
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		h.Set("Strict-Transport-Security", "max-age=63072000")
@@ -123,7 +124,7 @@ func Strict(h http.Header, r *http.Request) {
 
 var validRequestID = lazyregexp.New(`^[A-Za-z0-9_-]{8,64}$`)
 
-// requestID returns the client's id if it is valid (hostile case HD-017), and a new one otherwise.
+// requestID returns the client's ID if it is valid (hostile case HD-017), and a new one otherwise.
 func (e edge) requestID(h http.Header) string {
 	if ids := h.Values("X-Request-Id"); len(ids) == 1 && validRequestID.MatchString(ids[0]) {
 		return ids[0]
@@ -163,7 +164,7 @@ func (e edge) line(r *http.Request, about *request, w *response, took time.Durat
 	if w.status >= 500 || w.aborted {
 		level = slog.LevelError
 	}
-	// The route's pattern is logged in place of the URL: a path holds ids, and a query may hold anything.
+	// The route's pattern is logged instead of the URL: a path contains IDs, and a query may contain anything.
 	done := slog.Group("httpRequest", "requestMethod", method(r.Method), "requestUrl", route, "status", w.status,
 		"responseSize", strconv.FormatInt(w.bytes, 10), "latency", strconv.FormatFloat(took.Seconds(), 'f', 6, 64)+"s")
 	last := *about
@@ -177,7 +178,7 @@ func (e edge) line(r *http.Request, about *request, w *response, took time.Durat
 	e.log.LogAttrs(context.WithValue(r.Context(), contextKey{}, &last), level, "request", attrs...)
 }
 
-// method returns a name for the log in place of an unknown method, which may be of any length.
+// method returns the method for the log, or "other" for an unknown one, which may have any length.
 func method(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,

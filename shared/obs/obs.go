@@ -1,9 +1,9 @@
-// Package obs provides logging for operators: lines with the fields of Cloud Logging, a request id and trace ids in
-// each of them, and one line per request at the edge. Private data is redacted: texts by their key and by their form
+// Package obs provides logging for operators. Log lines have the fields of Cloud Logging, with a request ID and trace
+// IDs in each, and one line for each request at the edge. Private data is redacted by its key and by its form
 // ([Redact]), also in nested groups, errors and messages. Library code does not log; edges do.
 //
-// Traces are propagated, not created: Cloud Run's front end starts the trace, and log lines have its ids, so that Cloud
-// Trace and Cloud Logging show them under the request.
+// Traces are propagated, not created. Cloud Run's front end starts the trace, and log lines contain its IDs, so that
+// Cloud Trace and Cloud Logging show the lines under the request.
 package obs
 
 import (
@@ -47,7 +47,8 @@ func New(w io.Writer, o Options) *slog.Logger {
 	return slog.New(&handler{base: base, options: o, nest: func(a []slog.Attr) []slog.Attr { return a }})
 }
 
-// BuildRelease returns the commit that the program was built from, or its module version, as the Go tool recorded it.
+// BuildRelease returns the commit that the program was built from, or its module version, as recorded by the Go tool.
+// It returns "unknown" if neither was recorded.
 func BuildRelease() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -62,11 +63,11 @@ func BuildRelease() string {
 }
 
 // handler redacts, and adds the attributes of the context. It nests groups itself, because trace and labels must be at
-// the top of the line, whatever groups the logger has.
+// the top level of the line, whatever groups the logger has.
 type handler struct {
 	base    slog.Handler
 	options Options
-	nest    func([]slog.Attr) []slog.Attr // adds those of With and the groups of WithGroup
+	nest    func([]slog.Attr) []slog.Attr // adds the attributes of With and the groups of WithGroup
 }
 
 func (h *handler) Enabled(ctx context.Context, l slog.Level) bool { return h.base.Enabled(ctx, l) }
@@ -104,7 +105,7 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.base.Handle(ctx, line)
 }
 
-// reserved holds the top-level keys that a caller must not set.
+// reserved lists the top-level keys that a caller must not set.
 var reserved = map[string]bool{
 	slog.TimeKey: true, slog.LevelKey: true, slog.MessageKey: true, slog.SourceKey: true, "severity": true,
 	"message": true, "httpRequest": true,

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
-// Bounds of one text, in bytes: the part that is examined, and the part that is kept.
+// Limits for one text, in bytes: the part that is examined, and the part that is kept.
 const (
 	maxRead = 16 << 10
 	maxKept = 8 << 10
@@ -17,17 +17,17 @@ const (
 
 const redacted = "[redacted]"
 
-// A secret is a form of what must not be logged. Each pattern matches up to the next white space, so that no tail of a
-// token is left. A text in small letters that has none of the marks is not matched, which is soon seen; most texts are
-// such.
+// A secret is a form of text that must not be logged. Each pattern matches up to the next white space, so that no tail
+// of a token is left. As a quick check, the pattern is applied only if the text in lower case contains one of the
+// marks; most texts contain none.
 type secret struct {
 	marks   []string
 	pattern *lazyregexp.Regexp
 	with    string
 }
 
-// secrets holds the forms of tokens, keys and addresses. The order matters, because each is applied to the result of
-// the one before.
+// secrets lists the forms of tokens, keys and addresses. The order matters, because each form is applied to the result
+// of the one before.
 var secrets = []secret{
 	{[]string{"-----begin "}, lazyregexp.New(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`), redacted},
 	{[]string{"authorization", "cookie"},
@@ -44,12 +44,12 @@ var secrets = []secret{
 	{[]string{"="}, lazyregexp.New(`(?i)([?&](key|code|state|sig|signature)=)[^\s&]+`), "${1}" + redacted},
 	// user:password@ of an address
 	{[]string{"@"}, lazyregexp.New(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#]*@`), "${1}" + redacted},
-	// e-mail addresses, and user:password@host without a scheme; the last, see RemoveSecrets
+	// e-mail addresses, and user:password@host without a scheme; must be the last, see RemoveSecrets
 	{[]string{"@", "%40"}, lazyregexp.New(`(?i)\S*(@|%40)\S*`), redacted},
 }
 
-// remove returns the text without such secrets. In small is the text as it was first, in small letters: what is put in
-// place of a secret has none of the marks.
+// remove returns the text without secrets of this form. small is the original text in lower case; replacements of
+// secrets contain none of the marks.
 func (x secret) remove(s, small string) string {
 	for _, mark := range x.marks {
 		if strings.Contains(small, mark) {
@@ -59,9 +59,9 @@ func (x secret) remove(s, small string) string {
 	return s
 }
 
-// Redact removes from a text what must not be logged: tokens and keys by their form (Google, GitHub, AWS, Slack, JWT,
-// PEM, Bearer), values after words such as password, passwords in URLs, and e-mail addresses. Control and
-// direction-changing characters become U+FFFD, and a text over 8 KiB is cut. It is a safeguard only: a text that is
+// Redact removes text that must not be logged: tokens and keys by their form (Google, GitHub, AWS, Slack, JWT, PEM,
+// Bearer), values after words such as password, passwords in URLs, and e-mail addresses. It replaces control characters
+// and direction-changing characters with U+FFFD, and cuts a text over 8 KiB. Redact is only a safeguard: text that is
 // known to be private must not be logged at all.
 func Redact(s string) string {
 	if len(s) > maxRead { // at white space, because half an address is not recognised
@@ -74,15 +74,16 @@ func Redact(s string) string {
 func removed(s string) string { return without(s, secrets) }
 
 func without(s string, secrets []secret) string {
-	small := strings.ReplaceAll(strings.ToLower(s), "ſ", "s") // which it is to a pattern, as the Kelvin sign is a k
+	// patterns ignore case, so ſ matches s, as the Kelvin sign matches k
+	small := strings.ReplaceAll(strings.ToLower(s), "ſ", "s")
 	for _, x := range secrets {
 		s = x.remove(s, small)
 	}
 	return s
 }
 
-// printable replaces characters that a terminal or a line reader would not show as text. Newline and tab stay: JSON
-// escapes them.
+// printable replaces characters that a terminal or a line reader would not show as text. Newline and tab stay, because
+// JSON escapes them.
 func printable(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t' || ' ' <= r && r <= '~':
@@ -93,7 +94,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// sensitive holds the keys whose text is never logged, in lower case and without punctuation.
+// sensitive lists the keys whose text is never logged, in lower case and without punctuation.
 var sensitive = map[string]bool{
 	"body": true, "subject": true, "to": true, "cc": true, "bcc": true, "from": true, "recipient": true,
 	"recipients": true,
@@ -103,14 +104,15 @@ var sensitive = map[string]bool{
 	"comment": true,
 	"persona": true, "query": true, "params": true, "description": true, "location": true, "displayname": true,
 	"handle": true,
-	"code":   true, "state": true, // of an OAuth link; a fault.Code is kept, by its type
+	"code":   true, "state": true, // of an OAuth link; a fault.Code is kept, because of its type
 }
 
-// within holds words that make a key sensitive wherever they occur in it.
+// within lists words that make a key sensitive wherever they occur in it.
 var within = []string{"token", "secret", "password", "passwd", "passphrase", "authorization", "cookie", "apikey",
 	"credential", "privatekey", "verifier", "email", "assertion"}
 
-// isSensitive reports whether texts under the key are never logged. Numbers are: token counts are useful and harmless.
+// isSensitive reports whether texts under the key are never logged. Numbers under the key are logged, because token
+// counts are useful and harmless.
 func isSensitive(key string) bool {
 	key = strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// Redacting returns a handler that hands on to another, redacted as New's lines are, what is of the level or above: of
-// one of Levels, otherwise info. It is for programs with a log of their own.
+// Redacting returns a handler that redacts records as New's logger does, and passes those of the level or above to
+// another handler. level is one of Levels; anything else is info. It is for programs with a log of their own.
 func Redacting(to slog.Handler, level string) slog.Handler {
 	return &redacting{to, levels[level], false}
 }
@@ -14,7 +14,7 @@ func Redacting(to slog.Handler, level string) slog.Handler {
 type redacting struct {
 	to     slog.Handler
 	level  slog.Level
-	secret bool // whether a group around what comes has a name that says so
+	secret bool // an enclosing group has a sensitive name
 }
 
 func (h *redacting) Enabled(ctx context.Context, l slog.Level) bool {

@@ -10,12 +10,12 @@ import (
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
-// RemoveSecrets returns the text without tokens, keys and passwords, as [Redact] knows them, and otherwise as it is: of
-// what a command prints, whose @ mostly stands in no address of a person's.
-func RemoveSecrets(s string) string { return without(s, secrets[:len(secrets)-1]) } // the last is of addresses
+// RemoveSecrets returns the text without tokens, keys and passwords, which it finds as [Redact] does, and changes
+// nothing else. It is for the output of commands, in which an @ is rarely part of a person's address.
+func RemoveSecrets(s string) string { return without(s, secrets[:len(secrets)-1]) } // the last one is for addresses
 
-// maxLine is how much of a line is held back, in bytes: a longer one is cut at its last white space. Of one that has
-// none lookBack bytes are looked at again with what follows, as a secret may begin with them.
+// maxLine is the maximum length of a line that is held back, in bytes. A longer line is cut at its last white space. If
+// it has none, its last lookBack bytes are examined again with what follows, because a secret may begin in them.
 const (
 	maxLine  = 16 << 10
 	lookBack = 64
@@ -23,25 +23,25 @@ const (
 
 const lineEnds = "\n\r"
 
-// A SecretFilter passes what is written to it on without secrets ([RemoveSecrets]), line by line, so that a secret that
-// comes in several pieces is known as one that comes whole. A line ends with \n or \r; of one that has not ended
-// [SecretFilter.Flush] passes on what may be. All of the line is looked at each time: what a word is, those before it
-// tell. It may be used by several goroutines.
+// A SecretFilter passes on what is written to it without secrets ([RemoveSecrets]), line by line, so that it recognises
+// a secret that arrives in several pieces. A line ends with \n or \r. [SecretFilter.Flush] passes on the safe part of
+// an unfinished line. The filter always examines the whole line, because earlier words determine the meaning of a word.
+// It is safe for concurrent use.
 type SecretFilter struct {
 	to io.Writer
 
 	mu     sync.Mutex
-	line   []byte // the unfinished line, as it came
-	passed string // what of it was passed on
-	fresh  bool   // something of it has come since the last Flush
-	inPEM  bool   // a block has begun and not ended; nothing of it is passed on
-	drop   int    // how much may still come of a secret that was cut; it ends with white space
+	line   []byte // the unfinished line, as received
+	passed string // the part of the result that was passed on
+	fresh  bool   // some of it has arrived since the last Flush
+	inPEM  bool   // inside a PEM block; nothing of it is passed on
+	drop   int    // maximum remaining length of a secret that was cut; it ends at white space
 }
 
-// NewSecretFilter returns a filter in front of a writer.
+// NewSecretFilter returns a filter that writes to to.
 func NewSecretFilter(to io.Writer) *SecretFilter { return &SecretFilter{to: to} }
 
-// Write implements [io.Writer]. Its error is that of the writer behind it.
+// Write implements [io.Writer]. It returns the error of the underlying writer.
 func (f *SecretFilter) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +61,7 @@ func (f *SecretFilter) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// dropped returns what comes behind a secret that was cut.
+// dropped returns the part of b after a secret that was cut.
 func (f *SecretFilter) dropped(b []byte) []byte {
 	n := min(f.drop, len(b))
 	f.drop -= n
@@ -71,8 +71,9 @@ func (f *SecretFilter) dropped(b []byte) []byte {
 	return b[n:]
 }
 
-// Flush is called now and then, for what is held back of an unfinished line: it passes on all but the last word, in
-// which a secret may have begun, and that too when nothing has come since the last call, as of a question.
+// Flush passes on an unfinished line except its last word, in which a secret may have begun. If nothing has arrived
+// since the last call, as after a question, it passes on the last word too. Call it from time to time. It returns the
+// error of the underlying writer.
 func (f *SecretFilter) Flush() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,14 +85,15 @@ func (f *SecretFilter) Flush() error {
 	return f.send(n, false)
 }
 
-// Close passes on all that is held back. It is called when nothing more will come.
+// Close passes on everything that is held back. Call it when nothing more will be written. It returns the error of the
+// underlying writer.
 func (f *SecretFilter) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.send(len(f.line), false)
 }
 
-// pass passes on a finished line, and the beginning of one that is too long to be held back.
+// pass passes on a finished line, and the beginning of a line that is too long to hold back.
 func (f *SecretFilter) pass() error {
 	end := len(f.line)
 	if !strings.ContainsRune(lineEnds, rune(f.line[end-1])) {
@@ -107,7 +109,7 @@ func (f *SecretFilter) pass() error {
 	return err
 }
 
-// cut passes on the beginning of a word that is too long to be held back.
+// cut passes on the beginning of a word that is too long to hold back.
 func (f *SecretFilter) cut() error {
 	err := f.send(len(f.line), true)
 	tail := f.line[len(f.line)-lookBack:]
@@ -122,8 +124,8 @@ func (f *SecretFilter) cut() error {
 	return err
 }
 
-// send passes on the first n bytes of the line, without what was passed on before. over says that no more of the line
-// is looked at with them.
+// send passes on the first n bytes of the line, without the part that was passed on before. over means that the rest of
+// the line is not examined together with them.
 func (f *SecretFilter) send(n int, over bool) error {
 	clean := f.clean(string(f.line[:n]), over)
 	common := 0
@@ -144,12 +146,11 @@ const (
 	pemEnd   = "-----END "
 )
 
-// pemBody is a line between the first and the last of a block: base64, a header or nothing; quoted, indented or
-// numbered.
+// pemBody matches a line inside a PEM block: base64, a header or nothing; possibly quoted, indented or numbered.
 var pemBody = lazyregexp.New(`^[\s"'>|#+-]*([0-9]+[:\s]\s*)?([A-Za-z0-9+/=]*|[A-Za-z0-9-]+: .*)[\s"',\\]*$`)
 
-// clean returns the beginning of the line without secrets. A block of PEM goes over many lines, of which the first and
-// the last are as secret as those between: what was in front of it stays.
+// clean returns the beginning of the line without secrets. A PEM block covers many lines. Its first and last line are
+// as secret as those between them, but text before the block stays.
 func (f *SecretFilter) clean(s string, over bool) string {
 	if f.inPEM {
 		i := strings.Index(s, pemEnd)

@@ -18,7 +18,7 @@ type trace struct {
 }
 
 var (
-	// https://www.w3.org/TR/trace-context/#traceparent-header: a later version may add fields behind a hyphen.
+	// https://www.w3.org/TR/trace-context/#traceparent-header: a later version may add fields after a hyphen.
 	traceparent = lazyregexp.New(`^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$`)
 	// https://docs.cloud.google.com/trace/docs/trace-context#legacy-http-header: the span is a decimal number.
 	cloudTrace = lazyregexp.New(`^([0-9a-fA-F]{32})(?:/([0-9]{1,20}))?(?:;o=([0-9]+))?$`)
