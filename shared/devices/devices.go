@@ -1,6 +1,6 @@
-// Package devices tells people on their own devices that something waits for them, and takes that back when it is
-// decided. What a device gets has ids and a question without content: nobody can decide by it, or learn from it what a
-// mail says.
+// Package devices notifies people on their own devices about waiting approvals, and withdraws a notification when its
+// approval is decided. A device receives IDs and a question without content. Nobody can decide with them, or read an
+// e-mail in them.
 package devices
 
 import (
@@ -13,17 +13,17 @@ import (
 	"github.com/countersign-run/countersign/shared/webpush"
 )
 
-// Most is how many devices a user is told on. A further one takes the place of the one that was added first: browsers
-// forget what they have asked for, and their people buy new ones.
+// Most is the maximum number of a user's devices. A further device replaces the one that was added first, because
+// browsers forget their subscriptions and people replace their devices.
 const Most = 10
 
-// ID is what a device is called: its endpoint itself is for those alone who send there.
+// ID returns the public name of a device. The endpoint itself is only for code that sends messages.
 func ID(endpoint string) string {
 	sum := sha256.Sum256([]byte(endpoint))
 	return webpush.Encoding.EncodeToString(sum[:])
 }
 
-// Add adds a device, or changes the keys of one that is known, and reports whether anything is new.
+// Add adds a device, or updates the keys of a known one, and reports whether anything changed.
 func Add(u *run.User, s webpush.Subscription, now time.Time) (changed bool) {
 	known := slices.IndexFunc(u.Devices, func(d run.Device) bool { return d.Endpoint == s.Endpoint })
 	if known >= 0 && bytes.Equal(u.Devices[known].P256dh, s.P256dh) && bytes.Equal(u.Devices[known].Auth, s.Auth) {
@@ -37,7 +37,7 @@ func Add(u *run.User, s webpush.Subscription, now time.Time) (changed bool) {
 	return true
 }
 
-// Remove removes a device, and reports whether it was there.
+// Remove removes a device, and reports whether it existed.
 func Remove(u *run.User, id string) bool {
 	n := len(u.Devices)
 	u.Devices = slices.DeleteFunc(slices.Clone(u.Devices), func(d run.Device) bool { return ID(d.Endpoint) == id })

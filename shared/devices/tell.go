@@ -17,29 +17,29 @@ import (
 	"github.com/countersign-run/countersign/shared/webpush"
 )
 
-// keptFor is how long a push service keeps it for a device that is off that something was decided.
+// keptFor is how long a push service keeps the message that an approval was decided, for a device that is off.
 const keptFor = 24 * time.Hour
 
-// A Teller tells people on their devices.
+// A Teller sends notifications to people's devices.
 type Teller struct {
 	Store  store.Store
 	Sender webpush.Sender
-	// Forget removes a device that nothing reaches any more.
+	// Forget removes a device that can no longer be reached.
 	Forget func(ctx context.Context, uid, id string) (existed bool, err error)
 	Log    *slog.Logger
 }
 
-// message is what a device gets.
+// message is the content sent to a device.
 type message struct {
-	Asks       bool   `json:"asks"` // else it was decided, and nothing is to be seen of it any more
+	Asks       bool   `json:"asks"` // an approval waits; otherwise it was decided, and its notification must disappear
 	ApprovalID string `json:"approvalId"`
 	Question   string `json:"question,omitempty"`
 	ThreadID   string `json:"threadId,omitempty"`
 }
 
-// Tell has the devices of the notice's user show what waits, or no longer show what does not. A notice that comes again
-// is shown once: it has the same approval, which is looked at first. The error is that of devices which can be reached
-// later; where one device was reached, the person is told, and there is none.
+// Tell makes the devices of the notification's user show a waiting approval, or hide a decided one. It reads the
+// approval first, so a repeated notification is shown only once. It returns an error if no device was reached and some
+// may be reached later. If one device was reached, the error is nil. Other errors are the store's.
 func (t *Teller) Tell(ctx context.Context, kind notice.Type, d notice.Data) error {
 	asks := kind == notice.ApprovalRequested || kind == notice.ReviewRequested
 	if !asks && kind != notice.ApprovalDecided && kind != notice.ApprovalExpired || d.UID == "" || d.ApprovalID == "" {
@@ -68,7 +68,7 @@ func (t *Teller) Tell(ctx context.Context, kind notice.Type, d notice.Data) erro
 	return t.send(ctx, u, m, a.ExpiresAt)
 }
 
-// send sends the message to all devices at once.
+// send sends the message to all devices concurrently.
 func (t *Teller) send(ctx context.Context, u run.User, m message, until time.Time) error {
 	plain, err := strictjson.Marshal(m)
 	if err != nil {
@@ -91,13 +91,13 @@ func (t *Teller) send(ctx context.Context, u run.User, m message, until time.Tim
 	all.Wait()
 	for _, err := range failed {
 		if err == nil {
-			return nil // they are told
+			return nil // the user is notified
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// mustShow reports whether the browser takes a person's leave away from who sends it what shows nothing: Apple's does.
+// mustShow reports whether the browser withdraws a site's permission after a message that shows nothing. Apple's does.
 func mustShow(endpoint string) bool {
 	return strings.HasPrefix(endpoint, "https://web.push.apple.com/")
 }

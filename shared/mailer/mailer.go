@@ -1,4 +1,5 @@
-// Package mailer sends mails by the operator's SMTP server (RFC 5321): over TLS, or in plain text to this very machine.
+// Package mailer sends e-mails through the operator's SMTP server (RFC 5321), over TLS, or in plain text to this
+// machine.
 package mailer
 
 import (
@@ -16,10 +17,10 @@ import (
 	"github.com/countersign-run/countersign/shared/outbound"
 )
 
-// sendTime is how long a mail may take in all.
+// sendTime is the maximum time for sending one mail.
 const sendTime = 30 * time.Second
 
-// ErrRefused is in the error for a mail that the server will never take, however often it is sent.
+// ErrRefused is wrapped in the error for a mail that the server will never accept.
 var ErrRefused = errors.New("mailer: the server refuses the mail for good")
 
 const codeFailed fault.Code = "mail_failed"
@@ -30,18 +31,18 @@ const (
 	stepMessage = "the message"
 )
 
-// A Mailer sends mails of one sender.
+// A Mailer sends mails from one address.
 type Mailer struct {
-	From string // an address, as package address has it
+	From string // an address, in the form of package address
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	TLS  *tls.Config // nil: what the machine trusts
+	TLS  *tls.Config // nil: the machine's default
 
 	host, port string
-	wrapped    bool // in TLS from the first byte; else with STARTTLS
+	wrapped    bool // TLS from the first byte; otherwise STARTTLS
 	auth       smtp.Auth
 }
 
-// Server sets the server: smtps://USER:PASSWORD@HOST, or smtp: for one that begins TLS when it is asked for. The error
+// Server sets the server: smtps://USER:PASSWORD@HOST, or smtp:// for a server that starts TLS on request. The error
 // does not repeat the address.
 func (m *Mailer) Server(address string) error {
 	u, err := url.Parse(address)
@@ -59,7 +60,8 @@ func (m *Mailer) Server(address string) error {
 	return nil
 }
 
-// Send sends a message to one address. After an error it may have been sent nevertheless. No error has the address.
+// Send sends a message to one address. After an error, the message may have been sent nevertheless. The error never
+// contains the address. It wraps ErrRefused if the server refuses the mail for good.
 func (m *Mailer) Send(ctx context.Context, to string, message []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
@@ -67,7 +69,7 @@ func (m *Mailer) Send(ctx context.Context, to string, message []byte) error {
 	if err != nil {
 		return failed("the connection", err)
 	}
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // which ends whatever waits for it
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends whatever waits for it
 	defer conn.Close()
 	if m.wrapped {
 		conn = tls.Client(conn, m.secure())
@@ -129,8 +131,8 @@ func (m *Mailer) secure() *tls.Config {
 	return c
 }
 
-// failed says at which step a mail was not sent; nil for nil. Of what a server says only the number is told: it may
-// name the address.
+// failed returns an error that names the step at which a mail failed, or nil for a nil err. It quotes only the number
+// of a server's answer, because the text may contain the address.
 func failed(step string, err error) error {
 	var said *textproto.Error
 	switch {

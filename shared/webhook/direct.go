@@ -10,17 +10,17 @@ import (
 	"github.com/countersign-run/countersign/shared/notice"
 )
 
-// Bounds of a Direct.
+// Limits of a Direct.
 const (
-	giveUpAfter = 24 * time.Hour // since it happened; as long as a topic's subscription keeps it
-	mostRuns    = 10_000         // that endpoints are told of at the same time
-	mostSends   = 32             // at the same time
+	giveUpAfter = 24 * time.Hour // since the event; as long as a topic's subscription keeps it
+	mostRuns    = 10_000         // runs with notifications in progress
+	mostSends   = 32             // concurrent requests
 )
 
-// Direct tells endpoints of runs in the process that moves these, with no topic in between. Nobody waits for an
-// endpoint, and none for another: [Direct.Publish] begins what is to be sent, and until all of that has been taken or
-// given up the run stays due and is asked about again, later each time. What was taken is kept in memory, so that it is
-// sent once more after a restart.
+// Direct sends notifications about runs to endpoints from the process that advances the runs, without a topic. Nothing
+// waits for an endpoint, and no endpoint waits for another. [Direct.Publish] starts the requests. Until all
+// notifications of a run were delivered or given up, the run stays due and is published again, later each time.
+// Deliveries are recorded only in memory, so after a restart they are sent once more.
 type Direct struct {
 	hooks  Hooks
 	source string
@@ -33,37 +33,38 @@ type Direct struct {
 	sends sync.WaitGroup
 
 	mu   sync.Mutex
-	runs map[string]*telling // those that are not told of in full
+	runs map[string]*telling // the runs with notifications that are not settled
 }
 
-// A Failure is a notice that an endpoint did not take.
+// A Failure is a notification that an endpoint did not accept.
 type Failure struct {
 	Hook, NoticeID string
 	GivenUp        bool // it is not sent again
 	Err            error
 }
 
-// telling is what becomes of a run's notices.
+// telling is the delivery of a run's notifications.
 type telling struct {
-	newest time.Time // of them
+	newest time.Time // time of the newest notification
 	lines  []line    // one for each endpoint
 }
 
-// line is what an endpoint is told of a run, one after the other.
+// line is the ordered notifications about a run for one endpoint.
 type line struct {
 	left    []notice.Notice
-	settled map[string]bool // ids of what was taken or given up
+	settled map[string]bool // IDs of notifications that were delivered or given up
 	busy    bool
 }
 
-// NewDirect returns a Direct. source is that of its events; failed must be safe for concurrent use.
+// NewDirect returns a Direct. source is the source of its events. failed must be safe for concurrent use.
 func NewDirect(hooks Hooks, source string, sender Sender, failed func(Failure)) *Direct {
 	alive, end := context.WithCancel(context.Background())
 	return &Direct{hooks: hooks, source: source, sender: sender, failed: failed, alive: alive, end: end,
 		slots: make(chan struct{}, mostSends), runs: map[string]*telling{}}
 }
 
-// Publish implements [notice.Publisher]. It never waits, and returns nil once nothing is left to be sent.
+// Publish implements [notice.Publisher]. It never waits. It returns nil once nothing is left to send, and
+// notice.ErrUnderWay before.
 func (d *Direct) Publish(_ context.Context, notices ...notice.Notice) error {
 	if len(notices) == 0 {
 		return nil
@@ -97,8 +98,8 @@ func (d *Direct) Publish(_ context.Context, notices ...notice.Notice) error {
 	return nil
 }
 
-// telling returns that of the run, or nil where there are too many. Of a run that was deleted nobody asks again. The
-// lock is held.
+// telling returns the telling of the run, or nil if there are too many. It drops old ones, because a deleted run is
+// never published again. The caller holds the lock.
 func (d *Direct) telling(runID string) *telling {
 	if known := d.runs[runID]; known != nil {
 		return known
@@ -121,7 +122,7 @@ func (d *Direct) telling(runID string) *telling {
 
 func (d *Direct) old(at time.Time) bool { return d.sender.Now().Sub(at) > giveUpAfter }
 
-// send sends what is left of the line, in order, until the endpoint does not take one: those behind it wait with it.
+// send sends the rest of the line in order. It stops at the first notification that the endpoint does not accept.
 func (d *Direct) send(h Hook, l *line) {
 	select {
 	case d.slots <- struct{}{}:
@@ -143,7 +144,7 @@ func (d *Direct) sendOne(h Hook, n notice.Notice) error {
 	return d.sender.Send(d.alive, h, n.ID, notice.ContentType, event)
 }
 
-// first returns the line's first notice, or nil where the line has come to its end.
+// first returns the line's first notification, or nil at the end of the line.
 func (d *Direct) first(l *line) *notice.Notice {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,11 +155,11 @@ func (d *Direct) first(l *line) *notice.Notice {
 	return &l.left[0]
 }
 
-// settle notes what became of a notice, and reports whether the line goes on. A failure stops it, unless it is too late
-// to try again.
+// settle records the result for a notification, and reports whether the line continues. A failure stops the line,
+// unless it is too late for another attempt.
 func (d *Direct) settle(h Hook, l *line, n notice.Notice, err error) bool {
 	gone := err == nil || d.old(n.Time)
-	if err != nil && d.alive.Err() == nil { // else it is not the endpoint's fault
+	if err != nil && d.alive.Err() == nil { // otherwise the failure is not the endpoint's
 		d.failed(Failure{h.Name, n.ID, gone, err})
 	}
 	d.mu.Lock()
@@ -172,10 +173,10 @@ func (d *Direct) settle(h Hook, l *line, n notice.Notice, err error) bool {
 	return true
 }
 
-// Close ends what is being sent.
+// Close cancels the requests in progress and waits for them.
 func (d *Direct) Close() error {
 	d.mu.Lock()
-	d.end() // nothing begins any more
+	d.end() // nothing begins after this
 	d.mu.Unlock()
 	d.sends.Wait()
 	return nil

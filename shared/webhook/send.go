@@ -15,17 +15,17 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// sendTime is how long an endpoint may take. Standard Webhooks recommends 15 to 30 seconds.
+// sendTime is the maximum time of one request. Standard Webhooks recommends 15 to 30 seconds.
 const sendTime = 20 * time.Second
 
-// Sender sends to endpoints. Its client judges the addresses and follows no redirect (netguard.Client).
+// Sender sends to endpoints. Its client must check addresses and follow no redirects (netguard.Client).
 type Sender struct {
 	Client *http.Client
 	Now    func() time.Time
 }
 
-// Send sends a notice in its encoded form once. The id is the same each time that it is sent; the signature is made
-// anew. The error is a ToolExecutionError where the endpoint did not take it: anything but a 2xx.
+// Send sends an encoded notification once. Repeated attempts have the same id and a new signature. The error is a
+// ToolExecutionError if the endpoint did not accept the notification with a 2xx status.
 func (s Sender) Send(ctx context.Context, h Hook, id, contentType string, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
@@ -40,19 +40,20 @@ func (s Sender) Send(ctx context.Context, h Hook, id, contentType string, body [
 	if err != nil {
 		return refused(h.Name, "does not answer").Because(err)
 	}
-	defer res.Body.Close() // what it says is of no interest
+	defer res.Body.Close() // its content does not matter
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return refused(h.Name, "answered "+strconv.Itoa(res.StatusCode))
 	}
 	return nil
 }
 
-// refused is the error of an endpoint that did not take a notice. It does not say where that is.
+// refused returns the error of an endpoint that did not accept a notification. It does not contain the endpoint's
+// address.
 func refused(name, how string) *fault.Error {
 	return fault.New(fault.Tool, "webhook_refused", "The webhook %s %s.", name, how)
 }
 
-// sign sets the headers by which the receiver knows who has sent it, and when: a signature for each key.
+// sign sets the headers that prove the sender and the time: one signature for each key.
 func sign(header http.Header, keys [][]byte, id string, at time.Time, body []byte) {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	signatures := make([]string, len(keys))

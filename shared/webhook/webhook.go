@@ -1,5 +1,5 @@
-// Package webhook sends notices to the operator's endpoints: HTTP requests that are signed as Standard Webhooks has it
-// (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
+// Package webhook sends notifications to the operator's endpoints: HTTP requests that are signed as Standard Webhooks
+// specifies (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
 package webhook
 
 import (
@@ -16,31 +16,32 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// Bounds of a file.
+// Limits of a file.
 const (
 	MaxFile  = 64 << 10 // bytes
 	maxHooks = 20
-	maxKeys  = 2 // the second one is for the time of a rotation
+	maxKeys  = 2 // the second one is for a rotation
 
 	minKey, maxKey = 24, 64 // bytes, as Standard Webhooks recommends
 )
 
-// A Hook is an endpoint with what it is told and the keys that this is signed with.
+// A Hook is an endpoint, with the types of notifications that it receives and its signing keys.
 type Hook struct {
-	Name  string        `json:"name"` // 1 to 32 small letters, digits and hyphens; a subscription's name has it
+	// 1 to 32 lower-case letters, digits and hyphens; also part of a subscription's name
+	Name  string        `json:"name"`
 	URL   string        `json:"url"`
 	Types []notice.Type `json:"types,omitempty"` // none: all
 
 	keys [][]byte
 }
 
-// Wants reports whether the endpoint is told of notices of the type.
+// Wants reports whether the endpoint receives notifications of this type.
 func (h Hook) Wants(t notice.Type) bool { return len(h.Types) == 0 || slices.Contains(h.Types, t) }
 
 // Hooks are endpoints with different names.
 type Hooks []Hook
 
-// Named returns the endpoint with the name.
+// Named returns the endpoint with the name, and whether it exists.
 func (all Hooks) Named(name string) (Hook, bool) {
 	i := slices.IndexFunc(all, func(h Hook) bool { return h.Name == name })
 	if i < 0 {
@@ -51,12 +52,12 @@ func (all Hooks) Named(name string) (Hook, bool) {
 
 var named = lazyregexp.New(`^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
-// IsName reports whether an endpoint can have the name.
+// IsName reports whether the name is valid for an endpoint.
 func IsName(name string) bool { return named.MatchString(name) }
 
-// Parse reads a file {"webhooks":[{"name","url","types"}]} and the keys of its endpoints, a JSON object of lists of
-// them by the endpoints' names, such as {"crm":["whsec_…"]}. Every endpoint has one key, or two while it is rotated.
-// All errors are ValidationErrors that name the field and never a key.
+// Parse parses a file {"webhooks":[{"name","url","types"}]} and the keys of its endpoints. keys is a JSON object that
+// maps the endpoints' names to lists of keys, such as {"crm":["whsec_…"]}. Every endpoint has one key, or two during a
+// rotation. All errors are ValidationErrors that name the field and never contain a key.
 func Parse(file, keys []byte) (Hooks, error) {
 	var f struct {
 		Webhooks Hooks `json:"webhooks"`
@@ -112,7 +113,7 @@ func (h Hook) check(at string, before Hooks) error {
 	return nil
 }
 
-// decodeKeys returns the keys of an endpoint, each the base64 of its bytes behind "whsec_".
+// decodeKeys decodes the keys of an endpoint, each "whsec_" followed by the base64 of its bytes.
 func decodeKeys(name string, texts []string) (keys [][]byte, err error) {
 	if len(texts) == 0 || len(texts) > maxKeys {
 		return nil, fault.Invalid("keys/"+name, "there are %d keys, and one or two may be", len(texts))

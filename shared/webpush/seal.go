@@ -12,15 +12,15 @@ import (
 	"slices"
 )
 
-// maxRecord is the size of the one record that a message is, and maxPlain how much fits into it: push services take
-// 4096 bytes in all (RFC 8030 §7.2).
+// maxRecord is the size of the single record of a message, and maxPlain the content that fits into it. Push services
+// accept 4096 bytes in total (RFC 8030 §7.2).
 const (
 	headerSize = 16 + 4 + 1 + pointSize
 	maxRecord  = 4096
 	maxPlain   = maxRecord - headerSize - 1 - 16
 )
 
-// seal encrypts a message for the browser (RFC 8291 §3, RFC 8188 §2), with a key pair for this message alone.
+// seal encrypts a message for the browser (RFC 8291 §3, RFC 8188 §2). own must be a key pair for this message only.
 func seal(s Subscription, plain, salt []byte, own *ecdh.PrivateKey) ([]byte, error) {
 	if len(plain) > maxPlain {
 		return nil, fmt.Errorf("webpush: %d bytes; the limit is %d", len(plain), maxPlain)

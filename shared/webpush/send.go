@@ -18,33 +18,33 @@ import (
 
 const (
 	sendTime  = 10 * time.Second
-	tokenTime = time.Hour           // services take up to 24 hours
-	mostTTL   = 28 * 24 * time.Hour // what services keep at most
+	tokenTime = time.Hour           // services accept up to 24 hours
+	mostTTL   = 28 * 24 * time.Hour // maximum time that services keep a message
 )
 
-// ErrGone is the error of a subscription that its browser or its person has ended: nothing will reach it any more.
+// ErrGone is the error of a subscription that its browser or its user has ended. No message will reach it any more.
 var ErrGone = errors.New("webpush: the subscription has ended")
 
-// Sender sends to push services. Its client judges their addresses and follows no redirect: endpoints are strangers'
-// URLs.
+// Sender sends to push services. Its client must check their addresses and follow no redirects, because endpoints are
+// URLs from strangers.
 type Sender struct {
 	Key     Key
-	Subject string // whom a push service can ask about this server, an https: or mailto: URL; or ""
+	Subject string // contact of this server for a push service: an https: or mailto: URL, or ""
 	Client  *http.Client
 	Now     func() time.Time
 	Random  io.Reader
 }
 
-// A Message is what a browser is to get.
+// A Message is a message for a browser.
 type Message struct {
-	Plain  []byte // at most some 3.9 KB, which the push service cannot read
-	Topic  string // at most 32 characters of base64url: it takes the place of an undelivered message of the same
+	Plain  []byte // at most about 3.9 KB; the push service cannot read it
+	Topic  string // at most 32 characters of base64url; replaces an undelivered message with the same topic
 	Until  time.Time
 	Urgent bool
 }
 
-// Send sends the message once. Errors: ErrGone; a ToolExecutionError that does not say where the endpoint is, where the
-// push service did not take it.
+// Send sends the message once. It returns ErrGone, or a ToolExecutionError without the endpoint's address if the push
+// service did not accept the message.
 func (s Sender) Send(ctx context.Context, to Subscription, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
@@ -56,7 +56,7 @@ func (s Sender) Send(ctx context.Context, to Subscription, m Message) error {
 	if err != nil {
 		return refused("does not answer").Because(err)
 	}
-	defer res.Body.Close() // what it says is of no interest
+	defer res.Body.Close() // its content does not matter
 	switch {
 	case res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone:
 		return ErrGone
@@ -94,7 +94,7 @@ func (s Sender) request(ctx context.Context, to Subscription, m Message) (*http.
 	return r, nil
 }
 
-// token returns what names this server to the push service at the address, and to no other.
+// token returns a token that identifies this server to the push service at the address only.
 func (s Sender) token(at *url.URL) (string, error) {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: s.Key.private},
 		(&jose.SignerOptions{}).WithType("JWT"))

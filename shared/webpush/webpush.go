@@ -1,5 +1,6 @@
-// Package webpush sends messages to people's browsers, which show them also where no page is open: Web Push (RFC 8030),
-// encrypted for the one browser that asked (RFC 8291), by a server that names itself with a key (VAPID, RFC 8292).
+// Package webpush sends messages to people's browsers, which show them even if no page is open. It implements Web Push
+// (RFC 8030), with messages that are encrypted for one browser (RFC 8291) and a server that identifies itself with a
+// key (VAPID, RFC 8292).
 package webpush
 
 import (
@@ -16,33 +17,33 @@ import (
 	"github.com/countersign-run/countersign/shared/outbound"
 )
 
-// Sizes of what a subscription has.
+// Sizes of the parts of a subscription.
 const (
-	MaxEndpoint = 1024 // bytes of a URL; those of the great push services have some 200, one of them 600
+	MaxEndpoint = 1024 // bytes of a URL; most push services use about 200, one of them 600
 	keySize     = 32   // a private key of P-256
 	pointSize   = 65   // a public key of P-256, uncompressed
 	secretSize  = 16
 )
 
-// Encoding is how keys are written, here and by browsers.
+// Encoding is the encoding of keys, here and in browsers.
 var Encoding = base64.RawURLEncoding.Strict()
 
-// Decode reads a key in base64url, as browsers write it, or in standard base64, as other programs do; padding may
-// follow.
+// Decode decodes a key in base64url, as browsers write it, or in standard base64, as other programs do. Padding is
+// optional.
 func Decode(key string) ([]byte, error) {
 	unpadded := strings.TrimSuffix(strings.TrimSuffix(key, "="), "=")
 	return Encoding.DecodeString(strings.NewReplacer("+", "-", "/", "_").Replace(unpadded))
 }
 
-// A Subscription is where one browser gets messages, and what they are encrypted with.
+// A Subscription is the address at which one browser receives messages, with the keys that encrypt them.
 type Subscription struct {
-	Endpoint string `json:"endpoint"` // whoever knows it and the server's key can send there
+	Endpoint string `json:"endpoint"` // anyone with the endpoint and the server's key can send there
 	P256dh   []byte `json:"p256dh,omitempty"`
 	Auth     []byte `json:"auth,omitempty"`
 }
 
-// Check returns a ValidationError that names the field where the browser's word is no subscription. The endpoint is a
-// stranger's URL: [Sender]'s client judges what it resolves to, each time.
+// Check returns a ValidationError that names the field if the subscription is invalid. The endpoint is a URL from a
+// stranger; [Sender]'s client checks what it resolves to for each request.
 func (s Subscription) Check() error {
 	u, err := url.Parse(s.Endpoint)
 	switch {
@@ -59,10 +60,10 @@ func (s Subscription) Check() error {
 	return nil
 }
 
-// A Key is the server's: browsers that have subscribed with its public half take messages from nobody else.
+// A Key is the server's key. Browsers that have subscribed with its public half accept messages from no other server.
 type Key struct{ private *ecdsa.PrivateKey }
 
-// ParseKey reads the 32 bytes of a private key in base64url, the form that other tools of VAPID print.
+// ParseKey parses the 32 bytes of a private key in base64url, the form that other VAPID tools print.
 func ParseKey(text string) (Key, error) {
 	raw, err := Decode(text)
 	if err != nil || len(raw) != keySize {
@@ -75,7 +76,7 @@ func ParseKey(text string) (Key, error) {
 	return Key{private}, nil
 }
 
-// NewKey returns a new private key, as [ParseKey] reads it.
+// NewKey returns a new private key in the form that [ParseKey] parses.
 func NewKey(random io.Reader) (string, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {
@@ -85,11 +86,11 @@ func NewKey(random io.Reader) (string, error) {
 	return Encoding.EncodeToString(raw), err
 }
 
-// Public returns the public half as pages give it to their browsers.
+// Public returns the public half in the form that pages pass to their browsers.
 func (k Key) Public() string {
 	raw, err := k.private.PublicKey.Bytes()
 	if err != nil {
-		return "" // not of a key that was parsed
+		return "" // cannot happen for a key that was parsed
 	}
 	return Encoding.EncodeToString(raw)
 }
