@@ -1,4 +1,4 @@
-// Package offboard takes a user's access away, and deletes all that is stored about a user.
+// Package offboard revokes a user's access, and deletes all stored data about a user.
 package offboard
 
 import (
@@ -15,13 +15,14 @@ import (
 	"github.com/countersign-run/countersign/shared/records"
 )
 
-// Users is where one deployment keeps what it knows about its users. All but Accounts are required.
+// Users provides everything in one deployment that stores data about users. All fields except Accounts and GitHub are
+// required.
 type Users struct {
 	Records  *records.Records
-	Loop     *loop.Loop // cancels their runs; it needs neither a model nor tools
+	Loop     *loop.Loop // cancels the users' runs; it needs neither a model nor tools
 	Queue    queue.Queue
-	Accounts *linking.Accounts // nil where no OAuth client is configured: links are deleted, and Google is not told
-	GitHub   *linking.Accounts // the same of a GitHub App and GitHub
+	Accounts *linking.Accounts // nil if no OAuth client is configured: links are deleted, but not revoked at Google
+	GitHub   *linking.Accounts // the same for a GitHub App and GitHub
 }
 
 // Acting returns the runs with an effect in progress.
@@ -37,7 +38,7 @@ func Acting(all []records.Unended) (some []records.Unended) {
 // Link is the outcome for a linked account.
 type Link string
 
-// The outcomes for a linked account: of Google, unless GitHub is named.
+// The outcomes for a linked account. They concern Google unless they name GitHub.
 const (
 	NotLinked Link = "no account was linked"
 	Kept      Link = "the linked account stays until the effect that is under way has its outcome"
@@ -52,14 +53,14 @@ const (
 // Revoked is the result of Revoke.
 type Revoked struct {
 	Changed bool              `json:"changed"` // false if the user was already disabled
-	Link    Link              `json:"link"`    // of the Google account
-	GitHub  Link              `json:"github"`  // of the GitHub account
-	Waiting []records.Unended `json:"waiting"` // they stay, and are not carried out
+	Link    Link              `json:"link"`    // for the Google account
+	GitHub  Link              `json:"github"`  // for the GitHub account
+	Waiting []records.Unended `json:"waiting"` // they remain, but nothing in them is carried out
 }
 
-// Revoke disables the user and unlinks their accounts. Runs and approvals stay as they are: none is carried out any
-// more, and they expire. An effect in progress needs the account to learn its outcome, so accounts stay linked
-// until then, and Revoke must be called again.
+// Revoke disables the user and unlinks their accounts. Runs and approvals remain: none is carried out any more, and
+// they expire. An effect in progress needs its account to find out its outcome. While there is one, accounts stay
+// linked, and Revoke must be called again later. The error is the store's or a provider's.
 func (u Users) Revoke(ctx context.Context, uid string) (r Revoked, err error) {
 	if r.Changed, err = u.Records.SetDisabled(ctx, uid, true); err != nil {
 		return r, err
@@ -73,7 +74,7 @@ func (u Users) Revoke(ctx context.Context, uid string) (r Revoked, err error) {
 	return r, err
 }
 
-// unlink unlinks the user's accounts, each provider's if the one before could be.
+// unlink unlinks the user's accounts, at GitHub only after Google has succeeded.
 func (u Users) unlink(ctx context.Context, uid string) (atGoogle, atGitHub Link, err error) {
 	if atGoogle, err = u.unlinkAt(ctx, uid, google.Provider, u.Accounts, Unlinked, Forgotten); err != nil {
 		return "", "", err
@@ -106,21 +107,22 @@ func (u Users) unlinkAt(ctx context.Context, uid string, p linking.Provider, acc
 // Deleted is the result of Delete.
 type Deleted struct {
 	Gone    bool              `json:"gone"`
-	Link    Link              `json:"link,omitempty"`    // of the Google account
-	GitHub  Link              `json:"github,omitempty"`  // of the GitHub account
+	Link    Link              `json:"link,omitempty"`    // for the Google account
+	GitHub  Link              `json:"github,omitempty"`  // for the GitHub account
 	Waiting []records.Unended `json:"waiting,omitempty"` // runs that are ending; nothing has been deleted yet
 }
 
 // Delete deletes the user's stored data. Each step may be interrupted and repeated:
 //
 //  1. The user is disabled: from here on none of their runs starts an effect.
-//  2. Runs that have not ended are cancelled. The resume function settles a run with an effect in progress; until all
-//     have ended nothing is deleted, and Delete must be called again. A run that could not be advanced and was put
-//     aside is waited for only if one of its effects has no outcome; one that cannot be read is put aside first.
+//  2. Runs that have not ended are cancelled. The resume function settles a run with an effect in progress. Nothing is
+//     deleted until all runs have ended; until then, Delete must be called again. Delete waits for a quarantined run
+//     only if one of its effects has no outcome. A run that cannot be read is quarantined first.
 //  3. The linked accounts, the queued messages about the runs, the runs, the hosts with their secrets and terminals,
-//     the threads and the allowlist are deleted. What was left on a host itself stays there.
+//     the threads and the allowlist are deleted. Files on a host itself stay there.
 //
-// The audit stays, whose entries have the user's id and no content, and so does the lock on that id (records.Erase).
+// The audit log remains; its entries contain the user's ID and no content. The lock on that ID remains too
+// (records.Erase).
 func (u Users) Delete(ctx context.Context, uid string) (r Deleted, err error) {
 	if _, err := u.Records.SetDisabled(ctx, uid, true); err != nil {
 		return r, err
@@ -156,7 +158,7 @@ func (u Users) Delete(ctx context.Context, uid string) (r Deleted, err error) {
 	return r, nil
 }
 
-// cancel ends a run. One that cannot be advanced is passed to the resume function, which puts it aside.
+// cancel ends a run. A run that cannot be advanced is passed to the resume function, which quarantines it.
 func (u Users) cancel(ctx context.Context, uid string, w records.Unended) error {
 	if w.Aside {
 		return nil
@@ -168,14 +170,14 @@ func (u Users) cancel(ctx context.Context, uid string, w records.Unended) error 
 	return errors.Join(err, u.Queue.Resume(ctx, queue.Message{RunID: w.RunID}))
 }
 
-// withdrawer is a queue that can take messages back: the embedded one. Pub/Sub cannot; there resume finds no run and
-// does nothing.
+// withdrawer is a queue that can withdraw messages: the embedded one. Pub/Sub cannot; its messages find no run and do
+// nothing.
 type withdrawer interface {
 	Withdraw(ctx context.Context, drop func(ctx context.Context, runIDs []string) (map[string]bool, error)) (int, error)
 }
 
-// withdraw removes the queue's messages about the user's runs. A message about a missing run is about one that was
-// deleted, here or earlier.
+// withdraw removes the queue's messages about the user's runs. A message about a missing run is removed too, because
+// that run was deleted.
 func (u Users) withdraw(ctx context.Context, uid string) error {
 	q, ok := u.Queue.(withdrawer)
 	if !ok {

@@ -11,24 +11,24 @@ import (
 	"fmt"
 )
 
-// A Key is a public Ed25519 key as a JWK (RFC 8037). Its id is its thumbprint (RFC 7638), so that it cannot stand for
-// another.
+// A Key is a public Ed25519 key as a JWK (RFC 8037). Its ID is its thumbprint (RFC 7638), so that no other key can have
+// the same ID.
 type Key struct {
 	Type      string `json:"kty"` // OKP
 	Curve     string `json:"crv"` // Ed25519
-	X         string `json:"x"`   // its 32 bytes in base64url
+	X         string `json:"x"`   // 32 bytes in base64url
 	ID        string `json:"kid"`
 	Use       string `json:"use,omitempty"` // sig
 	Algorithm string `json:"alg,omitempty"` // EdDSA
 }
 
-// Keys are the public keys by which receipts are known, of today and of earlier, as a JWK Set. Who takes a key out
-// withdraws each receipt that it has signed.
+// Keys are the present and earlier public keys for receipts, as a JWK Set. Removing a key invalidates every receipt
+// that it has signed.
 type Keys struct {
 	Keys []Key `json:"keys"`
 }
 
-// The bounds of a set of keys.
+// Limits of a set of keys.
 const (
 	MaxKeys     = 50
 	maxKeysSize = 64 << 10
@@ -41,7 +41,7 @@ func KeyOf(public ed25519.PublicKey) Key {
 	return Key{Type: "OKP", Curve: "Ed25519", X: x, ID: encode(sum[:]), Use: "sig", Algorithm: "EdDSA"}
 }
 
-// public returns the key's bytes.
+// public returns the key's bytes, or an error if the JWK is invalid.
 func (k Key) public() (ed25519.PublicKey, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(k.X)
 	if err != nil || len(b) != ed25519.PublicKeySize || k.Type != "OKP" || k.Curve != "Ed25519" {
@@ -53,8 +53,8 @@ func (k Key) public() (ed25519.PublicKey, error) {
 	return b, nil
 }
 
-// ParseKeys reads a JWK Set: 1 to MaxKeys public Ed25519 keys. Private halves are refused, and members that are not
-// known are ignored, as RFC 7517 asks.
+// ParseKeys parses a JWK Set of 1 to MaxKeys public Ed25519 keys. It refuses private keys, and ignores unknown members,
+// as RFC 7517 requires.
 func ParseKeys(text []byte) (Keys, error) {
 	var all Keys
 	var private struct {
@@ -79,7 +79,7 @@ func ParseKeys(text []byte) (Keys, error) {
 	return all, nil
 }
 
-// With returns the keys with one more, unless they have it, and reports whether they had it.
+// With returns the keys including more, and whether they included it already.
 func (k Keys) With(more Key) (all Keys, had bool) {
 	for _, one := range k.Keys {
 		if one.ID == more.ID {
@@ -89,7 +89,7 @@ func (k Keys) With(more Key) (all Keys, had bool) {
 	return Keys{append(append([]Key{}, k.Keys...), more)}, false
 }
 
-// find returns the key with the id.
+// find returns the key with the ID.
 func (k Keys) find(id string) (ed25519.PublicKey, bool) {
 	for _, one := range k.Keys {
 		if one.ID == id {
@@ -103,7 +103,7 @@ func (k Keys) find(id string) (ed25519.PublicKey, bool) {
 // Private is a private key in memory.
 type Private struct{ key ed25519.PrivateKey }
 
-// ParsePrivate reads RECEIPT_KEY: the 32 bytes of an Ed25519 private key (RFC 8032) in base64. The error contains
+// ParsePrivate parses RECEIPT_KEY: the 32 bytes of an Ed25519 private key (RFC 8032) in base64. The error contains
 // nothing of the text.
 func ParsePrivate(text string) (Private, error) {
 	seed, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace([]byte(text))))

@@ -1,10 +1,9 @@
-// Package receipt makes a run's receipt: what its user asked for, what they were shown, what they decided and what was
-// carried out, with the run's chain in the audit and the nonce of its hashes. It is one file in canonical JSON (RFC
-// 8785), signed with Ed25519, so that whoever has the public keys can tell any other byte without asking anybody.
+// Package receipt makes a run's receipt: what its user asked for, saw and decided, and what was carried out, with the
+// run's audit chain and the nonce of its hashes. A receipt is one file in canonical JSON (RFC 8785), signed with
+// Ed25519. Anyone who has the public keys can detect any changed byte, without asking a server.
 //
-// The signature is a compact JWS (RFC 7515, EdDSA of RFC 8037). What it signs is a short statement in canonical JSON
-// with the SHA-256 of the receipt, because Cloud KMS takes no more than 64 KiB to sign with such a key, and a mail can
-// be longer.
+// The signature is a compact JWS (RFC 7515, EdDSA of RFC 8037). It covers a short statement in canonical JSON with the
+// SHA-256 of the receipt. Cloud KMS signs at most 64 KiB with such a key, and a receipt with an e-mail can be longer.
 package receipt
 
 import (
@@ -21,17 +20,18 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// A Receipt is what is signed of one run.
+// A Receipt is the signed content about one run.
 type Receipt struct {
 	Version  int       `json:"version"` // 1
 	IssuedAt time.Time `json:"issuedAt"`
 
-	RunID     string     `json:"runId"`
-	ThreadID  string     `json:"threadId"`
-	User      string     `json:"user"` // the subject of their token
-	Agent     string     `json:"agent"`
-	Via       *run.Via   `json:"via,omitempty"` // another program's agent that asked, and whose words Asked are
-	TimeZone  string     `json:"timeZone"`      // of the previews' times
+	RunID    string `json:"runId"`
+	ThreadID string `json:"threadId"`
+	User     string `json:"user"` // the subject of the user's token
+	Agent    string `json:"agent"`
+	// another program's agent that started the run; then Asked are its words
+	Via       *run.Via   `json:"via,omitempty"`
+	TimeZone  string     `json:"timeZone"` // of the times in previews
 	Locale    string     `json:"locale,omitempty"`
 	Asked     string     `json:"asked"` // the user's words
 	AskedAt   time.Time  `json:"askedAt"`
@@ -39,21 +39,21 @@ type Receipt struct {
 	Summary   string     `json:"summary"`
 	UpdatedAt time.Time  `json:"updatedAt"`
 	Actions   []Action   `json:"actions"`
-	Plans     []Plan     `json:"plans,omitempty"` // that the user of a session has confirmed, in their order
+	Plans     []Plan     `json:"plans,omitempty"` // plans that the user of a session has confirmed, in order
 
 	Nonce   string        `json:"nonce"` // hexadecimal; of the hashes in the entries (audit.InputHash)
 	Head    audit.Head    `json:"head"`  // of the run's chain
 	Entries []audit.Entry `json:"entries"`
 }
 
-// An Action is one call: what it was in the end, the cards that its user was shown, and the entries that prove it.
+// An Action is one call: its final form, the cards that its user saw, and the audit entries that prove it.
 type Action struct {
 	*run.ActionView
 	Shown   []Card  `json:"shown,omitempty"`
 	Entries []int64 `json:"entries"` // their numbers in the chain
 }
 
-// A Plan is what the user of a session has confirmed: the grants that actions rest on are in it.
+// A Plan is a plan that the user of a session has confirmed. It contains the grants that actions refer to.
 type Plan struct {
 	ApprovalID  string          `json:"approvalId"`
 	Plan        json.RawMessage `json:"plan"`
@@ -62,8 +62,8 @@ type Plan struct {
 	ConfirmedAt time.Time       `json:"confirmedAt"`
 }
 
-// A Card is what the user was shown, and what they decided about it. With which arguments, before and after an edit, is
-// in the action's record.
+// A Card is an approval as the user saw it, with their decision. The arguments before and after an edit are in the
+// action's record.
 type Card struct {
 	ApprovalID  string             `json:"approvalId"`
 	Kind        run.Kind           `json:"kind"`
@@ -78,9 +78,10 @@ type Card struct {
 	DecidedAt   time.Time          `json:"decidedAt,omitzero"`
 }
 
-// New returns the receipt of the run as the view has it with its records ([run.View.AddRecords]). cards are its
-// approvals, and entries its chain up to at least the run's head; later ones are left out. A plan that was proposed and
-// not confirmed is in its session's own log and not in the receipt.
+// New returns the receipt of a run. v is the run's view with its records ([run.View.AddRecords]), asked are the user's
+// words, and cards are the run's approvals. entries are the run's audit chain, at least up to the run's head; later
+// entries are left out. The receipt does not include plans that were not confirmed, which are only in the session's own
+// log.
 func New(r run.Run, v *run.View, asked string, cards []run.Approval, entries []audit.Entry, now time.Time) Receipt {
 	out := Receipt{Version: 1, IssuedAt: now.UTC().Truncate(time.Millisecond), RunID: r.ID, ThreadID: r.ThreadID,
 		User: r.UID, Agent: r.AgentName(), Via: v.Via, TimeZone: v.TimeZone, Locale: v.Locale, Asked: asked,
@@ -123,11 +124,11 @@ func cardOf(c run.Approval) Card {
 type Signer interface {
 	// Public returns the key's public half.
 	Public(ctx context.Context) (Key, error)
-	// Sign returns the signature of at most 64 KiB.
+	// Sign returns the signature of data, which has at most 64 KiB.
 	Sign(ctx context.Context, data []byte) ([]byte, error)
 }
 
-// File is a receipt as it is handed out.
+// File is a receipt in the form that users receive.
 type File struct {
 	JWS     string          `json:"jws"`
 	Receipt json.RawMessage `json:"receipt"`
@@ -136,7 +137,7 @@ type File struct {
 // statement is the payload of the JWS.
 type statement struct {
 	RunID  string `json:"runId"`
-	SHA256 string `json:"sha256"` // of the receipt's canonical JSON, in hexadecimal digits
+	SHA256 string `json:"sha256"` // of the receipt's canonical JSON, in hexadecimal
 }
 
 // header is the protected header of the JWS, in its canonical order.
@@ -148,7 +149,7 @@ type header struct {
 
 const mediaType = "receipt+jws"
 
-// Issue returns the file of a receipt, in canonical JSON.
+// Issue returns the file of a receipt, in canonical JSON. The error is the signer's, or that of encoding the receipt.
 func Issue(ctx context.Context, by Signer, r Receipt) ([]byte, error) {
 	content, err := canonical(r)
 	if err != nil {

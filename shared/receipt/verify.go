@@ -14,21 +14,22 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// Verdict is what can be said of a file.
+// Verdict is the result of verifying a file.
 type Verdict string
 
 // The verdicts.
 const (
 	True    Verdict = "true"    // one of the keys has signed exactly this
-	Changed Verdict = "changed" // it is a receipt, and not, byte for byte, what was signed
-	False   Verdict = "false"   // it is no receipt, or none of the keys has signed it
+	Changed Verdict = "changed" // it is a receipt, but differs from what was signed
+	False   Verdict = "false"   // it is not a receipt, or none of the keys has signed it
 )
 
-// MaxFile is the largest file that is looked at, in bytes.
+// MaxFile is the maximum size of a file that is verified, in bytes.
 const MaxFile = 32 << 20
 
-// Verify says whether the file is a receipt that one of the keys has signed, and why. It asks nobody. The file may end
-// with one line feed, and nothing else is ignored: any other spelling of the same JSON is changed.
+// Verify checks whether the file is a receipt that one of the keys has signed. It returns the verdict and a sentence
+// that explains it. It needs no network. The file may end with one line feed. Any other difference, such as another
+// spelling of the same JSON, counts as changed.
 func Verify(data []byte, keys Keys) (Verdict, string) {
 	data = bytes.TrimSuffix(data, []byte("\n"))
 	var f File
@@ -61,8 +62,8 @@ func Verify(data []byte, keys Keys) (Verdict, string) {
 	return consistent(f.Receipt, said)
 }
 
-// consistent holds what a genuine receipt says of the audit to itself: that its chain is whole, and that the hashes in
-// it are those of what was carried out.
+// consistent checks a signed receipt against itself: its audit chain must be complete, and the hashes in the chain must
+// match what was carried out.
 func consistent(content json.RawMessage, said statement) (Verdict, string) {
 	var r Receipt
 	if json.Unmarshal(content, &r) != nil || r.RunID != said.RunID {
@@ -76,7 +77,7 @@ func consistent(content json.RawMessage, said statement) (Verdict, string) {
 		return False, "It is signed, but the nonce of its audit cannot be read."
 	}
 	for _, a := range r.Actions {
-		if a.ActionView == nil || a.Record == nil || len(a.Entries) == 0 { // or nobody was asked yet
+		if a.ActionView == nil || a.Record == nil || len(a.Entries) == 0 { // nobody was asked yet
 			continue
 		}
 		proves := func(e audit.Entry) bool {
@@ -90,7 +91,7 @@ func consistent(content json.RawMessage, said statement) (Verdict, string) {
 		r.IssuedAt.UTC().Format("2006-01-02 15:04 UTC"), r.RunID, len(r.Entries))
 }
 
-// decodePart decodes a part of the JWS, which has one spelling.
+// decodePart decodes a part of the JWS. Each part has only one valid spelling.
 func decodePart(part string, into any) error {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(part)
 	if err != nil {

@@ -19,22 +19,23 @@ import (
 	"github.com/countersign-run/countersign/shared/receipt"
 )
 
-// kmsKey is a version of a key of Cloud KMS with the algorithm EC_SIGN_ED25519. Its private half never leaves there.
+// kmsKey is a version of a key of Cloud KMS with the algorithm EC_SIGN_ED25519. Its private half never leaves Cloud
+// KMS.
 type kmsKey struct {
 	client *kms.KeyManagementClient
 	name   string
 
 	mu     sync.Mutex
-	public ed25519.PublicKey // nil until it was asked for
+	public ed25519.PublicKey // nil until it was requested
 }
 
-// errDamaged means that a request or an answer was altered on its way
+// errDamaged means that a request or an answer was altered in transit
 // (docs.cloud.google.com/kms/docs/data-integrity-guidelines).
 var errDamaged = errors.New("receiptkey: what Cloud KMS received or sent does not match its checksum")
 
-// KMS returns a signer whose key is a version of a key of Cloud KMS, named as
-// projects/P/locations/L/keyRings/R/cryptoKeys/K/cryptoKeyVersions/V, with or without the prefix gcp-kms://. It makes
-// no request before it is used.
+// KMS returns a signer with a version of a key of Cloud KMS. version has the form
+// projects/P/locations/L/keyRings/R/cryptoKeys/K/cryptoKeyVersions/V, with or without the prefix gcp-kms://. The first
+// use makes the first request.
 func KMS(ctx context.Context, version string, opts ...option.ClientOption) (receipt.Signer, error) {
 	name := strings.TrimPrefix(version, "gcp-kms://")
 	if p := strings.Split(name, "/"); len(p) != 10 || p[0] != "projects" || p[8] != "cryptoKeyVersions" {
@@ -48,7 +49,7 @@ func KMS(ctx context.Context, version string, opts ...option.ClientOption) (rece
 	return &kmsKey{client: client, name: name}, nil
 }
 
-// Public asks Cloud KMS once for the key's public half.
+// Public returns the key's public half. It asks Cloud KMS once.
 func (k *kmsKey) Public(ctx context.Context) (receipt.Key, error) {
 	public, err := k.own(ctx)
 	if err != nil {
@@ -86,7 +87,7 @@ func (k *kmsKey) own(ctx context.Context) (ed25519.PublicKey, error) {
 	return public, nil
 }
 
-// Sign has Cloud KMS sign, and holds the signature to the public key.
+// Sign signs data with Cloud KMS, and verifies the signature with the public key.
 func (k *kmsKey) Sign(ctx context.Context, data []byte) ([]byte, error) {
 	public, err := k.own(ctx)
 	if err != nil {

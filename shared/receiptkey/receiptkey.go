@@ -1,5 +1,5 @@
 // Package receiptkey provides the key that signs receipts: from the environment, from Cloud KMS, or on one machine from
-// a file. It is separate from the packages that use it, so that programs that never sign link none of these.
+// a file. The package is separate from its users, so that programs that never sign do not link its dependencies.
 package receiptkey
 
 import (
@@ -14,17 +14,17 @@ import (
 	"github.com/countersign-run/countersign/shared/receipt"
 )
 
-// File is the name of the key's file in DATA_DIR: what RECEIPT_KEY would be, readable by its owner only.
+// File is the name of the key file in DATA_DIR. It has the content of RECEIPT_KEY and is readable only by its owner.
 const File = "receipt-key"
 
-// Config says where the key is: in Cloud KMS, in a text, or else in a directory.
+// Config locates the key: in Cloud KMS, in a text, or else in a directory.
 type Config struct {
 	KMSKey string // RECEIPT_KMS_KEY
 	Key    string // RECEIPT_KEY, a secret
 	Dir    string // DATA_DIR
 }
 
-// Open returns the signer with the key of the first of the places that is set.
+// Open returns the signer with the key from KMSKey, Key or Dir, whichever is set first.
 func Open(ctx context.Context, cfg Config) (receipt.Signer, error) {
 	switch {
 	case cfg.KMSKey != "":
@@ -35,8 +35,8 @@ func Open(ctx context.Context, cfg Config) (receipt.Signer, error) {
 	return Local(cfg.Dir)
 }
 
-// Local reads the key in the directory and creates one on first use. If several processes do so at once, one creates it
-// and all use it.
+// Local reads the key in the directory, and creates one on first use. If several processes do so at once, one creates
+// the key and all use it.
 func Local(dir string) (receipt.Signer, error) {
 	text, err := keyfile.Read(dir, File, func(w io.Writer) error {
 		seed := make([]byte, 32)
