@@ -1,4 +1,4 @@
-// Package attach carries terminals over WebSockets. What a person types goes to their own shell on the host, or to the
+// Package attach carries terminals over WebSockets. A person's keys go to their own shell on the host, or to the
 // command that an agent runs there, and the output of both comes back. The shell lives on the host. If a socket is
 // lost, another one can continue, served by another process.
 package attach

@@ -73,15 +73,15 @@ type Entry struct {
 	ActionID string    `json:"actionId,omitempty"`
 	Tool     string    `json:"tool,omitempty"`
 	Model    string    `json:"model,omitempty"`
-	// in a user's own chain: the ID of the entry's subject
+	// Ref is the ID of the entry's subject, in a user's own chain.
 	Ref            string `json:"ref,omitempty"`
 	InputHash      string `json:"inputHash,omitempty"` // see InputHash
 	PolicyDecision string `json:"policyDecision,omitempty"`
 	Decision       string `json:"decision,omitempty"`
 	Rule           string `json:"rule,omitempty"` // policy.Decision.Rule
-	// class of the call, if its tool has a policy for single calls (tool.Ruling)
+	// Class is the class of the call, if its tool has a policy for single calls (tool.Ruling).
 	Class string `json:"class,omitempty"`
-	// IDs, kinds and numbers from the tool, if any (tool.Facts)
+	// Facts are IDs, kinds and numbers from the tool, if any (tool.Facts).
 	Facts           map[string]string `json:"facts,omitempty"`
 	ApprovalID      string            `json:"approvalId,omitempty"`
 	ExecutionStatus string            `json:"executionStatus,omitempty"`

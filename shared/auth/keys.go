@@ -24,7 +24,7 @@ const (
 	fetchLimit   = 1 << 20          // bytes of a discovery document or a key set
 	refetchEvery = 10 * time.Second // minimum time between fetches, however many unknown key IDs clients send
 	retryEvery   = time.Second      // minimum time between attempts while the issuer does not answer
-	// after this time, keys are fetched again, because the issuer may have withdrawn some
+	// then keys are fetched again, because the issuer may have withdrawn some
 	freshFor   = time.Hour
 	keptFor    = 24 * time.Hour // after this time, keys are dropped even if the issuer does not answer
 	minKeyBits = 2048

@@ -26,7 +26,8 @@ type File struct {
 // Tree is the content read from an archive.
 type Tree struct {
 	Files []File
-	// entries that are neither directories nor in Files: links, devices, invalid names, binary or long files
+	// LeftOut counts the entries that are neither directories nor in Files: links, devices, invalid names, binary or
+	// long files.
 	LeftOut int
 	Cut     bool // the archive continues after the part that was read
 }

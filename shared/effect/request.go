@@ -8,9 +8,9 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// RequestApproval asks the user about a call of a strict turn whose turn has come, in the place where it would act now.
-// A call that is now denied, or whose tool no longer exists, fails. If the call needed an approval when it was planned,
-// the approval is requested even if the policy allows the call now.
+// RequestApproval asks the user about a call in strict order, once all calls before it are done. It uses the place
+// where the call would act now. A call that is now denied, or whose tool no longer exists, fails. If the call needed an
+// approval when it was planned, the approval is requested even if the policy allows the call now.
 func RequestApproval(ctx context.Context, ex *journal.Execution, id string) error {
 	a := ex.State.Action(id)
 	if err := journal.RenewTool(ctx, ex, a); err != nil {

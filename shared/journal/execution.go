@@ -23,7 +23,7 @@ type Execution struct {
 	Unread     bool // no reader receives the updates
 	MustCommit bool // the data to commit exists nowhere else: wait while the store is down
 	Counted    bool // this attempt is counted in the run's document (LoadCounted)
-	// hand the run over before the first step after this time; zero: when the function's time is up
+	// Until is the time after which the run is handed over before the next step; zero: when the function's time is up.
 	Until      time.Time
 	Progressed bool // this execution has completed a step, so handing over makes progress
 

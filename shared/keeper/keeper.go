@@ -45,12 +45,12 @@ type Exec struct {
 type Facts struct {
 	OS     string          `json:"os"`     // uname -sr
 	Shells []shell.Grammar `json:"shells"` // the available shells; bash first
-	// script(1) is available: a command keeps its terminal when the connection is lost
+	// PTY means that script(1) is available: a command keeps its terminal when the connection is lost.
 	PTY  bool   `json:"pty"`
 	Proc bool   `json:"proc"` // /proc is available: processes that a command leaves behind can be found
 	Home string `json:"home"` // empty: no writable home directory
 	Boot string `json:"boot"` // changes with each boot; empty: unknown
-	// random name of the journals' folder; it changes if the folder is made again
+	// Stamp is the random name of the journals' folder. It changes if the folder is made again.
 	Stamp string `json:"stamp"`
 }
 

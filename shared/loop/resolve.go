@@ -14,7 +14,7 @@ import (
 )
 
 // commonTools returns the tools of the agents that run in the default function. Linked accounts of all other tools are
-// read only when a decision needs them, because the run's agent is not known before.
+// read only when a decision needs them, because the run's agent is unknown until the run is read.
 func commonTools(l *Loop) tool.Set {
 	common := tool.Set{}
 	for _, a := range l.Agents {

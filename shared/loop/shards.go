@@ -28,7 +28,7 @@ type shardWalk struct {
 	Began  time.Time `json:"began"` // start of the first walk
 	Walks  int       `json:"walks"` // number of complete walks; two means done
 	Thread bool      `json:"thread,omitempty"`
-	// the ID of the last document: a thread's if Thread is set, otherwise a run's
+	// After is the ID of the last document: a thread's if Thread is set, otherwise a run's.
 	After string `json:"after,omitempty"`
 }
 

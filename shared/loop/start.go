@@ -21,11 +21,12 @@ type StartRequest struct {
 	Origin string   // the web origin of the request, or empty
 	Via    *run.Via // another program's agent that acts for the user, or nil
 	Prompt string
-	// information from the server for the model, before the prompt; not the user's words
+	// SystemNote is information from the server for the model, before the prompt. It does not count as the user's
+	// words.
 	SystemNote string
 	Terminal   string // the user's terminal, for an agent with OnTerminal
 	ThreadID   string // empty: a new thread
-	// title of ThreadID, which is created if it does not exist; empty: it must exist
+	// Title is the title of ThreadID, which is created if it does not exist; empty: it must exist.
 	Title    string
 	Opens    bool                        // ThreadID is created if it does not exist, with a title from the prompt
 	Key      string                      // the Idempotency-Key, or empty

@@ -237,7 +237,7 @@ func newTurn(ex *journal.Execution, req model.Request, r *model.Reply) *run.Turn
 }
 
 // recordTurn adds the model's answer to the run, with the first [model.MaxCalls] of its calls. The others are not run,
-// and the model is told so.
+// and the next request says so.
 func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Reply, places approval.Places) error {
 	if err := tx.AddEvent(run.Event{Type: run.ModelAnswered, Turn: turn}); err != nil {
 		return err

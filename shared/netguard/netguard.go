@@ -29,8 +29,8 @@ type Options struct {
 	Ports    []int // of public addresses; none: any port
 	Private  bool  // allow private networks too, at these ports
 	Loopback bool  // allow loopback addresses too, at these ports
-	// like Loopback, but only for localhost or a loopback address in the request itself, not for a name that resolves
-	// to one
+	// Literal is like Loopback, but only for localhost or a loopback address in the request itself, not for a name that
+	// resolves to one.
 	Literal  bool
 	Open     []Opening // further networks, names and ports
 	Deployed bool      // Open allows no loopback addresses

@@ -29,7 +29,7 @@ type Receipt struct {
 	ThreadID string `json:"threadId"`
 	User     string `json:"user"` // the subject of the user's token
 	Agent    string `json:"agent"`
-	// another program's agent that started the run; then Asked are its words
+	// Via is another program's agent that started the run. Asked then has the agent's words.
 	Via       *run.Via   `json:"via,omitempty"`
 	TimeZone  string     `json:"timeZone"` // of the times in previews
 	Locale    string     `json:"locale,omitempty"`

@@ -15,7 +15,7 @@ type Compressed struct {
 	Summary string `json:"summary,omitempty"`
 	Carried string `json:"carried,omitempty"` // kept next to the summary (agents.Compression.Carry)
 
-	// the first of the thread's contents that the model still sees; 0: unchanged
+	// First is the first of the thread's contents that the model still sees; 0: unchanged.
 	First int64      `json:"first,omitempty"`
 	CutTo int64      `json:"cutTo,omitempty"` // older tool results are cut up to this content; 0: unchanged
 	Code  fault.Code `json:"code,omitempty"`  // why a requested summary is missing

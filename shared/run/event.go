@@ -114,7 +114,7 @@ type Input struct {
 	Contents   []json.RawMessage `json:"earlier,omitempty"`  // Gemini contents, verbatim
 	SingleCall bool              `json:"direct,omitempty"`   // the run is one call, without the model
 	Compress   bool              `json:"compress,omitempty"` // the run only compresses its thread
-	// with verbatim history: the part of the thread's contents to send
+	// Told is the part of the thread's contents to send, for an agent with verbatim history.
 	Told    *Told    `json:"told,omitempty"`
 	Session *Session `json:"session,omitempty"` // of a run with a plan
 	Via     *Via     `json:"via,omitempty"`     // another program's agent, which wrote Prompt
@@ -123,7 +123,7 @@ type Input struct {
 	Instructions string   `json:"instructions,omitempty"` // replaces the agent's instructions
 	Tools        []string `json:"tools,omitzero"`         // names; nil: the agent's tools at the time
 	Barred       []string `json:"barred,omitempty"`       // tools that pages of the run's origin may not use
-	// JSON Schema of the typed answer; nil: the answer is text
+	// Answer is the JSON Schema of the typed answer; nil: the answer is text.
 	Answer      json.RawMessage `json:"answer,omitempty"`
 	PageTools   []PageTool      `json:"pageTools,omitempty"`   // in addition to Tools; the client carries them out
 	PageContext []PageContext   `json:"pageContext,omitempty"` // what the page says about itself
@@ -188,7 +188,7 @@ type ProposedCall struct {
 	SideEffect bool            `json:"sideEffect,omitempty"`
 	Final      bool            `json:"final,omitempty"`     // success ends the run
 	Untrusted  bool            `json:"untrusted,omitempty"` // the result is text from strangers
-	// it creates something to remove after the run (tool.Spec)
+	// Leaves means that the call creates something to remove after the run (tool.Spec).
 	Leaves           bool            `json:"leaves,omitempty"`
 	RequiresApproval bool            `json:"requiresApproval,omitempty"`
 	UserInitiated    bool            `json:"own,omitempty"` // called by the user, not the model: no approval needed
@@ -202,7 +202,7 @@ type ProposedCall struct {
 	Grant string `json:"grant,omitempty"`
 	Ruled *Ruled `json:"ruled,omitempty"` // the tool's policy for this one call
 
-	// the action that this call undoes, if any (tool.Compensation)
+	// Compensates is the action that this call undoes, if any (tool.Compensation).
 	Compensates *ActionRef `json:"compensates,omitempty"`
 }
 

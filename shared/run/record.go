@@ -13,7 +13,7 @@ import (
 // An ActionRecord describes an action for the owner of its run: the exact arguments, the place, who approved what, and
 // the outcome. Its times are those of the run's events.
 type ActionRecord struct {
-	// that were or will be carried out; after an edit, the edited ones
+	// Args are the arguments that were or will be carried out; after an edit, the edited ones.
 	Args     json.RawMessage `json:"args"`
 	Proposed json.RawMessage `json:"proposed,omitempty"` // before the user's edit; absent without an edit
 	ArgsHash string          `json:"argsHash"`

@@ -78,7 +78,7 @@ type Run struct {
 	ThreadID string `json:"threadId"`
 	Terminal string `json:"terminal,omitempty"` // the user's terminal that the run works on, if any
 	Origin   string `json:"origin,omitempty"`
-	// the user's region when the run began; it does not change
+	// Region is the user's region when the run began. It does not change.
 	Region    Region     `json:"region,omitzero"`
 	BodyHash  string     `json:"bodyHash,omitempty"` // of the request, if it had an Idempotency-Key
 	CreatedAt time.Time  `json:"createdAt"`
@@ -93,13 +93,13 @@ type Run struct {
 	CleanUps  int        `json:"cleanUps,omitempty"` // failed attempts to remove what its calls created
 	Plan      *PlanHead  `json:"plan,omitempty"`     // of a run with a plan
 	Trace     string     `json:"trace,omitempty"`    // traceparent of the run's first span, if it was traced
-	// delivered cursor: the last event that was sent as a notification
+	// ToldTo is the delivered cursor: the last event that was sent as a notification.
 	ToldTo int64 `json:"toldTo,omitempty"`
-	// by action ID: the newest run that is to undo the action
+	// TakenBack maps each action's ID to the newest run that is to undo the action.
 	TakenBack map[string]string   `json:"takenBack,omitempty"`
 	Log       document.Log[Event] `json:"log"`
 
-	// the last event in the older copy that the store was restored from (Doubts)
+	// Quarantined is the last event in the older copy that the store was restored from (Doubts).
 	Quarantined int64 `json:"quarantined,omitempty"`
 }
 
@@ -138,7 +138,7 @@ type Approval struct {
 	UID      string `json:"uid"`
 	RunID    string `json:"runId"`
 	ThreadID string `json:"threadId"`
-	// the agent that it counts for (User.CountOf); empty: Assistant
+	// Agent is the agent that the approval counts for (User.CountOf); empty: Assistant.
 	Agent       string          `json:"agent,omitempty"`
 	ActionID    string          `json:"actionId"`
 	Tool        string          `json:"tool"`

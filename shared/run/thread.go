@@ -46,14 +46,14 @@ type Thread struct {
 	ID    string `json:"id"`
 	UID   string `json:"uid"`
 	Title string `json:"title"`
-	// set by its user or from what was done, not from a prompt; it does not change
+	// Titled means that the title came from the user or from what was done, not from a prompt. The title then stays.
 	Titled    bool      `json:"titled,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
 	Deleting  bool      `json:"deleting,omitempty"` // being deleted: hidden, and no run begins in it
-	// runs with a call that waits, or waited, for the client
+	// Waiting lists the runs with a call that waits, or waited, for the client.
 	Waiting []string `json:"waiting,omitempty"`
-	// of an exclusive agent: no other run of it begins until this one ends
+	// OpenRun is the open run of an exclusive agent. No other run of the agent begins in the thread until it ends.
 	OpenRun string                `json:"openRun,omitempty"`
 	Log     document.Log[Message] `json:"log"`
 	Terms   []string              `json:"terms,omitempty"` // search terms (Note), the newest last
@@ -174,7 +174,7 @@ func (t *Thread) History() []Message {
 // race.
 type User struct {
 	UID string `json:"uid"`
-	// from the last request that sent one; for requests that send none
+	// Region is from the last request that sent one. It applies to requests that send none.
 	Region   Region         `json:"region,omitzero"`
 	Disabled bool           `json:"disabled,omitempty"` // nothing more is done, whatever was approved
 	Deleting bool           `json:"deleting,omitempty"` // all of the user's data is being deleted

@@ -26,7 +26,7 @@ type Content struct {
 	At  int64           `json:"at"`            // its number among all contents of the thread, from 1
 	Raw json.RawMessage `json:"raw,omitempty"` // verbatim; absent: read the contents from the documents of Run
 	Run string          `json:"run,omitempty"` // the run that begins here, with its user's words
-	// with Run: signer of its answers (model.SignedBy); empty: no model signed them
+	// By is the signer of the answers of Run (model.SignedBy); empty: no model signed them.
 	By string `json:"by,omitempty"`
 
 	// Record is set with Run if the run's contents include lines of the server.

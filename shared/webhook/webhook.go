@@ -27,7 +27,7 @@ const (
 
 // A Hook is an endpoint, with the types of notifications that it receives and its signing keys.
 type Hook struct {
-	// 1 to 32 lower-case letters, digits and hyphens; also part of a subscription's name
+	// Name has 1 to 32 lower-case letters, digits and hyphens. It is also part of a subscription's name.
 	Name  string        `json:"name"`
 	URL   string        `json:"url"`
 	Types []notice.Type `json:"types,omitempty"` // none: all

@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// HTTPPush returns a Push that posts to the resume function at url as Pub/Sub does: JSON with a bearer token, which it
-// requests anew for each push. Any 2xx status is an acknowledgement. A redirect is a failure, so that the token reaches
-// no other host. The errors are ToolExecutionErrors; a status other than 2xx has the code push_refused.
+// HTTPPush returns a Push that posts to the resume function at url as Pub/Sub does: JSON with a bearer token. It
+// requests a new token for each push. Any 2xx status is an acknowledgement. A redirect is a failure, so that the token
+// reaches no other host. The errors are ToolExecutionErrors; a status other than 2xx has the code push_refused.
 func HTTPPush(url string, token func(context.Context) (string, error), client *http.Client) Push {
 	direct := *client
 	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

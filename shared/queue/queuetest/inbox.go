@@ -11,7 +11,7 @@ import (
 
 // inbox is a consumer that records the pushes that it receives.
 type inbox struct {
-	// attempt is counted here, because not every backend sends it.
+	// handle receives the attempt as counted here, because not every backend sends it.
 	handle func(ctx context.Context, runID string, attempt int) error
 	mu     sync.Mutex
 	seen   map[string]int
