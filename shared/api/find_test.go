@@ -72,7 +72,8 @@ func TestThreadsAreFound(t *testing.T) {
 		"to":                      {url.Values{"to": {at(1)}}, "waits done"},
 		"from and to":             {url.Values{"from": {at(1)}, "to": {at(1)}}, "waits"},
 		"from after to":           {url.Values{"from": {at(0)}, "to": {at(2)}}, ""},
-		"all":                     {url.Values{"q": {"bob"}, "state": {"failed"}, "from": {at(0)}, "to": {at(0)}}, "failed"},
+		"all": {url.Values{"q": {"bob"}, "state": {"failed"}, "from": {at(0)}, "to": {at(0)}},
+			"failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var found []string
