@@ -139,7 +139,6 @@ func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	args = append([]any{q.Select == nil}, args...)
 	docs, readTime, err := s.read(ctx, s.queries[statementName(x)], args...)
 	if err != nil {
 		return nil, wrap(ctx, "query", err)
@@ -156,9 +155,9 @@ func queryArgs(x store.Index, q store.Query) ([]any, error) {
 		if q.After != nil {
 			from += q.After.ID
 		}
-		return []any{from, q.Limit}, nil
+		return []any{q.Select == nil, from, q.Limit}, nil
 	}
-	var args []any
+	args := append(make([]any, 0, len(x.Equal)+6), q.Select == nil)
 	keys := make(map[string]string, len(q.Where)) // by Equal field, or by the operator of a range
 	for _, f := range q.Where {
 		k, err := key(f.Value)
