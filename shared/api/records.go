@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 type ok struct {
@@ -47,22 +48,36 @@ const maxWords = 200
 
 // search reads which conversations are wanted.
 func (r *request) search() (s records.Search, err error) {
-	q := r.URL.Query()
-	s.Words, s.State = strings.TrimSpace(q.Get("q")), records.State(q.Get("state"))
-	switch {
-	case len(s.Words) > maxWords:
-		return s, fault.Invalid("q", "%d bytes; the limit is %d", len(s.Words), maxWords)
-	case s.State != "" && !slices.Contains(records.States, s.State):
+	if s.Words, err = r.words(); err != nil {
+		return s, err
+	}
+	s.State = records.State(r.URL.Query().Get("state"))
+	if s.State != "" && !slices.Contains(records.States, s.State) {
 		return s, fault.Invalid("state", "one of waiting, running, completed, failed is needed")
 	}
-	for name, at := range map[string]*time.Time{"from": &s.From, "to": &s.To} {
-		if text := q.Get(name); text != "" {
+	s.From, s.To, err = r.span()
+	return s, err
+}
+
+// words reads what is searched for.
+func (r *request) words() (string, error) {
+	words := strings.TrimSpace(r.URL.Query().Get("q"))
+	if len(words) > maxWords {
+		return "", fault.Invalid("q", "%d bytes; the limit is %d", len(words), maxWords)
+	}
+	return words, nil
+}
+
+// span reads within which time.
+func (r *request) span() (from, to time.Time, err error) {
+	for name, at := range map[string]*time.Time{"from": &from, "to": &to} {
+		if text := r.URL.Query().Get(name); text != "" {
 			if *at, err = time.Parse(time.RFC3339, text); err != nil {
-				return s, fault.Invalid(name, "a time such as 2026-03-02T10:00:00Z is needed")
+				return from, to, fault.Invalid(name, "a time such as 2026-03-02T10:00:00Z is needed")
 			}
 		}
 	}
-	return s, nil
+	return from, to, nil
 }
 
 func getMessages(r *request) (any, error) {
@@ -134,7 +149,24 @@ func getAudit(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := r.api.Records.Audit(r.Context(), r.uid, runID, r.URL.Query().Get("cursor"), int(limit))
+	wanted, about, err := r.auditSearch()
+	if err != nil {
+		return nil, err
+	}
+	find := func() (page records.AuditPage, err error) {
+		cursor := r.URL.Query().Get("cursor")
+		switch {
+		case wanted != (records.AuditSearch{}):
+			return r.api.Records.FindAudit(r.Context(), r.uid, wanted, cursor, int(limit))
+		case !about:
+			return r.api.Records.Audit(r.Context(), r.uid, runID, cursor, int(limit))
+		}
+		if page, err = r.api.Records.Audit(r.Context(), r.uid, runID, cursor, int(limit)); err != nil {
+			return page, err
+		}
+		return page, r.api.Records.AddAbout(r.Context(), r.uid, &page)
+	}
+	page, err := find()
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +174,30 @@ func getAudit(r *request) (any, error) {
 		ok
 		records.AuditPage
 	}{ok{true}, page}, nil
+}
+
+// auditSearch reads which audit entries are wanted, and whether what their actions do.
+func (r *request) auditSearch() (s records.AuditSearch, about bool, err error) {
+	q := r.URL.Query()
+	if s.Words, err = r.words(); err != nil {
+		return s, false, err
+	}
+	if s.State = run.Came(q.Get("state")); s.State != "" && !slices.Contains(run.AllCame, s.State) {
+		return s, false, fault.Invalid("state", "one of done, failed, rejected, waiting, running is needed")
+	}
+	if s.From, s.To, err = r.span(); err != nil {
+		return s, false, err
+	}
+	if s != (records.AuditSearch{}) && q.Get("runId") != "" {
+		return s, false, fault.Invalid("runId", "a search is of all runs; leave runId out, or q, state, from and to")
+	}
+	switch q.Get("about") {
+	case "", "false":
+		return s, false, nil
+	case "true":
+		return s, true, nil
+	}
+	return s, false, fault.Invalid("about", "true or false is needed")
 }
 
 func getAllowlist(r *request) (any, error) {

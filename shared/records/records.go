@@ -230,9 +230,10 @@ func (r *Records) CheckReader(ctx context.Context, uid string) error {
 
 // AuditPage is a part of the audit. Head is the end of the run's chain, where one run was asked for.
 type AuditPage struct {
-	Entries    []audit.Entry `json:"entries"`
-	Head       *audit.Head   `json:"head,omitempty"`
-	NextCursor string        `json:"nextCursor,omitempty"`
+	Entries    []audit.Entry        `json:"entries"`
+	Head       *audit.Head          `json:"head,omitempty"`
+	About      map[string]run.About `json:"about,omitempty"` // what the entries' actions do, by their ids (AddAbout)
+	NextCursor string               `json:"nextCursor,omitempty"`
 }
 
 // Audit returns the user's own entries: of one run in their order, or of all runs, newest first. The error is AuthError

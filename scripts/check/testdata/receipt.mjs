@@ -192,6 +192,49 @@ await run({
     await page.context().close();
   },
 
+  'the audit says whom and what, and is filtered, on a phone far away': async () => {
+    const page = await visit({ viewport: { width: 360, height: 740 }, locale: 'ja-JP', timezoneId: 'Asia/Tokyo' });
+    await signIn(page, 'rio');
+    for (const [who, what] of [['ana', 'Approve once'], ['bob', 'Reject']]) {
+      await page.goto(`${BASE_URL}/#/`);
+      await ask(page, `email ${who}@example.com that the demo is at ten`);
+      await cards(page).getByRole('button', { name: what, exact: true }).click();
+      await page.locator('.live[data-status=completed]').waitFor({ timeout: 60000 });
+    }
+    await page.goto(`${BASE_URL}/#/audit`);
+    const story = (who) => page.locator('.story').filter({ hasText: `${who}@example.com` });
+    await story('ana').waitFor();
+    await story('bob').waitFor();
+    await accessible(page, 'the audit with its filter');
+    await shot(page, 'audit-filter');
+    const filter = page.getByRole('search', { name: 'Filter the audit' });
+    const only = async (who, other) => {
+      await story(other).waitFor({ state: 'detached' });
+      await story(who).waitFor();
+    };
+    await filter.getByLabel('whom or what').fill('BOB@exa');
+    await only('bob', 'ana');
+    await filter.getByLabel('whom or what').fill('');
+    await story('ana').waitFor();
+    await filter.getByLabel('What came of it').selectOption('done');
+    await only('ana', 'bob');
+    await story('ana').locator('.story-head').click();
+    await story('ana').getByText('Exactly what: Send an e-mail').waitFor();
+    const day = (days) => page.evaluate((n) => {
+      const at = new Date();
+      at.setDate(at.getDate() + n);
+      return [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((v) => String(v).padStart(2, '0')).join('-');
+    }, days);
+    await filter.getByLabel('From this day on').fill(await day(1));
+    await page.locator('.empty-view').getByText('Nothing on record has this.').waitFor();
+    await filter.getByLabel('From this day on').fill(await day(-1));
+    await filter.getByLabel('Up to this day').fill(await day(1));
+    await story('ana').waitFor();
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    expect(`it is no wider than the screen (by ${wide})`, wide <= 0);
+    await page.context().close();
+  },
+
   'the page that verifies is alone, and small': async () => {
     const page = await visit({ viewport: { width: 320, height: 640 } });
     await page.goto(`${BASE_URL}/verify`);

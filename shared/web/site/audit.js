@@ -1,12 +1,13 @@
 // The audit: what was requested, decided, started and done, for one run with its chain of hashes checked, or for all.
 
 import { call } from './api.js';
+import { AuditFilter } from './auditfilter.js';
 import { verify } from './chain.js';
-import { button, el, heading, trouble } from './dom.js';
+import { button, el, heading, say, trouble } from './dom.js';
 import { icon } from './icons.js';
 import { Opened, Story } from './story.js';
 import { instant } from './time.js';
-import { decisionWords, toolName } from './words.js';
+import { aboutOf, decisionWords, toolName } from './words.js';
 
 const kinds = {
   requested: 'Approval requested', decided: 'Decided', intent: 'Started', outcome: 'Outcome',
@@ -28,7 +29,8 @@ export async function audit(main, runId, signal) {
   main.replaceChildren(heading('Audit', run, runId && el('a', { href: '#/audit', class: 'button small' }, 'All of it')),
     el('p', { class: 'quiet' },
       'Whatever has an effect outside leaves entries here, and so do linked accounts, always-allows '
-        + 'taken back and deletions, each chained to the one before. No text or address is in them.'),
+        + 'taken back and deletions, each chained to the one before. No text or address is in them: whom and what '
+        + 'comes from your conversations, as long as you keep them.'),
     place);
   await (runId ? one(place, runId, signal) : all(place, signal));
 }
@@ -36,34 +38,47 @@ export async function audit(main, runId, signal) {
 // all tells what each run, and the user, has left, the newest first.
 async function all(place, signal) {
   const error = el('p', { class: 'error', role: 'alert' });
-  const list = el('div', { class: 'stories', 'aria-busy': 'true' });
-  const none = el('p', { class: 'empty-view', hidden: true },
-    'Nothing is on record yet. What you approve is told here, step by step.');
-  const more = button('Show older ones', () => older(), 'small', { hidden: true });
-  place.append(error, list, none, more);
+  const list = el('div', { class: 'stories' });
+  const none = el('p', { class: 'empty-view', hidden: true });
+  const more = button('Show older ones', () => older(searches), 'small', { hidden: true });
+  const filter = new AuditFilter(() => begin());
+  place.append(filter.node, error, list, none, more);
   /** @type {Map<string, Story>} */
   const stories = new Map();
   let cursor = '';
-  const older = async () => {
+  let searches = 0; // counts them: what an earlier one finds is not shown
+  const older = async (search) => {
     trouble(error);
+    list.setAttribute('aria-busy', 'true');
     try {
-      const page = await call('GET',
-        `/api/agent/audit?limit=50${after(cursor)}`, { signal });
+      const page = await call('GET', `/api/agent/audit?about=true&limit=50${filter.query}${after(cursor)}`, { signal });
+      if (search !== searches) return;
       for (const e of page.entries) {
         const story = stories.get(e.runId) ?? new Story(e.runId, cells);
-        story.add(e);
+        story.add(e, page.about?.[e.actionId]);
         if (!stories.has(e.runId)) list.append(story.node);
         stories.set(e.runId, story);
       }
       cursor = page.nextCursor ?? '';
       more.hidden = !cursor;
       none.hidden = stories.size > 0;
+      none.textContent = !filter.query ? 'Nothing is on record yet. What you approve is told here, step by step.'
+        : cursor ? 'Nothing among the newest ones. Older ones may have it.' : 'Nothing on record has this.';
+      if (filter.query) say(stories.size ? `${stories.size} found.` : none.textContent);
     } catch (err) {
-      if (!signal.aborted) trouble(error, err, older);
+      if (!signal.aborted && search === searches) trouble(error, err, () => older(search));
     }
-    list.removeAttribute('aria-busy');
+    if (search === searches) list.removeAttribute('aria-busy');
   };
-  await older();
+  const begin = () => {
+    searches++;
+    cursor = '';
+    stories.clear();
+    list.replaceChildren();
+    more.hidden = none.hidden = true;
+    return older(searches);
+  };
+  await begin();
 }
 
 // one shows a chain, entry by entry, and whether it is whole.
@@ -79,10 +94,11 @@ async function one(place, runId, signal) {
   const check = async () => {
     trouble(error);
     try {
-      const { entries, head } = await chain(runId, signal);
+      const { entries, head, about } = await chain(runId, signal);
       const v = await verify(entries, head);
       rows.replaceChildren(...entries.map((e) => el('tr', { class: v.bad.has(e.seq) ? 'bad' : undefined },
-        el('td', { class: 'number' }, String(e.seq)), el('td', { class: 'at' }, instant(e.at)), ...cells(e),
+        el('td', { class: 'number' }, String(e.seq)), el('td', { class: 'at' }, instant(e.at)),
+        ...cells(e, about[e.actionId]),
         el('td', {}, el('code', { title: e.hash }, String(e.hash).slice(0, 10))))));
       const told = new Opened(runId);
       if (ofRun(runId)) for (const e of entries) told.add(e, false);
@@ -106,25 +122,29 @@ const after = (cursor) => (cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''
 async function chain(runId, signal) {
   for (let again = 2; ; again--) {
     const entries = [];
+    const about = {};
     let head;
     let cursor = '';
     do {
       const page = await call('GET',
-        `/api/agent/audit?runId=${encodeURIComponent(runId)}&limit=200${after(cursor)}`, { signal });
+        `/api/agent/audit?runId=${encodeURIComponent(runId)}&about=true&limit=200${after(cursor)}`, { signal });
       entries.push(...page.entries);
+      Object.assign(about, page.about);
       ({ head } = page);
       cursor = page.nextCursor ?? '';
     } while (cursor);
-    if (!again || !head || head.seq === (entries.at(-1)?.seq ?? 0)) return { entries, head };
+    if (!again || !head || head.seq === (entries.at(-1)?.seq ?? 0)) return { entries, head, about };
   }
 }
 
 // cameTo is what an action has come to, once it is known.
 const cameTo = { succeeded: 'Done', failed: 'Failed, nothing was done', unknown: 'Outcome unknown' };
 
-function cells(e) {
+/** cells are those of an entry. @param {any} e @param {any} [about] what its action does */
+function cells(e, about) {
   const made = /^(decided|reviewed|refused)$/.test(e.kind) && e.decision && decisionWords(e.decision);
   const what = [made, cameTo[e.executionStatus], e.errorCode, e.message].filter(Boolean).join('. ');
-  return [el('td', {}, kinds[e.kind] ?? e.kind), el('td', {}, e.tool ? toolName(e.tool) : ''),
+  return [el('td', {}, kinds[e.kind] ?? e.kind),
+    el('td', {}, e.tool ? toolName(e.tool) : '', about && el('span', { class: 'about' }, aboutOf(about))),
     el('td', { class: 'whole' }, what)];
 }

@@ -4,7 +4,7 @@ import { el } from './dom.js';
 import { icon } from './icons.js';
 import { opened } from './opened.js';
 import { when } from './time.js';
-import { toolIcon, toolName } from './words.js';
+import { aboutOf, toolIcon, toolName } from './words.js';
 
 /** @typedef {'done'|'fail'|'off'|'wait'|'work'} Mood */
 
@@ -55,9 +55,10 @@ export class Story {
   #head = el('summary', { class: 'story-head' });
   #rows = el('tbody');
   /** @type {Opened} */ #records;
+  /** @type {Map<string, any>} what the actions do, the newest first */ #about = new Map();
   node;
 
-  /** @param {string} runId @param {(e: any) => Node[]} row makes the cells of an entry */
+  /** @param {string} runId @param {(e: any, about?: any) => Node[]} row makes the cells of an entry */
   constructor(runId, row) {
     this.row = row;
     this.own = runId.startsWith('user-');
@@ -72,10 +73,14 @@ export class Story {
         !this.own && el('a', { href: `#/run/${runId}` }, 'Details')));
   }
 
-  /** add takes an entry that is older than those that are here. @param {any} e */
-  add(e) {
+  /**
+   * add takes an entry that is older than those that are here.
+   * @param {any} e @param {any} [about] what its action does
+   */
+  add(e, about) {
     this.#entries.push(e);
-    this.#rows.append(el('tr', {}, el('td', { class: 'at' }, when(e.at)), ...this.row(e)));
+    if (about) this.#about.set(e.actionId, about);
+    this.#rows.append(el('tr', {}, el('td', { class: 'at' }, when(e.at)), ...this.row(e, about)));
     if (!this.own) this.#records.add(e, true);
     this.#tell();
   }
@@ -85,8 +90,15 @@ export class Story {
     const tools = [...new Set(this.#entries.map((e) => e.tool).filter(Boolean))];
     const title = this.own ? 'Your account' : tools.map(toolName).reverse().join(', ') || 'A conversation';
     this.#head.replaceChildren(icon(/** @type {any} */ (this.own ? 'link' : toolIcon(tools[0] ?? ''))),
-      el('span', { class: 'story-title' }, title),
+      el('span', { class: 'story-title' }, title, ...this.#whom()),
       ...(this.own ? [] : this.#ends()), el('span', { class: 'story-time' }, when(newest.at)));
+  }
+
+  // whom says to whom and what, of the two actions that were asked for first.
+  #whom() {
+    const all = [...this.#about.values()].reverse().map(aboutOf).filter(Boolean);
+    const more = all.length > 2 ? [`and ${all.length - 2} more`] : [];
+    return [...all.slice(0, 2), ...more].map((words) => el('span', { class: 'about' }, words));
   }
 
   // ends says what came of each action, alike ones once.

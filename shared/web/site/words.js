@@ -133,6 +133,15 @@ export const decisions = {
 export const reached = (args) => [...new Set(['to', 'cc', 'bcc', 'attendees'].flatMap((name) => args?.[name] ?? []))]
   .filter((address) => typeof address === 'string');
 
+/**
+ * aboutOf says to whom, what and where an action is, as far as that is known.
+ * @param {any} about as GET /audit answers it @returns {string}
+ */
+export function aboutOf({ to = [], more, what, where }) {
+  return [[...to, ...(more ? [`${more} more`] : [])].join(', '), what, where && `(${where})`].filter(Boolean)
+    .join(' \u00b7 ');
+}
+
 const kindsOf = { gmail_send: 'mails to', calendar_event_create: 'invitations to' };
 
 /**
