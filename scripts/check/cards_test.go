@@ -27,3 +27,13 @@ func TestOffline(t *testing.T) {
 	server.start()
 	browser.Run("testdata/offline.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
+
+// TestExpired has a card expire while pages show it (testdata/expired.mjs).
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.env = []string{"APPROVAL_TTL=1m"}
+	server.start()
+	browser.Run("testdata/expired.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+}

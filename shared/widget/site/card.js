@@ -19,6 +19,9 @@ const states = {
   failed: 'Not done.',
 };
 
+/** What a screen reader is told of a card that is not open any more. @param {Card} card */
+export const stateOf = ({ approval, state }) => (state === 'open' ? '' : `${approval.preview.title}: ${states[state]}`);
+
 /**
  * The lines of a card, or the form in their place.
  * @param {Card} card @param {(decision: string) => void} decide
@@ -52,7 +55,7 @@ export function cardOf({ approval, state, error, heldUntil = 0 }, decide, now, f
     ...[false, true].map((more) => make('div', { className: more ? 'buttons more' : 'buttons' },
       ...buttons.filter((_, i) => /edits|always/.test(decisions[i]) === more))).filter((row) => row.firstChild),
     state === 'held' ? countdown(heldUntil, now) : '',
-    make('p', { className: 'small', part: 'approval-state', role: 'status' },
+    make('p', { className: 'small', part: 'approval-state' },
       state === 'open' ? `Waits ${until}` : states[state]));
 }
 

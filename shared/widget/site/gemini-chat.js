@@ -152,6 +152,8 @@ export class GeminiChatElement extends HTMLElement {
     const scroll = make('div', { className: 'scroll', tabIndex: 0, role: 'group', 'aria-label': 'Conversation' }, hint,
       log, live, waiting);
     const status = make('p', { className: 'status', part: 'status' });
+    // What becomes of a card: the card itself is made anew then, and a screen reader may not tell what has just come.
+    const told = make('p', { className: 'sr told', role: 'status' });
     const fault = make('span', {});
     const again = make('button',
       { type: 'button', part: 'retry', onclick: () => this.#focusAfter(() => this.chat.retry()) }, 'Try again');
@@ -170,11 +172,11 @@ export class GeminiChatElement extends HTMLElement {
       { className: 'chat', part: 'chat', 'aria-labelledby': 'heading',
         onkeydown: (/** @type {KeyboardEvent} */ e) => this.#escape(e) },
       make('header', { part: 'header' }, heading, fresh, this.toggleExpand), scroll,
-      make('div', { role: 'status' }, status), make('div', { role: 'alert' }, alert), form);
+      make('div', { role: 'status' }, status), told, make('div', { role: 'alert' }, alert), form);
     const shadow = this.attachShadow({ mode: 'open', delegatesFocus: true });
     shadow.adoptedStyleSheets = [sheet];
     shadow.append(frame);
-    return { frame, heading, fresh, hint, log, live, waiting, scroll, status, fault, again, alert, halt };
+    return { frame, heading, fresh, hint, log, live, waiting, scroll, status, told, fault, again, alert, halt };
   }
 
   /** @param {Event} event */
@@ -277,6 +279,7 @@ export class GeminiChatElement extends HTMLElement {
       };
       const el = look.cardOf(card, decide, () => this.chat.now(), form);
       const focused = old?.el.contains(this.shadowRoot?.activeElement ?? null);
+      if (old) this.#ui.told.textContent = look.stateOf(card);
       if (old) old.el.replaceWith(el);
       else this.#ui.waiting.append((fresh ??= el, el));
       if (focused && !form) el.querySelector('h3')?.focus();

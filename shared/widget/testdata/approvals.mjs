@@ -65,8 +65,15 @@ export const approvals = {
   },
 
   'an approval that expires': async (page) => {
+    const over = page.locator('gemini-chat').evaluate(async ({ shadowRoot }) => { // the moment that it is shown
+      const state = () => shadowRoot.querySelector('[part~=approval-state]');
+      while (!state()?.textContent?.includes('This has expired.')) await new Promise(requestAnimationFrame);
+      return { buttons: state().closest('section').querySelectorAll('button').length,
+        told: shadowRoot.querySelector('.told')?.textContent };
+    });
     await ask(page, 'late');
-    await page.getByText('This has expired.').waitFor();
+    const { buttons, told } = await over;
+    expect(`it has no buttons (${buttons}), and is told (${told})`, buttons === 0 && /expired/.test(told ?? ''));
     await log(page).getByText('That has expired.').waitFor();
     expect('nothing was decided', (await seen(page)).resolved === null);
   },
