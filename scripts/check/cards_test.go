@@ -37,3 +37,12 @@ func TestExpired(t *testing.T) {
 	server.start()
 	browser.Run("testdata/expired.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
+
+// TestTakenBack takes back what was allowed and done (testdata/takenback.mjs).
+func TestTakenBack(t *testing.T) {
+	t.Parallel()
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.start()
+	browser.Run("testdata/takenback.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+}

@@ -427,6 +427,46 @@ func TestAllowlistAndDeletion(t *testing.T) {
 	}
 }
 
+// TestUndoOfAnAlwaysAllow takes back what one approval allowed: what was allowed before stays as it was.
+func TestUndoOfAnAlwaysAllow(t *testing.T) {
+	w := newEnv(t)
+	allow := func(to ...string) (approvalID string) {
+		w.model.Then(script.Turn{Calls: []script.Call{{Name: "mail", Args: mailArgs{To: to, Text: "x"}}}},
+			script.Turn{Text: "It is sent."})
+		a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail them"}`)
+		id := a.at("approvals", "0", "approvalId")
+		if r := w.send("POST", "/api/agent/approvals/resolve", "ana",
+			`{"approvalId":"`+id+`","decision":"approve_and_always_allow_recipient"}`); r.StatusCode != 200 {
+			t.Fatalf("%s %s", r.Status, r.body)
+		}
+		w.push()
+		return id
+	}
+	first := allow("bob@x.org")
+	before := w.send("GET", "/api/agent/allowlist", "ana", "").at("entries", "0", "expiresAt")
+	both := allow("bob@x.org", "eve@x.org")
+	list := w.send("GET", "/api/agent/allowlist", "ana", "")
+	for _, approval := range []string{first, both, both} { // the second time its answer was lost
+		for _, i := range []string{"0", "1"} {
+			w.send("DELETE", "/api/agent/allowlist/"+list.at("entries", i, "id")+"?approvalId="+approval, "ana", "")
+		}
+	}
+	list = w.send("GET", "/api/agent/allowlist", "ana", "")
+	if len(list.items("entries")) != 1 || list.at("entries", "0", "recipient") != "bob@x.org" ||
+		list.at("entries", "0", "expiresAt") != before {
+		t.Errorf("bob was allowed until %s: %s", before, list.body)
+	}
+	entry := "/api/agent/allowlist/" + list.at("entries", "0", "id") + "?approvalId="
+	for _, c := range []struct {
+		approval string
+		want     int
+	}{{"x", 400}, {both, 404}, {first, 200}, {first, 404}} {
+		if d := w.send("DELETE", entry+c.approval, "ana", ""); d.StatusCode != c.want {
+			t.Errorf("%s: %s %s", c.approval, d.Status, d.body)
+		}
+	}
+}
+
 func TestPushMessages(t *testing.T) {
 	w := newEnv(t)
 	w.wants("ten")

@@ -29,7 +29,7 @@ func getReceipt(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := loop.AddRecords(r.Context(), r.api.Loop, r.uid, v, events); err != nil {
+	if err := loop.AddRecords(r.Context(), r.api.Loop, r.uid, v, events, false); err != nil {
 		return nil, err
 	}
 	stored, found, err := r.api.Records.Run(r.Context(), id)

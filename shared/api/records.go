@@ -216,7 +216,11 @@ func deleteAllowed(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	approvalID := r.URL.Query().Get("approvalId")
+	if approvalID != "" && !run.ValidID(approvalID) {
+		return nil, fault.Invalid("approvalId", "invalid ID")
+	}
 	ctx, cancel := r.working()
 	defer cancel()
-	return ok{true}, r.api.Records.Disallow(ctx, r.uid, id)
+	return ok{true}, r.api.Records.Disallow(ctx, r.uid, id, approvalID)
 }

@@ -163,11 +163,15 @@ func getRun(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	check := r.URL.Query().Get("check")
+	if check != "" && check != "true" {
+		return nil, fault.Invalid("check", "true or nothing is needed")
+	}
 	v, events, err := r.api.Loop.Get(r.Context(), r.uid, id)
 	if err != nil {
 		return nil, err
 	}
-	if err := loop.AddRecords(r.Context(), r.api.Loop, r.uid, v, events); err != nil {
+	if err := loop.AddRecords(r.Context(), r.api.Loop, r.uid, v, events, check != ""); err != nil {
 		return nil, err
 	}
 	return r.api.withApprovals(r.Context(), r.uid, v)

@@ -41,9 +41,12 @@ func (m made) takeBack() testkit.Answer {
 }
 
 // compensation returns what the record tells of it.
-func (m made) compensation() run.Compensation {
+func (m made) compensation() run.Compensation { return m.compensationAt("") }
+
+// compensationAt returns what the record tells of it that is read with the query.
+func (m made) compensationAt(query string) run.Compensation {
 	m.t.Helper()
-	r := m.records(m.runID)
+	r := m.records(m.runID + query)
 	if len(r) != 1 || r[0] == nil || r[0].Compensation == nil {
 		m.t.Fatalf("nothing is offered: %+v", r)
 	}
@@ -101,6 +104,36 @@ func TestAnEventIsDeletedAfterItsOwnYes(t *testing.T) {
 		}
 		m.onRecord(a.RunID)
 	})
+}
+
+// TestAnEventThatIsGone was deleted in the calendar: its record says so, and nothing is offered or asked.
+func TestAnEventThatIsGone(t *testing.T) {
+	m := newMade(newLinked(t))
+	id, _ := m.event()["id"].(string)
+	checked := func() run.Compensation { return m.compensationAt("?check=true") }
+	if got := checked(); got.Status != run.Offered {
+		t.Errorf("while it is there: %+v", got)
+	}
+	m.link(work) // where no such event is
+	if got := checked(); got.Status != run.Offered {
+		t.Errorf("another account does not know it: %+v", got)
+	}
+	m.link(home)
+	if err := m.Google.ChangeEvent(testkit.Address(home), id, map[string]any{"status": "cancelled"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := checked(); got.Status != run.Gone || got.Title != "Already deleted in your calendar" {
+		t.Errorf("when it is gone: %+v", got)
+	}
+	if got := m.compensation(); got.Status != run.Offered {
+		t.Errorf("nobody has asked: %+v", got)
+	}
+	if a := m.takeBack(); a.HTTP != http.StatusConflict || !strings.Contains(string(a.Body), "Already deleted") {
+		t.Errorf("to delete it: %d %s", a.HTTP, a.Body)
+	}
+	if a := m.call("GET", "/api/agent/runs/"+m.runID+"?check=x", ""); a.HTTP != http.StatusBadRequest {
+		t.Errorf("another value: %d %s", a.HTTP, a.Body)
+	}
 }
 
 // onRecord checks the audit and the receipt of the run that took the event back.

@@ -356,10 +356,8 @@ func alwaysAllow(tx *journal.Tx, ap *run.Approval, t *tool.Tool, args json.RawMe
 	if err != nil || len(entries) == 0 {
 		return err
 	}
-	if !held.IsZero() {
-		for i := range entries {
-			entries[i].From, entries[i].Approval = held, ap.ID
-		}
+	for i := range entries {
+		entries[i].From, entries[i].Approval = held, ap.ID
 	}
 	return tx.UpdateUser(func(u *run.User) { u.AlwaysAllow(entries, tx.Now) })
 }

@@ -26,7 +26,7 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 		"the entry": func(t *testing.T, w *env) {
 			entries, err := w.rec.Allowlist(ctx, "ana")
 			if err == nil {
-				err = w.rec.Disallow(ctx, "ana", entries[0].ID)
+				err = w.rec.Disallow(ctx, "ana", entries[0].ID, "")
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -136,7 +136,7 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 	}
 	entries, err := w.rec.Allowlist(ctx, "ana")
 	if err == nil {
-		err = w.rec.Disallow(ctx, "ana", entries[0].ID)
+		err = w.rec.Disallow(ctx, "ana", entries[0].ID, "")
 	}
 	if err == nil {
 		_, err = w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "and again"}, nil)

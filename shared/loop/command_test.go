@@ -496,7 +496,7 @@ func TestAnAlwaysAllowedCommandIsTakenBack(t *testing.T) {
 	}
 	d := h.command()
 	d.Prepare = func(context.Context, tool.Call, commandArgs) (string, error) {
-		return "handle", h.rec.Disallow(t.Context(), "ana", list[0].ID)
+		return "handle", h.rec.Disallow(t.Context(), "ana", list[0].ID, "")
 	}
 	h.loop.Tools = tool.NewSet(tool.Define(d))
 	if v := h.start(t); v.Status != run.Awaiting || len(h.runs) != 1 {

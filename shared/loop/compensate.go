@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/run"
@@ -43,6 +44,9 @@ func Compensate(ctx context.Context, l *Loop, of run.ActionRef, req StartRequest
 	if v, err := compensating(ctx, l, req.UID, before, &far); err != nil || far.Status != run.Offered {
 		return v, err
 	}
+	if isGone(ctx, l, ex.Run, a, c) {
+		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "%s.", c.Gone)
+	}
 	req.ThreadID, req.Prompt = ex.Run.ThreadID, c.Title+"."
 	req.Key, req.BodyHash = compensationKey(a.ID, before), a.ID
 	req.Call = &Call{Tool: c.Tool, Args: args, Own: true, Compensates: &of, In: a.Place}
@@ -51,6 +55,30 @@ func Compensate(ctx context.Context, l *Loop, of run.ActionRef, req StartRequest
 		return nil, err
 	}
 	return called.Run, nil
+}
+
+// askTime is how long a provider may take to say whether an effect still exists.
+const askTime = 5 * time.Second
+
+// isGone reports whether the provider says that nothing is left to undo. It is false if the provider does not tell, or
+// if another account is linked now than the one in which the action ran.
+func isGone(ctx context.Context, l *Loop, r run.Run, a *run.Action, c *tool.Compensation) bool {
+	t := l.Tools[c.Tool]
+	args, err := strictjson.Marshal(c.Args)
+	if err == nil {
+		args, err = t.Normalize(args)
+	}
+	if err != nil || c.Gone == "" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	in, err := t.Place(ctx, r.Scope())
+	if err != nil || in.Label != a.Place.Label || in.Name != a.Place.Name { // linked anew, an account has another id
+		return false
+	}
+	out, err := t.Reconcile(ctx, r.ToolCall(a.ID, args, in))
+	return err == nil && out.Verdict == tool.Done
 }
 
 // compensationOf returns the call that undoes the action, or nil.
@@ -88,15 +116,26 @@ func compensating(ctx context.Context, l *Loop, uid, id string, c *run.Compensat
 }
 
 // AddRecords adds the records of its actions to the view of a user's run (run.View.AddRecords), and the progress of
-// their compensations. events are all of the run's events.
-func AddRecords(ctx context.Context, l *Loop, uid string, v *run.View, events []run.Event) error {
+// their compensations. events are all of the run's events. With ask it asks the provider whether what could be undone
+// still exists.
+func AddRecords(ctx context.Context, l *Loop, uid string, v *run.View, events []run.Event, ask bool) error {
 	v.AddRecords(l.Tools, events)
-	for _, a := range v.Actions {
-		if a.Record == nil || a.Record.Compensation == nil {
+	s, err := run.Fold(events)
+	if err != nil {
+		return err
+	}
+	for _, shown := range v.Actions {
+		if shown.Record == nil || shown.Record.Compensation == nil {
 			continue
 		}
-		if _, err := compensating(ctx, l, uid, a.Record.Compensation.RunID, a.Record.Compensation); err != nil {
+		far := shown.Record.Compensation
+		if _, err := compensating(ctx, l, uid, far.RunID, far); err != nil {
 			return err
+		}
+		a := s.Action(shown.ActionID)
+		if c := compensationOf(l.Tools, a); ask && c != nil && far.Status == run.Offered &&
+			isGone(ctx, l, run.Run{ID: v.RunID, UID: uid, ThreadID: v.ThreadID, Agent: v.Agent}, a, c) {
+			far.Status, far.Title = run.Gone, c.Gone
 		}
 	}
 	return nil

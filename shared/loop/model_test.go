@@ -509,7 +509,7 @@ func (s *sequence) removeAllow(t *rapid.T) {
 		return
 	}
 	i := rapid.IntRange(0, len(entries)-1).Draw(t, "entry")
-	if err := s.rec.Disallow(s.ctx, ana, entries[i].ID); err != nil {
+	if err := s.rec.Disallow(s.ctx, ana, entries[i].ID, ""); err != nil {
 		t.Fatalf("invariant 17: an entry that cannot be taken back: %v", err)
 	}
 }

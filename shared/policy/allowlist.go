@@ -29,10 +29,10 @@ type Entry struct {
 	Used      int        `json:"used,omitempty"` // number of effects that it allowed on Day (UTC)
 
 	// An approval that is held can be taken back, and with it its entries. Until From the entry does not count, and the
-	// one that it replaced does.
+	// one that it replaced does. The user may withdraw what one approval allowed later too (run.User.Withdraw).
 	From     time.Time `json:"from,omitzero"`
-	Approval string    `json:"approval,omitempty"` // its id
-	Replaced *Entry    `json:"replaced,omitempty"`
+	Approval string    `json:"approval,omitempty"` // the id of the approval that allowed it
+	Replaced *Entry    `json:"replaced,omitempty"` // what counted before that approval
 }
 
 // Counting returns the entry that counts at the time: e itself, or the one that it replaced while its approval is held.
@@ -41,7 +41,7 @@ func (e Entry) Counting(now time.Time) *Entry {
 	if now.Before(e.From) {
 		return e.Replaced
 	}
-	e.From, e.Approval, e.Replaced = time.Time{}, "", nil
+	e.From, e.Replaced = time.Time{}, nil
 	return &e
 }
 

@@ -408,7 +408,7 @@ func TestOwnChain(t *testing.T) {
 		id := policy.EntryID("ana", "mail", "bob@x.org")
 		put(t, w, document.UserPath("ana"), nil,
 			run.User{UID: "ana", Allow: []policy.Entry{{ID: id, Tool: "mail", Recipient: "bob@x.org"}}})
-		if err := r.Disallow(t.Context(), "ana", id); err != nil {
+		if err := r.Disallow(t.Context(), "ana", id, ""); err != nil {
 			t.Fatal(err)
 		}
 		for _, out := range []bool{true, true, false, false} {

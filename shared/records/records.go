@@ -15,7 +15,6 @@ import (
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -165,6 +164,8 @@ type AllowView struct {
 	Command   string    `json:"command,omitempty"` // and the host that it may run on
 	CreatedAt time.Time `json:"createdAt"`
 	ExpiresAt time.Time `json:"expiresAt"`
+
+	ApprovalID string `json:"approvalId,omitempty"` // that allowed it
 }
 
 // Allowlist returns what the user always allows.
@@ -175,23 +176,22 @@ func (r *Records) Allowlist(ctx context.Context, uid string) ([]AllowView, error
 	}
 	views := []AllowView{}
 	for _, e := range u.Allow {
-		views = append(views, AllowView{e.ID, e.Tool, e.Recipient, e.Place.Name, e.Shown, e.CreatedAt, e.ExpiresAt})
+		views = append(views, AllowView{e.ID, e.Tool, e.Recipient, e.Place.Name, e.Shown, e.CreatedAt, e.ExpiresAt, e.Approval})
 	}
 	return views, nil
 }
 
 // Disallow removes an entry from the allowlist. Once it has returned, nothing is carried out on that entry's authority
-// any more.
-func (r *Records) Disallow(ctx context.Context, uid, id string) error {
+// any more. With an approval it withdraws what that approval allowed: an entry that counted before counts again, and
+// the error is AuthError not_found where another approval has allowed the entry since.
+func (r *Records) Disallow(ctx context.Context, uid, id, approvalID string) error {
 	found := false
 	err := r.updateUser(ctx, uid, func(u *run.User) (*audit.Entry, bool) {
-		i := slices.IndexFunc(u.Allow, func(e policy.Entry) bool { return e.ID == id })
-		if found = i >= 0; !found {
+		e, ok := u.Withdraw(id, approvalID, r.Now())
+		if found = ok; !found {
 			return nil, false
 		}
-		entry := &audit.Entry{Kind: audit.Withdrew, Tool: u.Allow[i].Tool, InputHash: audit.InputHash(r.nonce(u), id)}
-		u.Allow = slices.Delete(slices.Clone(u.Allow), i, i+1)
-		return entry, true
+		return &audit.Entry{Kind: audit.Withdrew, Tool: e.Tool, InputHash: audit.InputHash(r.nonce(u), id)}, true
 	})
 	if err == nil && !found {
 		return fault.NotFound()

@@ -131,16 +131,16 @@ func TestDisallow(t *testing.T) {
 		CreatedAt: began, ExpiresAt: began.Add(time.Hour)}
 	put(t, r.Store, document.UserPath("ana"), nil, run.User{UID: "ana", Allow: []policy.Entry{entry},
 		ApprovalCount: run.ApprovalCount{Open: 2}})
-	if err := r.Disallow(ctx, "eve", entry.ID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+	if err := r.Disallow(ctx, "eve", entry.ID, ""); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Fatalf("another user's entry: %v", err)
 	}
-	if err := r.Disallow(ctx, "ana", entry.ID); err != nil {
+	if err := r.Disallow(ctx, "ana", entry.ID, ""); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := r.Allowlist(ctx, "ana"); err != nil || len(list) != 0 {
 		t.Fatalf("%v %v", list, err)
 	}
-	if err := r.Disallow(ctx, "ana", entry.ID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+	if err := r.Disallow(ctx, "ana", entry.ID, ""); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Fatalf("the entry is gone: %v", err)
 	}
 }
@@ -159,7 +159,7 @@ func TestStoreDown(t *testing.T) {
 	for name, err := range map[string]error{"pending": pending, "threads": threads, "messages": messages,
 		"audit": audit, "allowlist": allow,
 		"delete": deleted, "sweep": swept, "export": r.Export(ctx, "ana", func(records.Item) error { return nil }),
-		"disallow": r.Disallow(ctx, "ana", "x"), "read": r.CheckReader(ctx, "ana")} {
+		"disallow": r.Disallow(ctx, "ana", "x", ""), "read": r.CheckReader(ctx, "ana")} {
 		if f := fault.As(err); f.Status() != 503 || f.RetryAfter == 0 {
 			t.Errorf("%s: %v", name, err)
 		}

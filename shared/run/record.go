@@ -42,7 +42,7 @@ type ActionRecord struct {
 
 // A Compensation describes how an action can be undone, and how far that has come.
 type Compensation struct {
-	Title  string             `json:"title"`           // label of the offer to the user
+	Title  string             `json:"title"`           // label of the offer, or what is gone
 	RunID  string             `json:"runId,omitempty"` // of the newest run for it
 	Status CompensationStatus `json:"status"`
 	At     time.Time          `json:"at,omitzero"` // when it was done
@@ -56,6 +56,7 @@ const (
 	Offered   CompensationStatus = "offered" // not requested, or attempted in vain
 	Begun     CompensationStatus = "begun"   // its run waits or is in progress
 	TakenBack CompensationStatus = "done"    // the action was undone
+	Gone      CompensationStatus = "gone"    // the provider says that somebody else undid the action
 )
 
 // Follow sets the status of the compensation from the state of its run.

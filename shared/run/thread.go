@@ -251,10 +251,7 @@ func (u *User) AlwaysAllow(entries []policy.Entry, now time.Time) {
 		at := slices.IndexFunc(entries, func(n policy.Entry) bool { return n.ID == e.ID })
 		switch {
 		case at >= 0:
-			entries[at].Day, entries[at].Used = e.Day, e.Used
-			if now.Before(entries[at].From) {
-				entries[at].Replaced = e.Counting(now)
-			}
+			entries[at].Day, entries[at].Used, entries[at].Replaced = e.Day, e.Used, e.Counting(now)
 		case now.Before(e.ExpiresAt):
 			kept = append(kept, e)
 		}
@@ -274,6 +271,25 @@ func (u *User) TakeBack(approvalID string, now time.Time) {
 		}
 	}
 	u.Allow = kept
+}
+
+// Withdraw removes the entry with the ID and returns it. With an approval's ID it removes the entry only if that
+// approval made it, and an entry that it replaced is in force again.
+func (u *User) Withdraw(id, approvalID string, now time.Time) (policy.Entry, bool) {
+	at := slices.IndexFunc(u.Allow, func(e policy.Entry) bool {
+		return e.ID == id && (approvalID == "" || e.Approval == approvalID)
+	})
+	if at < 0 {
+		return policy.Entry{}, false
+	}
+	e := u.Allow[at]
+	u.Allow = slices.Delete(slices.Clone(u.Allow), at, at+1)
+	if was := e.Replaced; approvalID != "" && was != nil && now.Before(was.ExpiresAt) {
+		kept := *was
+		kept.Day, kept.Used = e.Day, e.Used
+		u.Allow = slices.Insert(u.Allow, at, kept)
+	}
+	return e, true
 }
 
 // UseAllowed counts an effect that the entries with these IDs allowed.

@@ -13,6 +13,7 @@ type Compensation struct {
 	Tool  string // its name
 	Title string // what its user is offered: Delete the event. It has nothing of the call.
 	Args  any    // of Tool, with a JSON form
+	Gone  string // what its user is told where Tool.Reconcile says that there is nothing to take back any more
 }
 
 // Compensate returns how what the call has done can be taken back, by its arguments and the result that is recorded of

@@ -31,7 +31,8 @@ func deletion(a Args, made Created) *tool.Compensation {
 	if made.EventID == "" || made.Cancelled {
 		return nil
 	}
-	return &tool.Compensation{Tool: Delete, Title: "Delete the event", Args: Deletion{made.EventID, a}}
+	return &tool.Compensation{Tool: Delete, Title: "Delete the event", Args: Deletion{made.EventID, a},
+		Gone: "Already deleted in your calendar"}
 }
 
 // NewDelete returns the tool that deletes events which were made here.

@@ -3,7 +3,7 @@
 import { call } from './api.js';
 import { button, busy, el, say, trouble } from './dom.js';
 import { icon } from './icons.js';
-import { always, alwaysDays, lasts, reached, sentence } from './words.js';
+import { always, alwaysDays, lasts, sentence } from './words.js';
 
 /**
  * alwaysLine makes it.
@@ -17,12 +17,18 @@ export function alwaysLine(a, until) {
   const undo = button('Undo', async () => {
     trouble(error);
     try {
-      await busy([undo], undo, () => withdraw((entries) => stored(a, entries)));
+      const [its, kept] = await busy([undo], undo, async () => {
+        const ids = await withdraw((e) => e.approvalId === a.approvalId, a.approvalId);
+        const { entries = [] } = await call('GET', '/api/agent/allowlist');
+        return [ids, entries.filter((e) => ids.includes(e.id)).map((e) => e.recipient || e.command)];
+      });
+      const still = kept.length ? `Always allowed as before: ${new Intl.ListFormat('en').format(kept)}. ` : '';
+      const gone = kept.length && kept.length === its.length ? '' : `${what}: not always allowed any more. `;
+      words.textContent = `${gone}${still}What was approved stays approved.`;
     } catch (err) {
       trouble(error, err);
       return;
     }
-    words.textContent = `${what}: not always allowed any more. What was approved stays approved.`;
     words.tabIndex = -1;
     words.focus();
     undo.remove();
@@ -33,12 +39,16 @@ export function alwaysLine(a, until) {
     icon('star'), words, held, undo, error);
 }
 
-// withdraw takes back those of what is always allowed that are chosen, and tells whether there are any.
-async function withdraw(chosen) {
+// withdraw takes back those of what is always allowed that are chosen, and returns their ids. With an approval it takes
+// back what that one allowed: what was allowed before stays so.
+async function withdraw(chosen, approvalId = '') {
   const { entries = [] } = await call('GET', '/api/agent/allowlist');
-  const its = chosen(entries);
-  for (const e of its) await call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}`);
-  return its.length > 0;
+  const its = entries.filter(chosen);
+  const of = approvalId && `?approvalId=${encodeURIComponent(approvalId)}`;
+  for (const e of its) await call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}${of}`).catch((err) => {
+    if (err.status !== 404) throw err; // it is gone, or another approval's
+  });
+  return its.map((e) => e.id);
 }
 
 /**
@@ -50,9 +60,9 @@ export function takeBack(ids) {
   const back = button('Take back', async () => {
     trouble(error);
     try {
-      const was = await busy([back], back, () => withdraw((entries) => entries.filter((e) => ids.includes(e.id))));
+      const was = await busy([back], back, () => withdraw((e) => ids.includes(e.id)));
       const told = el('span', { tabindex: -1 },
-        was ? 'Removed. You’ll be asked each time.' : 'Already removed. You’ll be asked each time.');
+        was.length ? 'Removed. You’ll be asked each time.' : 'Already removed. You’ll be asked each time.');
       node.replaceChildren(told);
       told.focus();
       say(told.textContent ?? '');
@@ -62,13 +72,4 @@ export function takeBack(ids) {
   }, 'quiet-button');
   const node = el('span', { class: 'unprinted' }, back, error);
   return node;
-}
-
-function stored(a, entries) {
-  const its = entries.filter((e) => e.tool === a.tool);
-  if (a.decisions?.includes('approve_and_always_allow_command')) {
-    return its.filter((e) => e.command).sort((x, y) => (x.createdAt < y.createdAt ? 1 : -1)).slice(0, 1);
-  }
-  const all = reached(a.args).map((address) => address.toLowerCase());
-  return its.filter((e) => all.includes(e.recipient.toLowerCase()));
 }

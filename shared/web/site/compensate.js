@@ -14,6 +14,7 @@ export function compensation(run, a) {
   if (!c) return '';
   const link = (words) => el('a', { href: `#/run/${c.runId}` }, words);
   if (c.status === 'done') return el('span', {}, 'Taken back ', when(c.at), ': ', link('how'));
+  if (c.status === 'gone') return el('span', {}, `${c.title}. There is nothing to take back.`);
   if (c.status === 'begun') return el('span', {}, link('It waits for you, or is on its way'));
   const error = el('span', { class: 'error', role: 'alert' });
   const begin = button(c.title, async () => {
@@ -27,6 +28,7 @@ export function compensation(run, a) {
       }
     } catch (err) {
       trouble(error, err);
+      if (err.code === 'not_applicable') begin.remove(); // somebody has taken it back at the provider
     }
   }, 'small');
   return el('span', { class: 'unprinted' }, begin, error);

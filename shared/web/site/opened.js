@@ -89,6 +89,7 @@ function answer(r) {
   return el('ul', { class: 'plain' },
     ...ids.map(([k, v]) => el('li', { class: 'opened-id' },
       ...(k === 'proof' ? [sentence(v)] : [`${label(k)} `, el(/\s/.test(v) ? 'span' : 'code', {}, v)]))),
+    r.result?.gone === true && el('li', {}, 'It was already gone.'),
     r.link && el('li', {}, el('a', { href: r.link, target: '_blank', rel: 'noopener noreferrer' }, 'Open it there')));
 }
 
@@ -100,11 +101,11 @@ export function opened(runId, actionId, words = 'Exactly what') {
   const error = el('p', { class: 'error', role: 'alert' });
   const inside = el('div');
   let shown = '';
-  const read = async () => {
+  const read = async (ask = true) => {
     trouble(error);
     inside.setAttribute('aria-busy', 'true');
     try {
-      const run = await call('GET', `/api/agent/runs/${encodeURIComponent(runId)}`);
+      const run = await call('GET', `/api/agent/runs/${encodeURIComponent(runId)}${ask ? '?check=true' : ''}`);
       const a = run.actions.find((one) => one.actionId === actionId);
       const now = JSON.stringify(a?.record ?? null);
       if (now !== shown) {
@@ -113,25 +114,28 @@ export function opened(runId, actionId, words = 'Exactly what') {
       }
       shown = now;
     } catch (err) {
-      trouble(error, err, read);
+      trouble(error, err, () => read(ask));
     }
     inside.removeAttribute('aria-busy');
   };
   const node = /** @type {HTMLDetailsElement} */ (el('details',
     { class: 'opened', ontoggle: () => node.open && read() }, el('summary', {}, words), error, inside));
-  node.addEventListener('refresh', read);
+  node.addEventListener('refresh', (e) => read(/** @type {CustomEvent} */ (e).detail));
   return node;
 }
 
-// refresh has the records that are open read again: what was done may have been taken back in another tab.
-function refresh() {
+// refresh has the records that are open read again: what was done may have been taken back in another tab. A user who
+// comes back to the page may have done so at the provider, which is asked then.
+function refresh(ask) {
   if (document.hidden) return;
-  for (const open of document.querySelectorAll('details.opened[open]')) open.dispatchEvent(new Event('refresh'));
+  for (const open of document.querySelectorAll('details.opened[open]')) {
+    open.dispatchEvent(new CustomEvent('refresh', { detail: ask }));
+  }
 }
 
-onPending(refresh);
-window.addEventListener('focus', refresh);
-document.addEventListener('visibilitychange', refresh);
+onPending(() => refresh(false));
+window.addEventListener('focus', () => refresh(true));
+document.addEventListener('visibilitychange', () => refresh(true));
 
 /** records shows those of all actions of a run. @param {any} run */
 export const records = (run) => run.actions.filter((a) => a.record).map((a) => el('section', { class: 'record-of' },

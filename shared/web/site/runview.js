@@ -1,6 +1,6 @@
 // One run: its actions, and its numbered events with when each happened and how long it took.
 
-import { client } from './api.js';
+import { call, client } from './api.js';
 import { el, heading, home, trouble } from './dom.js';
 import { Live } from './live.js';
 import { records } from './opened.js';
@@ -26,10 +26,14 @@ export async function runView(main, runId, signal) {
   let shown;
   signal.addEventListener('abort', () => shown?.stop());
   let last = 0;
-  const state = (run) => {
+  // check asks the provider whether what could be taken back is still there.
+  const check = () => call('GET', `/api/agent/runs/${encodeURIComponent(runId)}?check=true`)
+    .then((run) => state(run, true), (err) => trouble(error, err));
+  const state = (run, checked = false) => {
     facts.replaceChildren(...describe(run));
     const told = records(run);
     done.replaceChildren(...(told.length ? [el('h2', {}, 'What was done'), ...told] : []));
+    if (!checked && run.actions.some((a) => a.record?.compensation?.status === 'offered')) check();
     if (shown) return;
     shown = new Live({ run, alone: true });
     live.append(shown.node);

@@ -1,0 +1,58 @@
+// What can be taken back later, and what cannot any more. Run by TestTakenBack.
+
+import { accessible, ask, cards, expect, lain, newThread, run, settled, signIn, view } from './driver.mjs';
+import { ended } from './console/console.mjs';
+
+const allowed = (page) => page.locator('.item strong');
+
+async function always(page, prompt) {
+  await newThread(page);
+  await ask(page, prompt);
+  await lain(page);
+  await cards(page).getByRole('button', { name: 'Always allow' }).click();
+  await ended(page);
+}
+
+await run({
+  'the undo of two people keeps the one who was allowed before': async (page) => {
+    await signIn(page, 'uma');
+    await always(page, 'email kim@example.org that lunch is ready');
+    await always(page, 'email kim@example.org and lea@example.org that dinner is ready');
+    const line = page.locator('.always');
+    await line.getByRole('button', { name: 'Undo' }).click();
+    await line.getByText('Always allowed as before: kim@example.org.').waitFor();
+    await accessible(page, 'what was taken back');
+    await view(page, 'Always allowed');
+    await allowed(page).first().waitFor();
+    expect(`kim alone is left: ${await allowed(page).allInnerTexts()}`,
+      (await allowed(page).allInnerTexts()).join() === 'kim@example.org');
+  },
+
+  'an event that is gone is not offered to be deleted': async (page) => {
+    await newThread(page);
+    await ask(page, 'schedule lunch with ana@example.com tomorrow at noon');
+    await lain(page);
+    await cards(page).getByRole('button', { name: 'Approve once' }).click();
+    await ended(page);
+    await page.locator('.opened summary').last().click();
+    const offered = page.getByRole('button', { name: 'Delete the event' });
+    await offered.waitFor();
+    await page.route('**/compensate', (r) => r.fulfill({ status: 409, json: { ok: false, error: { class: 'PolicyError',
+      code: 'not_applicable', message: 'Already deleted in your calendar.', requestId: 'r' } } }));
+    await offered.click(); // it was deleted in the calendar a moment ago
+    await page.getByText('Already deleted in your calendar.').waitFor();
+    expect('it is offered no more', (await offered.count()) === 0);
+    await page.route('**/runs/*?check=true', async (r) => { // as the server says it once it has asked
+      const body = await (await r.fetch()).json();
+      const gone = { status: 'gone', title: 'Already deleted in your calendar' };
+      for (const a of body.actions) if (a.record?.compensation) a.record.compensation = gone;
+      await r.fulfill({ json: body });
+    });
+    await page.evaluate(() => dispatchEvent(new Event('focus')));
+    await page.getByText('Already deleted in your calendar. There is nothing to take back.').waitFor();
+    await page.getByRole('link', { name: 'Details' }).last().click();
+    await page.getByText('Already deleted in your calendar. There is nothing to take back.').waitFor();
+    await settled('nor there', async () => (await offered.count()) === 0);
+    await accessible(page, 'a record of what is gone');
+  },
+});
