@@ -81,7 +81,8 @@ func TestBrowser(t *testing.T) {
 		"pending.js": fmt.Sprintf("const patience = %v;", pollSeconds),
 		"app.js":     fmt.Sprintf("setInterval(look, %v);", lookSeconds*1000),
 	} {
-		if text, err := os.ReadFile("../../shared/web/site/" + file); err != nil || !strings.Contains(string(text), line) {
+		text, err := os.ReadFile("../../shared/web/site/" + file)
+		if err != nil || !strings.Contains(string(text), line) {
 			t.Errorf("%s does not say %q: %v", file, line, err)
 		}
 	}
