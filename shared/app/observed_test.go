@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/planner"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/fakedocker"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
@@ -91,6 +93,41 @@ func (w *proved) carriedOut(s *steps) planner.Session {
 	return got
 }
 
+// ranWithoutSuccess holds the record of a run to what happened: a command was carried out and ended with another exit
+// code than 0, so that what it did until then stays.
+func (w *proved) ranWithoutSuccess(runID, says string) {
+	w.t.Helper()
+	var view run.View
+	w.decode("GET", "/api/agent/runs/"+runID, &view)
+	at := slices.IndexFunc(view.Actions, func(a *run.ActionView) bool { return a.Ran })
+	if at < 0 || view.Actions[at].ExecutionStatus != run.FailedKnown {
+		w.t.Errorf("no action of %s has run without success: %+v", runID, view)
+	}
+	words := view.Summary + view.Record
+	if !strings.Contains(words, says) || !strings.Contains(words, "What it did until then stays.") ||
+		strings.Contains(words, "Not done: Run") || strings.Contains(words, "othing was sent or changed") {
+		w.t.Errorf("the run says %q", words)
+	}
+	var chain struct {
+		Entries []struct{ Facts map[string]string }
+	}
+	w.decode("GET", "/api/agent/audit?runId="+runID, &chain)
+	if !slices.ContainsFunc(chain.Entries, func(e struct{ Facts map[string]string }) bool {
+		return e.Facts["ran"] == "yes"
+	}) {
+		w.t.Errorf("the audit does not say that it ran: %+v", chain)
+	}
+}
+
+// decode makes a request and decodes its answer.
+func (w *proved) decode(method, path string, into any) {
+	w.t.Helper()
+	a := w.call(method, path, "")
+	if err := json.Unmarshal(a.Body, into); err != nil || a.HTTP != 200 {
+		w.t.Fatalf("%v %d %s", err, a.HTTP, a.Body)
+	}
+}
+
 // packed is an archive of one file.
 func packed(t *testing.T, name, text string) string {
 	t.Helper()
@@ -157,6 +194,7 @@ func TestTheModelSeesHowThingsEnded(t *testing.T) {
 	if e := got.Log[1]; e.Action.Tool != "docker.executeScript" || e.ExecutionStatus != plan.Failed {
 		t.Errorf("the script is on record as %+v", e)
 	}
+	w.ranWithoutSuccess(got.SessionID, "the exit code 7")
 }
 
 // TestWhatWasReadInPartIsNotReplaced has the model read the beginning of a file and write it back as the whole, within

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/countersign/internal/files"
@@ -123,6 +124,9 @@ func (s Shell) Exec(ctx context.Context, command string, o ShellOptions) (ShellR
 	late := fmt.Errorf("countersign: the command took longer than %s: %w", o.Timeout, context.DeadlineExceeded)
 	ctx, stop := context.WithTimeoutCause(ctx, o.Timeout, late)
 	defer stop()
+	if begun, ok := ctx.Value(commandOfTool{}).(*atomic.Bool); ok {
+		begun.Store(true)
+	}
 	r, err := process.Run(ctx, process.Command{List: list, Dir: s.dir, Env: env, Stdin: o.Stdin})
 	return ShellResult(r), err
 }

@@ -9,11 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/countersign"
+	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 )
 
@@ -170,6 +173,41 @@ func TestShell(t *testing.T) {
 		var wrong *countersign.Error
 		if _, err := exec("pwd", o); !errors.As(err, &wrong) || wrong.Field != field {
 			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// TestACommandThatFailedHasRun: the record of an effect that fails after it has begun a command says that it ran.
+func TestACommandThatFailedHasRun(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are those of Unix")
+	}
+	for command, ran := range map[string]bool{"sh -c 'touch made; exit 1'": true, "rm made": false} {
+		build := countersign.DefineEffect(
+			countersign.EffectConfig[struct{}, string]{Name: "build", Description: "Builds."},
+			func(struct{}) countersign.Preview { return countersign.Preview{Title: "Build"} },
+			func(ctx context.Context, s *countersign.SessionContext, _ struct{}) (string, error) {
+				res, err := s.Shell.Exec(ctx, command, countersign.ShellOptions{})
+				if err == nil && res.ExitCode != 0 {
+					err = &countersign.ToolError{Message: "It did not build."}
+				}
+				return res.Stdout, err
+			})
+		st := openStore(t)
+		a := newAgent(t, countersign.Options{Provider: newScript(call("build", map[string]any{}), say("It is built.")),
+			Tools: []*countersign.Tool{build}, Dir: t.TempDir(), Commands: []string{"sh -c ..."}, Store: st,
+			Effects: countersign.AutoApprove})
+		res, err := a.NewSession().Send(t.Context(), "Build it.")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := (&records.Records{Store: st, Now: time.Now}).Audit(t.Context(), "local", res.RunID, "", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		says := slices.ContainsFunc(page.Entries, func(e audit.Entry) bool { return e.Facts["ran"] == "yes" })
+		if says != ran {
+			t.Errorf("%s: the audit says %+v", command, page.Entries)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -101,7 +102,8 @@ type Field struct{ Label, Value string }
 // on the record. ActionID of the [SessionContext] is the same for each attempt at one call: give it to the service as
 // an idempotency key.
 //
-// A [ToolError] of the action says that nothing happened, and so does any other error but those that leave the outcome
+// An error after [Shell.Exec] has begun a command says that the call ran without success: what it did stays. Otherwise
+// a [ToolError] of the action says that nothing happened, and so does any other error but those that leave the outcome
 // open: of a context that ended, of a connection that broke after it was made, and what [Uncertain] marks. Those are
 // settled by Reconcile, or wait for the user; the effect is never tried again on a guess.
 func DefineEffect[In, Out any](c EffectConfig[In, Out], preview func(In) Preview,
@@ -150,7 +152,12 @@ func (d definition[In, Out]) bind(c *core) (*tool.Tool, error) {
 		def.Normalize = d.normalized
 	}
 	def.Execute = func(ctx context.Context, call tool.Call, in In) (any, error) {
-		out, err := d.action(context.WithValue(ctx, runOfTool{}, call.RunID), c.contextOf(call), in)
+		begun := &atomic.Bool{}
+		ctx = context.WithValue(context.WithValue(ctx, runOfTool{}, call.RunID), commandOfTool{}, begun)
+		out, err := d.action(ctx, c.contextOf(call), in)
+		if err != nil && d.effect != nil && begun.Load() {
+			return nil, tool.Ran(nil, d.told(err))
+		}
 		if err != nil {
 			return nil, d.told(err)
 		}
@@ -210,6 +217,9 @@ func (d definition[In, Out]) normalized(in In) (_ In, err error) {
 	}
 	return in, nil
 }
+
+// commandOfTool is the context key of whether the tool that is executing has begun a command: an *atomic.Bool.
+type commandOfTool struct{}
 
 // toldError is an error of an action as the loop records it, beside the very error.
 type toldError struct {

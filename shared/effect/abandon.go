@@ -24,7 +24,7 @@ func recordFailure(ctx context.Context, ex *journal.Execution, t *tool.Tool, id 
 	if args := tool.AskedAnew(err); args != nil {
 		return askAnew(ctx, ex, t, id, args, err)
 	}
-	return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
+	return recordOutcome(ctx, ex, id, failed(err))
 }
 
 // startedElsewhere is the reason shown to the user for a review of a call that had not happened when it was checked,
@@ -36,7 +36,7 @@ const startedElsewhere = "It had not been done when this was checked, but an ear
 // the user must review the call. While the tool cannot be asked, nothing is recorded.
 func abandonRetry(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, why error) error {
 	if !t.SideEffect {
-		return recordOutcome(ctx, ex, id, failedWithoutEffect(why))
+		return recordOutcome(ctx, ex, id, failed(why))
 	}
 	out := tool.Outcome{Verdict: tool.NotDone}
 	if forbids(t) {
@@ -48,11 +48,11 @@ func abandonRetry(ctx context.Context, ex *journal.Execution, t *tool.Tool, id s
 	}
 	switch out.Verdict {
 	case tool.NotDone:
-		return markUnknown(ctx, ex, id, startedElsewhere+" "+failedWithoutEffect(why).Error.Message, why)
+		return markUnknown(ctx, ex, id, startedElsewhere+" "+failed(why).Error.Message, why)
 	case tool.Unknown:
 		return markUnknown(ctx, ex, id, out.Reason, nil)
 	case tool.Never:
-		return recordOutcome(ctx, ex, id, failedWithoutEffect(why))
+		return recordOutcome(ctx, ex, id, failed(why))
 	}
 	return recordFound(ctx, ex, id, out) // the call began after all
 }
@@ -66,7 +66,7 @@ func GiveUp(ctx context.Context, ex *journal.Execution, a *run.Action) error {
 	t := ex.Tools[a.Tool]
 	switch {
 	case a.Status != run.ActionExecuting || !a.SideEffect:
-		return recordOutcome(ctx, ex, a.ID, failedWithoutEffect(run.ErrAttempts))
+		return recordOutcome(ctx, ex, a.ID, failed(run.ErrAttempts))
 	// the last process died while it gave the call up
 	case t == nil || !forbids(t) || ex.LostLeases(ex.Run) > run.MaxAttempts:
 		return markUnknown(ctx, ex, a.ID, run.ErrAttempts.Message, nil)

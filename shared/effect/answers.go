@@ -109,7 +109,7 @@ func (a CallAnswer) Finished() *run.Finished {
 		f := Succeeded(result)
 		return &f
 	}
-	f := failedWithoutEffect(fault.New(fault.Tool, "failed", "%s", a.Error))
+	f := failed(fault.New(fault.Tool, "failed", "%s", a.Error))
 	if a.Result != nil {
 		setResult(&f, result)
 	}
@@ -139,7 +139,7 @@ func TakeAnswer(tx *journal.Tx, a *run.Action) error {
 func TakeCall(tx *journal.Tx, a *run.Action, why error) error {
 	f := Succeeded(tool.AnswerTaken)
 	if why != nil {
-		f = failedWithoutEffect(why)
+		f = failed(why)
 	}
 	return finishWaiting(tx, a, &f)
 }

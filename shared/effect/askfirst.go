@@ -49,7 +49,7 @@ func askAgain(ctx context.Context, ex *journal.Execution, t *tool.Tool, id strin
 // for the call in its present form. If no further approval may be requested, the call has failed.
 func askAnew(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, args json.RawMessage,
 	why error) error {
-	f := failedWithoutEffect(why)
+	f := failed(why)
 	args, err := t.Normalize(args)
 	if err != nil {
 		ex.LogPanic(ctx, id, err)

@@ -16,11 +16,11 @@ import (
 func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 	a := ex.State.Action(id)
 	if err := journal.RenewTool(ctx, ex, a); err != nil {
-		return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
+		return recordOutcome(ctx, ex, id, failed(err))
 	}
 	t := journal.ToolOf(ex, a.Tool, a.UserInitiated)
 	if t == nil {
-		return recordOutcome(ctx, ex, id, failedWithoutEffect(errNoTool()))
+		return recordOutcome(ctx, ex, id, failed(errNoTool()))
 	}
 	// documents that an earlier step has read may be out of date
 	if err := journal.ReadLinked(ctx, ex, t, ex.Progressed); err != nil {
@@ -30,7 +30,7 @@ func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 	a, err := checkUnchanged(ctx, ex, planned, t)
 	if err != nil {
 		ex.LogPanic(ctx, id, err)
-		return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
+		return recordOutcome(ctx, ex, id, failed(err))
 	}
 	if t.SideEffect && ex.Run.Doubts(a) {
 		return askAgain(ctx, ex, t, id)
@@ -48,7 +48,7 @@ func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 			return askAfterAll(ctx, ex, a, err)
 		}
 		if err != nil {
-			return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
+			return recordOutcome(ctx, ex, id, failed(err))
 		}
 	}
 	if !t.SideEffect && !a.RequiresApproval {
@@ -63,7 +63,7 @@ func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 	}
 	ok, err := commitIntent(ctx, ex, t, id, started)
 	if barred := (errBarred{}); errors.As(err, &barred) {
-		return recordOutcome(ctx, ex, id, failedWithoutEffect(barred.error))
+		return recordOutcome(ctx, ex, id, failed(barred.error))
 	}
 	if err != nil || !ok {
 		return err

@@ -212,7 +212,7 @@ func block(tx *journal.Tx, a *run.Action, rule string, why error) error {
 	if a.Status == run.ActionExecuting {
 		return errBarred{why}
 	}
-	finished := failedWithoutEffect(why)
+	finished := failed(why)
 	finished.Execution = run.NotStarted
 	if err := tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: a.ID, Finished: &finished}); err != nil {
 		return err

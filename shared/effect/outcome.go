@@ -34,14 +34,16 @@ func cutTo(f *run.Finished, keep int) {
 	}
 }
 
-// failedWithoutEffect returns the outcome of a call that had no effect, with the partial result in err, if any.
-func failedWithoutEffect(err error) run.Finished {
+// failed returns the outcome of a call that had no effect or ran without success, with the partial result in err, if
+// any.
+func failed(err error) run.Finished {
 	var f *fault.Error
 	if !errors.As(err, &f) {
 		f = fault.New(fault.Tool, "failed",
 			"The service could not do this. Nothing was sent or changed.").Because(err)
 	}
-	out := run.Finished{Status: run.ActionFailed, Execution: run.FailedKnown, Error: run.ErrorInfoOf(f), Err: err}
+	out := run.Finished{Status: run.ActionFailed, Execution: run.FailedKnown, Ran: tool.HasRan(err),
+		Error: run.ErrorInfoOf(f), Err: err}
 	setResult(&out, tool.PartialResult(err))
 	return out
 }
@@ -84,6 +86,9 @@ func addOutcome(tx *journal.Tx, a *run.Action, p *run.ErrorInfo) {
 		journal.SetErrorInfo(e, p)
 		if t := tx.Ex.Tools[a.Tool]; t != nil {
 			e.Facts = tool.Facts(e.Facts).With(t.Note(a.Args, a.Result))
+		}
+		if a.Ran {
+			e.Facts = tool.Facts(e.Facts).With(tool.Facts{"ran": "yes"})
 		}
 	})
 }
@@ -133,12 +138,12 @@ const maxOutput = 64 << 10
 func recordFound(ctx context.Context, ex *journal.Execution, id string, out tool.Outcome) error {
 	switch {
 	case out.Verdict == tool.Never:
-		return recordOutcome(ctx, ex, id, failedWithoutEffect(
+		return recordOutcome(ctx, ex, id, failed(
 			fault.New(fault.Policy, run.CodeCancelled, "This was ended before it was begun, so it was not done.")))
 	case out.Verdict == tool.Running: // a tool without a limit guarantees no end
 		return markUnknown(ctx, ex, id, "It is still under way.", nil)
 	case out.Err != nil:
-		return recordOutcome(ctx, ex, id, failedWithoutEffect(out.Err))
+		return recordOutcome(ctx, ex, id, failed(out.Err))
 	}
 	return recordOutcome(ctx, ex, id, Succeeded(out.Result))
 }

@@ -14,14 +14,14 @@ import (
 func RequestApproval(ctx context.Context, ex *journal.Execution, id string) error {
 	a := ex.State.Action(id)
 	if err := journal.RenewTool(ctx, ex, a); err != nil {
-		return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
+		return recordOutcome(ctx, ex, id, failed(err))
 	}
 	t := journal.ToolOf(ex, a.Tool, a.UserInitiated)
 	switch {
 	case t == nil:
-		return recordOutcome(ctx, ex, id, failedWithoutEffect(errNoTool()))
+		return recordOutcome(ctx, ex, id, failed(errNoTool()))
 	case run.ArgsHash(ex.Run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash:
-		return recordOutcome(ctx, ex, id, failedWithoutEffect(fault.New(fault.Policy, fault.CodeIntegrity,
+		return recordOutcome(ctx, ex, id, failed(fault.New(fault.Policy, fault.CodeIntegrity,
 			"The tool or the stored action has changed since it was planned, so it was not done.")))
 	}
 	if err := journal.ReadLinked(ctx, ex, t, ex.Progressed); err != nil {
@@ -33,7 +33,7 @@ func RequestApproval(ctx context.Context, ex *journal.Execution, id string) erro
 	}
 	if err != nil {
 		ex.LogPanic(ctx, id, err)
-		return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
+		return recordOutcome(ctx, ex, id, failed(err))
 	}
 	return ex.Transition(ctx, func(tx *journal.Tx) error {
 		st, next := tx.Next()

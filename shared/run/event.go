@@ -46,7 +46,7 @@ const (
 	NotStarted   Execution = "not_started"
 	Intent       Execution = "intent"    // about to begin, or in progress
 	Succeeded    Execution = "succeeded" // proven, or confirmed by the user
-	FailedKnown  Execution = "failed"    // proven: nothing happened
+	FailedKnown  Execution = "failed"    // proven: nothing happened, or it ran without success (Action.Ran)
 	UnknownState Execution = "unknown"   // not proven either way: the user is asked
 )
 
@@ -298,6 +298,7 @@ type Finished struct {
 	Execution Execution       `json:"execution"`
 	Result    json.RawMessage `json:"result,omitempty"`    // next to an error: the result before the failure
 	Truncated bool            `json:"truncated,omitempty"` // Result is cut
+	Ran       bool            `json:"ran,omitempty"`       // it failed after it began; its effects until then remain
 	Error     *ErrorInfo      `json:"error,omitempty"`
 	Err       error           `json:"-"` // the error of the tool, if this process has just called it; not stored
 }

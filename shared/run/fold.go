@@ -159,7 +159,7 @@ func (a *Action) apply(e Event) error {
 		a.start(e.Started)
 	case e.Finished != nil:
 		a.Execution, a.Result, a.Error = e.Finished.Execution, e.Finished.Result, e.Finished.Error
-		a.Truncated = e.Finished.Truncated
+		a.Truncated, a.Ran = e.Finished.Truncated, e.Finished.Ran
 	}
 	a.Status, a.UpdatedAt, a.last = to, e.At, e.Seq
 	return nil

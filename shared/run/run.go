@@ -216,6 +216,7 @@ type Action struct {
 	Started    Started
 	Result     json.RawMessage
 	Truncated  bool // Result is cut
+	Ran        bool // it failed after it began; its effects until then remain
 	Error      *ErrorInfo
 	PlannedAt  time.Time
 	UpdatedAt  time.Time

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// EffectSummary returns one line for each effect that took place so far, and one for each whose outcome is unknown. It
-// uses the recorded events, never the model's words.
+// EffectSummary returns one line for each effect that took place so far, including those that ran without success, and
+// one for each whose outcome is unknown. It uses the recorded events, never the model's words.
 func EffectSummary(tools tool.Set, s *State) string {
 	var lines []string
 	for _, a := range s.Actions {
@@ -22,12 +22,24 @@ func EffectSummary(tools tool.Set, s *State) string {
 		case a.Status == ActionCompleted && t == nil: // the tool has since been removed
 			lines = append(lines, "Did "+a.Tool+".")
 		case a.Status == ActionCompleted:
-			lines = append(lines, t.Summary(a.Args))
+			lines = append(lines, t.Summary(a.Args)+exitOf(t, a))
+		case a.Ran && a.Error != nil:
+			lines = append(lines, "Failed after it was begun: "+describeCall(tools, a)+". "+a.Error.Message+
+				" What it did until then stays.")
 		case a.Execution == UnknownState:
 			lines = append(lines, "It is not known whether this was done: "+ActionTitle(tools, a)+". Please check.")
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// exitOf returns a sentence about a command's exit code, or "" for exit code 0.
+func exitOf(t *tool.Tool, a *Action) string {
+	code := t.Note(a.Args, a.Result)["exit"]
+	if code == "" || code == "0" {
+		return ""
+	}
+	return " It ended with the exit code " + code + "."
 }
 
 // doneSummary returns the lines of what took place so far: the effects, and the calls that the run's client carried
@@ -179,7 +191,7 @@ func notDoneLine(tools tool.Set, a *Action) string {
 		return "Not done, because you took your approval back: " + describeCall(tools, a) + "."
 	case a.Status == ActionRejected:
 		return "Not done, because you rejected it: " + describeCall(tools, a) + "."
-	case a.Status != ActionFailed || a.Execution == UnknownState || a.Error == nil:
+	case a.Status != ActionFailed || a.Execution == UnknownState || a.Error == nil || a.Ran:
 		return ""
 	}
 	if why := notDoneReasons[a.Error.Code]; why != "" && a.Error.Class == fault.Policy {

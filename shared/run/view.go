@@ -96,6 +96,7 @@ type ActionView struct {
 	Field            string       `json:"field,omitempty"`
 	ExecutionStatus  Execution    `json:"executionStatus"`
 	PolicyDecision   string       `json:"policyDecision,omitempty"`
+	Ran              bool         `json:"ran,omitempty"`     // it failed after it began; its effects until then remain
 	Unasked          bool         `json:"unasked,omitempty"` // its effect took place without a question to the user
 	InputHash        string       `json:"inputHash,omitempty"`
 	ModelName        string       `json:"modelName,omitempty"`
@@ -146,7 +147,7 @@ func NewActionView(nonce []byte, s *State, a *Action) *ActionView {
 	v := &ActionView{ActionID: a.ID, Tool: a.Tool, ToolName: a.Tool, Status: a.Status,
 		RequiresApproval: a.RequiresApproval, ApprovalID: a.ApprovalID, Kind: a.Kind,
 		Decision: a.Decision, Class: a.Ruled.Of(), Edited: a.Edited, ExecutionStatus: a.Execution,
-		PolicyDecision: a.PolicyDecision, Unasked: a.doneUnasked(),
+		PolicyDecision: a.PolicyDecision, Ran: a.Ran, Unasked: a.doneUnasked(),
 		InputHash:  audit.InputHash(nonce, a.ArgsHash),
 		ReplacedBy: a.ReplacedBy, PlannedAt: a.PlannedAt, UpdatedAt: a.UpdatedAt}
 	if a.Turn >= 1 && a.Turn <= len(s.Turns) {

@@ -268,7 +268,8 @@ type ambiguous struct{ error }
 func (a ambiguous) Unwrap() error { return a.error }
 
 // Ambiguous marks err, returned by Execute, as leaving the outcome unknown: the loop then calls Reconcile, and leaves
-// the call to a person if that cannot tell either. An error without this mark means that nothing happened.
+// the call to a person if that cannot tell either. An error with neither this mark nor [Ran]'s means that nothing
+// happened.
 func Ambiguous(err error) error { return ambiguous{err} }
 
 // IsAmbiguous reports whether err leaves the outcome unknown. The error of a context that ended does.
@@ -344,6 +345,23 @@ func Partial(result any, err error) error {
 	}
 	return partial{err, b}
 }
+
+// ran marks an error of a call that was carried out.
+type ran struct{ error }
+
+func (r ran) Unwrap() error { return r.error }
+
+// Ran is [Partial] for a call that was carried out and did not succeed, such as a command that ended with another exit
+// code than 0: what it did until then stays. A call that returned nothing has a nil result.
+func Ran(result any, err error) error {
+	if result != nil {
+		err = Partial(result, err)
+	}
+	return ran{err}
+}
+
+// HasRan reports whether err is how a call failed that was carried out ([Ran]).
+func HasRan(err error) bool { return errors.As(err, &ran{}) }
 
 // PartialResult returns what the call returned before it failed with err, or nil.
 func PartialResult(err error) json.RawMessage {

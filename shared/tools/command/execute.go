@@ -196,18 +196,18 @@ func (r *runner) ended(ctx context.Context, c tool.Call, a Args, out *printed, r
 	}
 	switch {
 	case res.TimedOut:
-		return Result{}, tool.Partial(result, fault.New(fault.Tool, CodeTimeout,
+		return Result{}, tool.Ran(result, fault.New(fault.Tool, CodeTimeout,
 			"The command was ended because it took longer than %d seconds. Its output so far is in the result.",
 			int(a.limit().Seconds())))
 	case res.Asked:
-		return Result{}, tool.Partial(result, fault.New(fault.Tool, CodeAsked,
+		return Result{}, tool.Ran(result, fault.New(fault.Tool, CodeAsked,
 			"The command waited for input and was ended, because nobody typed any. Its output so far, with what it "+
 				"asked, is in the result."))
 	case res.Hangup:
-		return Result{}, tool.Partial(result, fault.New(fault.Tool, CodeHangup,
+		return Result{}, tool.Ran(result, fault.New(fault.Tool, CodeHangup,
 			"The command ended with the connection to its host, which keeps no terminal without one."))
 	case res.Stopped:
-		return Result{}, tool.Partial(result, errStopped())
+		return Result{}, tool.Ran(result, errStopped())
 	}
 	return result, nil
 }

@@ -181,11 +181,11 @@ func ended(out Result, s script) (Result, error) {
 	case out.ExitCode == 0:
 		return out, nil
 	case strconv.Itoa(out.ExitCode) != exitAtLimit:
-		return Result{}, tool.Partial(out, fault.New(fault.Tool, CodeExit, "It ran, and ended with the exit code %d.",
+		return Result{}, tool.Ran(out, fault.New(fault.Tool, CodeExit, "It ran, and ended with the exit code %d.",
 			out.ExitCode))
 	}
 	out.TimedOut = true
-	return Result{}, tool.Partial(out, fault.New(fault.Tool, CodeTimeout, "It was ended because it took longer "+
+	return Result{}, tool.Ran(out, fault.New(fault.Tool, CodeTimeout, "It was ended because it took longer "+
 		"than %d seconds, with all else that ran in the container beside its own command.", int(s.limit.Seconds())))
 }
 
@@ -235,7 +235,7 @@ func (t *tools) gone(ctx context.Context, e Engine, c tool.Call) (tool.Verdict, 
 	_, err := e.Find(ctx, owner(c), handleOf(c).container)
 	switch {
 	case errors.Is(err, container.ErrMissing) && c.Over:
-		return tool.Done, Result{}, "", tool.Partial(Result{OutputLost: true}, fault.New(fault.Policy, CodeStopped,
+		return tool.Done, Result{}, "", tool.Ran(Result{OutputLost: true}, fault.New(fault.Policy, CodeStopped,
 			"It was stopped, and its container removed with all that it had written."))
 	case errors.Is(err, container.ErrMissing):
 		return tool.Unknown, Result{}, "Its container is gone, and with it what it printed.", nil

@@ -143,7 +143,9 @@ const cameTo = { succeeded: 'Done', failed: 'Failed, nothing was done', unknown:
 /** cells are those of an entry. @param {any} e @param {any} [about] what its action does */
 function cells(e, about) {
   const made = /^(decided|reviewed|refused)$/.test(e.kind) && e.decision && decisionWords(e.decision);
-  const what = [made, cameTo[e.executionStatus], e.errorCode, e.message].filter(Boolean).join('. ');
+  const came = e.facts?.ran && e.executionStatus === 'failed' ? 'Failed after it was begun: what it did stays'
+    : cameTo[e.executionStatus];
+  const what = [made, came, e.errorCode, e.message].filter(Boolean).join('. ');
   return [el('td', {}, kinds[e.kind] ?? e.kind),
     el('td', {}, e.tool ? toolName(e.tool) : '', about && el('span', { class: 'about' }, aboutOf(about))),
     el('td', { class: 'whole' }, what)];

@@ -114,9 +114,10 @@ export function actionState(a) {
       if (a.replacedBy) return { kind: 'off', words: 'Replaced by a newer one, nothing was done' };
       return { kind: 'off', words: a.decision === 'undo' ? 'Undone, nothing was done' : 'Rejected, nothing was done' };
     case 'failed':
-      if (a.executionStatus !== 'unknown' && unmet[a.errorReason]) return { kind: 'off', words: unmet[a.errorReason] };
-      return { kind: 'fail', words: a.executionStatus === 'unknown' ? 'Outcome unknown'
-        : 'Failed, nothing was done' };
+      if (a.executionStatus === 'unknown') return { kind: 'fail', words: 'Outcome unknown' };
+      if (a.ran) return { kind: 'fail', words: 'Failed after it was begun: what it did stays' };
+      if (unmet[a.errorReason]) return { kind: 'off', words: unmet[a.errorReason] };
+      return { kind: 'fail', words: 'Failed, nothing was done' };
     default: return { kind: 'plan', words: sentence(String(a.status)) };
   }
 }

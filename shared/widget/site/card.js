@@ -16,18 +16,22 @@ const words = {
 const states = {
   held: 'Approved. You can undo it until it begins.', sending: 'Your decision is being sent and carried out…',
   following: 'Your decision is being carried out…', expired: 'This has expired. Nothing was done.', completed: 'Done.',
-  failed: 'Not done.',
+  failed: 'Not done.', ran: 'Failed after it was begun: what it did stays.',
 };
 
+/** The words of a state. @param {string} state @param {boolean} [ran] whether it failed after it was begun */
+const shown = (state, ran) => states[state === 'failed' && ran ? 'ran' : state];
+
 /** What a screen reader is told of a card that is not open any more. @param {Card} card */
-export const stateOf = ({ approval, state }) => (state === 'open' ? '' : `${approval.preview.title}: ${states[state]}`);
+export const stateOf = ({ approval, state, ran }) => (state === 'open' ? ''
+  : `${approval.preview.title}: ${shown(state, ran)}`);
 
 /**
  * The lines of a card, or the form in their place.
  * @param {Card} card @param {(decision: string) => void} decide
  * @param {() => number} now by the clock that it is held by @param {HTMLElement} [form]
  */
-export function cardOf({ approval, state, error, heldUntil = 0 }, decide, now, form) {
+export function cardOf({ approval, state, error, ran, heldUntil = 0 }, decide, now, form) {
   const { title, fields, warnings } = approval.preview;
   const may = state === 'held' ? ['undo'] : state === 'open' && !form ? approval.decisions : [];
   const decisions = Object.keys(words).filter((d) => may.includes(d) && (d !== 'approve_with_edits' || approval.args)
@@ -56,7 +60,7 @@ export function cardOf({ approval, state, error, heldUntil = 0 }, decide, now, f
       ...buttons.filter((_, i) => /edits|always/.test(decisions[i]) === more))).filter((row) => row.firstChild),
     state === 'held' ? countdown(heldUntil, now) : '',
     make('p', { className: 'small', part: 'approval-state' },
-      state === 'open' ? `Waits ${until}` : states[state]));
+      state === 'open' ? `Waits ${until}` : shown(state, ran)));
 }
 
 /**

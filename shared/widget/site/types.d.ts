@@ -145,6 +145,8 @@ interface Card {
   heldUntil?: number;
   /** What is in the form, while its user edits it, and what the server found wrong of it. */
   edit?: { args: Record<string, unknown>; wrong?: { field: string; message: string } };
+  /** It failed after it was begun: what it did stays. */
+  ran?: boolean;
   /** What the answer to the decision told of the run. */
   run?: any;
 }
