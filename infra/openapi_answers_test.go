@@ -71,6 +71,7 @@ func TestDescribedAnswers(t *testing.T) {
 // unprovoked lists the statuses that this test does not provoke.
 var unprovoked = map[string]string{
 	"refinePlan 200":             "it is answered 202, unless the client waits (shared/api)",
+	"run 202":                    "a run of several steps whose client does not wait for it (shared/api)",
 	"sweep 500":                  "what fails in a sweep is answered with 503; a fault of ours would do it",
 	"sweep 400":                  "the connection breaks before the body is there, so that nobody hears it",
 	"resume 400":                 "the connection breaks before the body is there, so that nobody hears it",

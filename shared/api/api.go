@@ -312,7 +312,7 @@ func allowOrigin(h http.Header, origin string) {
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
 	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Mcp-Method, Mcp-Name, "+
 		"Mcp-Protocol-Version, Prefer, X-Request-Id")
-	h.Set("Access-Control-Expose-Headers", "Date, Preference-Applied, Retry-After, X-Request-Id")
+	h.Set("Access-Control-Expose-Headers", "Date, Location, Preference-Applied, Retry-After, X-Request-Id")
 	h.Set("Access-Control-Max-Age", "600")
 }
 

@@ -220,13 +220,13 @@ func TestWaitsAgain(t *testing.T) {
 }
 
 // TestRunIsHandedOn checks that POST /run, which moves its run itself, has another process go on with it once the
-// client's time is up, and answers.
+// client's time is up, and answers in the words of seed 000, with the status 202.
 func TestRunIsHandedOn(t *testing.T) {
 	for prefer, want := range map[string]struct {
 		took   time.Duration
 		status run.Status
 	}{"": {6 * time.Second, run.Completed}, "wait=50": {6 * time.Second, run.Completed},
-		"wait=0": {0, run.Executing}, "wait=1": {3 * time.Second, run.Executing}} {
+		"wait=0": {0, run.Awaiting}, "wait=1": {3 * time.Second, run.Awaiting}} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newIdle(t)
 			w.model.Then(script.Turn{Calls: []script.Call{{Name: "look", Args: letter{"a"}},
@@ -239,7 +239,16 @@ func TestRunIsHandedOn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			goesOn, later := got.(accepted)
+			if later {
+				got = goesOn.body
+			}
 			v := got.(runAnswer)
+			if later != (want.status == run.Awaiting) || later != (rec.Header().Get("Location") != "") ||
+				later && (len(v.Actions) > 1 || v.Approvals != nil) { // the second is under way, or not begun
+				t.Errorf("%s: it goes on: %v, at %q, with %d actions", prefer, later, rec.Header().Get("Location"),
+					len(v.Actions))
+			}
 			if took := time.Since(began); took != want.took || v.Status != want.status ||
 				rec.Header().Get("Preference-Applied") != prefer {
 				t.Errorf("%s: after %v: %s, applied %q", prefer, took, v.Status, rec.Header().Get("Preference-Applied"))

@@ -120,7 +120,27 @@ func postRun(r *request) (any, error) {
 		return nil, err
 	}
 	obs.SetRun(ctx, v.RunID)
-	return r.api.withApprovals(ctx, r.uid, r.settled(ctx, v, p.keyed(q.Key)))
+	v = r.settled(ctx, v, p.keyed(q.Key))
+	if v.Moving {
+		return r.goesOn(v), nil
+	}
+	return r.api.withApprovals(ctx, r.uid, v)
+}
+
+// goesOn returns the answer about a run that continues without this request, with the status 202 and the address of the
+// run. Its body keeps to seed 000 §2, whose status has no value for work under way: awaiting_confirmation is the one
+// that says neither that the run has ended nor how. An action that is under way is left out, as is its state.
+func (r *request) goesOn(v *run.View) accepted {
+	r.w.Header().Set("Location", "/api/agent/runs/"+v.RunID)
+	r.w.Header().Set("Retry-After", "1")
+	told := *v
+	told.Status, told.Actions = run.Awaiting, []*run.ActionView{}
+	for _, a := range v.Actions {
+		if a.Status != run.ActionPlanned && a.Status != run.ActionExecuting {
+			told.Actions = append(told.Actions, a)
+		}
+	}
+	return accepted{runAnswer{View: &told}}
 }
 
 // runAnswer is a run with the approvals that it waits for (seed 000 §4.6: the pending approval payload).

@@ -145,7 +145,7 @@ func TestTwoResumeFunctions(t *testing.T) {
 		w := openTwoFunctions(t, settings...)
 		w.mail()
 		r := w.askOf("clerk")
-		if w.wantAsked(0, 0); r.Status != "planning" {
+		if w.wantAsked(0, 0); r.HTTP != http.StatusAccepted {
 			t.Errorf("it begins as %s", r.Body)
 		}
 		w.deliver()
