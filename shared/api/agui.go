@@ -65,8 +65,8 @@ func (r *request) beginAGUI(ctx context.Context, in agui.Request, field, words s
 			return fault.Within("forwardedProps", err)
 		}
 	}
-	q := loop.StartRequest{ThreadID: clientThread(r.uid, in.ThreadID), Opens: true, PageTools: in.PageTools(),
-		PageContext: in.Context}
+	q := loop.StartRequest{ThreadID: clientThread(r.uid, in.ThreadID), Opens: true, Thoughts: true,
+		PageTools: in.PageTools(), PageContext: in.Context}
 	if err := r.asks(&q, field, words, of); err != nil {
 		return err
 	}

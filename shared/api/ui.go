@@ -40,7 +40,7 @@ func postUI(r *request) (any, error) {
 	if len(answers) > 0 {
 		return nil, r.answerUI(ctx, answers)
 	}
-	q := loop.StartRequest{ThreadID: clientThread(r.uid, in.ID), Opens: true}
+	q := loop.StartRequest{ThreadID: clientThread(r.uid, in.ID), Opens: true, Thoughts: true}
 	if err := r.asks(&q, "messages", words, in.chosenBody); err != nil {
 		return nil, err
 	}

@@ -151,7 +151,7 @@ func newInput(tx *journal.Tx, req StartRequest) *run.Input {
 	input := &run.Input{Agent: tx.Run.Agent, Prompt: req.Prompt, SystemNote: req.SystemNote,
 		SingleCall: req.Call != nil, Compress: req.Compress, Instructions: req.Instructions, Tools: req.Tools,
 		Barred: req.Barred, PageTools: req.PageTools, PageContext: req.PageContext,
-		Answer: req.Answer, Session: req.Session, Via: req.Via}
+		Answer: req.Answer, Thoughts: req.Thoughts, Session: req.Session, Via: req.Via}
 	history := tx.Ex.Agents.Get(tx.Run.Agent).History
 	if history == agents.HistoryVerbatim && req.History == nil {
 		tellVerbatim(tx, input)

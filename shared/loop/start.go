@@ -43,6 +43,7 @@ type StartRequest struct {
 	Tools        []string          // the agent's tools that the model may call; nil: all
 	Barred       []string          // tools that the model may never call
 	Answer       json.RawMessage   // JSON Schema of an object: the typed answer (tool.Answer); nil: the answer is text
+	Thoughts     bool              // the client shows the model's thoughts
 	Session      *run.Session      // required for an agent that plans, nil for any other
 	PageTools    []run.PageTool    // in addition to the agent's, checked by chat.PageTools; at most 128 KiB
 	PageContext  []run.PageContext // what the page says about itself: at most 100 parts and 64 KiB

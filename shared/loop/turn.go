@@ -143,6 +143,7 @@ func request(ctx context.Context, ex *journal.Execution) (model.Request, error) 
 		return req, nil
 	}
 	req.Settings, req.NoTools = settings(ex.State, its, req.Tools)
+	req.Settings.Thoughts = ex.State.Input.Thoughts
 	return req, nil
 }
 

@@ -28,6 +28,7 @@ type Settings struct {
 	Calling         Calling  // empty: CallingAuto
 	Allowed         []string // tools that may be called, with CallingAny and CallingValidated; empty: all
 	Forced          string   // the tool that the answer must call; it takes the place of Calling and Allowed
+	Thoughts        bool     // the answer is to have a summary of what the model thought, of models that give one
 	Search          bool     // Google Search may be used; models before Gemini 3 take no functions beside it
 }
 

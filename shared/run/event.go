@@ -125,6 +125,7 @@ type Input struct {
 	Barred       []string `json:"barred,omitempty"`       // tools that pages of the run's origin may not use
 	// Answer is the JSON Schema of the typed answer; nil: the answer is text.
 	Answer      json.RawMessage `json:"answer,omitempty"`
+	Thoughts    bool            `json:"thoughts,omitempty"`    // the client shows the model's thoughts
 	PageTools   []PageTool      `json:"pageTools,omitempty"`   // in addition to Tools; the client carries them out
 	PageContext []PageContext   `json:"pageContext,omitempty"` // what the page says about itself
 }

@@ -177,6 +177,7 @@ func (m *Model) ask(ctx context.Context, ex *exchange, req model.Request, out *a
 			err = errUnreadable
 		}
 	}()
+	req.Settings.Thoughts = req.Settings.Thoughts && thinks(m.named(req))
 	cfg, keep := m.settings.of(req, ex)
 	defer keep()
 	if delta == nil {

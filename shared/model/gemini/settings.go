@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"path"
+	"strings"
 
 	"google.golang.org/genai"
 
@@ -51,8 +53,8 @@ func keyOf(req model.Request) (key [sha256.Size]byte) {
 		temperature = *set.Temperature
 	}
 	h := sha256.New()
-	b := fmt.Appendf(nil, "%v %d %q %q %q %t %t", temperature, set.MaxOutputTokens, set.Calling, set.Allowed,
-		set.Forced, set.Search, req.NoTools)
+	b := fmt.Appendf(nil, "%v %d %q %q %q %t %t %t", temperature, set.MaxOutputTokens, set.Calling, set.Allowed,
+		set.Forced, set.Thoughts, set.Search, req.NoTools)
 	h.Write(b)
 	for _, t := range req.Tools {
 		b = withSize(withSize(withSize(b[:0], t.Name), t.Description), t.Schema)
@@ -67,12 +69,15 @@ func withSize[T string | json.RawMessage](b []byte, text T) []byte {
 	return append(binary.BigEndian.AppendUint64(b, uint64(len(text))), text...)
 }
 
-// config returns the request's settings but for the instructions, with thinking and safety left at the service's
-// defaults.
+// config returns the request's settings but for the instructions, with safety and how much the model
+// thinks left at the service's defaults.
 func config(req model.Request) *genai.GenerateContentConfig {
 	c := &genai.GenerateContentConfig{
 		Temperature:     req.Settings.Temperature,
 		MaxOutputTokens: req.Settings.MaxOutputTokens,
+	}
+	if req.Settings.Thoughts {
+		c.ThinkingConfig = &genai.ThinkingConfig{IncludeThoughts: true}
 	}
 	if len(req.Tools) > 0 {
 		group := &genai.Tool{}
@@ -89,6 +94,17 @@ func config(req model.Request) *genai.GenerateContentConfig {
 		c.Tools = append(c.Tools, &genai.Tool{GoogleSearch: &genai.GoogleSearch{}})
 	}
 	return c
+}
+
+// thinks reports whether the model can tell of its thoughts: Gemini since 2.5, but for the models that make pictures or
+// sound (ai.google.dev/gemini-api/docs/thinking). Of any other the service refuses a request that asks for them.
+func thinks(name string) bool {
+	version, ok := strings.CutPrefix(path.Base(name), "gemini-")
+	for _, makes := range []string{"image", "tts", "audio", "embedding"} {
+		ok = ok && !strings.Contains(version, makes)
+	}
+	newest := strings.HasSuffix(version, "-latest") && !strings.ContainsAny(version, "0123456789")
+	return ok && (newest || version >= "2.5" && version < ":") // the character behind 9
 }
 
 // calling says whether functions may be called and which, or returns nil where the service's default does.

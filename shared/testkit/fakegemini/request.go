@@ -111,6 +111,13 @@ func (b body) generation(r *Request) error {
 			}
 		}
 	}
+	if raw, ok := b.GenerationConfig["thinkingConfig"]; ok {
+		var c struct{ IncludeThoughts bool }
+		if json.Unmarshal(raw, &c) != nil {
+			return invalid("Invalid value at 'generation_config.thinking_config'")
+		}
+		r.Thoughts = c.IncludeThoughts
+	}
 	if t := r.Temperature; t != nil && (*t < 0 || *t > 2) {
 		return invalid("* GenerateContentRequest.generation_config.temperature: temperature must be in the range " +
 			"[0.0, 2.0].")

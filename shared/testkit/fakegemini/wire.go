@@ -55,6 +55,7 @@ type Request struct {
 	Allowed         []string // the functions that may be called, where they were named
 	Search          bool     // Google Search may be used
 	Temperature     *float64
+	Thoughts        bool // the answer may have a summary of them
 	MaxOutputTokens int
 }
 
