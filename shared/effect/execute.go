@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -97,6 +98,18 @@ func CallTool(ctx context.Context, ex *journal.Execution, t *tool.Tool, id strin
 	return err
 }
 
+// pin makes the store notice, from now on, if an older copy of it is put back: that copy would not know of the intent.
+func pin(ctx context.Context, ex *journal.Execution, t *tool.Tool) error {
+	p, ok := ex.Store.(store.Pinner)
+	if !ok || !t.SideEffect {
+		return nil
+	}
+	if err := p.Pin(ctx); err != nil {
+		return journal.StoreError(err)
+	}
+	return nil
+}
+
 // carryOut calls the tool and returns a function that records the outcome. If the call may still be in progress, that
 // function records nothing, and a later step settles the call.
 func carryOut(ctx context.Context, ex *journal.Execution, hold *journal.Hold, t *tool.Tool,
@@ -107,6 +120,9 @@ func carryOut(ctx context.Context, ex *journal.Execution, hold *journal.Hold, t 
 	defer out.Close()
 	underWay := a.Started.Attempt > 1 // an earlier attempt may still be in progress
 	nothing := func(context.Context) error { return nil }
+	if err := pin(ctx, ex, t); err != nil {
+		return func(context.Context) error { return err } // the intent is settled later, as one that was cut off
+	}
 	for try := 1; ; try++ {
 		if hold.Lapsed() { // another process may own the call now, and settles it
 			return nothing

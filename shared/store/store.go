@@ -166,6 +166,12 @@ var Indexes = []Index{
 	{Collection: "oauth_states", OrderBy: "due"},
 }
 
+// A Pinner is a [Store] that can be put back from an older copy of itself, and notices that when it is opened.
+type Pinner interface {
+	// Pin returns once a copy that was made before the newest commit would be noticed, also after a power failure.
+	Pin(ctx context.Context) error
+}
+
 // Store is a document store. All methods are safe for concurrent use.
 type Store interface {
 	// Get reads the documents at the paths in one round trip and returns them in the same order. A document that does

@@ -59,7 +59,10 @@ type Store struct {
 	versions    *sql.Stmt
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store  = (*Store)(nil)
+	_ store.Pinner = (*Store)(nil)
+)
 
 // Open opens the store in the directory, which is created if it does not exist. now is the clock; it may stand still.
 func Open(dir string, now func() time.Time) (*Store, error) {

@@ -17,3 +17,12 @@ func lockFile(f *os.File) (unlock func(), err error) {
 	}
 	return func() { _ = syscall.Flock(fd, syscall.LOCK_UN) }, err
 }
+
+// syncFolder makes the names of the files in a folder durable.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return closing(d.Sync(), d)
+}

@@ -4,8 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/countersign-run/countersign/shared/store"
 )
 
 // The names of the files beside the store's own, after its name.
@@ -16,9 +21,17 @@ const (
 
 // newest is the file beside the store that holds the clock of the newest commit. A store whose clock is behind it was
 // replaced by an older copy. It is written after a commit and before the caller goes on, so that a process that is
-// killed in between leaves it behind the store, which raises no alarm, and no effect begins before it is written. It is
-// not synced: a power failure may lose what was written in the seconds before it.
-type newest struct{ file *os.File } // nil: in memory
+// killed in between leaves it behind the store, which raises no alarm. It is synced before each effect ([Store.Pin])
+// and not with each commit: a power failure may lose what was written since the last effect, which nothing has seen.
+type newest struct {
+	file *os.File // nil: in memory
+
+	pinning sync.Mutex
+	pinned  int64 // the clock up to which the file is synced
+}
+
+// syncFile syncs a file. A test counts.
+var syncFile = (*os.File).Sync
 
 // openNewest opens the file beside the store. Where the store is older, it leaves a mark that stays until [Store.Kept],
 // whatever is committed meanwhile.
@@ -28,6 +41,9 @@ func (s *Store) openNewest() error {
 		return err
 	}
 	s.newest.file = f
+	if err := syncFolder(filepath.Dir(s.file)); err != nil {
+		return err
+	}
 	unlock, err := lockFile(f)
 	if err != nil {
 		return err
@@ -46,6 +62,25 @@ func (s *Store) openNewest() error {
 		return err
 	}
 	return closing(mark.Sync(), mark)
+}
+
+// Pin implements [store.Pinner]: it syncs the file beside the store, unless that was done since the newest commit.
+func (s *Store) Pin(context.Context) error {
+	n := &s.newest
+	if n.file == nil {
+		return nil
+	}
+	n.pinning.Lock()
+	defer n.pinning.Unlock()
+	clock, err := n.read()
+	if err == nil && clock > n.pinned {
+		err = syncFile(n.file)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: the file %s: %w", store.ErrUnavailable, newestSuffix, err)
+	}
+	n.pinned = clock
+	return nil
 }
 
 // PutBack reports whether the store was found to be an older copy of itself, and [Store.Kept] was not called since.

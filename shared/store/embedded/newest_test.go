@@ -2,8 +2,10 @@ package embedded_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,6 +69,30 @@ func TestPutBackIsNoticedUntilKept(t *testing.T) {
 	}
 	if _, again := reopened(t, dir); again {
 		t.Error("the copy is noticed again after it was dealt with")
+	}
+}
+
+// TestPin syncs the file beside the store only where something was committed since, however many ask.
+func TestPin(t *testing.T) {
+	syncs := embedded.CountSyncs(t.Cleanup)
+	st, _ := reopened(t, t.TempDir())
+	for i, want := range []int{1, 1, 2} {
+		if i != 1 {
+			create(t, st, fmt.Sprint("runs/", i))
+			create(t, st, fmt.Sprint("threads/", i))
+		}
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if err := st.Pin(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if *syncs != want {
+			t.Errorf("round %d: %d syncs, want %d", i, *syncs, want)
+		}
 	}
 }
 
