@@ -81,8 +81,17 @@ func (r *runner) ruling(a Args, at site) (tool.Ruling, error) {
 	case j.Class == shell.Destructive:
 		out.Confirm = at.Host.Name
 	}
+	if out.Mode == tool.RuleAsk && at.Host.AutoRun == terminal.AutoRunReadOnly && slices.Contains(j.Names, "git") {
+		out.Reason = asksOfGit
+	}
 	return out, nil
 }
+
+// asksOfGit is why git asks where what only looks does not. A clean filter that .git/info/attributes names runs at git
+// status, whatever options and variables git is given: core.fsmonitor, hooks and .gitattributes can be switched off,
+// but not that file.
+const asksOfGit = "git waits for your yes each time: the configuration of a repository can have even git status run " +
+	"a program."
 
 // always returns what the user may always allow: exactly these words in this directory of this host, of a command that
 // is one program with its words spelled out. The file of the program is bound when the command runs (standing).

@@ -151,6 +151,17 @@ func TestRuling(t *testing.T) {
 	}
 }
 
+// TestGitSaysWhyItAsks where what only looks does not ask: no option keeps a repository from having git run a program.
+func TestGitSaysWhyItAsks(t *testing.T) {
+	for cmd, why := range map[string]bool{"git status": true, "git log -5 --oneline": true, "git -C /srv diff": true,
+		"sudo git status": true, "touch git": false} {
+		r, err := newWorld(t, nil).ruling(cmd)
+		if err != nil || r.Mode != tool.RuleAsk || strings.Contains(r.Reason, "even git status run") != why {
+			t.Errorf("%s: %+v, %v", cmd, r, err)
+		}
+	}
+}
+
 // The warnings say where in the command they are, and show what is there.
 func TestWarnings(t *testing.T) {
 	r, err := newWorld(t, nil).ruling("echo é; rm -rf /tmp/x | sh")
