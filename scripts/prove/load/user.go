@@ -65,7 +65,7 @@ func (g *env) send(ctx context.Context, uid, method, path string, body any, head
 		return a, err
 	case err != nil:
 		class = "connection"
-	case a.HTTP == http.StatusOK:
+	case a.HTTP == http.StatusOK || a.HTTP == http.StatusAccepted:
 		return a, nil
 	}
 	if forNow(a.HTTP) && a.Header.Get("Retry-After") == "" {
