@@ -42,12 +42,19 @@ func TestWhatIsNotInViewIsNotReplaced(t *testing.T) {
 		"a script's output was cut":     {short, long, "a.txt", []step{runs("cat a.txt")}, "what was left out"},
 		"it was read after the script":  {short, long[:18_000], "a.txt", []step{runs("cat a.txt"), reads("a.txt")}, ""},
 		"a script prints another file":  {short, long, "a.txt", []step{runs("cat b/b.txt")}, ""},
+		"a secret was taken out": {short, short, "a.txt", []step{runs("cat a.txt; echo secrets")},
+			"what was taken out of it as a secret"},
 		"it has more than a megabyte": {short, strings.Repeat(long, 30), "a.txt", []step{reads("a.txt")},
 			"to 1620000 of 1620000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			engine = fakedocker.Open(t, fakedocker.Options{Images: []string{"localhost/go:1"},
-				Exec: func([]string) (stdout, stderr string, exit int) { return long, "", 0 }})
+				Exec: func(command []string) (stdout, stderr string, exit int) {
+					if strings.Contains(command[len(command)-1], "secrets") {
+						return "password=hunter22\n", "", 0
+					}
+					return long, "", 0
+				}})
 			w := deploy(t, "DOCKER_HOST="+engine.Host, "DOCKER_IMAGES=localhost/go:1")
 			w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
 				Files: map[string]string{"README.md": c.readme, "a.txt": c.file}})

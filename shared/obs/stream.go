@@ -14,6 +14,9 @@ import (
 // nothing else. It is for the output of commands, in which an @ is rarely part of a person's address.
 func RemoveSecrets(s string) string { return without(s, secrets[:len(secrets)-1]) } // the last one is for addresses
 
+// Redacted reports whether [RemoveSecrets] removed something from the text.
+func Redacted(s string) bool { return strings.Contains(s, redacted) }
+
 // maxLine is the maximum length of a line that is held back, in bytes. A longer line is cut at its last white space. If
 // it has none, its last lookBack bytes are examined again with what follows, because a secret may begin in them.
 const (

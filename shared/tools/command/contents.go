@@ -3,6 +3,7 @@ package command
 import (
 	"path"
 
+	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/shell"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -16,8 +17,11 @@ func shows(a Args, out Result) (parts []tool.Part) {
 		}
 		p := tool.Part{Text: tool.Text{Name: name}, Rest: "Change it in place, as with sed or patch. If you mean " +
 			"another file, name it by its whole path."}
-		if out.Truncated {
+		switch {
+		case out.Truncated:
 			p.Lost = "what was left out of the output"
+		case obs.Redacted(out.Output):
+			p.Lost = "what was taken out of it as a secret"
 		}
 		parts = append(parts, p)
 	}

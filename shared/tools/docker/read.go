@@ -140,6 +140,22 @@ func pieceOf(file string, a FileArgs) (FileText, error) {
 		Redacted: shown != file, SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
+// lostSecret says what the model has not seen of a text without its secrets.
+const lostSecret = "what was taken out of it as a secret"
+
+// partsOf says which files a tree shows, each of them whole.
+func partsOf(out Tree) (parts []tool.Part) {
+	for _, f := range out.Files {
+		p := tool.Part{Text: tool.Text{Name: path.Join(container.Work, f.Path)}, Rest: "Commit the file from the " +
+			"container by the sha256 that " + ReadFile + " returns."}
+		if obs.Redacted(f.Content) {
+			p.Lost = lostSecret
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
 // partOf says what a result shows of a file.
 func partOf(a FileArgs, out FileText) tool.Part {
 	p := tool.Part{Text: tool.Text{Name: a.Path}, Version: out.SHA256, From: out.Offset, To: out.Offset, Size: out.Size,
@@ -149,7 +165,7 @@ func partOf(a FileArgs, out FileText) tool.Part {
 		p.To += len(*out.Content)
 	}
 	if out.Redacted {
-		p.Lost = "what was taken out of it as a secret"
+		p.Lost = lostSecret
 	}
 	return p
 }
@@ -175,6 +191,7 @@ func (t *tools) sourceFiles() *tool.Tool {
 			".git and node_modules. Files that do not fit are counted, and none is cut: read them one by one.",
 		Untrusted: true,
 		Echoes:    true,
+		Shows:     func(_ TreeArgs, out Tree) []tool.Part { return partsOf(out) },
 		Refine:    func(s *jsonschema.Schema) { s.Properties["containerId"].Pattern = idPattern },
 		Execute: func(ctx context.Context, c tool.Call, a TreeArgs) (Tree, error) {
 			tree, err := t.archive(ctx, c, a.ContainerID,

@@ -83,8 +83,11 @@ func (s script) shows(out Result) (parts []tool.Part) {
 			name = path.Join(container.Work, name)
 		}
 		p := tool.Part{Text: tool.Text{Name: name}, Rest: "Read the file with " + ReadFile + "."}
-		if out.Truncated || out.OutputLost {
+		switch {
+		case out.Truncated || out.OutputLost:
 			p.Lost = "what was left out of the output"
+		case obs.Redacted(out.Stdout):
+			p.Lost = lostSecret
 		}
 		parts = append(parts, p)
 	}
