@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/mcpfile"
 	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -18,8 +19,8 @@ import (
 
 // ownNames are the names of tools that are no part of a set: those of runs with a form for their answer, of sessions,
 // and of the door for agents of other programs.
-var ownNames = []string{tool.FinalAnswer, plan.ProposeTool, plan.ReflectTool, "approval_status", "wait_for_approval",
-	"countersign_run"}
+var ownNames = []string{tool.FinalAnswer, journal.TakeBackTool, plan.ProposeTool, plan.ReflectTool,
+	"approval_status", "wait_for_approval", "countersign_run"}
 
 // readServers returns the servers of the file MCP_SERVERS, or nil where it is not set. A server whose tools would have
 // a name that is taken is left out, with a warning. The error says that none is left.

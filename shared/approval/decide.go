@@ -57,7 +57,7 @@ func ToolToPlace(ctx context.Context, ex *journal.Execution, r Resolution) (*too
 
 // executes reports whether the decision causes the call to be carried out.
 func executes(d run.Decision) bool {
-	return d != run.Reject && d != run.Undo && d != run.ConfirmDone && d != run.Refine
+	return d != run.Reject && d != run.TakeBack && d != run.Undo && d != run.ConfirmDone && d != run.Refine
 }
 
 // Check checks a decision against the approval's present state, and returns the arguments that it approves.
@@ -208,6 +208,8 @@ func sawOther(ap *run.Approval, r Resolution) bool {
 
 func decisionFits(k run.Kind, d run.Decision) bool {
 	switch {
+	case d == run.TakeBack:
+		return k == run.KindApproval
 	case k == run.KindReview:
 		return slices.Contains(reviewDecisions, d)
 	case k == run.KindPlan:
@@ -280,7 +282,7 @@ func callEntry(tx *journal.Tx, t *tool.Tool, args json.RawMessage) ([]policy.Ent
 }
 
 var statusAfter = map[run.Decision]run.ApprovalStatus{
-	run.Reject: run.ApprovalRejected, run.ApproveOnce: run.ApprovalApproved,
+	run.Reject: run.ApprovalRejected, run.TakeBack: run.ApprovalRejected, run.ApproveOnce: run.ApprovalApproved,
 	run.ApproveAlways: run.ApprovalApproved, run.ApproveAlwaysCommand: run.ApprovalApproved,
 	run.ApproveEdited: run.ApprovalApproved, run.ConfirmDone: run.ApprovalApproved,
 	run.StartNew: run.ApprovalApproved, run.Refine: run.ApprovalReplaced,

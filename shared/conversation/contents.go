@@ -53,10 +53,9 @@ func addOwn(c *model.Contents, s *run.State) error {
 // words returns the messages of the conversation before the prompt, as far as the run is told their words.
 func words(q run.Input) ([]json.RawMessage, error) {
 	var history []model.Message
-	ended := map[string]bool{}
-	for _, h := range q.History {
-		// the only message of a run without an approval is its last one
-		ended[h.RunID] = ended[h.RunID] || h.Role == run.RoleAssistant && h.ApprovalID == ""
+	waits := map[string]bool{}
+	for _, m := range q.Waits() {
+		waits[m.ApprovalID] = true
 	}
 	for _, h := range q.History {
 		history = append(history, model.Message{Role: roleOf(h.Role), Text: h.OwnWords()})
@@ -64,7 +63,7 @@ func words(q run.Input) ([]json.RawMessage, error) {
 		case q.Mark == "": // started by a release that had no marks
 		case h.Outcome != "":
 			history = append(history, recordMessage(q.Mark, "This came of the request above: "+h.Outcome))
-		case h.ApprovalID != "" && !ended[h.RunID]:
+		case waits[h.ApprovalID]:
 			history = append(history,
 				recordMessage(q.Mark, "The user was asked, and what came of it is not known yet: "+h.Text))
 		}
@@ -205,6 +204,8 @@ func Response(a *run.Action) model.Response {
 			r.Error = "The user approved a newer version of this instead; this one was not done."
 		case a.Decision == run.Undo:
 			r.Error = "The user took the approval of this back before it began; it was not done."
+		case a.Decision == run.TakeBack:
+			r.Error = "The user took this back in the conversation before deciding about it; it was not done."
 		}
 		if a.Comment != "" {
 			r.Error += " The user says: " + a.Comment

@@ -63,6 +63,10 @@ type Env struct {
 	LeaseMargin time.Duration // time by which a lease outlives its step; 0: 15 seconds
 	LeasePeriod time.Duration // maximum length of one lease; longer steps renew it; 0: one minute
 
+	// TakeBack withdraws a proposal that still waits, at its user's word; package loop sets it. A PolicyError says that
+	// the proposal no longer waits. Nil: no model gets the tool.
+	TakeBack func(ctx context.Context, uid, approvalID string) error
+
 	// Tracer makes the spans of a run: invoke_agent for each process that advances it, and within it chat and
 	// execute_tool. Nil makes none. Spans contain content, such as messages and results, only if TraceContent is set.
 	Tracer       trace.Tracer

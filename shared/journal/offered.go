@@ -10,7 +10,7 @@ import (
 )
 
 // Offered returns the tools that the run's model may call, in a fixed order: the agent's tools that the run may use,
-// the tools of its page, and the tool for a typed answer.
+// the tools of its page, the tool for a typed answer, and [TakeBackTool] if an earlier proposal may still wait.
 func Offered(ex *Execution) []tool.Spec {
 	in := ex.State.Input
 	if ex.State.Plan != nil {
@@ -24,6 +24,9 @@ func Offered(ex *Execution) []tool.Spec {
 		specs = append(specs, its[d.Name].Spec)
 	}
 	if t := answerTool(ex, in); t != nil {
+		specs = append(specs, t.Spec)
+	}
+	if t := takeBackTool(ex, in); t != nil && len(ex.State.Actions) == 0 {
 		specs = append(specs, t.Spec)
 	}
 	return specs
@@ -52,6 +55,11 @@ func toolOf(ex *Execution, r run.Run, s *run.State, name string, userInitiated b
 		return answerTool(ex, in)
 	case in.OfPage(name):
 		return pageTools(ex, in)[name]
+	case name == TakeBackTool && takeBackTool(ex, in) != nil:
+		if !mayTakeBack(s) {
+			return nil
+		}
+		return takeBackTool(ex, in)
 	case !in.Has(name), its != nil && !its.Has(name):
 		return nil
 	}
@@ -66,6 +74,9 @@ func ToolFor(ex *Execution, r run.Run, s *run.State, name string) *tool.Tool {
 	}
 	if s.Input.OfPage(name) {
 		return pageTools(ex, s.Input)[name]
+	}
+	if t := takeBackTool(ex, s.Input); t != nil && name == TakeBackTool {
+		return t
 	}
 	return ex.Tools[name]
 }

@@ -37,7 +37,9 @@ type Loop struct {
 
 // New returns a loop. Optional fields of env that are not set get their defaults.
 func New(env journal.Env) *Loop {
-	return &Loop{Env: *env.Init(), sharded: new(atomic.Bool), measured: new(atomic.Int64)}
+	l := &Loop{Env: *env.Init(), sharded: new(atomic.Bool), measured: new(atomic.Int64)}
+	l.TakeBack = takingBack(l)
+	return l
 }
 
 // ThreadClosed reports whether the error means that a thread takes no more messages, because it is full or deleted.

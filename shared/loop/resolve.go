@@ -118,6 +118,14 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 	return currentView(ctx, ex)
 }
 
+// takingBack returns the function with which journal.Env rejects a waiting call at the user's word in the conversation.
+func takingBack(l *Loop) func(ctx context.Context, uid, approvalID string) error {
+	return func(ctx context.Context, uid, approvalID string) error {
+		_, err := l.Resolve(ctx, approval.Resolution{UID: uid, ApprovalID: approvalID, Decision: run.TakeBack})
+		return err
+	}
+}
+
 // needsMover reports whether a process must work on the run, even if only to publish its events.
 func needsMover(ex *journal.Execution) bool {
 	return ex.State.End == nil || run.Unclean(ex.State) || journal.Untold(ex)

@@ -135,6 +135,11 @@ func rejectedEnd(tools tool.Set, s *State, fails bool) *End {
 		func(a *Action) bool { return a.Status == ActionRejected && a.Decision != Undo }) {
 		no, part = "You took your approval back, so it was not done.", "You took back your approval of part of this."
 	}
+	if !slices.ContainsFunc(s.Current(), func(a *Action) bool {
+		return a.Status == ActionRejected && a.Decision != TakeBack
+	}) {
+		no, part = "You took this back, so it was not done.", "You took part of this back."
+	}
 	if doneSummary(tools, s) != "" {
 		no = part
 	}

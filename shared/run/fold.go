@@ -217,7 +217,7 @@ func (a *Action) decided(e Event) (ActionStatus, error) {
 		return ActionFailed, nil
 	case a.Kind == KindReview:
 		return "", illegal(e, "a review is confirmed or started anew")
-	case d.Decision == Reject:
+	case d.Decision == Reject, d.Decision == TakeBack && a.Kind == KindApproval:
 		return ActionRejected, nil
 	case d.Decision == Refine && a.Kind == KindPlan:
 		return ActionCompleted, nil // the user's words are its answer

@@ -69,7 +69,7 @@ const codeNotRun fault.Code = "not_run"
 func notRunError(a *Action) *fault.Error {
 	how := "failed"
 	switch {
-	case a.Status == ActionRejected && a.Decision == Undo:
+	case a.Status == ActionRejected && (a.Decision == Undo || a.Decision == TakeBack):
 		how = "was taken back"
 	case a.Status == ActionRejected:
 		how = "was rejected"

@@ -51,6 +51,10 @@ const (
 	// Undo revokes an approval during its undo window (Action.Held).
 	Undo Decision = "undo"
 
+	// TakeBack rejects a waiting call at the user's word in the conversation ([journal.TakeBackTool]). No client sends
+	// it.
+	TakeBack Decision = "take_back"
+
 	// Refine asks for another plan; the comment says what to change.
 	Refine Decision = "refine"
 

@@ -189,6 +189,8 @@ func notDoneLine(tools tool.Set, a *Action) string {
 	switch {
 	case a.Status == ActionRejected && a.Decision == Undo:
 		return "Not done, because you took your approval back: " + describeCall(tools, a) + "."
+	case a.Status == ActionRejected && a.Decision == TakeBack:
+		return "Not done, because you took it back in the conversation: " + describeCall(tools, a) + "."
 	case a.Status == ActionRejected:
 		return "Not done, because you rejected it: " + describeCall(tools, a) + "."
 	case a.Status != ActionFailed || a.Execution == UnknownState || a.Error == nil || a.Ran:

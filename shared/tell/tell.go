@@ -211,7 +211,7 @@ func (t *Teller) tellWait(a *run.Action, w *run.Wait) {
 // tellDecision tells of a decision that is the end of its call.
 func (t *Teller) tellDecision(a *run.Action, d run.Decision) {
 	switch d {
-	case run.Reject, run.Undo:
+	case run.Reject, run.TakeBack, run.Undo:
 		t.Denied(a)
 	case run.ConfirmDone, run.Refine:
 		t.Done(a, result(a.Result))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -25,13 +26,20 @@ type dialogue struct {
 	done    []step         // since the user's last words
 	state   state          // of the page that the user has open
 	known   map[int][]*ask // the requests of what was said, as far as they are found
+
+	mayTakeBack bool    // what waits, by a tool of the server
+	waits       []waits // what was proposed before and may still wait, oldest first
 }
 
 func newDialogue(r fakegemini.Request, rules rulebook, now time.Time) *dialogue {
 	d := &dialogue{Request: r, rulebook: rules, now: now, done: stepsOf(r.Contents), state: readState(r),
 		known: map[int][]*ask{}}
 	for _, declared := range r.Tools {
-		if len(r.Allowed) == 0 || slices.Contains(r.Allowed, declared.Name) {
+		switch {
+		case len(r.Allowed) > 0 && !slices.Contains(r.Allowed, declared.Name):
+		case declared.Name == journal.TakeBackTool:
+			d.mayTakeBack = true
+		default:
 			d.tools = append(d.tools, newOffered(declared))
 		}
 	}
@@ -60,6 +68,9 @@ func (d *dialogue) noted(record string) {
 	if last := len(d.said) - 1; last >= 0 {
 		d.came[last] += record
 	}
+	if m := asked.FindStringSubmatch(record); m != nil {
+		d.waits = append(d.waits, waits{strings.TrimPrefix(m[1], "Waiting for your approval: "), d.last()})
+	}
 }
 
 // last returns the user's last words.
@@ -82,6 +93,9 @@ func (d *dialogue) answer() fakegemini.Turn {
 	if len(d.done) == 0 && d.mixed(prompt) {
 		return words("That is more than one thing, and I use a page and write or plan only one after the other. " +
 			"Nothing was done; please say them one by one.")
+	}
+	if turn, ok := d.takingBack(prompt); ok {
+		return turn
 	}
 	if tool, _ := d.named(prompt); tool == nil {
 		if turn, ok := d.first(d.tasks, prompt); ok {
@@ -151,7 +165,7 @@ func (d *dialogue) call(asks []*ask) fakegemini.Turn {
 	return turn
 }
 
-// stillWaits is said beside a call that is instead of one that waits: only its user can withdraw that one.
+// stillWaits is said beside a call that is instead of one that waits: that one waits until its user decides.
 const stillWaits = "The one before still waits: one press on the new card approves that and rejects the one before."
 
 // permitted keeps an answer to the request's function-calling mode.

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
@@ -119,6 +120,9 @@ func (d *dialogue) report() string {
 }
 
 func (d *dialogue) describe(s step) string {
+	if s.name == journal.TakeBackTool {
+		return d.tookBack(s)
+	}
 	for _, r := range d.requests {
 		if r.tool != s.name {
 			continue

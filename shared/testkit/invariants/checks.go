@@ -141,12 +141,15 @@ func (c *checked) decisions() {
 	}
 }
 
+// refusals are the decisions after which nothing is done.
+var refusals = []run.Decision{run.Reject, run.TakeBack, run.Undo}
+
 // rejects looks for what was started after a rejection.
 func (c *checked) rejects() {
 	said, held := map[string]bool{}, map[string]time.Time{}
 	for _, e := range c.events {
 		switch {
-		case e.Decided != nil && (e.Decided.Decision == run.Reject || e.Decided.Decision == run.Undo):
+		case e.Decided != nil && slices.Contains(refusals, e.Decided.Decision):
 			said[e.ActionID] = true
 		case e.Decided != nil:
 			held[e.ActionID] = e.Decided.HeldUntil

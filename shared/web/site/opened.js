@@ -13,7 +13,7 @@ const said = {
   approve_once: 'Approved', approve_with_edits: 'Approved with changes', reject: 'Rejected', undo: 'Taken back',
   approve_and_always_allow_recipient: 'Approved, and always allowed from then on',
   approve_and_always_allow_command: 'Approved, and always allowed from then on',
-  confirm_done: 'Said to be done', start_new: 'Begun anew',
+  confirm_done: 'Said to be done', start_new: 'Begun anew', take_back: 'Taken back in the chat',
 };
 
 const rules = {

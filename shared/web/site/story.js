@@ -16,6 +16,7 @@ function came(e) {
         ? ['fail', 'Not known'] : ['fail', 'Failed'];
     case 'requested': return ['wait', 'Waits'];
     case 'decided': return e.decision === 'reject' ? ['off', 'Rejected'] : e.decision === 'undo' ? ['off', 'Undone']
+      : e.decision === 'take_back' ? ['off', 'Taken back in the chat']
       : ['work', 'Approved'];
     case 'reviewed': return e.decision === 'confirm_done' ? ['done', 'Done'] : ['off', 'Asked again'];
     case 'intent': return ['work', 'Started'];

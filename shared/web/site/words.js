@@ -94,6 +94,9 @@ const unmet = {
 /** given says what an end is that is no failure: its user, or nobody, decided so. @type {Record<string, string>} */
 export const given = { cancelled: 'Cancelled.', expired: 'Expired: it was not approved in time.' };
 
+/** @type {Record<string, string>} */
+const refused = { undo: 'Undone', take_back: 'Taken back in the chat' };
+
 /**
  * actionState returns the state of an action: a kind for its colour, and words.
  * @param {any} a an action as the API returns it
@@ -112,7 +115,7 @@ export function actionState(a) {
     case 'completed': return { kind: 'done', words: a.edited ? 'Done, with your changes' : 'Done' };
     case 'rejected':
       if (a.replacedBy) return { kind: 'off', words: 'Replaced by a newer one, nothing was done' };
-      return { kind: 'off', words: a.decision === 'undo' ? 'Undone, nothing was done' : 'Rejected, nothing was done' };
+      return { kind: 'off', words: `${refused[a.decision] ?? 'Rejected'}, nothing was done` };
     case 'failed':
       if (a.executionStatus === 'unknown') return { kind: 'fail', words: 'Outcome unknown' };
       if (a.ran) return { kind: 'fail', words: 'Failed after it was begun: what it did stays' };
@@ -183,6 +186,7 @@ export const decided = {
   approve_with_edits: 'Approved with your changes.',
   reject: 'Rejected. Nothing was done.',
   undo: 'Approval taken back. Nothing was done.',
+  take_back: 'Taken back in the chat. Nothing was done.',
   refine: 'Sent. Another plan is being made; nothing is confirmed.',
   confirm_done: 'Noted as done.',
   start_new: 'You will be asked again.',
@@ -219,7 +223,7 @@ const decidedAs = {
   approve_once: 'Approved', approve_with_edits: 'Approved, with changes', reject: 'Rejected', undo: 'Undone',
   approve_and_always_allow_recipient: 'Approved, and always allowed', confirm_done: 'Said to be done',
   approve_and_always_allow_command: 'Approved, and always allowed', start_new: 'Asked again',
-  refine: 'Another plan was asked for',
+  refine: 'Another plan was asked for', take_back: 'Taken back in the chat',
 };
 
 /** decisionWords says of the record what was decided. @param {string} d */

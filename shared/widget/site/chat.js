@@ -17,7 +17,8 @@ const moment = (signal) => new Promise((done) => {
 /** How what was asked about has ended, in words. @param {Card} card */
 const endOf = ({ state, edit, decision, ran }) => ({
   completed: edit ? 'Done, with your changes' : 'Done', expired: 'Expired',
-  failed: { reject: 'Rejected', undo: 'Undone' }[decision] ?? (ran ? 'Failed after it was begun' : 'Not done'),
+  failed: { reject: 'Rejected', undo: 'Undone', take_back: 'Taken back' }[decision]
+    ?? (ran ? 'Failed after it was begun' : 'Not done'),
 }[/** @type {string} */ (state)]);
 
 /**
