@@ -49,7 +49,7 @@ var (
 		`read\s+receipt|signature|letterhead|(?:work|private)\s+(?:account|address)|emojis?|tone|style|` +
 		`german|french|spanish|italian|english|dutch|polish|russian|chinese|japanese))[\s.!)]*$`)
 	// notYet is a condition on something that somebody has to do first.
-	notYet = regexp.MustCompile(`(?i)[\s,]((?:when|once|after|as\s+soon\s+as|until|unless)\s+(?:\S+\s+){1,4}?` +
+	notYet = regexp.MustCompile(`(?i)(?:^|[\s,])((?:when|once|after|as\s+soon\s+as|until|unless)\s+(?:\S+\s+){1,4}?` +
 		`(?:has|have)\s+(?:\S+ed|given|written|sent|seen|read|come|gone|done|said|left|paid|told|met|found|heard|` +
 		`made|been)\b(?:[^.\n]|\.\S)*)`)
 	// kindOfMail is a mail of another kind than a plain one: “an html mail”.
@@ -105,7 +105,8 @@ func (a *ask) beyondMail() string {
 			return cannot(words, plainMail) + orQuote
 		}
 	}
-	if m := notYet.FindStringSubmatchIndex(body.mask); m != nil {
+	question := strings.Contains(strings.ToLower(head), "ask ") // “ask … when she has time” is a question
+	if m := notYet.FindStringSubmatchIndex(body.mask); m != nil && (m[2] > 0 || !question) {
 		return cannot(body.raw[m[2]:m[3]], "I send a mail as soon as you approve it, and wait for nothing.") + orQuote
 	}
 	return ""
