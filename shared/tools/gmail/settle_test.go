@@ -216,6 +216,21 @@ func TestADeletedDraftIsNeverTakenAsSentWithoutProof(t *testing.T) {
 	}
 }
 
+// TestASentMailIsReadBack reads the sent message again where the user has allowed that, and says so in the result.
+func TestASentMailIsReadBack(t *testing.T) {
+	for _, c := range []struct {
+		scopes []string
+		want   string
+	}{{[]string{compose, mayRead}, gmail.ReadBack}, {[]string{compose}, gmail.NotReadBack}} {
+		w := newEnv(t, gmail.Options{}, c.scopes...)
+		prepared(t, w)
+		out, err := w.Tool.Execute(t.Context(), w.Call)
+		if err != nil || !strings.Contains(string(out), `"`+c.want+`"`) {
+			t.Errorf("%v: %s, %v; want %s", c.scopes, out, err, c.want)
+		}
+	}
+}
+
 func TestInferenceIsOptInAndSaysSo(t *testing.T) {
 	w := newEnv(t, gmail.Options{InferSent: true}, compose)
 	executed(t, w)
