@@ -59,7 +59,7 @@ var (
 		"PlanChange": "plan.Change", "GrantRevoked": "plan.Revoked", "TaskStarted": "plan.Started",
 		"TaskFinished": "plan.Finished", "Plan": "plan.Plan", "PlanTask": "plan.Task", "PlanGrant": "plan.Grant",
 		"Compressed": "run.CompressedView", "Usage": "model.Usage", "Preview": "tool.Preview",
-		"PreviewField": "tool.Field", "Finding": "run.Finding", "Reading": "run.Reading",
+		"PreviewField": "tool.Field", "Moment": "tool.Moment", "Finding": "run.Finding", "Reading": "run.Reading",
 		"Thread": "records.ThreadView", "Message": "run.Message",
 		"AuditEntry": "audit.Entry", "AuditAbout": "run.About",
 		"AuditHead": "audit.Head", "Allowed": "records.AllowView",

@@ -99,7 +99,7 @@ var may = map[string]string{
 	"shared/plan": "shared/clip shared/fault shared/lazyregexp shared/strictjson shared/timezone shared/tool " +
 		"shared/visible",
 	"shared/planner": "shared/approval shared/document shared/fault shared/journal shared/loop shared/model " +
-		"shared/plan shared/run shared/visible",
+		"shared/plan shared/run shared/tool shared/visible",
 	"shared/policy":          "shared/fault shared/tool",
 	"shared/queue":           "shared/run shared/fault shared/notice shared/strictjson",
 	"shared/queue/embedded":  "shared/document shared/fault shared/queue shared/store",

@@ -3,6 +3,7 @@ package action
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,7 +49,7 @@ func TestACardWithNames(t *testing.T) {
 	want := []tool.Field{{Label: "Thing", Value: "Blue Mug", Argument: "thing"},
 		{Label: "Number of stars", Value: "4", Argument: "stars"}, {Label: "note", Value: "n", Argument: "note"},
 		{Label: "How fast", Value: "slow", Argument: "pace"}}
-	if p.Title != "Rate Blue Mug with 4 stars" || !slices.Equal(p.Fields, want) || len(p.Warnings) != 0 {
+	if p.Title != "Rate Blue Mug with 4 stars" || !reflect.DeepEqual(p.Fields, want) || len(p.Warnings) != 0 {
 		t.Errorf("the card is %+v", p)
 	}
 	choices := map[string][]tool.Choice{"thing": {{Value: "t-2", Name: "A Red Mug"}, {Value: "t-1", Name: "Blue Mug"}},

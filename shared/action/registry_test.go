@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -185,7 +185,7 @@ func TestPreview(t *testing.T) {
 	want := []tool.Field{{Label: "Product", Value: "mug⟨U+202E⟩-1", Argument: "productId"},
 		{Label: "notes", Value: `["a"]`, Argument: "notes"}, {Label: "options", Value: `{"gift":true}`, Argument: "options"},
 		{Label: "quantity", Value: "2", Argument: "quantity"}}
-	if p.Title != "Puts a product into the user's cart" || !slices.Equal(p.Fields, want) || len(p.Warnings) != 1 {
+	if p.Title != "Puts a product into the user's cart" || !reflect.DeepEqual(p.Fields, want) || len(p.Warnings) != 1 {
 		t.Errorf("the preview is %+v", p)
 	}
 }

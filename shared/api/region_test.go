@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -70,6 +71,11 @@ func TestRegion(t *testing.T) {
 	field := card["fields"].([]any)[0].(map[string]any)
 	if field["value"] != want || field["at"] != "2027-03-28T03:30:00+02:00" {
 		t.Errorf("the card of a client that names no zone: %v", field)
+	}
+	if m, ok := field["moments"].([]any); !ok || len(m) != 1 || !reflect.DeepEqual(m[0], map[string]any{
+		"text": "Sunday, 28 March 2027, 07:00 (Asia/Kolkata, UTC+05:30)", "at": "2027-03-28T07:00:00+05:30",
+		"timeZone": "Asia/Kolkata"}) {
+		t.Errorf("its moments: %v", field["moments"])
 	}
 	if !strings.Contains(w.told(), "Asia/Kolkata") || !strings.Contains(w.told(), "hi-IN") {
 		t.Errorf("the zone was not kept: %s", w.told())

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
@@ -44,6 +45,15 @@ func TestARepeatedMailAsks(t *testing.T) {
 				card := w.card()
 				if said := strings.Join(card.preview.Warnings, "\n"); !strings.Contains(said, c.says) {
 					t.Errorf("the card warns %q", said)
+				}
+				for _, m := range card.preview.Moments {
+					_, err := time.Parse(time.RFC3339, m.At)
+					if m.Of != card.preview.Warnings[0] || !strings.Contains(m.Of, m.Text) || err != nil {
+						t.Errorf("it has the moment %+v", m)
+					}
+				}
+				if timed := strings.HasSuffix(c.says, " at"); timed != (len(card.preview.Moments) == 1) {
+					t.Errorf("it has %d moments", len(card.preview.Moments))
 				}
 				w.wants("the no", w.decide(card, "reject"), http.StatusOK, "")
 				w.deliver()

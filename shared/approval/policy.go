@@ -28,7 +28,7 @@ type Judgement struct {
 	Ruling  *tool.Ruling
 	Tainted []taint.Finding // why a call asks that rests on what its user has allowed in advance
 
-	Repeated string // which equal call came before, in a sentence for the card; empty: none did
+	Repeated repeat
 }
 
 // readsOnly reports whether nothing may be done in the run but to look: its plan is not confirmed.
@@ -83,11 +83,12 @@ func Verdict(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args 
 			ruling.Mode = tool.RuleAsk
 		}
 	}
-	in.Repeated = repeated(tx, u, t, actionID, at, args, ruling)
+	before := repeated(tx, u, t, actionID, at, args, ruling)
+	in.Repeated = before.words
 	d := tx.Ex.Rules.Decide(in)
 	found, err := tainted(tx, t, in, d)
 	if in.Tainted = len(found) > 0; in.Tainted {
 		d = tx.Ex.Rules.Decide(in)
 	}
-	return Judgement{d, ruling, found, in.Repeated}, err
+	return Judgement{d, ruling, found, before}, err
 }

@@ -118,8 +118,9 @@ func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run
 func previewAt(t *tool.Tool, in tool.Place, args json.RawMessage, v Judgement) (tool.Preview, error) {
 	p, err := t.Preview(args)
 	p = p.Warned(v.Ruling)
-	if v.Repeated != "" {
-		p.Warnings = append([]string{v.Repeated}, p.Warnings...)
+	if v.Repeated.words != "" {
+		p.Warnings = append([]string{v.Repeated.words}, p.Warnings...)
+		p.Moments = append(p.Moments, v.Repeated.at...)
 	}
 	if err != nil || in == (tool.Place{}) {
 		return p, err

@@ -128,8 +128,8 @@ func staleReason(ap, current *run.Approval, v policy.Decision) *fault.Error {
 }
 
 // samePreview reports whether the stored preview equals the current one as it would read back from the store. A preview
-// that was stored by a release whose previews had no times (Field.At) or no arguments (Field.Argument) is compared
-// without them.
+// that was stored by a release whose previews had no times (Field.At), no arguments (Field.Argument) or no moments is
+// compared without them.
 func samePreview(ap, current *run.Approval) bool {
 	var back tool.Preview
 	b, err := strictjson.Marshal(current.Preview)
@@ -146,6 +146,13 @@ func samePreview(ap, current *run.Approval) bool {
 			back.Fields[i].Argument = ""
 		}
 		back.Choices = nil
+	}
+	if ap.Preview.Moments == nil &&
+		!slices.ContainsFunc(ap.Preview.Fields, func(f tool.Field) bool { return f.Moments != nil }) {
+		for i := range back.Fields {
+			back.Fields[i].Moments = nil
+		}
+		back.Moments = nil
 	}
 	return reflect.DeepEqual(ap.Preview, back)
 }

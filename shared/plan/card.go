@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/timezone"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -20,8 +19,9 @@ func (b Bind) Card(p Plan) tool.Preview {
 	card := tool.Preview{Title: fmt.Sprintf("Plan for %s: %s", p.Repo, counted(len(p.Tasks), "task"))}
 	card.AddLine("Repository", string(p.Repo))
 	ends := p.Deadline.In(zone)
-	card.Fields = append(card.Fields, tool.Field{Label: "Deadline", Value: timezone.Clock(ends, zone.String()),
-		At: ends.Format(time.RFC3339)})
+	deadline := tool.MomentOf(ends, zone.String())
+	card.Fields = append(card.Fields, tool.Field{Label: "Deadline", Value: deadline.Text, At: deadline.At,
+		Moments: []tool.Moment{deadline}})
 	b.addChanges(&card, p, zone)
 	for i, t := range p.Tasks {
 		b.addTask(&card, fmt.Sprintf("Task %d", i+1), t)
@@ -55,6 +55,7 @@ func (b Bind) addChanges(card *tool.Preview, p Plan, zone *time.Location) {
 	}
 	for _, c := range d.Grants {
 		card.AddLine("Change", c.Sentence(zone))
+		card.Fields[len(card.Fields)-1].Moments = c.moments(zone)
 	}
 	if d.Questions {
 		card.AddField("Change", "Other questions")
@@ -103,8 +104,9 @@ func (b Bind) addGrants(card *tool.Preview, p Plan, zone *time.Location) {
 	granted := map[string]bool{}
 	for _, g := range p.Grants {
 		granted[g.Tool] = true
-		card.Fields = append(card.Fields, tool.Field{Label: allowedBy, Value: g.Sentence(zone),
-			At: g.Until.In(zone).Format(time.RFC3339)})
+		until := g.Ends(zone)
+		card.Fields = append(card.Fields, tool.Field{Label: allowedBy, Value: g.Sentence(zone), At: until.At,
+			Moments: []tool.Moment{until}})
 		if t := b.Tools[g.Tool]; t != nil && !calm(t.Class) {
 			card.Warn("To %s may delete or overwrite something, or do what cannot be told in advance.", g.allowed())
 		}

@@ -107,6 +107,16 @@ func preview(t *testing.T, b plan.Bind, p plan.Plan) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, f := range shown.Fields {
+		for _, m := range f.Moments {
+			if !strings.Contains(f.Value, m.Text) || m.TimeZone != b.Zone.String() {
+				t.Errorf("%s: %q has the moment %+v", f.Label, f.Value, m)
+			}
+		}
+		if told := strings.Count(f.Value, " January, "); told > len(f.Moments) {
+			t.Errorf("%s: %q has %d moments", f.Label, f.Value, len(f.Moments))
+		}
+	}
 	return card(shown)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
@@ -41,7 +42,7 @@ var deeds = map[string]deed{
 //
 //	May create at most 2 issues in acme/web until Friday, 8 January, 14:00. Their text is written later.
 func (g Grant) Sentence(zone *time.Location) string {
-	s := "May " + g.allowed() + " until " + g.Until.In(zone).Format("Monday, 2 January, 15:04") + "."
+	s := "May " + g.allowed() + " until " + g.Ends(zone).Text + "."
 	switch {
 	case !g.deed().written:
 		return s
@@ -49,6 +50,13 @@ func (g Grant) Sentence(zone *time.Location) string {
 		return s + " Its text is written later."
 	}
 	return s + " Their text is written later."
+}
+
+// Ends returns until when the grant allows it, as its sentence says that.
+func (g Grant) Ends(zone *time.Location) tool.Moment {
+	until := g.Until.In(zone)
+	return tool.Moment{Text: until.Format("Monday, 2 January, 15:04"), At: until.Format(time.RFC3339),
+		TimeZone: zone.String()}
 }
 
 func (g Grant) deed() deed {
@@ -183,4 +191,12 @@ func (c GrantChange) Sentence(zone *time.Location) string {
 		return "No longer allowed: " + c.Grant.Sentence(zone)
 	}
 	return "Allowed otherwise: " + c.Grant.Sentence(zone) + " It was: " + c.Was.Sentence(zone)
+}
+
+// moments are those in the sentence of the change.
+func (c GrantChange) moments(zone *time.Location) []tool.Moment {
+	if c.Op == Modify {
+		return []tool.Moment{c.Grant.Ends(zone), c.Was.Ends(zone)}
+	}
+	return []tool.Moment{c.Grant.Ends(zone)}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/plan"
 	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // A Session is a session as its user sees it (seed 004 §2.2): made from the record alone.
@@ -56,9 +57,10 @@ type Task struct {
 // A Grant is a grant of the confirmed plan and what is left of it, or one of the plan that waits.
 type Grant struct {
 	plan.Grant
-	Words   string `json:"words"` // what it allows, for people (plan.Grant.Sentence), by the run's time zone
-	Used    int    `json:"used"`
-	Revoked bool   `json:"revoked"`
+	Words   string        `json:"words"`   // what it allows, for people (plan.Grant.Sentence), by the run's time zone
+	Moments []tool.Moment `json:"moments"` // in the words
+	Used    int           `json:"used"`
+	Revoked bool          `json:"revoked"`
 }
 
 // View returns the session as its user sees it, with the approvals that it waits for. The run must be a session's.
@@ -93,7 +95,7 @@ func View(v *run.View, waiting []run.ApprovalView) (*Session, error) {
 		s.Tasks = append(s.Tasks, task)
 	}
 	for _, g := range of.Grants() {
-		s.Grants = append(s.Grants, Grant{g.Grant, g.Sentence(zone), g.Used, g.Revoked})
+		s.Grants = append(s.Grants, Grant{g.Grant, g.Sentence(zone), []tool.Moment{g.Ends(zone)}, g.Used, g.Revoked})
 	}
 	if of.Proposal != nil {
 		s.propose(of.Proposal, zone)
@@ -115,7 +117,7 @@ func (s *Session) propose(p *plan.Proposal, zone *time.Location) {
 		}
 	}
 	for _, g := range p.Plan.Grants {
-		s.Grants = append(s.Grants, Grant{Grant: g, Words: g.Sentence(zone)})
+		s.Grants = append(s.Grants, Grant{Grant: g, Words: g.Sentence(zone), Moments: []tool.Moment{g.Ends(zone)}})
 	}
 }
 

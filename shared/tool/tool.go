@@ -17,7 +17,6 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/strictjson"
-	"github.com/countersign-run/countersign/shared/timezone"
 )
 
 // Approval is a tool's default approval (seed 000 §5).
@@ -227,6 +226,8 @@ type Field struct {
 	At string `json:"at,omitempty"`
 	// Argument is the call's argument whose value this is, where the label does not tell.
 	Argument string `json:"argument,omitempty"`
+	// Moments are the parts of the value that name a point in time or a day.
+	Moments []Moment `json:"moments,omitempty"`
 }
 
 // Choice is a value that an argument can have, and what people call it.
@@ -247,6 +248,8 @@ type Preview struct {
 	Confirm  string   `json:"confirm,omitempty"`  // what the console has its reader type before a yes; empty: nothing
 	// Choices are what an argument may be instead, by its name, for who edits the call; none: anything may be tried.
 	Choices map[string][]Choice `json:"choices,omitempty"`
+	// Moments are the parts of the warnings that name a point in time; a reason that repeats a warning has them, too.
+	Moments []Moment `json:"moments,omitempty"`
 }
 
 // In returns the preview with each of its moments also shown in the time zone, unless the zone's clocks show the same.
@@ -255,7 +258,9 @@ func (p Preview) In(zone *time.Location) Preview {
 	for i, f := range fields {
 		at, err := time.Parse(time.RFC3339, f.At)
 		if there := at.In(zone); err == nil && there.Format(time.RFC3339) != f.At {
-			fields[i].Value += "\nwhich is " + timezone.Clock(there, zone.String())
+			m := MomentOf(there, zone.String())
+			fields[i].Value += "\nwhich is " + m.Text
+			fields[i].Moments = append(slices.Clone(f.Moments), m)
 		}
 	}
 	p.Fields = fields

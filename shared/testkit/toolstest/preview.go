@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -46,9 +47,22 @@ func hidesNothing(t *testing.T, p tool.Preview, labels ...string) {
 		}
 		labels = slices.Delete(slices.Clone(labels), i, i+1)
 		clean(t, "the field "+f.Label, f.Value, f.Long)
+		names(t, f.Value, f.Moments)
 	}
 	for _, w := range p.Warnings {
 		clean(t, "a warning", w, false)
+	}
+}
+
+// names checks that the text has the moments, each with its instant or day.
+func names(t *testing.T, text string, moments []tool.Moment) {
+	t.Helper()
+	for _, m := range moments {
+		_, instant := time.Parse(time.RFC3339, m.At)
+		_, day := time.Parse(time.DateOnly, m.At)
+		if m.Text == "" || !strings.Contains(text, m.Text) || instant != nil && day != nil {
+			t.Fatalf("%q has the moment %+v", text, m)
+		}
 	}
 }
 

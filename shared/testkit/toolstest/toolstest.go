@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -228,5 +229,6 @@ func texts(list any) (out []string) {
 }
 
 func equal(a, b tool.Preview) bool {
-	return a.Title == b.Title && slices.Equal(a.Fields, b.Fields) && slices.Equal(a.Warnings, b.Warnings)
+	same := func(a, b tool.Field) bool { return reflect.DeepEqual(a, b) }
+	return a.Title == b.Title && slices.EqualFunc(a.Fields, b.Fields, same) && slices.Equal(a.Warnings, b.Warnings)
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-const longDay = "Monday, 2 January 2006"
-
 // preview shows the event as the calendar will show it, and who will be mailed.
 func preview(a Args, now time.Time) tool.Preview {
 	v := view{Preview: tool.Preview{Title: "Create a calendar event"}}
@@ -58,16 +56,23 @@ func (v *view) times(a Args) {
 }
 
 func (v *view) days(s span) {
-	first, last := s.start.Format(longDay), s.end.AddDate(0, 0, -1).Format(longDay)
+	first, last := tool.DayOf(s.start), tool.DayOf(s.end.AddDate(0, 0, -1))
 	if first == last {
-		v.AddField("Day", first)
+		v.dated("Day", first.Text, first)
 		return
 	}
-	v.AddField("Days", first+" to "+last)
+	v.dated("Days", first.Text+" to "+last.Text, first, last)
+}
+
+// dated adds a value that names the moments.
+func (v *view) dated(label, value string, moments ...tool.Moment) {
+	v.AddField(label, value)
+	v.Fields[len(v.Fields)-1].Moments = moments
 }
 
 func (v *view) moment(label string, t time.Time, zone string) {
-	v.Fields = append(v.Fields, tool.Field{Label: label, Value: timezone.Clock(t, zone), At: t.Format(time.RFC3339)})
+	m := tool.MomentOf(t, zone)
+	v.Fields = append(v.Fields, tool.Field{Label: label, Value: m.Text, At: m.At, Moments: []tool.Moment{m}})
 }
 
 func (v *view) doubled(what string, t time.Time, zone string) {
@@ -86,7 +91,8 @@ func (v *view) repeats(a Args, s span) {
 		v.AddField("Repeats", rule)
 		return
 	}
-	v.AddField("Repeats", all.words(longDay)+"\n"+rule)
+	last := tool.DayOf(all.dates[len(all.dates)-1])
+	v.dated("Repeats", all.words(last.Text)+"\n"+rule, last)
 	if all.extra {
 		v.Warn("The rule does not include the first day. The event takes place on that day too: %d times in all.",
 			len(all.dates))
@@ -133,7 +139,7 @@ func begins(a Args) string {
 	case err != nil:
 		return a.Start
 	case a.AllDay:
-		return s.start.Format(longDay)
+		return tool.DayOf(s.start).Text
 	default:
 		return timezone.Clock(s.start, a.TimeZone)
 	}

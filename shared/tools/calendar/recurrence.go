@@ -140,8 +140,8 @@ var (
 		"SA": "Saturday", "SU": "Sunday"}
 )
 
-// words describes the rule in a sentence, with its dates.
-func (s series) words(layout string) string {
+// words describes the rule in a sentence, with the last day in it as last says.
+func (s series) words(last string) string {
 	unit := units[s.rule["FREQ"]]
 	b := "Every " + unit
 	if n := s.rule["INTERVAL"]; n != "" && n != "1" {
@@ -159,7 +159,7 @@ func (s series) words(layout string) string {
 	if p := s.rule["BYSETPOS"]; p != "" {
 		b += ", of these only number " + strings.ReplaceAll(p, ",", ", ")
 	}
-	return fmt.Sprintf("%s; %d in all, the last on %s", b, len(s.dates), s.dates[len(s.dates)-1].Format(layout))
+	return fmt.Sprintf("%s; %d in all, the last on %s", b, len(s.dates), last)
 }
 
 func dayNames(list string) string {

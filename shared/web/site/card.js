@@ -11,10 +11,10 @@ import { toLink } from './link.js';
 import * as outbox from './outbox.js';
 import { changed } from './pending.js';
 import { PlanParts } from './plancard.js';
-import { ownClock } from './widget/clock.js';
+import { inWords, ownClock, warned } from './widget/clock.js';
 import { edits } from './session.js';
 import { moved, still } from './still.js';
-import { when } from './time.js';
+import { clocked } from './time.js';
 import { commentBox, passOver } from './unsent.js';
 import { showUnsent } from './waits.js';
 import { choice, decided, found, reached, toolIcon, toolName, undoWithin } from './words.js';
@@ -30,6 +30,7 @@ export const version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)
  * anyway
  */
 export function card(a, done, wait = 0) {
+  a = { ...a, preview: inWords(a.preview) };
   const review = a.kind === 'review';
   const preview = a.preview ?? {};
   const plan = a.kind === 'plan'
@@ -56,7 +57,7 @@ export function card(a, done, wait = 0) {
   const rest = from < 0 ? undefined : el('dl', { class: 'fields' }, ...pairs(fields.slice(from)));
   // The decisions stay in view from here on: they never cover whom it reaches and when.
   const body = el('div', { class: 'card-body' }, rest,
-    a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
+    a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${warned(a.reason, a.preview)}`),
     buttons, error);
   const node = el('article',
     { class: `card ${review ? 'review' : 'wait'}`, tabindex: -1, 'data-version': version(a),
@@ -72,7 +73,7 @@ export function card(a, done, wait = 0) {
     others.note, warnings(preview.warnings), findings(a.findings),
     plan?.changes, lines, plan?.every, body, plan?.other,
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }),
-      el('span', {}, 'Requested ', when(a.requestedAt)),
+      el('span', {}, 'Requested ', clocked(a.requestedAt)),
       el('a', { href: `#/run/${a.runId}` }, 'Details'),
       wait > 0 && el('a', { href: `#/t/${a.threadId}?from=inbox` }, 'Conversation'),
       !review && covers && el('details', { class: 'comment' }, el('summary', {}, 'What always allow covers'),
@@ -263,7 +264,7 @@ const long = (f, code) => el('div', { class: 'copied' },
 
 // own returns the time of a field by the reader's clock, if that differs.
 function own(f, timeZone) {
-  const words = ownClock(f.at, timeZone);
+  const words = ownClock(f, timeZone);
   return words && el('span', { class: 'own quiet' }, 'By your clock: ', el('time', { datetime: f.at }, words));
 }
 

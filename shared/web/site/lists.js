@@ -5,7 +5,8 @@ import { config } from './config.js';
 import { button, busy, confirm, el, heading, say, trouble } from './dom.js';
 import { begin, providers as names } from './link.js';
 import { user } from './session.js';
-import { when } from './time.js';
+import { clocked, when } from './time.js';
+import { named } from './widget/clock.js';
 import { toolName } from './words.js';
 
 /**
@@ -143,7 +144,7 @@ function mine(items) {
 const mail = (m) => el('article', { class: 'item mail' }, el('div', {}, el('h3', {}, m.subject || '(no subject)'),
   el('dl', { class: 'fields' },
     ...pairs(['From', m.from], ['To', m.to?.join(', ')], ['Cc', m.cc?.join(', ')], ['Bcc', m.bcc?.join(', ')],
-      ['Sent', when(m.sentAt)])),
+      ['Sent', clocked(m.sentAt)])),
   el('p', { class: 'long' }, m.text || '')));
 
 const event = (e) => el('article', { class: 'item event' }, el('div', {}, el('h3', {}, e.summary || '(no title)'),
@@ -152,9 +153,6 @@ const event = (e) => el('article', { class: 'item event' }, el('div', {}, el('h3
       ['Invited', (e.attendees ?? []).map((a) => a.email).join(', ')], ['Location', e.location]))));
 
 // moment shows a time of the calendar in the event's own time zone.
-function moment(t = {}) {
-  const clock = String(t.dateTime ?? '').replace('T', ' ').replace(/:00(?=[Z+-]|$)/, '');
-  return t.date ?? [clock, t.timeZone].filter(Boolean).join(' ');
-}
+const moment = ({ date = '', dateTime = date, timeZone = '' } = {}) => dateTime && named({ at: dateTime, timeZone });
 
 const pairs = (...all) => all.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]);

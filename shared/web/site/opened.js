@@ -7,6 +7,7 @@ import { copy } from './copy.js';
 import { el, trouble } from './dom.js';
 import { onPending } from './pending.js';
 import { exactly, instant } from './time.js';
+import { inWords } from './widget/clock.js';
 import { argument, label, sentence, toolName } from './words.js';
 
 const said = {
@@ -42,7 +43,7 @@ const pairs = (some) => some.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', 
  */
 export function recordOf(run, a) {
   const r = a.record;
-  const preview = r.preview ?? {};
+  const preview = inWords(r.preview);
   const copied = (f) => el('div', { class: 'copied' }, el('pre', { class: 'opened-text', tabindex: 0 }, f.value),
     copy(f.value, f.label.toLowerCase()));
   const long = (f) => (f.long ? copied(f) : f.value);

@@ -6,8 +6,9 @@ import { card, version } from './card.js';
 import { arrange, button, busy, el, heading, say, trouble } from './dom.js';
 import { toLink } from './link.js';
 import { state } from './plans.js';
-import { when } from './time.js';
+import { clocked } from './time.js';
 import { hurry, pause } from './widget/client.js';
+import { told as localised } from './widget/clock.js';
 import { changeWords, sessionWords, taskMoods, taskWords, toolName } from './words.js';
 
 const over = (s) => ['COMPLETED', 'FAILED', 'DEADLINE_EXCEEDED'].includes(s.status);
@@ -125,7 +126,7 @@ const about = (s) => el('section', { class: 'stack', 'aria-label': 'About this p
   el('dl', { class: 'facts' }, el('dt', {}, 'State'), el('dd', {}, state(s)),
     el('dt', {}, 'Repository'), el('dd', {}, s.repoUrl),
     el('dt', {}, 'Deadline'),
-    el('dd', {}, when(s.deadline), !over(s) && ' · ',
+    el('dd', {}, clocked(s.deadline), !over(s) && ' · ',
       !over(s) && el('time-left', { until: s.deadline, plain: true }))),
   s.summary && !s.approvals.length && el('p', { class: 'done-words' }, s.summary), // a card says what it waits for
   s.errorReason && el('p', { class: 'quiet' }, `It ended before it was done: ${s.errorReason}`),
@@ -189,8 +190,8 @@ function grants(s, path, again, error) {
   return el('section', { class: 'stack', 'aria-label': 'What you have allowed', hidden },
     el('h2', {}, 'What you have allowed'),
     ...s.grants.map((g) => el('div', { class: 'item' },
-      el('div', {}, el('p', {}, g.words),
-        el('p', { class: 'quiet' }, `${g.used} of ${g.maxCalls} used · by your clock until `, when(g.until),
+      el('div', {}, el('p', {}, localised(g.words, g.moments)),
+        el('p', { class: 'quiet' }, `${g.used} of ${g.maxCalls} used · by your clock until `, clocked(g.until),
           g.revoked ? ' · taken back' : '')),
       !g.revoked && !over(s) && take(g))));
 }

@@ -4,7 +4,7 @@ import { call, client } from './api.js';
 import { el, heading, home, trouble } from './dom.js';
 import { Live } from './live.js';
 import { records } from './opened.js';
-import { instant, took, when } from './time.js';
+import { clocked, instant, took } from './time.js';
 import { eventWords, given, runWords } from './words.js';
 
 /** @param {HTMLElement} main @param {string} runId @param {AbortSignal} signal */
@@ -68,7 +68,7 @@ function describe(run) {
   const models = [...new Set(run.actions.map((a) => a.modelName).filter(Boolean))].join(', ');
   const facts = [
     ['State', el('span', { class: `chip ${given[run.errorReason] ? 'off' : run.status}` },
-      given[run.errorReason] ?? runWords[run.status] ?? run.status)], ['Asked', when(run.createdAt)],
+      given[run.errorReason] ?? runWords[run.status] ?? run.status)], ['Asked', clocked(run.createdAt)],
       ['Until the last step', took(ms)],
     ['Model calls', String(run.modelCalls)], ['Model', models],
       ['Why', run.status === 'failed' && !given[run.errorReason] ? run.message : ''], ['Answer', run.summary],

@@ -18,6 +18,12 @@ function moment(iso, format) {
 /** when shows a moment: today's by its clock, others with their day. @param {string} iso */
 export const when = (iso) => moment(iso, new Date(iso).toDateString() === new Date().toDateString() ? clock : full);
 
+const zoned = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit', timeZoneName: 'short' });
+
+/** clocked shows a moment as when does, and names the time zone, beside times that have one. @param {string} iso */
+export const clocked = (iso) =>
+  moment(iso, new Date(iso).toDateString() === new Date().toDateString() ? zoned : named);
+
 const named = new Intl.DateTimeFormat(undefined, {
   day: 'numeric', month: 'short', year: 'numeric', hour: 'numeric', minute: '2-digit', timeZoneName: 'short',
 });

@@ -2,7 +2,7 @@
 
 // site/card.js
 import { make } from "./dom.js";
-import { ownClock, secondsLeft } from "./clock.js";
+import { inWords, ownClock, secondsLeft, warned } from "./clock.js";
 var { choice, found, reached } = await import(new URL("./console/words.js", import.meta.url).href);
 var words = {
   approve_once: "Approve",
@@ -22,7 +22,7 @@ var states = {
   failed: "Not done."
 };
 function cardOf({ approval, state, error, heldUntil = 0 }, decide, now, form) {
-  const { title, fields, warnings } = approval.preview;
+  const { title, fields, warnings } = inWords(approval.preview);
   const may = state === "held" ? ["undo"] : state === "open" && !form ? approval.decisions : [];
   const decisions = Object.keys(words).filter((d) => may.includes(d) && (d !== "approve_with_edits" || approval.args) && (d !== "approve_and_always_allow_recipient" || reached(approval.args).length));
   const buttons = decisions.map((d, i) => make("button", {
@@ -58,7 +58,7 @@ function cardOf({ approval, state, error, heldUntil = 0 }, decide, now, form) {
         make("dd", {}, ...shown(field, approval.timeZone))
       ))
     ),
-    ...approval.reason ? [make("p", { className: "small" }, approval.reason)] : [],
+    ...approval.reason ? [make("p", { className: "small" }, warned(approval.reason, approval.preview))] : [],
     ...error ? [make("p", { className: "error inside", role: "alert" }, error)] : [],
     ...[false, true].map((more) => make(
       "div",
@@ -83,8 +83,9 @@ function countdown(until, now) {
   queueMicrotask(tick);
   return node;
 }
-function shown({ label, value, long, at }, timeZone) {
-  const own = ownClock(at, timeZone);
+function shown(field, timeZone) {
+  const { label, value, long } = field;
+  const own = ownClock(field, timeZone);
   return [
     long || value.length > 160 ? whole(label, value) : value,
     ...own ? [make("p", { className: "small" }, `By your clock: ${own}`)] : []

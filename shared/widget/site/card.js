@@ -1,6 +1,6 @@
 // The card of an approval: what would be done, and the buttons to decide.
 import { make } from './dom.js';
-import { ownClock, secondsLeft } from './clock.js';
+import { inWords, ownClock, secondsLeft, warned } from './clock.js';
 
 // the console's own, which is served beside these modules
 const { choice, found, reached } = await import(new URL('./console/words.js', import.meta.url).href);
@@ -32,7 +32,7 @@ export const stateOf = ({ approval, state, ran }) => (state === 'open' ? ''
  * @param {() => number} now by the clock that it is held by @param {HTMLElement} [form]
  */
 export function cardOf({ approval, state, error, ran, heldUntil = 0 }, decide, now, form) {
-  const { title, fields, warnings } = approval.preview;
+  const { title, fields, warnings } = inWords(approval.preview);
   const may = state === 'held' ? ['undo'] : state === 'open' && !form ? approval.decisions : [];
   const decisions = Object.keys(words).filter((d) => may.includes(d) && (d !== 'approve_with_edits' || approval.args)
     && (d !== 'approve_and_always_allow_recipient' || reached(approval.args).length));
@@ -54,7 +54,7 @@ export function cardOf({ approval, state, error, ran, heldUntil = 0 }, decide, n
     form ?? make('dl', {},
       ...(fields ?? []).map((field) => make('div', {}, make('dt', {}, field.label),
         make('dd', {}, ...shown(field, approval.timeZone))))),
-    ...(approval.reason ? [make('p', { className: 'small' }, approval.reason)] : []),
+    ...(approval.reason ? [make('p', { className: 'small' }, warned(approval.reason, approval.preview))] : []),
     ...(error ? [make('p', { className: 'error inside', role: 'alert' }, error)] : []),
     ...[false, true].map((more) => make('div', { className: more ? 'buttons more' : 'buttons' },
       ...buttons.filter((_, i) => /edits|always/.test(decisions[i]) === more))).filter((row) => row.firstChild),
@@ -82,8 +82,9 @@ function countdown(until, now) {
  * @param {NonNullable<Approval['preview']['fields']>[number]} field
  * @param {string} [timeZone] by whose clocks the card is made
  */
-function shown({ label, value, long, at }, timeZone) {
-  const own = ownClock(at, timeZone);
+function shown(field, timeZone) {
+  const { label, value, long } = field;
+  const own = ownClock(field, timeZone);
   return [long || value.length > 160 ? whole(label, value) : value,
     ...(own ? [make('p', { className: 'small' }, `By your clock: ${own}`)] : [])];
 }

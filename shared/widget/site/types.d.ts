@@ -102,7 +102,8 @@ interface Approval {
   tool: string;
   argsHash: string;
   args?: Record<string, unknown>;
-  preview: { title: string; fields?: { label: string; value: string; long?: boolean; at?: string }[]; warnings?: string[] };
+  preview: { title: string; warnings?: string[]; moments?: import('./clock.js').Moment[];
+    fields?: { label: string; value: string; long?: boolean; at?: string; moments?: import('./clock.js').Moment[] }[] };
   timeZone?: string;
   reason?: string;
   findings?: { reason: string; origin?: string; text?: string }[];

@@ -906,14 +906,14 @@ function takeBack(ids) {
     trouble(error);
     try {
       const was = await busy([back], back, () => withdraw((entries) => entries.filter((e) => ids.includes(e.id))));
-      const told2 = el(
+      const told3 = el(
         "span",
         { tabindex: -1 },
         was ? "Removed. You’ll be asked each time." : "Already removed. You’ll be asked each time."
       );
-      node.replaceChildren(told2);
-      told2.focus();
-      say(told2.textContent ?? "");
+      node.replaceChildren(told3);
+      told3.focus();
+      say(told3.textContent ?? "");
     } catch (err) {
       trouble(error, err);
     }
@@ -931,23 +931,42 @@ function stored(a, entries) {
 }
 
 // ../widget/site/clock.js
-var zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-function ownClock(at, timeZone) {
-  const [, sign, hours2, minutes] = at?.match(/([+-])(\d\d):(\d\d)$/) ?? [];
-  const shown3 = sign ? Number(`${sign}1`) * (Number(hours2) * 60 + Number(minutes)) : 0;
-  if (!at || zone === timeZone || shown3 === -new Date(at).getTimezoneOffset()) return "";
-  return new Date(at).toLocaleString(
+var day = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
+var clock = { ...day, hour: "numeric", minute: "2-digit" };
+var zoneOf = ({ at, timeZone }) => timeZone || at.match(/[+-]\d\d:\d\d$/)?.[0];
+function named(m) {
+  if (!m.at.includes("T")) return new Date(m.at).toLocaleDateString(void 0, { ...day, timeZone: "UTC" });
+  const words3 = new Date(m.at).toLocaleString(
     void 0,
-    {
-      weekday: "long",
-      day: "numeric",
-      month: "long",
-      year: "numeric",
-      hour: "numeric",
-      minute: "2-digit",
-      timeZoneName: "short"
-    }
+    { ...clock, timeZone: zoneOf(m), ...m.timeZone ? {} : { timeZoneName: "short" } }
   );
+  return m.timeZone ? `${words3} (${m.timeZone})` : words3;
+}
+function told(text2, moments = []) {
+  try {
+    return moments.reduce((words3, m) => words3.replaceAll(m.text, () => named(m)), text2);
+  } catch {
+    return text2;
+  }
+}
+var warned = (text2, preview) => told(text2, preview?.moments?.filter((m) => m.of === text2));
+var inWords = (preview) => (
+  /** @type {P} */
+  {
+    ...preview,
+    fields: (preview?.fields ?? []).map((f) => ({ ...f, value: told(f.value, f.moments) })),
+    warnings: preview?.warnings?.map((text2) => warned(text2, preview))
+  }
+);
+var wall = (at, timeZone) => new Date(at).toLocaleString("en", { dateStyle: "short", timeStyle: "short", timeZone });
+function ownClock({ at, moments }, timeZone) {
+  if (!at) return "";
+  const shown3 = [{ at }, ...moments ?? [{ at, timeZone }]];
+  try {
+    if (shown3.some((m) => m.at.includes("T") && wall(at, zoneOf(m)) === wall(at))) return "";
+  } catch {
+  }
+  return named({ at: new Date(at).toISOString() });
 }
 function secondsLeft(ms) {
   const seconds = ms > 0 ? Math.max(1, Math.round(ms / 1e3)) : 0;
@@ -956,7 +975,7 @@ function secondsLeft(ms) {
 
 // site/time.js
 var full = new Intl.DateTimeFormat(void 0, { dateStyle: "medium", timeStyle: "short" });
-var clock = new Intl.DateTimeFormat(void 0, { timeStyle: "short" });
+var clock2 = new Intl.DateTimeFormat(void 0, { timeStyle: "short" });
 var exact = new Intl.DateTimeFormat(
   void 0,
   { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false }
@@ -966,8 +985,10 @@ function moment(iso, format) {
   if (Number.isNaN(at.getTime())) return el("span", {}, String(iso ?? ""));
   return el("time", { datetime: at.toISOString(), title: full.format(at) }, format.format(at));
 }
-var when = (iso) => moment(iso, new Date(iso).toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? clock : full);
-var named = new Intl.DateTimeFormat(void 0, {
+var when = (iso) => moment(iso, new Date(iso).toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? clock2 : full);
+var zoned = new Intl.DateTimeFormat(void 0, { hour: "numeric", minute: "2-digit", timeZoneName: "short" });
+var clocked = (iso) => moment(iso, new Date(iso).toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? zoned : named2);
+var named2 = new Intl.DateTimeFormat(void 0, {
   day: "numeric",
   month: "short",
   year: "numeric",
@@ -975,12 +996,12 @@ var named = new Intl.DateTimeFormat(void 0, {
   minute: "2-digit",
   timeZoneName: "short"
 });
-var exactly = (iso) => named.format(new Date(iso));
+var exactly = (iso) => named2.format(new Date(iso));
 var short = new Intl.DateTimeFormat(void 0, { day: "numeric", month: "short" });
 var long = new Intl.DateTimeFormat(void 0, { day: "numeric", month: "short", year: "numeric" });
-function day(iso) {
+function day2(iso) {
   const [at, now2] = [new Date(iso), /* @__PURE__ */ new Date()];
-  if (at.toDateString() === now2.toDateString()) return moment(iso, clock);
+  if (at.toDateString() === now2.toDateString()) return moment(iso, clock2);
   return moment(iso, at.getFullYear() === now2.getFullYear() ? short : long);
 }
 var instant = (iso) => moment(iso, exact);
@@ -1270,7 +1291,7 @@ var ways = {
 var pairs = (some) => some.filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]);
 function recordOf(run, a) {
   const r = a.record;
-  const preview = r.preview ?? {};
+  const preview = inWords(r.preview);
   const copied = (f) => el(
     "div",
     { class: "copied" },
@@ -1602,9 +1623,9 @@ async function one(place, runId, signal) {
         ...cells(e),
         el("td", {}, el("code", { title: e.hash }, String(e.hash).slice(0, 10)))
       )));
-      const told2 = new Opened(runId);
-      if (ofRun(runId)) for (const e of entries) told2.add(e, false);
-      records3.replaceChildren(told2.node);
+      const told3 = new Opened(runId);
+      if (ofRun(runId)) for (const e of entries) told3.add(e, false);
+      records3.replaceChildren(told3.node);
       verdict.replaceChildren(
         icon(v.ok ? "check" : "alert"),
         el("strong", {}, v.ok ? "The chain is whole." : "The chain is broken."),
@@ -1672,8 +1693,8 @@ async function examplesOf(name) {
 var examples = (all3, use) => all3.length > 0 && el("div", { class: "examples" }, ...all3.map((words3) => button(words3, () => use(words3), "example")));
 function withExamples(text2, known6) {
   const lines3 = text2.split("\n");
-  const named2 = lines3.filter((l) => l.startsWith("- ") && known6.includes(l.slice(2)));
-  return [lines3.filter((l) => !named2.includes(l)).join("\n"), named2.map((l) => l.slice(2))];
+  const named3 = lines3.filter((l) => l.startsWith("- ") && known6.includes(l.slice(2)));
+  return [lines3.filter((l) => !named3.includes(l)).join("\n"), named3.map((l) => l.slice(2))];
 }
 
 // site/threads.js
@@ -1771,7 +1792,7 @@ var row = (t) => el(
       "aria-current": t.threadId === open && "page"
     },
     el("span", { class: "thread-title" }, t.title || "(no title)"),
-    el("span", { class: "thread-day" }, day(t.updatedAt))
+    el("span", { class: "thread-day" }, day2(t.updatedAt))
   )
 );
 
@@ -1932,10 +1953,10 @@ function group(id3, entry, legend, of, make) {
 }
 
 // site/wall.js
-function clockIn(at, zone4) {
+function clockIn(at, zone3) {
   if (!/(Z|[+-]\d\d:\d\d)$/i.test(at)) return at.slice(0, 16);
   try {
-    const parts3 = new Intl.DateTimeFormat("sv-SE", { timeZone: zone4, dateStyle: "short", timeStyle: "short" });
+    const parts3 = new Intl.DateTimeFormat("sv-SE", { timeZone: zone3, dateStyle: "short", timeStyle: "short" });
     return parts3.format(new Date(at)).replace(" ", "T");
   } catch {
     return at.slice(0, 16);
@@ -1959,9 +1980,9 @@ function field(id3, name, value, label2, of) {
   if (typeof value === "number") return number(id3, name, value);
   if (isList(name) && Array.isArray(value)) return chips(id3, name, value, label2);
   if ((name === "start" || name === "end") && typeof value === "string" && of.args.summary !== void 0) {
-    return of.args.allDay ? day2(id3, name, value) : moment2(id3, name, value, of);
+    return of.args.allDay ? day3(id3, name, value) : moment2(id3, name, value, of);
   }
-  if (name === "timeZone") return zone2(id3, name, value);
+  if (name === "timeZone") return zone(id3, name, value);
   if (typeof value === "string") return text(id3, name, value);
   if (Array.isArray(value) && value.length > 0 && value.every(isRecord)) {
     return records2(id3, name, value, label2, of, (...member) => field(...member, { ...of, choices: void 0 }));
@@ -2024,7 +2045,7 @@ function text(id3, name, value) {
   area.value = value;
   return { name, node: area, box: area, value: () => area.value };
 }
-function zone2(id3, name, value) {
+function zone(id3, name, value) {
   const list2 = el(
     "datalist",
     { id: `${id3}-all` },
@@ -2050,7 +2071,7 @@ function moment2(id3, name, value, of) {
   const same = () => box.value === shown3 && of.zone() === of.first;
   return { name, node: box, box, value: () => same() ? value : box.value && `${box.value}:00` };
 }
-function day2(id3, name, value) {
+function day3(id3, name, value) {
   const off2 = name === "end" ? 1 : 0;
   const box = input(id3, "date", shiftDay(value, -off2), { required: true });
   return { name, node: box, box, value: () => box.value && shiftDay(box.value, off2) };
@@ -2506,6 +2527,7 @@ var PlanParts = class {
 // site/card.js
 var version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
 function card(a, done, wait = 0) {
+  a = { ...a, preview: inWords(a.preview) };
   const review = a.kind === "review";
   const preview = a.preview ?? {};
   const plan = a.kind === "plan" ? new PlanParts(a, (words3, used) => void (still() && decide2("refine", used, void 0, words3))) : null;
@@ -2531,7 +2553,7 @@ function card(a, done, wait = 0) {
     "div",
     { class: "card-body" },
     rest2,
-    a.reason && el("p", { class: "quiet" }, `Why you are asked: ${a.reason}`),
+    a.reason && el("p", { class: "quiet" }, `Why you are asked: ${warned(a.reason, a.preview)}`),
     buttons,
     error
   );
@@ -2568,7 +2590,7 @@ function card(a, done, wait = 0) {
       "footer",
       { class: "card-foot quiet" },
       el("time-left", { until: a.expiresAt, onlapsed: lapsed }),
-      el("span", {}, "Requested ", when(a.requestedAt)),
+      el("span", {}, "Requested ", clocked(a.requestedAt)),
       el("a", { href: `#/run/${a.runId}` }, "Details"),
       wait > 0 && el("a", { href: `#/t/${a.threadId}?from=inbox` }, "Conversation"),
       !review && covers && el(
@@ -2741,7 +2763,7 @@ var long2 = (f, code2) => el(
   copy(f.value, f.label.toLowerCase())
 );
 function own(f, timeZone) {
-  const words3 = ownClock(f.at, timeZone);
+  const words3 = ownClock(f, timeZone);
   return words3 && el("span", { class: "own quiet" }, "By your clock: ", el("time", { datetime: f.at }, words3));
 }
 var warnings = (list2) => list2?.length > 0 && el(
@@ -3633,7 +3655,7 @@ var isLast = (messages, i) => !messages.slice(i + 1).some((m) => m.runId === mes
 var who = (m) => m?.read ? m.read.origin[0].toUpperCase() + m.read.origin.slice(1) : "You";
 function bubble(role, text2, m, known6 = [], use) {
   const mine2 = role === "user";
-  const [words3, named2] = mine2 || !use ? [text2, []] : withExamples(text2, known6);
+  const [words3, named3] = mine2 || !use ? [text2, []] : withExamples(text2, known6);
   return el(
     "li",
     { class: `message ${mine2 ? "user" : "assistant"}` },
@@ -3645,7 +3667,7 @@ function bubble(role, text2, m, known6 = [], use) {
     ),
     el("p", { class: "text" }, words3),
     recorded(text2, m?.outcome),
-    examples(named2, use)
+    examples(named3, use)
   );
 }
 function recorded(text2, outcome = "") {
@@ -3910,14 +3932,14 @@ var Conversation = class {
     this.#prompt.focus();
   }
   async #delete() {
-    const told2 = "Its messages and runs are deleted. What was sent stays sent, and the audit keeps its entries.";
+    const told3 = "Its messages and runs are deleted. What was sent stays sent, and the audit keeps its entries.";
     trouble(this.#error);
     try {
       const open3 = await busy([this.#remove], this.#remove, () => openIn(this.threadId));
       const still2 = open3.length ? ` ${openWords(open3)} Deleting rejects that first; nothing of it is done.` : "";
       if (!await confirm(
         "Delete this conversation?",
-        `${told2}${still2}`,
+        `${told3}${still2}`,
         open3.length ? "Reject and delete" : "Delete"
       )) return;
       await busy([this.#remove], this.#remove, async () => {
@@ -4243,7 +4265,7 @@ async function list(main, title2, about3, load3) {
   };
   await again();
 }
-function change2(words3, what, told2, error, again, kind, label2) {
+function change2(words3, what, told3, error, again, kind, label2) {
   return button(words3, async (e) => {
     const used = (
       /** @type {Element} */
@@ -4252,7 +4274,7 @@ function change2(words3, what, told2, error, again, kind, label2) {
     trouble(error);
     try {
       if (await busy([used], used, what) === false) return;
-      if (told2) say(told2);
+      if (told3) say(told3);
       await again();
     } catch (err) {
       trouble(error, err);
@@ -4399,7 +4421,7 @@ var mail = (m) => el("article", { class: "item mail" }, el(
       ["To", m.to?.join(", ")],
       ["Cc", m.cc?.join(", ")],
       ["Bcc", m.bcc?.join(", ")],
-      ["Sent", when(m.sentAt)]
+      ["Sent", clocked(m.sentAt)]
     )
   ),
   el("p", { class: "long" }, m.text || "")
@@ -4419,10 +4441,7 @@ var event = (e) => el("article", { class: "item event" }, el(
     )
   )
 ));
-function moment3(t = {}) {
-  const clock3 = String(t.dateTime ?? "").replace("T", " ").replace(/:00(?=[Z+-]|$)/, "");
-  return t.date ?? [clock3, t.timeZone].filter(Boolean).join(" ");
-}
+var moment3 = ({ date = "", dateTime = date, timeZone = "" } = {}) => dateTime && named({ at: dateTime, timeZone });
 var pairs2 = (...all3) => all3.filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]);
 
 // site/deadline.js
@@ -4444,11 +4463,11 @@ var numbers = [
 ];
 var parts = { morning: 12, noon: 12, afternoon: 18, evening: 22, night: 24, midnight: 24 };
 var units = { minute: 1, min: 1, hour: 60, day: 1440, week: 10080 };
-var clock2 = String.raw`(?:\d{1,2}:\d\d(?:\s*[ap]\.?m\b\.?)?|\d{1,2}\s*[ap]\.?m\b\.?|noon|midnight)`;
-var day3 = String.raw`(?:\d{4}-\d\d-\d\d|today|tonight|tomorrow|(?:this |next )?(?:${days.join("|")}))`;
+var clock3 = String.raw`(?:\d{1,2}:\d\d(?:\s*[ap]\.?m\b\.?)?|\d{1,2}\s*[ap]\.?m\b\.?|noon|midnight)`;
+var day4 = String.raw`(?:\d{4}-\d\d-\d\d|today|tonight|tomorrow|(?:this |next )?(?:${days.join("|")}))`;
 var part = String.raw`(?:morning|afternoon|evening|night)`;
 var limits = String.raw`\b(?:by|until|till|before|no later than)\s+(?:at\s+)?(?:the\s+)?`;
-var known5 = new RegExp(`${limits}(?:end of (?:the |this )?(day)\\b|(${day3})(?:\\s+(?:at\\s+)?(${clock2}|${part}))?(?![\\w-])|(?:this\\s+)?(${part})\\b|(${clock2})(?:\\s+(?:on\\s+)?(${day3})(?![\\w-]))?(?!\\d))`, "i");
+var known5 = new RegExp(`${limits}(?:end of (?:the |this )?(day)\\b|(${day4})(?:\\s+(?:at\\s+)?(${clock3}|${part}))?(?![\\w-])|(?:this\\s+)?(${part})\\b|(${clock3})(?:\\s+(?:on\\s+)?(${day4})(?![\\w-]))?(?!\\d))`, "i");
 var span = new RegExp(String.raw`\b(?:with)?in\s+(?:the next\s+)?(\d{1,3}|an?|half an|${numbers.join("|")})\s+` + String.raw`(min(?:ute)?|hour|day|week)s?\b`, "i");
 var vague = new RegExp(`${limits}((?:next|this|end of|early|late|soon|\\d{1,2}[:.]\\d\\d|\\d{4}-\\d\\d-\\d\\d|\\d{1,2}(?:st|nd|rd|th)|yesterday|january|february|march|april|may \\d|june|july|august|september|october|november|december|christmas|easter|lunch|the weekend)\\b[^.,;!?\\n]{0,30})`, "i");
 function deadline(words3, now2) {
@@ -4497,7 +4516,7 @@ function hours(time) {
 }
 
 // site/plans.js
-var zone3 = Intl.DateTimeFormat().resolvedOptions().timeZone;
+var zone2 = Intl.DateTimeFormat().resolvedOptions().timeZone;
 var repository = "github.retrieveRepository";
 var slot2 = "plan";
 async function plans(main, from) {
@@ -4569,10 +4588,10 @@ function form(from) {
   until.setAttribute("aria-describedby", reading.id);
   let set = Boolean(known6.set);
   const readWish = () => {
-    const named2 = set ? void 0 : deadline(prompt.value, /* @__PURE__ */ new Date());
-    if (named2?.at) until.value = local3(named2.at.getTime());
-    until.setCustomValidity(named2 && !named2.at ? `Set the deadline: “${named2.said}” may mean several.` : "");
-    reading.textContent = !named2 ? "" : named2.at ? `From your wish: “${named2.said}”. Change it if that is not what you mean.` : `Which deadline is “${named2.said}”? Please set it.`;
+    const named3 = set ? void 0 : deadline(prompt.value, /* @__PURE__ */ new Date());
+    if (named3?.at) until.value = local3(named3.at.getTime());
+    until.setCustomValidity(named3 && !named3.at ? `Set the deadline: “${named3.said}” may mean several.` : "");
+    reading.textContent = !named3 ? "" : named3.at ? `From your wish: “${named3.said}”. Change it if that is not what you mean.` : `Which deadline is “${named3.said}”? Please set it.`;
   };
   const submit = el("button", { class: "primary" }, "Propose a plan");
   const error = el("p", { class: "error", role: "alert" });
@@ -4625,7 +4644,7 @@ function form(from) {
     tries,
     el("label", { for: repo.id }, "Repository"),
     repo,
-    el("label", { for: until.id }, `Deadline (your clock, ${zone3})`),
+    el("label", { for: until.id }, `Deadline (your clock, ${zone2})`),
     until,
     reading,
     submit,
@@ -4765,7 +4784,7 @@ var about = (s) => el(
     el(
       "dd",
       {},
-      when(s.deadline),
+      clocked(s.deadline),
       !over2(s) && " · ",
       !over2(s) && el("time-left", { until: s.deadline, plain: true })
     )
@@ -4821,8 +4840,8 @@ function changes2(s) {
 }
 var json2 = (v) => typeof v === "string" ? v : JSON.stringify(v, null, 2);
 var refused = (l) => l.executionStatus === "not_started" ? l.observation?.error?.code : void 0;
-var step = (l) => el("div", {}, told(l), toLink(refused(l), l.action.tool, l.at));
-var told = (l) => el(
+var step = (l) => el("div", {}, told2(l), toLink(refused(l), l.action.tool, l.at));
+var told2 = (l) => el(
   "details",
   { class: "plan-step", "data-part": `step-${l.seq}` },
   el(
@@ -4867,12 +4886,12 @@ function grants(s, path4, again, error) {
       el(
         "div",
         {},
-        el("p", {}, g.words),
+        el("p", {}, told(g.words, g.moments)),
         el(
           "p",
           { class: "quiet" },
           `${g.used} of ${g.maxCalls} used · by your clock until `,
-          when(g.until),
+          clocked(g.until),
           g.revoked ? " · taken back" : ""
         )
       ),
@@ -5042,8 +5061,8 @@ async function runView(main, runId, signal) {
   let last = 0;
   const state2 = (run) => {
     facts.replaceChildren(...describe(run));
-    const told2 = records(run);
-    done.replaceChildren(...told2.length ? [el("h2", {}, "What was done"), ...told2] : []);
+    const told3 = records(run);
+    done.replaceChildren(...told3.length ? [el("h2", {}, "What was done"), ...told3] : []);
     if (shown3) return;
     shown3 = new Live({ run, alone: true });
     live.append(shown3.node);
@@ -5090,7 +5109,7 @@ function describe(run) {
       { class: `chip ${given[run.errorReason] ? "off" : run.status}` },
       given[run.errorReason] ?? runWords[run.status] ?? run.status
     )],
-    ["Asked", when(run.createdAt)],
+    ["Asked", clocked(run.createdAt)],
     ["Until the last step", took(ms)],
     ["Model calls", String(run.modelCalls)],
     ["Model", models],
@@ -5719,11 +5738,11 @@ var path3 = (h) => `/api/agent/hosts/${encodeURIComponent(h.hostId)}`;
 function hosts(on) {
   const list2 = el("ul", { class: "stack plain", "aria-label": "Hosts" });
   const error = el("p", { class: "error", role: "alert" });
-  const told2 = el("div", { class: "told", hidden: true });
-  const node = el("div", { class: "hosts" }, error, told2, list2, connect2((host) => {
+  const told3 = el("div", { class: "told", hidden: true });
+  const node = el("div", { class: "hosts" }, error, told3, list2, connect2((host) => {
     say(`${host.name} was added.`);
-    told2.hidden = !host.auth.publicKey;
-    if (host.auth.publicKey) told2.replaceChildren(...ownKey(host));
+    told3.hidden = !host.auth.publicKey;
+    if (host.auth.publicKey) told3.replaceChildren(...ownKey(host));
     again();
   }));
   async function load3() {

@@ -19,7 +19,8 @@ async function sum({ hash: _, ...rest }) {
 }
 
 // ../widget/site/clock.js
-var zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+var day = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
+var clock = { ...day, hour: "numeric", minute: "2-digit" };
 function secondsLeft(ms) {
   const seconds = ms > 0 ? Math.max(1, Math.round(ms / 1e3)) : 0;
   return [seconds, seconds > 1 ? ms - (seconds - 0.5) * 1e3 : ms];
@@ -27,11 +28,12 @@ function secondsLeft(ms) {
 
 // site/time.js
 var full = new Intl.DateTimeFormat(void 0, { dateStyle: "medium", timeStyle: "short" });
-var clock = new Intl.DateTimeFormat(void 0, { timeStyle: "short" });
+var clock2 = new Intl.DateTimeFormat(void 0, { timeStyle: "short" });
 var exact = new Intl.DateTimeFormat(
   void 0,
   { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false }
 );
+var zoned = new Intl.DateTimeFormat(void 0, { hour: "numeric", minute: "2-digit", timeZoneName: "short" });
 var named = new Intl.DateTimeFormat(void 0, {
   day: "numeric",
   month: "short",
