@@ -26,7 +26,7 @@ func add(t *testing.T, u *run.User, name string) (string, run.AgentToken) {
 	return token, kept
 }
 
-// TestFind finds a token among its user's, and no other: not with one of its bytes changed, not another user's.
+// TestFind checks that a token is found only among its user's tokens, and not if one of its bytes is changed.
 func TestFind(t *testing.T) {
 	u := &run.User{UID: "auth0|ana@example.com"}
 	add(t, u, "first")
@@ -47,7 +47,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestUse notes a use at most once in an hour.
+// TestUse checks that a use is recorded at most once in an hour.
 func TestUse(t *testing.T) {
 	k := &run.AgentToken{}
 	for _, c := range []struct {
@@ -60,7 +60,7 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that what is taken for a token names a user whose document can be read, and nothing else is.
+// FuzzParse checks that every accepted token names a user whose document can be read.
 func FuzzParse(f *testing.F) {
 	token, _, err := agenttoken.Add(&run.User{UID: "ana"}, "x", rand.Reader, now)
 	if err != nil {

@@ -108,7 +108,7 @@ func (w *world) Get(ctx context.Context, h *terminal.Host) (keeper.Conn, func(),
 	return w.pool.Get(ctx, h, func(context.Context) ([]byte, error) { return w.host.Key, nil })
 }
 
-// enter takes a user's id with "token-" before it for their token.
+// enter accepts the token "token-" and a user's ID for that user.
 func (w *world) enter(_ context.Context, token string) (string, func(), error) {
 	uid, ok := strings.CutPrefix(token, "token-")
 	if !ok {
@@ -122,11 +122,11 @@ type runs struct {
 	mu      sync.Mutex
 	run     string
 	command string
-	done    []string      // the commands before it
-	late    time.Duration // until it is known
+	done    []string      // the earlier commands
+	late    time.Duration // the delay until the run is known
 	failed  error
 	changed chan struct{}
-	told    chan string // takes what is told, right before it is; nil: nobody asks
+	told    chan string // receives the reader's request for input before it is passed on; nil: nobody asks
 }
 
 func (r *runs) set(run, command string) {
@@ -147,7 +147,7 @@ func (r *runs) OnTerminal(ctx context.Context, _, _ string) iter.Seq2[string, er
 	r.mu.Lock()
 	late := r.late
 	r.mu.Unlock()
-	_ = wait.For(ctx, late) // ctx ends the watch, too
+	_ = wait.For(ctx, late) // ctx also ends the watch
 	return r.watch(ctx, func() string { return r.run })
 }
 
@@ -254,7 +254,7 @@ func (c *client) read() bool {
 	return true
 }
 
-// sees reads until the screen has the text.
+// sees reads until the screen contains the text.
 func (c *client) sees(text string) {
 	c.t.Helper()
 	for !strings.Contains(c.screen.String(), text) {
@@ -264,7 +264,7 @@ func (c *client) sees(text string) {
 	}
 }
 
-// hears reads until the message has come.
+// hears reads until the message has arrived.
 func (c *client) hears(text string) {
 	c.t.Helper()
 	for !strings.Contains(strings.Join(c.told, "\n"), text) {
@@ -274,7 +274,7 @@ func (c *client) hears(text string) {
 	}
 }
 
-// ends reads to the end, and returns the last message.
+// ends reads until the socket ends, and returns the last message.
 func (c *client) ends() string {
 	for c.read() {
 	}
@@ -301,8 +301,8 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// TestTheShellStays attaches a second time: the shell and what it had printed are still there. Where script is absent
-// it is another shell, and that is said.
+// TestTheShellStays attaches a second time. The shell is still there, with its output. On a host without script, a new
+// shell starts and a message says so.
 func TestTheShellStays(t *testing.T) {
 	for keeps, path := range map[bool]string{true: "", false: sshd.Without(t, "script")} {
 		w := newWorld(t, sshd.Start(t, sshd.Options{Path: path}), Times{})
@@ -325,8 +325,8 @@ func TestTheShellStays(t *testing.T) {
 	}
 }
 
-// TestWhoMayAttach refuses whoever is not the terminal's user. A terminal of another user's is answered as one that is
-// not there.
+// TestWhoMayAttach checks that only the terminal's user may attach. For anyone else the answer is the same as for a
+// terminal that does not exist.
 func TestWhoMayAttach(t *testing.T) {
 	host := sshd.Start(t, sshd.Options{})
 	w, hasty := newWorld(t, host, Times{}), newWorld(t, host, Times{Auth: 300 * time.Millisecond})
@@ -362,7 +362,7 @@ func TestWhoMayAttach(t *testing.T) {
 	}
 }
 
-// TestItEnds ends sockets that are open, for each reason.
+// TestItEnds ends open sockets for each reason.
 func TestItEnds(t *testing.T) {
 	host := sshd.Start(t, sshd.Options{})
 	for reason, c := range map[string]struct {
@@ -405,7 +405,8 @@ func TestItEnds(t *testing.T) {
 	}
 }
 
-// TestUnreachable tells that a host cannot be reached after the same time, however soon it is known.
+// TestUnreachable checks that an unreachable host is reported after the same time in every case, however early the
+// error is known.
 func TestUnreachable(t *testing.T) {
 	host := sshd.Start(t, sshd.Options{})
 	const answer = 300 * time.Millisecond
@@ -420,7 +421,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestAgentsCommand shows a command that an agent runs, gives it what its user types, and goes back to the shell.
+// TestAgentsCommand shows a command that an agent runs, passes the user's keys to it, and returns to the shell.
 func TestAgentsCommand(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	c := w.attach("ana", terminalID)
@@ -428,7 +429,7 @@ func TestAgentsCommand(t *testing.T) {
 	c.types("echo sh''ell\r")
 	c.sees("shell")
 
-	w.runs.set("run-1", action) // the run says so before the host has it
+	w.runs.set("run-1", action) // the run reports the command before the host has it
 	c.hears(`{"type":"agent","runId":"run-1","actionId":"` + action + `","state":"running"}`)
 	c.types("early\r")
 	await.That(t, "the host is told what was typed", func() bool {
@@ -450,11 +451,12 @@ func TestAgentsCommand(t *testing.T) {
 	}
 }
 
-// action is the agent's command. A host finds a command's processes by its id, and other tests may use the same
-// machine.
+// action is the ID of the agent's command. A host finds a command's processes by this ID, and other tests may use the
+// same machine.
 var action = "action-" + rand.Text()
 
-// begins has the host begin the agent's command. How it has ended comes on the channel; asks is told when it asks.
+// begins starts the agent's command on the host. The channel receives its result. asks is called when the command asks
+// for input.
 func (w *world) begins(command string, limit time.Duration, asks func(bool)) <-chan keeper.Result {
 	w.t.Helper()
 	host, err := terminal.ReadHost(w.t.Context(), w.store, "ana", hostID)
@@ -483,8 +485,8 @@ func (w *world) begins(command string, limit time.Duration, asks func(bool)) <-c
 	return ended
 }
 
-// TestKeysBeforeItIsKnown attaches while the agent's command asks for a password, and types it before it is known that
-// one runs: it is for the command.
+// TestKeysBeforeItIsKnown attaches while the agent's command asks for a password, and types it before the run is known.
+// The keys go to the command.
 func TestKeysBeforeItIsKnown(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	asks := make(chan bool, 10)
@@ -503,7 +505,7 @@ func TestKeysBeforeItIsKnown(t *testing.T) {
 	}
 }
 
-// TestHalfAnAnswer has a command end while its password is typed: the other half is not for the shell.
+// TestHalfAnAnswer ends a command while its password is typed. The rest of the password does not go to the shell.
 func TestHalfAnAnswer(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	w.runs.set("run-1", action)
@@ -523,7 +525,7 @@ func TestHalfAnAnswer(t *testing.T) {
 	}
 }
 
-// TestWhatARunHasPrinted attaches when commands of a run that is open have ended: the screen has what they printed.
+// TestWhatARunHasPrinted attaches after commands of an open run have ended. The screen shows their output.
 func TestWhatARunHasPrinted(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	<-w.begins("echo $((6*7)) lines", time.Minute, nil)
@@ -535,7 +537,7 @@ func TestWhatARunHasPrinted(t *testing.T) {
 	c.sees("shell")
 }
 
-// TestThePanesSize tells it right behind the token, to a new shell and to one that is there: either has it.
+// TestThePanesSize sends the size right after the token, to a new shell and to an existing one. Both apply it.
 func TestThePanesSize(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	for _, size := range []keeper.Size{{Cols: 121, Rows: 41}, {Cols: 100, Rows: 30}} {
@@ -549,7 +551,7 @@ func TestThePanesSize(t *testing.T) {
 	}
 }
 
-// TestTheKeeperIsGone attaches where the keeper was deleted since the host was asked: it is put there again.
+// TestTheKeeperIsGone attaches after the keeper was deleted from the host. It is installed again.
 func TestTheKeeperIsGone(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	c := w.attach("ana", terminalID)
@@ -560,14 +562,14 @@ func TestTheKeeperIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	c = w.attach("ana", terminalID)
-	for c.screen.Len() == 0 && c.read() { // until it has its prompt: keys for the first try are lost with it
+	for c.screen.Len() == 0 && c.read() { // until the prompt is there: keys for the first attempt are lost with it
 	}
 	c.types("echo ag''ain\r")
 	c.sees("again")
 }
 
-// TestTheShellPrintsBesideACommand has the person's shell print while a line of the agent's command has no end yet. It
-// may clear the line that it is on, as it does when its size changes, so that is not the command's.
+// TestTheShellPrintsBesideACommand lets the person's shell print while a line of the agent's command is incomplete. The
+// shell may clear its current line, as it does when its size changes, so that line must not be the command's.
 func TestTheShellPrintsBesideACommand(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	c := w.attach("ana", terminalID)
@@ -591,7 +593,7 @@ func TestTheShellPrintsBesideACommand(t *testing.T) {
 	c.hears(`"state":"ended"`)
 }
 
-// TestLinesApart prints in turns; "." is the end of the command.
+// TestLinesApart lets the shell and the command print in turns. "." is the end of the command.
 func TestLinesApart(t *testing.T) {
 	for want, parts := range map[string][]string{
 		"$ it has 6\r\n\r\x1b[K$ \r\n": {"$ ", "!it has 6", "\r\x1b[K$ ", "!\r\n"},
@@ -617,14 +619,15 @@ func TestLinesApart(t *testing.T) {
 	}
 }
 
-// TestKeysAfterACommand types as soon as the run says that its command has ended, while its last output may still come.
+// TestKeysAfterACommand types as soon as the run reports the end of its command, while the last output may still
+// arrive.
 func TestKeysAfterACommand(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	c := w.attach("ana", terminalID)
 	c.hears("ready")
 	c.types("echo sh''ell\r")
 	c.sees("shell")
-	w.runs.set("run-1", action) // which the host never has
+	w.runs.set("run-1", action) // which the host never receives
 	c.hears(`"state":"running"`)
 	w.runs.mu.Lock()
 	w.runs.told = make(chan string, 10)
@@ -637,7 +640,7 @@ func TestKeysAfterACommand(t *testing.T) {
 	c.sees("again")
 }
 
-// TestASlowReader lets no more wait than is allowed, and drops a reader that takes nothing.
+// TestASlowReader checks the limit of unsent output, and that a reader that takes nothing is disconnected.
 func TestASlowReader(t *testing.T) {
 	s := newScreen()
 	stuck := make(chan struct{})
@@ -669,16 +672,17 @@ func TestASlowReader(t *testing.T) {
 	c := w.attach("ana", terminalID)
 	c.hears("ready")
 	c.types("yes\r")
-	w.serving.Wait() // though nothing is read
+	w.serving.Wait() // even if nothing is read
 }
 
-// TestNothingIsPolled has a key be taken as soon as it is typed, and what is printed be sent as soon as it is there.
+// TestNothingIsPolled checks that a key is taken as soon as it is typed, and that output is sent as soon as it is
+// there.
 func TestNothingIsPolled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, k, began := newScreen(), newKeys(), time.Now()
 		go func() { _, _ = io.Copy(printer{s, true}, k) }() // the host, which prints each key
 		for _, key := range []string{"a", "b", "c"} {
-			synctest.Wait() // the host waits
+			synctest.Wait() // until the host waits
 			k.put(t.Context(), []byte(key))
 			if m, _ := s.next(); string(m.data) != key {
 				t.Errorf("%q came for %q", m.data, key)

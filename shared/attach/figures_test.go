@@ -63,8 +63,8 @@ func heap() float64 {
 	return float64(m.HeapInuse + m.StackInuse)
 }
 
-// BenchmarkEcho reports how long the echo of a key takes that is typed into an attached terminal, and beside it how
-// long in a plain PTY over the same connection.
+// BenchmarkEcho reports the time until the echo of a key arrives from an attached terminal, and the same for a plain
+// PTY over the same connection.
 //
 //	go test ./shared/attach -run '^$' -bench Echo -benchtime 200x -benchmem
 func BenchmarkEcho(b *testing.B) {
@@ -91,7 +91,7 @@ func BenchmarkEcho(b *testing.B) {
 	c.sees("cat\r\n")
 	var plain, attached figures.Times
 	for n := 0; b.Loop(); n++ {
-		key := string(rune('a' + n%26)) // another one each time: cat prints the last one once more
+		key := string(rune('a' + n%26)) // a different key each time: cat prints the last one again
 		began := time.Now()
 		if _, err := io.WriteString(typed, key); err != nil {
 			b.Fatal(err)

@@ -107,7 +107,7 @@ func TestDecodeRefusesWhatAnEntryWouldNotShow(t *testing.T) {
 
 func TestVerifyNamesTheEntry(t *testing.T) {
 	type chained = []audit.Entry
-	forge := func(e audit.Entry, behind audit.Head) audit.Entry { // what an attacker can do who knows how to seal
+	forge := func(e audit.Entry, behind audit.Head) audit.Entry { // the work of an attacker who knows how to seal
 		e, _ = audit.Seal(behind, e)
 		return e
 	}
@@ -185,7 +185,7 @@ func TestVerifyNamesTheEntry(t *testing.T) {
 			return e
 		}, []string{"entry 4 was changed"}},
 		"another run": {func(chained, *audit.Head) chained { other, _ := chain("run-2", 7); return other[:1] },
-			[]string{"entries 2 to 7 were cut off"}}, // the first cannot be verified once the rest is gone
+			[]string{"entries 2 to 7 were cut off"}}, // the first entry cannot be verified without the rest
 		"the head's hash": {func(e chained, h *audit.Head) chained { h.Hash = e[0].Hash; return e },
 			[]string{"entry 7 was changed"}},
 		"the head's number": {func(e chained, h *audit.Head) chained { h.Seq = 1 << 60; return e },

@@ -9,12 +9,12 @@ import (
 	"github.com/countersign-run/countersign/shared/audit"
 )
 
-// TestExpiredEntriesAreNotMissed takes entries of a chain away, before they may be and afterwards, and shows that what
-// may not be gone is found.
+// TestExpiredEntriesAreNotMissed removes entries of a chain before and after they may expire, and checks that a removal
+// that is not allowed is found.
 func TestExpiredEntriesAreNotMissed(t *testing.T) {
 	began := time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 	chain := func(keep func(n int) int) (all []audit.Entry, head audit.Head) {
-		for n := range 6 { // one a day
+		for n := range 6 { // one entry a day
 			var e audit.Entry
 			e, head = audit.Seal(head, audit.Entry{RunID: "run-1", UID: "ana", Kind: audit.Requested,
 				At: began.AddDate(0, 0, n), KeepDays: keep(n)})
@@ -25,7 +25,7 @@ func TestExpiredEntriesAreNotMissed(t *testing.T) {
 	thirty := func(int) int { return 30 }
 	for name, c := range map[string]struct {
 		keep  func(n int) int
-		gone  []int // numbers
+		gone  []int // the numbers of the removed entries
 		after int   // days since the first entry
 		want  string
 	}{
@@ -61,7 +61,7 @@ func TestExpiredEntriesAreNotMissed(t *testing.T) {
 		})
 	}
 	all, head := chain(thirty)
-	all[3].PrevExpires = began // somebody makes the third expire, and takes it away
+	all[3].PrevExpires = began // an attacker makes the third entry expire, and removes it
 	if got := audit.VerifyAt(began.AddDate(0, 0, 20), slices.Delete(all, 2, 3), head); fmt.Sprint(got) !=
 		"[entry 3 was removed entry 4 was changed]" {
 		t.Errorf("found %v", got)

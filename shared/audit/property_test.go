@@ -97,7 +97,7 @@ func TestAnyMutationIsNamed(t *testing.T) {
 	}
 }
 
-// Verify terminates, and finds a fault, whatever is passed in place of a chain.
+// Verify terminates and finds a fault for any input that is not a chain.
 func TestVerifyWithstandsAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sealed, end := chain("run-1", rapid.IntRange(0, 5).Draw(t, "entries"))
@@ -115,8 +115,8 @@ func TestVerifyWithstandsAnything(t *testing.T) {
 	})
 }
 
-// TestHashesStay compares the hash of any entry with the one that another implementation of RFC 8785 comes to, which
-// sealed the entries of earlier releases.
+// TestHashesStay compares the hash of any entry with the result of another implementation of RFC 8785, which sealed the
+// entries of earlier releases.
 func TestHashesStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var e audit.Entry

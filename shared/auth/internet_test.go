@@ -22,7 +22,7 @@ const (
 	pushTarget  = "https://resume.example/"
 )
 
-// keys are made once, because that takes longer than all the rest.
+// keys are generated once, because that takes longer than the rest of the tests.
 var keys = sync.OnceValue(func() map[string]*rsa.PrivateKey {
 	made := map[string]*rsa.PrivateKey{}
 	for _, name := range []string{"good", "evil", "next"} {

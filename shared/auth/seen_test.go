@@ -33,7 +33,7 @@ func BenchmarkUser(b *testing.B) {
 	})
 	b.Run("new", func(b *testing.B) {
 		var requests []*http.Request
-		for n := range 5000 { // more than are remembered
+		for n := range 5000 { // more than the verifier remembers
 			claims := w.userClaims()
 			claims["jti"] = n
 			requests = append(requests, request("Bearer "+w.sign(b, w.users, claims)))
@@ -72,7 +72,8 @@ func TestATokenIsVerifiedOnce(t *testing.T) {
 	}
 }
 
-// TestARememberedTokenEnds: with its exp and with its key, as soon as that is noticed.
+// TestARememberedTokenEnds checks that a remembered token ends at its exp, and with its key as soon as the removal of
+// the key is noticed.
 func TestARememberedTokenEnds(t *testing.T) {
 	const short, long = 5 * time.Minute, 2 * time.Hour
 	for name, c := range map[string]struct {
@@ -104,7 +105,7 @@ func TestARememberedTokenEnds(t *testing.T) {
 			if c.issuer != nil {
 				w.hosts["securetoken.google.com"] = c.issuer(w)
 				unknown := forge(t, claimSet{"alg": "RS256", "kid": "unknown"}, claims, keys()["evil"], nil)
-				_, err := v.User(request("Bearer " + unknown)) // for which the keys are fetched anew
+				_, err := v.User(request("Bearer " + unknown)) // which makes the verifier fetch the keys again
 				refusal(t, err)
 			}
 			if _, err := v.User(r); status(err) != c.want {
@@ -123,7 +124,7 @@ func next(w *internet) http.Handler {
 	return i
 }
 
-// renamed is the issuer after a rotation, with its new key under the id of the one before.
+// renamed is the issuer after a rotation, with its new key under the ID of the old one.
 func renamed(w *internet) http.Handler {
 	of := next(w)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -135,7 +136,8 @@ func renamed(w *internet) http.Handler {
 	})
 }
 
-// TestRefusalsAreNotRemembered: what was refused for its time or for want of a key is good as soon as that has changed.
+// TestRefusalsAreNotRemembered checks that a token that was refused for its time or for a missing key is accepted as
+// soon as that has changed.
 func TestRefusalsAreNotRemembered(t *testing.T) {
 	w := newInternet(t)
 	v := w.verifier(t, nil)
@@ -158,8 +160,8 @@ func TestRefusalsAreNotRemembered(t *testing.T) {
 	}
 }
 
-// TestRememberingChangesNoAnswer compares a verifier that is shown the same tokens again and again with one that is
-// shown each with a claim that makes it a new one, while time passes, keys come and go, and the issuer is down.
+// TestRememberingChangesNoAnswer compares two verifiers while time passes, keys change and the issuer is down. One sees
+// the same tokens again and again. The other sees each token with a claim that makes it new.
 func TestRememberingChangesNoAnswer(t *testing.T) {
 	tb, serial := t, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -207,7 +209,7 @@ func TestRememberingChangesNoAnswer(t *testing.T) {
 	})
 }
 
-// TestManyAtOnce shows a few tokens many times and many tokens once, all at the same time.
+// TestManyAtOnce presents a few tokens many times and many tokens once, all at the same time.
 func TestManyAtOnce(t *testing.T) {
 	w := newInternet(t)
 	v := w.verifier(t, nil)

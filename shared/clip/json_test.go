@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/clip"
 )
 
-// TestJSON: what is short outlasts the cut of what is long beside it.
+// TestJSON checks that short values are kept and long ones are cut.
 func TestJSON(t *testing.T) {
 	lines := strings.Repeat("line\\n", 4000) + "FAILED: 3 tests"
 	items := strings.TrimSuffix(strings.Repeat(`{"n":9007199254740993,"body":"`+strings.Repeat("b", 300)+`"},`, 500), ",")
@@ -90,7 +90,7 @@ func drawn(t *rapid.T, depth int) any {
 	return strings.Repeat(rapid.String().Draw(t, "text"), rapid.IntRange(0, 50).Draw(t, "times"))
 }
 
-// TestMiddle: the number that a mark says is that of all bytes that are missing, also after a second cut.
+// TestMiddle checks that the mark states the number of all missing bytes, also after a second cut.
 func TestMiddle(t *testing.T) {
 	whole := strings.Repeat("ä", 1000)
 	once, cut := clip.Middle(whole, 400)

@@ -15,7 +15,7 @@ import (
 
 var bounds = container.Bounds{Files: 4, File: 100, All: 150}
 
-// entry is one of an archive.
+// entry is an entry of an archive.
 type entry struct {
 	name string
 	kind byte
@@ -50,7 +50,7 @@ func TestReadTree(t *testing.T) {
 	reg := byte(tar.TypeReg)
 	for name, c := range map[string]struct {
 		entries []entry
-		want    string // paths of the files
+		want    string // the files' paths
 		leftOut int
 	}{
 		"a tree":         {[]entry{{"./", tar.TypeDir, ""}, {"./a", reg, "1"}, {"b/c", reg, ""}}, "a b/c", 0},
@@ -93,8 +93,8 @@ func TestReadTreeOfWhatBreaksOff(t *testing.T) {
 	}
 }
 
-// FuzzReadTree makes archives of short seeds: of what is as long as an archive, fuzzing would do little else than find
-// shorter ones.
+// FuzzReadTree builds archives from short seeds. With seeds as long as an archive, the fuzzer would spend its time on
+// shortening them.
 func FuzzReadTree(f *testing.F) {
 	f.Add("a/b", byte(tar.TypeReg), "1", 0)
 	f.Add("../a", byte(tar.TypeReg), "1", 700)
@@ -105,11 +105,11 @@ func FuzzReadTree(f *testing.F) {
 		for range 2 {
 			h := &tar.Header{Name: name, Typeflag: kind, Size: int64(len(text)), Linkname: name}
 			if w.WriteHeader(h) != nil {
-				return // nobody can pack this
+				return // this cannot be packed
 			}
 			_, _ = io.WriteString(w, text) // links have no text
 		}
-		_ = w.Close() // nor do they have to end well
+		_ = w.Close() // and need not end well
 		raw := b.Bytes()
 		if cut > 0 {
 			raw = raw[:cut%(len(raw)+1)]

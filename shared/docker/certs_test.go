@@ -25,10 +25,10 @@ import (
 type pair struct {
 	cert      *x509.Certificate
 	key       *ecdsa.PrivateKey
-	text, pem string // the certificate, and the key
+	text, pem string // the certificate and the key, in PEM
 }
 
-// sign returns a certificate that by has signed; of nil, one of a CA that has signed itself.
+// sign returns a certificate signed by by. If by is nil, it is the certificate of a CA that signed itself.
 func sign(t *testing.T, serial int64, by *pair) *pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -59,7 +59,8 @@ func sign(t *testing.T, serial int64, by *pair) *pair {
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))}
 }
 
-// TestAnEngineElsewhere is asked over tcp with the client's certificate alone, and only where its own is the CA's.
+// TestAnEngineElsewhere connects over TCP with client certificates. It checks that the connection fails if the
+// certificate of either side is from another CA.
 func TestAnEngineElsewhere(t *testing.T) {
 	ca, stranger := sign(t, 1, nil), sign(t, 2, nil)
 	own, server, theirs := sign(t, 3, ca), sign(t, 4, ca), sign(t, 5, stranger)

@@ -30,7 +30,7 @@ func open(t *testing.T) (*docker.Engine, *podman.Engine) {
 	return e, real
 }
 
-// started returns a container of ana's that runs.
+// started returns a running container of ana's.
 func started(t *testing.T, e *docker.Engine, name string) string {
 	t.Helper()
 	id, err := e.Create(t.Context(), ana, container.Spec{Name: container.NamePrefix + name, ActionID: name,
@@ -44,7 +44,7 @@ func started(t *testing.T, e *docker.Engine, name string) string {
 	return id
 }
 
-// runs returns what a line for the shell prints in the container, and its exit code.
+// runs runs a shell command in the container and returns its output and exit code.
 func runs(t *testing.T, e *docker.Engine, id, line string) (stdout, stderr string, exit int) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -158,7 +158,7 @@ func TestANameIsTakenOnce(t *testing.T) {
 	}
 }
 
-// TestAnImageWithVolumesIsRefused has the engine make no directory on its host.
+// TestAnImageWithVolumesIsRefused checks that the engine makes no directory on its host.
 func TestAnImageWithVolumesIsRefused(t *testing.T) {
 	e, real := open(t)
 	real.Keep()
@@ -172,7 +172,8 @@ func TestAnImageWithVolumesIsRefused(t *testing.T) {
 	}
 }
 
-// TestAProcessStartsOnce starts it a second time while it runs and when it has ended, and never trusts the status.
+// TestAProcessStartsOnce starts a process a second time after it has ended. The second start is ambiguous and runs
+// nothing.
 func TestAProcessStartsOnce(t *testing.T) {
 	e, _ := open(t)
 	id := started(t, e, "a1")
@@ -205,7 +206,7 @@ func TestAProcessStartsOnce(t *testing.T) {
 	}
 }
 
-// TestAProcessOutlivesItsReader leaves it while it runs.
+// TestAProcessOutlivesItsReader stops reading from a process while it runs.
 func TestAProcessOutlivesItsReader(t *testing.T) {
 	e, _ := open(t)
 	id := started(t, e, "a1")

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var at = time.Date(2027, 1, 5, 10, 0, 0, 1000, time.UTC)
 
-// queries are all of the package's.
+// queries returns all queries of the package.
 func queries() []store.Query {
 	return []store.Query{
 		document.DueRuns(7, at, 2), document.WaitingRuns(7, 2), document.AllRuns(2), document.AllThreads(2),
@@ -33,8 +33,7 @@ func queries() []store.Query {
 	}
 }
 
-// TestEveryIndexServesAQuery compares the queries with the indexes: no query without its index, and no index that
-// no query needs.
+// TestEveryIndexServesAQuery checks that every query has its index and every index is needed by a query.
 func TestEveryIndexServesAQuery(t *testing.T) {
 	unused := slices.Clone(store.Indexes)
 	for _, q := range queries() {
@@ -49,7 +48,7 @@ func TestEveryIndexServesAQuery(t *testing.T) {
 	}
 }
 
-// TestFieldsReadBack has a store keep the fields of each kind, full and empty, and finds the documents by them.
+// TestFieldsReadBack stores the fields of each kind, full and empty, and finds the documents by them.
 func TestFieldsReadBack(t *testing.T) {
 	st := memory.New(func() time.Time { return at })
 	run := document.RunFields{UID: "ana", ThreadID: "t", Status: "queued", CreatedAt: at, Due: at, Tries: 3,
@@ -135,7 +134,7 @@ func TestAbsentAndStrangeFieldsAreZero(t *testing.T) {
 	}
 }
 
-// TestPages reads a list of every length around the page's size, whole and broken off.
+// TestPages reads lists of every length around the page size, to the end and in part.
 func TestPages(t *testing.T) {
 	for n := range 8 {
 		st := memory.New(func() time.Time { return at })
@@ -192,7 +191,7 @@ func TestGet(t *testing.T) {
 func TestCursor(t *testing.T) {
 	for _, q := range queries() {
 		if q.OrderBy == store.ByName {
-			continue // no client pages through a whole collection
+			continue // no client reads a whole collection in pages
 		}
 		d := store.Doc{Path: q.Collection + "/abc", Fields: map[string]any{q.OrderBy: at}}
 		if q.OrderBy == "seq" {

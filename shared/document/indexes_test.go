@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// documents has, for each collection, the fields of a document that has all of them.
+// documents contains, for each collection, the fields of a document that has all of them.
 var documents = map[string]map[string]any{
 	document.Runs: document.RunFields{UID: "ana", ThreadID: "t", Status: "queued", CreatedAt: at, Due: at, Tries: 1,
 		Aside: true}.Map("r"),
@@ -29,22 +29,22 @@ var documents = map[string]map[string]any{
 	document.Terminals:    nil,
 	document.TerminalRuns: nil,
 	document.Sweeps:       nil,
-	"outputs":             nil, // what actions have printed
+	"outputs":             nil, // the output of actions
 	"parts":               nil, // of outputs
 	"events":              nil, // the older parts of logs
 	"messages":            nil,
 }
 
-// coolEnough has the fields that grow with the clock and have an index that begins with them, and why its one end is
-// not where all users' requests write.
+// coolEnough lists the fields that grow with the clock and begin an index, and why not all users' requests write to the
+// same end of that index.
 var coolEnough = map[string]string{
 	"queue.due":        "the embedded queue is on one machine, and never in Firestore",
 	"oauth_states.due": "a consent is begun once by a user who links an account: 500 a second are 43 million a day",
 }
 
-// TestNoIndexIsHot refuses each field that Firestore would index alone, as it does by default, and no query asks for
-// alone: an index that grows at one end takes some 500 writes a second, of all users together. It compares the fields
-// that documents have with infra/firestore-indexes.json.
+// TestNoIndexIsHot finds fields that grow with the clock and that Firestore would index on their own, as it does by
+// default, although no query needs this. An index that grows at one end takes about 500 writes a second, for all users
+// together. The test compares the documents' fields with infra/firestore-indexes.json.
 func TestNoIndexIsHot(t *testing.T) {
 	exempt := exemptions(t)
 	needed := map[string]bool{}
@@ -78,7 +78,7 @@ func TestNoIndexIsHot(t *testing.T) {
 	}
 }
 
-// grows reports whether the values of a field follow the clock.
+// grows reports whether the values of a field grow with the clock.
 func grows(v any) bool {
 	_, is := v.(time.Time)
 	return is

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// PageOf reads a page that was answered, for fuzzing.
+// PageOf reads the page in a response, for fuzzing.
 func PageOf(address, contentType string, body []byte) (web.Page, error) {
 	u, err := url.Parse(address)
 	if err != nil {

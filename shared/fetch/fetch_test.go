@@ -22,14 +22,14 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// names are the names of these tests; all that end in ok.test are of one site.
+// names are the host names of these tests. All that end in ok.test belong to one site.
 var names = map[string][]string{
 	"ok.test.": {fakeweb.Public}, "mixed.test.": {"10.0.0.5", fakeweb.Public}, "private.test.": {"10.0.0.5"},
 	"rebind.test.": {fakeweb.Public + "|127.0.0.1"}, "metadata.test.": {"169.254.169.254"},
 	"alias.test.": {"cname:private.test."}, "xn--bcher-kva.test.": {fakeweb.Public},
 }
 
-// page answers with a type and a body.
+// page responds with a content type and a body.
 func page(kind, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -57,7 +57,7 @@ func class(t *testing.T, err error) fault.Class {
 	return f.Class
 }
 
-// TestRefused asks for addresses that are never asked for, and finds that nothing was connected.
+// TestRefused fetches addresses that are refused, and checks that no connection was made.
 func TestRefused(t *testing.T) {
 	w := fakeweb.New(t, names, page("text/plain", "x"))
 	c := fetch.New(w.Options())
@@ -85,7 +85,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNamesThatChange resolves a name to a public address and later to another one, and one name to several.
+// TestNamesThatChange resolves a name to a public address and later to another address, and one name to several
+// addresses.
 func TestNamesThatChange(t *testing.T) {
 	w := fakeweb.New(t, names, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Host == "rebind.test" {
@@ -109,7 +110,8 @@ func TestNamesThatChange(t *testing.T) {
 	}
 }
 
-// TestRedirects follows five redirects of the web, each judged, and no others.
+// TestRedirects checks that five redirects on the web are followed, that each is checked, and that no others are
+// followed.
 func TestRedirects(t *testing.T) {
 	mux := http.NewServeMux()
 	for i := range 60 {
@@ -148,7 +150,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestNothingGoesAlong has a site set a cookie and redirect, in an environment with a proxy, and sees what is sent.
+// TestNothingGoesAlong lets a site set a cookie and redirect, in an environment with a proxy, and checks what is sent.
 func TestNothingGoesAlong(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 		t.Setenv(name, "http://127.0.0.1:9")
@@ -196,7 +198,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestBodies answers with bodies that are too large, come too slowly, or cannot be read.
+// TestBodies responds with bodies that are too large, too slow or unreadable.
 func TestBodies(t *testing.T) {
 	coded := func(coding string, body []byte) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -225,7 +227,7 @@ func TestBodies(t *testing.T) {
 	huge := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("A", strings.Repeat("a", 1<<20)) }
 	for name, c := range map[string]struct {
 		h    http.HandlerFunc
-		code fault.Code // of the error; empty: none
+		code fault.Code // the error's code; empty: no error
 	}{
 		"as large as may be": {coded("gzip", full), ""},
 		"a bomb":             {coded("gzip", bomb), "too_large"},
@@ -293,7 +295,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestLoopbackThatIsOpened fetches from a server of this machine that an opening names, and from no other of it.
+// TestLoopbackThatIsOpened checks that an opening permits one server on this machine and no other.
 func TestLoopbackThatIsOpened(t *testing.T) {
 	open, closed := httptest.NewServer(page("text/plain", "open")), httptest.NewServer(page("text/plain", "closed"))
 	defer open.Close()
@@ -311,7 +313,7 @@ func TestLoopbackThatIsOpened(t *testing.T) {
 	}
 }
 
-// TestCancelled ends a fetch with its caller.
+// TestCancelled checks that a fetch ends when its caller cancels it.
 func TestCancelled(t *testing.T) {
 	began := make(chan struct{})
 	w := fakeweb.New(t, names, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -325,7 +327,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestUnreachable cannot resolve, and cannot trust.
+// TestUnreachable checks names that do not resolve and certificates that are not trusted.
 func TestUnreachable(t *testing.T) {
 	w := fakeweb.New(t, names, page("text/plain", "x"))
 	o := w.Options()

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// article is a page with a long text amid what is not the text.
+// article is a page with a long text among parts that do not belong to the text.
 func article(inner string) string {
 	long := strings.Repeat("<p>The harbour opens at six, and boats that come earlier wait outside of the wall, where "+
 		"the water is deep enough for them, as they have done for years.</p>", 8)
@@ -51,7 +51,7 @@ func TestArticle(t *testing.T) {
 	}
 }
 
-// TestNoArticle takes the whole of a page that has no main text.
+// TestNoArticle checks that a page without a main text is converted as a whole.
 func TestNoArticle(t *testing.T) {
 	p := read(t, `<title>List</title><nav><a href="/a">A</a></nav><p>Short.</p><footer>Foot</footer>`)
 	for _, want := range []string{"[A](https://ok.test/a)", "Short.", "Foot"} {
@@ -61,7 +61,7 @@ func TestNoArticle(t *testing.T) {
 	}
 }
 
-// TestHiddenText reads pages that hide text from their readers, within an article and without one.
+// TestHiddenText reads pages with text that their readers do not see, within an article and without one.
 func TestHiddenText(t *testing.T) {
 	for _, hidden := range []string{`<p style="display:none">SECRET</p>`,
 		`<p style="color:red; DISPLAY : NONE !important">SECRET</p>`,
@@ -88,7 +88,7 @@ func TestHiddenText(t *testing.T) {
 	}
 }
 
-// TestLongPages keeps the beginning of a page that is too long, and says that there is more.
+// TestLongPages checks that a page that is too long is cut, and that the text says so.
 func TestLongPages(t *testing.T) {
 	for _, html := range []string{"<p>begin</p>" + strings.Repeat("<p>word</p>", 60_000),
 		"<p>begin " + strings.Repeat("ä word ", 100_000), "<p>begin" + strings.Repeat("<a href=/"+strings.Repeat("x",
@@ -101,7 +101,7 @@ func TestLongPages(t *testing.T) {
 	}
 }
 
-// TestHostilePages reads pages that are made to take long.
+// TestHostilePages reads pages that were made to take a long time.
 func TestHostilePages(t *testing.T) {
 	for name, unit := range map[string]string{"divisions": "<div>a</div>", "open": "<p><b><i>",
 		"tables":     "<table><tr><td>a",
@@ -120,7 +120,7 @@ func TestHostilePages(t *testing.T) {
 	}
 }
 
-// TestBombs reads pages whose tree or text would be far larger than they are, and counts what is allocated.
+// TestBombs reads pages whose tree or text would be far larger than the page, and counts the allocated bytes.
 func TestBombs(t *testing.T) {
 	numbered := func(n int, open string) string {
 		var b strings.Builder
@@ -162,10 +162,11 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// mostAllocated bounds the bytes that a page of TestBombs has allocated, which is more than are in use at a time.
+// mostAllocated is the limit of the bytes that a page of TestBombs may allocate. This is more than is in use at one
+// time.
 const mostAllocated = 64 << 20
 
-// TestFormatting keeps links and formatting that end as they should, that end elsewhere, and that end never.
+// TestFormatting checks links and formatting that end correctly, in the wrong place, or not at all.
 func TestFormatting(t *testing.T) {
 	for html, want := range map[string]string{
 		`<p>a <b>b</b> <i>c</i> <a href=/d>d</a>`: "a **b** *c* [d](https://ok.test/d)",
@@ -184,7 +185,7 @@ func TestFormatting(t *testing.T) {
 	}
 }
 
-// TestManyPages reads more pages at a time than are converted at a time.
+// TestManyPages reads more pages at once than may be converted at once.
 func TestManyPages(t *testing.T) {
 	var pages sync.WaitGroup
 	for range 8 {

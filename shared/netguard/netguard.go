@@ -182,7 +182,7 @@ func (o Opening) named(host string) bool {
 	return host == o.name
 }
 
-// DefaultPort is the port of an opening without one.
+// DefaultPort is the port of an opening that names none.
 const DefaultPort = 22
 
 // Parse parses an opening: an address, a range of addresses (10.0.0.0/8) or a DNS name (*.corp.example for all names

@@ -113,7 +113,7 @@ func hostile(w *world) {
 	w.expect(w.a("echo on"), "on\n", 0)
 }
 
-// plain runs commands that only look, after others that have changed what they could.
+// plain runs read-only commands after other commands have changed everything that they could.
 func plain(w *world) {
 	w.expect(w.a("export EVIL=1 PATH=/is/not/there GIT_PAGER=evil; cd /"), "", 0)
 	w.expect(w.a("echo $EVIL $PATH"), "1 /is/not/there\n", 0)
