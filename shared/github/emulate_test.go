@@ -18,7 +18,8 @@ import (
 
 var inputTag = regexp.MustCompile(`<input[^>]*name="([^"]*)"[^>]*value="([^"]*)"`)
 
-// emulated presses the user's button on the emulator's page, and returns what their browser is sent back with.
+// emulated presses the user's button on the emulator's page, and returns the parameters with which the browser comes
+// back.
 func emulated(t *testing.T, base, page string) (state, code string) {
 	t.Helper()
 	client := &http.Client{Timeout: 10 * time.Second,
@@ -49,8 +50,8 @@ func emulated(t *testing.T, base, page string) (state, code string) {
 	return back.Query().Get("state"), back.Query().Get("code")
 }
 
-// TestAnotherGitHubLinksTheAccount links an account at a server of another make, which has no refresh tokens, no PKCE
-// and no revocation by an App.
+// TestAnotherGitHubLinksTheAccount links an account at another implementation, without refresh tokens, PKCE and
+// revocation by an App.
 func TestAnotherGitHubLinksTheAccount(t *testing.T) {
 	base := emulate.StartGitHub(t)
 	w := newEnv(t)

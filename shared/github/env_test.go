@@ -27,7 +27,7 @@ const (
 	redirectURL  = "http://127.0.0.1:8080/api/agent/connections/github/callback"
 )
 
-// env is what a linked account is tested in: a GitHub, a store, and one or several instances on that store.
+// env is the environment of these tests: a GitHub, a store, and one or more instances on that store.
 type env struct {
 	t      *testing.T
 	oauth  *fakegithub.OAuth
@@ -37,7 +37,7 @@ type env struct {
 
 	mu     sync.Mutex
 	at     time.Time
-	bearer string                          // of the last request that had one
+	bearer string                          // the token of the last request that had one
 	calls  map[string]int                  // by path
 	wrap   func(http.Handler) http.Handler // around the token endpoint; nil: nothing
 }
@@ -101,14 +101,14 @@ func (w *env) count(call string) int {
 	return w.calls[call]
 }
 
-// around has wrap handle the requests of the token endpoint; nil ends that.
+// around lets wrap handle the requests of the token endpoint. nil ends that.
 func (w *env) around(wrap func(http.Handler) http.Handler) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wrap = wrap
 }
 
-// instance returns one process's accounts: it shares the store with the others, but no memory.
+// instance returns the accounts of one process. It shares the store with the others, but no memory.
 func (w *env) instance() *linking.Accounts { return w.on(w.store) }
 
 func (w *env) on(st store.Store) *linking.Accounts {
@@ -121,7 +121,7 @@ func (w *env) on(st store.Store) *linking.Accounts {
 	return a
 }
 
-// begin starts a consent and gives it.
+// begin starts a consent and grants it.
 func (w *env) begin(a *linking.Accounts, uid, login string) linking.Answer {
 	w.t.Helper()
 	consent, err := a.Start(w.t.Context(), uid, nil, "/settings")
@@ -143,7 +143,7 @@ func (w *env) link(a *linking.Accounts, uid, login string) {
 	}
 }
 
-// client returns a client of the account that the user has linked now.
+// client returns a client of the account that the user has linked at present.
 func (w *env) client(a *linking.Accounts, uid string) (*http.Client, error) {
 	in, err := a.Place(w.t.Context(), uid, nil)
 	if err != nil {
@@ -152,7 +152,7 @@ func (w *env) client(a *linking.Accounts, uid string) (*http.Client, error) {
 	return a.Client(w.t.Context(), uid, in)
 }
 
-// whose asks GitHub whose the user's account is.
+// whose asks GitHub for the owner of the user's account.
 func (w *env) whose(a *linking.Accounts, uid string) (login string, err error) {
 	c, err := w.client(a, uid)
 	if err != nil {
@@ -191,7 +191,7 @@ func (w *env) status(uid string) string {
 	return "none"
 }
 
-// expect checks an error, and that it tells no secret.
+// expect checks an error, and that it contains no secret.
 func (w *env) expect(err error, class fault.Class, code fault.Code) {
 	w.t.Helper()
 	if !fault.Is(err, class, code) {

@@ -37,8 +37,8 @@ func TestLinkAndUse(t *testing.T) {
 	w.expect(func() error { _, err := w.whose(a, "u2"); return err }(), fault.Auth, fault.CodeReauth)
 }
 
-// TestALinkOfGoogleIsAnother has the same user link both: neither changes the other, and a state of one is none of the
-// other's.
+// TestALinkOfGoogleIsAnother links both accounts for one user. Neither link changes the other, and a state of one is
+// not valid for the other.
 func TestALinkOfGoogleIsAnother(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
@@ -61,7 +61,7 @@ func TestALinkOfGoogleIsAnother(t *testing.T) {
 	if _, _, err := a.Callback(t.Context(), ans); err != nil {
 		t.Errorf("Google's callback has used the state: %v", err)
 	}
-	for range 5 { // as many as a user may have begun at one provider
+	for range 5 { // the limit of begun consents for each user and provider
 		if _, err := b.Start(t.Context(), "u1", nil, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestConsentsThatAreNotGood(t *testing.T) {
 	}
 }
 
-// answers has the token endpoint answer all requests with a query and do nothing.
+// answers makes the token endpoint answer all requests with a query and do nothing.
 func (w *env) answers(status int, body string) {
 	w.around(func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
@@ -159,7 +159,7 @@ func (w *env) answers(status int, body string) {
 	})
 }
 
-// TestTokensAreReadInBothForms has GitHub answer in JSON, too.
+// TestTokensAreReadInBothForms lets GitHub answer in JSON too.
 func TestTokensAreReadInBothForms(t *testing.T) {
 	w := newEnv(t)
 	w.around(func(next http.Handler) http.Handler {
@@ -181,7 +181,7 @@ func TestTokensAreReadInBothForms(t *testing.T) {
 	}
 }
 
-// TestNothingReadableIsStored reads everything that the store holds during a consent, and after a renewal.
+// TestNothingReadableIsStored reads the whole store during a consent and after a renewal.
 func TestNothingReadableIsStored(t *testing.T) {
 	w := newEnv(t)
 	var seen strings.Builder
@@ -200,7 +200,7 @@ func TestNothingReadableIsStored(t *testing.T) {
 	}
 }
 
-// TestTokensOfAnotherOpenForNobody has a user's document hold another's tokens, and their own in each other's place.
+// TestTokensOfAnotherOpenForNobody puts another user's tokens into a user's document, and exchanges the user's own.
 func TestTokensOfAnotherOpenForNobody(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()

@@ -19,8 +19,8 @@ func update(d store.Doc, data string) store.Write {
 	return store.Update(d.Path, d.Version, nil, []byte(data))
 }
 
-// TestAllInstancesHaveOneAccessToken links in one process and acts in others, over several of the token's lives: the
-// use of a refresh token ends the access token before, so each is asked for once.
+// TestAllInstancesHaveOneAccessToken links in one process and acts in others, over several lifetimes of the token. The
+// use of a refresh token ends the previous access token, so each token is requested once.
 func TestAllInstancesHaveOneAccessToken(t *testing.T) {
 	w := newEnv(t)
 	a, b := w.instance(), w.instance()
@@ -36,7 +36,7 @@ func TestAllInstancesHaveOneAccessToken(t *testing.T) {
 	}
 }
 
-// TestInstancesThatRenewAtOnce have one of them ask, whatever instance the others are.
+// TestInstancesThatRenewAtOnce checks that only one of several instances requests new tokens.
 func TestInstancesThatRenewAtOnce(t *testing.T) {
 	w := newEnv(t)
 	w.link(w.instance(), "u1", "octo-cat")
@@ -53,7 +53,7 @@ func TestInstancesThatRenewAtOnce(t *testing.T) {
 	for range 6 {
 		wg.Go(func() { w.is(w.instance(), "u1", "octo-cat") })
 	}
-	<-arrived // one that does not wait for its turn would come here too
+	<-arrived // an instance that does not wait for its turn would arrive here too
 	close(release)
 	wg.Wait()
 	if n := w.count("POST " + tokenPath); n != 2 {
@@ -64,9 +64,9 @@ func TestInstancesThatRenewAtOnce(t *testing.T) {
 	}
 }
 
-// TestAProcessThatWakesLate stops a process before it asks, until its claim has ended. Another process uses the refresh
-// token meanwhile. The answer to the other is on its way until the first, which was refused, has looked into the store:
-// the user has not revoked the consent.
+// TestAProcessThatWakesLate stops a process before its request, until its claim has ended. Meanwhile another process
+// uses the refresh token. The answer to that process is delayed until the first, which was refused, has read the store.
+// The link must stay: the user has not revoked the consent.
 func TestAProcessThatWakesLate(t *testing.T) {
 	w := newEnv(t)
 	w.link(w.instance(), "u1", "octo-cat")
@@ -77,7 +77,7 @@ func TestAProcessThatWakesLate(t *testing.T) {
 	var second sync.WaitGroup
 	w.around(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			if asked.Add(1) > 1 { // the other's
+			if asked.Add(1) > 1 { // the request of the other process
 				next.ServeHTTP(rw, r)
 				close(other)
 				<-refused
@@ -105,8 +105,8 @@ func TestAProcessThatWakesLate(t *testing.T) {
 	}
 }
 
-// TestWhatIsAnsweredLateIsStored looks at how long storing the new tokens may take: not what the call has left of its
-// own time, because the old ones are used up.
+// TestWhatIsAnsweredLateIsStored checks that the new tokens are stored within a time limit of their own, not within the
+// rest of the call's, because the old tokens are used up.
 func TestWhatIsAnsweredLateIsStored(t *testing.T) {
 	w := newEnv(t)
 	w.link(w.instance(), "u1", "octo-cat")
@@ -123,7 +123,8 @@ func TestWhatIsAnsweredLateIsStored(t *testing.T) {
 	}
 }
 
-// TestAnAccessTokenThatIsRejectedIsReplaced has another instance renew while this one has the older token in memory.
+// TestAnAccessTokenThatIsRejectedIsReplaced renews the token in another instance while this one has the older token in
+// memory.
 func TestAnAccessTokenThatIsRejectedIsReplaced(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
@@ -134,7 +135,7 @@ func TestAnAccessTokenThatIsRejectedIsReplaced(t *testing.T) {
 	}
 	w.pass(7*time.Hour + 59*time.Minute + 30*time.Second)
 	w.is(w.instance(), "u1", "octo-cat")
-	w.pass(-time.Hour) // this one's clock is slow, and it takes its token for good
+	w.pass(-time.Hour) // this instance's clock is slow, so it takes its token for valid
 	if got, err := w.asks(c); got != "octo-cat" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -165,7 +166,7 @@ func TestTakenBackByItsUser(t *testing.T) {
 	w.is(a, "u1", "octo-cat")
 }
 
-// TestAnAppWhoseTokensDoNotEnd has no refresh tokens.
+// TestAnAppWhoseTokensDoNotEnd tests an App without refresh tokens.
 func TestAnAppWhoseTokensDoNotEnd(t *testing.T) {
 	w := newEnv(t, true)
 	a := w.instance()
@@ -181,7 +182,7 @@ func TestAnAppWhoseTokensDoNotEnd(t *testing.T) {
 	}
 }
 
-// TestRenewalsThatFail leave the link as it was, where nothing was used.
+// TestRenewalsThatFail checks that a failed renewal that used no token leaves the link as it was.
 func TestRenewalsThatFail(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -198,7 +199,7 @@ func TestRenewalsThatFail(t *testing.T) {
 			w.link(a, "u1", "octo-cat")
 			w.pass(9 * time.Hour)
 			w.answers(c.status, c.body)
-			for range 2 { // the first gives the claim back
+			for range 2 { // the first attempt releases the claim
 				if _, err := w.whose(a, "u1"); !tool.IsTransient(err) || tool.IsAmbiguous(err) {
 					t.Errorf("got %v", err)
 				}
@@ -212,7 +213,7 @@ func TestRenewalsThatFail(t *testing.T) {
 	}
 }
 
-// lost has the token endpoint carry its request out and the answer be lost.
+// lost lets the token endpoint carry out its request and loses the answer.
 func (w *env) lost() {
 	w.around(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -222,8 +223,8 @@ func (w *env) lost() {
 	})
 }
 
-// TestTokensThatNobodyHasEndInLinkingAgain covers what ends between GitHub's answer and the commit: the answer is lost,
-// the store does not take it, or the process is gone.
+// TestTokensThatNobodyHasEndInLinkingAgain tests failures between GitHub's answer and the commit: the answer is lost,
+// the store refuses it, or the process ends. The user must link again.
 func TestTokensThatNobodyHasEndInLinkingAgain(t *testing.T) {
 	for name, lose := range map[string]func(*env){
 		"the answer": func(w *env) {
@@ -274,7 +275,8 @@ func TestTokensThatNobodyHasEndInLinkingAgain(t *testing.T) {
 	}
 }
 
-// TestNewTokensOutliveAStoreThatFailsForAMoment: they are all that is still valid.
+// TestNewTokensOutliveAStoreThatFailsForAMoment checks that new tokens are kept while the store fails for a moment,
+// because no other tokens are valid.
 func TestNewTokensOutliveAStoreThatFailsForAMoment(t *testing.T) {
 	for name, hook := range map[string]faulty.Hook{"not written": faulty.Down, "written, and not said": faulty.Lost} {
 		t.Run(name, func(t *testing.T) {
@@ -293,13 +295,14 @@ func TestNewTokensOutliveAStoreThatFailsForAMoment(t *testing.T) {
 	}
 }
 
-// TestStoppedWhileItStores has an instance stopped as it stores the new tokens, for longer than it tries. Another one
-// is refused meanwhile, as whoever comes with a refresh token that was used, and takes the link for broken.
+// TestStoppedWhileItStores stops an instance while it stores the new tokens, for longer than it retries. Meanwhile
+// another instance is refused because the refresh token is used, and marks the link as broken.
 func TestStoppedWhileItStores(t *testing.T) {
 	w := newEnv(t)
 	w.link(w.instance(), "u1", "octo-cat")
 	w.pass(9 * time.Hour)
-	stopped := faulty.Nth(2, func(ctx context.Context, _ *faulty.Call, _ faulty.Next) error { // the first is its claim
+	// the first commit is the instance's claim
+	stopped := faulty.Nth(2, func(ctx context.Context, _ *faulty.Call, _ faulty.Next) error {
 		w.store.Set()
 		w.pass(time.Minute)
 		_, err := w.whose(w.instance(), "u1")
@@ -315,14 +318,14 @@ func TestStoppedWhileItStores(t *testing.T) {
 	}
 }
 
-// TestAClaimOfAnInstanceThatIsGoneEnds has an instance end after it took its turn and before it asked.
+// TestAClaimOfAnInstanceThatIsGoneEnds ends an instance after its claim and before its request.
 func TestAClaimOfAnInstanceThatIsGoneEnds(t *testing.T) {
 	w := newEnv(t)
 	w.link(w.instance(), "u1", "octo-cat")
 	w.pass(9 * time.Hour)
 	w.around(func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-			w.store.Set(faulty.Down) // so that it cannot give its turn back
+			w.store.Set(faulty.Down) // so that it cannot release its claim
 			panic(http.ErrAbortHandler)
 		})
 	})
@@ -335,7 +338,7 @@ func TestAClaimOfAnInstanceThatIsGoneEnds(t *testing.T) {
 	w.is(w.instance(), "u1", "octo-cat")
 }
 
-// TestUnlinkedWhileItIsRenewed does not bring the link back.
+// TestUnlinkedWhileItIsRenewed checks that a renewal does not restore a link that was removed.
 func TestUnlinkedWhileItIsRenewed(t *testing.T) {
 	w := newEnv(t)
 	w.link(w.instance(), "u1", "octo-cat")

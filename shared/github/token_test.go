@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// given returns an access token of the account's, as a person makes one for themselves.
+// given returns an access token that the account's owner made on GitHub.
 func (w *env) given(login string) string {
 	w.t.Helper()
 	a := w.instance()
@@ -38,7 +38,8 @@ func (w *env) withToken(token string) *github.Accounts {
 	return a
 }
 
-// TestATokenServesOneUser, and the others have what they have linked.
+// TestATokenServesOneUser checks that the setting's token serves one user, and that the others use the accounts that
+// they linked.
 func TestATokenServesOneUser(t *testing.T) {
 	w := newEnv(t)
 	a := w.withToken(w.given("octo-cat"))
@@ -65,7 +66,7 @@ func TestATokenServesOneUser(t *testing.T) {
 	}
 }
 
-// TestATokenAlone names no link to those who cannot have one.
+// TestATokenAlone checks that errors mention no link if users cannot link an account.
 func TestATokenAlone(t *testing.T) {
 	w := newEnv(t)
 	a, err := github.WithToken(nil, github.TokenConfig{UID: "owner", Token: w.given("octo-cat"), APIURL: w.url})
@@ -87,7 +88,8 @@ func TestATokenAlone(t *testing.T) {
 	}
 }
 
-// TestATokenThatIsNotAccepted by GitHub names what to do, before and while it is used.
+// TestATokenThatIsNotAccepted checks that the error says what to do if GitHub refuses the token, at the start and
+// later.
 func TestATokenThatIsNotAccepted(t *testing.T) {
 	w := newEnv(t)
 	_, err := w.withToken("ghp_invented").Place(t.Context(), "owner", nil)

@@ -219,8 +219,8 @@ func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
 	sweep(0)
 }
 
-// TestConsentsThatEndedAreSweptInPages has more users begin consents, each more than there are places for one, than a
-// commit of the sweep deletes: as many are kept as the users have places, and one sweep takes all that have ended.
+// TestConsentsThatEndedAreSweptInPages begins more consents than one user may have and than a commit of the sweep
+// deletes. As many are kept as the users may have, and one sweep deletes all that have ended.
 func TestConsentsThatEndedAreSweptInPages(t *testing.T) {
 	const users, places, page = 90, 5, 200
 	w := newEnv(t)
@@ -340,7 +340,7 @@ func TestProviderFailsAtTheCallback(t *testing.T) {
 	}
 }
 
-// TestNothingReadableIsStored reads everything that the store holds during a consent and after it.
+// TestNothingReadableIsStored reads the whole store during a consent and after it.
 func TestNothingReadableIsStored(t *testing.T) {
 	w := newEnv(t)
 	var seen strings.Builder

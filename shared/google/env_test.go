@@ -31,7 +31,7 @@ const (
 	events  = "https://www.googleapis.com/auth/calendar.events"
 )
 
-// env is what a linked account is tested in: a provider, a store, and one or several instances on that store.
+// env is the environment of these tests: a provider, a store, and one or more instances on that store.
 type env struct {
 	t        *testing.T
 	provider *provider

@@ -234,7 +234,7 @@ func TestRotatingRefreshTokens(t *testing.T) {
 	}
 }
 
-// TestRotationRace has another instance use the refresh token after this one has read it and before it uses it.
+// TestRotationRace lets another instance use the refresh token after this one has read it and before it uses it.
 func TestRotationRace(t *testing.T) {
 	w := newEnv(t)
 	w.provider.rotating = true

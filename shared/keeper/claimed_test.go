@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestACommandThatDeletesItsJournal has a command delete its own journal, and not the stamp: whether it was begun is
-// known all the same, so it is not begun again, and nobody is told that it was not.
+// TestACommandThatDeletesItsJournal lets a command delete its own journal, but not the stamp. The keeper still knows
+// that the command was begun, so the command is not begun again and is never reported as not begun.
 func TestACommandThatDeletesItsJournal(t *testing.T) {
 	for _, shell := range []string{"bash", "busybox"} {
 		t.Run(shell, func(t *testing.T) {
@@ -60,8 +60,8 @@ func TestACommandThatDeletesItsJournal(t *testing.T) {
 	}
 }
 
-// TestAJournalIsDeletedInPart has a command delete what the keeper has written, and go on for long: it ends soon all
-// the same, as it can neither be asked about nor stopped, and is never said to have not begun.
+// TestAJournalIsDeletedInPart lets a command delete files of the keeper and run for a long time. The command ends soon,
+// because it could be neither watched nor stopped. It is never reported as not begun.
 func TestAJournalIsDeletedInPart(t *testing.T) {
 	t.Parallel()
 	for i, remove := range []string{"rm -rf .countersign/ID", "rm -f .countersign/ID/*", "rm -rf .countersign"} {
@@ -73,7 +73,7 @@ func TestAJournalIsDeletedInPart(t *testing.T) {
 			c.Command = "echo here; until [ -e go ]; do sleep 0.05; done; " + strings.ReplaceAll(remove, "ID", c.ID) +
 				"; echo gone; sleep 1000"
 			c.Handle = k.Handle()
-			out := &printed{want: "here", seen: make(chan bool)} // what is printed is read, before it is deleted
+			out := &printed{want: "here", seen: make(chan bool)} // the output is read before it is deleted
 			here, gone := out.seen, make(chan bool)
 			ended := make(chan error, 1)
 			go func() {
@@ -104,7 +104,7 @@ func TestAJournalIsDeletedInPart(t *testing.T) {
 				!errors.Is(err, keeper.ErrLost) && !errors.Is(err, keeper.ErrOther) {
 				t.Errorf("attached to it: %v", err)
 			}
-			if i != 1 { // where its journal is not gone, a stop ends it as it does any other
+			if i != 1 { // a command whose journal is left is stopped like any other
 				if err := other.Stop(t.Context(), c.ID); err != nil {
 					t.Error(err)
 				}
@@ -119,8 +119,8 @@ func TestAJournalIsDeletedInPart(t *testing.T) {
 	}
 }
 
-// TestTheStampIsTrimmed begins commands until what lists them is long: it lets go of those that were begun a week ago,
-// or before the last boot, and of no other.
+// TestTheStampIsTrimmed begins commands until their list is long. The keeper removes those that were begun a week ago
+// or before the last boot, and no others.
 func TestTheStampIsTrimmed(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// cutAt is a connection that is cut when the host has printed a text.
+// cutAt is a connection that is cut as soon as the host has printed a text.
 type cutAt struct {
 	keeper.Conn
 	text string
@@ -34,8 +34,8 @@ func (c *cutAt) Exec(ctx context.Context, x keeper.Exec) (int, error) {
 	return c.Conn.Exec(ctx, x)
 }
 
-// TestAForgedEndOfALostConnection has a command print what would be the keeper's last line, and the connection be lost
-// right behind it: that is no end, as the command goes on.
+// TestAForgedEndOfALostConnection lets a command print a copy of the keeper's last line, and cuts the connection right
+// after it. This is not taken for the end, because the command goes on.
 func TestAForgedEndOfALostConnection(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// bomb forks until there are 32 that ignore all that may be ignored, each in a session of its own, and that begin again
-// what is killed of theirs.
+// bomb forks 32 processes that ignore every signal they can, each in its own session, and that replace each one that is
+// killed.
 const bomb = `bomb() {
 	if [ $1 -gt 0 ]; then
 		bomb $(($1 - 1)) &
@@ -29,7 +29,7 @@ const bomb = `bomb() {
 }
 bomb 5 & bomb 0; while [ "$(wc -l <ups)" -lt 33 ]; do sleep 0.05; done; echo on; trap '' INT TERM; wait`
 
-// TestAForkBomb stops a command that has forked what it could. Nothing of it is left.
+// TestAForkBomb stops a command that has forked as often as it could. No process of it is left.
 func TestAForkBomb(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
@@ -57,8 +57,8 @@ func TestAForkBomb(t *testing.T) {
 	await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
 }
 
-// TestAFullDisk has no room for the journals, before a command or because of it. What could not be noted is not begun,
-// and of what was begun the true end is known, or none.
+// TestAFullDisk fills the disk before a command or by it. A command that cannot be recorded is not begun. For a command
+// that was begun, the result is the true one or unknown.
 func TestAFullDisk(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "small disk")
 	check(t, os.Mkdir(home, 0o700))
@@ -95,7 +95,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 	for i, command := range []string{
 		"head -c 2000000 /dev/zero >fill; echo on; exit 3",
-		"head -c 2000000 /dev/zero | tr '\\0' x; exit 3", // its own output fills the disk
+		"head -c 2000000 /dev/zero | tr '\\0' x; exit 3", // the command's own output fills the disk
 	} {
 		c := a(fmt.Sprintf("fills-%d", i), command)
 		out := &printed{}
@@ -113,7 +113,7 @@ func TestAFullDisk(t *testing.T) {
 		if i == 1 && !strings.Contains(out.String(), "left out, as the disk is full") {
 			t.Errorf("of what it printed %d bytes came, and nothing says that there was more", out.Len())
 		}
-		_ = os.Remove(filepath.Join(home, "fill")) // only one has made it
+		_ = os.Remove(filepath.Join(home, "fill")) // only one command has made the file
 		_ = os.Remove(filepath.Join(home, ".countersign", c.ID, "out"))
 	}
 	await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })

@@ -33,7 +33,7 @@ func open(t *testing.T, s *sshd.Server) *keeper.Keeper {
 	return k
 }
 
-// printed tells when a text was printed.
+// printed reports when a text was printed.
 type printed struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
@@ -52,7 +52,7 @@ func (p *printed) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// await closes seen when a text was printed, or if it was.
+// await closes seen as soon as the text was printed, or at once if it was already.
 func (p *printed) await(want string, seen chan bool) {
 	p.mu.Lock()
 	p.want, p.seen = want, seen
@@ -68,7 +68,7 @@ func (p *printed) String() string {
 
 func (p *printed) Len() int { return len(p.String()) }
 
-// loses starts a command, has its connection be lost once it has printed "on", and returns what came of it.
+// loses starts a command, loses its connection once it has printed "on", and returns the result.
 func loses(t *testing.T, k *keeper.Keeper, c keeper.Start, fault func()) *printed {
 	t.Helper()
 	out := &printed{want: "on", seen: make(chan bool)}
@@ -90,7 +90,8 @@ func loses(t *testing.T, k *keeper.Keeper, c keeper.Start, fault func()) *printe
 	return out
 }
 
-// TestConnectionsAreLost loses the connection, or the server, in the midst of a command. The command goes on, once.
+// TestConnectionsAreLost loses the connection or the server in the middle of a command. The command goes on, and runs
+// once.
 func TestConnectionsAreLost(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	for name, fault := range map[string]func(){"cut": s.Cut, "killed": func() { s.Kill(); s.Restart() }} {
@@ -120,7 +121,7 @@ func TestConnectionsAreLost(t *testing.T) {
 	}
 }
 
-// TestReboot gives the host another boot id.
+// TestReboot gives the host another boot ID.
 func TestReboot(t *testing.T) {
 	boot := filepath.Join(t.TempDir(), "boot id")
 	write := func(id string) {
@@ -152,7 +153,7 @@ func TestReboot(t *testing.T) {
 	}
 }
 
-// TestKeeperIsKilled kills what keeps a command. The command is ended, and nobody says how it ended.
+// TestKeeperIsKilled kills the keeper of a command. The command ends, and its result is unknown.
 func TestKeeperIsKilled(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
@@ -184,7 +185,7 @@ func TestKeeperIsKilled(t *testing.T) {
 	await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
 }
 
-// TestNoHome runs on hosts whose user has no home directory that can be written to.
+// TestNoHome tests hosts on which the user has no writable home directory.
 func TestNoHome(t *testing.T) {
 	for name, o := range map[string]sshd.Options{"none": {NoHome: true}, "a file": {Home: "/dev/null"}} {
 		k := open(t, sshd.Start(t, o))
@@ -209,7 +210,7 @@ func TestNoHome(t *testing.T) {
 	}
 }
 
-// TestLoginNoise has a login shell that prints before it runs anything.
+// TestLoginNoise tests a login shell that prints before it runs anything.
 func TestLoginNoise(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	if err := os.WriteFile(filepath.Join(s.Home, ".bashrc"), []byte("echo Welcome!; echo again >&2\n"),

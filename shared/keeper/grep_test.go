@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestAnotherGrep has a host whose grep is not GNU's: below a folder it may follow a link that somebody puts in a
-// folder's place, so that it does not search one.
+// TestAnotherGrep tests a host without GNU grep. Below a folder, its grep may follow a link that was put in a folder's
+// place, so the keeper does not search folders there.
 func TestAnotherGrep(t *testing.T) {
 	t.Parallel()
 	bin, dir := t.TempDir(), t.TempDir()

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// planted are configurations that have a program write the file TOLD, by the place where the program finds them: below
-// the home directory, and in the directory that the program runs in.
+// planted are configurations that make a program write the file TOLD, by their paths in the home directory and in the
+// working directory.
 var planted = map[string]string{
 	".bash_env":                          "TELL",
 	".rpmmacros":                         "%_dbpath %(TELL)",
@@ -56,7 +56,7 @@ var planted = map[string]string{
 	"f":                                  "x\n",
 }
 
-// exported are variables that do so.
+// exported are environment variables that do the same.
 var exported = []string{"ENV=HOME/.bash_env", "BASH_ENV=HOME/.bash_env", "PAGER=TELL", "GIT_PAGER=TELL",
 	"SYSTEMD_PAGER=TELL", "SYSTEMD_LESS=", "DPKG_PAGER=TELL", "MANPAGER=TELL", "LESSOPEN=|TELL", "GIT_TRACE=TOLD",
 	"GIT_EXEC_PATH=HOME/bin", "GIT_CONFIG_GLOBAL=HOME/.gitconfig", "DOCKER_CONFIG=HOME/.docker", "PHPRC=HOME",
@@ -66,8 +66,8 @@ var exported = []string{"ENV=HOME/.bash_env", "BASH_ENV=HOME/.bash_env", "PAGER=
 	"LOCPATH=HOME", "LC_ALL=told", "LS_COLORS=*=01", "GREP_OPTIONS=-f/etc/passwd", "PS_FORMAT=pid,environ",
 	"TOPRC=HOME/.toprc", "TERMINFO=HOME", "TZDIR=HOME", "GCONV_PATH=HOME", "MALLOC_TRACE=TOLD"}
 
-// TestNoConfigurationActs runs a command of each program that may run unasked where all that its user could have
-// configured would have it run something else: nothing does.
+// TestNoConfigurationActs runs a command of each program that may run without approval, with every configuration that
+// could make it run something else. Nothing else runs.
 func TestNoConfigurationActs(t *testing.T) {
 	t.Parallel()
 	commands, err := os.ReadFile("../shell/testdata/lookers.txt")
@@ -81,7 +81,7 @@ func TestNoConfigurationActs(t *testing.T) {
 			home+"/.docker/cli-plugins").Replace(text)
 	}
 	acted := func() (told []string) {
-		told, _ = filepath.Glob(filepath.Join(home, "told-by-*")) // the pattern is a good one
+		told, _ = filepath.Glob(filepath.Join(home, "told-by-*")) // the pattern is valid
 		for _, file := range told {
 			_ = os.Remove(file)
 		}

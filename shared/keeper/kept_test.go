@@ -32,7 +32,8 @@ func there(path string) bool {
 	return err == nil
 }
 
-// TestHold has a command wait for input longer than it may while nobody is attached: it waits on for who is.
+// TestHold lets a command wait for input beyond the limit that applies while nobody is attached. It goes on waiting,
+// because somebody is attached.
 func TestHold(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
@@ -69,7 +70,7 @@ func TestHold(t *testing.T) {
 	select {
 	case r := <-ended:
 		t.Errorf("it ended as %+v", r)
-	case <-time.After(4 * k.Times.Patience): // what must not happen takes time
+	case <-time.After(4 * k.Times.Patience): // it takes time to see that nothing happens
 	}
 	if err := other.Input(t.Context(), c.ID, []byte("x\n")); err != nil {
 		t.Error(err)
@@ -82,7 +83,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestPruning has the host forget journals that are a week old, and the output of all but the last fifty.
+// TestPruning checks that the host deletes journals after a week, and all output but that of the last fifty commands.
 func TestPruning(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
@@ -96,7 +97,7 @@ func TestPruning(t *testing.T) {
 	run("week")
 	run("first")
 	journals := filepath.Join(s.Home, ".countersign")
-	for i := range 55 { // as old as they say, in hours
+	for i := range 55 { // their ages in hours
 		cmd := exec.Command("sh", "-c", fmt.Sprintf(
 			`cp -a first hour-%d && touch -d "%d hours ago" hour-%[1]d/cmd hour-%[1]d/boot`, i, i+1))
 		cmd.Dir = journals
@@ -134,27 +135,27 @@ func TestPruning(t *testing.T) {
 	}
 }
 
-// person is somebody at a shell of their own.
+// person is a person at a shell of their own.
 type person struct {
 	in    *io.PipeWriter
 	out   *printed
-	seen  chan bool // what they wait for
+	seen  chan bool // closed when the expected text was printed
 	ended chan error
 }
 
-// sit attaches a person who waits for what the shell prints.
+// sit attaches a person who waits for a text from the shell.
 func sit(t *testing.T, k *keeper.Keeper, want string) person {
 	r, in := io.Pipe()
 	p := person{in: in, seen: make(chan bool), ended: make(chan error, 1)}
 	p.out = &printed{want: want, seen: p.seen}
 	go func() {
 		p.ended <- k.Shell(t.Context(), "one", keeper.Size{Cols: 80, Rows: 24}, r, p.out, nil)
-		_ = r.Close() // nobody types for one that has ended
+		_ = r.Close() // nobody types to a shell that has ended
 	}()
 	return p
 }
 
-// wait waits until that was printed.
+// wait waits for the text.
 func (p person) wait(t *testing.T) {
 	t.Helper()
 	select {
@@ -167,7 +168,8 @@ func (p person) wait(t *testing.T) {
 	}
 }
 
-// TestOneShell has several attach at once where there is no shell: all find the same one, and nothing is left of it.
+// TestOneShell attaches several clients at once where no shell exists. All get the same shell, and nothing is left of
+// it afterwards.
 func TestOneShell(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	var ks [4]*keeper.Keeper
@@ -200,7 +202,7 @@ func TestOneShell(t *testing.T) {
 	}
 }
 
-// TestNoShell has no shell begin: it has not ended either.
+// TestNoShell tests a shell that cannot start. It must not be reported as ended.
 func TestNoShell(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
@@ -214,7 +216,7 @@ func TestNoShell(t *testing.T) {
 	}
 }
 
-// TestAShellThatNobodyReads ends when its time is over.
+// TestAShellThatNobodyReads checks that a shell ends when nobody has read it for its time limit.
 func TestAShellThatNobodyReads(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
@@ -229,8 +231,8 @@ func TestAShellThatNobodyReads(t *testing.T) {
 	await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
 }
 
-// TestTheRing has a shell print more than is kept of it: who reads it gets all of it, the last of it comes again, and
-// the disk is not filled.
+// TestTheRing lets a shell print more than is kept. An attached reader gets all of it, a later reader gets the last
+// part, and the disk does not fill.
 func TestTheRing(t *testing.T) {
 	for _, tail := range []string{"GNU's", "busybox's"} {
 		t.Run(tail, func(t *testing.T) {
@@ -271,12 +273,12 @@ func TestTheRing(t *testing.T) {
 	}
 }
 
-// TestASlowReader has somebody read a shell and stop: the shell goes on before long, and they are told what they have
-// missed.
+// TestASlowReader stops reading a shell. The shell goes on after a short time, and the reader is informed of the output
+// that it missed.
 func TestASlowReader(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
-	k.Times.Idle = 10 * time.Second // of which the reader has a small part
+	k.Times.Idle = 10 * time.Second // of which the reader has only a small part
 	p := sit(t, k, "on42")
 	_, _ = io.WriteString(p.in, "echo on$((40+2))\r")
 	p.wait(t)

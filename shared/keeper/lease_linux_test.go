@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestAPathThatCannotBeOpened has a file that is there, and that the system keeps the keeper from opening, as it does
-// with a pipe that has taken a file's place: the command is refused, and not begun.
+// TestAPathThatCannotBeOpened tests a file that exists but that the system does not let the keeper open, like a pipe in
+// a file's place. The command is refused and not begun.
 func TestAPathThatCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// before returns a PATH on which a program does something else first. What it does is a line of sh, whose $j is the
-// journal of the command "midst"; it is done only while that is there.
+// before returns a PATH on which a program first runs a line of sh. In this line, $j is the journal of the command
+// "midst". It runs only while that journal exists.
 func before(t *testing.T, program, first string) string {
 	path := sshd.Without(t, program)
 	real, err := exec.LookPath(program)
@@ -27,8 +27,8 @@ func before(t *testing.T, program, first string) string {
 	return path
 }
 
-// TestAClaimTakesAMoment asks about a command that another process has just claimed, and has written nothing about yet.
-// It does so while who asks waits.
+// TestAClaimTakesAMoment asks about a command that another process has claimed without writing anything about it. That
+// process writes while the caller waits.
 func TestAClaimTakesAMoment(t *testing.T) {
 	const ended = "printf 'on\\r\\n' >\"$j/out\"; echo 3:/:exited:10:0:4:. >\"$j/exit\""
 	claim := func(t *testing.T, first string) *keeper.Keeper {
@@ -41,7 +41,7 @@ func TestAClaimTakesAMoment(t *testing.T) {
 	for want, first := range map[keeper.State]string{
 		keeper.Done:   ended,
 		keeper.Never:  `cp "${j%/*}/handle" "$j/never"`,
-		keeper.Absent: `rmdir "$j"`, // as it had no room
+		keeper.Absent: `rmdir "$j"`, // the process had no space to write
 	} {
 		t.Run(string(want), func(t *testing.T) {
 			k := claim(t, first)
@@ -60,7 +60,7 @@ func TestAClaimTakesAMoment(t *testing.T) {
 			t.Errorf("it printed %q and ended as %+v, %v", out.String(), r, err)
 		}
 	})
-	t.Run("attach later", func(t *testing.T) { // the first time nothing is there
+	t.Run("attach later", func(t *testing.T) { // at first nothing is there
 		k := claim(t, `if [ -e "$j/second" ]; then `+ended+`; fi; : >"$j/second"`)
 		var out strings.Builder
 		if r, err := k.Attach(t.Context(), "midst", 0, &out); err != nil || r.Exit != 3 || out.String() != "on\r\n" {
@@ -69,7 +69,7 @@ func TestAClaimTakesAMoment(t *testing.T) {
 	})
 }
 
-// TestStoppedAtOnce stops a command that was claimed and does not run yet. It never does.
+// TestStoppedAtOnce stops a command that was claimed and does not run yet. It never runs.
 func TestStoppedAtOnce(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{Path: before(t, "script", `: >"$j/stop"`)})
 	r, err := open(t, s).Start(t.Context(), a("midst", "touch witness"), io.Discard)
@@ -81,8 +81,8 @@ func TestStoppedAtOnce(t *testing.T) {
 	}
 }
 
-// TestHangup loses the connection that a command's terminal ends with, for each shell that may run the keeper. One that
-// does not touch its terminal is ended, and of one that ends by itself the host says what it has lost, too.
+// TestHangup loses the connection of a command's terminal, for each shell that may run the keeper. A command that does
+// not use its terminal is ended. For one that ends by itself, the host also reports the output that was lost.
 func TestHangup(t *testing.T) {
 	for name, path := range map[string]func(t *testing.T) string{
 		"dash": func(t *testing.T) string { return sshd.Without(t, "script") },
@@ -110,7 +110,7 @@ func TestHangup(t *testing.T) {
 func hangUp(t *testing.T, s *sshd.Server, command string) {
 	k := open(t, s)
 	k.Times.Term, k.Times.Kill = 200*time.Millisecond, 400*time.Millisecond
-	c := a(rand.Text(), command) // the hosts are one machine, where the end of a command ends all that has its id
+	c := a(rand.Text(), command) // all hosts are one machine, where the end of a command ends every process with its ID
 	c.Grammar = shell.POSIX
 	loses(t, k, c, s.Cut)
 	if r, err := open(t, s).Attach(t.Context(), c.ID, 0, io.Discard); err != nil || !r.Hangup {

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestMountedOnDemand has a host say of some folders that an automounter or a user's file system is mounted there. A
-// command that runs unasked looks at none of them, be it by a link or on its way below a folder.
+// TestMountedOnDemand lets a host report mounts of an automounter or of a user's file system. A command that runs
+// without approval reads none of these folders, neither by a link nor on its way below a folder.
 func TestMountedOnDemand(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

@@ -15,7 +15,8 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// TestOnSSHD runs the suite on OpenSSH's server, for each login shell, with what makes a terminal and without.
+// TestOnSSHD runs the suite on OpenSSH's server, for each login shell, with the program that makes a terminal and
+// without it.
 func TestOnSSHD(t *testing.T) {
 	t.Parallel()
 	for _, h := range []struct {
@@ -45,7 +46,7 @@ func TestOnSSHD(t *testing.T) {
 	}
 }
 
-// left returns what runs on the host.
+// left returns the processes that run on the host.
 func left(s *sshd.Server) func() []string {
 	return func() (all []string) {
 		for _, p := range s.Processes() {

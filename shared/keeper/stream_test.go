@@ -12,7 +12,7 @@ import (
 
 const mark = "0123456789abcdef0123456789abcdef"
 
-// read reads a stream in parts of a size.
+// read reads a stream in parts of the size.
 func read(in string, size int) (out, end string, ok bool) {
 	var b bytes.Buffer
 	s := keeper.NewStream(mark, &b)
@@ -54,7 +54,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamIsLinear reads long lines that might be the last in parts of a byte.
+// TestStreamIsLinear reads long lines, each of which might be the last one, byte by byte.
 func TestStreamIsLinear(t *testing.T) {
 	line := "\n" + mark + ":" + strings.Repeat("x", 15_000)
 	in := "\n" + mark + ":begin\n" + strings.Repeat(line, 8) + "\n" + mark + ":over\n"
@@ -77,7 +77,7 @@ func (f *failing) Write([]byte) (int, error) {
 	return 0, errors.New("full")
 }
 
-// TestStreamGoesOn reads on when nobody takes the output.
+// TestStreamGoesOn checks that reading goes on while nobody takes the output.
 func TestStreamGoesOn(t *testing.T) {
 	f := &failing{}
 	s := keeper.NewStream(mark, f)
@@ -91,7 +91,7 @@ func TestStreamGoesOn(t *testing.T) {
 	}
 }
 
-// FuzzStream checks that a stream's end is found whatever was printed before it, and in whatever parts it comes.
+// FuzzStream checks that the end of a stream is found after any output and in parts of any size.
 func FuzzStream(f *testing.F) {
 	f.Add("a\n"+mark+":0:/:x\nb\n"+mark, 3)
 	f.Add("\r\n"+mark+":begin\r\n\r", 1)

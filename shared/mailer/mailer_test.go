@@ -19,7 +19,7 @@ import (
 
 const text = "Subject: hello\r\n\r\nhello\r\n.\r\nthe end\r\n"
 
-// certificate returns one for example.com, and who vouches for it.
+// certificate returns a certificate for example.com and the pool with its CA.
 func certificate(t *testing.T) (*tls.Config, *x509.CertPool) {
 	srv := httptest.NewUnstartedServer(nil)
 	srv.StartTLS()
@@ -29,12 +29,12 @@ func certificate(t *testing.T) (*tls.Config, *x509.CertPool) {
 	return &tls.Config{Certificates: srv.TLS.Certificates}, pool
 }
 
-// TestSend meets servers of each kind. None is told the password that it could be overheard with.
+// TestSend tests servers of each kind. No server receives a password over a connection that others can read.
 func TestSend(t *testing.T) {
 	known, pool := certificate(t)
 	const mine = "://me:secret@example.com"
 	for name, c := range map[string]struct {
-		url            string // of a server that has another address
+		url            string // for a server with another address
 		server         *tls.Config
 		wrapped, vouch bool
 		fails          string
@@ -92,14 +92,14 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// dial connects to the address whatever is asked for.
+// dial connects to the address, whatever the caller asks for.
 func dial(to string) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, to)
 	}
 }
 
-// TestSendEnds does not wait for a server that says nothing.
+// TestSendEnds checks that a server that sends nothing is not waited for.
 func TestSendEnds(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -121,7 +121,7 @@ func TestSendEnds(t *testing.T) {
 	}
 }
 
-// TestNoHeaderFromOutside sends nothing to an address that would begin another command.
+// TestNoHeaderFromOutside checks that nothing is sent to an address that contains another command.
 func TestNoHeaderFromOutside(t *testing.T) {
 	s := &mailserver.Server{}
 	if err := s.Start(nil, false); err != nil {
@@ -138,7 +138,7 @@ func TestNoHeaderFromOutside(t *testing.T) {
 	}
 }
 
-// TestServer refuses what is no server's address, and does not repeat it.
+// TestServer checks that invalid server addresses are refused, and that the error does not contain them.
 func TestServer(t *testing.T) {
 	for _, url := range []string{"", "https://example.com", "smtp://", "smtp://me:CANARY@a b.com", "example.com:25"} {
 		if err := (&mailer.Mailer{}).Server(url); err == nil || strings.Contains(err.Error(), "CANARY") {

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/mcpclient"
 )
 
-// TestNumbersAreToldAsTheyAreWritten has a server answer in each form of the protocol: the model is told the bytes of
-// the structured content, and a bound of 64 bits in a schema is kept.
+// TestNumbersAreToldAsTheyAreWritten lets a server answer in each form of the protocol. The model receives the exact
+// bytes of the structured content, and a limit of 64 bits in a schema is kept.
 func TestNumbersAreToldAsTheyAreWritten(t *testing.T) {
 	const content = `{"id":9007199254740993,"b":[1.0,1e2,-0.10],"a":18446744073709551615,"s":"\u2028 <&>"}`
 	const list = `{"tools":[{"name":"act","inputSchema":{"type":"object","properties":{"n":{"type":"integer",` +
@@ -39,7 +39,8 @@ func TestNumbersAreToldAsTheyAreWritten(t *testing.T) {
 				fmt.Fprint(w, body)
 			})
 			act := tools(t, connect(t, mcpclient.Config{URL: url}), mcpclient.Choice{})["act"]
-			if schema := string(act.Schema); !strings.Contains(schema, `"maximum":9223372036854775000`) { // inwards
+			// from the server to the client
+			if schema := string(act.Schema); !strings.Contains(schema, `"maximum":9223372036854775000`) {
 				t.Errorf("the schema is %s", schema)
 			}
 			got, err := call(t, act, `{}`)

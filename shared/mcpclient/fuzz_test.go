@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// FuzzServer has a server list and answer anything. What becomes a tool is within its bounds; an answer is a bounded
-// result, or an error that says that nothing was done only where the server refused it.
+// FuzzServer lets a server list and answer anything. Every tool is within its limits. Every answer is a result within
+// its limits or an error, and an error says that nothing was done only if the server refused the call.
 func FuzzServer(f *testing.F) {
 	for _, s := range []struct{ list, answer string }{
 		{`{"tools":[{"name":"act","description":"x","inputSchema":{"type":"object","properties":{"a":{"type":"string"}}}}]}`,
@@ -73,7 +73,7 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// reply answers a request as a server whose list and answers are these.
+// reply answers a request as a server with this list and this answer.
 func reply(r *http.Request, list, answer string) (*http.Response, error) {
 	var in struct {
 		ID     json.RawMessage

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/mcpservers"
 )
 
-// roleVariable makes the test's program a server.
+// roleVariable names the variable that makes the test's program a server.
 const roleVariable = "MCPCLIENT_ROLE"
 
 func TestMain(m *testing.M) {
@@ -59,7 +59,7 @@ func check(err error) {
 	}
 }
 
-// handshake answers the client's first questions in the old way, and returns what comes after them.
+// handshake answers the client's first requests in the old protocol, and returns the next message.
 func handshake() (*bufio.Reader, string) {
 	lines := bufio.NewReader(os.Stdin)
 	for {
@@ -71,7 +71,7 @@ func handshake() (*bufio.Reader, string) {
 	}
 }
 
-// greet answers what comes before a call.
+// greet answers the requests that precede a call.
 func greet(line string) {
 	switch {
 	case strings.Contains(line, `"server/discover"`):
@@ -85,7 +85,7 @@ func greet(line string) {
 	}
 }
 
-// env notes the names of the variables that it has, and is a server.
+// env records the names of its environment variables, and is a server.
 func env() {
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
@@ -132,7 +132,7 @@ func children() {
 	}
 }
 
-// flood asks for things at a call, without end, and reads no answers.
+// flood sends requests without end during a call, and reads no answers.
 func flood() {
 	_, line := handshake()
 	note(line)

@@ -54,7 +54,8 @@ func TestEverythingWrongAtOnce(t *testing.T) {
 	}
 }
 
-// TestClosedWithAllThatItStarted kills the program's process group: it ignores the end of its input, and has a child.
+// TestClosedWithAllThatItStarted checks that closing kills the program's process group. The program ignores the end of
+// its input and has a child.
 func TestClosedWithAllThatItStarted(t *testing.T) {
 	cfg, _ := role(t, "children")
 	fifo := filepath.Join(t.TempDir(), "fifo")
@@ -75,12 +76,13 @@ func TestClosedWithAllThatItStarted(t *testing.T) {
 	if err := alive.SetReadDeadline(time.Now().Add(await.Most)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadAll(alive); err != nil { // the end comes when nobody holds the pipe any more
+	if _, err := io.ReadAll(alive); err != nil { // the pipe ends when no process holds it open
 		t.Errorf("a process is left: %v", err)
 	}
 }
 
-// TestMinimalEnvironment gives a program what it is given, and of this process's environment what is no secret.
+// TestMinimalEnvironment checks that a program gets its configured variables, and only variables without secrets from
+// this process.
 func TestMinimalEnvironment(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_PARENT", "x")
 	cfg, log := role(t, "env")
@@ -97,8 +99,8 @@ func TestMinimalEnvironment(t *testing.T) {
 	}
 }
 
-// TestAFloodOverHTTP ends the session of a server whose requests this client could answer only by requests that nobody
-// takes.
+// TestAFloodOverHTTP checks that the session ends if a server sends requests without end and does not accept the HTTP
+// requests that contain the answers.
 func TestAFloodOverHTTP(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
@@ -129,7 +131,7 @@ func TestAFloodOverHTTP(t *testing.T) {
 	}
 }
 
-// TestAFloodOfRequests ends the session of a server that asks for more than it lets be answered.
+// TestAFloodOfRequests checks that the session ends if a server sends more requests than it reads answers.
 func TestAFloodOfRequests(t *testing.T) {
 	cfg, _ := role(t, "flood")
 	act := tools(t, connect(t, cfg), mcpclient.Choice{})["act"]
@@ -138,7 +140,7 @@ func TestAFloodOfRequests(t *testing.T) {
 	}
 }
 
-// TestResults bounds what the model reads of an answer, and tells of what it is not given.
+// TestResults checks the limits of the answer that the model reads, and that it says what was left out.
 func TestResults(t *testing.T) {
 	size := int64(7)
 	long := strings.Repeat("é\x01", 50<<10)
@@ -152,7 +154,7 @@ func TestResults(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		answer mcp.CallToolResult
-		want   string // the whole result; "": only its bounds are looked at
+		want   string // the whole result; "": only its limits are checked
 	}{
 		"nothing": {mcp.CallToolResult{Content: []mcp.Content{}}, `{}`},
 		"texts": {mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "a"},
@@ -195,7 +197,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestTheCallersClient sends all requests by the client that is given, and leaves that one as it was.
+// TestTheCallersClient checks that all requests use the caller's client, and that the client is unchanged.
 func TestTheCallersClient(t *testing.T) {
 	s, url := server(t, nil)
 	add(s, "act", "", object)

@@ -67,7 +67,7 @@ func call(t *testing.T, tl *tool.Tool, args string) (string, error) {
 	return string(res), err
 }
 
-// role returns a configuration that runs this program in a role, and what reads its log.
+// role returns a configuration that runs this program in a role, and a function that reads its log.
 func role(t *testing.T, name string) (cfg mcpclient.Config, log func() []string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -126,12 +126,12 @@ func TestEverything(t *testing.T) {
 func TestFilesystem(t *testing.T) {
 	dir := t.TempDir()
 	c := connect(t, mcpclient.Config{Command: mcpservers.Filesystem(t, dir), Timeout: time.Minute})
-	// The server says itself that write_file destroys: that it only reads is not believed of anybody.
+	// The server itself says that write_file is destructive, so the choice that it only reads is not believed.
 	set := tools(t, c, mcpclient.Choice{Prefix: "files_", Reads: []string{"read_text_file", "write_file"}})
 	if w := set["files_write_file"]; !w.SideEffect || w.Class != tool.ClassDestructive || w.Approval != tool.Required {
 		t.Errorf("%+v", w.Spec)
 	}
-	if g := set["files_get_file_info"]; !g.SideEffect || g.Class != tool.ClassOpaque { // though it has readOnlyHint
+	if g := set["files_get_file_info"]; !g.SideEffect || g.Class != tool.ClassOpaque { // although it has readOnlyHint
 		t.Errorf("%+v", g.Spec)
 	}
 	file := filepath.Join(dir, "a.txt")
@@ -154,9 +154,9 @@ func TestFilesystem(t *testing.T) {
 	}
 }
 
-// TestKilledInTheMiddle kills the official servers while they carry out a call: as soon as they have it, and when it is
-// done. A call with an effect is never sent again, and one that reads is, once. The session is made anew in either
-// case.
+// TestKilledInTheMiddle kills the official servers during a call: as soon as they have received it, and after it is
+// done. A call with an effect is never repeated, and one that reads is repeated once. In both cases a new session is
+// made.
 func TestKilledInTheMiddle(t *testing.T) {
 	everything, dir := mcpservers.Everything(t), t.TempDir()
 	file := filepath.Join(dir, "a.txt")
@@ -205,8 +205,8 @@ func TestKilledInTheMiddle(t *testing.T) {
 	})
 }
 
-// TestKilledOverHTTP kills the official server when a call with an effect was sent to it, and starts it anew at the
-// same address, where it answers requests of the old session with 400.
+// TestKilledOverHTTP kills the official server after a call with an effect was sent, and restarts it at the same
+// address. There it answers requests of the old session with 400.
 func TestKilledOverHTTP(t *testing.T) {
 	command, port := mcpservers.EverythingOverHTTP(t), freeport.For(t)
 	var cmd *exec.Cmd
@@ -228,7 +228,7 @@ func TestKilledOverHTTP(t *testing.T) {
 	kill := func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()                            // it was killed
-		http.DefaultClient.CloseIdleConnections() // or one to the dead server might still be tried
+		http.DefaultClient.CloseIdleConnections() // an idle connection to the dead server might still be used
 	}
 	start()
 	defer func() { kill() }()
@@ -267,7 +267,7 @@ func TestKilledOverHTTP(t *testing.T) {
 		t.Errorf("%s %v", res, err)
 	}
 	kill()
-	start() // the session of the server before is not known to this one
+	start() // the new server does not know the old session
 	if res, err := call(t, set["get-sum"], `{"a":1,"b":2}`); err != nil || !strings.Contains(res, "is 3") {
 		t.Errorf("%s %v", res, err)
 	}

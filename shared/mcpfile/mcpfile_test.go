@@ -53,7 +53,7 @@ func TestAFileIsRead(t *testing.T) {
 	}
 }
 
-// TestClientsForms reads one server in the form of each client that people copy files from.
+// TestClientsForms reads one server in the format of each client from which people copy files.
 func TestClientsForms(t *testing.T) {
 	at := func(url string) mcpfile.Server { return mcpfile.Server{Type: mcpfile.HTTP, URL: url} }
 	const url = "https://mcp.example.com/mcp"
@@ -123,7 +123,8 @@ func TestClientsForms(t *testing.T) {
 	}
 }
 
-// TestAWrongEntryIsLeftOut by its name and line, and what clients would allow by a field is not allowed.
+// TestAWrongEntryIsLeftOut checks that a wrong entry is reported by its name and line, and that a client's field for
+// automatic approval has no effect.
 func TestAWrongEntryIsLeftOut(t *testing.T) {
 	file, err := mcpfile.Parse([]byte(`{"mcpServers": {
 		"good": {"url": "https://mcp.example.com/mcp", "autoApprove": ["drop"], "timeout": 5},
@@ -171,7 +172,8 @@ these fields have no effect: timeout (good)`
 	}
 }
 
-// TestTheFolderOfAFile is what clients call the workspace: the one that holds the file, or that holds .vscode.
+// TestTheFolderOfAFile checks the folder that clients call the workspace: the folder of the file, or the folder that
+// contains .vscode.
 func TestTheFolderOfAFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".vscode", "mcp.json")
@@ -195,7 +197,7 @@ func env(pair string) (mcpfile.File, error) {
 	return mcpfile.Parse([]byte(`{"mcpServers":{"a":{"command":"x","env":{"` + name + `":"` + value + `"}}}}`))
 }
 
-// TestSecretsAreReferredTo tells what is a secret from what only tells of one.
+// TestSecretsAreReferredTo distinguishes secrets from references to secrets.
 func TestSecretsAreReferredTo(t *testing.T) {
 	for _, pair := range []string{"API_KEY=abc", "DB_PASSWORD=abc", "apiToken=x9", "GITHUB_PERSONAL_ACCESS_TOKEN=ghp_x",
 		"OAUTH_SECRET=12345678"} {
@@ -212,7 +214,7 @@ func TestSecretsAreReferredTo(t *testing.T) {
 	}
 }
 
-// TestBounds refuses what is larger than a file has to be.
+// TestBounds checks the size limits of a file.
 func TestBounds(t *testing.T) {
 	server := map[string]any{"url": "https://mcp.example.com/mcp"}
 	with := func(field string, value any) map[string]any {
@@ -253,7 +255,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that whatever a file holds is refused with a ValidationError, or fits what is documented.
+// FuzzParse checks that any file is refused with a ValidationError, or is parsed into the documented form.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte(`{"mcpServers":{"a":null}}`))

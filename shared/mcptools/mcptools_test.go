@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// TestProgramsAreTheLocalServers refuses a server that is a program where programs are not started.
+// TestProgramsAreTheLocalServers checks that a server that is a program is refused where programs are not started.
 func TestProgramsAreTheLocalServers(t *testing.T) {
 	file := []mcpfile.Server{{Name: "files", At: "mcpServers/files", Type: mcpfile.Stdio, Command: "true"}}
 	o := mcptools.Options{Lookup: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler), Now: time.Now}
@@ -26,8 +26,8 @@ func TestProgramsAreTheLocalServers(t *testing.T) {
 	}
 }
 
-// TestAServerThatIsNotThere has no tools, is asked once at a time, and tells who needs one of them. A name that is
-// none of its tools' is nobody's.
+// TestAServerThatIsNotThere tests an unreachable server. It has no tools, and the renewal of one of its tools fails. A
+// name without its prefix belongs to no server.
 func TestAServerThatIsNotThere(t *testing.T) {
 	now := time.Now()
 	s, err := mcptools.Open([]mcpfile.Server{{Name: "gone", Type: mcpfile.HTTP, URL: "http://127.0.0.1:1/mcp"}},

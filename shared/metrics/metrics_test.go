@@ -15,7 +15,7 @@ var (
 	open  = &metrics.Instrument{Kind: metrics.Gauge, Name: "open"}
 )
 
-// shown are the points of a batch, one a line.
+// shown returns the points of a batch, one on each line.
 func shown(b metrics.Batch) (lines []string) {
 	for _, p := range b.Points {
 		lines = append(lines, fmt.Sprint(p.Of.Name, " ", p.Attrs[0].Value, " ", p.Value, " ", p.Count, " ", p.Buckets))
@@ -23,13 +23,14 @@ func shown(b metrics.Batch) (lines []string) {
 	return lines
 }
 
-// TestMeasure adds up by attributes, and holds what was taken for done.
+// TestMeasure checks that values are summed by their attributes, and that values in a finished batch are not returned
+// again.
 func TestMeasure(t *testing.T) {
 	now := time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 	m := metrics.New(func() time.Time { return now })
 	red, blue := metrics.Attr{Key: "colour", Value: "red"}, metrics.Attr{Key: "colour", Value: "blue"}
 	m.Measure(took, 0.5)
-	m.Measure(took, 2) // a bucket has what is not above its bound
+	m.Measure(took, 2) // a bucket includes its upper bound
 	m.Measure(took, 3)
 	m.Measure(asked, 1, red)
 	m.Measure(asked, 4, blue)
@@ -52,7 +53,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestTooManySeries counts together what goes beyond the bound.
+// TestTooManySeries checks that values beyond the limit are summed in one series.
 func TestTooManySeries(t *testing.T) {
 	m := metrics.New(time.Now)
 	for i := range 3000 {
@@ -67,7 +68,7 @@ func TestTooManySeries(t *testing.T) {
 	}
 }
 
-// TestNothingIsFree measures what is allocated where nothing is measured, and where a series is there already.
+// TestNothingIsFree checks the allocations without a meter, and with a series that already exists.
 func TestNothingIsFree(t *testing.T) {
 	for name, m := range map[string]*metrics.Metrics{"off": nil, "on": metrics.New(time.Now)} {
 		m.Measure(took, 1, metrics.Attr{Key: "a", Value: "b"})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPage compares README.md with the instruments that there are, by their names and units.
+// TestPage compares README.md with the names and units of the instruments.
 func TestPage(t *testing.T) {
 	found := func(file, pattern string) (all []string) {
 		text, err := os.ReadFile(file)

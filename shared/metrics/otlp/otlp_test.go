@@ -35,7 +35,7 @@ var (
 
 var began = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// world is a sender with its collector, which answers as it is told first.
+// world is a sender with its collector. The collector's first answers are given by the test.
 type world struct {
 	*otlp.Sender
 	to  collector.Collector
@@ -84,7 +84,7 @@ func newWorld(t *testing.T, o otlp.Options, answers ...int) *world {
 	return w
 }
 
-// wants compares what the collector has of series with "name=sum/count" of each.
+// wants compares the collector's series with "name=sum/count" of each.
 func (w *world) wants(t *testing.T, want string) {
 	t.Helper()
 	var got []string
@@ -99,7 +99,7 @@ func (w *world) wants(t *testing.T, want string) {
 	}
 }
 
-// TestTheMessage compares what is sent with OpenTelemetry's own message.
+// TestTheMessage compares the sent message with OpenTelemetry's own.
 func TestTheMessage(t *testing.T) {
 	w := newWorld(t, otlp.Options{Release: "v1", Headers: map[string]string{"X-Api-Key": "k"}})
 	w.Metrics().Measure(asked, 3, red, none)
@@ -141,7 +141,7 @@ func TestTheMessage(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeSent is kept and sent with what comes next, once, and with it nothing that was sent already.
+// TestWhatCannotBeSent checks that values that could not be sent are kept, and sent once with the next values.
 func TestWhatCannotBeSent(t *testing.T) {
 	for name, cumulative := range map[string]bool{"delta": false, "cumulative": true} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestWhatCannotBeSent(t *testing.T) {
 			w.wants(t, "asked=1/0")
 			w.Metrics().Measure(asked, 1)
 			w.Send(t.Context())
-			w.Send(t.Context()) // nothing new, but what was kept
+			w.Send(t.Context()) // nothing new, only the kept values
 			w.Metrics().Measure(took, 2)
 			w.Send(t.Context())
 			w.wants(t, "asked=1/0")
@@ -168,7 +168,7 @@ func TestWhatCannotBeSent(t *testing.T) {
 	}
 }
 
-// TestWhatIsRefused is lost and logged, and does not come again.
+// TestWhatIsRefused checks that refused values are dropped and logged, and not sent again.
 func TestWhatIsRefused(t *testing.T) {
 	w := newWorld(t, otlp.Options{}, http.StatusBadRequest)
 	w.Metrics().Measure(asked, 1)
@@ -181,7 +181,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// TestADownCollector is not given more than a bound when it is back.
+// TestADownCollector checks the limit of the values that are kept for a collector that is down.
 func TestADownCollector(t *testing.T) {
 	w := newWorld(t, otlp.Options{Release: strings.Repeat("v", 1<<10)},
 		slices.Repeat([]int{http.StatusServiceUnavailable}, 300)...)
@@ -197,7 +197,7 @@ func TestADownCollector(t *testing.T) {
 	}
 }
 
-// TestPartialSuccess is logged.
+// TestPartialSuccess checks that a partial success is logged.
 func TestPartialSuccess(t *testing.T) {
 	answer, err := proto.Marshal(&collect.ExportMetricsServiceResponse{
 		PartialSuccess: &collect.ExportMetricsPartialSuccess{RejectedDataPoints: 3, ErrorMessage: "no deltas"}})
@@ -215,7 +215,7 @@ func TestPartialSuccess(t *testing.T) {
 	}
 }
 
-// TestByTheClock sends also where nobody asks for it.
+// TestByTheClock checks that values are also sent at intervals, without a call of Send.
 func TestByTheClock(t *testing.T) {
 	c := &collector.Collector{}
 	to := httptest.NewServer(c)
@@ -231,7 +231,7 @@ func TestByTheClock(t *testing.T) {
 	}
 }
 
-// TestAtOnce sends each value once, however many measure and send at the same time.
+// TestAtOnce checks that each value is sent once, whatever number of goroutines measure and send at the same time.
 func TestAtOnce(t *testing.T) {
 	for name, cumulative := range map[string]bool{"delta": false, "cumulative": true} {
 		t.Run(name, func(t *testing.T) {
