@@ -25,7 +25,7 @@ func openings(t testing.TB, texts ...string) []Opening {
 	return all
 }
 
-// refused are addresses that are not of the public internet, in the form in which a dialler names them.
+// refused are addresses outside the public internet, in the form that a dialler uses.
 var refused = []string{"127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "172.16.0.1",
 	"172.31.255.255", "192.168.0.1", "100.64.0.1", "100.127.255.255", "169.254.0.1", "169.254.169.254", "192.0.0.1",
 	"192.0.0.192", "192.0.2.1", "192.88.99.1", "198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1",
@@ -73,7 +73,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestOpen opens ranges, names and ports, and nothing beside them.
+// TestOpen opens ranges, names and ports, and checks that nothing else is allowed.
 func TestOpen(t *testing.T) {
 	for _, c := range []struct {
 		open      string
@@ -119,7 +119,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestConnect has what was judged, and nothing else, connected by what stands in for the machine.
+// TestConnect checks that the Connect function receives only addresses that passed the checks.
 func TestConnect(t *testing.T) {
 	names := fakedns.Resolver(t, map[string][]string{"mixed.test.": {"10.0.0.5", "93.184.216.34"},
 		"rebind.test.": {"93.184.216.34|127.0.0.1"}})
@@ -175,7 +175,7 @@ func TestPortOpen(t *testing.T) {
 	}
 }
 
-// TestLiteral allows loopback where it is asked for by its own name, and to no name that resolves to it.
+// TestLiteral checks that loopback is allowed by its own name, and not by a name that resolves to it.
 func TestLiteral(t *testing.T) {
 	g := New(Options{Private: true, Literal: true})
 	for dial, want := range map[string]bool{"localhost=127.0.0.1:8080": true, "127.0.0.1=127.0.0.1:8080": true,
@@ -188,7 +188,7 @@ func TestLiteral(t *testing.T) {
 	}
 }
 
-// TestLoopback allows names that resolve to loopback addresses.
+// TestLoopback checks that names may resolve to loopback addresses.
 func TestLoopback(t *testing.T) {
 	g := New(Options{Loopback: true})
 	for address, want := range map[string]bool{"127.0.0.1:8080": true, "[::1]:80": true, "10.0.0.1:80": false} {
@@ -198,8 +198,8 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// TestNames resolves names to addresses of which some may not be dialled, by way of a CNAME too, and to another one
-// with each question. Only what may be dialled is, whatever the name.
+// TestNames resolves names to addresses of which some are forbidden, through a CNAME too, and to another address at
+// each query. Only permitted addresses are dialled.
 func TestNames(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -290,7 +290,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzTable holds the table to what the standard library knows of addresses.
+// FuzzTable compares the table with the standard library's classes of addresses.
 func FuzzTable(f *testing.F) {
 	for _, a := range append(refused, public...) {
 		if ip, err := netip.ParseAddr(strings.Trim(a, "[]")); err == nil {
@@ -310,7 +310,8 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// TestRefuses tells by the text alone of the addresses that are never dialled, and nothing of private networks.
+// TestRefuses checks that addresses that are never dialled are refused by their text alone, and that private networks
+// are not.
 func TestRefuses(t *testing.T) {
 	open, err := ParseAll([]string{"127.0.0.1:2222", "169.254.0.0/16"})
 	if err != nil {

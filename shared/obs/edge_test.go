@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/obs"
 )
 
-// edge serves one request through the middleware, whose clock advances by a quarter of a second at each reading, and
-// returns the logged lines and the answer.
+// edge serves one request through the middleware, and returns the logged lines and the response. The middleware's clock
+// advances by a quarter of a second at each reading.
 func edge(t *testing.T, r *http.Request, next http.HandlerFunc) ([]map[string]any, *httptest.ResponseRecorder) {
 	t.Helper()
 	var out bytes.Buffer

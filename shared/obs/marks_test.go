@@ -2,8 +2,8 @@ package obs
 
 import "testing"
 
-// FuzzMarks checks that a text without any of a secret's marks has none of its form: to look for marks first changes
-// nothing.
+// FuzzMarks checks that a text without any of the marks of a secret contains no secret of that form. The search for
+// marks therefore changes no result.
 func FuzzMarks(f *testing.F) {
 	for _, s := range []string{"", "plain", "\u017fecret: x", "api_\u212aEY=1", "PA\u017fSWORD is 1", "COO\u212aIE: a",
 		"-----BEGIN A----- x", "aQ.ABCDEFGHIJKLMNOPQ AQ.ABCDEFGHIJKLMNOPQ", "SK_1 sk-1 xoxb-1 AKIA1 4/0A1", "a%40b",

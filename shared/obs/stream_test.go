@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/obs"
 )
 
-// printed holds outputs of commands, and what is left of them.
+// printed are outputs of commands, and what is left of them after the filter.
 var printed = []struct{ name, out, want string }{
 	{"nothing", "total 4\ndrwx 2 ana ana\n", "total 4\ndrwx 2 ana ana\n"},
 	{"units and prompts keep their @", "getty@tty1.service loaded\nana@web:~$ ",
@@ -56,8 +56,8 @@ func filtered(t *testing.T, pieces ...string) string {
 	return b.String()
 }
 
-// What has no line's end is passed on word by word, the last word when nothing more has come, and what comes after a
-// question on its line is not told with it.
+// Output without a line break is passed on word by word, and the last word once nothing more arrives. The answer after
+// a question on the same line is not passed on with it.
 func TestSecretFilterFlushes(t *testing.T) {
 	var b strings.Builder
 	f := obs.NewSecretFilter(&b)
@@ -101,7 +101,7 @@ func FuzzSecretFilter(f *testing.F) {
 	})
 }
 
-// TestSecretFilterLeavesABlock has a block with only a first line, as grep prints it, and shows what comes after it.
+// TestSecretFilterLeavesABlock filters a block with only a first line, as grep prints it. The output after it is shown.
 func TestSecretFilterLeavesABlock(t *testing.T) {
 	var out strings.Builder
 	f := obs.NewSecretFilter(&out)
@@ -112,12 +112,12 @@ func TestSecretFilterLeavesABlock(t *testing.T) {
 	}
 }
 
-// TestSecretFilterCutsALongWord has a secret lie wherever a word is cut that is too long to be held back: no more of it
-// is passed on than the form by which it is known, and all that is around it.
+// TestSecretFilterCutsALongWord puts a secret at each place where a word is cut because it is too long to be held back.
+// At most the prefix that identifies the secret is passed on, and all the text around it is.
 func TestSecretFilterCutsALongWord(t *testing.T) {
 	const token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
 	for left := range len(token) + 2 {
-		word := strings.Repeat("a", 16<<10-left) // so many bytes are left of what is passed on at once
+		word := strings.Repeat("a", 16<<10-left) // this number of bytes is left of what is passed on at once
 		out := word + token + " and more\n"
 		for _, at := range []int{0, len(word) + 2} {
 			got := filtered(t, out[:at], out[at:])

@@ -53,7 +53,7 @@ func withUnrecordedEffect(t *testing.T) (w *deployment, forward func(time.Durati
 	return w, func(d time.Duration) { ahead.Add(int64(d)) }
 }
 
-// TestAnEffectUnderWayIsSettledFirst deletes a user whose mail has been sent, and whose run has not recorded it.
+// TestAnEffectUnderWayIsSettledFirst deletes a user whose mail has been sent, while the run has not recorded it.
 func TestAnEffectUnderWayIsSettledFirst(t *testing.T) {
 	w, forward := withUnrecordedEffect(t)
 	got, err := w.users(w.seen).Delete(t.Context(), "ana")

@@ -26,9 +26,9 @@ func (w *deployment) corrupt(t *testing.T, runID string) {
 	}
 }
 
-// TestARunThatCannotBeRead deletes a user with a run that waits and cannot be read: it is put aside within a quarter of
-// an hour, and then everything is deleted. One whose effect has no outcome is named, and nothing else is deleted until
-// it has one.
+// TestARunThatCannotBeRead deletes a user with a waiting run that cannot be read. It is quarantined within a quarter of
+// an hour, and then everything is deleted. A run whose effect has no outcome is reported, and nothing else is deleted
+// until it has one.
 func TestARunThatCannotBeRead(t *testing.T) {
 	var ahead atomic.Int64
 	w := newDeployment(t, nil, app.WithClock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
@@ -46,7 +46,7 @@ func TestARunThatCannotBeRead(t *testing.T) {
 	w.checkGone(t)
 }
 
-// putAside runs the resume function's attempts until the run is put aside.
+// putAside runs the resume function's attempts until the run is quarantined.
 func (w *deployment) putAside(t *testing.T, forward func()) {
 	t.Helper()
 	for range 6 {

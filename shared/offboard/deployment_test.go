@@ -40,7 +40,7 @@ import (
 	"github.com/countersign-run/countersign/shared/webpush"
 )
 
-// canary is in all that ana writes, and in nothing else.
+// canary is in all text that ana writes, and in nothing else.
 const canary = "cinnamon-tern-4411"
 
 // deployment is Countersign with two users, which records the path of every written document.
@@ -77,9 +77,9 @@ func newDeployment(t *testing.T, settings []string, opts ...app.Option) *deploym
 	return w
 }
 
-// populate does everything as the user that stores data: a mail that was approved for always, a plain conversation, a
-// mail that still waits, linked accounts, a host with a password and a terminal, a device that is told of what waits,
-// and a plan in the middle of its task.
+// populate does as the user everything that stores data: a mail that is always allowed, a plain conversation, a mail
+// that still waits, linked accounts, a host with a password and a terminal, a device with notifications, and a plan in
+// the middle of its task.
 func (w *deployment) populate(t *testing.T, uid, word string) {
 	t.Helper()
 	ctx := t.Context()
@@ -123,7 +123,8 @@ func (w *deployment) addDevice(t *testing.T, uid, word string) {
 	}
 }
 
-// plan has the user confirm a plan that opens one issue by its grant, and another that waits, in a private repository.
+// plan confirms a plan as the user. The plan opens one issue by its grant and another that waits, in a private
+// repository.
 func (w *deployment) plan(t *testing.T, uid, word string) {
 	t.Helper()
 	repo := map[string]any{"owner": uid + "-at-work", "repo": "web"}
@@ -149,7 +150,7 @@ func (w *deployment) plan(t *testing.T, uid, word string) {
 	}
 }
 
-// session asks about plans, and then has everything delivered.
+// session sends a request about plans, and then delivers all messages.
 func (w *deployment) session(t *testing.T, uid, method, path, body string) (s planner.Session) {
 	t.Helper()
 	a, err := w.Call(t.Context(), uid, method, "/api/agent/plans"+path, body)
@@ -162,8 +163,8 @@ func (w *deployment) session(t *testing.T, uid, method, path, body string) (s pl
 	return s
 }
 
-// link has the user link accounts at Google and GitHub, and the recorder know what that has written: it does not look
-// on there.
+// link links accounts at Google and GitHub as the user, and passes the written paths to the recorder, which does not
+// see those writes.
 func (w *deployment) link(t *testing.T, uid, account string) {
 	t.Helper()
 	err := errors.Join(w.Link(t.Context(), uid, account), w.LinkGitHub(t.Context(), uid, uid+"-at-work"))
@@ -183,7 +184,7 @@ func (w *deployment) link(t *testing.T, uid, account string) {
 	}
 }
 
-// addHost has the user add a host, and open a terminal on it.
+// addHost adds a host as the user, and opens a terminal on it.
 func (w *deployment) addHost(t *testing.T, uid, word string) {
 	t.Helper()
 	key, err := tokenkey.Local(t.TempDir())
@@ -221,7 +222,7 @@ func (w *deployment) runs(t *testing.T, uid string) (ids []string) {
 	return ids
 }
 
-// users returns those of another process over the store, like an operator's, without the model and the tools.
+// users returns the Users of another process on the store, like an operator's, without the model and the tools.
 func (w *deployment) users(st store.Store) offboard.Users {
 	q := embedded.New(st, embedded.Options{})
 	return offboard.Users{Records: &records.Records{Store: st, Now: time.Now}, Queue: q,
@@ -238,7 +239,7 @@ func (w *deployment) kept(t *testing.T) []store.Doc {
 	return docs
 }
 
-// checkGone checks that nothing of ana's is left except the audit and the lock, and that the audit is intact.
+// checkGone checks that only the audit and the lock are left of ana's data, and that the audit is intact.
 func (w *deployment) checkGone(t *testing.T) {
 	t.Helper()
 	chains, heads := map[string][]audit.Entry{}, map[string]audit.Head{}

@@ -11,14 +11,14 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// killedAt runs a deletion in a process that is killed at its n-th commit, and reports whether it was.
+// killedAt runs a deletion in a process that is killed at its n-th commit, and reports whether it was killed.
 func killedAt(t *testing.T, w *deployment, n int, after bool) (died bool) {
 	return faulty.Dies(func() {
 		w.delete(t, w.users(faulty.Wrap(w.seen, faulty.Commits(faulty.Nth(n, faulty.Kill(after))))))
 	})
 }
 
-// delete deletes ana, which must succeed at once: no effect is in progress.
+// delete deletes ana. It must succeed at once, because no effect is in progress.
 func (w *deployment) delete(t *testing.T, u offboard.Users) {
 	t.Helper()
 	got, err := u.Delete(t.Context(), "ana")
@@ -35,8 +35,8 @@ func (w *deployment) enqueue(t *testing.T, uid string) {
 	}
 }
 
-// TestKilledAtEveryCommit kills a deletion before and after each of its commits, on both stores: when it is repeated,
-// all is deleted, the audit verifies, and another user has lost nothing.
+// TestKilledAtEveryCommit kills a deletion before and after each of its commits, on both stores. After it is repeated,
+// everything is deleted, the audit verifies, and another user has lost nothing.
 func TestKilledAtEveryCommit(t *testing.T) {
 	realpart.Long(t, "it kills a deletion some eighty times")
 	onBothStores(t, func(t *testing.T, settings ...string) {
@@ -52,7 +52,7 @@ func TestKilledAtEveryCommit(t *testing.T) {
 					died = killedAt(t, w, n, after)
 					w.delete(t, w.users(w.seen))
 					w.checkGone(t)
-					w.delete(t, w.users(w.seen)) // and once more, when there is nothing left
+					w.delete(t, w.users(w.seen)) // once more, with nothing left
 					if now := w.exported(t, "eve"); now != before {
 						t.Errorf("eve had\n%s\nand has\n%s", before, now)
 					}
@@ -86,7 +86,8 @@ func TestDeletedIsShutOut(t *testing.T) {
 	}
 }
 
-// TestExportIsStableAndComplete exports twice: the same bytes, with all that the user wrote, and nothing of another's.
+// TestExportIsStableAndComplete exports twice. Both exports have the same bytes, contain everything that the user
+// wrote, and nothing of another user's.
 func TestExportIsStableAndComplete(t *testing.T) {
 	onBothStores(t, func(t *testing.T, settings ...string) {
 		w := newDeployment(t, settings)

@@ -44,7 +44,7 @@ func TestSecure(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreKept has requests go out together twice: the second time none needs a connection of its own.
+// TestConnectionsAreKept sends requests together twice. The second time, none needs a new connection.
 func TestConnectionsAreKept(t *testing.T) {
 	const together = 16
 	var made atomic.Int64
@@ -109,8 +109,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestATransportOfTheProgramsOwn replaces the default transport, as a program does that traces its calls: it is what
-// calls are sent with.
+// TestATransportOfTheProgramsOwn replaces the default transport, like a program that traces its calls. All calls use
+// it.
 func TestATransportOfTheProgramsOwn(t *testing.T) {
 	before := http.DefaultTransport
 	defer func() { http.DefaultTransport = before }()

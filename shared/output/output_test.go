@@ -45,7 +45,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, st store.Store)) {
 	})
 }
 
-// source is what a call prints: more than is kept.
+// source is the output of a call: more than is kept.
 var source = func() []byte {
 	b := make([]byte, output.Max+1000)
 	r := mathrand.NewChaCha8([32]byte{1})
@@ -72,7 +72,7 @@ func read(t interface{ Fatal(...any) }, st store.Store, id string) *output.Kept 
 	return k
 }
 
-// from returns what is stored from a byte on, which must come in order.
+// from returns the stored output from a byte on. Its parts must be in order.
 func from(t *rapid.T, st store.Store, k *output.Kept, at int64) (all []byte) {
 	err := k.From(context.Background(), st, at, func(n int64, b []byte) error {
 		if n != at+int64(len(all)) || len(b) == 0 {
@@ -87,8 +87,8 @@ func from(t *rapid.T, st store.Store, k *output.Kept, at int64) (all []byte) {
 	return all
 }
 
-// TestTwoWriters has two processes write the same output, each from where it thinks that it is: whatever they do, what
-// is stored is the beginning of it, once, and can be read from any byte on.
+// TestTwoWriters lets two processes write the same output, each from the position that it takes for its own. In every
+// case the beginning of the output is stored, once, and can be read from any byte on.
 func TestTwoWriters(t *testing.T) {
 	onEachStore(t, func(t *testing.T, st store.Store) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -126,7 +126,7 @@ func TestTwoWriters(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBeWritten leaves a gap, and writes to what was deleted: nothing is stored.
+// TestWhatCannotBeWritten writes after a gap and to a deleted output. Nothing is stored.
 func TestWhatCannotBeWritten(t *testing.T) {
 	onEachStore(t, func(t *testing.T, st store.Store) {
 		ctx, id := t.Context(), "action"
@@ -158,7 +158,7 @@ func TestWhatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// TestFollow reads an output while it is written: every byte comes, in order, and following ends with its context.
+// TestFollow reads an output while it is written. Every byte arrives in order, and following ends with its context.
 func TestFollow(t *testing.T) {
 	onEachStore(t, func(t *testing.T, st store.Store) {
 		ctx, stop := context.WithCancel(t.Context())

@@ -13,7 +13,8 @@ import (
 
 const run = "run_0123456789abcdef"
 
-// seenOnTheWire holds what version 0.8.20 of the emulator posted, and what Google documents with a dead-letter policy.
+// seenOnTheWire contains what version 0.8.20 of the emulator posted, and what Google documents for a dead-letter
+// policy.
 var seenOnTheWire = map[string]struct {
 	body    string
 	attempt int
@@ -56,7 +57,7 @@ func TestParsePushTakesWhatPubSubSends(t *testing.T) {
 	}
 }
 
-// malformed holds category pubsub of the hostile set (PS-...) and similar cases.
+// malformed contains category pubsub of the hostile set (PS-...) and similar cases.
 var malformed = map[string]string{
 	"PS-001 empty":          "",
 	"PS-002 not JSON":       "not json",

@@ -40,7 +40,8 @@ func TestShard(t *testing.T) {
 	}
 }
 
-// FuzzParseShard checks that what is read can be written and read again, and that all else is a ValidationError.
+// FuzzParseShard checks that every accepted name can be written and read again, and that all others get a
+// ValidationError.
 func FuzzParseShard(f *testing.F) {
 	f.Add([]byte(`{"shard":7}`))
 	f.Add([]byte(`{"shard":0,"after":{"due":"2027-01-05T10:00:00.123456Z","runId":"` + run + `"}}`))

@@ -157,7 +157,7 @@ func TestCloudKMS(t *testing.T) {
 	}
 }
 
-// TestCloudKMSIsHeldToItsChecksums alters what Cloud KMS says: it must not be taken.
+// TestCloudKMSIsHeldToItsChecksums alters the answers of Cloud KMS. They must not be accepted.
 func TestCloudKMSIsHeldToItsChecksums(t *testing.T) {
 	service := &keyService{key: ed25519.NewKeyFromSeed([]byte(strings.Repeat("k", 32)))}
 	here := serveKMS(t, service)

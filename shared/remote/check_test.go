@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestCheck logs in to a host, and to hosts with which something is wrong.
+// TestCheck logs in to a host, and to hosts that have a fault.
 func TestCheck(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	p := newPool(t, remote.Times{})

@@ -24,7 +24,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// server is an SSH server that does what OpenSSH's does not: it takes passwords, counts, and misbehaves.
+// server is an SSH server for what OpenSSH's does not do: it accepts passwords, counts, and misbehaves.
 type server struct {
 	t        *testing.T
 	config   ssh.ServerConfig
@@ -34,8 +34,8 @@ type server struct {
 	accepted func(net.Conn) bool       // whether to go on with a connection
 
 	mu      sync.Mutex
-	users   []string // who was named
-	secrets []string // passwords that were sent
+	users   []string // the user names that clients sent
+	secrets []string // the passwords that clients sent
 	logins  int
 	raw     []*wire
 	all     sync.WaitGroup
@@ -79,7 +79,7 @@ func (s *server) named(user string) {
 	s.users = append(s.users, user)
 }
 
-// asks has the server log in by password.
+// asks makes the server accept a password.
 func (s *server) asks(password string) {
 	s.config.PublicKeyCallback = nil
 	s.config.PasswordCallback = func(c ssh.ConnMetadata, sent []byte) (*ssh.Permissions, error) {
@@ -195,7 +195,7 @@ func (s *server) seen() (users, secrets []string) {
 	return slices.Clone(s.users), slices.Clone(s.secrets)
 }
 
-// pin returns a key as a user confirms it.
+// pin returns keys as a user confirms them.
 func pin(keys ...ssh.PublicKey) (all []terminal.HostKey) {
 	for _, k := range keys {
 		all = append(all, remote.HostKey(k))
@@ -225,7 +225,7 @@ func signer(t *testing.T, kind string) ssh.Signer {
 	return s
 }
 
-// keygen makes a key by ssh-keygen, and returns its file.
+// keygen makes a key with ssh-keygen, and returns its file.
 func keygen(t *testing.T, args ...string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// TestOpenSSH runs commands over OpenSSH's server: streams, a terminal and its size, exit codes.
+// TestOpenSSH runs commands on OpenSSH's server, and checks streams, a terminal with its size, and exit codes.
 func TestOpenSSH(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{HostKeys: []string{"ed25519", "ecdsa", "rsa"}})
 	p := newPool(t, remote.Times{})
@@ -60,12 +60,12 @@ func TestOpenSSH(t *testing.T) {
 	}
 }
 
-// TestTwoUsersOfOneHost has two users log in to one host as the same user of it: the host sees two connections, and
-// each of them again for what the same user does next.
+// TestTwoUsersOfOneHost logs two users in to one host with the same user name. The host sees two connections, and the
+// same ones again for each user's next command.
 func TestTwoUsersOfOneHost(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	p := newPool(t, remote.Times{})
-	seen := map[string]string{} // the connection by which a user comes
+	seen := map[string]string{} // the connection of each user
 	for _, uid := range []string{"ana", "ben", "ana", "ben"} {
 		h := s.Host()
 		h.UID = uid
@@ -80,7 +80,7 @@ func TestTwoUsersOfOneHost(t *testing.T) {
 	}
 }
 
-// TestMaxSessions works with a server that allows one channel for each connection.
+// TestMaxSessions tests a server that allows one channel for each connection.
 func TestMaxSessions(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{Config: []string{"MaxSessions 1"}})
 	c := get(t, newPool(t, remote.Times{}), s.Host(), secret(s.Key))
@@ -102,7 +102,7 @@ func TestMaxSessions(t *testing.T) {
 	<-end
 }
 
-// TestScan compares with the keys that the server has.
+// TestScan compares the result with the server's keys.
 func TestScan(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{HostKeys: []string{"ed25519", "ecdsa", "rsa"}})
 	got, err := newPool(t, remote.Times{}).Scan(t.Context(), "127.0.0.1", s.Port)
@@ -121,8 +121,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// TestScanTellsNothing scans addresses where something else is than an SSH server. The answers are the same, and come
-// after the same time.
+// TestScanTellsNothing scans addresses without an SSH server. The answers are the same, and come after the same time.
 func TestScanTellsNothing(t *testing.T) {
 	web, silent := newServer(t), newServer(t)
 	web.accepted = func(c net.Conn) bool { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad\r\n\r\n"); return false }
@@ -147,7 +146,8 @@ func TestScanTellsNothing(t *testing.T) {
 	}
 }
 
-// TestARestartedServer loses its connections, and is connected to again; with another key it is refused.
+// TestARestartedServer connects again to a server that was restarted and has lost its connections. With another key,
+// the server is refused.
 func TestARestartedServer(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	p := newPool(t, remote.Times{})
@@ -173,7 +173,7 @@ func TestARestartedServer(t *testing.T) {
 	}
 }
 
-// TestKeys logs in with keys of each type, and is refused with one that the host does not know.
+// TestKeys logs in with keys of each type. A key that the host does not know is refused.
 func TestKeys(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	p := newPool(t, remote.Times{})
@@ -193,7 +193,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestALeaseKeeps keeps a connection in use open for longer than an idle one.
+// TestALeaseKeeps checks that a connection in use stays open for longer than an idle one.
 func TestALeaseKeeps(t *testing.T) {
 	key := signer(t, "ed25519")
 	s := newServer(t, key)

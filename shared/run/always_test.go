@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// TestTakeBack has an undo leave what was always allowed before, with its count of today, and nothing else.
+// TestTakeBack checks that an undo restores the earlier permission, with its count of today, and nothing else.
 func TestTakeBack(t *testing.T) {
 	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	until := now.Add(10 * time.Second)

@@ -57,7 +57,7 @@ func TestPriced(t *testing.T) {
 	}
 }
 
-// TestCheckRequest has a request go as long as it fits with all that its answer may be.
+// TestCheckRequest checks that a request is allowed as long as it and the longest possible answer fit into the budget.
 func TestCheckRequest(t *testing.T) {
 	b := run.Budget{Tokens: 1000, Money: 5000, Prices: prices}
 	for name, tt := range map[string]struct {
@@ -85,15 +85,15 @@ func TestCheckRequest(t *testing.T) {
 	}
 }
 
-// TestABudgetIsExceededByOneAnswerAtMost asks a model whose requests are what was estimated of them and whose answers
-// are at most so long, for as long as the budget lets it.
+// TestABudgetIsExceededByOneAnswerAtMost sends requests to a model as long as the budget allows it. Requests are as
+// long as estimated, and answers have at most the longest length.
 func TestABudgetIsExceededByOneAnswerAtMost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := run.Budget{Tokens: rapid.IntRange(0, 5000).Draw(t, "tokens"),
 			Money:  rapid.Int64Range(0, 5000).Draw(t, "money"),
 			Prices: prices}
 		longest := rapid.IntRange(1, 500).Draw(t, "longest")
-		said := rapid.SampledFrom([]int{0, longest}).Draw(t, "said") // 0: the service's own bound, which is not known
+		said := rapid.SampledFrom([]int{0, longest}).Draw(t, "said") // 0: the service's own limit, which is not known
 		s := &run.State{}
 		for range 100 {
 			prompt := rapid.IntRange(1, 500).Draw(t, "prompt")

@@ -27,7 +27,8 @@ func TestHas(t *testing.T) {
 	}
 }
 
-// TestTermsAreBounded keeps the newest terms, each once, and words that have left the newest messages.
+// TestTermsAreBounded checks that the newest terms are kept, each once, also if their words are no longer in the newest
+// messages.
 func TestTermsAreBounded(t *testing.T) {
 	var thread run.Thread
 	for i := range 400 {

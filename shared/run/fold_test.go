@@ -103,10 +103,9 @@ func snapshot(t rapid.TB, s *run.State) string {
 	return string(b)
 }
 
-// TestStateMachine applies events in any order to a run: each is either refused and changes nothing, or leaves a state
-// in which the invariants hold.
-// BenchmarkFold measures what an event costs in a short run and in one of 8,000 events: a run is folded for each of its
-// transitions.
+// TestStateMachine applies events in any order to a run. Each one is either refused and changes nothing, or results in
+// a state in which the invariants hold. BenchmarkFold measures the cost of an event in a short run and in one of 8,000
+// events: a run is folded for each of its transitions.
 func BenchmarkFold(b *testing.B) {
 	all := []run.Event{queued, planned}
 	for n := 1; len(all) < 8000; n++ {

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// TestHeading has a conversation called by what was done where that is one thing.
+// TestHeading checks that a conversation is named after what was done, if that is one thing.
 func TestHeading(t *testing.T) {
 	type letter struct {
 		To string `json:"to"`

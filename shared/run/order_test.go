@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// played is a turn whose calls are begun as Next says, and answered at random.
+// played is a turn whose calls are begun in the order of Next, with random results.
 type played struct {
 	*rapid.T
 	state *run.State
@@ -19,8 +19,9 @@ type played struct {
 	begun []int // the indexes of the calls that were carried out, in order
 }
 
-// TestStrictOrder plays turns of a strict agent: calls are asked about and carried out in the model's order, each after
-// those before it were done; after one that was not done nothing more is begun, and the rest is closed as not run.
+// TestStrictOrder plays turns of a strict agent. Calls get their approvals and are carried out in the model's order,
+// each after the ones before it were done. After a call that was not done, no further call begins, and the rest is
+// closed as not run.
 func TestStrictOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := newPlayed(rt, run.Terms{Strict: true})
@@ -39,8 +40,8 @@ func TestStrictOrder(t *testing.T) {
 	})
 }
 
-// TestSequentialOrder plays turns of a sequential agent: all calls are asked about at once, and each is carried out
-// when those before it have their outcome. None is closed unasked.
+// TestSequentialOrder plays turns of a sequential agent. Approvals for all calls are requested at once, and each call
+// is carried out when the ones before it have their outcome. No call is closed without a request.
 func TestSequentialOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := newPlayed(rt, run.Terms{Sequential: true})
@@ -67,7 +68,8 @@ func TestSequentialOrder(t *testing.T) {
 
 func notRun(a *run.Action) bool { return a.Error != nil && a.Error.Code == "not_run" }
 
-// TestIndependentOrder has the calls of other agents begun whatever becomes of those before them, and none closed.
+// TestIndependentOrder checks that the calls of other agents begin independently of the results of those before them,
+// and that none is closed.
 func TestIndependentOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := newPlayed(rt, run.Terms{})
@@ -100,7 +102,7 @@ func newPlayed(t *rapid.T, terms run.Terms) *played {
 	return p
 }
 
-// make makes the step, and draws how it ends.
+// make carries out the step with a random result.
 func (p *played) make(st run.Step, a *run.Action) {
 	draw := func(from ...string) string { return rapid.SampledFrom(from).Draw(p.T, "how") }
 	switch st {
@@ -141,7 +143,7 @@ func (p *played) make(st run.Step, a *run.Action) {
 	}
 }
 
-// checkBefore checks that all calls before the one that is begun were done.
+// checkBefore checks that all calls before the one that begins were done.
 func (p *played) checkBefore(a *run.Action) {
 	for _, b := range p.state.Actions[:a.Index] {
 		if b.Status != run.ActionCompleted {
@@ -150,7 +152,7 @@ func (p *played) checkBefore(a *run.Action) {
 	}
 }
 
-// checkEnded checks the turn when nothing is left of it.
+// checkEnded checks the turn after its last step.
 func (p *played) checkEnded() {
 	if !slices.IsSorted(p.begun) {
 		p.Fatalf("carried out in the order %v", p.begun)

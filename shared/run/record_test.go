@@ -8,7 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// TestARecordOfAToolThatIsElsewhere shows the arguments, where a process reads a run whose tools another one has.
+// TestARecordOfAToolThatIsElsewhere checks that the arguments are shown by a process that reads a run but does not have
+// its tools.
 func TestARecordOfAToolThatIsElsewhere(t *testing.T) {
 	a := &run.Action{ID: "a", Status: run.ActionCompleted, Execution: run.Succeeded}
 	a.Tool, a.SideEffect = "github.createIssue", true

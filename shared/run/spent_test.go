@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// TestNoMinuteHoldsMoreRunsThanItMay begins runs at random moments: no 60 seconds hold more than the limit (nor, with a
-// limit above 60, than those of 59), and a user who comes back after the time they were told is admitted.
+// TestNoMinuteHoldsMoreRunsThanItMay begins runs at random moments. No 60 seconds contain more runs than the limit
+// (with a limit above 60: no 59 seconds). A user who comes back after the stated time is admitted.
 func TestNoMinuteHoldsMoreRunsThanItMay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := run.Limits{RunsPerMinute: rapid.SampledFrom([]int{1, 2, 5, 30, 60, 61, 100}).Draw(t, "limit")}

@@ -144,7 +144,7 @@ func TestImportRefuses(t *testing.T) {
 				f.Field != c.field && c.says != "1000" {
 				t.Fatalf("Import: %v; want an error of %q with %q", err, c.field, c.says)
 			}
-			if took > 64<<20 { // what expands takes gigabytes
+			if took > 64<<20 { // an expanded schema would take gigabytes
 				t.Errorf("%d MiB were allocated", took>>20)
 			}
 		})

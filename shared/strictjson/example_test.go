@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// What could be read in two ways is refused, and the error names the field.
+// Input that could be read in two ways is refused, and the error names the field.
 func ExampleDecode() {
 	var body struct {
 		Prompt string `json:"prompt"`
@@ -23,7 +23,7 @@ func ExampleDecode() {
 	// hello ValidationError invalid: unexpected data after the JSON object
 }
 
-// The canonical form (RFC 8785) is the same whoever wrote the object: it is what is hashed and approved.
+// The canonical form (RFC 8785) is the same for every writer of the object. It is the form that is hashed and approved.
 func ExampleCanonical() {
 	for _, text := range []string{`{"to": ["ana"], "n": 1.0}`, `{"n":1,"to":["\u0061na"]}`} {
 		canonical, err := strictjson.Canonical([]byte(text))

@@ -55,8 +55,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzCanonical compares the canonical form with that of another implementation of RFC 8785. What was hashed, signed
-// and approved by it once must keep its hash.
+// FuzzCanonical compares the canonical form with that of another implementation of RFC 8785. An object that was hashed,
+// signed and approved by that implementation must keep its hash.
 func FuzzCanonical(f *testing.F) {
 	f.Add([]byte(`{"a":-0,"b":1e21,"c":1e-7,"d":0.1,"e":123456789012345680000,"z\u2028":"\u007f\u2029\u0000\b\f\n\r\t\"\\\/<>&",` +
 		`"\ud83d\ude00":1,"\ufb33":2,"a\u0300":[1.0,2e0,-0.0,5e-324,1.7976931348623157e308,0.10000000000000000001]}`))

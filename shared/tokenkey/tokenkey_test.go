@@ -204,7 +204,7 @@ func TestCloudKMS(t *testing.T) {
 	}
 }
 
-// damaged alters what Cloud KMS says: it must not be taken.
+// damaged alters the answers of Cloud KMS. They must not be accepted.
 func damaged(t *testing.T, service *keyService, here option.ClientOption) {
 	c, err := tokenkey.KMS(t.Context(), kmsKey, here)
 	if err != nil {

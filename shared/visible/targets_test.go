@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTargets has texts with one address each, as mail programs (the list of linkify-it), URL parsers (WHATWG) and
-// GitHub (cmark-gfm's extension and its own references) find them.
+// TestTargets contains texts with one address each, as found by mail programs (the list of linkify-it), URL parsers
+// (WHATWG) and GitHub (cmark-gfm's extension and its own references).
 func TestTargets(t *testing.T) {
 	for text, want := range map[string]string{
 		"My http://example.com site":             "http://example.com",
@@ -72,7 +72,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestNoTargets has what looks like an address, and is a file, a number or a word.
+// TestNoTargets contains texts that look like an address, but are a file, a number or a word.
 func TestNoTargets(t *testing.T) {
 	for _, text := range append(strings.Fields(""+
 		"main.go README.md docs/guide.md cmd/main.py e.g. i.e. 1.2.3 v1.2.3 1.2.3.4 1.2.3.4.5 3.pm 10.am "+

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/webhook"
 )
 
-// told is what two endpoints have been sent: crm, and pager, which may be down or hang.
+// told records what was sent to two endpoints: crm, and pager, which may be down or hang.
 type told struct {
 	mu     sync.Mutex
 	sent   []string
@@ -41,7 +41,7 @@ func (w *told) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Body: http.NoBody, Request: r}, nil
 }
 
-// took returns what was sent since it was last asked, of each endpoint in order.
+// took returns what was sent since its last call, for each endpoint in order.
 func (w *told) took() string {
 	synctest.Wait()
 	w.mu.Lock()
@@ -77,7 +77,7 @@ func newDirect(t *testing.T) (*webhook.Direct, *told) {
 	return d, w
 }
 
-// news are the first n notices of the run: each is a request for an approval, but for the last of three.
+// news returns the run's first n notifications. Each is a request for an approval, except the last of three.
 func news(run string, n int) (all []notice.Notice) {
 	for i := 1; i <= n; i++ {
 		t := notice.ApprovalRequested
@@ -90,8 +90,8 @@ func news(run string, n int) (all []notice.Notice) {
 	return all
 }
 
-// TestDirectTellsEachOnce has an endpoint that is down hold up no other, and be told later of what it has missed, in
-// order, without another being told again.
+// TestDirectTellsEachOnce checks that an endpoint that is down delays no other. It receives the missed notifications
+// later, in order, and the other endpoint receives nothing twice.
 func TestDirectTellsEachOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, w := newDirect(t)
@@ -121,7 +121,8 @@ func TestDirectTellsEachOnce(t *testing.T) {
 	})
 }
 
-// TestDirectNeverWaits returns at once while an endpoint hangs, and asks it for the run by one request at a time.
+// TestDirectNeverWaits checks that a call returns at once while an endpoint hangs, and that the endpoint gets one
+// request at a time about a run.
 func TestDirectNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, w := newDirect(t)
@@ -145,7 +146,7 @@ func TestDirectNeverWaits(t *testing.T) {
 	})
 }
 
-// TestDirectGivesUp tries for a day, and then lets the run be.
+// TestDirectGivesUp checks that attempts end after a day.
 func TestDirectGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, w := newDirect(t)

@@ -13,19 +13,19 @@ import (
 	"github.com/countersign-run/countersign/shared/webhook"
 )
 
-// verdict is what a receiver's library says of a request.
+// verdict is the result of a receiver's library for a request.
 type verdict struct {
 	Event   struct{ ID string }
 	Refused string
 }
 
-// received is a request as a receiver gives it, with a key, to the library (testdata/verify.mjs).
+// received is a request as a receiver passes it to the library with a key (testdata/verify.mjs).
 type received struct {
 	key, body string
 	headers   map[string]string
 }
 
-// send sends a notice at the time to an endpoint that is in a rotation of its keys.
+// send sends a notification at the time to an endpoint whose keys are in a rotation.
 func send(t *testing.T, n notice.Notice, at time.Time) received {
 	t.Helper()
 	address, got := endpoint(t, http.StatusNoContent)
@@ -46,18 +46,18 @@ func send(t *testing.T, n notice.Notice, at time.Time) received {
 	return r
 }
 
-// TestAReceiverVerifies has the library of Standard Webhooks verify what is sent, by either key of a rotation, and
-// refuse what somebody has changed, kept, or signed with another key.
+// TestAReceiverVerifies lets the library of Standard Webhooks verify requests with either key of a rotation. It refuses
+// requests that were changed, are old, or were signed with another key.
 func TestAReceiverVerifies(t *testing.T) {
 	library := filepath.Join(chatclients.Modules(t), chatclients.StandardWebhooks)
 	d := chatclients.Drive(t, "testdata/verify.mjs", "STANDARD_WEBHOOKS="+library)
 	n := news("run1", 1)[0]
-	n.Data.UID = `Žofie <&> "用户"` // as ID tokens name her
+	n.Data.UID = `Žofie <&> "用户"` // the form of her ID in ID tokens
 	const changed = "No matching signature found"
 	for name, c := range map[string]struct {
 		age    time.Duration
 		change func(*received)
-		want   string // why it is refused
+		want   string // the reason for the refusal
 	}{
 		"the old key":     {},
 		"the new key":     {change: func(r *received) { r.key = another }},

@@ -61,7 +61,7 @@ func sender(t *testing.T) webhook.Sender {
 	return webhook.Sender{Client: client, Now: func() time.Time { return at }}
 }
 
-// TestSignature makes the signatures that every library of Standard Webhooks verifies: one for each key.
+// TestSignature makes signatures that every library of Standard Webhooks verifies, one for each key.
 func TestSignature(t *testing.T) {
 	address, got := endpoint(t, http.StatusNoContent)
 	h := parse(t, `{"webhooks":[{"name":"crm","url":"`+address+`"}]}`, `{"crm":["`+key+`","`+another+`"]}`)
@@ -87,7 +87,8 @@ func macOf(t *testing.T, key string) string {
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// TestNotTaken has everything but a 2xx be an error that does not say where the endpoint is.
+// TestNotTaken checks that every status but 2xx is an error, and that the error does not contain the endpoint's
+// address.
 func TestNotTaken(t *testing.T) {
 	for _, status := range []int{http.StatusFound, http.StatusGone, http.StatusTooManyRequests, 500} {
 		address, _ := endpoint(t, status)
@@ -140,7 +141,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse never panics, and what it takes has names, addresses and keys within bounds.
+// FuzzParse checks that Parse never panics, and that accepted endpoints have names, addresses and keys within the
+// limits.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"webhooks":[{"name":"crm","url":"https://example.com/x"}]}`), []byte(`{"crm":["`+key+`"]}`))
 	f.Add([]byte(`{"webhooks":[{"name":"a","url":"http://127.0.0.1:1","types":[]}]}`), []byte(`{"a":["`+key+`","`+another+`"]}`))

@@ -58,7 +58,7 @@ func sender(t *testing.T, key webpush.Key) webpush.Sender {
 		Random: rand.Reader}
 }
 
-// TestSend has a browser read what was sent, twice, and no other browser's service take it.
+// TestSend sends two messages that a browser reads, and checks that another browser's service refuses them.
 func TestSend(t *testing.T) {
 	key, service := newKey(t), newService(t)
 	b, sub := subscribe(t, service, key.Public())
@@ -85,7 +85,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestNotTaken has ended subscriptions be told from a service that is down, without a word of where it is.
+// TestNotTaken distinguishes ended subscriptions from a service that is down. No error contains the endpoint's address.
 func TestNotTaken(t *testing.T) {
 	key, service := newKey(t), newService(t)
 	b, sub := subscribe(t, service, key.Public())
@@ -104,7 +104,7 @@ func TestNotTaken(t *testing.T) {
 	}
 }
 
-// TestEndpointInside has an endpoint that names a cloud's metadata be dialled by nobody.
+// TestEndpointInside checks that an endpoint with the address of a cloud's metadata server is not dialled.
 func TestEndpointInside(t *testing.T) {
 	key := newKey(t)
 	_, sub := subscribe(t, newService(t), key.Public())

@@ -20,8 +20,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// TestWorkerConformance asks for runs in the process that moves them, and in another one. A consumer that dies is a
-// process where the message is a document; where it is in memory, it is a Run that ends in a process that goes on.
+// TestWorkerConformance resumes runs in the process that moves them and in another one. If the message is a document,
+// the consumer that dies is a process. If it is in memory, the consumer is a Run that ends in a process that goes on.
 func TestWorkerConformance(t *testing.T) {
 	for name, open := range map[string]func(store.Store) queuetest.Backend{
 		"in its process": func(st store.Store) queuetest.Backend {
@@ -50,7 +50,7 @@ func TestWorkerConformance(t *testing.T) {
 	}
 }
 
-// consume runs a worker until it is killed or the test ends. die severs it from what outlives it.
+// consume runs a worker until it is killed or the test ends. die cuts it off from everything that outlives it.
 func consume(t *testing.T, w *embedded.Worker, push queuetest.Push, die func()) (kill func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -93,7 +93,8 @@ func TestWorkerWritesNothing(t *testing.T) {
 	})
 }
 
-// What this process does not move is left to others, as a document, and theirs is left where it is.
+// Runs that this process does not move are left to others, as documents, and the documents of other processes stay
+// where they are.
 func TestWorkerLeavesOthersRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newMemory(t)
@@ -126,7 +127,7 @@ func TestWorkerLeavesOthersRuns(t *testing.T) {
 	})
 }
 
-// A document is deleted when its run was moved, not before: its process may die.
+// A document is deleted only after its run was moved, because the process may end before that.
 func TestWorkerKeepsDocumentsUntilMoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newMemory(t)
@@ -149,7 +150,7 @@ func TestWorkerKeepsDocumentsUntilMoved(t *testing.T) {
 	})
 }
 
-// Run returns when what is under way is moved, and begins nothing new.
+// Run returns when the moves in progress are finished, and begins no new one.
 func TestWorkerEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := embedded.NewWorker(embedded.New(newMemory(t), embedded.Options{}))
@@ -182,7 +183,7 @@ func TestWorkerEnds(t *testing.T) {
 	})
 }
 
-// A run waits once, beside what is moved, and what is waited for is bounded.
+// A run waits only once beside the one in progress, and the number of waiting runs is limited.
 func TestWorkerIsBounded(t *testing.T) {
 	w := embedded.NewWorker(embedded.New(newMemory(t), embedded.Options{}))
 	for i := range embedded.MostWaiting {
@@ -194,9 +195,8 @@ func TestWorkerIsBounded(t *testing.T) {
 	}
 }
 
-// TestWorkerProperty asks for runs in any order, at any time, of moves that fail and take their time: no run is moved
-// by two at once, at most Moves are under way, and after the last time that a run was
-// asked for a move of it begins and succeeds.
+// TestWorkerProperty resumes runs in any order and at any time. Their moves fail and take time. No run is moved twice
+// at once, at most Moves are in progress, and after the last resume of a run one of its moves begins and succeeds.
 func TestWorkerProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		asks := rapid.SliceOfN(rapid.IntRange(0, 50), 1, 120).Draw(rt, "asks")
@@ -230,7 +230,7 @@ type moves struct {
 
 	mu     sync.Mutex
 	moving map[string]bool
-	due    map[string]bool // asked for, and no move has begun since that did not fail
+	due    map[string]bool // resumed, and no successful move has begun since
 	wrong  []string
 }
 

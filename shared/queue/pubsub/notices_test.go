@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
 )
 
-// TestNotices publishes what others are told of a run as events in its order.
+// TestNotices publishes a run's notifications as events, in their order.
 func TestNotices(t *testing.T) {
 	srv := pstest.NewServer()
 	defer srv.Close()

@@ -24,7 +24,7 @@ func TestConformanceOnTheEmulator(t *testing.T) {
 	})
 }
 
-// backend returns a topic of its own whose subscription pushes to a server of the test.
+// backend returns a topic of its own, with a subscription that pushes to a server of the test.
 func backend(t *testing.T) queuetest.Backend {
 	consumers := &consumers{}
 	srv := httptest.NewServer(consumers)
@@ -36,7 +36,7 @@ func backend(t *testing.T) queuetest.Backend {
 	return queuetest.Backend{Queue: open(t, topic), Consume: consumers.add}
 }
 
-// consumers are the instances of the function behind one push address, which take turns.
+// consumers are the instances of the function behind one push address. They take turns.
 type consumers struct {
 	mu    sync.Mutex
 	alive []*consumer

@@ -1,4 +1,4 @@
 package firestore
 
-// Trust has the store take the emulator for the service, which tells of every change and is not asked.
+// Trust makes the store treat the emulator like the service, which sends every change and is not polled.
 func (s *Store) Trust() { s.emulated = false }

@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
-// faulty is a Firestore server that fails as the test says, which the emulator cannot do.
+// faulty is a Firestore server that returns the test's errors. The emulator cannot do this.
 type faulty struct {
 	pb.UnimplementedFirestoreServer
 	mu      sync.Mutex
@@ -97,7 +97,7 @@ func (f *faulty) Listen(stream pb.Firestore_ListenServer) error {
 	return nil
 }
 
-// A listener that the server ends is opened anew, unless that would not help.
+// A listener that the server ends is opened again, unless that would not help.
 func TestListenerFaults(t *testing.T) {
 	for code, again := range map[codes.Code]bool{codes.Unavailable: true, codes.Internal: true, codes.Aborted: true,
 		codes.ResourceExhausted: true, codes.PermissionDenied: false, codes.InvalidArgument: false,

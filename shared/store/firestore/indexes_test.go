@@ -55,8 +55,8 @@ func readIndexFile(t *testing.T) indexFile {
 }
 
 // The emulator answers any query. So the file must agree with the list of queries that the code accepts: a composite
-// index for each query that names more than its order (Firestore creates the others itself, and has each collection in
-// the order of its names), and no index that no query uses.
+// index for each query with more than its order, and no index that no query uses. Firestore creates the other indexes
+// itself, and keeps each collection in the order of its names.
 func TestCompositeIndexes(t *testing.T) {
 	var want []compositeIndex
 	for _, x := range store.Indexes {
@@ -91,9 +91,9 @@ func name(c compositeIndex) string {
 	return text
 }
 
-// Data is large and never queried, so it must not be indexed, and neither must the previous version or the time at
-// which a document may be deleted. What a query asks for alone must not be exempt. (Which fields must be is known to
-// package document.)
+// Data is large and never queried, so it must not be indexed. The same applies to the previous version and to the time
+// at which a document may be deleted. A field that a query uses alone must not be exempt. Package document knows the
+// fields that must be exempt.
 func TestIndexExemptions(t *testing.T) {
 	exempt, alone := map[string]bool{}, map[string]bool{}
 	for _, x := range store.Indexes {
@@ -125,8 +125,8 @@ func TestIndexExemptions(t *testing.T) {
 	}
 }
 
-// Only a consent that was never finished, and what the audit has of what is gone, has an expiry; Firestore must not
-// delete any other document by time: it would take the parts of a conversation one by one, in no order.
+// Only a consent that was never finished and the audit of deleted data have an expiry. Firestore must not delete any
+// other document by time: it would delete the parts of a conversation one by one, in no order.
 func TestExpiry(t *testing.T) {
 	var expire []string
 	for _, o := range readIndexFile(t).FieldOverrides {

@@ -61,7 +61,7 @@ func newLine(t *testing.T, to string) *line {
 	return c
 }
 
-// join carries a connection until one of its ends closes, or the line is cut.
+// join carries a connection until one of its ends closes or the line is cut.
 func (c *line) join(near net.Conn) {
 	far, err := net.Dial("tcp", c.to)
 	if err != nil {
@@ -153,7 +153,7 @@ func TestWatchRoundTrips(t *testing.T) {
 	}
 }
 
-// A closed store is not watched on.
+// A closed store is no longer watched.
 func TestWatchClosed(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
 	st := open(t)
@@ -170,7 +170,7 @@ func TestWatchClosed(t *testing.T) {
 	}
 }
 
-// listeners makes each listener of a store another one.
+// listeners replaces each listener of a store with the result of change.
 func listeners(change func(grpc.ClientStream) grpc.ClientStream) option.ClientOption {
 	return option.WithGRPCDialOption(grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc,
 		cc *grpc.ClientConn, method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -187,7 +187,7 @@ type canceled struct{ grpc.ClientStream }
 
 func (canceled) RecvMsg(any) error { return status.Error(codes.Canceled, "the server has canceled it") }
 
-// A listener that the server has canceled, and not the caller, begins anew.
+// A listener that the server cancels, and not the caller, is opened again.
 func TestWatchCanceled(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
 	var begun atomic.Bool
@@ -206,7 +206,8 @@ func TestWatchCanceled(t *testing.T) {
 	t.Fatal("no state came")
 }
 
-// deaf is a stream that says nothing any more once the document's first state was told, by it or one before it.
+// deaf is a stream that delivers nothing more after the document's first state, whether this stream or an earlier one
+// delivered it.
 type deaf struct {
 	grpc.ClientStream
 	told *atomic.Bool
@@ -222,7 +223,7 @@ func (d deaf) RecvMsg(m any) error {
 	}
 }
 
-// A change of which the emulator does not tell comes all the same.
+// A change that the emulator does not send is delivered all the same.
 func TestWatchMissed(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
 	var told atomic.Bool

@@ -9,11 +9,11 @@ import (
 	"github.com/countersign-run/countersign/shared/store/storetest"
 )
 
-// ownStore is a backend of one's own: here the one in memory, which is asked for nothing that it does not offer.
+// ownStore is a backend of one's own. Here it is the one in memory, limited to the methods of the interface.
 type ownStore struct{ store.Store }
 
-// TestOwnStore is all the test that a backend of one's own needs: what passes keeps the promises that Countersign rests
-// on.
+// TestOwnStore is the whole test that a backend needs. A backend that passes it keeps the promises on which Countersign
+// relies.
 func TestOwnStore(t *testing.T) {
 	storetest.Run(t, func(testing.TB) store.Store { return ownStore{inmemory.New(time.Now)} })
 }

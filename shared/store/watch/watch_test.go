@@ -71,7 +71,7 @@ func TestSameVersion(t *testing.T) {
 	reads := 0
 	get := func(_ context.Context, paths ...string) ([]store.Doc, error) {
 		reads++
-		if reads < 4 { // a signal that is a change to nobody, from a commit that lost
+		if reads < 4 { // a signal from a commit that lost, which is no change for anyone
 			h.Committed([]store.Write{store.Create("runs/a", nil, nil)}, nil)
 			return []store.Doc{{Path: "runs/a"}}, nil
 		}
@@ -88,8 +88,8 @@ func TestSameVersion(t *testing.T) {
 	}
 }
 
-// TestBrought has a watcher told of changes in several ways and orders. What this process commits is delivered without
-// a reading; whatever else may have happened is read, and nothing is delivered after something newer.
+// TestBrought passes changes to a watcher in several ways and orders. Commits of this process are delivered without a
+// read. After any other possible change the document is read. Nothing is delivered after something newer.
 func TestBrought(t *testing.T) {
 	at := func(n int64) time.Time { return time.Unix(n, 0) }
 	update := []store.Write{store.Update("runs/a", at(1), map[string]any{"due": at(7)}, []byte("{}"))}
@@ -103,7 +103,7 @@ func TestBrought(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		begins int64 // the version that is there first, or 0
-		then   int64 // what is read after
+		then   int64 // the version that a read returns afterwards
 		told   []func(*watch.Hub)
 		got    int64
 		reads  int
@@ -155,8 +155,8 @@ func TestBrought(t *testing.T) {
 	}
 }
 
-// TestBroughtLate brings an older state than the one that was read, which is not delivered, and one that the caller of
-// the commit goes on to change.
+// TestBroughtLate passes an older state than the one that was read, which is not delivered, and one that the caller of
+// the commit changes afterwards.
 func TestBroughtLate(t *testing.T) {
 	var h watch.Hub
 	at := func(n int64) time.Time { return time.Unix(n, 0).UTC() }
