@@ -17,9 +17,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// TestTakenBackBeforeTheSecondTry kills a process between its intent and its effect, and withdraws what allowed the
-// effect: the process that finds out that it did not happen does not do it now. Nor does it say that nothing happened,
-// because it cannot tell a process that died from one that was stopped and continues.
+// TestTakenBackBeforeTheSecondTry kills a process between its intent and its effect, and withdraws the permission for
+// the effect. The process that finds that the effect did not happen does not carry it out. It also does not report that
+// nothing happened, because it cannot distinguish a process that died from one that was stopped and continues.
 func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 	ctx := context.Background()
 	for name, takeBack := range map[string]func(*testing.T, *env){
@@ -84,8 +84,8 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 	}
 }
 
-// TestALateArrivalIsNotDenied has a provider that does not answer and has done nothing yet each time it is asked: a
-// request that is still under way may arrive later, so the run must not say that it was not done.
+// TestALateArrivalIsNotDenied has a provider that does not answer and has done nothing yet at each request for the
+// outcome. A request in progress may arrive later, so the run must not report the effect as not done.
 func TestALateArrivalIsNotDenied(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
@@ -108,12 +108,12 @@ func TestALateArrivalIsNotDenied(t *testing.T) {
 	}
 }
 
-// TestCapHoldsForALateQuestion withdraws the entry that allows a proposed call while its user has as many approvals
-// open as they may: the call is refused, as it would have been when it was proposed.
+// TestCapHoldsForALateQuestion withdraws the entry that allows a proposed call while its user has as many open
+// approvals as the limit permits. The call is refused, as it would have been when it was proposed.
 func TestCapHoldsForALateQuestion(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
-	// the handle comes before the intent, and what allows the call may be gone by then
+	// the handle comes before the intent, and the permission for the call may be gone by then
 	w.loop.Model, w.assistant().Limits.MaxOpen = &asked{tool: "draft"}, 1
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
@@ -167,7 +167,7 @@ func disable(t *testing.T, w *env, uid string) {
 	}
 }
 
-// TestWokenAfterAnothersEffect stops a process before it claims its run, and has another one carry the call out and die
+// TestWokenAfterAnothersEffect stops a process before it claims its run. Another process carries out the call and dies
 // before it records the outcome. The first process then has a call to settle, and not one that failed because its
 // handle can no longer be made.
 func TestWokenAfterAnothersEffect(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestAnAgentIsWhatItsRequestsSay has an agent's whole text, its tools and its settings in each request to the model,
-// nothing of another agent's, and a tool that is forced forced once.
+// TestAnAgentIsWhatItsRequestsSay checks that each request to the model contains the agent's whole text, its tools and
+// its settings, and nothing of another agent's. A forced tool is forced once.
 func TestAnAgentIsWhatItsRequestsSay(t *testing.T) {
 	ctx, w, cold := context.Background(), newEnv(t), float32(0.25)
 	clerk := testAgent("clerk", "")
@@ -55,7 +55,7 @@ func TestAnAgentIsWhatItsRequestsSay(t *testing.T) {
 	}
 }
 
-// TestInstructionsThatFail has a run end, and not ask a model that would be told half of what it must know.
+// TestInstructionsThatFail checks that a run ends without a request to the model if its instructions cannot be made.
 func TestInstructionsThatFail(t *testing.T) {
 	w := newEnv(t)
 	w.assistant().Instructions = func(context.Context, agents.State) (string, error) { return "half", context.Canceled }
@@ -65,7 +65,7 @@ func TestInstructionsThatFail(t *testing.T) {
 	}
 }
 
-// TestAKeyIsOfItsAgent refuses a key that comes again for another agent.
+// TestAKeyIsOfItsAgent refuses a key that is used again for another agent.
 func TestAKeyIsOfItsAgent(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	w.loop.Agents["clerk"] = testAgent("clerk", "You are a clerk.")

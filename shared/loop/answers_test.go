@@ -19,7 +19,7 @@ import (
 )
 
 // TestKilledWhileAClientAnswers kills the process before and after each commit of a run whose call the client carries
-// out: of its start, of the answer, and of what follows. The client sends its answer again until it is taken.
+// out: of its start, of the answer, and of the steps after it. The client repeats its answer until it is accepted.
 func TestKilledWhileAClientAnswers(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for _, after := range []bool{false, true} {
@@ -83,7 +83,7 @@ func killedWithClient(t *testing.T, w *env, n int, after bool,
 	if died, err := mortally(life); err != nil || !died {
 		t.Fatalf("%v, and the kill happened: %v", err, died)
 	}
-	for range 3 { // other processes, later, with everything delivered again
+	for range 3 { // other processes, later, with every message delivered again
 		w.tick(3 * time.Minute)
 		if _, err := w.loop.Sweep(ctx); err != nil {
 			t.Fatal(err)
@@ -102,8 +102,8 @@ func killedWithClient(t *testing.T, w *env, n int, after bool,
 	return v
 }
 
-// TestKilledWhereTheUserWritesOn kills the process at each commit of a run whose user goes on without an earlier one's
-// call: whatever is lost, the earlier run does not wait beyond its call's own time.
+// TestKilledWhereTheUserWritesOn kills the process at each commit of a run whose user writes on and leaves an earlier
+// run's call. Whatever is lost, the earlier run waits no longer than its call's own time.
 func TestKilledWhereTheUserWritesOn(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for _, after := range []bool{false, true} {
@@ -152,7 +152,8 @@ func killedWritingOn(t *testing.T, w *env, n int, after bool) {
 	}
 }
 
-// TestOnlyWritingOnLeavesCalls holds a run of another thread, and an action of the same, to leaving what waits alone.
+// TestOnlyWritingOnLeavesCalls checks that a run of another thread and an action of the same thread leave waiting calls
+// alone.
 func TestOnlyWritingOnLeavesCalls(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
@@ -176,8 +177,8 @@ func TestOnlyWritingOnLeavesCalls(t *testing.T) {
 	}
 }
 
-// TestAClientsEffectIsOnRecord has the client carry out what its user approved: the audit says who allowed it, that it
-// was handed over, and what came of it.
+// TestAClientsEffectIsOnRecord lets the client carry out an approved effect. The audit records the user who allowed it,
+// the handover, and the outcome.
 func TestAClientsEffectIsOnRecord(t *testing.T) {
 	for outcome, given := range map[string]effect.CallAnswer{"": {Result: json.RawMessage(`{}`)},
 		"failed": {Error: "No."}} {
@@ -210,8 +211,8 @@ func TestAClientsEffectIsOnRecord(t *testing.T) {
 	}
 }
 
-// TestEndedWhileItsClientSigns ends a run, by its user or by its deadline, while its client carries an approved effect
-// out: the client may have done it by then, so it is not said that it was not done.
+// TestEndedWhileItsClientSigns ends a run, by its user or by its deadline, while its client carries out an approved
+// effect. The client may have done it by then, so it is not reported as not done.
 func TestEndedWhileItsClientSigns(t *testing.T) {
 	for why, end := range map[string]func(w *env, runID string) error{
 		"cancelled": func(w *env, runID string) error {

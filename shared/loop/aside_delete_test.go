@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// setAside overwrites a run's document, as a release would whose documents this one cannot read, has the run tried
-// until it is put aside, and returns what was there.
+// setAside overwrites a run's document, as another release would with a format that this one cannot read. It moves the
+// run until it is quarantined, and returns the previous document.
 func (w *env) setAside(runID, data string) (before []byte) {
 	w.t.Helper()
 	before = w.rewrite(runID, []byte(data))
@@ -54,7 +54,7 @@ func (w *env) rewrite(runID string, data []byte) (before []byte) {
 	return d.Data
 }
 
-// listed returns how many conversations ana sees.
+// listed returns the number of conversations that ana sees.
 func (w *env) listed() int {
 	w.t.Helper()
 	threads, _, err := w.rec.Threads(context.Background(), "ana", "", 10)
@@ -64,12 +64,13 @@ func (w *env) listed() int {
 	return len(threads)
 }
 
-// unreadable are documents from which no run can be read: broken ones, and one whose log does not add up.
+// unreadable are documents from which no run can be read: broken ones, and one whose log is inconsistent.
 var unreadable = map[string]string{"no run": `{"id":5}`,
 	"a log that does not add up": `{"id":"x","uid":"ana","log":{"count":3}}`}
 
-// TestDeleteWhatWasPutAside deletes conversations with a run that no process can move: it goes with its approvals and
-// all parts of its log, its user's open approvals are counted without it, and its chain still verifies.
+// TestDeleteWhatWasPutAside deletes conversations with a run that no process can move. The run is deleted with its
+// approvals and all parts of its log, its user's open approvals are counted without it, and its audit chain still
+// verifies.
 func TestDeleteWhatWasPutAside(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for name, data := range unreadable {
@@ -139,8 +140,8 @@ func (w *env) midEffect() *run.View {
 	return v
 }
 
-// TestDeleteKeepsWhatIsUnsettled puts a run aside whose effect has no outcome: its conversation is refused before
-// anything of it is marked, until the run was mended and has settled it.
+// TestDeleteKeepsWhatIsUnsettled quarantines a run whose effect has no outcome. The deletion of its conversation is
+// refused before anything is marked, until the run was repaired and has settled the effect.
 func TestDeleteKeepsWhatIsUnsettled(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
@@ -162,8 +163,9 @@ func TestDeleteKeepsWhatIsUnsettled(t *testing.T) {
 	})
 }
 
-// TestDeleteKeepsWhatAnEarlierReleasePutAside deletes the conversation of a run that a release before put aside, which
-// left it without the field "due": it is refused while an effect has no outcome, and not hidden for ever.
+// TestDeleteKeepsWhatAnEarlierReleasePutAside deletes the conversation of a run that an earlier release quarantined
+// without the field "due". The deletion is refused while an effect has no outcome, and the conversation is not hidden
+// for ever.
 func TestDeleteKeepsWhatAnEarlierReleasePutAside(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
@@ -183,9 +185,9 @@ func TestDeleteKeepsWhatAnEarlierReleasePutAside(t *testing.T) {
 	})
 }
 
-// TestMovedWhileItIsDeleted has a run that was put aside mended and redriven while its conversation is being deleted,
-// before each commit of the deletion: what it starts is settled before it goes, and nothing is done twice or after it
-// is gone.
+// TestMovedWhileItIsDeleted repairs and resumes a quarantined run while its conversation is being deleted, before each
+// commit of the deletion. Every effect that the run starts is settled before the run is deleted. Nothing is done twice
+// or after the deletion.
 func TestMovedWhileItIsDeleted(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for _, dies := range []bool{false, true} {

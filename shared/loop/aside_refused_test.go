@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// TestARefusedDecisionLeavesARunAside refuses a decision about a run that was put aside and can be read again: what is
-// recorded of it does not move the run, so the run stays aside.
+// TestARefusedDecisionLeavesARunAside refuses a decision about a quarantined run that can be read again. The recorded
+// decision does not move the run, so it stays quarantined.
 func TestARefusedDecisionLeavesARunAside(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)

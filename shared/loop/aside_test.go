@@ -20,8 +20,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestRunsThatNobodyCanReadAreInNobodysWay has more unreadable runs than a page of the sweep holds, all due before a
-// readable one: the first sweep has that one moved, and the others are tried a few times, put aside and logged.
+// TestRunsThatNobodyCanReadAreInNobodysWay has more unreadable runs than a page of the sweep, all due before a readable
+// one. The first sweep moves the readable one. The others are tried a few times, quarantined and logged.
 func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
@@ -45,7 +45,7 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.tick(time.Minute)
-		if err := w.loop.GiveShards(ctx); err != nil { // the release before stored them
+		if err := w.loop.GiveShards(ctx); err != nil { // as an earlier release stored them
 			t.Fatal(err)
 		}
 		w.model.Then(script.Turn{
@@ -90,7 +90,7 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 	})
 }
 
-// TestAStoreThatRefusesIsNotTheRunsFault has a store refuse to read a run more often than a run may fail: none of that
+// TestAStoreThatRefusesIsNotTheRunsFault lets a store refuse to read a run more often than a run may fail. None of this
 // counts against the run.
 func TestAStoreThatRefusesIsNotTheRunsFault(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)

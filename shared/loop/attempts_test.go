@@ -24,7 +24,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// breaking is a tool whose function fails as the test says: it panics, or kills its process.
+// breaking is a tool whose function panics or kills its process, as do does.
 func breaking(w *env, do func()) *tool.Tool {
 	return tool.Define(tool.Def[lookupArgs, lookupResult]{Name: "break", Description: "Breaks.",
 		Execute: func(context.Context, tool.Call, lookupArgs) (lookupResult,
@@ -36,7 +36,7 @@ func breaking(w *env, do func()) *tool.Tool {
 
 var aWord = map[string]any{"word": "ten"}
 
-// TestAPanicOfAToolIsOneFailure has a tool that reads panic: the model gets one failure, and the process lives.
+// TestAPanicOfAToolIsOneFailure lets a reading tool panic. The model gets one failure, and the process lives.
 func TestAPanicOfAToolIsOneFailure(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	tries, logs := 0, &bytes.Buffer{}
@@ -52,7 +52,7 @@ func TestAPanicOfAToolIsOneFailure(t *testing.T) {
 	checkPanicLogged(t, logs, "TestAPanicOfAToolIsOneFailure")
 }
 
-// checkPanicLogged checks that the log has where a tool panicked, and not with what.
+// checkPanicLogged checks that the log contains the place of the panic, and not its value.
 func checkPanicLogged(t *testing.T, logs *bytes.Buffer, in string) {
 	t.Helper()
 	if text := logs.String(); !strings.Contains(text, "counter=tool_panic") || !strings.Contains(text, in) ||
@@ -61,8 +61,8 @@ func checkPanicLogged(t *testing.T, logs *bytes.Buffer, in string) {
 	}
 }
 
-// TestAPanicOfAnEffectIsUnknown has a tool panic after it acted, once where it cannot tell what became of the effect
-// and once where it can.
+// TestAPanicOfAnEffectIsUnknown lets a tool panic after it acted, once without a way to learn the outcome and once with
+// one.
 func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
 	for name, want := range map[string]run.Execution{"send": run.UnknownState, "draft": run.Succeeded} {
 		ctx, w, logs := context.Background(), newEnv(t), &bytes.Buffer{}
@@ -87,8 +87,8 @@ func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
 	}
 }
 
-// TestAPanicWhileAnEffectIsSettled has the function panic that could tell what became of an effect: the outcome is
-// unknown, the effect is not repeated, and the log says why.
+// TestAPanicWhileAnEffectIsSettled lets Reconcile panic. The outcome is unknown, the effect is not repeated, and the
+// log contains the reason.
 func TestAPanicWhileAnEffectIsSettled(t *testing.T) {
 	w, logs := newEnv(t), &bytes.Buffer{}
 	w.loop.Log = slog.New(slog.NewTextHandler(logs, nil))
@@ -112,7 +112,8 @@ func TestAPanicWhileAnEffectIsSettled(t *testing.T) {
 	checkPanicLogged(t, logs, "TestAPanicWhileAnEffectIsSettled")
 }
 
-// TestAPanicOfACardIsRefused has the functions that make a snapshot panic: the call is rejected, and the run continues.
+// TestAPanicOfACardIsRefused lets the functions panic that make a snapshot. The call is rejected, and the run
+// continues.
 func TestAPanicOfACardIsRefused(t *testing.T) {
 	for name, change := range map[string]func(*tool.Def[sendArgs, sendResult]){
 		"normalize": func(d *tool.Def[sendArgs,
@@ -160,8 +161,8 @@ func dying(f func()) {
 	<-done
 }
 
-// TestAStepThatKillsEveryProcess has a step kill each process that starts it, and a sweep every minute for six hours:
-// it is started a bounded number of times, further and further apart, and then the run ends and says so.
+// TestAStepThatKillsEveryProcess has a step that kills each process that starts it, and a sweep every minute for six
+// hours. The step is started a limited number of times, at growing intervals. Then the run ends with an error.
 func TestAStepThatKillsEveryProcess(t *testing.T) { onEachStore(t, killsEveryProcess) }
 
 func killsEveryProcess(t *testing.T, open func(testing.TB) *env) {
@@ -241,8 +242,8 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestATaskThatKillsEveryProcess has what a task of a plan begins kill each process: the task fails, or observes it,
-// and the session goes on.
+// TestATaskThatKillsEveryProcess has a task of a plan whose first step kills each process. The task fails, or observes
+// the failure, and the session goes on.
 func TestATaskThatKillsEveryProcess(t *testing.T) {
 	ctx := context.Background()
 	for name, want := range map[string]plan.Status{"the model": plan.StatusAwaiting, "a tool": plan.StatusCompleted} {
@@ -285,16 +286,16 @@ func TestATaskThatKillsEveryProcess(t *testing.T) {
 	}
 }
 
-// deadlyReads returns a store that calls do, which ends the process, when an older part of a run's log is read.
+// deadlyReads returns a store that calls do when an older part of a run's log is read. do ends the process.
 func deadlyReads(st store.Store, do func()) *faulty.Store {
 	return faulty.Wrap(st, faulty.Of(func(c *faulty.Call) bool {
 		return c.Method == faulty.Get && strings.Contains(c.Paths[0], "/events/")
 	}, faulty.Before(func(*faulty.Call) { do() })))
 }
 
-// TestARunThatKillsWhoReadsIt has a run kill each process that loads it, before anything could be claimed, and a sweep
-// every minute for six hours: it is tried a bounded number of times, further and further apart, and then put aside and
-// logged.
+// TestARunThatKillsWhoReadsIt has a run that kills each process that loads it, before anything can be claimed, and a
+// sweep every minute for six hours. The run is tried a limited number of times, at growing intervals, and then
+// quarantined and logged.
 func TestARunThatKillsWhoReadsIt(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
@@ -314,7 +315,7 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 			}
 			w.queue = nil
 		}
-		if len(starts) < 5 || len(starts) > 8 { // tries are not counted until the run is late
+		if len(starts) < 5 || len(starts) > 8 { // attempts are not counted until the run is late
 			t.Errorf("started %d times: %v", len(starts), starts)
 		}
 		if d := w.document(runID); !document.RunFieldsOf(d).Aside ||
@@ -327,8 +328,8 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 	})
 }
 
-// TestARunThatKillsEveryServer has a local server take up what its earlier process left, and one of the runs kill it
-// each time the run is read: after a few restarts it lives.
+// TestARunThatKillsEveryServer restarts a local server with the runs of its earlier process. One of them kills the
+// server each time the run is read. After a few restarts the server lives.
 func TestARunThatKillsEveryServer(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	runID, starts, lived := w.late(), 0, false
@@ -366,7 +367,7 @@ func (w *env) late() (runID string) {
 	return v.RunID
 }
 
-// TestAnOutageOfTheQueueIsNoAttempt publishes a run for six hours and delivers nothing: when the queue works again the
+// TestAnOutageOfTheQueueIsNoAttempt publishes a run for six hours and delivers nothing. When the queue works again, the
 // run continues.
 func TestAnOutageOfTheQueueIsNoAttempt(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
@@ -385,8 +386,8 @@ func TestAnOutageOfTheQueueIsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestAPanicAfterTheYes has functions of a tool panic that are called once its user decides, and once the approved call
-// is to be carried out: nothing is done, and the process lives.
+// TestAPanicAfterTheYes lets functions of a tool panic that are called at the user's decision and before the approved
+// call is carried out. Nothing is done, and the process lives.
 func TestAPanicAfterTheYes(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)

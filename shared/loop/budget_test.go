@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// spender is a model that never has enough: it asks for effects, so many at once, as long as it is asked. It answers
-// from its request alone, and what it takes grows with the request.
+// spender is a model that always calls for more effects, atOnce at a time. Its answer depends only on its request, and
+// its use of tokens grows with the request.
 type spender struct{ atOnce int }
 
 func (s *spender) Name() string { return "spender" }
@@ -48,7 +48,7 @@ func (s *spender) Generate(_ context.Context, req model.Request, _ func(string))
 	return r, nil
 }
 
-// budgets are runs that come to a limit, and what is then on record of them.
+// budgets are runs that reach a limit, and what is then on record of them.
 var budgets = map[string]struct {
 	budget  run.Budget
 	atOnce  int
@@ -77,7 +77,7 @@ var budgets = map[string]struct {
 		agents.Strict, spent{overrun: run.Overrun{Limit: "effects", Used: 2, Max: 2}, turns: 1, done: 2}},
 }
 
-// spent is what a run has used, by its events and by the provider.
+// spent is the usage of a run, by its events and by the provider.
 type spent struct {
 	overrun run.Overrun
 	turns   int
@@ -86,8 +86,8 @@ type spent struct {
 	done    int
 }
 
-// TestABudgetHolds ends a run at each limit, and kills its process before and after each commit: the run ends with the
-// same error at the same sums, whoever moves it.
+// TestABudgetHolds ends a run at each limit, and kills its process before and after each commit. The run ends with the
+// same error and the same sums, whatever process moves it.
 func TestABudgetHolds(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for name, tt := range budgets {
@@ -118,7 +118,7 @@ func TestABudgetHolds(t *testing.T) {
 	})
 }
 
-// spend has processes move the run, of which the first may die, approving what waits, until it has ended.
+// spend moves the run to its end in several processes, the first of which may die, and approves every waiting call.
 func (w *env) spend(t *testing.T) (died bool) {
 	start := loop.StartRequest{UID: "ana", Prompt: "write", Key: "k1", BodyHash: "h"}
 	for range 20 {
@@ -137,7 +137,7 @@ func (w *env) spend(t *testing.T) (died bool) {
 	return died
 }
 
-// liveAll is one process: it starts the run, or finds it started, and carries out and approves what there is.
+// liveAll is one process: it starts the run, or finds it started, and carries out and approves its calls.
 func (w *env) liveAll(start loop.StartRequest) error {
 	ctx := context.Background()
 	if _, err := w.loop.Start(ctx, start, nil); err != nil {
@@ -161,7 +161,7 @@ func (w *env) liveAll(start loop.StartRequest) error {
 	return nil
 }
 
-// spentBy returns what is on record of the run, and holds what is not in it to be as it must.
+// spentBy returns the recorded usage of the run, and checks the rest of its record.
 func (w *env) spentBy(t *testing.T, runID string) spent {
 	t.Helper()
 	v, events, err := w.loop.Get(t.Context(), "ana", runID)
@@ -190,7 +190,7 @@ func (w *env) spentBy(t *testing.T, runID string) spent {
 	return spent{*v.Overrun, len(s.Turns), s.Tokens, s.Cost, len(w.effects)}
 }
 
-// TestAModelWithoutAPrice asks no model whose price nobody knows, where the money of a run is bounded.
+// TestAModelWithoutAPrice checks that a model without a known price gets no request if the run's money is limited.
 func TestAModelWithoutAPrice(t *testing.T) {
 	w := newEnv(t)
 	w.assistant().Limits.Budget = run.Budget{Money: 1 << 40, Prices: map[string]run.Price{"another": {Input: 1}}}
@@ -200,7 +200,7 @@ func TestAModelWithoutAPrice(t *testing.T) {
 	}
 }
 
-// countedSumming is summing with a service that counts.
+// countedSumming is summing with a usage in its answers.
 type countedSumming struct{ summing }
 
 func (m *countedSumming) Name() string { return "summing" }
@@ -218,8 +218,8 @@ func (m *countedSumming) Generate(ctx context.Context, req model.Request, delta 
 	return r, nil
 }
 
-// TestASummaryCountsInTheBudget has a run compress its conversation, and end because the summary has used up what the
-// answer would need, whichever commit its process dies at.
+// TestASummaryCountsInTheBudget has a run that compresses its conversation, and ends because the summary used the
+// tokens that the answer would need. The process dies at each commit in turn.
 func TestASummaryCountsInTheBudget(t *testing.T) {
 	var uncut *spent
 	died := false

@@ -15,12 +15,12 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// patience is how long a store may take to answer at all.
+// patience is the longest time that a store may take to answer.
 const patience = 2 * time.Minute
 
-// steady returns a store that retries on a busy machine, where an emulator may take longer for an answer than a client
-// waits. It looks up what became of a commit without an answer. So its callers see the outages that a test makes, and
-// no others, but for watches, which end where they are lost: nothing that was lost of one comes by asking again.
+// steady returns a store for a busy machine, where an emulator may take longer to answer than a client waits. It
+// retries, and looks up the result of a commit without an answer. So its callers see only the outages that a test
+// makes. Watches are an exception: they end where they are lost, because a retry does not bring back the lost states.
 func steady(st store.Store) *faulty.Store {
 	return faulty.Wrap(st, func(ctx context.Context, c *faulty.Call, next faulty.Next) error {
 		if c.Method == faulty.Watch {
@@ -32,7 +32,7 @@ func steady(st store.Store) *faulty.Store {
 			if err = next(ctx); c.Method != faulty.Commit || tries == 1 || !errors.Is(err, store.ErrConflict) {
 				return err
 			}
-			// It may conflict with the try that was not answered.
+			// A commit may conflict with its own attempt that was not answered.
 			c.Versions, err = became(ctx, st, c.Writes)
 			return err
 		})
@@ -53,7 +53,7 @@ func outlast(ctx context.Context, call func(context.Context) error) error {
 	return err
 }
 
-// became returns the versions of a commit that has taken place already, and ErrConflict where it has not.
+// became returns the versions of a commit that has already taken place, or ErrConflict if it has not.
 func became(ctx context.Context, st store.Store, writes []store.Write) ([]time.Time, error) {
 	paths := make([]string, len(writes))
 	for i, w := range writes {
@@ -67,7 +67,7 @@ func became(ctx context.Context, st store.Store, writes []store.Write) ([]time.T
 	for i, w := range writes {
 		switch d := docs[i]; {
 		case w.Op == store.OpDelete && !d.Exists():
-		case w.Op == store.OpCheck: // it held if the others are there
+		case w.Op == store.OpCheck: // its condition held if the other writes took effect
 			versions[i] = w.Doc.Version
 		case w.Op != store.OpDelete && bytes.Equal(d.Data, w.Doc.Data) && !d.Version.Equal(w.Doc.Version):
 			versions[i] = d.Version
@@ -78,9 +78,9 @@ func became(ctx context.Context, st store.Store, writes []store.Write) ([]time.T
 	return versions, nil
 }
 
-// busy returns the hook of a busy machine: each 13th answer is lost, and of the commits among those every other one
-// takes place. A commit that empties the store restarts the count, so that a sequence is the same each time it is
-// played, but for which of the queries is lost that a sweep makes side by side.
+// busy returns the hook of a busy machine. Each 13th answer is lost, and every other lost commit takes place. A commit
+// that empties the store restarts the count, so a sequence is the same each time it is played. An exception are the
+// parallel queries of a sweep: any of them may be the lost one.
 func busy() faulty.Hook {
 	var mu sync.Mutex
 	calls, lost := 0, 0
@@ -104,8 +104,8 @@ func busy() faulty.Hook {
 	return func(ctx context.Context, c *faulty.Call, next faulty.Next) error { return answers(c)(ctx, c, next) }
 }
 
-// newBusyEnv is an env on a machine as busy as the emulator's may be: answers are lost, and the store's clock runs
-// on while the test's stands still.
+// newBusyEnv is an env on a machine as busy as the emulator's may be. Answers are lost, and the store's clock runs
+// while the test's stands still.
 func newBusyEnv(t testing.TB) *env {
 	w := &env{t: t, now: began}
 	var ahead atomic.Int64 // in nanoseconds

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// withClerk adds a second agent that asks for approvals, and sets both agents' caps.
+// withClerk adds a second agent that asks for approvals, and sets the limits of both agents.
 func (w *env) withClerk(open, day int) {
 	w.loop.Agents["clerk"] = testAgent("clerk", "You are a clerk.")
 	for _, a := range w.loop.Agents {
@@ -51,8 +51,8 @@ func (w *env) user() *run.User {
 	return &u
 }
 
-// TestCapsOfEachAgent has many runs of two agents begin at once: each agent has as many approvals open as it may, and
-// not one more; what one of them is answered frees nothing of the other's.
+// TestCapsOfEachAgent begins many runs of two agents at once. Each agent gets exactly as many open approvals as its
+// limit. A decision for one agent frees nothing for the other.
 func TestCapsOfEachAgent(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
@@ -94,8 +94,8 @@ func TestCapsOfEachAgent(t *testing.T) {
 	})
 }
 
-// TestCapsOfADay has each agent ask as often in a day as it may, whether it was answered or not, and keeps no count of
-// a day that is over.
+// TestCapsOfADay checks that each agent asks as often in a day as its limit permits, answered or not, and that no count
+// of a past day is kept.
 func TestCapsOfADay(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
@@ -127,8 +127,8 @@ func TestCapsOfADay(t *testing.T) {
 	})
 }
 
-// TestCapsOfAReleaseBefore has the approvals that were counted for all agents together go on counting for the
-// assistant, until they are answered, whichever agent asked for them.
+// TestCapsOfAReleaseBefore checks that approvals that were counted for all agents together count for the assistant
+// until they are decided, whatever agent asked for them.
 func TestCapsOfAReleaseBefore(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
@@ -155,8 +155,8 @@ func TestCapsOfAReleaseBefore(t *testing.T) {
 	})
 }
 
-// TestCapsAfterDeletion counts an agent's approvals out of that agent's, where a run that no process can move is
-// deleted with them.
+// TestCapsAfterDeletion checks that the approvals of an agent are subtracted from that agent's count when a run that no
+// process can move is deleted with them.
 func TestCapsAfterDeletion(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)

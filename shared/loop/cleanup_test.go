@@ -22,14 +22,14 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/docker"
 )
 
-// engine is what a tool makes things on, such as containers, that are removed after their run.
+// engine is the service on which a tool makes things, such as containers, that are removed after their run.
 type engine struct {
-	made  []string // run ids
-	tries int      // clean-ups
-	down  int      // how many of the next ones fail
+	made  []string // run IDs
+	tries int      // cleanups
+	down  int      // the number of next cleanups that fail
 }
 
-// withMaker gives the env's assistant a tool that leaves things behind.
+// withMaker gives the env's assistant a tool whose results must be cleaned up.
 func withMaker(w *env) *engine {
 	e := &engine{}
 	d := w.sendDef("make")
@@ -60,7 +60,7 @@ var tellBob = map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}
 
 var toMake = script.Turn{Calls: []script.Call{{Name: "make", Args: tellBob}}}
 
-// makes starts a run that makes something, to the end of what it does by itself then.
+// makes starts a run that makes something, and moves it until it waits or ends.
 func makes(t *testing.T, w *env, then ...script.Turn) (runID string) {
 	t.Helper()
 	w.model.Then(append([]script.Turn{toMake}, then...)...)
@@ -89,7 +89,8 @@ func sweep(t *testing.T, w *env, after time.Duration) {
 	moveOn(t, w)
 }
 
-// cleaned returns how often a run's clean-up is on record in its events and its audit, and when it is due.
+// cleaned returns the number of the run's recorded cleanups in its events and in its audit, and the time of the next
+// one.
 func cleaned(t *testing.T, w *env, runID string) (events, audited int, due time.Time) {
 	t.Helper()
 	_, all, err := w.loop.Get(t.Context(), "ana", runID)
@@ -158,7 +159,7 @@ func TestWhatARunHasLeftIsRemovedHoweverItEnds(t *testing.T) {
 	}
 }
 
-// TestACleanUpIsTriedAgainAndGivenUp has the engine fail, for a time and for good.
+// TestACleanUpIsTriedAgainAndGivenUp lets the engine fail, for a time and for good.
 func TestACleanUpIsTriedAgainAndGivenUp(t *testing.T) {
 	w := newEnv(t)
 	e := withMaker(w)
@@ -204,8 +205,8 @@ func TestWhatARunHasLeftIsRemovedBeforeItIsDeleted(t *testing.T) {
 	})
 }
 
-// deletedLater deletes the conversation of a run that has ended and is still due: nobody sees it any more, and it is
-// gone once what is due has happened.
+// deletedLater deletes the conversation of a run that has ended and is still due. Nobody sees it any more, and it is
+// gone after happen.
 func (w *env) deletedLater(t *testing.T, runID string, happen func()) {
 	t.Helper()
 	thread := document.RunFieldsOf(w.document(runID)).ThreadID
@@ -225,7 +226,7 @@ func (w *env) deletedLater(t *testing.T, runID string, happen func()) {
 	}
 }
 
-// TestAProcessWithoutTheToolLeavesItToAnother has a process without the tool come first.
+// TestAProcessWithoutTheToolLeavesItToAnother has a process without the tool reach the run first.
 func TestAProcessWithoutTheToolLeavesItToAnother(t *testing.T) {
 	w := newEnv(t)
 	e := withMaker(w)
@@ -258,7 +259,7 @@ func TestKilledInACleanUp(t *testing.T) {
 	}
 }
 
-// killedAt has the process die at a commit of a run that makes something, and others take the run up.
+// killedAt lets the process die at a commit of a run that makes something, and others take up the run.
 func killedAt(t *testing.T, w *env, m *asked, n int, after bool) {
 	t.Helper()
 	w.loop.Store, w.loop.Model = mortal(w.store, n, after), m
@@ -282,8 +283,8 @@ func killedAt(t *testing.T, w *env, m *asked, n int, after bool) {
 	}
 }
 
-// TestNoContainerIsLeft kills the process as above, in runs that create containers on an engine that pretends, and on
-// one that does not.
+// TestNoContainerIsLeft kills the process in the same way, in runs that create containers, on a simulated engine and on
+// a real one.
 func TestNoContainerIsLeft(t *testing.T) {
 	const image = "localhost/busybox:1"
 	pretends := fakedocker.Open(t, fakedocker.Options{Images: []string{image}})

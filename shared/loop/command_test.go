@@ -32,30 +32,31 @@ type commandResult struct {
 	ExitCode int `json:"exitCode"`
 }
 
-// terminalDoc is what the tests' terminals are: a host that may run commands that only look.
+// terminalDoc is the document of the tests' terminals: a host that may run read-only commands.
 type terminalDoc struct {
 	AutoRun bool   `json:"autoRun"`
 	Dir     string `json:"dir"`
 }
 
-// host is where the commands of the tests run. A command lives there, whatever becomes of the process that began it:
-// sleep takes as many seconds as it says, and all others take no time.
+// host is the host on which the commands of the tests run. A command lives there independently of the process that
+// began it. sleep takes as many seconds as it says, and all other commands take no time.
 type host struct {
 	*env
 	mu    sync.Mutex
 	runs  []string          // commands that were begun
 	calls map[string]*begun // by their actions
-	down  bool              // it cannot be reached
-	deaf  bool              // what interrupts a command does not reach it
-	dies  string            // where processes end: before or after a call is begun, asked about one, or looking at it
-	full  bool              // it refuses to begin anything
+	down  bool              // the host cannot be reached
+	deaf  bool              // an interrupt does not reach the command
+	// where processes die: before or after a call is begun, at a request for its outcome, or while they follow it
+	dies  string
+	full  bool // the host refuses every new command
 	looks int
 }
 
 // begun is a command on the host. One that was never begun has no end.
 type begun struct{ end time.Time }
 
-// begin begins the call, which is refused if that was done before, or never is to be done.
+// begin begins the call. A call that was begun before, or that must never begin, is refused.
 func (h *host) begin(id string, takes time.Duration) (*begun, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +72,7 @@ func (h *host) begin(id string, takes time.Duration) (*begun, error) {
 	return h.calls[id], nil
 }
 
-// await waits until the process has ended, and reports false if ctx ended first.
+// await waits until the process has ended. It returns false if ctx ended first.
 func (h *host) await(ctx context.Context, p *begun) bool {
 	for {
 		h.mu.Lock()
@@ -96,7 +97,7 @@ func (h *host) death() string {
 	return h.dies
 }
 
-// becomes sets how processes die from now on, and whether the host is away.
+// becomes sets how processes die from now on, and whether the host is unreachable.
 func (h *host) becomes(dies string, down bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +127,7 @@ func (h *host) execute(ctx context.Context, c tool.Call, in commandArgs) (comman
 	return h.ended(in)
 }
 
-// ended is how a command ended that was not interrupted.
+// ended returns the result of a command that was not interrupted.
 func (h *host) ended(in commandArgs) (commandResult, error) {
 	if in.Command == "sleep 100" { // longer than its limit
 		return commandResult{}, tool.Partial(commandResult{ExitCode: 4}, fault.New(fault.Tool, "timeout", "Too long."))
@@ -177,7 +178,7 @@ func (h *host) interrupt(_ context.Context, c tool.Call, _ commandArgs) error {
 	return nil
 }
 
-// running reports whether a command is under way.
+// running reports whether a command is in progress.
 func (h *host) running() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -254,7 +255,7 @@ func (h *host) command() tool.Def[commandArgs, commandResult] {
 	}
 }
 
-// set stores what the terminal is.
+// set stores the terminal's document.
 func (h *host) set(t testing.TB, d terminalDoc) {
 	t.Helper()
 	path := document.TerminalPath("ana", anasTerminal)
@@ -268,7 +269,7 @@ func (h *host) set(t testing.TB, d terminalDoc) {
 	}
 }
 
-// asksFor is a turn of the model that calls for the commands, and then one that is content.
+// asksFor is a turn of the model that calls for the commands, and then one that ends the run.
 func asksFor(commands ...string) []script.Turn {
 	var calls []script.Call
 	for _, c := range commands {
@@ -349,8 +350,8 @@ func TestACallIsRuled(t *testing.T) {
 	}
 }
 
-// TestTheRulingHoldsWhenItIsCarriedOut takes the permission away between the turn and the intent, and between the yes
-// and the intent.
+// TestTheRulingHoldsWhenItIsCarriedOut withdraws the permission between the turn and the intent, and between the
+// approval and the intent.
 func TestTheRulingHoldsWhenItIsCarriedOut(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
@@ -358,7 +359,7 @@ func TestTheRulingHoldsWhenItIsCarriedOut(t *testing.T) {
 		h.set(t, terminalDoc{AutoRun: true})
 		prepares := h.command()
 		prepares.Prepare = func(context.Context, tool.Call, commandArgs) (string, error) {
-			h.set(t, terminalDoc{AutoRun: false}) // as the turn is stored, and the intent is not
+			h.set(t, terminalDoc{AutoRun: false}) // after the turn is stored, and before the intent is
 			return "handle", nil
 		}
 		w.loop.Tools = tool.NewSet(tool.Define(prepares))
@@ -392,7 +393,7 @@ func TestAYesIsToWhatIsRuledNow(t *testing.T) {
 	}
 }
 
-// TestAnEditIsRuledAnew turns a harmless command into one that deletes.
+// TestAnEditIsRuledAnew edits a harmless command into one that deletes.
 func TestAnEditIsRuledAnew(t *testing.T) {
 	h := commands(t, newEnv(t), asksFor("touch x")...)
 	v := h.start(t)
@@ -422,8 +423,8 @@ func TestTheOperatorsRulesComeBeforeARuling(t *testing.T) {
 	}
 }
 
-// TestACommandIsAlwaysAllowed allows one exact command: it alone runs from then on, on this host alone, until that is
-// taken back or 90 days are over.
+// TestACommandIsAlwaysAllowed allows one exact command. From then on, only that command runs, only on this host, until
+// the permission is withdrawn or 90 days have passed.
 func TestACommandIsAlwaysAllowed(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		h := commands(t, open(t), slices.Concat(asksFor("touch x"), asksFor("touch x"), asksFor("touch y")[:1],
@@ -481,7 +482,7 @@ func TestWhatDestroysIsNeverAlwaysAllowed(t *testing.T) {
 	}
 }
 
-// TestAnAlwaysAllowedCommandIsTakenBack takes the permission back before the intent.
+// TestAnAlwaysAllowedCommandIsTakenBack withdraws the permission before the intent.
 func TestAnAlwaysAllowedCommandIsTakenBack(t *testing.T) {
 	h := commands(t, newEnv(t), slices.Concat(asksFor("touch x"), asksFor("touch x"))...)
 	if err := h.decide(t, h.start(t), 1, run.ApproveAlwaysCommand); err != nil {
@@ -504,7 +505,7 @@ func TestAnAlwaysAllowedCommandIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestEveryCommandCounts uses a day's commands up with some that are asked about and some that are not.
+// TestEveryCommandCounts uses up a day's commands, some with an approval and some without.
 func TestEveryCommandCounts(t *testing.T) {
 	h := commands(t, newEnv(t), slices.Concat(asksFor("ls", "ls a", "touch x"), asksFor("ls"))...)
 	h.set(t, terminalDoc{AutoRun: true})
@@ -517,7 +518,8 @@ func TestEveryCommandCounts(t *testing.T) {
 	if err := h.decide(t, v, 1, run.ApproveOnce); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.deliver(t.Context()); err != nil || len(h.runs) != 3 { // what was asked about is not counted again
+	// a command with an approval is not counted again
+	if err := h.deliver(t.Context()); err != nil || len(h.runs) != 3 {
 		t.Fatalf("%v ran, %v", h.runs, err)
 	}
 	_, err := h.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Agent: run.Terminal, Terminal: anasTerminal,
@@ -531,7 +533,7 @@ func TestEveryCommandCounts(t *testing.T) {
 	}
 }
 
-// TestTheDaysLastCommandsOfARun ends within a run, before a command that only looks.
+// TestTheDaysLastCommandsOfARun reaches the day's limit within a run, before a read-only command.
 func TestTheDaysLastCommandsOfARun(t *testing.T) {
 	h := commands(t, newEnv(t), asksFor("ls", "ls a", "ls b")...)
 	h.set(t, terminalDoc{AutoRun: true})
@@ -543,8 +545,8 @@ func TestTheDaysLastCommandsOfARun(t *testing.T) {
 	}
 }
 
-// TestATurnOfCommands has the rest of a turn go on after an exit code, and not after a no or a command that was ended
-// at its limit, whose output the model reads. The run goes on in each case.
+// TestATurnOfCommands checks that the rest of a turn continues after an exit code, but not after a rejection or a
+// command that was ended at its limit. The model reads the output of that command. The run continues in each case.
 func TestATurnOfCommands(t *testing.T) {
 	for name, c := range map[string]struct {
 		turn   []string
@@ -586,7 +588,7 @@ func TestATurnOfCommands(t *testing.T) {
 	}
 }
 
-// TestARunOnATerminalIsBounded asks for a command in each of 20 turns: the last has no tools.
+// TestARunOnATerminalIsBounded calls for a command in each of 20 turns. The last turn has no tools.
 func TestARunOnATerminalIsBounded(t *testing.T) {
 	var turns []script.Turn
 	for range 19 {

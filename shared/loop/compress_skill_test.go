@@ -12,9 +12,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// TestCompressKeepsSkills has a summary take the place of two activated skills. The text of the one that was activated
-// last is told beside it as it was recorded, although it had been cut as an old result of a tool before; the other is
-// named. So it is after the next summary, too.
+// TestCompressKeepsSkills replaces two activated skills with a summary. The text of the skill that was activated last
+// is added to the summary as it was recorded, although it had been cut before as an old result of a tool. The other
+// skill is named. The same applies after the next summary.
 func TestCompressKeepsSkills(t *testing.T) {
 	body := strings.Repeat("A step of the skill. ", 1000)
 	skillOf := func(name, body string) *fstest.MapFile {

@@ -20,13 +20,13 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// compressing has the env's assistant compress above half of a window of 10,000 tokens.
+// compressing makes the env's assistant compress above half of a context window of 10,000 tokens.
 func compressing(w *env) *env {
 	verbatim(w).assistant().Compression = agents.Compression{Window: 10_000, Threshold: 0.5}
 	return w
 }
 
-// counted is a turn of words for whose request the service has counted the tokens.
+// counted is a turn of text, with the service's token count of its request.
 func counted(text string, prompt int) script.Turn {
 	return script.Turn{Text: text, Usage: model.Usage{Prompt: prompt, Output: len(text)/4 + 1}}
 }
@@ -46,8 +46,8 @@ func (w *talk) compressions(v *run.View) (all []run.Compressed) {
 	return all
 }
 
-// TestCompress has a conversation grow above the threshold: closed turns before its newest part become a summary, which
-// is told from then on, in later runs too, marked as information. The question under way stays as it is.
+// TestCompress lets a conversation grow above the threshold. Closed turns before its newest part become a summary,
+// marked as information, which the model gets from then on, in later runs too. The question in progress stays as it is.
 func TestCompress(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := &talk{env: compressing(open(t))}
@@ -101,8 +101,8 @@ func (w *talk) eventsOf(v *run.View) []run.Event {
 	return events
 }
 
-// TestCompressResults has tools return much, in the turn under way too: what is beyond their newest 50,000 tokens is
-// cut to beginning and end. Ids, names, order and every byte of the model's stay.
+// TestCompressResults lets tools return long results, also in the turn in progress. Results beyond the newest 50,000
+// tokens are cut to their beginning and end. IDs, names, order and every byte of the model's text stay.
 func TestCompressResults(t *testing.T) {
 	w := &talk{env: compressing(newEnv(t))}
 	w.assistant().Compression.Window, w.assistant().Limits.ModelCalls = 160_000, 10
@@ -142,8 +142,8 @@ func TestCompressResults(t *testing.T) {
 	begins(t, next, want)
 }
 
-// TestCompressFails has the model fail to summarise, or do it at greater length: that is on record, and not tried again
-// before a quarter of the threshold is new.
+// TestCompressFails lets the model fail to summarise, or return a summary that is longer. This is recorded, and not
+// tried again before a quarter of the threshold is new.
 func TestCompressFails(t *testing.T) {
 	long := strings.Repeat("word ", 800)
 	for name, c := range map[string]struct {
@@ -179,7 +179,7 @@ func TestCompressFails(t *testing.T) {
 	}
 }
 
-// TestContextFull has a question that no model reads: it is not sent.
+// TestContextFull has a question that is too large for any model. It is not sent.
 func TestContextFull(t *testing.T) {
 	w := &talk{env: compressing(newEnv(t))}
 	w.model.Then(script.Turn{Text: "never"})
@@ -193,7 +193,7 @@ func TestContextFull(t *testing.T) {
 	}
 }
 
-// TestCompressByHand compresses a conversation that is far from full, and one that has nothing to compress.
+// TestCompressByHand compresses a conversation far below the limit, and one with nothing to compress.
 func TestCompressByHand(t *testing.T) {
 	ctx := context.Background()
 	w := &talk{env: compressing(newEnv(t))}
@@ -218,7 +218,7 @@ func TestCompressByHand(t *testing.T) {
 	}
 }
 
-// summing is a model that summarises, and else asks and answers at length, from its request alone.
+// summing is a model that summarises, or else asks and answers at length. Its answer depends only on its request.
 type summing struct{ learned }
 
 func (m *summing) Generate(_ context.Context, req model.Request, _ func(string)) (*model.Reply, error) {
@@ -242,8 +242,8 @@ func (m *summing) Generate(_ context.Context, req model.Request, _ func(string))
 	return &model.Reply{Content: content, Text: p.Text, Calls: p.Calls, Finish: "STOP", Model: "learned"}, nil
 }
 
-// TestCompressKilledAtEveryCommit kills the process before and after each commit of conversations that are compressed:
-// what the model is told at the end is what it is told when nothing was cut.
+// TestCompressKilledAtEveryCommit kills the process before and after each commit of conversations that are compressed.
+// The model's last request is the same as without a kill.
 func TestCompressKilledAtEveryCommit(t *testing.T) {
 	realpart.Long(t, "it kills a run at each of its commits")
 	uncut, commits := compressedAfter(t, newEnv(t), 0, false)
@@ -253,7 +253,8 @@ func TestCompressKilledAtEveryCommit(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; n <= commits; n++ {
 			t.Run(fmt.Sprintf("after=%v/%d", after, n), func(t *testing.T) {
-				got, _ := compressedAfter(t, newEnv(t), n, after) // a start that was killed is made with another mark
+				// a start that was killed is repeated with another mark
+				got, _ := compressedAfter(t, newEnv(t), n, after)
 				begins(t, got, uncut)
 			})
 		}
@@ -281,7 +282,7 @@ func compressedAfter(t *testing.T, w *env, n int, after bool) (told []json.RawMe
 				return err
 			}
 			if v, _, err = w.loop.Get(ctx, "ana", v.RunID); err != nil || v.Status != run.Completed {
-				return err // the next one begins when this one is over
+				return err // the next one begins after this one
 			}
 			commits += int(v.LastEvent)
 		}

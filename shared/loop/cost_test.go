@@ -23,7 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// cost is what a step takes. A round trip to the store is one RPC of Firestore, which that store's own tests hold.
+// cost is the cost of a step. A round trip to the store is one RPC of Firestore, as that store's own tests check.
 type cost struct {
 	reads, read      int // round trips that read, and documents in them
 	commits, written int
@@ -31,17 +31,17 @@ type cost struct {
 	before           int // the round trips made before the model is first called
 }
 
-// step is one thing that Countersign does.
+// step is one step of Countersign.
 type step struct {
 	name  string
-	ready func(p *proof) func() error // prepares the env for the step, and returns the step
+	ready func(p *proof) func() error // prepares the env for the step and returns the step
 	costs cost
-	least cost   // the least that the promises allow
-	why   string // why no less is possible, or why no less is taken
+	least cost   // the least that the guarantees allow
+	why   string // why the cost cannot be lower, or why a higher one is accepted
 }
 
-// steps are the promised costs of what shared/app's TestRoundTrips does not count at Firestore's client: that test has
-// those of starting a run, stopping, approving and resuming. One more round trip or document needs a reason.
+// steps are the promised costs of the steps that TestRoundTrips in shared/app does not count at Firestore's client.
+// That test covers starting a run, stopping, approving and resuming. One more round trip or document needs a reason.
 var steps = []step{
 	{"a run with a tool that only reads", startsRun("lookup", ""),
 		cost{1, 1, 4, 8, 2, 0, 2}, cost{1, 1, 4, 8, 2, 0, 2},
@@ -64,7 +64,7 @@ var steps = []step{
 		"the run ends in the same commit, so its thread, which the run names, is read and written too"},
 }
 
-// proof is an env whose every call is counted.
+// proof is an env whose calls are all counted.
 type proof struct {
 	*env
 	uid   string
@@ -77,7 +77,7 @@ type meter struct {
 	queue.Queue
 	model.Model
 	asked, published int
-	first            faulty.Counts // what was counted before the model was first called
+	first            faulty.Counts // the counts before the model was first called
 }
 
 func (m *meter) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
@@ -104,7 +104,7 @@ func measured(w *env) *proof {
 	return p
 }
 
-// take returns what was counted since the last take.
+// take returns the counts since the last take.
 func (p *proof) take() (c cost, read, written int) {
 	rest, first := p.meter.Take(), p.meter.first
 	c = cost{reads: first.Get.Trips + rest.Get.Trips + rest.Query.Trips,
@@ -188,7 +188,7 @@ func resumes(tool string) func(*proof) func() error {
 	}
 }
 
-// TestCost counts what each step asks for, and prints it beside the least that the promises allow (with -v).
+// TestCost counts the requests of each step, and prints them beside the least that the guarantees allow (with -v).
 func TestCost(t *testing.T) {
 	var table bytes.Buffer
 	w := tabwriter.NewWriter(&table, 0, 0, 1, ' ', 0)
@@ -218,7 +218,7 @@ func TestCost(t *testing.T) {
 	t.Logf("round trips (documents)\n%s", table.String())
 }
 
-// costAlone returns what the step costs of an agent that has one open run in a thread: to know which costs nothing.
+// costAlone returns the cost of the step for an exclusive agent, which has one open run in a thread.
 func costAlone(t *testing.T, s step) cost {
 	p := measured(newEnv(t))
 	p.assistant().Exclusive = true
@@ -272,8 +272,8 @@ func benchmarkSteps(b *testing.B, open func(testing.TB) *env) {
 	}
 }
 
-// TestCostIsIndependentOfTheThreadsLength starts, approves and resumes runs on threads of several lengths: the same
-// round trips and documents, and no more bytes than a thread's newest part may have.
+// TestCostIsIndependentOfTheThreadsLength starts, approves and resumes runs on threads of several lengths. The round
+// trips and documents are the same, and the bytes stay within the limit of a thread's newest part.
 func TestCostIsIndependentOfTheThreadsLength(t *testing.T) {
 	const line = 200
 	names := []string{"ask", "approve", "resume"}

@@ -25,7 +25,7 @@ func mortal(st store.Store, n int, after bool) *faulty.Store {
 	return faulty.Wrap(st, faulty.Commits(faulty.Nth(n, faulty.Kill(after))))
 }
 
-// asked answers from its request alone, as a model does: it calls the tool until it sees its response.
+// asked is a model whose answer depends only on its request: it calls the tool until it sees the response.
 type asked struct {
 	tool string
 	args string // empty: those of the env's tools
@@ -61,8 +61,8 @@ func mortally(f func() error) (died bool, err error) {
 	return died, err
 }
 
-// TestKilledAtEveryCommit kills the process before and after each commit of start, approve and resume, has another
-// process take the run up, and looks at what the provider really did.
+// TestKilledAtEveryCommit kills the process before and after each commit of start, approve and resume, lets another
+// process take up the run, and checks what the provider really did.
 func TestKilledAtEveryCommit(t *testing.T) { onEachStore(t, killedAtEveryCommit) }
 
 func killedAtEveryCommit(t *testing.T, open func(testing.TB) *env) {
@@ -84,7 +84,7 @@ func killedAtEveryCommit(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// alwaysAllow has ana always allow the recipients of the model's call, by approving one that way.
+// alwaysAllow always allows the recipients of the model's call for ana, by an approval with that choice.
 func alwaysAllow(t *testing.T, w *env, toolName string) {
 	t.Helper()
 	ctx := context.Background()
@@ -130,7 +130,7 @@ func killAt(t *testing.T, w *env, toolName string, n, commits int, after bool) {
 	if !died && n <= commits {
 		t.Fatalf("the run made fewer than %d commits: the kill did not happen", n)
 	}
-	for range 3 { // other processes, later, with everything delivered again
+	for range 3 { // other processes, later, with every message delivered again
 		w.tick(3 * time.Minute)
 		if _, err := w.loop.Sweep(ctx); err != nil {
 			t.Fatal(err)
@@ -174,7 +174,7 @@ func verdict(t *testing.T, w *env, v *run.View, toolName string) {
 	}
 }
 
-// TestOneProcessAmongMany has many processes take up one approved run at once: one carries it out.
+// TestOneProcessAmongMany lets many processes take up one approved run at once. One of them carries it out.
 func TestOneProcessAmongMany(t *testing.T) { onEachStore(t, oneProcessAmongMany) }
 
 func oneProcessAmongMany(t *testing.T, open func(testing.TB) *env) {
@@ -259,8 +259,8 @@ func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestHandOver gives a function no time for another step: the run is handed over through the queue, and ends as it
-// would have otherwise.
+// TestHandOver gives a function no time for another step. The run is handed over through the queue, and ends in the
+// same way.
 func TestHandOver(t *testing.T) {
 	w := newEnv(t)
 	w.loop.Model = &asked{tool: "lookup"}
@@ -283,8 +283,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestStoreAnswersLost has the store carry out each commit and then lose the answer: nothing is done twice because of
-// it.
+// TestStoreAnswersLost lets the store carry out each commit and then loses the answer. Nothing is done twice because of
+// this.
 func TestStoreAnswersLost(t *testing.T) {
 	for first := range 2 {
 		t.Run(fmt.Sprintf("from commit %d", first+1), func(t *testing.T) { answersLost(t, first) })
@@ -330,14 +330,14 @@ func answersLost(t *testing.T, first int) {
 	}
 }
 
-// forgetful returns a store that commits, and then says every other time that it could not: from the first or the
-// second commit on.
+// forgetful returns a store that commits and then reports failure every other time, beginning with the first or the
+// second commit.
 func forgetful(st store.Store, first int) *faulty.Store {
 	return faulty.Wrap(st, faulty.Commits(faulty.Each(func(n int) bool { return (first+n)%2 == 1 }, faulty.Lost)))
 }
 
-// TestStoreDownAfterTheEffect has the store not answer for a while just when the outcome is to be recorded: the process
-// waits for it, because no other process knows what happened.
+// TestStoreDownAfterTheEffect lets the store fail for a while just before the outcome is recorded. The process waits
+// for it, because no other process knows the outcome.
 func TestStoreDownAfterTheEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
@@ -356,7 +356,7 @@ func TestStoreDownAfterTheEffect(t *testing.T) {
 	}
 }
 
-// outage returns a store that does not answer a number of times once an effect took place.
+// outage returns a store that does not answer for a number of calls after an effect took place.
 func outage(w *env, times int) *faulty.Store {
 	return faulty.Wrap(w.store, faulty.Of(func(c *faulty.Call) bool {
 		down := c.Method != faulty.Query && len(w.effects) > 0 && times > 0

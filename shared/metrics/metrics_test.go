@@ -23,8 +23,7 @@ func shown(b metrics.Batch) (lines []string) {
 	return lines
 }
 
-// TestMeasure checks that values are summed by their attributes, and that values in a finished batch are not returned
-// again.
+// TestMeasure checks that values are summed by their attributes, and that a batch that is taken removes its values.
 func TestMeasure(t *testing.T) {
 	now := time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 	m := metrics.New(func() time.Time { return now })
