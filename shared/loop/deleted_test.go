@@ -18,13 +18,13 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// interrupted returns a store before whose n-th commit something happens.
+// interrupted returns a store that calls happen before its n-th commit.
 func interrupted(st store.Store, n int, happen func()) *faulty.Store {
 	return faulty.Wrap(st, faulty.Commits(faulty.Nth(n, faulty.Before(func(*faulty.Call) { happen() }))))
 }
 
-// TestDeletedWhileItMoves stops a process for longer than its lease, has the run cancelled and its conversation
-// deleted, and lets the process continue: it finds nothing there, and leaves nothing behind.
+// TestDeletedWhileItMoves stops a process for longer than its lease, cancels the run and deletes its conversation, and
+// lets the process continue. The process finds nothing there, and leaves nothing behind.
 func TestDeletedWhileItMoves(t *testing.T) {
 	for n := 2; n <= 4; n++ {
 		ctx := context.Background()
@@ -57,7 +57,7 @@ func TestDeletedWhileItMoves(t *testing.T) {
 	}
 }
 
-// TestKeyOfADeletedRun uses a key again whose run was deleted: its audit is still there, so the run is not started a
+// TestKeyOfADeletedRun uses the key of a deleted run again. The run's audit is still there, so the run is not started a
 // second time.
 func TestKeyOfADeletedRun(t *testing.T) {
 	ctx := context.Background()
@@ -79,8 +79,8 @@ func TestKeyOfADeletedRun(t *testing.T) {
 	}
 }
 
-// TestADeletingConversationIsGone marks a conversation for deletion and stops there: from then on neither it nor its
-// runs exist for their user, nothing starts in it, and decisions about its approvals are refused.
+// TestADeletingConversationIsGone marks a conversation for deletion and stops there. From then on neither the
+// conversation nor its runs exist for their user, nothing starts in it, and decisions about its approvals are refused.
 func TestADeletingConversationIsGone(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx := context.Background()
@@ -127,8 +127,9 @@ func TestADeletingConversationIsGone(t *testing.T) {
 	})
 }
 
-// TestDeletedDuringAnEffect asks for the deletion of a conversation, and cancels its run, while the provider is at
-// work: the deletion is refused until the effect has its outcome, which is in the audit before and after.
+// TestDeletedDuringAnEffect requests the deletion of a conversation, and cancels its run, while the provider carries
+// out an effect. The deletion is refused until the effect has its outcome. The audit contains the outcome before and
+// after the deletion.
 func TestDeletedDuringAnEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
@@ -168,8 +169,8 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 	}
 }
 
-// TestACancelledRunIsHeldByNoProcess cancels a run whose process has died: it ends at once, and names no process that
-// holds it.
+// TestACancelledRunIsHeldByNoProcess cancels a run whose process has died. The run ends at once, and names no process
+// that holds it.
 func TestACancelledRunIsHeldByNoProcess(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	dying := *w.loop

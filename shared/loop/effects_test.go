@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestEffectsOfAnAgent carries two effects of one turn out in each mode of its agent, one of them to an address that
-// the operator denies. The audit names the rule of each.
+// TestEffectsOfAnAgent carries out two effects of one turn in each mode of the agent. The operator denies the address
+// of one. The audit names the rule for each.
 func TestEffectsOfAnAgent(t *testing.T) {
 	denied, err := address.ParsePatterns("x.com")
 	if err != nil {
@@ -61,8 +61,9 @@ func TestEffectsOfAnAgent(t *testing.T) {
 	}
 }
 
-// TestAutoApproveRestsOnItsUser has effects that nobody is asked about write their user's document once each, which
-// keeps them so that an equal call asks. An effect whose user is disabled at the last moment is not carried out.
+// TestAutoApproveRestsOnItsUser checks that each effect without an approval writes its user's document once. The
+// document records it, so that an equal call needs an approval. An effect is not carried out if its user is disabled at
+// the last moment.
 func TestAutoApproveRestsOnItsUser(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)

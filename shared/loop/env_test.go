@@ -30,7 +30,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// env is everything that a loop touches, under the test's control.
+// env is everything that a loop uses, under the test's control.
 type env struct {
 	t     testing.TB
 	now   time.Time
@@ -38,25 +38,25 @@ type env struct {
 	loop  *loop.Loop
 
 	ticks   func() time.Time    // the clock, in place of now
-	forward func(time.Duration) // sets the store's clock, where it is not the test's
+	forward func(time.Duration) // sets the store's clock, if it is not the test's
 
-	account func() (tool.Place, error) // where the tools that send act now
+	account func() (tool.Place, error) // the account in which the sending tools act now
 
 	model *script.Model
 	rec   *records.Records
 
-	call time.Duration // how long one call of a function may take; 0 means no limit
-	slow time.Duration // how long an effect takes
+	call time.Duration // the limit of one call of a function; 0 means no limit
+	slow time.Duration // the duration of an effect
 
 	mu      sync.Mutex
 	naps    []nap // the keepers that wait for the test's clock
 	queue   []string
-	effects []string // what the provider really did
-	next    []string // how the provider behaves from now on: ok, ambiguous, lost, transient, refuse, reauth
-	settle  []string // how Reconcile answers: done, not_done, unknown, down
+	effects []string // the effects that the provider carried out
+	next    []string // the provider's next answers: ok, ambiguous, lost, transient, refuse, reauth
+	settle  []string // the next answers of Reconcile: done, not_done, unknown, down
 
 	asked  map[string]queue.Message // the newest message about each run
-	shards sync.Map                 // those that have had a run
+	shards sync.Map                 // the shards that have had a run
 }
 
 var began = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
@@ -91,7 +91,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *en
 	})
 }
 
-// on makes the env over a store, whose clock forward sets.
+// on makes the env on a store. forward sets the store's clock.
 func (w *env) on(st store.Store, forward func(time.Duration)) *env {
 	nothing := func(context.Context, *faulty.Call, faulty.Next) error { return nil }
 	w.store = faulty.Wrap(st, faulty.Commits(faulty.Before(w.noteShards)), faulty.Of(w.findsNothing, nothing))
@@ -103,7 +103,7 @@ func (w *env) on(st store.Store, forward func(time.Duration)) *env {
 	return w
 }
 
-// noteShards notes the shards of the runs that a commit writes.
+// noteShards records the shards of the runs that a commit writes.
 func (w *env) noteShards(c *faulty.Call) {
 	for _, o := range c.Writes {
 		if collection, id := store.SplitPath(o.Doc.Path); collection == document.Runs {
@@ -112,8 +112,8 @@ func (w *env) noteShards(c *faulty.Call) {
 	}
 }
 
-// findsNothing reports whether the call is a sweep's query of a shard that has had no run. Nearly all of a sweep's 64
-// are, and would be most of what these tests cost.
+// findsNothing reports whether the call is a sweep's query of a shard that has had no run. This applies to nearly all
+// of a sweep's 64 queries, and they would take most of the time of these tests.
 func (w *env) findsNothing(c *faulty.Call) bool {
 	if c.Method != faulty.Query || c.Query.Collection != document.Runs || len(c.Query.Where) == 0 ||
 		c.Query.Where[0].Field != "dueShard" {
@@ -123,7 +123,7 @@ func (w *env) findsNothing(c *faulty.Call) bool {
 	return !had
 }
 
-// process returns the loop of another process over the same store.
+// process returns the loop of another process on the same store.
 func (w *env) process() *loop.Loop {
 	return loop.New(journal.Env{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t),
 		Sleep:  w.sleep,
@@ -139,7 +139,7 @@ func testAgent(name, says string) *agents.Agent {
 			ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 20, MaxPerDay: 60}}
 }
 
-// assistant is the agent of the runs that name none.
+// assistant is the agent of runs without a named agent.
 func (w *env) assistant() *agents.Agent { return w.loop.Agents[run.Assistant] }
 
 func (w *env) clock() time.Time {
@@ -232,7 +232,7 @@ type sendResult struct {
 
 func (w *env) behave() string {
 	if w.slow > 0 {
-		time.Sleep(w.slow) // in a synctest bubble, where that takes no time
+		time.Sleep(w.slow) // in a synctest bubble, where this takes no time
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,7 +250,7 @@ func (w *env) did(what string) {
 	w.effects = append(w.effects, what)
 }
 
-// effect is a provider whose answer may be lost, before or after it acted.
+// effect is a provider that may lose its answer, before or after it acted.
 func (w *env) effect(c tool.Call, in sendArgs) (sendResult, error) {
 	what := fmt.Sprintf("send %s: %s", strings.Join(in.To, ","), in.Text)
 	switch b := w.behave(); b {
@@ -278,7 +278,8 @@ func (w *env) effect(c tool.Call, in sendArgs) (sendResult, error) {
 	return sendResult{ID: c.ActionID[:6]}, nil
 }
 
-// send is a side effect without a handle. Its Reconcile answers as the test says, and does not know by itself.
+// send is a side effect without a handle. Its Reconcile gives the test's answers, and reports an unknown outcome
+// otherwise.
 func (w *env) send(name string) *tool.Tool {
 	return tool.Define(w.sendDef(name))
 }
@@ -315,7 +316,7 @@ func (w *env) sendDef(name string) tool.Def[sendArgs, sendResult] {
 	}
 }
 
-// draft is a side effect with a handle that the provider uses up, as a mail draft is: it can always tell.
+// draft is a side effect with a handle that the provider uses up, as for a mail draft. It always knows the outcome.
 func (w *env) draft() *tool.Tool {
 	d := w.sendDef("draft")
 	used := map[string]bool{}

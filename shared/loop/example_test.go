@@ -27,8 +27,8 @@ func (q *inbox) Resume(_ context.Context, m queue.Message) error {
 
 func (q *inbox) Close() error { return nil }
 
-// A run from its prompt to its end: the model asks for an effect, which waits for its user's decision and is then
-// carried out by whoever gets the resume.
+// A run from its prompt to its end. The model calls for an effect, which waits for its user's decision. The process
+// that receives the resume then carries it out.
 func ExampleLoop() {
 	type mail struct {
 		To string `json:"to"`

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// TestOneRunOfManyIsOpen begins many runs in one thread of an exclusive agent at once: one begins, and the others are
-// told which.
+// TestOneRunOfManyIsOpen begins many runs at once in one thread of an exclusive agent. One begins, and the refusals of
+// the others name it.
 func TestOneRunOfManyIsOpen(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
@@ -50,7 +50,7 @@ func TestOneRunOfManyIsOpen(t *testing.T) {
 	})
 }
 
-// TestARunThatIsGoneKeepsNoThread deletes the open run of a thread, and puts another aside: the next one begins.
+// TestARunThatIsGoneKeepsNoThread deletes the open run of a thread, and quarantines another. The next run begins.
 func TestARunThatIsGoneKeepsNoThread(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)

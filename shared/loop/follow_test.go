@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// inTime runs a test on a clock that is the test's own, on which a call of a function may take so long.
+// inTime runs a test on its own clock. call is the limit of one call of a function.
 func inTime(t *testing.T, call time.Duration, test func(t *testing.T, h *host), ask ...string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func (h *host) approved(t *testing.T) *run.View {
 	return v
 }
 
-// resumes is one call of the function, if one was asked for.
+// resumes is one call of the function, if one was requested.
 func (h *host) resumes(t *testing.T) (asked bool, err error) {
 	t.Helper()
 	h.env.mu.Lock()
@@ -69,7 +69,8 @@ func (h *host) view(t *testing.T, v *run.View) *run.View {
 	return now
 }
 
-// TestALongCommandOutlivesThreeInvocations runs a command of six minutes where a function may take two and a half.
+// TestALongCommandOutlivesThreeInvocations runs a command of six minutes with a limit of two and a half for each call
+// of the function.
 func TestALongCommandOutlivesThreeInvocations(t *testing.T) {
 	inTime(t, 150*time.Second, func(t *testing.T, h *host) {
 		v, began, calls := h.approved(t), time.Now(), 0
@@ -97,7 +98,7 @@ func TestALongCommandOutlivesThreeInvocations(t *testing.T) {
 	}, "sleep 360")
 }
 
-// TestACommandThatIsEndedAtItsLimitHasFailed finds out in a later invocation that the command was ended.
+// TestACommandThatIsEndedAtItsLimitHasFailed learns in a later invocation that the command was ended.
 func TestACommandThatIsEndedAtItsLimitHasFailed(t *testing.T) {
 	inTime(t, time.Minute, func(t *testing.T, h *host) {
 		v := h.approved(t)
@@ -115,8 +116,8 @@ func TestACommandThatIsEndedAtItsLimitHasFailed(t *testing.T) {
 	}, "sleep 100")
 }
 
-// TestStopEndsACommandAtOnce cancels a run whose command is under way, or is about to be begun: nothing runs a second
-// later, and nothing is begun after that, be the process that carries it out alive or dead.
+// TestStopEndsACommandAtOnce cancels a run whose command is in progress or about to begin. One second later nothing
+// runs, and nothing begins after that, whether its process is alive or dead.
 func TestStopEndsACommandAtOnce(t *testing.T) {
 	for _, dies := range []string{"", "lost", "before", "after"} {
 		t.Run("dies "+dies, func(t *testing.T) {
@@ -134,7 +135,8 @@ func TestStopEndsACommandAtOnce(t *testing.T) {
 				if _, err := h.loop.Cancel(t.Context(), "ana", v.RunID); err != nil {
 					t.Fatal(err)
 				}
-				if dies == "lost" { // the message: whoever carries it out is told by the run's document
+				// the message: the process that carries the command out reads the cancellation in the run's document
+				if dies == "lost" {
 					h.env.mu.Lock()
 					h.queue = nil
 					h.env.mu.Unlock()
@@ -174,8 +176,8 @@ func TestStopEndsACommandAtOnce(t *testing.T) {
 	}
 }
 
-// TestAStopThatGotLostIsSaidAgain loses what interrupts a command that was never begun. Whoever asks what became of it
-// says that its run is over, so it never is, and nothing is left to its user.
+// TestAStopThatGotLostIsSaidAgain loses the interrupt for a command that was never begun. The next request for its
+// outcome says that the run is over, so the command never begins, and its user has nothing to settle.
 func TestAStopThatGotLostIsSaidAgain(t *testing.T) {
 	inTime(t, 5*time.Minute, func(t *testing.T, h *host) {
 		v := h.approved(t)
@@ -209,9 +211,10 @@ func TestAStopThatGotLostIsSaidAgain(t *testing.T) {
 	}, "sleep 600")
 }
 
-// TestARetryThatIsGivenUpIsNeverBegun stops a process before it begins a command, and has the retry given up in each
-// way that there is. The process may wake at any time, so the command is forbidden before anything is told of it: it
-// is told as not done, which stays true, and nothing is left to its user. A host that is away is asked again later.
+// TestARetryThatIsGivenUpIsNeverBegun stops a process before it begins a command, and gives up the retry in each
+// possible way. The process may wake at any time, so the command is forbidden before its outcome is recorded. The
+// outcome is "not done", which stays true, and its user has nothing to settle. An unreachable host gets another request
+// later.
 func TestARetryThatIsGivenUpIsNeverBegun(t *testing.T) {
 	for name, c := range map[string]struct {
 		gives  func(t *testing.T, h *host)
@@ -277,8 +280,8 @@ func (h *host) dying(f func()) {
 	<-dead
 }
 
-// TestACommandOutlivesManyProcesses loses each process that looks at a command, until shortly before its end: it is not
-// left to its user while it may be under way, and is once it should have ended long ago.
+// TestACommandOutlivesManyProcesses loses each process that follows a command, until shortly before its end. The
+// command is not left to its user while it may still run. It is left to its user once it should have ended long ago.
 func TestACommandOutlivesManyProcesses(t *testing.T) {
 	for until, want := range map[time.Duration]run.ActionStatus{13 * time.Minute: run.ActionCompleted,
 		time.Hour: run.ActionFailed} {
@@ -315,7 +318,7 @@ func TestACommandOutlivesManyProcesses(t *testing.T) {
 	}
 }
 
-// TestAHostThatIsAwayIsAskedAgain loses the host for a while, and for good.
+// TestAHostThatIsAwayIsAskedAgain makes the host unreachable for a while, and for good.
 func TestAHostThatIsAwayIsAskedAgain(t *testing.T) {
 	for away, want := range map[time.Duration]run.ActionStatus{5 * time.Minute: run.ActionCompleted,
 		20 * time.Minute: run.ActionFailed} {
@@ -354,10 +357,10 @@ func TestAHostThatIsAwayIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestACommandSurvivesAnything plays random histories: processes that die before or after they begin the command, or
-// are cut off, a host that is away, time, and a stop. Whatever comes, the command is begun once at most, nothing runs a
-// second after a stop that was delivered, and the run ends. Only a host that was away for longer than the command's
-// limit leaves it to its user.
+// TestACommandSurvivesAnything plays random histories: processes that die before or after they begin the command or are
+// cut off, an unreachable host, time, and a stop. In every history the command is begun at most once, nothing runs one
+// second after a delivered stop, and the run ends. The command is left to its user only if the host was unreachable for
+// longer than the command's limit.
 func TestACommandSurvivesAnything(t *testing.T) {
 	realpart.Long(t, "it follows three hundred commands through what chance does")
 	ended := map[run.ActionStatus]int{}

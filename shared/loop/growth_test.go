@@ -19,12 +19,12 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// pastOnEmulator is how many past runs the largest store of the emulator has in BenchmarkGrowth. It writes some 2,000
-// documents a second, and a run is seven.
+// pastOnEmulator is the number of past runs in the emulator's largest store in BenchmarkGrowth. The emulator writes
+// about 2,000 documents a second, and a run has seven.
 var pastOnEmulator = flag.Int("past", 1_000,
 	"past runs on the Firestore emulator in BenchmarkGrowth; 100000 take an hour")
 
-// everyday is what is done for a user again and again, with all that their past has left in the store.
+// everyday are the steps that are repeated for a user, with all that their past has left in the store.
 var everyday = []struct {
 	name  string
 	ready func(p *proof) func() error
@@ -46,15 +46,15 @@ var everyday = []struct {
 	}},
 }
 
-// TestCostIsIndependentOfPastRuns does everything for a user with few past runs and with many: the same round trips,
-// documents and bytes.
+// TestCostIsIndependentOfPastRuns does every step for a user with few past runs and for one with many. The round trips,
+// documents and bytes are the same.
 func TestCostIsIndependentOfPastRuns(t *testing.T) {
 	for _, step := range everyday {
 		t.Run(step.name, func(t *testing.T) {
 			var few, many cost
 			var fewBytes, manyBytes int
 			p := measured(newEnv(t))
-			p.live(100) // as many as fill what is kept of the last hour
+			p.live(100) // enough to fill the record of the last hour
 			few, fewBytes = p.spent(step.ready)
 			p.decideAll()
 			p.live(100)
@@ -70,7 +70,7 @@ func TestCostIsIndependentOfPastRuns(t *testing.T) {
 	}
 }
 
-// live has the user's runs happen: plain ones, and every fifth with an effect.
+// live plays the user's runs: plain ones, and every fifth with an effect.
 func (p *proof) live(n int) {
 	p.t.Helper()
 	for i := range n {
@@ -85,7 +85,7 @@ func (p *proof) live(n int) {
 	}
 }
 
-// decideAll rejects whatever waits, and resumes what was approved, so that nothing is left of a step.
+// decideAll rejects every waiting approval and resumes approved runs, so that nothing is left of a step.
 func (p *proof) decideAll() {
 	p.t.Helper()
 	if err := p.resume(); err != nil {
@@ -102,7 +102,7 @@ func (p *proof) decideAll() {
 	}
 }
 
-// spent does a step, and returns what was counted and how many bytes were read and written.
+// spent does a step, and returns its cost and the number of bytes read and written.
 func (p *proof) spent(ready func(*proof) func() error) (cost, int) {
 	p.t.Helper()
 	do := ready(p)
@@ -131,7 +131,7 @@ func BenchmarkGrowth(b *testing.B) {
 	})
 }
 
-// newFileEnv is an env over the embedded store as it is used: a file, with a disk sync in each commit.
+// newFileEnv is an env on the embedded store in its usual form: a file, with a disk sync in each commit.
 func newFileEnv(t testing.TB) *env {
 	w := &env{t: t, now: began}
 	st, err := embedded.Open(t.TempDir(), w.clock)
@@ -174,7 +174,7 @@ func benchmarkGrowth(b *testing.B, sizes []int, open func(testing.TB) *env) {
 	}
 }
 
-// copies makes a run with an effect happen, and writes all its documents n times, each time under other ids.
+// copies plays a run with an effect, and writes all its documents n times, each time with other IDs.
 func (w *env) copies(n int) {
 	w.t.Helper()
 	rec := faulty.Record(w.store)

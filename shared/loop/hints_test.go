@@ -10,8 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// TestHintsSaveARoundTripAndDecideNothing resumes an approved run by messages whose hints are right, absent, wrong or
-// hostile. Each carries the run out for its own user and in its own thread, and touches nobody else's documents.
+// TestHintsSaveARoundTripAndDecideNothing resumes an approved run by messages with hints that are right, absent, wrong
+// or hostile. Each message carries out the run for its own user and in its own thread, and changes nobody else's
+// documents.
 func TestHintsSaveARoundTripAndDecideNothing(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for name, c := range map[string]struct {
@@ -78,7 +79,7 @@ func (p *proof) versions(v *run.View) string {
 	return fmt.Sprint(docs[0].Version, docs[1].Version, docs[2].Version)
 }
 
-// TestHintsOfADisabledUserDoNotCount approves a run, disables its user, and resumes it with the hints of another one.
+// TestHintsOfADisabledUserDoNotCount approves a run, disables its user, and resumes the run with another user's hints.
 func TestHintsOfADisabledUserDoNotCount(t *testing.T) {
 	p := measured(newEnv(t))
 	p.uid = "eve"

@@ -23,7 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// beat is how often a lease is renewed.
+// beat is the interval at which a lease is renewed.
 const beat = 20 * time.Second
 
 // nap is a keeper's wait for the test's clock.
@@ -32,7 +32,8 @@ type nap struct {
 	over  chan struct{}
 }
 
-// sleep returns at once from the short wait between two tries. A keeper's lasts until the test's clock has moved on.
+// sleep returns at once from the short wait between two attempts. A keeper's wait lasts until the test's clock has
+// moved on.
 func (w *env) sleep(ctx context.Context, d time.Duration) error {
 	if d < beat {
 		return ctx.Err()
@@ -62,8 +63,8 @@ func (w *env) asleep(ctx context.Context) {
 	})
 }
 
-// works is a tool's work that takes n beats: after each of them, each is called with its number. It stops early when
-// its context ends, and returns how many beats it has worked.
+// works is a tool's work of n beats. It calls each with the number of every finished beat. It stops early when its
+// context ends, and returns the number of finished beats.
 func (w *env) works(ctx context.Context, n int, each func(n int)) int {
 	for i := 1; i <= n; i++ {
 		w.asleep(ctx)
@@ -77,7 +78,7 @@ func (w *env) works(ctx context.Context, n int, each func(n int)) int {
 	return n
 }
 
-// long is an effect that may take half an hour and needs no approval. Its Reconcile answers as that of send.
+// long is an effect that may take half an hour and needs no approval. Its Reconcile answers like that of send.
 func (w *env) long(interruptible bool, execute func(ctx context.Context, c tool.Call) error) {
 	d := w.sendDef("long")
 	d.Timeout, d.Approval, d.Interruptible = 30*time.Minute, tool.NotRequired, interruptible
@@ -111,8 +112,8 @@ func (w *env) start() (*run.View, error) {
 	return w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 }
 
-// TestALongStepRenewsItsLease has an effect take five minutes: its lease never lasts for longer than 75 seconds, never
-// lapses, and costs one commit for each 20 seconds and no read.
+// TestALongStepRenewsItsLease has an effect of five minutes. Its lease never lasts longer than 75 seconds, never
+// expires, and costs one commit each 20 seconds and no read.
 func TestALongStepRenewsItsLease(t *testing.T) { onEachStore(t, renewsItsLease) }
 
 func renewsItsLease(t *testing.T, open func(testing.TB) *env) {
@@ -146,12 +147,12 @@ func renewsItsLease(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestAShortStepRenewsNothing has a tool's timeout be what one lease covers.
+// TestAShortStepRenewsNothing has a tool whose timeout fits into one lease.
 func TestAShortStepRenewsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEnv(t)
 		w.long(true, func(context.Context, tool.Call) error {
-			synctest.Wait() // whoever would keep the lease sleeps now
+			synctest.Wait() // a keeper of the lease would sleep now
 			if len(w.naps) != 0 {
 				t.Error("somebody keeps its lease")
 			}
@@ -164,8 +165,9 @@ func TestAShortStepRenewsNothing(t *testing.T) {
 	})
 }
 
-// TestALongStepSeesACancel cancels the run, or lets its deadline pass, while a tool works: an interruptible tool is
-// told within a third of the lease's period, and says what came of it; any other one finishes its work.
+// TestALongStepSeesACancel cancels the run, or lets its deadline pass, while a tool works. An interruptible tool's
+// context ends within a third of the lease's period, and the tool reports its outcome. Any other tool finishes its
+// work.
 func TestALongStepSeesACancel(t *testing.T) { onEachStore(t, seesACancel) }
 
 func seesACancel(t *testing.T, open func(testing.TB) *env) {
@@ -218,8 +220,8 @@ func seesACancel(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestAnInterruptedEffectIsUnknown has an interrupted tool say no more than that its context ended: what became of the
-// effect is asked, and then left to the user.
+// TestAnInterruptedEffectIsUnknown has an interrupted tool that reports only the end of its context. Reconcile is
+// called for the outcome, and then the effect is left to the user.
 func TestAnInterruptedEffectIsUnknown(t *testing.T) {
 	for _, c := range []struct {
 		settle string
@@ -240,7 +242,7 @@ func TestAnInterruptedEffectIsUnknown(t *testing.T) {
 	}
 }
 
-// TestACancelStopsTheTries has a tool that is not interruptible be busy while its run is cancelled: it is not tried
+// TestACancelStopsTheTries has a tool that is not interruptible and is busy while its run is cancelled. It is not tried
 // again.
 func TestACancelStopsTheTries(t *testing.T) {
 	w, tries := newEnv(t), 0
@@ -254,7 +256,7 @@ func TestACancelStopsTheTries(t *testing.T) {
 	}
 }
 
-// TestALongModelCallSeesACancel has the model take its time while the run is cancelled.
+// TestALongModelCallSeesACancel cancels the run during a long model call.
 func TestALongModelCallSeesACancel(t *testing.T) {
 	w := newEnv(t)
 	w.assistant().Limits.ModelTimeout = 10 * time.Minute
@@ -294,8 +296,8 @@ func (w *env) waiting() (ids []string) {
 	return ids
 }
 
-// TestKilledBetweenRenewals kills the process in the fifth minute of an effect: another one takes the run up as soon as
-// after a short step, and not before.
+// TestKilledBetweenRenewals kills the process in the fifth minute of an effect. Another process takes up the run as
+// soon as after a short step, and not before.
 func TestKilledBetweenRenewals(t *testing.T) { onEachStore(t, killedBetweenRenewals) }
 
 func killedBetweenRenewals(t *testing.T, open func(testing.TB) *env) {
@@ -328,8 +330,8 @@ func killedBetweenRenewals(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestDecisionsDuringALongStep has the user decide about another call of the run between two renewals, and just when a
-// renewal is committed: both keep what they wrote.
+// TestDecisionsDuringALongStep decides about another call of the run between two renewals, and just as a renewal is
+// committed. Both writes are kept.
 func TestDecisionsDuringALongStep(t *testing.T) { onEachStore(t, decisionsDuringALongStep) }
 
 func decisionsDuringALongStep(t *testing.T, open func(testing.TB) *env) {
@@ -373,8 +375,9 @@ func decisionsDuringALongStep(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestAnOutageDuringALongStep has the store take no commit for two renewals, which the step outlasts, and for longer
-// than its lease, after which another process may have taken the run over: the step's context ends before that.
+// TestAnOutageDuringALongStep lets the store refuse all commits for two renewals, which the step outlasts, and for
+// longer than its lease. After the lease another process may have taken over the run, so the step's context ends before
+// that.
 func TestAnOutageDuringALongStep(t *testing.T) {
 	for beats, ends := range map[int]bool{2: false, 5: true} {
 		w := newEnv(t)
@@ -409,7 +412,7 @@ func TestAnOutageDuringALongStep(t *testing.T) {
 	}
 }
 
-// stopped is a process whose keeper does not run until the test lets it.
+// stopped is a process whose keeper does not run until goOn is called.
 func stopped(w *env) (goOn func()) {
 	gate := make(chan struct{})
 	w.loop.Sleep = func(ctx context.Context, d time.Duration) error {
@@ -428,8 +431,8 @@ func stopped(w *env) (goOn func()) {
 }
 
 // TestAZombieRecordsNothing stops a process in the middle of a long effect for longer than its lease. Another process
-// settles the effect meanwhile. The first one wakes up: its tool's context ends, interruptible or not, and whatever the
-// tool returns is not recorded over the outcome.
+// settles the effect meanwhile. When the first one wakes up, its tool's context ends, interruptible or not, and no
+// result of the tool is recorded over the outcome.
 func TestAZombieRecordsNothing(t *testing.T) { onEachStore(t, zombieRecordsNothing) }
 
 func zombieRecordsNothing(t *testing.T, open func(testing.TB) *env) {
@@ -476,7 +479,7 @@ func zombieRecordsNothing(t *testing.T, open func(testing.TB) *env) {
 }
 
 // TestAZombieDoesNotAct stops a process right after the intent of a long effect, for longer than its lease. Another
-// process finds that nothing has happened and carries the effect out; the first one must not do it as well.
+// process finds that nothing has happened and carries out the effect. The first one must not carry it out as well.
 func TestAZombieDoesNotAct(t *testing.T) { onEachStore(t, zombieDoesNotAct) }
 
 func zombieDoesNotAct(t *testing.T, open func(testing.TB) *env) {
@@ -503,8 +506,8 @@ func zombieDoesNotAct(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestALapsedLeaseIsRenewed has the answer to the commit of the model's turn come when the lease that it took is over.
-// The process must not try the call for ever, and commit nothing.
+// TestALapsedLeaseIsRenewed delays the answer to the commit of the model's turn until the lease that it took has
+// expired. The process must not repeat the call for ever without a commit.
 func TestALapsedLeaseIsRenewed(t *testing.T) { onEachStore(t, lapsedLeaseIsRenewed) }
 
 func lapsedLeaseIsRenewed(t *testing.T, open func(testing.TB) *env) {

@@ -23,7 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// prints gives the assistant an effect whose output is kept, and a model that asks for it. Nobody is asked about it.
+// prints gives the assistant an effect whose output is kept, and a model that calls it. The effect needs no approval.
 func (w *env) prints(execute, reconcile func(c tool.Call) error) {
 	d := w.sendDef("print")
 	d.Approval, d.Targets, d.KeepsOutput = tool.NotRequired, nil, true
@@ -38,7 +38,7 @@ func (w *env) prints(execute, reconcile func(c tool.Call) error) {
 	w.loop.Model = &asked{tool: "print"}
 }
 
-// kept returns what is stored of the output of the run's first action.
+// kept returns the stored output of the run's first action.
 func (w *env) kept(runID string) string {
 	w.t.Helper()
 	ctx := context.Background()
@@ -63,8 +63,8 @@ func (w *env) kept(runID string) string {
 	return b.String()
 }
 
-// TestTwoProcessesWriteOneOutput kills a process while its call prints. The next one finds the call under way and
-// writes its output from the beginning, or from where it is stored: it is stored once.
+// TestTwoProcessesWriteOneOutput kills a process while its call prints. The next process finds the call in progress and
+// writes its output from the beginning, or from the stored position. The output is stored once.
 func TestTwoProcessesWriteOneOutput(t *testing.T) {
 	all := strings.Repeat("a line of the output\n", 10_000)
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
@@ -86,7 +86,7 @@ func TestTwoProcessesWriteOneOutput(t *testing.T) {
 					for at := 0; at < 100_000; at += 10_000 {
 						_, _ = io.WriteString(c.Output, all[at:at+10_000])
 					}
-					runtime.Goexit() // what is written is stored by then
+					runtime.Goexit() // the output so far is stored by then
 					return nil
 				}, func(c tool.Call) error {
 					first = c.Kept
@@ -119,8 +119,8 @@ func outputWrites(c *faulty.Call) bool {
 	})
 }
 
-// TestOutputOutlivesAnOutage has the store be down while a call prints, lose the answers of commits, and let another
-// process write the same output in between: all of it is kept, once.
+// TestOutputOutlivesAnOutage makes the store fail while a call prints, loses the answers of commits, and lets another
+// process write the same output in between. All of the output is kept, once.
 func TestOutputOutlivesAnOutage(t *testing.T) {
 	all := strings.Repeat("a line of the output\n", 10_000)
 	odd := func(n int) bool { return n%2 == 1 }
@@ -165,8 +165,8 @@ func TestOutputOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// TestOutputOfARunThatIsDeleted deletes the conversation of a run that cannot be read, after it has printed: the output
-// is found by the audit, and goes too.
+// TestOutputOfARunThatIsDeleted deletes the conversation of an unreadable run after it has printed. The output is found
+// through the audit, and deleted too.
 func TestOutputOfARunThatIsDeleted(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
@@ -190,7 +190,7 @@ func TestOutputOfARunThatIsDeleted(t *testing.T) {
 	})
 }
 
-// timed is an env on the clock of a bubble.
+// timed is an env on the clock of a synctest bubble.
 func timed(t *testing.T) *env {
 	w := &env{t: t, now: began}
 	w.on(memory.New(time.Now), func(time.Duration) {})
@@ -198,8 +198,8 @@ func timed(t *testing.T) *env {
 	return w
 }
 
-// atPace has a call print for as long as each says, on a store that counts, and returns the number of commits that
-// wrote its output.
+// atPace lets a call print at the pace of print, on a store that counts, and returns the number of commits that wrote
+// its output.
 func atPace(t *testing.T, print func(c tool.Call)) (commits int, kept string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := timed(t)

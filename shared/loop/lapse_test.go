@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// TestWatchersSeeTheExpiry has a run that is watched be moved as soon as its approval expires, without a sweep.
+// TestWatchersSeeTheExpiry checks that a watched run is moved as soon as its approval expires, without a sweep.
 func TestWatchersSeeTheExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &env{t: t, ticks: time.Now}

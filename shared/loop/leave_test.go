@@ -13,16 +13,17 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// TestWhoLeavesLosesNothing cancels the context of whoever moves a run, in each kind of step. What was under way is
-// finished or made again, nothing is done twice, no time of a lease is lost, and the run ends as if they had stayed.
+// TestWhoLeavesLosesNothing cancels the context of the caller that moves a run, in each kind of step. The step in
+// progress is finished or repeated, nothing is done twice, no time of a lease is lost, and the run ends in the same way
+// as without the cancellation.
 func TestWhoLeavesLosesNothing(t *testing.T) {
 	sending := script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"},
 		"text": "hello"}}}}
 	reading := script.Turn{Calls: []script.Call{{Name: "read"}}}
 	for name, c := range map[string]struct {
-		turns  []script.Turn // while they are there
+		turns  []script.Turn // while the caller is there
 		then   []script.Turn // afterwards
-		during string        // the step in which they leave
+		during string        // the step in which the caller leaves
 		want   string
 	}{
 		"the model's call": {turns: []script.Turn{{Text: "never heard"}}, then: []script.Turn{{Text: "Well."}},

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestMoreCallsThanAreJudged has the model make twenty calls in one answer: the first sixteen are carried out, and the
-// model is told that the others were not run.
+// TestMoreCallsThanAreJudged lets the model make twenty calls in one answer. The first sixteen are carried out. The
+// model is informed that the others were not run.
 func TestMoreCallsThanAreJudged(t *testing.T) {
 	w := newEnv(t)
 	var calls []script.Call

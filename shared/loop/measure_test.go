@@ -18,14 +18,14 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// measured has the env's loop measure.
+// measured makes the env's loop measure.
 func (w *env) measured() *metrics.Metrics {
 	w.loop.Metrics = metrics.New(w.clock)
 	return w.loop.Metrics
 }
 
-// points are those of a batch: the name without its beginning, the values of its attributes, the sum or the value
-// without its fractions, and of a histogram how often it was measured.
+// points returns the points of a batch: the end of the name, the values of its attributes, and the sum or the value
+// without fractions. For a histogram it also returns the number of measurements.
 func points(m *metrics.Metrics) string {
 	var lines []string
 	for _, p := range m.Batch(true).Points {
@@ -44,7 +44,7 @@ func points(m *metrics.Metrics) string {
 	return strings.Join(lines, "\n")
 }
 
-// asks begins a run that wants to send something, and returns what it waits for.
+// asks begins a run that calls for a send, and returns the approval that it waits for.
 func (w *env) asks(t *testing.T, key string) run.ApprovalView {
 	t.Helper()
 	w.model.Restart(script.Turn{Calls: []script.Call{{Name: "send",
@@ -78,7 +78,7 @@ func (w *env) sweeps(t *testing.T) {
 	}
 }
 
-// holds compares what was measured since it was last looked at.
+// holds compares the measurements since the last comparison.
 func holds(t *testing.T, m *metrics.Metrics, want string) {
 	t.Helper()
 	if got := points(m); got != want {
@@ -100,7 +100,7 @@ approval.waiting plan: 0
 approval.waiting review: 0`
 )
 
-// TestMeasured holds what is measured of runs that are approved, rejected and left, and of what the sweep finds.
+// TestMeasured checks the measurements of runs that are approved, rejected and left, and of a sweep.
 func TestMeasured(t *testing.T) {
 	w := newEnv(t)
 	m := w.measured()
@@ -135,7 +135,7 @@ func TestMeasured(t *testing.T) {
 	w.sweeps(t)
 	holds(t, m, "approval.oldest approval: 600\napproval.oldest plan: 0\napproval.oldest review: 600\n"+
 		"approval.waiting approval: 1\napproval.waiting plan: 0\napproval.waiting review: 1")
-	w.sweeps(t) // it is not looked at again so soon
+	w.sweeps(t) // the sweep does not read it again so soon
 	holds(t, m, "")
 	w.tick(24 * time.Hour)
 	w.sweeps(t)
@@ -145,7 +145,7 @@ func TestMeasured(t *testing.T) {
 		"run.duration assistant failed PolicyError.expired: 87000 in 1\nsweep.found: 1")
 }
 
-// TestRetriesAreMeasured counts a commit that a store does not take at once, and a step whose process has died.
+// TestRetriesAreMeasured counts a commit that a store does not accept at once, and a step whose process has died.
 func TestRetriesAreMeasured(t *testing.T) {
 	w := newEnv(t)
 	m := w.measured()
@@ -153,7 +153,7 @@ func TestRetriesAreMeasured(t *testing.T) {
 	a := w.asks(t, "one")
 	holds(t, m, strings.Replace(wasAsked, "run.", "retry commit: 1\nrun.", 1))
 
-	w.loop.Store = mortal(w.store, 3, false) // which was to record that it was sent
+	w.loop.Store = mortal(w.store, 3, false) // the commit that would record the sent mail
 	if died, err := mortally(func() error {
 		w.decides(t, a, run.ApproveOnce)
 		return nil
@@ -168,8 +168,8 @@ func TestRetriesAreMeasured(t *testing.T) {
 		"run.duration assistant completed: 120 in 1\nsweep.found: 1")
 }
 
-// TestNothingIsMeasured asks the store for nothing more where nothing is measured. That nothing is allocated is in
-// TestNoTracerCostsNothing.
+// TestNothingIsMeasured checks that the store gets no further requests without a meter. TestNoTracerCostsNothing checks
+// the allocations.
 func TestNothingIsMeasured(t *testing.T) {
 	w := newEnv(t)
 	counted := faulty.Count(w.store)
