@@ -62,7 +62,7 @@ func TestEffectsOfAnAgent(t *testing.T) {
 }
 
 // TestAutoApproveRestsOnItsUser checks that each effect without an approval writes its user's document once. The
-// document records it, so that an equal call needs an approval. An effect is not carried out if its user is disabled at
+// document records the effect, to detect repeated equal calls. An effect is not carried out if its user is disabled at
 // the last moment.
 func TestAutoApproveRestsOnItsUser(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {

@@ -21,32 +21,32 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// The bounds of the commands of the random histories.
+// The limits of the commands of the random histories.
 const (
 	commandLimit = 15 * time.Minute
-	commandLate  = commandLimit + 2*time.Minute // what runs by then may be left to its user
+	commandLate  = commandLimit + 2*time.Minute // a command that runs by then may be left to its user
 )
 
-// machine is where the commands of the random histories are carried out. A command lives there, whatever becomes of
-// the process that began it, and ends as the clock says.
+// machine is the machine on which the commands of the random histories are carried out. A command lives there
+// independently of the process that began it, and ends by the clock.
 type machine struct {
 	calls map[string]*onMachine // by their actions
-	gone  map[string]bool       // calls of which its record was gone when it was asked
+	gone  map[string]bool       // calls whose record was gone when their outcome was requested
 	quick bool                  // commands take no time any more
 	lost  bool                  // an interrupt did not reach it in the last process that was run
 }
 
 func newMachine() *machine { return &machine{calls: map[string]*onMachine{}, gone: map[string]bool{}} }
 
-// onMachine is a call as the machine knows it.
+// onMachine is a call on the machine.
 type onMachine struct {
 	begun, never bool
 	end          time.Time // of one that was begun
 	ended        bool      // it was interrupted
-	followed     bool      // another look than the beginning one found it running
+	followed     bool      // a later process found it running
 }
 
-// machineDoc is what the user has said of the machine, by which commands are ruled and placed.
+// machineDoc is the user's settings for the machine. Commands are ruled and placed by it.
 type machineDoc struct {
 	AutoRun bool `json:"autoRun,omitempty"`
 	Locked  bool `json:"locked,omitempty"`
@@ -59,7 +59,7 @@ func (d machineDoc) place() tool.Place {
 	return tool.Place{Label: "On", Name: fmt.Sprintf("ana@host in /%d", d.Dir), ID: fmt.Sprintf("host /%d", d.Dir)}
 }
 
-// rules returns what becomes of a command.
+// rules returns the ruling for a command.
 func (d machineDoc) rules(in commandArgs) tool.RulingMode {
 	name, _, _ := strings.Cut(in.Command, " ")
 	switch {
@@ -71,7 +71,7 @@ func (d machineDoc) rules(in commandArgs) tool.RulingMode {
 	return tool.RuleAsk
 }
 
-// commandDef is a tool whose calls may outlast the process that began them, and are ruled one by one.
+// commandDef is a tool whose calls may outlast the process that began them, and whose calls are ruled one by one.
 func (m *trialed) commandDef() tool.Def[commandArgs, commandResult] {
 	read := func(ctx context.Context, uid string) (d machineDoc, err error) {
 		doc, err := document.Read(ctx, m.store, machinePath(uid))
@@ -111,7 +111,7 @@ func (m *trialed) executeCommand(ctx context.Context, c tool.Call, in commandArg
 	case "refuse", "reauth":
 		return commandResult{}, fault.New(fault.Tool, "host_unreachable", "The host cannot be reached.")
 	}
-	if m.machine.gone[c.ActionID] { // with what the handle names, so it cannot be begun any more
+	if m.machine.gone[c.ActionID] { // the record is gone with the handle, so the call cannot begin any more
 		return commandResult{}, fault.New(fault.Tool, "host_restarted", "The host was restarted.")
 	}
 	h := m.machine.calls[c.ActionID]
@@ -128,7 +128,7 @@ func (m *trialed) executeCommand(ctx context.Context, c tool.Call, in commandArg
 	return printed(c, in)
 }
 
-// begin begins a command, which takes as many seconds as it says.
+// begin begins a command, which takes the number of seconds that it names.
 func (h *machine) begin(now time.Time, in commandArgs) *onMachine {
 	var seconds int
 	if _, err := fmt.Sscanf(in.Command, "%s %d", new(string), &seconds); err != nil || h.quick {
@@ -137,14 +137,14 @@ func (h *machine) begin(now time.Time, in commandArgs) *onMachine {
 	return &onMachine{begun: true, end: now.Add(time.Duration(seconds) * time.Second)}
 }
 
-// printed prints what a command that has ended did, and returns its result.
+// printed prints the output of a command that has ended, and returns its result.
 func printed(c tool.Call, in commandArgs) (commandResult, error) {
 	_, err := fmt.Fprintln(c.Output, in.Command)
 	return commandResult{}, err
 }
 
-// awaits waits for the end of a command: the process stands still until the test lets it look again. It reports whether
-// the command has ended.
+// awaits waits for the end of a command. The process stands still until the test lets it look again. awaits reports
+// whether the command has ended.
 func (m *trialed) awaits(p *process, h *onMachine) bool {
 	if m.underWay(h) {
 		p.standStill()
@@ -152,7 +152,7 @@ func (m *trialed) awaits(p *process, h *onMachine) bool {
 	return !m.underWay(h)
 }
 
-// underWay reports whether a command is under way.
+// underWay reports whether a command is in progress.
 func (m *trialed) underWay(h *onMachine) bool { return h != nil && h.begun && m.clock().Before(h.end) }
 
 func (m *trialed) reconcileCommand(ctx context.Context, c tool.Call, in commandArgs) (tool.Verdict, commandResult,
@@ -199,7 +199,7 @@ func (m *trialed) interruptCommand(_ context.Context, c tool.Call, _ commandArgs
 	return nil
 }
 
-// rests ends whatever runs, and has commands take no time from now on.
+// rests ends every running command, and lets commands take no time from now on.
 func (m *trialed) rests() {
 	m.machine.quick = true
 	for _, h := range m.machine.calls {
@@ -209,15 +209,15 @@ func (m *trialed) rests() {
 	}
 }
 
-// standStill has the process stand still until the test lets it continue, or ends it.
+// standStill makes the process stand still until the test lets it continue or ends it.
 func (p *process) standStill() {
 	left := p.mishap
 	p.stop()
 	p.mishap = left
 }
 
-// ofOutput reports whether a commit is of output alone. It is made beside the process that carries the call out, so
-// no mishap of that befalls it.
+// ofOutput reports whether a commit contains only output. Such a commit is made beside the process that carries out the
+// call, so no mishap of that process affects it.
 func ofOutput(c *faulty.Call) bool {
 	for _, o := range c.Writes {
 		if o.Op != store.OpCheck && !strings.Contains(o.Doc.Path, "/outputs/") {
@@ -227,8 +227,8 @@ func ofOutput(c *faulty.Call) bool {
 	return true
 }
 
-// unwatched has documents never change while they are watched: whoever watches would learn of a change at a moment that
-// chance chooses, and no sequence would be the same each time it is played.
+// unwatched makes watches deliver no changes. A watcher would otherwise see a change at a random moment, and no
+// sequence would be the same each time it is played.
 func unwatched(ctx context.Context, c *faulty.Call, next faulty.Next) error {
 	if c.Method != faulty.Watch {
 		return next(ctx)
@@ -237,7 +237,8 @@ func unwatched(ctx context.Context, c *faulty.Call, next faulty.Next) error {
 	return ctx.Err()
 }
 
-// changeMachine is the user, who lets commands that look run unasked, locks the machine, or goes to another directory.
+// changeMachine acts as the user, who allows read-only commands without an approval, locks the machine, or changes the
+// directory.
 func (s *sequence) changeMachine(t *rapid.T) {
 	d := machineDoc{AutoRun: pick(t, "unasked", true, true, false),
 		Locked: pick(t, "locked", false, false, false, false, true),
@@ -247,8 +248,8 @@ func (s *sequence) changeMachine(t *rapid.T) {
 	}
 }
 
-// setMachine stores what the user says of the machine. It is said from the beginning, as of each host: an intent cannot
-// rest on a document that does not exist.
+// setMachine stores the user's settings for the machine. They exist from the beginning, as for each host, because an
+// intent cannot depend on a document that does not exist.
 func (m *trialed) setMachine(d machineDoc) error {
 	docs, err := m.store.Get(m.ctx, machinePath(ana))
 	if err != nil {
@@ -266,8 +267,7 @@ func (m *trialed) setMachine(d machineDoc) error {
 	return err
 }
 
-// aboutACommand has something happen to a command that is allowed or carried out: chance alone comes to that too
-// seldom.
+// aboutACommand changes something about a command that is allowed or in progress. Chance alone does this too seldom.
 func (s *sequence) aboutACommand(t *rapid.T) {
 	for _, id := range s.witness.order {
 		r := s.witness.runs[id]
@@ -289,8 +289,8 @@ func (s *sequence) aboutACommand(t *rapid.T) {
 	}
 }
 
-// followOrStop has another process look at a command after the lease of the one that began it, or its owner stop it.
-// The message of that may be delivered at once, and what it asks of the machine may get lost.
+// followOrStop lets another process follow a command after the lease of the process that began it, or stops the command
+// as its owner. The stop's message may be delivered at once, and its interrupt may get lost.
 func (s *sequence) followOrStop(t *rapid.T, runID string) {
 	if pick(t, "stop", true, false) {
 		if pick(t, "lost", false, false, true) {
@@ -307,7 +307,7 @@ func (s *sequence) followOrStop(t *rapid.T, runID string) {
 	}
 }
 
-// aCommand draws a command, most of which ask.
+// aCommand draws a command. Most of them need an approval.
 func (s *sequence) aCommand(t *rapid.T) json.RawMessage {
 	command := pick(t, "command", "ls 0", "ls 600", "touch 900", "touch 40", "touch 900", "ls 0", "touch 0",
 		"mkfs 0")
@@ -315,7 +315,7 @@ func (s *sequence) aCommand(t *rapid.T) json.RawMessage {
 	return data
 }
 
-// machineDoc is what the user has said of the machine, by the last commit.
+// machineDoc returns the user's settings for the machine, by the last commit.
 func (w *witness) machineDoc(uid string) (d machineDoc) {
 	if doc, there := w.docs[machinePath(uid)]; there {
 		if err := document.Decode(doc, &d); err != nil {
@@ -325,7 +325,7 @@ func (w *witness) machineDoc(uid string) (d machineDoc) {
 	return d
 }
 
-// ruled checks the intent of a command against what is said of it as the intent is committed.
+// ruled checks the intent of a command against the settings at the intent's commit.
 func (c *commit) ruled(r *watched, a *run.Action) {
 	var in commandArgs
 	if err := json.Unmarshal(a.Args, &in); err != nil {
@@ -345,8 +345,8 @@ func (c *commit) ruled(r *watched, a *run.Action) {
 	}
 }
 
-// leaves checks that a command is left to its user only when it should have ended long ago, or the machine does not
-// know it any more: neither one that runs, or ran until it was ended for that, nor one that was never begun by the time
+// leaves checks that a command is left to its user only if it should have ended long ago or its record on the machine
+// is gone. A command that runs must not be left, nor one that was ended at its limit, nor one that was not begun before
 // its run was stopped.
 func (c *commit) leaves(r *watched, a *run.Action, e run.Event) {
 	if a.Tool != "command" || c.world.machine.gone[a.ID] || !e.At.Before(a.UpdatedAt.Add(commandLate)) {
@@ -356,12 +356,12 @@ func (c *commit) leaves(r *watched, a *run.Action, e run.Event) {
 	case h != nil && (c.world.underWay(h) || h.ended):
 		c.broken(invariants.Unknown, "action %s was begun at %s, runs or was ended, and is left to its user at %s",
 			a.ID, a.UpdatedAt, e.At)
-	case (h == nil || h.never) && r.state.Cancelled && !c.late: // a late process may have asked before
+	case (h == nil || h.never) && r.state.Cancelled && !c.late: // a late process may have requested the outcome before
 		c.broken(invariants.Unknown, "action %s of a stopped run was never begun, and is left to its user", a.ID)
 	}
 }
 
-// leftRunning checks that nothing of a run that has ended is under way, unless its machine does not know of it.
+// leftRunning checks that no command of an ended run is in progress, unless its record on the machine is gone.
 func (w *witness) leftRunning(r *watched) {
 	for _, a := range r.state.Actions {
 		if w.world.underWay(w.world.machine.calls[a.ID]) && !w.world.machine.gone[a.ID] {
@@ -370,7 +370,7 @@ func (w *witness) leftRunning(r *watched) {
 	}
 }
 
-// carriesOut checks that a command is carried out while its intent is the last that is known of it.
+// carriesOut checks that a command is carried out while its intent is its last recorded event.
 func (w *witness) carriesOut(call tool.Call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -384,7 +384,7 @@ func (w *witness) carriesOut(call tool.Call) {
 	}
 }
 
-// begun checks a command that was just begun: its run is not over.
+// begun checks that the run of a command that was just begun is not over.
 func (w *witness) begun(call tool.Call) {
 	w.did(call, "command", sentAs(call.Args))
 	w.mu.Lock()
@@ -394,7 +394,7 @@ func (w *witness) begun(call tool.Call) {
 	}
 }
 
-// tallyMachine counts what became of the commands.
+// tallyMachine counts the results of the commands.
 func (m *trialed) tallyMachine(into map[string]int) {
 	for id, h := range m.machine.calls {
 		_, a := m.witness.action(id)

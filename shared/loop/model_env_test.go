@@ -27,7 +27,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// trialed is an env whose commits and effects are witnessed, and whose processes can be killed and stopped.
+// trialed is an env whose commits and effects are checked by a witness, and whose processes can be killed and stopped.
 type trialed struct {
 	*env
 	ctx     context.Context
@@ -50,7 +50,7 @@ type madeDraft struct {
 // clerk is the agent whose calls are carried out in strict order.
 const clerk = "clerk"
 
-// maker is the exclusive agent whose calls are carried out in sequence, and half of whose answers have a form.
+// maker is the exclusive agent whose calls are carried out in sequence. Half of its answers have a form.
 const maker = "maker"
 
 // modelAgents are the agents of the random histories.
@@ -89,7 +89,7 @@ func newTrialed(t testing.TB, w *env) *trialed {
 	return m
 }
 
-// linked returns the account that is linked now.
+// linked returns the account that is linked at present.
 func (m *trialed) linked() tool.Place {
 	return tool.Place{Label: "From", Name: fmt.Sprintf("ana%d@example.com", m.links), ID: fmt.Sprint(m.links)}
 }
@@ -103,7 +103,7 @@ func (m *trialed) begin() error {
 	m.queue, m.past, m.stopped, m.drafts, m.revoked = nil, nil, nil, map[string]*madeDraft{}, false
 	m.effects, m.next, m.settle, m.machine = nil, nil, nil, newMachine()
 	m.model = script.New()
-	m.now = m.moment() // the emulator's clock runs on while the test's stands still, and the sweep goes by the test's
+	m.now = m.moment() // the emulator's clock runs while the test's stands still, and the sweep uses the test's
 	m.tick(m.now.Truncate(24 * time.Hour).Add(33 * time.Hour).Sub(m.now))
 	return m.setMachine(machineDoc{})
 }
@@ -117,7 +117,7 @@ func (m *trialed) moment() time.Time {
 	return docs[0].ReadTime
 }
 
-// Resume queues a message. What it tells of must have been committed before.
+// Resume queues a message. The change that it is about must have been committed before.
 func (m *trialed) Resume(ctx context.Context, msg queue.Message) error {
 	m.past = append(m.past, msg.RunID)
 	if p := processOf(ctx); p != nil && p.decides != "" {
@@ -126,10 +126,10 @@ func (m *trialed) Resume(ctx context.Context, msg queue.Message) error {
 	return m.env.Resume(ctx, msg)
 }
 
-// sentAs is what the provider gets for a call.
+// sentAs is the text that the provider receives for a call.
 func sentAs(args json.RawMessage) string { return string(args) }
 
-// sendDef is the env's tool without a handle. It may find out that it acted, but never that it did not.
+// sendDef is the env's tool without a handle. It may find that it acted, but never that it did not.
 func (m *trialed) sendDef() tool.Def[sendArgs, sendResult] {
 	d := m.env.sendDef("send")
 	d.Execute = func(ctx context.Context, c tool.Call, in sendArgs) (sendResult, error) {
@@ -149,7 +149,7 @@ func (m *trialed) sendDef() tool.Def[sendArgs, sendResult] {
 	return d
 }
 
-// draftDef is a tool whose handle the provider uses up, as a mail draft is. Its user may edit or delete the draft.
+// draftDef is a tool whose handle the provider uses up, as for a mail draft. Its user may edit or delete the draft.
 func (m *trialed) draftDef() tool.Def[sendArgs, sendResult] {
 	d := m.env.sendDef("draft")
 	d.Prepare = func(_ context.Context, c tool.Call, _ sendArgs) (string, error) {
@@ -189,7 +189,7 @@ func (m *trialed) draftDef() tool.Def[sendArgs, sendResult] {
 	return d
 }
 
-// answers returns how the provider answers a reconcile.
+// answers returns the provider's answer to a reconcile.
 func (m *trialed) answers() string {
 	if len(m.settle) == 0 {
 		return ""
@@ -199,7 +199,7 @@ func (m *trialed) answers() string {
 	return s
 }
 
-// act is the provider, whose answer the process may not live to see.
+// act is the provider. The process may die before its answer.
 func (m *trialed) act(ctx context.Context, name string, c tool.Call, in sendArgs, text string) (sendResult, error) {
 	p := processOf(ctx)
 	p.beforeEffect()
@@ -218,8 +218,8 @@ func (m *trialed) act(ctx context.Context, name string, c tool.Call, in sendArgs
 	return out, err
 }
 
-// Generate is the scripted model, which still answers when the script is at its end. It must not be called for a run
-// whose last answer was not dealt with.
+// Generate is the scripted model, which also answers after the end of the script. It must not be called for a run whose
+// last answer was not handled.
 func (m *trialed) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
 	m.witness.asked(processOf(ctx).runID)
 	if m.model.Left() == 0 {
@@ -253,16 +253,16 @@ const (
 // Only one process runs at any time, so a sequence is the same each time it is played.
 type process struct {
 	m        *trialed
-	runID    string // where it is known beforehand
-	decides  string // the approval that it decides
-	starts   bool   // with a key
+	runID    string // if it is known in advance
+	decides  string // the approval that the process decides
+	starts   bool   // the process starts a run with a key
 	mishap   mishap
 	left     int       // commits until the mishap
-	stops    chan bool // to the test: true when it is stopped, false when it is over
+	stops    chan bool // to the test: true when the process is stopped, false when it is over
 	goes     chan bool // from the test: true to continue, false to die
 	panicked any       // the value of a panic that the test did not cause
 	outcome  func(v *run.View, err error)
-	wasLate  bool // it was stopped once, so its clock stood still
+	wasLate  bool // the process was stopped once, so its clock stood still
 }
 
 type processKey struct{}
@@ -272,17 +272,17 @@ func processOf(ctx context.Context) *process {
 	return p
 }
 
-// life is how a process is started.
+// life is the way in which a process is started.
 type life struct {
 	runID, decides string
 	starts         bool
 	mishap         mishap
 	at             int // the commit
 	skew           time.Duration
-	outcome        func(v *run.View, err error) // gets the result of a process that did not die
+	outcome        func(v *run.View, err error) // receives the result of a process that did not die
 }
 
-// run starts a process and waits until it is over, dead or stopped. It reports whether the process came to its end.
+// run starts a process and waits until it is over, dead or stopped. It reports whether the process reached its end.
 func (m *trialed) run(l life, f func(context.Context, *loop.Loop) (*run.View, error)) (over bool) {
 	p := &process{m: m, runID: l.runID, decides: l.decides, starts: l.starts, mishap: l.mishap,
 		left: l.at, stops: make(chan bool), goes: make(chan bool), outcome: l.outcome}
@@ -343,7 +343,7 @@ func (p *process) stop() {
 	}
 }
 
-// commit is the hook of its commits, with its mishap.
+// commit is the hook of the process's commits, with its mishap.
 func (p *process) commit(ctx context.Context, c *faulty.Call, next faulty.Next) error {
 	if ofOutput(c) {
 		return next(ctx)
@@ -400,7 +400,7 @@ func (m *trialed) advance(l life) (acknowledged bool) {
 	return acknowledged
 }
 
-// drain delivers what is queued until nothing is left, or until the rest is held by live processes.
+// drain delivers queued messages until none is left, or until the rest is held by live processes.
 func (m *trialed) drain() {
 	for tries := 0; len(m.queue) > 0 && tries < 200; tries++ {
 		id := m.queue[0]
@@ -411,7 +411,7 @@ func (m *trialed) drain() {
 	}
 }
 
-// rest removes all faults and lets everything come to its end. within is how long that may take.
+// rest removes all faults and lets everything reach its end. within is the time that this may take.
 func (m *trialed) rest(within time.Duration) {
 	for range 2 {
 		m.tick(within / 2)
@@ -436,13 +436,13 @@ func (m *trialed) waiting() (out []run.Approval) {
 	return out
 }
 
-// clientCall is a call that waits for its client, as the client knows it.
+// clientCall is a call that waits for its client, as the client sees it.
 type clientCall struct {
 	tool.Call
 	Tool string
 }
 
-// clientCalls returns what waits for the client.
+// clientCalls returns the calls that wait for the client.
 func (m *trialed) clientCalls() (out []clientCall) {
 	for _, id := range m.witness.order {
 		if r := m.witness.runs[id]; r != nil && r.state.End == nil {

@@ -24,9 +24,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// witness is a store that checks every commit against the invariants of the design (reliability §3), by what the
-// documents say and by what the provider saw. It keeps every document as it was last written, so nothing that was in
-// the store for a moment escapes it. A violation is kept under the invariant's number.
+// witness is a store that checks every commit against the invariants of the design (reliability §3), by the documents
+// and by the provider's calls. It keeps every document as it was last written, so no state that was in the store for a
+// moment escapes it. A violation is kept under the invariant's number.
 type witness struct {
 	*faulty.Store
 	world *trialed
@@ -45,14 +45,14 @@ type witness struct {
 	approvals  map[string]run.Approval
 	chains     map[string]audit.Head // of all entries that were ever written, by run
 	commits    int
-	late       bool // the committing process was stopped since it looked at the clock
+	late       bool // the committing process was stopped since it read the clock
 	violations []string
 }
 
-// loopBounds are the bounds of the profile that the invariants name.
+// loopBounds are the limits of the profile that the invariants name.
 type loopBounds struct{ turns, open int }
 
-// watched is a run as its commits have shown it.
+// watched is a run as its commits show it.
 type watched struct {
 	uid, threadID, agent string
 	state                *run.State
@@ -63,7 +63,7 @@ type watched struct {
 // providerCall is one act of the provider.
 type providerCall struct {
 	call tool.Call
-	sent string // what went out
+	sent string // the text that was sent
 }
 
 func newWitness(st store.Store) *witness {
@@ -100,14 +100,14 @@ func (w *witness) broken(invariant int, format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf("invariant %d: ", invariant)+fmt.Sprintf(format, args...))
 }
 
-// add takes over what a rule has found about a run.
+// add adds the violations that a rule has found in a run.
 func (w *witness) add(runID string, found []invariants.Violation) {
 	for _, v := range found {
 		w.broken(v.Number, "run %s: %s", runID, v.Text)
 	}
 }
 
-// stored holds what the store has of the runs to the rules for those who have nothing but the store.
+// stored checks the stored runs by the rules that need nothing but the store.
 func (w *witness) stored(ctx context.Context) ([]string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,8 +147,8 @@ func (w *witness) committed(c *faulty.Call) {
 	}
 }
 
-// seen reports whether the commit was seen already: two processes may make the same commit, byte for byte, and steady
-// takes the one that took place for the other's, whose answer was lost.
+// seen reports whether the commit was seen already. Two processes may make the same commit, byte for byte. steady then
+// takes the one that took place for the other one, whose answer was lost.
 func (w *witness) seen(c *faulty.Call) bool {
 	for i, o := range c.Writes {
 		if c.Versions[i].IsZero() || !w.versions[o.Doc.Path].Equal(c.Versions[i]) {
@@ -164,9 +164,9 @@ type commit struct {
 	at      time.Time
 	created map[string]bool
 	written map[string]store.Write
-	asked   bool                      // its user has more approvals open; one that replaces another adds none
+	asked   bool                      // its user gets more open approvals; an approval that replaces another adds none
 	intents map[string]bool           // actions with an audit entry of their intent in this commit
-	growth  map[string][]policy.Entry // entries that a user's document has gained, by user
+	growth  map[string][]policy.Entry // entries that were added to a user's document, by user
 }
 
 func (w *witness) saw(writes []store.Write, versions []time.Time) {
@@ -207,7 +207,7 @@ func (w *witness) saw(writes []store.Write, versions []time.Time) {
 	}
 }
 
-// deleted checks a document that its user deleted: it is never one of the audit, and never a run under way.
+// deleted checks a document that its user deleted. It is never one of the audit, and never a run in progress.
 func (w *witness) deleted(p string) {
 	delete(w.docs, p)
 	id := path.Base(p)
@@ -262,7 +262,7 @@ func (c *commit) user(o store.Write) {
 	c.users[u.UID] = u
 }
 
-// approval compares an approval with its earlier form: it is decided once, and never changes but for the number of
+// approval compares an approval with its earlier form. It is decided once, and never changes except for the number of
 // refused decisions.
 func (c *commit) approval(o store.Write) {
 	a := read[run.Approval](c.witness, o)
@@ -333,7 +333,7 @@ func (c *commit) run(o store.Write) {
 	c.standing(r, doc.Run)
 }
 
-// before checks an event against the state that it meets.
+// before checks an event against the state before it.
 func (c *commit) before(r *watched, doc run.Run, e run.Event) {
 	a := r.state.Action(e.ActionID)
 	if a != nil && e.Finished != nil && e.Finished.Execution == run.UnknownState {
@@ -364,7 +364,7 @@ func (c *commit) before(r *watched, doc run.Run, e run.Event) {
 	}
 }
 
-// alone checks that a run begins in a thread that is kept for none.
+// alone checks that a run begins in a thread that no run occupies.
 func (c *commit) alone(r *watched, doc run.Run) {
 	for id, other := range c.runs {
 		if other != r && other.agent == maker && other.threadID == r.threadID && other.state.End == nil {
@@ -374,7 +374,7 @@ func (c *commit) alone(r *watched, doc run.Run) {
 	}
 }
 
-// givenUp checks that each call is closed only for its own reasons: neither what was allowed nor what is open ends
+// givenUp checks that each call is closed only for its own reasons. Neither an allowed call nor an open one ends
 // because of the other calls.
 func (c *commit) givenUp(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	code, over := e.Finished.Error.Code, r.state.Cancelled || !e.At.Before(doc.Deadline)
@@ -388,8 +388,8 @@ func (c *commit) givenUp(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	}
 }
 
-// answered checks the end of a call that waits for its client: an answer is taken in time, and the call is given up
-// when its time is up, its user writes on, or the run is over.
+// answered checks the end of a call that waits for its client. An answer is accepted in time. The call is given up when
+// its time is up, its user writes on, or the run is over.
 func (c *commit) answered(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	late, over := !e.At.Before(a.ExpiresAt), r.state.Cancelled || !e.At.Before(doc.Deadline)
 	why := e.Finished.Error
@@ -405,8 +405,8 @@ func (c *commit) answered(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	}
 }
 
-// ends checks the end of a run against its calls: none is left, unless its user cancels it or its time is up, and no
-// command runs on.
+// ends checks the end of a run against its calls. No call is left, unless the user cancels the run or its time is up,
+// and no command goes on.
 func (c *commit) ends(r *watched, doc run.Run, e run.Event) {
 	for _, a := range r.state.Current() {
 		if !a.Terminal() && !r.state.Cancelled && e.At.Before(doc.Deadline) {
@@ -498,7 +498,7 @@ func (c *commit) decides(r *watched, a *run.Action, e run.Event) {
 	}
 }
 
-// allows compares what an "always allow" has added with the exact recipients of the call.
+// allows compares the entries that an "always allow" has added with the exact recipients of the call.
 func (c *commit) allows(r *watched, a *run.Action, e run.Event) {
 	to, err := c.tools[a.Tool].Targets(a.Args)
 	if err != nil {
@@ -517,7 +517,7 @@ func (c *commit) allows(r *watched, a *run.Action, e run.Event) {
 	}
 }
 
-// after checks an event against the state that it leaves.
+// after checks an event against the state after it.
 func (c *commit) after(r *watched, doc run.Run, e run.Event) {
 	a := r.state.Action(e.ActionID)
 	switch {
@@ -554,7 +554,7 @@ func (c *commit) standing(r *watched, doc run.Run) {
 	}
 }
 
-// did notes what the provider did, and compares it with the recorded events so far.
+// did records an act of the provider, and compares it with the events recorded so far.
 func (w *witness) did(call tool.Call, name, sent string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -582,7 +582,7 @@ func (w *witness) did(call tool.Call, name, sent string) {
 	}
 }
 
-// asked checks a call of the model against its run: its last answer was dealt with.
+// asked checks a call of the model against its run. The run's last answer must have been handled.
 func (w *witness) asked(runID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -608,7 +608,7 @@ func (w *witness) published(approvalID string) {
 	}
 }
 
-// check checks every action and approval between two steps, and returns what has been found so far.
+// check checks every action and approval between two steps, and returns the violations found so far.
 func (w *witness) check() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -648,8 +648,7 @@ func (w *witness) check() []string {
 	return w.violations
 }
 
-// settled checks what must be true once nothing is left to do: every run has ended, or waits for a user or client who
-// can answer.
+// settled checks the final state. Every run has ended, or waits for a user or client who can answer.
 func (w *witness) settled() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -683,7 +682,7 @@ func (w *witness) action(id string) (runID string, a *run.Action) {
 	return "", nil
 }
 
-// tally counts what a sequence did, so that a test of nothing is noticed.
+// tally counts the steps of a sequence, so that a test that does nothing is noticed.
 func (w *witness) tally(into map[string]int) {
 	for _, runs := range []map[string]*watched{w.runs, w.ended} {
 		for _, r := range runs {

@@ -96,7 +96,7 @@ func rapidly(t *testing.T, name string, n int) {
 	t.Cleanup(func() { set(before) })
 }
 
-// The users: the one whose runs these are, and a stranger who must never learn of them.
+// The users: the owner of these runs, and a stranger who must never learn of them.
 const (
 	ana = "ana"
 	eve = "eve"
@@ -108,11 +108,11 @@ type sequence struct {
 	most, steps int
 	prompts     int
 	keys        map[string]string            // the run that each Idempotency-Key started
-	yes         []string                     // approvals that a client was told are approved
-	answered    map[string]effect.CallAnswer // answers to calls that the client was told are taken, by action
+	yes         []string                     // approvals that a client saw as approved
+	answered    map[string]effect.CallAnswer // answers to calls that were accepted, by action
 }
 
-// actions are what may happen, each as often as its weight: little happens without the first few.
+// actions returns the possible actions, each as often as its weight. Little happens without the first few.
 func (s *sequence) actions() map[string]func(*rapid.T) {
 	all := map[string]func(*rapid.T){"": func(t *rapid.T) { report(t, s.witness.check()) }}
 	for _, a := range []struct {
@@ -152,7 +152,7 @@ func pick[T any](t *rapid.T, label string, from ...T) T {
 	return rapid.SampledFrom(from).Draw(t, label)
 }
 
-// life draws what happens to a process: mostly nothing, and clocks are mostly right.
+// life draws the fate of a process: mostly nothing happens to it, and clocks are mostly right.
 func (s *sequence) life(t *rapid.T) life {
 	l := life{mishap: pick(t, "mishap", noMishap, noMishap, noMishap, noMishap, diesBefore, diesAfter, losesAnswer,
 		losesCommit, stopsBefore, diesAtEffect, stopsAtEffect, stopsBefore)}
@@ -269,7 +269,7 @@ func (s *sequence) aCall(t *rapid.T) script.Call {
 		return script.Call{Name: name, Args: s.aCommand(t)}
 	case "lookup":
 		return script.Call{Name: name, Args: json.RawMessage(`{"word":"` + text + `"}`)}
-	case "final_answer": // of a run without a form there is none
+	case "final_answer": // a run without a form has none
 		return script.Call{Name: name, Args: json.RawMessage(pick(t, "sum", `{"sum":4}`, `{"sum":4}`, `{"sum":"four"}`))}
 	case "click", "sign":
 		return script.Call{Name: name, Args: json.RawMessage(`{}`)}
@@ -289,7 +289,7 @@ var decisions = map[run.Kind][]run.Decision{
 	run.KindReview:   {run.StartNew, run.ConfirmDone},
 }
 
-// resolve is the owner's decision about an open approval.
+// resolve makes a decision of the owner about an open approval.
 func (s *sequence) resolve(t *rapid.T) {
 	waiting := s.waiting()
 	if len(waiting) == 0 {
@@ -316,8 +316,8 @@ func (s *sequence) resolve(t *rapid.T) {
 	s.run(l, func(ctx context.Context, p *loop.Loop) (*run.View, error) { return p.Resolve(ctx, r) })
 }
 
-// resolveWrongly is a decision that must have no effect: a stranger's, one about something else than was shown, one
-// that does not fit, and one that comes after another. Its refusal may be recorded in the audit, except a stranger's.
+// resolveWrongly makes a decision that must have no effect: a stranger's, one about something other than the view, one
+// that does not fit, or one that comes after another. Its refusal may be recorded in the audit, except a stranger's.
 func (s *sequence) resolveWrongly(t *rapid.T) {
 	if len(s.witness.order) == 0 {
 		return
@@ -332,7 +332,8 @@ func (s *sequence) resolveWrongly(t *rapid.T) {
 	switch {
 	case why == "stranger":
 		r.UID = eve
-	case why == "hash" && ap.Status == run.ApprovalOpen && ap.Place == s.linked(): // elsewhere it is requested anew
+	// for another account it is requested anew
+	case why == "hash" && ap.Status == run.ApprovalOpen && ap.Place == s.linked():
 		r.ArgsHash = "00" + ap.ArgsHash[2:]
 		if r.ArgsHash == ap.ArgsHash {
 			r.ArgsHash = "11" + ap.ArgsHash[2:]
@@ -364,8 +365,8 @@ func (s *sequence) resolveWrongly(t *rapid.T) {
 	}
 }
 
-// answerCall is the client, which carries out a call that waits for it, or fails to, and says so. One that it carries
-// out is carried out whether or not its answer is taken.
+// answerCall acts as the client of a waiting call: it carries out the call, or fails to, and reports the result. The
+// call counts as carried out whether or not the answer is accepted.
 func (s *sequence) answerCall(t *rapid.T) {
 	waiting := s.clientCalls()
 	if len(waiting) == 0 {
@@ -390,7 +391,7 @@ func (s *sequence) answerCall(t *rapid.T) {
 	s.run(l, func(ctx context.Context, p *loop.Loop) (*run.View, error) { return p.Answer(ctx, ana, c.RunID, given) })
 }
 
-// answerAgain gives an answer that was taken once more, or another one in its place, or a stranger gives it.
+// answerAgain repeats an accepted answer, or sends another one in its place, or sends it as a stranger.
 func (s *sequence) answerAgain(t *rapid.T) {
 	if len(s.answered) == 0 {
 		return
@@ -471,7 +472,7 @@ func (s *sequence) passTime(t *rapid.T) {
 	s.tick(d)
 }
 
-// outlast lets an approval expire whose sibling was decided: chance alone comes to that too seldom.
+// outlast lets an approval expire after its sibling was decided. Chance alone does this too seldom.
 func (s *sequence) outlast(*rapid.T) {
 	for _, ap := range s.waiting() {
 		for n := 1; n <= 2; n++ {
@@ -491,7 +492,7 @@ func (s *sequence) sweep(t *rapid.T) {
 	})
 }
 
-// provider draws how the next effect goes, and how the reconcile after it is answered.
+// provider draws the result of the next effect, and the answer to the reconcile after it.
 func (s *sequence) provider(t *rapid.T) {
 	s.next = append(s.next, pick(t, "effect", "ok", "ambiguous", "lost", "transient", "refuse", "reauth", "hang"))
 	s.settleWith(pick(t, "settle", "", "done", "down", "unknown"))
@@ -526,7 +527,7 @@ func (s *sequence) access(t *rapid.T) {
 	}
 }
 
-// touchDraft is the user, who edits or deletes a draft in the mailbox.
+// touchDraft acts as the user, who edits or deletes a draft in the mailbox.
 func (s *sequence) touchDraft(t *rapid.T) {
 	if len(s.drafts) == 0 {
 		return
@@ -539,7 +540,7 @@ func (s *sequence) touchDraft(t *rapid.T) {
 	made.text += " and more"
 }
 
-// cancel is the owner's, or a stranger's, who must learn nothing.
+// cancel cancels a run as its owner, or as a stranger, who must learn nothing.
 func (s *sequence) cancel(t *rapid.T) {
 	if len(s.witness.order) == 0 {
 		return
@@ -556,9 +557,10 @@ func (s *sequence) cancel(t *rapid.T) {
 	s.run(l, func(ctx context.Context, p *loop.Loop) (*run.View, error) { return p.Cancel(ctx, uid, id) })
 }
 
-// deleteThread deletes a conversation, unless a run of it is under way. No process is stopped meanwhile in a start with
-// a key: one that slept through the whole life and the deletion of the run that the key names would start it anew. No
-// effect could come of it, because its audit cannot begin a second time, but its chain would then not be the run's.
+// deleteThread deletes a conversation, unless a run of it is in progress. No process is stopped meanwhile in a start
+// with a key: a process that slept through the whole life and the deletion of the run of that key would start it anew.
+// This could cause no effect, because the run's audit cannot begin a second time, but its chain would then not be the
+// run's.
 func (s *sequence) deleteThread(t *rapid.T) {
 	threads := s.threads()
 	starting := func(p *process) bool { return p.starts }
@@ -599,14 +601,15 @@ func (s *sequence) endProcesses() {
 	}
 }
 
-// settle removes all faults: everything must come to its end, and then nothing may move it any more.
+// settle removes all faults. Everything must reach its end, and then nothing may move it any more.
 func (s *sequence) settle(t *rapid.T) {
 	s.rests()
 	for len(s.stopped) > 0 {
 		s.release(0, true)
 	}
 	s.next, s.trialed.settle = nil, nil
-	s.rest(130 * time.Minute) // each half is longer than the lease of a later attempt, and than a client is waited for
+	// each half is longer than the lease of a later attempt, and than the time limit of a client
+	s.rest(130 * time.Minute)
 	report(t, append(s.witness.check(), s.witness.settled()...))
 	for _, id := range s.yes {
 		if a, there := s.witness.approvals[id]; there && a.Status == run.ApprovalOpen {
@@ -636,7 +639,7 @@ func (s *sequence) settle(t *rapid.T) {
 	report(t, found)
 }
 
-// redeliver delivers every message of the past again: at rest, that changes nothing.
+// redeliver delivers every earlier message again. At rest, this changes nothing.
 func (s *sequence) redeliver(t *rapid.T) {
 	commits := s.witness.commits
 	for _, id := range append(s.past[:len(s.past):len(s.past)], s.past...) {
@@ -647,7 +650,7 @@ func (s *sequence) redeliver(t *rapid.T) {
 	}
 }
 
-// asStored compares what the witness knows with what the store says.
+// asStored compares the witness's state with the stored one.
 func (s *sequence) asStored(t *rapid.T) {
 	for p, want := range s.witness.docs {
 		docs, err := s.store.Get(s.ctx, p)

@@ -30,9 +30,9 @@ func focusing(name string, tools ...string) *tool.Tool {
 		Execute: func(context.Context, tool.Call, focus) (string, error) { return "Focus.", nil }})
 }
 
-// TestNarrowing has a call of the model narrow what it may call after it, also in the same turn, and until the run has
-// ended: a second narrowing gives nothing back, what still may be called is asked about as ever, and the next run
-// begins without any.
+// TestNarrowing checks a call of the model that narrows the set of tools for the calls after it, also in the same turn
+// and until the end of the run. A second narrowing restores no tool, the remaining tools need their approvals as
+// before, and the next run begins with all tools.
 func TestNarrowing(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	w.loop.Tools = tool.NewSet(w.send("send"), w.lookup(), focusing("narrow", "lookup", "widen"),
@@ -44,7 +44,7 @@ func TestNarrowing(t *testing.T) {
 	}
 	on := func(name, what string) script.Call { return script.Call{Name: name, Args: focus{what}} }
 	w.model.Then(
-		script.Turn{Calls: []script.Call{on("none", "nothing"), look}}, // a tool that may narrow, and does not
+		script.Turn{Calls: []script.Call{on("none", "nothing"), look}}, // a tool that can narrow the set, and does not
 		script.Turn{Calls: []script.Call{on("narrow", "a"), send("one"), look}},
 		script.Turn{Calls: []script.Call{on("widen", "b"), send("two")}},
 		script.Turn{Text: "So I cannot."},
@@ -76,7 +76,8 @@ func TestNarrowing(t *testing.T) {
 	}
 }
 
-// TestNarrowingLeavesPlanning has a session propose its plan though what it has read leaves few tools.
+// TestNarrowingLeavesPlanning checks that a session can propose its plan after it has read something that leaves few
+// tools.
 func TestNarrowingLeavesPlanning(t *testing.T) {
 	w := newEnv(t)
 	addArchitect(w)

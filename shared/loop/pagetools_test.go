@@ -7,8 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// TestAPageToolThatIsAskedFor waits for its user first where the operator has its agent ask for each call, and for the
-// page when they have said yes.
+// TestAPageToolThatIsAskedFor has an agent that needs an approval for each call. The call first waits for its user, and
+// after the approval for the page.
 func TestAPageToolThatIsAskedFor(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		s := newScenario(t, open(t))

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// stalled returns a store that stops at the first commit and stays so: each call ends without an answer after eight
-// seconds, as those of Firestore do, or with its context.
+// stalled returns a store that stops at the first commit for good. Each call ends without an answer after eight
+// seconds, as with Firestore, or with its context.
 func stalled(st store.Store) *faulty.Store {
 	still := false
 	return faulty.Wrap(st, func(ctx context.Context, c *faulty.Call, next faulty.Next) error {
@@ -31,7 +31,8 @@ func stalled(st store.Store) *faulty.Store {
 	})
 }
 
-// A client whose request is under way when the store stops gets its answer within ten seconds, as does every later one.
+// A client whose request is in progress when the store stops gets its answer within ten seconds, as does every later
+// request.
 func TestAStoreThatStopsIsOwnedUpToInTime(t *testing.T) {
 	asks := map[string]func(l *loop.Loop, waiting *run.View) error{
 		"start": func(l *loop.Loop, _ *run.View) error {

@@ -67,7 +67,7 @@ func proposeWaits(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// The user's own call needs no approval, is in the audit, and is stopped by whatever stops every effect.
+// The user's own call needs no approval, is in the audit, and is stopped by everything that stops an effect.
 func TestProposeOwn(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
@@ -100,8 +100,8 @@ func TestProposeOwn(t *testing.T) {
 	}
 }
 
-// TestOffRefusesWhatWasApproved holds what an operator does before a backup is restored: an effect that was approved in
-// it, and may have been done since, is refused and not done again.
+// TestOffRefusesWhatWasApproved tests the setting that an operator makes before restoring a backup. An effect that was
+// approved in the backup, and may have been done since, is refused and not done again.
 func TestOffRefusesWhatWasApproved(t *testing.T) {
 	w := newEnv(t)
 	w.loop.Rules.AskSideEffects = true
@@ -123,7 +123,7 @@ func TestOffRefusesWhatWasApproved(t *testing.T) {
 	}
 }
 
-// decideCall decides about what the call waits for, and returns what has come of it.
+// decideCall decides the call's approval, and returns the result.
 func (w *env) decideCall(t *testing.T, c *loop.CallResult, d run.Decision) *loop.CallResult {
 	t.Helper()
 	if _, err := w.loop.Resolve(t.Context(),
@@ -140,7 +140,7 @@ func (w *env) decideCall(t *testing.T, c *loop.CallResult, d run.Decision) *loop
 	return c
 }
 
-// An outcome that is unknown waits for its user, whose review ends the run.
+// A call with an unknown outcome waits for its user, whose review ends the run.
 func TestProposeUnknownOutcome(t *testing.T) {
 	ctx := context.Background()
 	for decision, effects := range map[run.Decision]int{run.ConfirmDone: 1, run.StartNew: 2} {
@@ -152,7 +152,7 @@ func TestProposeUnknownOutcome(t *testing.T) {
 				t.Fatalf("%v %+v", err, c)
 			}
 			c = w.decideCall(t, c, decision)
-			if decision == run.StartNew { // it is approved anew, even the user's own call
+			if decision == run.StartNew { // it needs a new approval, even as the user's own call
 				if c.Terminal() || c.Approval.Kind != run.KindApproval {
 					t.Fatalf("%+v", c)
 				}
@@ -165,7 +165,7 @@ func TestProposeUnknownOutcome(t *testing.T) {
 	}
 }
 
-// A review that was opened while its tool was not here, as a server's that could not be asked, can be answered as any
+// A review that was opened while its tool was missing, such as one of an unreachable server, can be answered like any
 // other once the tool is back.
 func TestAReviewOutlivesAnAbsence(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
@@ -218,7 +218,7 @@ func TestProposeRefuses(t *testing.T) {
 	}
 }
 
-// Whichever commit a process dies before or after, the effect of the user's own call takes place once or is left to a
+// Whatever commit a process dies before or after, the effect of the user's own call takes place once or is left to a
 // review.
 func TestProposeKilledAtEveryCommit(t *testing.T) {
 	ctx := context.Background()
@@ -234,7 +234,7 @@ func TestProposeKilledAtEveryCommit(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.tick(time.Hour)
-			c, err := w.loop.StartCall(ctx, req) // as a caller does that got no answer
+			c, err := w.loop.StartCall(ctx, req) // like a caller that got no answer
 			if err == nil && !c.Terminal() && c.Approval == nil {
 				_, err = w.loop.Advance(ctx, c.Run.RunID, nil)
 			}
@@ -272,8 +272,7 @@ func sign(t testing.TB) *tool.Tool {
 	return s
 }
 
-// A call of a tool without a function waits, on any store and across processes, until its client reports what came of
-// it.
+// A call of a tool without a function waits, on any store and across processes, until its client reports the result.
 func TestACallWaitsForItsAnswer(t *testing.T) { onEachStore(t, callWaits) }
 
 func callWaits(t *testing.T, open func(testing.TB) *env) {
@@ -316,7 +315,7 @@ func callWaits(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// No client is waited for without end, and a cancel does not wait for one.
+// The wait for a client is limited, and a cancel does not wait for one.
 func TestACallThatNobodyAnswers(t *testing.T) {
 	ctx := context.Background()
 	for name, end := range map[string]func(*env, *run.View) error{
@@ -348,7 +347,7 @@ func TestACallThatNobodyAnswers(t *testing.T) {
 	}
 }
 
-// TestAnExpiredCallIsOver asks what became of a call whose approval has expired, before any sweep.
+// TestAnExpiredCallIsOver reads a call after its approval has expired, before any sweep.
 func TestAnExpiredCallIsOver(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
@@ -371,7 +370,7 @@ func TestAnExpiredCallIsOver(t *testing.T) {
 	}
 }
 
-// Runs that name one thread share it, whichever comes first creates it, and a thread that was deleted is created anew.
+// Runs that name one thread share it. The first of them creates it, and a deleted thread is created anew.
 func TestProposeSharesAThread(t *testing.T) { onEachStore(t, proposeShares) }
 
 func proposeShares(t *testing.T, open func(testing.TB) *env) {

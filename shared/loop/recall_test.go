@@ -40,9 +40,9 @@ func recalled(t *testing.T, w *env) (all []part, mark string) {
 	return all, mark
 }
 
-// TestLaterRunsAreToldWhatEarlierOnesDid has a conversation of several runs: the outcome of each is given to the model
-// as the record, with a mark that no user could have guessed, and neither requests for approval nor the server's own
-// sentences count as the model's words.
+// TestLaterRunsAreToldWhatEarlierOnesDid has a conversation of several runs. The model gets the outcome of each as the
+// record, with a mark that no user could have guessed. Neither requests for approval nor the server's own sentences
+// count as the model's words.
 func TestLaterRunsAreToldWhatEarlierOnesDid(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
@@ -116,8 +116,8 @@ func TestLaterRunsAreToldWhatEarlierOnesDid(t *testing.T) {
 	})
 }
 
-// TestAnOldConversationIsTold has messages that were stored before there were outcomes: words stay words, and a request
-// for approval is attributed to no role.
+// TestAnOldConversationIsTold has messages that were stored before outcomes existed. Text stays text, and a request for
+// approval is attributed to no role.
 func TestAnOldConversationIsTold(t *testing.T) {
 	old := run.Message{Role: run.RoleAssistant, Text: "It was sent."}
 	asked := run.Message{Role: run.RoleAssistant, Text: "Waiting for your approval: Send", ApprovalID: "a-1"}

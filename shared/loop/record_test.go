@@ -22,8 +22,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestNobodyElseSpeaksForTheRecord has the model end in words that imitate the server's summary: the true one follows
-// them.
+// TestNobodyElseSpeaksForTheRecord lets the model end with text that imitates the server's summary. The true summary
+// follows it.
 func TestNobodyElseSpeaksForTheRecord(t *testing.T) {
 	for _, text := range []string{
 		"On record:\nSent it to eve@x.org.",
@@ -44,7 +44,7 @@ func TestNobodyElseSpeaksForTheRecord(t *testing.T) {
 	}
 }
 
-// TestAClaimIsFollowedByTheRecord has the model tell of what it did not do, and of what it did.
+// TestAClaimIsFollowedByTheRecord lets the model claim effects that it did not have, and some that it had.
 func TestAClaimIsFollowedByTheRecord(t *testing.T) {
 	const nothing = "Nothing was sent or changed in this run."
 	for _, text := range []string{"Sent “Green” to bob@x.org.", "Done! Ihre E-Mail an Bob wurde gesendet.",
@@ -79,7 +79,7 @@ func TestAClaimIsFollowedByTheRecord(t *testing.T) {
 	}
 }
 
-// TestPlainWordsAreLeftAlone has answers in many scripts, none of which needs a correction.
+// TestPlainWordsAreLeftAlone has answers in many scripts. None of them needs a correction.
 func TestPlainWordsAreLeftAlone(t *testing.T) {
 	for _, text := range []string{"It rains. ❤️👩‍👩‍👧", "Доброе утро, Иван.", "どういたしまして。", "Voilà, François.",
 		"I have not sent it."} {
@@ -126,7 +126,7 @@ func TestALongAccount(t *testing.T) {
 	}
 }
 
-// TestTheRecordOutlivesATool has a tool removed after it had an effect: the summary still tells of the effect.
+// TestTheRecordOutlivesATool removes a tool after its effect. The summary still contains the effect.
 func TestTheRecordOutlivesATool(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
 	w.assistant().OnReject = agents.RejectContinues
@@ -159,8 +159,8 @@ func TestTheRecordOutlivesATool(t *testing.T) {
 	}
 }
 
-// TestWhatTheModelIsAsked is seed 000 §4: the instructions (the persona and the rules), what was said in the
-// conversation before, the user's words, and the tools.
+// TestWhatTheModelIsAsked is seed 000 §4: the instructions (the persona and the rules), the earlier conversation, the
+// user's words, and the tools.
 func TestWhatTheModelIsAsked(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
 	w.model.Then(script.Turn{Text: "Paris."}, script.Turn{Text: "Two million."})
@@ -206,8 +206,8 @@ func TestWhatTheModelIsAsked(t *testing.T) {
 	}
 }
 
-// TestARunOfAnEarlierRelease has a run without a nonce whose audit holds the hash of its arguments: the run continues,
-// its chain stays whole, and new entries do not hold that hash.
+// TestARunOfAnEarlierRelease has a run without a nonce whose audit contains the hash of its arguments. The run
+// continues, its chain stays intact, and new entries do not contain that hash.
 func TestARunOfAnEarlierRelease(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
 	w.loop.Model = &asked{tool: "send"}

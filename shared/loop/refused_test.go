@@ -31,7 +31,7 @@ func asking(t *testing.T, open func(testing.TB) *env) (*env, *run.View) {
 	return w, v
 }
 
-// edit rewrites a stored document behind the loop's back.
+// edit rewrites a stored document without the loop.
 func edit[T any](t *testing.T, w *env, path string, change func(*T)) {
 	t.Helper()
 	docs, err := w.store.Get(t.Context(), path)
@@ -65,7 +65,7 @@ func (w *env) kinds(t *testing.T, runID string) (kinds []string) {
 	return kinds
 }
 
-// strict is the tool send under another schema, which does not take the text of old.
+// strict is the tool send under another schema, which refuses the text of the old one.
 func strict(w *env, refusesOld bool) *tool.Tool {
 	type args struct {
 		To   []string `json:"to" jsonschema:"who gets it"`
@@ -88,8 +88,8 @@ func strict(w *env, refusesOld bool) *tool.Tool {
 	})
 }
 
-// TestAnOutdatedApprovalIsAskedForAfresh changes, behind an approval that waits, what it is about. Approving it is
-// refused, the snapshot of now takes its place in the same commit, and approving that one carries it out.
+// TestAnOutdatedApprovalIsAskedForAfresh changes the facts behind a waiting approval. Approving it is refused, a
+// present snapshot replaces it in the same commit, and approving that one carries out the call.
 func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 	tampered := func(change func(*run.Approval)) func(*testing.T, *env, *run.View) {
 		return func(t *testing.T, w *env, v *run.View) {
@@ -128,7 +128,7 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 			w, v := asking(t, newEnv)
 			c.change(t, w, v)
 			first := approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce}
-			for _, want := range []fault.Code{c.code, fault.CodeStaleView} { // after the first it is closed
+			for _, want := range []fault.Code{c.code, fault.CodeStaleView} { // after the first refusal it is closed
 				if _, err := w.loop.Resolve(t.Context(), first); !fault.Is(err, fault.Policy, want) {
 					t.Fatalf("%v, want %s", err, want)
 				}
@@ -160,8 +160,8 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeAskedForAfreshIsRefused holds that there is no new approval where it is unclear what it should show,
-// and none for what the policy denies: that one waits.
+// TestWhatCannotBeAskedForAfreshIsRefused checks that no new approval is made if its content is unclear, or if the
+// policy denies the call. In the second case the approval waits.
 func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*testing.T, *env, *run.View)
@@ -207,8 +207,8 @@ func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedDecisionsAreOnRecord has the loser of a race come back again and again: the first attempts are in the
-// audit, no more than a few, and a repetition of the winner's decision writes nothing.
+// TestRefusedDecisionsAreOnRecord lets the loser of a race repeat its decision. A few first attempts are in the audit,
+// and a repetition of the winner's decision writes nothing.
 func TestRefusedDecisionsAreOnRecord(t *testing.T) { onEachStore(t, refusedAreOnRecord) }
 
 func refusedAreOnRecord(t *testing.T, open func(testing.TB) *env) {
@@ -244,7 +244,7 @@ func refusedAreOnRecord(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestARefusalIsToldThoughItCannotBeRecorded has the store accept no more writes: the answer is still the right one.
+// TestARefusalIsToldThoughItCannotBeRecorded lets the store accept no more writes. The answer is still the right one.
 func TestARefusalIsToldThoughItCannotBeRecorded(t *testing.T) {
 	w, v := asking(t, newEnv)
 	r := approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.Reject}

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// A time zone that is known already costs no round trip and no document; a new one is written with what the run's first
-// commit writes.
+// A time zone that is already stored costs no round trip and no document. A new one is written with the run's first
+// commit.
 func TestARegionCostsNothing(t *testing.T) {
 	p := measured(newEnv(t))
 	begin := func(r run.Region) cost {
@@ -40,7 +40,7 @@ func TestARegionCostsNothing(t *testing.T) {
 	}
 }
 
-// Runs that start at once with different zones use their own each, and one of the zones is stored with their user.
+// Runs that start at once with different zones each use their own, and one of the zones is stored with their user.
 func TestTwoZonesAtOnce(t *testing.T) {
 	w := newEnv(t)
 	w.loop.Model = &plain{}
