@@ -161,7 +161,7 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 }
 
 // TestWhatCannotBeAskedForAfreshIsRefused checks that no new approval is made if its content is unclear, or if the
-// policy denies the call. In the second case the approval waits.
+// policy denies the call. The old approval stays open and can be rejected.
 func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*testing.T, *env, *run.View)

@@ -27,13 +27,13 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// clockOf matches the time of day in a card's warning, which differs from one run of the tests to the next.
+// clockOf matches the time of day in a card's warning. It differs between runs of the tests.
 var clockOf = regexp.MustCompile(`\b\d\d:\d\d UTC\b`)
 
 var update = flag.Bool("update", false, "write what the scenarios print into their files")
 
-// TestScenarios runs the transcripts of testdata/scenarios. A line "$ command" is carried out, and the lines below it
-// are what it must print: the run's new events, then how the command ended.
+// TestScenarios plays the transcripts of testdata/scenarios. A line "$ command" is carried out, and the lines below it
+// are the expected output: the run's new events, and then the command's result.
 func TestScenarios(t *testing.T) { onEachStore(t, scenarios) }
 
 func scenarios(t *testing.T, open func(testing.TB) *env) {
@@ -77,12 +77,12 @@ func (s *scenario) compare(want, got string) {
 	s.check()
 }
 
-// TestScenariosInAMinute plays the scenarios where a call of a function may take no longer than the platform's default,
-// and the model and the providers are slow: the results are the same, and no run is handed over.
+// TestScenariosInAMinute plays the scenarios with the platform's default limit for a call of a function, and with a
+// slow model and slow providers. The results are the same, and no run is handed over.
 func TestScenariosInAMinute(t *testing.T) {
 	for name, want := range transcripts(t) {
 		if name == "terminal-bound" || name == "taint-much" {
-			continue // all their calls take longer, so that the run is handed over in their middle
+			continue // all their calls take longer, so the run is handed over in their middle
 		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -124,23 +124,23 @@ const anyObject = `{"type":"object"}`
 type scenario struct {
 	*env
 	uid    string
-	agent  string // whom ask asks
+	agent  string // the agent that "ask" addresses
 	thread string
-	state  string // of a session's repository; empty: any
-	form   string // JSON Schema of the answers that are asked for; empty: words
+	state  string // the state of a session's repository; empty: any
+	form   string // JSON Schema of the requested answers; empty: text
 	brings []run.PageTool
 	shows  []run.PageContext
 	run    string // the newest run
 	runs   []string
 	seen   map[string]int // events printed, by run
 	out    strings.Builder
-	all    struct { // that there are
+	all    struct { // all existing ones
 		Agents agents.Set
 		Tools  tool.Set
 	}
 }
 
-// newScenario adds to the env the tools that a client carries out, and those that declare more than others.
+// newScenario adds to the env the tools that a client carries out, and the tools that declare more than others.
 func newScenario(t *testing.T, w *env) *scenario {
 	w.loop.Tools["click"], w.loop.Tools["sign"] = remote(t), sign(t)
 	for _, declared := range w.declared() {
@@ -159,8 +159,8 @@ func newScenario(t *testing.T, w *env) *scenario {
 	return &scenario{env: w, uid: "ana", seen: map[string]int{}}
 }
 
-// workOnTerminal adds the agent of terminals, with its bound on calls of the model, and a terminal of ana's on a host
-// where what only looks runs unasked.
+// workOnTerminal adds the agent of terminals, with its limit on calls of the model, and a terminal of ana's on a host
+// that runs read-only commands without an approval.
 func workOnTerminal(t *testing.T, w *env) {
 	onTerminal(t, w)
 	its := w.loop.Agents[run.Terminal]
@@ -178,7 +178,7 @@ func workOnTerminal(t *testing.T, w *env) {
 	w.loop.Tools[command.Name], w.loop.Tools[complete.Name] = tool.Define(command), complete
 }
 
-// play carries out the commands of a transcript and returns it with the output that it gets now.
+// play carries out the commands of a transcript and returns it with its present output.
 func (s *scenario) play(text string) string {
 	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		switch {
@@ -192,8 +192,8 @@ func (s *scenario) play(text string) string {
 	return s.out.String()
 }
 
-// restart kills the process and starts another: "assistant; send lookup" says which agents and which tools it has;
-// without tools it has all.
+// restart kills the process and starts another. "assistant; send lookup" names its agents and its tools. Without tools
+// it has all.
 func (s *scenario) restart(has string) {
 	if s.all.Agents == nil {
 		s.all.Agents, s.all.Tools = s.loop.Agents, s.loop.Tools
@@ -212,11 +212,11 @@ func (s *scenario) restart(has string) {
 	}
 }
 
-// moment matches a time in a message, which differs between stores.
+// moment matches a time in a message. It differs between stores.
 var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|` +
 	`[A-Z][a-z]+day, \d+ [A-Z][a-z]+( \d{4})?, \d\d:\d\d( \(UTC\))?`)
 
-// sentID matches the id of what was sent, in a response to the model; it is random.
+// sentID matches the random ID of a sent message, in a response to the model.
 var sentID = regexp.MustCompile(`"id":"[a-z2-7]{6}"`)
 
 func (s *scenario) say(format string, args ...any) {
@@ -241,14 +241,14 @@ func (s *scenario) do(line string) {
 	case "agent":
 		s.agent = rest
 		return
-	case "process": // the one before is killed; this one knows these agents, and has these tools
+	case "process": // kills the previous process; the new one has these agents and these tools
 		s.restart(rest)
 		return
-	case "home": // where an agent lives
+	case "home": // the home of an agent
 		name, function, _ := strings.Cut(rest, " ")
 		s.loop.Agents[name].Home = function
 		return
-	case "function": // which function this process is from now on
+	case "function": // the function that this process is from now on
 		s.loop.Function = rest
 		return
 	case "ask":
@@ -261,7 +261,7 @@ func (s *scenario) do(line string) {
 		if err == nil {
 			s.run, s.thread, s.runs = v.RunID, v.ThreadID, append(s.runs, v.RunID)
 		}
-	case "repository": // what the next session reads of its own
+	case "repository": // the text that the next session reads in its own repository
 		s.state = strings.ReplaceAll(rest, " / ", "\n")
 		return
 	case "confirm":
@@ -286,7 +286,7 @@ func (s *scenario) do(line string) {
 		v, err = s.loop.Advance(ctx, s.run, nil)
 	case "deliver":
 		err = s.deliver(ctx)
-	case "kill": // the process that the queue delivers to, in the middle of its first effect
+	case "kill": // the process to which the queue delivers, in the middle of its first effect
 		s.next = append(s.next, "die")
 		dead := make(chan struct{})
 		go func() {
@@ -306,14 +306,14 @@ func (s *scenario) do(line string) {
 			s.say("#%d %s %s, for another %s", i+1, c.Tool, c.Args, c.ExpiresAt.Sub(s.clock()).Round(time.Minute))
 		}
 		return
-	case "form": // of the answers that are asked for
+	case "form": // of the requested answers
 		s.form = rest
 		return
-	case "brings": // a tool of the page's, with what it says of it
+	case "brings": // a tool of the page, with its description
 		name, says, _ := strings.Cut(rest, " ")
 		s.brings = append(s.brings, run.PageTool{Name: name, Description: says, Schema: json.RawMessage(anyObject)})
 		return
-	case "shows": // a part of what the page says of itself, or nothing any more
+	case "shows": // a part of the page's description, or nothing any more
 		s.shows = append(s.shows, run.PageContext{Description: "The page", Value: rest})
 		if rest == "" {
 			s.shows = nil
@@ -333,7 +333,7 @@ func (s *scenario) do(line string) {
 	case "anew": // in another thread
 		s.thread = ""
 		return
-	case "run": // that the commands are about from now on
+	case "run": // the run that the commands are about from now on
 		n, perr := strconv.Atoi(rest)
 		if perr != nil {
 			s.t.Fatal(perr)
@@ -395,7 +395,7 @@ func (s *scenario) do(line string) {
 			s.say("%s: %s", m.Role, strings.ReplaceAll(m.Text, "\n", " / "))
 		}
 		return
-	case "told": // what the newest request tells the model, without its own calls and the records of earlier runs
+	case "told": // the newest request to the model, without its own calls and the records of earlier runs
 		s.told()
 		return
 	case "effects":
@@ -429,7 +429,7 @@ func (s *scenario) request(prompt string) loop.StartRequest {
 	return req
 }
 
-// told prints the words and the responses of the model's newest request.
+// told prints the texts and the responses in the model's newest request.
 func (s *scenario) told() {
 	requests := s.model.Requests()
 	for _, raw := range requests[len(requests)-1].Contents {
@@ -480,7 +480,7 @@ func turn(t testing.TB, s string) script.Turn {
 	return script.Turn{}
 }
 
-// resolve takes "<n> <decision> [editedArgs]"; n is the approval's number within the run, as "pending" prints it.
+// resolve parses "<n> <decision> [editedArgs]". n is the approval's number within the run, as "pending" prints it.
 func (s *scenario) resolve(ctx context.Context, rest string) (*run.View, error) {
 	n, rest, _ := strings.Cut(rest, " ")
 	decision, edited, _ := strings.Cut(rest, " ")
@@ -497,7 +497,7 @@ func (s *scenario) resolve(ctx context.Context, rest string) (*run.View, error) 
 	return s.loop.Resolve(ctx, r)
 }
 
-// answer takes "<n> <result>" or "<n> error <words>", n as the run's actions count.
+// answer parses "<n> <result>" or "<n> error <text>". n is the number of the action within the run.
 func (s *scenario) answer(ctx context.Context, rest string) (*run.View, error) {
 	n, rest, _ := strings.Cut(rest, " ")
 	i, err := strconv.Atoi(n)
@@ -524,7 +524,7 @@ func (s *scenario) version(ctx context.Context) string {
 	return docs[0].Version.String()
 }
 
-// events prints what is new in the run.
+// events prints the run's new events.
 func (s *scenario) events(ctx context.Context, id string) {
 	owner := s.uid
 	_, events, err := s.loop.Get(ctx, owner, id)
@@ -572,7 +572,7 @@ func eventLine(v run.EventView, e run.Event) string {
 	return strings.TrimSpace(strings.Join(parts, " "))
 }
 
-// check checks what must be true at the end of every scenario: Gemini would have accepted every request.
+// check checks the condition at the end of every scenario: Gemini would have accepted every request.
 func (s *scenario) check() {
 	for _, id := range s.runs {
 		_, events, err := s.loop.Get(context.Background(), s.uid, id)

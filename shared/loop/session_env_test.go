@@ -20,7 +20,7 @@ import (
 // architect is the agent of sessions in these tests.
 const architect = "architect"
 
-// addArchitect adds the agent that plans, and an effect that can be granted.
+// addArchitect adds the agent that plans, and an effect that a grant can allow.
 func addArchitect(w *env) {
 	its := testAgent(architect, "You are an architect.")
 	its.Plans, its.Order, its.OnReject = true, agents.Strict, agents.RejectContinues
@@ -36,7 +36,7 @@ type issueArgs struct {
 	Title string `json:"title"`
 }
 
-// issue is an effect of which only the title is free text.
+// issue is an effect with a title as its only free text.
 func (w *env) issue() *tool.Tool { return tool.Define(w.issueDef("issue")) }
 
 func (w *env) issueDef(name string) tool.Def[issueArgs, sendResult] {
@@ -91,7 +91,7 @@ func (w *env) session(prompt string, within time.Duration) loop.StartRequest {
 		Repo: "https://github.com/acme/web", Deadline: w.clock().Add(within).UTC(), State: "README: a site"}}
 }
 
-// confirm takes "<n> [strict]", "<n> {edited plan}" or "<n> hash <hash>"; n is the approval's number within the run.
+// confirm parses "<n> [strict]", "<n> {edited plan}" or "<n> hash <hash>". n is the approval's number within the run.
 func (s *scenario) confirm(ctx context.Context, rest string) (*run.View, error) {
 	n, how, _ := strings.Cut(rest, " ")
 	i, err := strconv.Atoi(n)
@@ -124,7 +124,7 @@ func (w *env) approval(id string) (ap run.Approval) {
 	return ap
 }
 
-// planned prints the session as it is on record.
+// planned prints the recorded session.
 func (s *scenario) planned(ctx context.Context) {
 	p := s.sessionOf(ctx, s.run)
 	s.say("%s, revision %d", p.Status(), p.Revision)
@@ -155,7 +155,7 @@ func (w *env) sessionOf(ctx context.Context, id string) *plan.Session {
 	return state.Plan
 }
 
-// card prints what the user reads of the plan that waits.
+// card prints the card of the waiting plan.
 func (s *scenario) card() {
 	for _, a := range s.open(s.uid) {
 		if a.Kind != run.KindPlan {
@@ -173,14 +173,14 @@ func (s *scenario) card() {
 	}
 }
 
-// findings prints what a card marks.
+// findings prints the findings on a card.
 func (s *scenario) findings(a run.ApprovalView) {
 	for _, f := range a.Findings {
 		s.say("   %s from %q: %s", f.Reason, f.Origin, f.Text)
 	}
 }
 
-// planLine returns what an event of a session says, without its texts.
+// planLine returns the text of a session's event, without the texts in it.
 func planLine(e plan.Event) string {
 	switch {
 	case e.Closed != nil:

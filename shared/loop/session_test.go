@@ -23,7 +23,7 @@ import (
 const granted = `call propose_plan {"tasks":[{"title":"Open issues","goal":"They are open.","tools":["issue"],` +
 	`"effects":["issue"]}],"grants":[{"tool":"issue","target":{"owner":"acme","repo":"web"},"maxCalls":2}]}`
 
-// proposed returns a session whose plan waits, and its approval.
+// proposed returns a session with a waiting plan, and its approval.
 func proposed(t *testing.T, w *env) (*run.View, run.Approval) {
 	t.Helper()
 	addArchitect(w)
@@ -35,8 +35,8 @@ func proposed(t *testing.T, w *env) (*run.View, run.Approval) {
 	return v, w.approval(run.ApprovalID(v.RunID, 1))
 }
 
-// TestASwappedPlan has somebody put another plan in the place of the one that waits, with its hash or without: neither
-// is confirmed, and the plan that the model made waits anew.
+// TestASwappedPlan puts another plan in the place of the waiting one, with its hash or without. Neither is confirmed,
+// and the model's plan gets a new approval.
 func TestASwappedPlan(t *testing.T) {
 	ctx := context.Background()
 	for name, hashed := range map[string]bool{"the plan": false, "the plan and its hash": true} {
@@ -72,8 +72,8 @@ func TestASwappedPlan(t *testing.T) {
 	}
 }
 
-// TestOneConfirmation has twenty processes confirm, reject and refine one plan at once: one of the decisions counts,
-// all others are refused or find it made, and one task has begun or none.
+// TestOneConfirmation confirms, rejects and refines one plan in twenty processes at once. One of the decisions counts.
+// All others are refused or find that the decision was made. One task has begun, or none.
 func TestOneConfirmation(t *testing.T) { onEachStore(t, oneConfirmation) }
 
 func oneConfirmation(t *testing.T, open func(testing.TB) *env) {
@@ -119,7 +119,8 @@ func oneConfirmation(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestGrantIsOnRecord has the audit say on which grant, plan and approval an effect rested that nobody was asked about.
+// TestGrantIsOnRecord checks that the audit names the grant, plan and approval of an effect that needed no approval of
+// its own.
 func TestGrantIsOnRecord(t *testing.T) {
 	w := newEnv(t)
 	v, ap := proposed(t, w)
@@ -165,8 +166,8 @@ func TestGrantIsOnRecord(t *testing.T) {
 	}
 }
 
-// TestGrantTakenBackAtThatMoment takes a grant back between the model's call and its intent, in each order that the
-// store lets the two commits have: what comes first counts.
+// TestGrantTakenBackAtThatMoment withdraws a grant between the model's call and its intent, with both orders of the two
+// commits. The first one counts.
 func TestGrantTakenBackAtThatMoment(t *testing.T) {
 	w := newEnv(t)
 	v, ap := proposed(t, w)
@@ -193,8 +194,8 @@ func TestGrantTakenBackAtThatMoment(t *testing.T) {
 	}
 }
 
-// TestGrantIsJudgedAgain takes a grant back during the first of two calls that it allowed when they were planned: the
-// second, whose intent comes after that, asks.
+// TestGrantIsJudgedAgain withdraws a grant during the first of two calls that it allowed when they were planned. The
+// second call has its intent after that, and needs an approval.
 func TestGrantIsJudgedAgain(t *testing.T) {
 	w := newEnv(t)
 	v, ap := proposed(t, w)

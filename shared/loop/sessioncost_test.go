@@ -20,10 +20,10 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// made is an effect like issue, which makes a handle first.
+// made is an effect like issue that makes a handle first.
 const made = "made"
 
-// newSessions is an env whose calls are counted and whose agent plans.
+// newSessions is an env that counts calls and has an agent that plans.
 func newSessions(w *env) *proof {
 	addArchitect(w)
 	def := w.issueDef(made)
@@ -36,12 +36,12 @@ func newSessions(w *env) *proof {
 	return measured(w)
 }
 
-// working is a model that plans some tasks, and makes some steps in each.
+// working is a model that plans some tasks, with some steps in each.
 type working struct {
 	tasks, steps int
 	tool         string
 	mu           sync.Mutex
-	asked        func() // when it is asked for a step; may be nil
+	asked        func() // called at the request for a step; may be nil
 }
 
 func (*working) Name() string { return "working" }
@@ -90,21 +90,21 @@ func called(name, args string) *model.Reply {
 		Calls: []model.Call{{ID: "c1", Name: name, Args: json.RawMessage(args)}}}
 }
 
-// planned starts a session of the user and returns it with its plan waiting.
+// planned starts a session of the user and returns it with its waiting plan.
 func (p *proof) planned(uid string) (*run.View, error) {
 	req := p.session("do it", 48*time.Hour)
 	req.UID = uid
 	return p.loop.Start(context.Background(), req, nil)
 }
 
-// confirms has the user confirm the plan that waits.
+// confirms confirms the waiting plan as the user.
 func (p *proof) confirms(uid string, v *run.View) error {
 	_, err := p.loop.Resolve(context.Background(), approval.Resolution{UID: uid, ApprovalID: v.Waiting[0].ApprovalID,
 		Decision: run.ApproveOnce, ArgsHash: v.Waiting[0].ArgsHash})
 	return err
 }
 
-// session costs: what the confirmation takes, and what all that follows.
+// sessionCost returns the cost of the confirmation, and of all that follows.
 func sessionCost(t *testing.T, m *working) (confirm, rest cost) {
 	t.Helper()
 	p := newSessions(newEnv(t))
@@ -128,8 +128,8 @@ func sessionCost(t *testing.T, m *working) (confirm, rest cost) {
 	return confirm, rest
 }
 
-// TestSessionCost counts what a session takes: what it takes longer for one step more, and for one task
-// more with as many steps in all.
+// TestSessionCost counts the cost of a session, of one more step, and of one more task with the same number of steps in
+// total.
 func TestSessionCost(t *testing.T) {
 	confirm, one := sessionCost(t, &working{tasks: 1, steps: 1, tool: "lookup"})
 	if confirm.reads != 1 || confirm.commits != 1 || confirm.model != 0 {
@@ -142,14 +142,15 @@ func TestSessionCost(t *testing.T) {
 			t.Errorf("three steps of %s take %+v, from %+v", name, more, less)
 		}
 	}
-	// A task's end is part of the commit that stores the answer which ends it: one answer and one step more, no other.
+	// The end of a task is part of the commit that stores its last answer. A second task of one step therefore adds one
+	// answer and one step.
 	_, two := sessionCost(t, &working{tasks: 2, steps: 1, tool: "lookup"})
 	if two.commits-one.commits != 2+1 || two.model-one.model != 1+1 || two.reads != one.reads {
 		t.Errorf("a second task of one step takes %+v, from %+v", two, one)
 	}
 }
 
-// TestWhatIsObservedIsBounded has a session read more than is kept: each result is there, the last ones cut, and the
+// TestWhatIsObservedIsBounded lets a session read more than is kept. Each result is there, the last ones cut, and the
 // session goes on.
 func TestWhatIsObservedIsBounded(t *testing.T) {
 	p := newSessions(newEnv(t))
@@ -185,7 +186,7 @@ func TestWhatIsObservedIsBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkSession measures sessions over the embedded store as it is used, with a model that takes no time.
+// BenchmarkSession measures sessions on the embedded store in its usual form, with a model that takes no time.
 //
 //	go test ./shared/loop -run '^$' -bench Session -benchmem
 func BenchmarkSession(b *testing.B) {
@@ -195,7 +196,7 @@ func BenchmarkSession(b *testing.B) {
 	b.Run("20 confirmations", benchmarkConfirmations)
 }
 
-// benchmarkSessions has 8 clients make sessions of 5 tasks with 3 steps, one after the other.
+// benchmarkSessions lets 8 clients make sessions of 5 tasks with 3 steps, one after the other.
 func benchmarkSessions(b *testing.B) {
 	w := newSessions(newFileEnv(b)).env
 	w.loop.Model = &working{tasks: 5, steps: 3, tool: "lookup"}
@@ -215,7 +216,7 @@ func benchmarkSessions(b *testing.B) {
 	b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "sessions/s")
 }
 
-// whole makes a session of the user and carries it to its end.
+// whole makes a session of the user and moves it to its end.
 func (p *proof) whole(uid string) error {
 	v, err := p.planned(uid)
 	if err != nil {
@@ -230,8 +231,8 @@ func (p *proof) whole(uid string) error {
 	return err
 }
 
-// benchmarkSteps200 measures what passes between an answer of the model and the next request to it: of all steps of a
-// session of 200, of those about the 10th, and of the last.
+// benchmarkSteps200 measures the time between an answer of the model and the next request: for all steps of a session
+// of 200, for those about the 10th, and for the last ones.
 func benchmarkSteps200(b *testing.B) {
 	w := newSessions(newFileEnv(b)).env
 	var all, early, late figures.Times
@@ -257,7 +258,7 @@ func benchmarkSteps200(b *testing.B) {
 	late.Report(b, "200th")
 }
 
-// benchmarkConfirm measures what passes between the yes and the request after the first act.
+// benchmarkConfirm measures the time between the confirmation and the request after the first act.
 func benchmarkConfirm(b *testing.B) {
 	w := newSessions(newFileEnv(b)).env
 	var took figures.Times
@@ -282,7 +283,7 @@ func benchmarkConfirm(b *testing.B) {
 	took.Report(b, "first-act")
 }
 
-// benchmarkConfirmations measures how long 20 confirmations of one plan take that come at once.
+// benchmarkConfirmations measures the time of 20 confirmations of one plan that arrive at once.
 func benchmarkConfirmations(b *testing.B) {
 	w := newSessions(newFileEnv(b)).env
 	w.loop.Model = &working{tasks: 1, steps: 1, tool: "lookup"}

@@ -24,7 +24,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// asBefore stores a document as the release before did, without a shard.
+// asBefore stores a document in the form of the earlier release, without a shard.
 func (w *env) asBefore(path string) {
 	w.t.Helper()
 	docs, err := w.store.Get(context.Background(), path)
@@ -39,8 +39,8 @@ func (w *env) asBefore(path string) {
 	}
 }
 
-// TestRunsOfTheReleaseBefore has an approval expire whose run was stored without a shard, and one whose run was stored
-// so while this release was being deployed; and a deletion that was cut off then goes on.
+// TestRunsOfTheReleaseBefore has an approval that expires in a run without a shard, and one in a run that was stored
+// without a shard during the deployment of this release. A deletion that was cut off then goes on.
 func TestRunsOfTheReleaseBefore(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
@@ -73,7 +73,7 @@ func TestRunsOfTheReleaseBefore(t *testing.T) {
 		late := waiting()
 		w.tick(30 * 24 * time.Hour)
 		swept(1)
-		give() // an hour has passed: once more, and no more
+		give() // after an hour: once more, and no more
 		swept(2)
 		for _, v := range []*run.View{first, late} {
 			if err := w.deliver(ctx); err != nil {
@@ -89,7 +89,7 @@ func TestRunsOfTheReleaseBefore(t *testing.T) {
 			[]byte(`{"id":"thread-cut-off-0001","uid":"ana","deleting":true}`))); err != nil {
 			t.Fatal(err)
 		}
-		w.asBefore("sweeps/shards") // what follows is another store's first sweep
+		w.asBefore("sweeps/shards") // the rest tests the first sweep of another store
 		if _, err := w.store.Commit(ctx, store.Delete("sweeps/shards", time.Time{})); err != nil {
 			t.Fatal(err)
 		}
@@ -102,8 +102,8 @@ func TestRunsOfTheReleaseBefore(t *testing.T) {
 	})
 }
 
-// TestEveryShardIsSwept has a run due in each of many shards, and one shard with more than a page: the sweep asks for
-// all of them once.
+// TestEveryShardIsSwept has a run due in each of many shards, and one shard with more than a page. The sweep resumes
+// each of them once.
 func TestEveryShardIsSwept(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	var writes []store.Write
@@ -145,8 +145,8 @@ func (h *handed) Sweep(_ context.Context, s queue.Shard) error { *h = append(*h,
 
 func (h *handed) Close() error { return nil }
 
-// TestASweepHandsOn has a shard with more than a page, whose rest other requests sweep, each of which hands on what it
-// has no time for: together they ask for each run once. A shard that there is not is refused.
+// TestASweepHandsOn has a shard with more than a page. Other requests sweep its rest, and each hands on the part for
+// which it has no time. Together they resume each run once. An unknown shard is refused.
 func TestASweepHandsOn(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	due := map[string]bool{}
@@ -179,7 +179,7 @@ func TestASweepHandsOn(t *testing.T) {
 	if err != nil || s.More || s.Handed != 1 || len(more) != 1 || more[0].Number != 5 {
 		t.Fatalf("%v: %+v, handed on %+v", err, s, more)
 	}
-	short, cancel := context.WithTimeout(ctx, 10*time.Second) // less than is kept for a page
+	short, cancel := context.WithTimeout(ctx, 10*time.Second) // less than the time that is kept for a page
 	defer cancel()
 	for n := 0; n < len(more); n++ {
 		got, err := w.loop.SweepShard(short, more[n])
@@ -220,7 +220,7 @@ const (
 // overdue are runs that are all due.
 type overdue struct {
 	mu     sync.Mutex
-	shards [document.Shards][]string // ids in their order
+	shards [document.Shards][]string // IDs in their order
 	left   map[string]bool
 }
 
@@ -246,7 +246,7 @@ func (o *overdue) query(_ context.Context, c *faulty.Call, _ faulty.Next) error 
 	return nil
 }
 
-// ended takes a run out, once it was resumed.
+// ended removes a run that was resumed.
 func (o *overdue) ended(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -259,16 +259,16 @@ func (o *overdue) remaining() int {
 	return len(o.left)
 }
 
-// instances are those of a function: as many requests at a time as infra/functions.json gives it.
+// instances are the instances of a function. They handle as many requests at a time as infra/functions.json allows.
 type instances chan request
 
-// request is one that was published at a time.
+// request is a request with the time of its publication.
 type request struct {
 	at    time.Time
 	takes func()
 }
 
-// newInstances returns n of them, which end when the channel is closed.
+// newInstances returns n of them. They end when the channel is closed.
 func newInstances(n int) instances {
 	requests := make(instances, 1<<18) // no goroutine for each request: the race detector would need gigabytes for them
 	for range n {
@@ -304,9 +304,9 @@ func (s *sweepers) Sweep(_ context.Context, at queue.Shard) error {
 
 func (s *sweepers) Close() error { return nil }
 
-// TestAHundredThousandExpire simulates what no emulator can do: 100,000 approvals expire within a minute, and are
-// worked off within five, by the sweep and the resume function as they are deployed. Without the sweeps that are handed
-// on, one request would publish them all.
+// TestAHundredThousandExpire simulates a load that no emulator can handle. 100,000 approvals expire within a minute,
+// and are handled within five, by the sweep and the resume function as deployed. Without the sweeps that are handed on,
+// one request would publish them all.
 func TestAHundredThousandExpire(t *testing.T) {
 	realpart.Long(t, "it simulates a hundred thousand expiries twice")
 	const all = 100_000
@@ -346,7 +346,7 @@ func TestAHundredThousandExpire(t *testing.T) {
 				}
 			}
 			took[handsOn] = time.Since(began)
-			time.Sleep(time.Hour) // what is published twice is taken, too
+			time.Sleep(time.Hour) // a message that is published twice is handled too
 			synctest.Wait()
 		})
 	}

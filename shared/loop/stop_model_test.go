@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// onAllStores is onEachStore, and also has the store in memory.
+// onAllStores is onEachStore with the store in memory in addition.
 func onAllStores(t *testing.T, test func(t *testing.T, open func(testing.TB) *env)) {
 	t.Run("memory", func(t *testing.T) {
 		test(t, func(t testing.TB) *env {
@@ -23,8 +23,8 @@ func onAllStores(t *testing.T, test func(t *testing.T, open func(testing.TB) *en
 	onEachStore(t, test)
 }
 
-// TestAStopEndsWhatIsAsked has another process cancel a run whose model never answers, and one whose search never
-// does: the process that asks ends both, and the run, without its clock going on.
+// TestAStopEndsWhatIsAsked lets another process cancel a run with a model that never answers, and one with a search
+// that never does. The waiting process ends the call and the run, without a change of its clock.
 func TestAStopEndsWhatIsAsked(t *testing.T) { onAllStores(t, stopEndsWhatIsAsked) }
 
 func stopEndsWhatIsAsked(t *testing.T, open func(testing.TB) *env) {

@@ -18,9 +18,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// TestStrictKilledAtEveryCommit kills the process before and after each commit of a strict turn of three effects, the
-// second of which is refused by its user in half of the trials. Whatever was lost, nothing is done twice, or out of
-// order, or after the no.
+// TestStrictKilledAtEveryCommit kills the process before and after each commit of a strict turn of three effects. In
+// half of the trials the user rejects the second one. Whatever was lost, nothing is done twice, out of order, or after
+// the rejection.
 func TestStrictKilledAtEveryCommit(t *testing.T) { onEachStore(t, strictKilledAtEveryCommit) }
 
 func strictKilledAtEveryCommit(t *testing.T, open func(testing.TB) *env) {
@@ -78,7 +78,7 @@ func strictKilledAt(t *testing.T, w *env, no string, n int, after bool) {
 	}
 }
 
-// plans is a model that asks for a draft of each text at once, and is content with whatever comes of them.
+// plans is a model that calls for a draft of each text at once, and accepts every result.
 type plans struct{ texts []string }
 
 func (p *plans) Name() string { return "plans" }
@@ -100,8 +100,8 @@ func (p *plans) Generate(_ context.Context, req model.Request, _ func(string)) (
 	return reply, nil
 }
 
-// live is one process: it starts the run, or finds it started, answers what waits, one after the other, and carries
-// out what there is to do.
+// live is one process. It starts the run, or finds it started, decides the waiting approvals one after the other, and
+// carries out the calls.
 func (w *env) live(ctx context.Context, req loop.StartRequest, no string) error {
 	if _, err := w.loop.Start(ctx, req, nil); err != nil {
 		return err
@@ -130,12 +130,12 @@ func (w *env) live(ctx context.Context, req loop.StartRequest, no string) error 
 	return nil
 }
 
-// TestStrictAsksForWhereItWouldActNow links another account between two calls of a strict turn: the second one's card
-// is of the account that is linked when its turn comes, and is not stale.
+// TestStrictAsksForWhereItWouldActNow links another account between two calls of a strict turn. The card of the second
+// call names the account that is linked at its turn, and is not stale.
 func TestStrictAsksForWhereItWouldActNow(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
-		w.account = func() (tool.Place, error) { // another one is linked when the first call was carried out
+		w.account = func() (tool.Place, error) { // another account is linked after the first call was carried out
 			n := min(len(w.effects), 1)
 			return tool.Place{Label: "From", Name: fmt.Sprintf("ana%d@example.com", n), ID: fmt.Sprint(n)}, nil
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// TestTaintAtTheIntent has an agent that asks nobody propose a call with what a stranger wrote, and the operator have
-// it ask before the call's turn comes: its user always allows whom it reaches, and is asked all the same.
+// TestTaintAtTheIntent has an agent without approvals that proposes a call with a stranger's text. Before the call's
+// turn the operator makes the agent ask. The user always allows the call's recipient, and still gets an approval.
 func TestTaintAtTheIntent(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		s := newScenario(t, open(t))
@@ -43,8 +43,8 @@ $ pending`)
 	})
 }
 
-// TestTaintOfToldRuns has an agent that is told earlier runs word for word: what they have read is strangers', and what
-// their user has said is the user's.
+// TestTaintOfToldRuns has an agent that gets earlier runs word for word. The texts that those runs read count as
+// strangers', and the user's words in them as the user's.
 func TestTaintOfToldRuns(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		s := newScenario(t, open(t))
@@ -74,8 +74,8 @@ $ pending`)
 	})
 }
 
-// TestACommandThatIsAlwaysAllowedIsOwnWords has a command run unasked whose user has allowed it to the byte, though it
-// names what nobody has said.
+// TestACommandThatIsAlwaysAllowedIsOwnWords checks that a command that its user has always allowed, byte for byte, runs
+// without an approval, although it names something that nobody has written.
 func TestACommandThatIsAlwaysAllowedIsOwnWords(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		h := commands(t, open(t), slices.Concat(asksFor("touch evil/tools"), asksFor("touch evil/tools"))...)
@@ -91,7 +91,8 @@ func TestACommandThatIsAlwaysAllowedIsOwnWords(t *testing.T) {
 	})
 }
 
-// TestWhatAPageShowsIsPrivate has an answer that rests on what a tool of the page has returned say so to later runs.
+// TestWhatAPageShowsIsPrivate checks that an answer that depends on the result of a page's tool is marked so for later
+// runs.
 func TestWhatAPageShowsIsPrivate(t *testing.T) {
 	s := newScenario(t, newEnv(t))
 	s.play(`$ brings look Looks at the page.

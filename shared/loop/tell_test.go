@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// told takes what others are told of runs.
+// told receives the notifications about runs.
 type told struct {
 	all   []notice.Notice
 	down  bool
@@ -32,7 +32,7 @@ func (d *told) Publish(_ context.Context, notices ...notice.Notice) error {
 	return nil
 }
 
-// short returns the types of what was told, in order, without what they have in common.
+// short returns the types of the notifications, in order, without their common part.
 func (d *told) short() (all []string) {
 	for _, n := range d.all {
 		all = append(all, strings.TrimPrefix(string(n.Type), "run.countersign."))
@@ -46,10 +46,10 @@ func newTellingEnv(t *testing.T) (*env, *told) {
 	return w, d
 }
 
-// due returns when the run must be looked at again.
+// due returns the time at which the run must be looked at again.
 func (w *env) due(runID string) time.Time { return document.RunFieldsOf(w.document(runID)).Due }
 
-// TestOthersAreTold walks through what a run can come to.
+// TestOthersAreTold checks the notifications of every possible course of a run.
 func TestOthersAreTold(t *testing.T) {
 	ask := script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"},
 		"text": "ten"}}}}
@@ -62,7 +62,7 @@ func TestOthersAreTold(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		first script.Turn
-		next  []string // how the provider behaves
+		next  []string // the provider's behaviour
 		then  func(t *testing.T, w *env, id string)
 		want  string
 	}{
@@ -114,7 +114,7 @@ func TestOthersAreTold(t *testing.T) {
 	}
 }
 
-// expire lets the approval's time pass, and has the sweep find it.
+// expire lets the approval's time pass, and lets the sweep find it.
 func expire(t *testing.T, w *env, _ string) {
 	w.tick(25 * time.Hour)
 	if _, err := w.loop.Sweep(t.Context()); err != nil {
@@ -122,7 +122,7 @@ func expire(t *testing.T, w *env, _ string) {
 	}
 }
 
-// TestOthersAreToldLater keeps the run due while others cannot be told, and tells them once they can.
+// TestOthersAreToldLater keeps the run due while notifications fail, and sends them once they succeed.
 func TestOthersAreToldLater(t *testing.T) {
 	w, d := newTellingEnv(t)
 	d.down = true
@@ -159,7 +159,7 @@ func TestOthersAreToldLater(t *testing.T) {
 	}
 }
 
-// TestOthersAreToldAgain has the process die after it has told others, and before that is recorded.
+// TestOthersAreToldAgain lets the process die after it has sent notifications, and before that is recorded.
 func TestOthersAreToldAgain(t *testing.T) {
 	w, d := newTellingEnv(t)
 	whole := w.loop.Store
@@ -187,7 +187,7 @@ func TestOthersAreToldAgain(t *testing.T) {
 	}
 }
 
-// quick is a user who answers as soon as they are told, before that is on record.
+// quick is a user who decides as soon as the notification arrives, before it is recorded.
 type quick struct {
 	told
 	answer func(runID string)
@@ -200,8 +200,8 @@ func (d *quick) Publish(ctx context.Context, notices ...notice.Notice) error {
 	return d.told.Publish(ctx, notices...)
 }
 
-// TestWhoTellsLeavesTheRunFree has a yes come before it is on record that its user was told what waits: who is asked
-// to move the run then can do so at once, and others are told of the yes, too.
+// TestWhoTellsLeavesTheRunFree approves a call before the notification about it is recorded. The process that receives
+// the resume can move the run at once, and the notification about the decision is sent too.
 func TestWhoTellsLeavesTheRunFree(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		w := newEnv(t)
@@ -231,8 +231,8 @@ func TestWhoTellsLeavesTheRunFree(t *testing.T) {
 	}
 }
 
-// TestOthersAreToldOfWhatIsDeleted deletes a conversation whose end others have not been told: its user waits for
-// nobody, and others hear of it all the same.
+// TestOthersAreToldOfWhatIsDeleted deletes a conversation before the notification about its end is sent. The user does
+// not wait for it, and the notification is sent all the same.
 func TestOthersAreToldOfWhatIsDeleted(t *testing.T) {
 	w, d := newTellingEnv(t)
 	d.down = true

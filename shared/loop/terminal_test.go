@@ -37,8 +37,7 @@ func (w *env) opensTerminal(t testing.TB, uid, id string) {
 	}
 }
 
-// TestARunIsOnItsUsersTerminal begins runs with and without a terminal. The tool sees the terminal wherever it is
-// asked.
+// TestARunIsOnItsUsersTerminal begins runs with and without a terminal. Every function of the tool gets the terminal.
 func TestARunIsOnItsUsersTerminal(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
@@ -82,8 +81,9 @@ func TestARunIsOnItsUsersTerminal(t *testing.T) {
 	})
 }
 
-// TestOneRunATerminal begins many runs on one terminal at once: one begins, and the others are told which. Once that
-// has ended, was deleted or put aside, the next one begins. A terminal of another user's with the same id is another.
+// TestOneRunATerminal begins many runs on one terminal at once. One begins, and the refusals of the others name it.
+// After that run has ended, was deleted or was quarantined, the next one begins. A terminal of another user with the
+// same ID is a different one.
 func TestOneRunATerminal(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
@@ -146,7 +146,7 @@ func TestOneRunATerminal(t *testing.T) {
 	})
 }
 
-// startsOne begins runs at once, and returns the one that began and why the others did not.
+// startsOne begins runs at once, and returns the one that began and the errors of the others.
 func (w *env) startsOne(t *testing.T, start func() (*run.View, error)) (one *run.View, refused []error) {
 	t.Helper()
 	var (
@@ -203,14 +203,15 @@ func TestARunNeedsATerminalOfItsUsers(t *testing.T) {
 	}
 }
 
-// TestEachEffectOnATerminalIsTold lets commands end at once, before anybody can look. Who asks is told at once of each,
-// and of what is carried out now; who asks when the run is over is told of nothing, unless they ask for it.
+// TestEachEffectOnATerminalIsTold lets commands end at once, before anybody can look. A caller during the run gets each
+// of them at once, and the one in progress. A caller after its end gets nothing, unless it asks for ended commands.
 func TestEachEffectOnATerminalIsTold(t *testing.T) {
 	h := commands(t, newEnv(t), asksFor("ls", "ls /", "touch x")...)
 	h.set(t, terminalDoc{AutoRun: true})
 	v := h.start(t)
 	told := func(ended bool, n int) (all [][]string) {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // what does not come is missed in the list
+		// commands that do not arrive are missing in the list
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		for ids, err := range (loop.Terminals{Loop: h.loop}).UnderWay(ctx, "ana", v.RunID, ended) {
 			if err != nil {

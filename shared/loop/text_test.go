@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestTheWholeAnswer compares a run's answer as its program gets it with the message that people read. What is on
-// record belongs to it only where an effect took place.
+// TestTheWholeAnswer compares a run's answer for its program with the message for people. The record is part of the
+// answer only if an effect took place.
 func TestTheWholeAnswer(t *testing.T) {
 	bob := func(text string) script.Call {
 		return script.Call{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": text}}
@@ -23,7 +23,7 @@ func TestTheWholeAnswer(t *testing.T) {
 	calls := func(c ...script.Call) script.Turn { return script.Turn{Calls: c} }
 	says := func(text string) script.Turn { return script.Turn{Text: text} }
 	long := strings.Repeat("é", 50<<10)
-	half := long[:40<<10] // what a call returns is cut before a model's words are
+	half := long[:40<<10] // a call's result is cut before the model's text is
 	const nothing = "\n\nOn record: nothing was sent or changed."
 	for name, c := range map[string]struct {
 		turns     []script.Turn
@@ -32,7 +32,7 @@ func TestTheWholeAnswer(t *testing.T) {
 		decisions []run.Decision
 		provider  []string
 		want      string
-		summary   string // if it is another
+		summary   string // if it differs
 	}{
 		"words": {turns: []script.Turn{says("Hello.")}, want: "Hello."},
 		"what could be taken for the record": {turns: []script.Turn{says("It is on record.")},

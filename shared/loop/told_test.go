@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestTheModelIsToldOfEdits has the user edit a call whose outcome is lost: whether they then confirm it or start it
-// anew, the model gets the arguments with which it was done.
+// TestTheModelIsToldOfEdits edits a call whose outcome is lost. Whether the user then confirms it or starts it anew,
+// the model gets the arguments with which it was done.
 func TestTheModelIsToldOfEdits(t *testing.T) {
 	for name, decisions := range map[string][]run.Decision{
 		"confirmed":     {run.ConfirmDone},
@@ -53,8 +53,8 @@ func TestTheModelIsToldOfEdits(t *testing.T) {
 	}
 }
 
-// TestTheModelIsToldOfADoubt has the user restart a call that may have been done, and then reject it: the model must
-// not be told that nothing was done, because that is not known.
+// TestTheModelIsToldOfADoubt restarts a call that may have been done, and then rejects it. The model must not get the
+// message that nothing was done, because that is not known.
 func TestTheModelIsToldOfADoubt(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
 	w.assistant().OnReject = agents.RejectContinues
@@ -90,7 +90,7 @@ func TestTheModelIsToldOfADoubt(t *testing.T) {
 	}
 }
 
-// TestTheModelIsToldWhatBecameOfALongEdit has the user write more than a response may hold: the model still gets the
+// TestTheModelIsToldWhatBecameOfALongEdit has an edit that is longer than a response may be. The model still gets the
 // outcome.
 func TestTheModelIsToldWhatBecameOfALongEdit(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
@@ -117,7 +117,7 @@ func TestTheModelIsToldWhatBecameOfALongEdit(t *testing.T) {
 	}
 }
 
-// TestAnEditIsRepeated sends the edit again that was recorded: as a lost answer has clients do, and after another view.
+// TestAnEditIsRepeated sends a recorded edit again, as a client does after a lost answer, and after another view.
 func TestAnEditIsRepeated(t *testing.T) {
 	w, ctx := newEnv(t), context.Background()
 	w.model.Then(script.Turn{

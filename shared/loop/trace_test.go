@@ -23,15 +23,15 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// traced has the env's loop traced, and returns what it recorded.
+// traced makes the env's loop record spans, and returns the recorder.
 func (w *env) traced() *tracetest.SpanRecorder {
 	spans := tracetest.NewSpanRecorder()
 	w.loop.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
 	return spans
 }
 
-// tree returns the spans in the order in which they began, each behind as many dots as it has parents, with its
-// attributes but for those of the conversation and the run, which it checks.
+// tree returns the spans in the order in which they began, with one dot for each parent, and with their attributes. It
+// checks the attributes of the conversation and the run, and leaves them out.
 func tree(t *testing.T, v *run.View, spans []sdktrace.ReadOnlySpan) string {
 	t.Helper()
 	slices.SortStableFunc(spans, func(a, b sdktrace.ReadOnlySpan) int { return a.StartTime().Compare(b.StartTime()) })
@@ -74,8 +74,8 @@ func tree(t *testing.T, v *run.View, spans []sdktrace.ReadOnlySpan) string {
 	return b.String()
 }
 
-// TestSpans holds the spans of a run that looks something up, waits for its user, and is taken up by another process;
-// and of one that loses this process too, after its effect.
+// TestSpans checks the spans of a run that looks something up, waits for its user, and is taken up by another process,
+// and of one that also loses this process after its effect.
 func TestSpans(t *testing.T) {
 	const begun = `. invoke_agent assistant (internal) agent.name=assistant run.status=awaiting_confirmation Unset
 ` + chatSpan + `
@@ -85,7 +85,7 @@ func TestSpans(t *testing.T) {
 `
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		spansOf(t, open(t), 0, begun+".. execute_tool draft (internal) tool.name=draft Unset\n"+chatSpan+"\n")
-		// the eighth commit is to record that the draft was sent
+		// the eighth commit would record the draft
 		spansOf(t, open(t), 8, begun+chatSpan+"\n", "invoke_agent assistant", "execute_tool draft")
 	})
 }
@@ -94,8 +94,8 @@ const chatSpan = `.. chat script (client) request.model=script request.max_token
 	`response.finish_reasons=["STOP"] usage.input_tokens=100 usage.cache_read.input_tokens=60 ` +
 	`usage.output_tokens=27 usage.reasoning.output_tokens=7 Unset`
 
-// spansOf kills the process of a run at a commit, if it is not 0, and compares the spans that were ended, and those
-// that the process left.
+// spansOf kills the process of a run at a commit, if killed is not 0. It compares the spans that were ended with want,
+// and those that the dead process left open with left.
 func spansOf(t *testing.T, w *env, killed int, want string, left ...string) {
 	t.Helper()
 	spans := w.traced()
@@ -158,8 +158,8 @@ func spansOf(t *testing.T, w *env, killed int, want string, left ...string) {
 	}
 }
 
-// TestSpansOfFailures has a model and a store that fail be told by the spans of a run, each with its error's class and
-// code, and no span begin where there is nothing to do.
+// TestSpansOfFailures checks that failures of the model and the store are in the spans of a run, with the class and
+// code of the error, and that no span begins if there is nothing to do.
 func TestSpansOfFailures(t *testing.T) {
 	w := newEnv(t)
 	spans := w.traced()
@@ -191,7 +191,7 @@ func TestSpansOfFailures(t *testing.T) {
 	}
 }
 
-// TestSpansBelongToTheirCaller has a run's spans be part of the trace in which it is started.
+// TestSpansBelongToTheirCaller checks that a run's spans are part of its caller's trace.
 func TestSpansBelongToTheirCaller(t *testing.T) {
 	w := newEnv(t)
 	spans := w.traced()
@@ -210,7 +210,7 @@ func TestSpansBelongToTheirCaller(t *testing.T) {
 	}
 }
 
-// TestNoTracerCostsNothing measures what tracing allocates where nobody traces.
+// TestNoTracerCostsNothing checks the allocations without a tracer.
 func TestNoTracerCostsNothing(t *testing.T) {
 	w := newEnv(t)
 	ex := w.loop.NewExecution("r1", nil)
@@ -259,7 +259,7 @@ func TestTheNamesOfAttributes(t *testing.T) {
 	}
 }
 
-// TestSpansOfASummary has each request to the model be a span, those for summaries too.
+// TestSpansOfASummary checks that each request to the model has a span, also for summaries.
 func TestSpansOfASummary(t *testing.T) {
 	w := &talk{env: compressing(newEnv(t))}
 	spans := w.traced()
@@ -278,8 +278,8 @@ func TestSpansOfASummary(t *testing.T) {
 	}
 }
 
-// TestSpansLinkToWhoAsked has each part of a run that is handed over link to the first, and to the one before, which
-// has asked for it.
+// TestSpansLinkToWhoAsked checks that each part of a run that was handed over links to the first part, and to the part
+// that requested it.
 func TestSpansLinkToWhoAsked(t *testing.T) {
 	w := newEnv(t)
 	spans := w.traced()

@@ -20,8 +20,8 @@ import (
 
 const sumForm = `{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}`
 
-// TestATypedAnswerOnEachGeneration asks both generations of Gemini for an answer in a form, with a tool, until the call
-// is forced: each request is one that the service takes.
+// TestATypedAnswerOnEachGeneration requests an answer in a form, with a tool, from both generations of Gemini, until
+// the call is forced. The service accepts each request.
 func TestATypedAnswerOnEachGeneration(t *testing.T) {
 	for name, gen := range map[string]fakegemini.Generation{"2": fakegemini.Gemini2, "3": fakegemini.Gemini3} {
 		t.Run(name, func(t *testing.T) {
@@ -69,8 +69,8 @@ func TestATypedAnswerOnEachGeneration(t *testing.T) {
 	}
 }
 
-// TestARunKeepsWhatItBeganWith has another process go on with a run: with the instructions and the tools that it began
-// with, whatever the agent has by then. What is not here any more is not offered.
+// TestARunKeepsWhatItBeganWith lets another process continue a run. It uses the run's original instructions and tools,
+// whatever the agent has by then. Tools that the process does not have are not offered.
 func TestARunKeepsWhatItBeganWith(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)

@@ -15,7 +15,7 @@ import (
 
 const hold = 30 * time.Second
 
-// held starts a run that asks, and answers with the decision, which is held.
+// held starts a run that needs an approval, and makes the decision, with an undo window.
 func (w *env) held(t *testing.T, decision run.Decision, hold time.Duration) (runID string) {
 	t.Helper()
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
@@ -35,7 +35,7 @@ func (w *env) decideOn(runID string, d run.Decision, hold time.Duration) (*run.V
 		Decision: d, Hold: hold})
 }
 
-// delivering has the resumes be delivered beside the test.
+// delivering delivers the resumes beside the test.
 func (w *env) delivering(t *testing.T) (delivered func()) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -67,12 +67,12 @@ func (w *env) see(t *testing.T, runID string) (*run.View, run.Run) {
 	return v, r
 }
 
-// at reports whether the time is so long after the beginning; the store's clock counts its commits in microseconds.
+// at reports whether when is the duration after the beginning. The store's clock counts its commits in microseconds.
 func at(when time.Time, after time.Duration) bool {
 	return when.Sub(began.Add(after)).Abs() < time.Millisecond
 }
 
-// TestHold has the effect wait for the end of the hold, while nobody has a lease.
+// TestHold checks that the effect waits for the end of the undo window, without a lease.
 func TestHold(t *testing.T) {
 	w := newEnv(t)
 	id := w.held(t, run.ApproveOnce, hold)
@@ -101,13 +101,13 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestUndo takes a held yes back.
+// TestUndo undoes an approval within its undo window.
 func TestUndo(t *testing.T) {
 	w := newEnv(t)
 	id := w.held(t, run.ApproveOnce, hold)
 	delivered := w.delivering(t)
 	w.asleep(t.Context())
-	for range 2 { // the second time its answer was lost
+	for range 2 { // as if the answer was lost the first time
 		v, err := w.decideOn(id, run.Undo, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestACancelledHold is told no more.
+// TestACancelledHold checks that a cancelled run shows no undo window.
 func TestACancelledHold(t *testing.T) {
 	w := newEnv(t)
 	id := w.held(t, run.ApproveOnce, hold)
@@ -141,7 +141,7 @@ func TestACancelledHold(t *testing.T) {
 	}
 }
 
-// shown returns what the user is shown as held.
+// shown returns the approvals that the user sees within their undo window.
 func (w *env) shown(t *testing.T) []run.ApprovalView {
 	t.Helper()
 	page, err := w.rec.PendingForReader(t.Context(), "ana", "", 10)
@@ -151,7 +151,7 @@ func (w *env) shown(t *testing.T) []run.ApprovalView {
 	return page.Held
 }
 
-// TestNotHeld has what is not held be carried out at once, and nothing there to undo.
+// TestNotHeld checks that a decision without an undo window is carried out at once and cannot be undone.
 func TestNotHeld(t *testing.T) {
 	for name, c := range map[string]struct {
 		decision  run.Decision
@@ -197,7 +197,7 @@ func TestNotHeld(t *testing.T) {
 	}
 }
 
-// TestUndoAlways has what is always allowed count from the end of its hold on, and an undo take it back.
+// TestUndoAlways checks that an "always allow" counts from the end of its undo window, and that an undo removes it.
 func TestUndoAlways(t *testing.T) {
 	for name, c := range map[string]struct {
 		undo bool
@@ -249,7 +249,8 @@ func TestUndoAlways(t *testing.T) {
 	}
 }
 
-// TestHeldAndForgotten loses the resume of a held yes: the sweep finds the run once the hold is over, and not before.
+// TestHeldAndForgotten loses the resume of an approval within its undo window. The sweep finds the run after the
+// window, and not before.
 func TestHeldAndForgotten(t *testing.T) {
 	w := newEnv(t)
 	id := w.held(t, run.ApproveOnce, hold)
@@ -270,7 +271,7 @@ func TestHeldAndForgotten(t *testing.T) {
 	}
 }
 
-// TestHeldAndTakenUp starts the only process anew while a yes is held: it sleeps what is left of the hold.
+// TestHeldAndTakenUp restarts the only process within an undo window. The new process waits for the rest of the window.
 func TestHeldAndTakenUp(t *testing.T) {
 	w := newEnv(t)
 	id := w.held(t, run.ApproveOnce, 2*hold)

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// calls gathers what a run's updates say of its calls.
+// calls collects the updates about a run's calls.
 type calls struct {
 	lines []string
 	ends  []*journal.CallEnd
@@ -36,8 +36,8 @@ func (c *calls) sink(u journal.Update) {
 	}
 }
 
-// TestUpdatesTellOfCalls follows calls in this process: what each began with, what it returned, and the very error that
-// its tool returned, however that is told to the model.
+// TestUpdatesTellOfCalls follows calls in this process: the arguments, the result, and the tool's own error value,
+// whatever text the model gets for it.
 func TestUpdatesTellOfCalls(t *testing.T) {
 	errOwn := errors.New("the tool's own")
 	long := strings.Repeat("é", 64<<10)
@@ -82,7 +82,7 @@ func TestUpdatesTellOfCalls(t *testing.T) {
 	}
 }
 
-// own is a tool that returns what the test says.
+// own is a tool that returns the result of returns.
 func own(t *testing.T, returns func() (any, error)) *tool.Tool {
 	input, err := tool.SchemaOf[lookupArgs]()
 	if err != nil {
@@ -102,8 +102,8 @@ func own(t *testing.T, returns func() (any, error)) *tool.Tool {
 	return made
 }
 
-// TestUpdatesTellOfEffects follows effects: one is begun once its intent is durable, however often it is tried; one
-// that is not carried out has no beginning, and one whose outcome is unknown carries its error.
+// TestUpdatesTellOfEffects follows effects. An effect begins once its intent is durable, and only once for all
+// attempts. One that is not carried out has no beginning, and one with an unknown outcome has its error.
 func TestUpdatesTellOfEffects(t *testing.T) {
 	w, got := newEnv(t), &calls{}
 	w.assistant().OnReject = "continue"
@@ -131,7 +131,7 @@ func TestUpdatesTellOfEffects(t *testing.T) {
 	}
 }
 
-// approve approves a call of ana's run as its n-th approval shows it.
+// approve approves a call of ana's run, as shown by its n-th approval.
 func (w *env) approve(t *testing.T, runID string, n int) {
 	t.Helper()
 	if _, err := w.loop.Resolve(t.Context(), approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(runID, n),

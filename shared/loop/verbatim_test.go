@@ -24,7 +24,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// verbatim has the env's assistant be told earlier runs word for word.
+// verbatim makes the env's assistant get earlier runs word for word.
 func verbatim(w *env) *env {
 	w.assistant().History = agents.HistoryVerbatim
 	return w
@@ -54,7 +54,7 @@ func (w *talk) request() []json.RawMessage {
 	return requests[len(requests)-1].Contents
 }
 
-// content returns what the newest answer was, as a later run is told it.
+// content returns the newest answer as a later run gets it.
 func (w *talk) content(v *run.View) json.RawMessage {
 	w.t.Helper()
 	_, events, err := w.loop.Get(context.Background(), "ana", v.RunID)
@@ -92,7 +92,7 @@ func joined(contents []json.RawMessage) string {
 	return b.String()
 }
 
-// begins checks that the contents are those, byte for byte, and then the words of the user.
+// begins checks that got is want, byte for byte, followed by the user's text.
 func begins(t *testing.T, got, want []json.RawMessage) {
 	t.Helper()
 	for i := range max(len(got), len(want)) {
@@ -109,8 +109,8 @@ func begins(t *testing.T, got, want []json.RawMessage) {
 	}
 }
 
-// TestVerbatim has runs with calls: each is told all that came before it, byte for byte, and every process builds the
-// same.
+// TestVerbatim has runs with calls. Each run gets everything before it, byte for byte, and every process builds the
+// same contents.
 func TestVerbatim(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := &talk{env: verbatim(open(t))}
@@ -148,8 +148,8 @@ func lastOf(t *testing.T, w *talk) *run.View {
 	return v
 }
 
-// TestVerbatimHoweverARunEnds ends a run in each way: the service accepts what the next one is told, which has
-// everything that was said, every call with an answer.
+// TestVerbatimHoweverARunEnds ends a run in each way. The service accepts the contents of the next run, which have all
+// the text and an answer for every call.
 func TestVerbatimHoweverARunEnds(t *testing.T) {
 	ctx := context.Background()
 	decide := func(d run.Decision) func(*talk, *run.View) error {
@@ -222,8 +222,8 @@ func TestVerbatimHoweverARunEnds(t *testing.T) {
 	}
 }
 
-// TestVerbatimOfAnotherModel changes the model, the service and the tools between runs: a run that another one answered
-// is told in words, whole, and those of the same one stay as they are.
+// TestVerbatimOfAnotherModel changes the model, the service and the tools between runs. A run that another model
+// answered is repeated as text, whole, and runs of the same model stay as they are.
 func TestVerbatimOfAnotherModel(t *testing.T) {
 	for name, change := range map[string]func(*talk){
 		"model":    func(w *talk) { w.model.Become("scripts", "script-2") },
@@ -265,7 +265,8 @@ func TestVerbatimOfAnotherModel(t *testing.T) {
 	})
 }
 
-// TestVerbatimReferred has a run say more than its last commit could carry: later runs read it where it is.
+// TestVerbatimReferred has a run with more text than its last commit could carry. Later runs read it from the run
+// itself.
 func TestVerbatimReferred(t *testing.T) {
 	w := &talk{env: verbatim(newEnv(t))}
 	w.assistant().Limits.ModelCalls = 8
@@ -297,8 +298,8 @@ func (w *talk) threadDoc() (th run.Thread) {
 	return th
 }
 
-// TestVerbatimAfterWords lets an agent be told word for word in a conversation that it was told in words until now:
-// nothing of these is lost, in later runs too. An agent that is told words writes no contents.
+// TestVerbatimAfterWords changes an agent to verbatim contents in a conversation that used text. No text is lost, in
+// later runs too. An agent with text writes no contents.
 func TestVerbatimAfterWords(t *testing.T) {
 	w := &talk{env: newEnv(t)}
 	w.ask("my name is Ana", script.Turn{Text: "Hello, Ana."})
@@ -315,8 +316,8 @@ func TestVerbatimAfterWords(t *testing.T) {
 	}
 }
 
-// TestVerbatimIsDeleted looks for contents in what is handed out of a user, and for what is left when the conversation
-// is deleted.
+// TestVerbatimIsDeleted checks that a user's export contains the contents, and that none are left after the
+// conversation is deleted.
 func TestVerbatimIsDeleted(t *testing.T) {
 	ctx := context.Background()
 	w := &talk{env: verbatim(newEnv(t))}
@@ -352,7 +353,8 @@ func TestVerbatimIsDeleted(t *testing.T) {
 	}
 }
 
-// learned is a model that answers from its request alone, as strict as the service: it calls a tool, and then speaks.
+// learned is a model whose answer depends only on its request, as strict as the service: it calls a tool, and then
+// answers.
 type learned struct{ requests [][]json.RawMessage }
 
 func (*learned) Name() string { return "learned" }
@@ -375,8 +377,8 @@ func (m *learned) Generate(_ context.Context, req model.Request, _ func(string))
 	return &model.Reply{Content: content, Text: p.Text, Calls: p.Calls, Finish: "STOP", Model: "learned"}, nil
 }
 
-// TestVerbatimKilledAtEveryCommit kills the process before and after each commit of two runs of a conversation and has
-// others take them up: the third run is told what it is told when nothing was cut.
+// TestVerbatimKilledAtEveryCommit kills the process before and after each commit of two runs of a conversation, and
+// lets others take them up. The third run gets the same contents as without a kill.
 func TestVerbatimKilledAtEveryCommit(t *testing.T) {
 	uncut := afterKill(t, newEnv(t), 0, false)
 	for _, after := range []bool{false, true} {
@@ -388,8 +390,8 @@ func TestVerbatimKilledAtEveryCommit(t *testing.T) {
 	}
 }
 
-// liveOn is what other processes do after one has died: as often, some minutes later each, they sweep, take what is
-// delivered, and begin life again.
+// liveOn lets other processes work after one has died: often times, some minutes apart, they sweep, deliver the
+// messages, and call life.
 func (w *env) liveOn(ctx context.Context, often int, life func() error) {
 	w.t.Helper()
 	for range often {
@@ -405,7 +407,7 @@ func (w *env) liveOn(ctx context.Context, often int, life func() error) {
 	}
 }
 
-// afterKill returns what the third run is told where the process dies at the n-th commit of the two before.
+// afterKill returns the contents of the third run if the process dies at the n-th commit of the two before it.
 func afterKill(t *testing.T, w *env, n int, after bool) []json.RawMessage {
 	t.Helper()
 	ctx, m := context.Background(), &learned{}
@@ -438,7 +440,7 @@ func afterKill(t *testing.T, w *env, n int, after bool) []json.RawMessage {
 				return err
 			}
 			if v, _, err = w.loop.Get(ctx, "ana", v.RunID); err != nil || v.Status != run.Completed {
-				return err // the next one begins when this one is over
+				return err // the next one begins after this one
 			}
 		}
 		return nil
@@ -452,7 +454,7 @@ func afterKill(t *testing.T, w *env, n int, after bool) []json.RawMessage {
 	}
 	told := m.requests[len(m.requests)-1]
 	output := regexp.MustCompile(`"output":("[^"]*"|\{"id":"[a-z0-9]*"\})`)
-	for i, c := range told { // what a provider could not tell, its user has confirmed
+	for i, c := range told { // the user has confirmed the effects whose outcome the provider did not know
 		told[i] = output.ReplaceAll(c, []byte(`"output":"done"`))
 	}
 	return told

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 )
 
-// TestStepsFitIntoACall compares the steps' timeouts with the function's, of which five seconds are for the last
-// commit.
+// TestStepsFitIntoACall compares the steps' timeouts with the function's. Five seconds of the function's time are for
+// the last commit.
 func TestStepsFitIntoACall(t *testing.T) {
 	for d := loop.LeastCall; d <= time.Hour; d += time.Second {
 		p := agents.Limits{}.Within(d)
