@@ -27,7 +27,7 @@ func (k *Keeper) Shell(ctx context.Context, terminalID string, size Size, in io.
 	return err
 }
 
-// lastly calls a function when a reader ends. The host continues to use the rest of the input and says nothing more.
+// lastly calls a function when a reader ends.
 type lastly struct {
 	io.Reader
 	end func()

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// granted proposes a plan with a grant of two issues.
+// granted is a turn that proposes a plan with a grant of two issues.
 const granted = `call propose_plan {"tasks":[{"title":"Open issues","goal":"They are open.","tools":["issue"],` +
 	`"effects":["issue"]}],"grants":[{"tool":"issue","target":{"owner":"acme","repo":"web"},"maxCalls":2}]}`
 

@@ -29,7 +29,7 @@ type faulty struct {
 	headers metadata.MD
 }
 
-// errHang never answers.
+// errHang makes the server hang instead of answering.
 var errHang = errors.New("hang")
 
 func (f *faulty) answer(ctx context.Context) error {
