@@ -176,7 +176,8 @@ func (r *Records) Allowlist(ctx context.Context, uid string) ([]AllowView, error
 	}
 	views := []AllowView{}
 	for _, e := range u.Allow {
-		views = append(views, AllowView{e.ID, e.Tool, e.Recipient, e.Place.Name, e.Shown, e.CreatedAt, e.ExpiresAt, e.Approval})
+		views = append(views, AllowView{e.ID, e.Tool, e.Recipient, e.Place.Name, e.Shown, e.CreatedAt, e.ExpiresAt,
+			e.Approval})
 	}
 	return views, nil
 }

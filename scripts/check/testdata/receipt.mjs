@@ -199,7 +199,7 @@ await run({
       await page.goto(`${BASE_URL}/#/`);
       await ask(page, `email ${who}@example.com that the demo is at ten`);
       await cards(page).getByRole('button', { name: what, exact: true }).click();
-      await page.locator('.live[data-status=completed]').waitFor({ timeout: 60000 });
+      await page.locator('.live[data-status=completed]').waitFor();
     }
     await page.goto(`${BASE_URL}/#/audit`);
     const story = (who) => page.locator('.story').filter({ hasText: `${who}@example.com` });

@@ -88,7 +88,8 @@ function told(chat, card, run) {
   }
   const { status, decision = "" } = own ?? run;
   card.decision ||= decision;
-  const done = status === "completed" && !["reject", "undo"].includes(card.decision);
+  card.ran = Boolean(own?.ran);
+  const done = status === "completed" && !["reject", "undo", "take_back"].includes(card.decision);
   if (card.state !== "expired") card.state = done ? "completed" : "failed";
   return true;
 }

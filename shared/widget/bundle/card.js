@@ -19,9 +19,12 @@ var states = {
   following: "Your decision is being carried out…",
   expired: "This has expired. Nothing was done.",
   completed: "Done.",
-  failed: "Not done."
+  failed: "Not done.",
+  ran: "Failed after it was begun: what it did stays."
 };
-function cardOf({ approval, state, error, heldUntil = 0 }, decide, now, form) {
+var stateWords = (state, ran) => states[state === "failed" && ran ? "ran" : state];
+var stateOf = ({ approval, state, ran }) => state === "open" ? "" : `${approval.preview.title}: ${stateWords(state, ran)}`;
+function cardOf({ approval, state, error, ran, heldUntil = 0 }, decide, now, form) {
   const { title, fields, warnings } = inWords(approval.preview);
   const may = state === "held" ? ["undo"] : state === "open" && !form ? approval.decisions : [];
   const decisions = Object.keys(words).filter((d) => may.includes(d) && (d !== "approve_with_edits" || approval.args) && (d !== "approve_and_always_allow_recipient" || reached(approval.args).length));
@@ -68,8 +71,8 @@ function cardOf({ approval, state, error, heldUntil = 0 }, decide, now, form) {
     state === "held" ? countdown(heldUntil, now) : "",
     make(
       "p",
-      { className: "small", part: "approval-state", role: "status" },
-      state === "open" ? `Waits ${until}` : states[state]
+      { className: "small", part: "approval-state" },
+      state === "open" ? `Waits ${until}` : stateWords(state, ran)
     )
   );
 }
@@ -115,5 +118,6 @@ dd { white-space: pre-wrap; }
 `);
 export {
   cardOf,
-  sheet
+  sheet,
+  stateOf
 };

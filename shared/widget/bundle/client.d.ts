@@ -80,6 +80,8 @@ export interface Decision {
   comment?: string;
   holdSeconds?: number;
   strict?: boolean;
+  /** With a yes: approvals of insteadOf, which are rejected with it. */
+  rejects?: string[];
   wait?: number;
   signal?: AbortSignal;
 }
@@ -140,6 +142,8 @@ export interface Approval {
   findings?: { reason: string; origin?: string; text?: string }[];
   decisions: string[];
   expiresAt: string;
+  /** Cards of earlier requests that still waited, and that this one may correct. */
+  insteadOf?: { approvalId: string; title: string; requestedAt: string }[];
 }
 
 export function connect(options: Options): Client;

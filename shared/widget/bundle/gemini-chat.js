@@ -231,10 +231,10 @@ var moment = (signal) => new Promise((done) => {
     done();
   }, { once: true });
 });
-var endOf = ({ state, edit, decision }) => ({
+var endOf = ({ state, edit, decision, ran }) => ({
   completed: edit ? "Done, with your changes" : "Done",
   expired: "Expired",
-  failed: { reject: "Rejected", undo: "Undone" }[decision] ?? "Not done"
+  failed: { reject: "Rejected", undo: "Undone", take_back: "Taken back" }[decision] ?? (ran ? "Failed after it was begun" : "Not done")
 })[
   /** @type {string} */
   state
@@ -582,9 +582,13 @@ function markdown(text) {
   const out = document.createDocumentFragment();
   for (const [i, part] of text.split(/^```[^\n]*\n?/m).entries()) {
     if (i % 2) out.append(make("pre", {}, make("code", {}, part.replace(/\n$/, ""))));
-    else for (const block of part.split(/\n\s*\n/)) out.append(...blocks(block.replace(/^\n+/, "").trimEnd()));
+    else for (const block of part.split(/\n\s*\n/)) fill(out, blocks(block.replace(/^\n+/, "").trimEnd()));
   }
   return out;
+}
+function fill(parent, nodes) {
+  for (const node of nodes) parent.append(node);
+  return parent;
 }
 function blocks(block) {
   const out = [];
@@ -593,11 +597,11 @@ function blocks(block) {
     const heading = /^#{1,6}\s+(.*)$/.exec(line);
     const last = out.at(-1);
     const list = item ? item[1] ? "UL" : "OL" : "";
-    if (item && last?.nodeName === list) last.appendChild(make("li", {}, ...words(item[2])));
-    else if (item) out.push(make(list, {}, make("li", {}, ...words(item[2]))));
-    else if (heading) out.push(make("p", {}, make("strong", {}, ...words(heading[1]))));
-    else if (last?.nodeName === "P") last.appendChild(document.createTextNode("\n")).after(...words(line));
-    else if (line.trim()) out.push(make("p", {}, ...words(line)));
+    if (item && last?.nodeName === list) last.append(fill(make("li"), words(item[2])));
+    else if (item) out.push(make(list, {}, fill(make("li"), words(item[2]))));
+    else if (heading) out.push(make("p", {}, fill(make("strong"), words(heading[1]))));
+    else if (last?.nodeName === "P") fill(last, ["\n", ...words(line)]);
+    else if (line.trim()) out.push(fill(make("p"), words(line)));
   }
   return out;
 }
@@ -609,8 +613,8 @@ function words(text, depth = 0) {
     out.push(text.slice(from, m.index));
     from = m.index + m[0].length;
     if (m[2] !== void 0) out.push(make("code", {}, m[2]));
-    else if (m[3] !== void 0) out.push(make("strong", {}, ...words(m[3], depth + 1)));
-    else if (m[4] !== void 0) out.push(make("em", {}, ...words(m[4], depth + 1)));
+    else if (m[3] !== void 0) out.push(fill(make("strong"), words(m[3], depth + 1)));
+    else if (m[4] !== void 0) out.push(fill(make("em"), words(m[4], depth + 1)));
     else out.push(...link(m[5], m[6], m[0]));
   }
   return [...out, text.slice(from)];
@@ -899,6 +903,7 @@ var GeminiChatElement = class extends HTMLElement {
       waiting
     );
     const status = make2("p", { className: "status", part: "status" });
+    const told = make2("p", { className: "sr told", role: "status" });
     const fault = make2("span", {});
     const again = make2(
       "button",
@@ -935,13 +940,14 @@ var GeminiChatElement = class extends HTMLElement {
       make2("header", { part: "header" }, heading, fresh, this.toggleExpand),
       scroll,
       make2("div", { role: "status" }, status),
+      told,
       make2("div", { role: "alert" }, alert),
       form
     );
     const shadow = this.attachShadow({ mode: "open", delegatesFocus: true });
     shadow.adoptedStyleSheets = [sheet];
     shadow.append(frame);
-    return { frame, heading, fresh, hint, log, live, waiting, scroll, status, fault, again, alert, halt };
+    return { frame, heading, fresh, hint, log, live, waiting, scroll, status, told, fault, again, alert, halt };
   }
   /** @param {Event} event */
   #submit(event) {
@@ -1035,6 +1041,7 @@ var GeminiChatElement = class extends HTMLElement {
       };
       const el = look.cardOf(card, decide, () => this.chat.now(), form);
       const focused = old?.el.contains(this.shadowRoot?.activeElement ?? null);
+      if (old) this.#ui.told.textContent = look.stateOf(card);
       if (old) old.el.replaceWith(el);
       else this.#ui.waiting.append((fresh ??= el, el));
       if (focused && !form) el.querySelector("h3")?.focus();

@@ -20,11 +20,11 @@ const states = {
 };
 
 /** The words of a state. @param {string} state @param {boolean} [ran] whether it failed after it was begun */
-const shown = (state, ran) => states[state === 'failed' && ran ? 'ran' : state];
+const stateWords = (state, ran) => states[state === 'failed' && ran ? 'ran' : state];
 
 /** What a screen reader is told of a card that is not open any more. @param {Card} card */
 export const stateOf = ({ approval, state, ran }) => (state === 'open' ? ''
-  : `${approval.preview.title}: ${shown(state, ran)}`);
+  : `${approval.preview.title}: ${stateWords(state, ran)}`);
 
 /**
  * The lines of a card, or the form in their place.
@@ -60,7 +60,7 @@ export function cardOf({ approval, state, error, ran, heldUntil = 0 }, decide, n
       ...buttons.filter((_, i) => /edits|always/.test(decisions[i]) === more))).filter((row) => row.firstChild),
     state === 'held' ? countdown(heldUntil, now) : '',
     make('p', { className: 'small', part: 'approval-state' },
-      state === 'open' ? `Waits ${until}` : shown(state, ran)));
+      state === 'open' ? `Waits ${until}` : stateWords(state, ran)));
 }
 
 /**

@@ -53,6 +53,7 @@ function shelf(key3) {
       if (value === void 0 || value === "") delete next3[name];
       all3.set(next3);
     },
+    all: () => all3.get(),
     clear: all3.clear
   };
 }
@@ -70,9 +71,10 @@ var asked = shelf("countersign.asked");
 var begun = slot("countersign.begun", "");
 var drafts = shelf("countersign.drafts");
 var edits = shelf("countersign.edits");
+var outbox = shelf("countersign.outbox");
 var chats = shelf("countersign.chats");
 function forget() {
-  for (const s of [user, trip, asked, begun, drafts, edits, chats]) s.clear();
+  for (const s of [user, trip, asked, begun, drafts, edits, outbox, chats]) s.clear();
 }
 
 // ../widget/site/request.js
@@ -102,18 +104,18 @@ function region() {
   };
 }
 function requests({ base = new URL(import.meta.url).origin, token, heard: heard2 }) {
-  const signedIn = async (refused2) => {
+  const signedIn = async (refused3) => {
     try {
-      return await token(refused2);
+      return await token(refused3);
     } catch (cause) {
       if (cause instanceof ApiError) throw cause;
       throw new ApiError("You could not be signed in just now.", { cause });
     }
   };
   const address2 = typeof base === "function" ? base : (path4) => base.replace(/\/+$/, "") + path4;
-  async function send(method, path4, { body, key: key3, wait, accept, credentials, signal } = {}) {
+  async function send2(method, path4, { body, key: key3, wait, accept, credentials, signal } = {}) {
     let bearer = await signedIn(false);
-    for (let refused2 = false; ; ) {
+    for (let refused3 = false; ; ) {
       const asked2 = Date.now();
       const headers = {
         ...bearer && { Authorization: `Bearer ${bearer}` },
@@ -129,8 +131,8 @@ function requests({ base = new URL(import.meta.url).origin, token, heard: heard2
       heard2?.(res.headers.get("Date"), asked2);
       if (res.ok) return res;
       const err = await refusal(res);
-      if (err.code === "unauthenticated" && !refused2) {
-        refused2 = true;
+      if (err.code === "unauthenticated" && !refused3) {
+        refused3 = true;
         const other2 = await signedIn(true);
         if (!other2 || other2 === bearer) throw err;
         bearer = other2;
@@ -139,8 +141,8 @@ function requests({ base = new URL(import.meta.url).origin, token, heard: heard2
       } else throw err;
     }
   }
-  const call2 = async (method, path4, request) => read(await send(method, path4, request));
-  return { send, call: call2 };
+  const call2 = async (method, path4, request) => read(await send2(method, path4, request));
+  return { send: send2, call: call2 };
 }
 var bounded = (signal) => AbortSignal.any([AbortSignal.timeout(longest), ...signal ? [signal] : []]);
 async function reach(url, init) {
@@ -219,9 +221,9 @@ async function* lines(res, signal) {
   }
 }
 async function next(reader, signal) {
-  let timer3;
+  let timer4;
   const dead = new Promise((end2) => {
-    timer3 = setTimeout(end2, silence, { done: true });
+    timer4 = setTimeout(end2, silence, { done: true });
   });
   try {
     return await Promise.race([reader.read(), dead]);
@@ -229,17 +231,17 @@ async function next(reader, signal) {
     if (signal?.aborted) throw err;
     return { done: true };
   } finally {
-    clearTimeout(timer3);
+    clearTimeout(timer4);
   }
 }
-var unsaid = (text2, record) => Boolean(record) && !text2.includes("On record:") && !String(record).split("\n").every((line2) => text2.includes(line2));
+var unsaid = (text2, record) => Boolean(record) && !text2.includes("On record:") && !String(record).split("\n").every((line3) => text2.includes(line3));
 
 // ../widget/site/client.js
 var mostStreams = 3;
 var streams = 0;
 var over = (status) => status === "completed" || status === "failed";
 function connect(options) {
-  const { send, call: call2 } = requests(options);
+  const { send: send2, call: call2 } = requests(options);
   async function* events(runId, { after: after5 = -1, signal } = {}, printed = /* @__PURE__ */ new Map()) {
     const path4 = `/api/agent/runs/${encodeURIComponent(runId)}`;
     const look2 = async () => ({ type: (
@@ -274,7 +276,7 @@ function connect(options) {
   async function* open3(path4, signal, printed) {
     streams++;
     try {
-      yield* updates(await send("GET", path4, { signal }), signal, printed);
+      yield* updates(await send2("GET", path4, { signal }), signal, printed);
     } finally {
       streams--;
     }
@@ -285,7 +287,7 @@ function connect(options) {
     let runId = "";
     for (let wait = 500; ; wait = Math.min(wait * 2, 5e3)) {
       try {
-        const res = await send("POST", "/api/agent/run/stream", { body, key: key3, signal });
+        const res = await send2("POST", "/api/agent/run/stream", { body, key: key3, signal });
         for await (const e of updates(res, signal, printed)) {
           runId ||= (e.run ?? e).runId;
           if (e.type === "error" && !runId) throw new ApiError(e.error, { ...e, status: 500 });
@@ -316,13 +318,13 @@ function connect(options) {
     )}`, { signal });
   };
   const resolve = ({ approvalId, argsHash }, decision, { wait = 50, signal, ...more2 } = {}) => call2("POST", "/api/agent/approvals/resolve", { body: { approvalId, argsHash, decision, ...more2 }, wait, signal });
-  return { send, call: call2, run, stream, events, pending, resolve };
+  return { send: send2, call: call2, run, stream, events, pending, resolve };
 }
 async function* updates(res, signal, printed) {
-  for await (const line2 of lines(res, signal)) {
-    const bytes = line2.type === "output" && bytesOf(line2);
-    if (bytes && line2.data) printed.set(line2.actionId, line2.offset + bytes.length);
-    yield line2.result ? { type: "run", run: line2.result } : bytes ? { ...line2, bytes } : line2;
+  for await (const line3 of lines(res, signal)) {
+    const bytes = line3.type === "output" && bytesOf(line3);
+    if (bytes && line3.data) printed.set(line3.actionId, line3.offset + bytes.length);
+    yield line3.result ? { type: "run", run: line3.result } : bytes ? { ...line3, bytes } : line3;
   }
 }
 var bytesOf = ({ data, text: text2 }) => data === void 0 ? new TextEncoder().encode(text2) : Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
@@ -332,11 +334,11 @@ function pause(ms, signal) {
   return new Promise((go, stop2) => {
     const done = new AbortController();
     const end2 = (f) => {
-      clearTimeout(timer3);
+      clearTimeout(timer4);
       done.abort();
       f();
     };
-    const timer3 = setTimeout(() => end2(go), ms);
+    const timer4 = setTimeout(() => end2(go), ms);
     for (const name of ["countersign:hurry", "online"]) {
       globalThis.addEventListener?.(name, () => end2(go), { signal: done.signal });
     }
@@ -499,9 +501,9 @@ var home = () => el("p", {}, el("a", { href: "#/", class: "button small" }, "Sta
 function heading(words3, ...beside) {
   return el("header", { class: "head" }, el("h1", { tabindex: -1 }, words3), ...beside);
 }
-function trouble(place, err, again) {
+function trouble(place, err, again2) {
   place.replaceChildren(
-    ...err ? [el("span", {}, err.message), again ? button("Try again", again, "small") : ""].filter(Boolean) : []
+    ...err ? [el("span", {}, err.message), again2 ? button("Try again", again2, "small") : ""].filter(Boolean) : []
   );
 }
 function confirm(title2, text2, yes2, no = "Keep it") {
@@ -562,8 +564,8 @@ async function working(work) {
 }
 
 // site/api.js
-var client = connect({ base: address, heard: hear, token: async (refused2) => {
-  if (refused2) await renew();
+var client = connect({ base: address, heard: hear, token: async (refused3) => {
+  if (refused3) await renew();
   return user.get()?.token;
 } });
 function address(path4) {
@@ -585,6 +587,90 @@ function address(path4) {
 var mcp = () => new URL(`${config().apiBase.replace("{function}", "mcp")}/mcp`, location.origin).href;
 var call = (method, path4, request) => working(() => client.call(method, path4, request));
 var local2 = (path4) => working(async () => read(await reach(path4)));
+
+// site/auditfilter.js
+var states = {
+  "": "Anything",
+  done: "Done",
+  failed: "Failed or unknown",
+  rejected: "Rejected",
+  waiting: "Needs your decision",
+  running: "Under way"
+};
+var AuditFilter = class {
+  #words = (
+    /** @type {HTMLInputElement} */
+    el("input", {
+      type: "search",
+      name: "q",
+      maxlength: 100,
+      autocomplete: "off",
+      placeholder: "Whom or what",
+      "aria-label": "Search the audit: whom or what"
+    })
+  );
+  #state = (
+    /** @type {HTMLSelectElement} */
+    el(
+      "select",
+      { name: "state", "aria-label": "What came of it" },
+      ...Object.entries(states).map(([value, words3]) => el("option", { value }, words3))
+    )
+  );
+  #from = day("from", "From this day on");
+  #to = day("to", "Up to this day");
+  #typing = 0;
+  node;
+  /** @param {() => void} changed */
+  constructor(changed4) {
+    const now2 = () => {
+      clearTimeout(this.#typing);
+      changed4();
+    };
+    this.node = el(
+      "form",
+      {
+        class: "audit-filter",
+        role: "search",
+        "aria-label": "Filter the audit",
+        onsubmit: (e) => {
+          e.preventDefault();
+          now2();
+        }
+      },
+      this.#words,
+      this.#state,
+      el("label", {}, "From ", this.#from),
+      el("label", {}, "To ", this.#to)
+    );
+    this.#words.addEventListener("input", () => {
+      clearTimeout(this.#typing);
+      this.#typing = window.setTimeout(changed4, 250);
+    });
+    for (const field3 of [this.#state, this.#from, this.#to]) field3.addEventListener("change", now2);
+  }
+  /** query is the part of the address that asks for it; empty where all is wanted. */
+  get query() {
+    const wanted2 = {
+      q: this.#words.value.trim(),
+      state: this.#state.value,
+      from: instant(this.#from.value, 0),
+      to: instant(this.#to.value, 1)
+    };
+    const said2 = new URLSearchParams(Object.entries(wanted2).filter(([, v]) => v));
+    return said2.size ? `&${said2}` : "";
+  }
+};
+var day = (name, words3) => (
+  /** @type {HTMLInputElement} */
+  el("input", { type: "date", name, "aria-label": words3 })
+);
+function instant(text2, days2) {
+  const at = text2 && /* @__PURE__ */ new Date(`${text2}T00:00:00`);
+  if (!at) return "";
+  at.setDate(at.getDate() + days2);
+  return new Date(at.getTime() - days2).toISOString();
+}
 
 // site/words.js
 var tools = {
@@ -678,6 +764,7 @@ var unmet = {
   not_run: "Not started, since an earlier step was not done"
 };
 var given = { cancelled: "Cancelled.", expired: "Expired: it was not approved in time." };
+var refused = { undo: "Undone", take_back: "Taken back in the chat" };
 function actionState(a) {
   if (a.executionStatus === "unknown" && a.kind === "review" && !a.decision) {
     return { kind: "review", words: "Was it done? Please check" };
@@ -693,10 +780,13 @@ function actionState(a) {
     case "completed":
       return { kind: "done", words: a.edited ? "Done, with your changes" : "Done" };
     case "rejected":
-      return { kind: "off", words: a.decision === "undo" ? "Undone, nothing was done" : "Rejected, nothing was done" };
+      if (a.replacedBy) return { kind: "off", words: "Replaced by a newer one, nothing was done" };
+      return { kind: "off", words: `${refused[a.decision] ?? "Rejected"}, nothing was done` };
     case "failed":
-      if (a.executionStatus !== "unknown" && unmet[a.errorReason]) return { kind: "off", words: unmet[a.errorReason] };
-      return { kind: "fail", words: a.executionStatus === "unknown" ? "Outcome unknown" : "Failed, nothing was done" };
+      if (a.executionStatus === "unknown") return { kind: "fail", words: "Outcome unknown" };
+      if (a.ran) return { kind: "fail", words: "Failed after it was begun: what it did stays" };
+      if (unmet[a.errorReason]) return { kind: "off", words: unmet[a.errorReason] };
+      return { kind: "fail", words: "Failed, nothing was done" };
     default:
       return { kind: "plan", words: sentence(String(a.status)) };
   }
@@ -709,6 +799,9 @@ var decisions = {
   start_new: "It was not done: ask me again"
 };
 var reached = (args) => [...new Set(["to", "cc", "bcc", "attendees"].flatMap((name) => args?.[name] ?? []))].filter((address2) => typeof address2 === "string");
+function aboutOf({ to = [], more: more2, what, where }) {
+  return [[...to, ...more2 ? [`${more2} more`] : []].join(", "), what, where && `(${where})`].filter(Boolean).join(" · ");
+}
 var kindsOf = { gmail_send: "mails to", calendar_event_create: "invitations to" };
 function always(a) {
   if (a.decisions?.includes("approve_and_always_allow_command")) return "this command on this host";
@@ -735,6 +828,7 @@ var decided = {
   approve_with_edits: "Approved with your changes.",
   reject: "Rejected. Nothing was done.",
   undo: "Approval taken back. Nothing was done.",
+  take_back: "Taken back in the chat. Nothing was done.",
   refine: "Sent. Another plan is being made; nothing is confirmed.",
   confirm_done: "Noted as done.",
   start_new: "You will be asked again."
@@ -780,7 +874,8 @@ var decidedAs = {
   confirm_done: "Said to be done",
   approve_and_always_allow_command: "Approved, and always allowed",
   start_new: "Asked again",
-  refine: "Another plan was asked for"
+  refine: "Another plan was asked for",
+  take_back: "Taken back in the chat"
 };
 var decisionWords = (d) => decidedAs[d] ?? sentence(String(d).replace(/_/g, " "));
 
@@ -870,12 +965,18 @@ function alwaysLine(a, until) {
   const undo2 = button("Undo", async () => {
     trouble(error);
     try {
-      await busy([undo2], undo2, () => withdraw((entries) => stored(a, entries)));
+      const [its, kept] = await busy([undo2], undo2, async () => {
+        const ids = await withdraw((e) => e.approvalId === a.approvalId, a.approvalId);
+        const { entries = [] } = await call("GET", "/api/agent/allowlist");
+        return [ids, entries.filter((e) => ids.includes(e.id)).map((e) => e.recipient || e.command)];
+      });
+      const still2 = kept.length ? `Always allowed as before: ${new Intl.ListFormat("en").format(kept)}. ` : "";
+      const gone2 = kept.length && kept.length === its.length ? "" : `${what}: not always allowed any more. `;
+      words3.textContent = `${gone2}${still2}What was approved stays approved.`;
     } catch (err) {
       trouble(error, err);
       return;
     }
-    words3.textContent = `${what}: not always allowed any more. What was approved stays approved.`;
     words3.tabIndex = -1;
     words3.focus();
     undo2.remove();
@@ -894,26 +995,29 @@ function alwaysLine(a, until) {
     error
   );
 }
-async function withdraw(chosen2) {
+async function withdraw(chosen2, approvalId = "") {
   const { entries = [] } = await call("GET", "/api/agent/allowlist");
-  const its = chosen2(entries);
-  for (const e of its) await call("DELETE", `/api/agent/allowlist/${encodeURIComponent(e.id)}`);
-  return its.length > 0;
+  const its = entries.filter(chosen2);
+  const of = approvalId && `?approvalId=${encodeURIComponent(approvalId)}`;
+  for (const e of its) await call("DELETE", `/api/agent/allowlist/${encodeURIComponent(e.id)}${of}`).catch((err) => {
+    if (err.status !== 404) throw err;
+  });
+  return its.map((e) => e.id);
 }
 function takeBack(ids) {
   const error = el("span", { class: "error", role: "alert" });
   const back = button("Take back", async () => {
     trouble(error);
     try {
-      const was = await busy([back], back, () => withdraw((entries) => entries.filter((e) => ids.includes(e.id))));
-      const told3 = el(
+      const was = await busy([back], back, () => withdraw((e) => ids.includes(e.id)));
+      const told4 = el(
         "span",
         { tabindex: -1 },
-        was ? "Removed. You’ll be asked each time." : "Already removed. You’ll be asked each time."
+        was.length ? "Removed. You’ll be asked each time." : "Already removed. You’ll be asked each time."
       );
-      node.replaceChildren(told3);
-      told3.focus();
-      say(told3.textContent ?? "");
+      node.replaceChildren(told4);
+      told4.focus();
+      say(told4.textContent ?? "");
     } catch (err) {
       trouble(error, err);
     }
@@ -921,21 +1025,13 @@ function takeBack(ids) {
   const node = el("span", { class: "unprinted" }, back, error);
   return node;
 }
-function stored(a, entries) {
-  const its = entries.filter((e) => e.tool === a.tool);
-  if (a.decisions?.includes("approve_and_always_allow_command")) {
-    return its.filter((e) => e.command).sort((x, y) => x.createdAt < y.createdAt ? 1 : -1).slice(0, 1);
-  }
-  const all3 = reached(a.args).map((address2) => address2.toLowerCase());
-  return its.filter((e) => all3.includes(e.recipient.toLowerCase()));
-}
 
 // ../widget/site/clock.js
-var day = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
-var clock = { ...day, hour: "numeric", minute: "2-digit" };
+var day2 = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
+var clock = { ...day2, hour: "numeric", minute: "2-digit" };
 var zoneOf = ({ at, timeZone }) => timeZone || at.match(/[+-]\d\d:\d\d$/)?.[0];
 function named(m) {
-  if (!m.at.includes("T")) return new Date(m.at).toLocaleDateString(void 0, { ...day, timeZone: "UTC" });
+  if (!m.at.includes("T")) return new Date(m.at).toLocaleDateString(void 0, { ...day2, timeZone: "UTC" });
   const words3 = new Date(m.at).toLocaleString(
     void 0,
     { ...clock, timeZone: zoneOf(m), ...m.timeZone ? {} : { timeZoneName: "short" } }
@@ -961,9 +1057,9 @@ var inWords = (preview) => (
 var wall = (at, timeZone) => new Date(at).toLocaleString("en", { dateStyle: "short", timeStyle: "short", timeZone });
 function ownClock({ at, moments }, timeZone) {
   if (!at) return "";
-  const shown3 = [{ at }, ...moments ?? [{ at, timeZone }]];
+  const shown4 = [{ at }, ...moments ?? [{ at, timeZone }]];
   try {
-    if (shown3.some((m) => m.at.includes("T") && wall(at, zoneOf(m)) === wall(at))) return "";
+    if (shown4.some((m) => m.at.includes("T") && wall(at, zoneOf(m)) === wall(at))) return "";
   } catch {
   }
   return named({ at: new Date(at).toISOString() });
@@ -999,12 +1095,12 @@ var named2 = new Intl.DateTimeFormat(void 0, {
 var exactly = (iso) => named2.format(new Date(iso));
 var short = new Intl.DateTimeFormat(void 0, { day: "numeric", month: "short" });
 var long = new Intl.DateTimeFormat(void 0, { day: "numeric", month: "short", year: "numeric" });
-function day2(iso) {
+function day3(iso) {
   const [at, now2] = [new Date(iso), /* @__PURE__ */ new Date()];
   if (at.toDateString() === now2.toDateString()) return moment(iso, clock2);
   return moment(iso, at.getFullYear() === now2.getFullYear() ? short : long);
 }
-var instant = (iso) => moment(iso, exact);
+var instant2 = (iso) => moment(iso, exact);
 function took(ms) {
   if (ms < 1e3) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 59950) return `${(ms / 1e3).toFixed(1)} s`;
@@ -1089,6 +1185,7 @@ function compensation(run, a) {
   if (!c) return "";
   const link = (words3) => el("a", { href: `#/run/${c.runId}` }, words3);
   if (c.status === "done") return el("span", {}, "Taken back ", when(c.at), ": ", link("how"));
+  if (c.status === "gone") return el("span", {}, `${c.title}. There is nothing to take back.`);
   if (c.status === "begun") return el("span", {}, link("It waits for you, or is on its way"));
   const error = el("span", { class: "error", role: "alert" });
   const begin4 = button(c.title, async () => {
@@ -1101,6 +1198,7 @@ function compensation(run, a) {
       }
     } catch (err) {
       trouble(error, err);
+      if (err.code === "not_applicable") begin4.remove();
     }
   }, "small");
   return el("span", { class: "unprinted" }, begin4, error);
@@ -1274,7 +1372,8 @@ var said = {
   approve_and_always_allow_recipient: "Approved, and always allowed from then on",
   approve_and_always_allow_command: "Approved, and always allowed from then on",
   confirm_done: "Said to be done",
-  start_new: "Begun anew"
+  start_new: "Begun anew",
+  take_back: "Taken back in the chat"
 };
 var rules = {
   allowlisted: "You always allow mails to everybody whom it reaches.",
@@ -1358,26 +1457,27 @@ function answer(r) {
       { class: "opened-id" },
       ...k === "proof" ? [sentence(v)] : [`${label(k)} `, el(/\s/.test(v) ? "span" : "code", {}, v)]
     )),
+    r.result?.gone === true && el("li", {}, "It was already gone."),
     r.link && el("li", {}, el("a", { href: r.link, target: "_blank", rel: "noopener noreferrer" }, "Open it there"))
   );
 }
 function opened(runId, actionId, words3 = "Exactly what") {
   const error = el("p", { class: "error", role: "alert" });
   const inside = el("div");
-  let shown3 = "";
-  const read2 = async () => {
+  let shown4 = "";
+  const read2 = async (ask3 = true) => {
     trouble(error);
     inside.setAttribute("aria-busy", "true");
     try {
-      const run = await call("GET", `/api/agent/runs/${encodeURIComponent(runId)}`);
+      const run = await call("GET", `/api/agent/runs/${encodeURIComponent(runId)}${ask3 ? "?check=true" : ""}`);
       const a = run.actions.find((one2) => one2.actionId === actionId);
       const now2 = JSON.stringify(a?.record ?? null);
-      if (now2 !== shown3) {
+      if (now2 !== shown4) {
         inside.replaceChildren(a?.record ? recordOf(run, a) : el("p", { class: "quiet" }, "Nothing is on record of this."));
       }
-      shown3 = now2;
+      shown4 = now2;
     } catch (err) {
-      trouble(error, err, read2);
+      trouble(error, err, () => read2(ask3));
     }
     inside.removeAttribute("aria-busy");
   };
@@ -1391,21 +1491,26 @@ function opened(runId, actionId, words3 = "Exactly what") {
       inside
     )
   );
-  node.addEventListener("refresh", read2);
+  node.addEventListener("refresh", (e) => read2(
+    /** @type {CustomEvent} */
+    e.detail
+  ));
   return node;
 }
-function refresh() {
+function refresh(ask3) {
   if (document.hidden) return;
-  for (const open3 of document.querySelectorAll("details.opened[open]")) open3.dispatchEvent(new Event("refresh"));
+  for (const open3 of document.querySelectorAll("details.opened[open]")) {
+    open3.dispatchEvent(new CustomEvent("refresh", { detail: ask3 }));
+  }
 }
-onPending(refresh);
-window.addEventListener("focus", refresh);
-document.addEventListener("visibilitychange", refresh);
+onPending(() => refresh(false));
+window.addEventListener("focus", () => refresh(true));
+document.addEventListener("visibilitychange", () => refresh(true));
 var records = (run) => run.actions.filter((a) => a.record).map((a) => el(
   "section",
   { class: "record-of" },
   recordOf(run, a),
-  el("p", { class: "quiet" }, "Planned ", instant(a.plannedAt))
+  el("p", { class: "quiet" }, "Planned ", instant2(a.plannedAt))
 ));
 
 // site/story.js
@@ -1416,7 +1521,7 @@ function came(e) {
     case "requested":
       return ["wait", "Waits"];
     case "decided":
-      return e.decision === "reject" ? ["off", "Rejected"] : e.decision === "undo" ? ["off", "Undone"] : ["work", "Approved"];
+      return e.decision === "reject" ? ["off", "Rejected"] : e.decision === "undo" ? ["off", "Undone"] : e.decision === "take_back" ? ["off", "Taken back in the chat"] : ["work", "Approved"];
     case "reviewed":
       return e.decision === "confirm_done" ? ["done", "Done"] : ["off", "Asked again"];
     case "intent":
@@ -1458,8 +1563,10 @@ var Story = class {
   #rows = el("tbody");
   /** @type {Opened} */
   #records;
+  /** @type {Map<string, any>} what the actions do, the newest first */
+  #about = /* @__PURE__ */ new Map();
   node;
-  /** @param {string} runId @param {(e: any) => Node[]} row makes the cells of an entry */
+  /** @param {string} runId @param {(e: any, about?: any) => Node[]} row makes the cells of an entry */
   constructor(runId, row5) {
     this.row = row5;
     this.own = runId.startsWith("user-");
@@ -1491,10 +1598,14 @@ var Story = class {
       )
     );
   }
-  /** add takes an entry that is older than those that are here. @param {any} e */
-  add(e) {
+  /**
+   * add takes an entry that is older than those that are here.
+   * @param {any} e @param {any} [about] what its action does
+   */
+  add(e, about3) {
     this.#entries.push(e);
-    this.#rows.append(el("tr", {}, el("td", { class: "at" }, when(e.at)), ...this.row(e)));
+    if (about3) this.#about.set(e.actionId, about3);
+    this.#rows.append(el("tr", {}, el("td", { class: "at" }, when(e.at)), ...this.row(e, about3)));
     if (!this.own) this.#records.add(e, true);
     this.#tell();
   }
@@ -1507,10 +1618,16 @@ var Story = class {
         /** @type {any} */
         this.own ? "link" : toolIcon(tools2[0] ?? "")
       ),
-      el("span", { class: "story-title" }, title2),
+      el("span", { class: "story-title" }, title2, ...this.#whom()),
       ...this.own ? [] : this.#ends(),
       el("span", { class: "story-time" }, when(newest.at))
     );
+  }
+  // whom says to whom and what, of the two actions that were asked for first.
+  #whom() {
+    const all3 = [...this.#about.values()].reverse().map(aboutOf).filter(Boolean);
+    const more2 = all3.length > 2 ? [`and ${all3.length - 2} more`] : [];
+    return [...all3.slice(0, 2), ...more2].map((words3) => el("span", { class: "about" }, words3));
   }
   // ends says what came of each action, alike ones once.
   #ends() {
@@ -1556,7 +1673,7 @@ async function audit(main, runId, signal) {
     el(
       "p",
       { class: "quiet" },
-      "Whatever has an effect outside leaves entries here, and so do linked accounts, always-allows taken back and deletions, each chained to the one before. No text or address is in them."
+      "Whatever has an effect outside leaves entries here, and so do linked accounts, always-allows taken back and deletions, each chained to the one before. No text or address is in them: whom and what comes from your conversations, as long as you keep them."
     ),
     place
   );
@@ -1564,39 +1681,45 @@ async function audit(main, runId, signal) {
 }
 async function all(place, signal) {
   const error = el("p", { class: "error", role: "alert" });
-  const list2 = el("div", { class: "stories", "aria-busy": "true" });
-  const none = el(
-    "p",
-    { class: "empty-view", hidden: true },
-    "Nothing is on record yet. What you approve is told here, step by step."
-  );
-  const more2 = button("Show older ones", () => older2(), "small", { hidden: true });
-  place.append(error, list2, none, more2);
+  const list2 = el("div", { class: "stories" });
+  const none = el("p", { class: "empty-view", hidden: true });
+  const more2 = button("Show older ones", () => older2(searches2), "small", { hidden: true });
+  const filter = new AuditFilter(() => begin4());
+  place.append(filter.node, error, list2, none, more2);
   const stories = /* @__PURE__ */ new Map();
   let cursor2 = "";
-  const older2 = async () => {
+  let searches2 = 0;
+  const older2 = async (search3) => {
     trouble(error);
+    list2.setAttribute("aria-busy", "true");
     try {
-      const page3 = await call(
-        "GET",
-        `/api/agent/audit?limit=50${after(cursor2)}`,
-        { signal }
-      );
+      const page3 = await call("GET", `/api/agent/audit?about=true&limit=50${filter.query}${after(cursor2)}`, { signal });
+      if (search3 !== searches2) return;
       for (const e of page3.entries) {
         const story = stories.get(e.runId) ?? new Story(e.runId, cells);
-        story.add(e);
+        story.add(e, page3.about?.[e.actionId]);
         if (!stories.has(e.runId)) list2.append(story.node);
         stories.set(e.runId, story);
       }
       cursor2 = page3.nextCursor ?? "";
       more2.hidden = !cursor2;
       none.hidden = stories.size > 0;
+      none.textContent = !filter.query ? "Nothing is on record yet. What you approve is told here, step by step." : cursor2 ? "Nothing among the newest ones. Older ones may have it." : "Nothing on record has this.";
+      if (filter.query) say(stories.size ? `${stories.size} found.` : none.textContent);
     } catch (err) {
-      if (!signal.aborted) trouble(error, err, older2);
+      if (!signal.aborted && search3 === searches2) trouble(error, err, () => older2(search3));
     }
-    list2.removeAttribute("aria-busy");
+    if (search3 === searches2) list2.removeAttribute("aria-busy");
   };
-  await older2();
+  const begin4 = () => {
+    searches2++;
+    cursor2 = "";
+    stories.clear();
+    list2.replaceChildren();
+    more2.hidden = none.hidden = true;
+    return older2(searches2);
+  };
+  await begin4();
 }
 async function one(place, runId, signal) {
   const error = el("p", { class: "error", role: "alert" });
@@ -1613,19 +1736,19 @@ async function one(place, runId, signal) {
   const check = async () => {
     trouble(error);
     try {
-      const { entries, head } = await chain(runId, signal);
+      const { entries, head, about: about3 } = await chain(runId, signal);
       const v = await verify(entries, head);
       rows.replaceChildren(...entries.map((e) => el(
         "tr",
         { class: v.bad.has(e.seq) ? "bad" : void 0 },
         el("td", { class: "number" }, String(e.seq)),
-        el("td", { class: "at" }, instant(e.at)),
-        ...cells(e),
+        el("td", { class: "at" }, instant2(e.at)),
+        ...cells(e, about3[e.actionId]),
         el("td", {}, el("code", { title: e.hash }, String(e.hash).slice(0, 10)))
       )));
-      const told3 = new Opened(runId);
-      if (ofRun(runId)) for (const e of entries) told3.add(e, false);
-      records3.replaceChildren(told3.node);
+      const told4 = new Opened(runId);
+      if (ofRun(runId)) for (const e of entries) told4.add(e, false);
+      records3.replaceChildren(told4.node);
       verdict.replaceChildren(
         icon(v.ok ? "check" : "alert"),
         el("strong", {}, v.ok ? "The chain is whole." : "The chain is broken."),
@@ -1641,38 +1764,41 @@ async function one(place, runId, signal) {
 }
 var after = (cursor2) => cursor2 ? `&cursor=${encodeURIComponent(cursor2)}` : "";
 async function chain(runId, signal) {
-  for (let again = 2; ; again--) {
+  for (let again2 = 2; ; again2--) {
     const entries = [];
+    const about3 = {};
     let head;
     let cursor2 = "";
     do {
       const page3 = await call(
         "GET",
-        `/api/agent/audit?runId=${encodeURIComponent(runId)}&limit=200${after(cursor2)}`,
+        `/api/agent/audit?runId=${encodeURIComponent(runId)}&about=true&limit=200${after(cursor2)}`,
         { signal }
       );
       entries.push(...page3.entries);
+      Object.assign(about3, page3.about);
       ({ head } = page3);
       cursor2 = page3.nextCursor ?? "";
     } while (cursor2);
-    if (!again || !head || head.seq === (entries.at(-1)?.seq ?? 0)) return { entries, head };
+    if (!again2 || !head || head.seq === (entries.at(-1)?.seq ?? 0)) return { entries, head, about: about3 };
   }
 }
 var cameTo = { succeeded: "Done", failed: "Failed, nothing was done", unknown: "Outcome unknown" };
-function cells(e) {
+function cells(e, about3) {
   const made = /^(decided|reviewed|refused)$/.test(e.kind) && e.decision && decisionWords(e.decision);
-  const what = [made, cameTo[e.executionStatus], e.errorCode, e.message].filter(Boolean).join(". ");
+  const came2 = e.facts?.ran && e.executionStatus === "failed" ? "Failed after it was begun: what it did stays" : cameTo[e.executionStatus];
+  const what = [made, came2, e.errorCode, e.message].filter(Boolean).join(". ");
   return [
     el("td", {}, kinds[e.kind] ?? e.kind),
-    el("td", {}, e.tool ? toolName(e.tool) : ""),
+    el("td", {}, e.tool ? toolName(e.tool) : "", about3 && el("span", { class: "about" }, aboutOf(about3))),
     el("td", { class: "whole" }, what)
   ];
 }
 
 // site/badge.js
-function badge(count2) {
-  byId("icon").setAttribute("href", count2 ? "/waiting.svg" : "/favicon.svg");
-  const set = count2 ? navigator.setAppBadge?.(count2) : navigator.clearAppBadge?.();
+function badge(count3) {
+  byId("icon").setAttribute("href", count3 ? "/waiting.svg" : "/favicon.svg");
+  const set = count3 ? navigator.setAppBadge?.(count3) : navigator.clearAppBadge?.();
   set?.catch(() => {
   });
 }
@@ -1774,9 +1900,9 @@ function reset2() {
   search({});
 }
 function render() {
-  const shown3 = found2 ? found2.threads : all2;
+  const shown4 = found2 ? found2.threads : all2;
   const none = found2?.busy ? "Searching…" : found2 ? "No conversation has this." : "None yet.";
-  byId("threads").replaceChildren(...shown3.length ? shown3.map(row) : [el("li", { class: "quiet small-text" }, none)]);
+  byId("threads").replaceChildren(...shown4.length ? shown4.map(row) : [el("li", { class: "quiet small-text" }, none)]);
   byId("threads-form").hidden = all2.length < 2 && !found2;
   byId("threads-more").hidden = found2 ? found2.busy || !found2.cursor : !cursor;
 }
@@ -1792,7 +1918,7 @@ var row = (t) => el(
       "aria-current": t.threadId === open && "page"
     },
     el("span", { class: "thread-title" }, t.title || "(no title)"),
-    el("span", { class: "thread-day" }, day2(t.updatedAt))
+    el("span", { class: "thread-day" }, day3(t.updatedAt))
   )
 );
 
@@ -1882,9 +2008,9 @@ function chips(id3, name, value, label2) {
     "li",
     { class: "address" },
     el("span", {}, address2),
-    button("×", () => drop(address2), "chip-drop", { "aria-label": `Remove ${address2}` })
+    button("×", () => drop2(address2), "chip-drop", { "aria-label": `Remove ${address2}` })
   )));
-  const drop = (address2) => {
+  const drop2 = (address2) => {
     all3 = all3.filter((a) => a !== address2);
     draw();
     box.focus();
@@ -1905,7 +2031,7 @@ function chips(id3, name, value, label2) {
       take2();
     } else if (e.key === "Backspace" && !box.value && all3.length) {
       e.preventDefault();
-      drop(all3[all3.length - 1]);
+      drop2(all3[all3.length - 1]);
     }
   });
   box.addEventListener("blur", () => box.value.trim() && take2());
@@ -1980,7 +2106,7 @@ function field(id3, name, value, label2, of) {
   if (typeof value === "number") return number(id3, name, value);
   if (isList(name) && Array.isArray(value)) return chips(id3, name, value, label2);
   if ((name === "start" || name === "end") && typeof value === "string" && of.args.summary !== void 0) {
-    return of.args.allDay ? day3(id3, name, value) : moment2(id3, name, value, of);
+    return of.args.allDay ? day4(id3, name, value) : moment2(id3, name, value, of);
   }
   if (name === "timeZone") return zone(id3, name, value);
   if (typeof value === "string") return text(id3, name, value);
@@ -2055,9 +2181,9 @@ function zone(id3, name, value) {
   return { name, node: el("div", {}, box, list2), box, value: () => box.value.trim() };
 }
 function moment2(id3, name, value, of) {
-  const shown3 = clockIn(value, of.first);
-  const box = input(id3, "datetime-local", shown3, { required: true });
-  let before = wallTime(shown3);
+  const shown4 = clockIn(value, of.first);
+  const box = input(id3, "datetime-local", shown4, { required: true });
+  let before = wallTime(shown4);
   box.addEventListener("change", () => {
     const now2 = wallTime(box.value);
     if (now2 && before) of.moved(name, now2 - before);
@@ -2068,10 +2194,10 @@ function moment2(id3, name, value, of) {
     e.detail).toISOString().slice(0, 16);
     before = wallTime(box.value);
   });
-  const same = () => box.value === shown3 && of.zone() === of.first;
+  const same = () => box.value === shown4 && of.zone() === of.first;
   return { name, node: box, box, value: () => same() ? value : box.value && `${box.value}:00` };
 }
-function day3(id3, name, value) {
+function day4(id3, name, value) {
   const off2 = name === "end" ? 1 : 0;
   const box = input(id3, "date", shiftDay(value, -off2), { required: true });
   return { name, node: box, box, value: () => box.value && shiftDay(box.value, off2) };
@@ -2274,6 +2400,63 @@ function parse(text2) {
   return value;
 }
 
+// site/instead.js
+var waitingOf = (a, known6) => (a.insteadOf ?? []).filter((e) => !known6.loaded || known6.more || known6.approvals.some((x) => x.approvalId === e.approvalId));
+function related(a, approve) {
+  const note = el("card-others", {});
+  let earlier = [];
+  const yes2 = button("", () => approve(yes2, earlier), "small", { "data-decision": "approve_instead" });
+  const show3 = (known6) => {
+    const others = waitingOf(a, known6);
+    const newer = known6.approvals.filter((n) => n.insteadOf?.some((e) => e.approvalId === a.approvalId));
+    earlier = others.map((e) => e.approvalId);
+    yes2.hidden = earlier.length === 0 || !a.decisions?.includes("approve_once");
+    yes2.textContent = earlier.length === 1 ? "Approve this, reject the earlier one" : `Approve this, reject the ${earlier.length} earlier ones`;
+    note.replaceChildren(
+      ...others.map((e) => line(a, e, known6, "An earlier card of this conversation still waits: ")),
+      ...newer.map((n) => line(a, n, known6, "A newer card of this conversation may replace this one: "))
+    );
+  };
+  note.show = show3;
+  return { note, yes: yes2 };
+}
+function line(a, other2, known6, words3) {
+  const known1 = known6.approvals.find((x) => x.approvalId === other2.approvalId);
+  const link = el("a", { href: `#/t/${a.threadId}`, onclick: (e) => {
+    const card2 = (
+      /** @type {HTMLElement|null} */
+      document.querySelector(`#main .card[data-approval="${other2.approvalId}"]`)
+    );
+    if (!card2) return;
+    e.preventDefault();
+    card2.focus();
+    card2.scrollIntoView({ block: "nearest" });
+  } }, `“${other2.title ?? other2.preview?.title ?? other2.tool}”`);
+  return el("p", { class: "quiet" }, words3, link, differs(a, known1), ", requested ", when(other2.requestedAt), ".");
+}
+function differs(a, other2) {
+  const shown4 = (f) => a.preview?.fields?.find((own3) => own3.label === f.label)?.value;
+  const field3 = other2?.preview?.fields?.find((f) => shown4(f) !== void 0 && shown4(f) !== f.value);
+  if (!field3) return "";
+  const value = field3.value.length > 80 ? `${field3.value.slice(0, 80)}…` : field3.value;
+  return ` (${field3.label}: ${value})`;
+}
+var CardOthers = class extends HTMLElement {
+  /** @type {AbortController|undefined} */
+  #gone;
+  /** @type {(known: any) => void} */
+  show = () => {
+  };
+  connectedCallback() {
+    this.#gone = new AbortController();
+    onPending((known6) => this.show(known6), this.#gone.signal);
+  }
+  disconnectedCallback() {
+    this.#gone?.abort();
+  }
+};
+customElements.define("card-others", CardOthers);
+
 // site/link.js
 var providers = { google: "Google", github: "GitHub" };
 var acting = [[/^(gmail|calendar)_/, "google"], [/^(github|docker)\.|^propose_plan$/, "github"]];
@@ -2322,6 +2505,81 @@ async function linked(provider, since) {
   if (!known4.has(uid)) known4.set(uid, call("GET", "/api/agent/connections").then((a) => a.connections, () => []));
   const all3 = await known4.get(uid);
   return Boolean(all3?.some((c) => c.provider === provider && c.status === "linked" && c.linkedAt > since));
+}
+
+// site/outbox.js
+var again = 15e3;
+var shown = /* @__PURE__ */ new Map();
+var sending = false;
+var current2 = "";
+var timer3 = 0;
+var told2 = say;
+function unsent(approvalId) {
+  const kept = (
+    /** @type {Unsent|undefined} */
+    outbox.get(approvalId)
+  );
+  if (!kept || kept.uid === user.get()?.uid) return kept;
+  drop(approvalId);
+  return void 0;
+}
+var keepable = (err, body) => err.status === 0 && err.passing && /^(approve_|reject$)/.test(body.decision);
+function keep(decision) {
+  const kept = { ...decision, uid: user.get()?.uid ?? "" };
+  outbox.set(decision.body.approvalId, kept);
+  say("Waiting to be sent. This is sent once the server can be reached.");
+  later();
+  return kept;
+}
+var drop = (approvalId) => outbox.set(approvalId, void 0);
+function takeBack2(approvalId) {
+  if (current2 === approvalId) return false;
+  drop(approvalId);
+  return true;
+}
+var onSent = (approvalId, f) => void shown.set(approvalId, f);
+async function flush() {
+  if (sending) return;
+  sending = true;
+  clearTimeout(timer3);
+  try {
+    for (const { body, title: title2 } of Object.values(outbox.all())) {
+      if (!user.get()) return;
+      if (!unsent(body.approvalId)) continue;
+      current2 = body.approvalId;
+      if (!await send(body, title2)) return later();
+    }
+  } finally {
+    sending = false;
+    current2 = "";
+  }
+}
+async function send(body, title2) {
+  const uid = user.get()?.uid;
+  let run;
+  let refused3;
+  try {
+    run = await call("POST", "/api/agent/approvals/resolve", { body });
+  } catch (err) {
+    if (err.passing || err.status === 401 || err.status === 429) return false;
+    refused3 = err;
+  }
+  if (user.get()?.uid !== uid) return true;
+  drop(body.approvalId);
+  if (refused3) told2(`Your decision on “${title2}” was not taken: ${refused3.message}`);
+  else say(`Sent: your decision on “${title2}”.`);
+  shown.get(body.approvalId)?.(run, refused3);
+  changed();
+  return true;
+}
+function later() {
+  clearTimeout(timer3);
+  if (user.get()) timer3 = window.setTimeout(flush, again);
+}
+var count2 = () => Object.values(outbox.all()).filter((kept) => kept.uid === user.get()?.uid).length;
+function listen(refused3) {
+  told2 = refused3;
+  window.addEventListener("online", flush);
 }
 
 // site/unsent.js
@@ -2524,6 +2782,41 @@ var PlanParts = class {
   }
 };
 
+// site/waits.js
+function showUnsent(kept, { buttons, parts: parts3, chip, error, taken, back }) {
+  const { body } = kept;
+  const before = chip.textContent;
+  const over4 = () => {
+    line3.remove();
+    for (const part3 of parts3) if (part3) part3.hidden = false;
+    chip.textContent = before;
+  };
+  const undo2 = button("Take back", () => {
+    if (!takeBack2(body.approvalId)) return void trouble(error, new Error("This is being sent now."));
+    over4();
+    back();
+    say("Taken back. Nothing was sent.");
+    buttons.querySelector("button")?.focus();
+  }, "small");
+  const line3 = el(
+    "div",
+    { class: "unsent", role: "group", "aria-label": "Waiting to be sent" },
+    el("p", {}, `${decisionWords(body.decision)}, and waiting to be sent. This is sent once the server can be reached.`),
+    undo2
+  );
+  for (const part3 of parts3) if (part3) part3.hidden = true;
+  chip.textContent = "Waiting to be sent";
+  trouble(error);
+  buttons.before(line3);
+  if (document.activeElement === document.body) undo2.focus();
+  onSent(body.approvalId, (run, err) => {
+    if (!line3.isConnected) return;
+    over4();
+    if (run) taken(run, body);
+    else trouble(error, err);
+  });
+}
+
 // site/card.js
 var version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
 function card(a, done, wait = 0) {
@@ -2540,6 +2833,7 @@ function card(a, done, wait = 0) {
   const sure = !review && preview.confirm && /** @type {HTMLInputElement} */
   el("input", { type: "text", class: "code", autocomplete: "off", spellcheck: "false" });
   const typed = sure && el("label", { class: "sure" }, el("span", {}, "To approve, type ", el("strong", {}, preview.confirm)), sure);
+  const others = related(a, (used, earlier) => void (still() && decide2("approve_once", used, void 0, void 0, earlier)));
   const covers = (preview.fields ?? []).find((f) => f.label === "Always allow covers");
   const fields = (plan?.lines ?? preview.fields ?? []).filter((f) => f !== covers);
   const from = fields.findIndex((f) => f.long && !plan);
@@ -2579,6 +2873,7 @@ function card(a, done, wait = 0) {
       {},
       "The service was asked, and its answer was lost: it is not known whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found."
     ),
+    others.note,
     warnings(preview.warnings),
     findings(a.findings),
     plan?.changes,
@@ -2607,11 +2902,17 @@ function card(a, done, wait = 0) {
     for (const part3 of [buttons, form3, plan?.every, plan?.other, comment.node]) part3?.remove();
     node.classList.replace("wait", "lapsed");
     chip.textContent = "Expired";
-    trouble(error, new Error("This has expired. Nothing was done."));
+    const late = unsent(a.approvalId) && "This expired before your decision could be sent. Nothing was done.";
+    drop(a.approvalId);
+    body.querySelector(".unsent")?.remove();
+    trouble(error, new Error(late || "This has expired. Nothing was done."));
     say(`Expired, nothing was done: ${title2}.`);
     changed();
   }
-  async function decide2(decision, used, editedArgs, comments = comment.typed.words) {
+  async function decide2(decision, used, editedArgs, comments = comment.typed.words, rejects = (
+    /** @type {string[]|undefined} */
+    void 0
+  )) {
     trouble(error);
     if (sure && decision.startsWith("approve") && sure.value.trim() !== preview.confirm) {
       trouble(error, new Error(`This may destroy something. Type ${preview.confirm} to approve it.`));
@@ -2628,7 +2929,8 @@ function card(a, done, wait = 0) {
       editedArgs,
       comment: comments || void 0,
       holdSeconds: holds(a, decision),
-      strict
+      strict,
+      rejects
     };
     try {
       const run = await busy(
@@ -2636,27 +2938,38 @@ function card(a, done, wait = 0) {
         used,
         () => patient(wait, (w) => call("POST", "/api/agent/approvals/resolve", { body: body2, wait: w }))
       );
-      edits.set(version(a), void 0);
-      plan?.forget();
-      comment.typed.forget();
-      const until = run.actions?.find((x) => x.approvalId === a.approvalId)?.heldUntil;
-      say(decided[decision], undoWithin(until));
-      const next3 = after2(node);
-      done(run, /always_allow/.test(decision) ? alwaysLine(a, until) : void 0);
-      onward(node, next3);
+      taken(run, body2);
       changed();
     } catch (err) {
+      if (keepable(err, body2)) return waits(keep({ title: title2, version: version(a), body: body2 }));
       if (editedArgs && editing && err.status === 400) editing.wrong(err);
       else trouble(error, err);
       error.append(toLink(err.code, a.tool) ?? "");
       if ([404, 409, 410].includes(err.status)) changed();
     }
   }
+  function taken(run, { decision, rejects }) {
+    edits.set(version(a), void 0);
+    plan?.forget();
+    comment.typed.forget();
+    const until = run.actions?.find((x) => x.approvalId === a.approvalId)?.heldUntil;
+    say(decided[decision], rejects ? "What was asked earlier is rejected." : "", undoWithin(until));
+    const next3 = after2(node);
+    done(run, /always_allow/.test(decision) ? alwaysLine(a, until) : void 0);
+    onward(node, next3);
+  }
+  function waits(kept2) {
+    leaveEdit();
+    const back = () => edits.set(version(a), kept2.body.editedArgs);
+    showUnsent(kept2, { buttons, parts: [buttons, plan?.every, plan?.other, comment.node], chip, error, taken, back });
+  }
   const passed = (decision) => [
     decision !== "refine" ? plan?.words ?? "" : "",
     /^approve|refine/.test(decision) ? comment.typed.words : ""
   ].filter(Boolean);
   let editing;
+  let leaveEdit = () => {
+  };
   function edit() {
     const as = (changing) => {
       if (typed) (changing ? body : buttons.firstElementChild)?.prepend(typed);
@@ -2670,6 +2983,8 @@ function card(a, done, wait = 0) {
     const close = () => {
       edits.set(version(a), void 0);
       editing = void 0;
+      leaveEdit = () => {
+      };
       as(false);
       buttons.querySelector("[data-decision=approve_with_edits]")?.focus();
     };
@@ -2679,6 +2994,7 @@ function card(a, done, wait = 0) {
       keep: (args) => edits.set(version(a), args)
     });
     form3.replaceChildren(editing.node);
+    leaveEdit = close;
     as(true);
   }
   const made = choices(a).map((d, i) => button(plan && d === "approve_once" ? "Confirm plan" : choice(a, d), (e) => {
@@ -2700,12 +3016,18 @@ function card(a, done, wait = 0) {
   }, i === 0 ? "primary small" : d === "reject" ? "danger small" : "small", { "data-decision": d }));
   const first = (b) => /^(approve_once|reject|confirm_done|start_new)$/.test(b.dataset.decision ?? "");
   buttons.append(
-    el("div", { class: "buttons" }, typed, ...made.filter(first)),
+    el("div", { class: "buttons" }, typed, ...made.filter(first), others.yes),
     el("div", { class: "buttons others" }, ...made.filter((b) => !first(b)))
   );
   const yes2 = made.find((b) => b.dataset.decision === "approve_once");
   if (yes2) plan?.tell(yes2);
-  if (edits.get(version(a))) edit();
+  const kept = unsent(a.approvalId);
+  if (kept?.version === version(a)) waits(kept);
+  else if (edits.get(version(a))) edit();
+  if (kept && kept.version !== version(a)) {
+    drop(a.approvalId);
+    trouble(error, new Error("This has changed since you decided while offline. That decision was not sent."));
+  }
   return node;
 }
 function measured(node, buttons) {
@@ -2720,16 +3042,16 @@ function measured(node, buttons) {
 }
 var holds = (a, decision) => a.kind !== "plan" && a.tool !== "run_command" && /^approve_/.test(decision) ? 10 : void 0;
 var waiting2 = false;
-async function patient(wait, send) {
-  if (!wait || waiting2) return send(0);
+async function patient(wait, send2) {
+  if (!wait || waiting2) return send2(0);
   waiting2 = true;
   try {
-    return await send(wait);
+    return await send2(wait);
   } finally {
     waiting2 = false;
   }
 }
-var shown = [
+var shown2 = [
   "approve_once",
   "approve_with_edits",
   "approve_and_always_allow_recipient",
@@ -2739,7 +3061,7 @@ var shown = [
   "start_new"
 ];
 function choices(a) {
-  return shown.filter((d) => a.decisions?.includes(d) && (d !== "approve_and_always_allow_recipient" || reached(a.args).length));
+  return shown2.filter((d) => a.decisions?.includes(d) && (d !== "approve_and_always_allow_recipient" || reached(a.args).length));
 }
 function after2(node) {
   const all3 = [...document.querySelectorAll("#main .card")];
@@ -2857,18 +3179,18 @@ var Printed = class {
     const lines3 = (this.text + raw).replaceAll(/\r+\n/g, "\n").split("\n");
     const from = Math.max(0, this.text.split("\n").length - 1);
     for (let i = from; i < lines3.length; i++) {
-      const line2 = rubbed(lines3[i]);
+      const line3 = rubbed(lines3[i]);
       const last = i === lines3.length - 1;
-      const cut = line2.endsWith("\r") && last ? line2.slice(0, -1).lastIndexOf("\r") : line2.lastIndexOf("\r");
-      lines3[i] = line2.slice(cut + 1);
+      const cut = line3.endsWith("\r") && last ? line3.slice(0, -1).lastIndexOf("\r") : line3.lastIndexOf("\r");
+      lines3[i] = line3.slice(cut + 1);
     }
     this.text = lines3.join("\n").slice(-this.most);
   }
 };
-function rubbed(line2) {
-  if (!line2.includes("\b")) return line2;
+function rubbed(line3) {
+  if (!line3.includes("\b")) return line3;
   const left2 = [];
-  for (const c of line2.split("")) {
+  for (const c of line3.split("")) {
     if (c === "\b" && left2.length && left2.at(-1) !== "\b") left2.pop();
     else left2.push(c);
   }
@@ -2889,7 +3211,7 @@ function question(runId, asked2, done) {
   );
   words3.value = edits.get(id3) ?? "";
   words3.addEventListener("input", () => edits.set(id3, words3.value));
-  const send = async (e) => {
+  const send2 = async (e) => {
     e.preventDefault();
     trouble(error);
     try {
@@ -2919,7 +3241,7 @@ function question(runId, asked2, done) {
     el("p", { class: "text" }, plain(String(asked2.args?.question ?? ""))),
     el(
       "form",
-      { class: "form", onsubmit: send },
+      { class: "form", onsubmit: send2 },
       el("label", { for: id3 }, "Your answer (no passwords: the model reads it)"),
       words3,
       submit
@@ -3091,7 +3413,7 @@ var Actions = class {
     if (a.status === "awaiting_confirmation" && a.decision && lasts(a.heldUntil)) {
       return [this.#kept(`${a.actionId} held ${a.heldUntil}`, () => heldRow(a, approval, this.decided))];
     }
-    const row5 = this.#kept(`${a.actionId} ${state2.words} ${a.message ?? ""}`, () => line(a, state2, approval, runId));
+    const row5 = this.#kept(`${a.actionId} ${state2.words} ${a.message ?? ""}`, () => line2(a, state2, approval, runId));
     const output = this.#outputs.get(a.actionId)?.node;
     return output ? [row5, output] : [row5];
   }
@@ -3124,7 +3446,7 @@ var Actions = class {
     this.#outputs.get(id3)?.print(offset, bytes);
   }
 };
-function line(a, state2, approval, runId) {
+function line2(a, state2, approval, runId) {
   const settled = ["done", "fail", "off"].includes(state2.kind) && (a.approvalId || a.executionStatus !== "not_started");
   const drawn3 = {
     done: "check",
@@ -3180,7 +3502,7 @@ var Live = class {
   #actions = /* @__PURE__ */ new Map();
   /** @type {Map<string, any>} by action */
   #approvals = /* @__PURE__ */ new Map();
-  #shown = new Actions((run, line2) => this.#decided(run, line2));
+  #shown = new Actions((run, line3) => this.#decided(run, line3));
   /** @type {Map<string, any>} calls that their user answers */
   #questions = /* @__PURE__ */ new Map();
   #last = 0;
@@ -3365,8 +3687,8 @@ var Live = class {
     this.#render();
   }
   /** decided sets the run to its state after a decision here. */
-  #decided(run, line2) {
-    if (line2) this.#foot.before(line2);
+  #decided(run, line3) {
+    if (line3) this.#foot.before(line3);
     this.#show(() => this.#state(run));
     hurry();
   }
@@ -3755,9 +4077,9 @@ var Conversation = class {
       again: (prompt, safe) => this.#again(prompt, safe),
       use: (words3) => this.#use(words3),
       followed: (run) => this.#followed(run),
-      failed: (err, again) => {
+      failed: (err, again2) => {
         if (err?.status === 404) return this.#unknown();
-        if (err || !this.#refusal) trouble(this.#error, err, again);
+        if (err || !this.#refusal) trouble(this.#error, err, again2);
       }
       // the end of an earlier run says nothing about a request that was refused
     });
@@ -3932,14 +4254,14 @@ var Conversation = class {
     this.#prompt.focus();
   }
   async #delete() {
-    const told3 = "Its messages and runs are deleted. What was sent stays sent, and the audit keeps its entries.";
+    const told4 = "Its messages and runs are deleted. What was sent stays sent, and the audit keeps its entries.";
     trouble(this.#error);
     try {
       const open3 = await busy([this.#remove], this.#remove, () => openIn(this.threadId));
       const still2 = open3.length ? ` ${openWords(open3)} Deleting rejects that first; nothing of it is done.` : "";
       if (!await confirm(
         "Delete this conversation?",
-        `${told3}${still2}`,
+        `${told4}${still2}`,
         open3.length ? "Reject and delete" : "Delete"
       )) return;
       await busy([this.#remove], this.#remove, async () => {
@@ -4035,7 +4357,7 @@ async function leave2() {
   const s = await there2?.pushManager.getSubscription();
   if (s) await stop(s);
 }
-function listen() {
+function listen2() {
   if (!able) return;
   navigator.serviceWorker.addEventListener("message", ({ data }) => {
     changed();
@@ -4065,9 +4387,9 @@ function gate(enter2, problem) {
   byId("gate").hidden = false;
   byId("shell").hidden = true;
 }
-function closed(err, again) {
+function closed(err, again2) {
   const error = el("p", { class: "error", role: "alert" });
-  trouble(error, err, again);
+  trouble(error, err, again2);
   byId("gate").replaceChildren(
     el(
       "div",
@@ -4106,7 +4428,7 @@ function localForm(enter2, error) {
     /** @type {HTMLButtonElement} */
     el("button", { class: "primary" }, "Sign in")
   );
-  const send = async (e) => {
+  const send2 = async (e) => {
     e.preventDefault();
     trouble(error);
     submit.disabled = true;
@@ -4127,7 +4449,7 @@ function localForm(enter2, error) {
     ),
     el(
       "form",
-      { class: "form", onsubmit: send },
+      { class: "form", onsubmit: send2 },
       el("label", { for: "uid" }, "User"),
       uid,
       el("p", { id: "uid-help", class: "quiet small-text" }, "Letters, digits and _ . | : @ + -"),
@@ -4198,11 +4520,11 @@ async function inbox(main, signal) {
   const rows = /* @__PURE__ */ new Map();
   const lives = /* @__PURE__ */ new Map();
   signal.addEventListener("abort", () => lives.forEach((l) => l.stop()));
-  const decided2 = (a, run, line2) => {
+  const decided2 = (a, run, line3) => {
     const known6 = lives.get(run.runId);
     const approvals = [a, ...run.approvals ?? []];
     const live = known6 ?? new Live({ run: { ...run, approvals } });
-    if (line2) live.node.append(line2);
+    if (line3) live.node.append(line3);
     if (known6) return;
     lives.set(run.runId, live);
     const place = cards2.get(version(a));
@@ -4215,12 +4537,12 @@ async function inbox(main, signal) {
   };
   onPending((known6) => {
     trouble(error, known6.error, () => changed());
-    const shown3 = known6.approvals.filter((a) => !lives.has(a.runId));
-    for (const a of shown3) if (!cards2.has(version(a))) cards2.set(
+    const shown4 = known6.approvals.filter((a) => !lives.has(a.runId));
+    for (const a of shown4) if (!cards2.has(version(a))) cards2.set(
       version(a),
-      el("li", {}, card(a, (run, line2) => decided2(a, run, line2), 5))
+      el("li", {}, card(a, (run, line3) => decided2(a, run, line3), 5))
     );
-    arrange(list2, placed(list2, shown3.map((a) => (
+    arrange(list2, placed(list2, shown4.map((a) => (
       /** @type {HTMLElement} */
       cards2.get(version(a))
     ))));
@@ -4233,7 +4555,7 @@ async function inbox(main, signal) {
       /** @type {HTMLElement} */
       rows.get(a.approvalId)
     )));
-    none.hidden = !known6.loaded || shown3.length > 0 || held.length > 0;
+    none.hidden = !known6.loaded || shown4.length > 0 || held.length > 0;
     more2.hidden = !known6.more;
   }, signal);
   await changed();
@@ -4254,18 +4576,18 @@ async function list(main, title2, about3, load3) {
   const error = el("p", { class: "error", role: "alert" });
   const place = el("div", { class: "stack", "aria-busy": "true" });
   main.replaceChildren(heading(title2), el("p", { class: "quiet" }, about3), error, place);
-  const again = async () => {
+  const again2 = async () => {
     trouble(error);
     try {
-      place.replaceChildren(...await load3(again, error));
+      place.replaceChildren(...await load3(again2, error));
     } catch (err) {
-      trouble(error, err, again);
+      trouble(error, err, again2);
     }
     place.removeAttribute("aria-busy");
   };
-  await again();
+  await again2();
 }
-function change2(words3, what, told3, error, again, kind, label2) {
+function change2(words3, what, told4, error, again2, kind, label2) {
   return button(words3, async (e) => {
     const used = (
       /** @type {Element} */
@@ -4274,8 +4596,8 @@ function change2(words3, what, told3, error, again, kind, label2) {
     trouble(error);
     try {
       if (await busy([used], used, what) === false) return;
-      if (told3) say(told3);
-      await again();
+      if (told4) say(told4);
+      await again2();
     } catch (err) {
       trouble(error, err);
     }
@@ -4284,8 +4606,8 @@ function change2(words3, what, told3, error, again, kind, label2) {
 var allowed = (main) => list(
   main,
   "Always allowed",
-  "Recipients that you are no longer asked about, each for one kind of action, and commands, each on one host. Taken back, they are asked about again at once.",
-  async (again, error) => {
+  "Recipients that you are no longer asked about, each for one kind of action from one account, and commands, each on one host. Taken back, they are asked about again at once.",
+  async (again2, error) => {
     const { entries = [] } = await call("GET", "/api/agent/allowlist");
     if (!entries.length) return [el("p", { class: "empty-view" }, "Nobody. You are asked each time.")];
     return entries.map((e) => el(
@@ -4295,14 +4617,19 @@ var allowed = (main) => list(
         "div",
         {},
         el("strong", {}, e.recipient || e.command),
-        el("p", { class: "quiet" }, `${toolName(e.tool)} · until `, when(e.expiresAt))
+        el(
+          "p",
+          { class: "quiet" },
+          `${toolName(e.tool)} · ${e.account ? `from ${e.account} · ` : ""}until `,
+          when(e.expiresAt)
+        )
       ),
       change2(
         "Take back",
         () => call("DELETE", `/api/agent/allowlist/${encodeURIComponent(e.id)}`),
         `${e.recipient || e.command} is no longer always allowed.`,
         error,
-        again,
+        again2,
         "small",
         `Take back ${e.recipient || e.command} for ${toolName(e.tool)}`
       )
@@ -4335,7 +4662,7 @@ var accounts = (main) => list(
   main,
   "Linked accounts",
   "The accounts that are acted in for you: Google for mail and events, GitHub for repositories. What is linked can be unlinked here at any time.",
-  async (again, error) => {
+  async (again2, error) => {
     const { connections = [], providers: providers2 = [], local: isLocal } = await call("GET", "/api/agent/connections");
     const link = (id3, words4) => change2(words4, () => begin(id3), "", error, async () => {
     }, "primary small", words4);
@@ -4365,7 +4692,7 @@ var accounts = (main) => list(
           change2("Unlink", async () => {
             if (!await confirm("Unlink this account?", gone[c.provider], "Unlink")) return false;
             return call("DELETE", `/api/agent/connections/${c.provider}`);
-          }, "The account is unlinked.", error, again, "danger small", `Unlink ${who2}`)
+          }, "The account is unlinked.", error, again2, "danger small", `Unlink ${who2}`)
         )
       );
     };
@@ -4464,10 +4791,10 @@ var numbers = [
 var parts = { morning: 12, noon: 12, afternoon: 18, evening: 22, night: 24, midnight: 24 };
 var units = { minute: 1, min: 1, hour: 60, day: 1440, week: 10080 };
 var clock3 = String.raw`(?:\d{1,2}:\d\d(?:\s*[ap]\.?m\b\.?)?|\d{1,2}\s*[ap]\.?m\b\.?|noon|midnight)`;
-var day4 = String.raw`(?:\d{4}-\d\d-\d\d|today|tonight|tomorrow|(?:this |next )?(?:${days.join("|")}))`;
+var day5 = String.raw`(?:\d{4}-\d\d-\d\d|today|tonight|tomorrow|(?:this |next )?(?:${days.join("|")}))`;
 var part = String.raw`(?:morning|afternoon|evening|night)`;
 var limits = String.raw`\b(?:by|until|till|before|no later than)\s+(?:at\s+)?(?:the\s+)?`;
-var known5 = new RegExp(`${limits}(?:end of (?:the |this )?(day)\\b|(${day4})(?:\\s+(?:at\\s+)?(${clock3}|${part}))?(?![\\w-])|(?:this\\s+)?(${part})\\b|(${clock3})(?:\\s+(?:on\\s+)?(${day4})(?![\\w-]))?(?!\\d))`, "i");
+var known5 = new RegExp(`${limits}(?:end of (?:the |this )?(day)\\b|(${day5})(?:\\s+(?:at\\s+)?(${clock3}|${part}))?(?![\\w-])|(?:this\\s+)?(${part})\\b|(${clock3})(?:\\s+(?:on\\s+)?(${day5})(?![\\w-]))?(?!\\d))`, "i");
 var span = new RegExp(String.raw`\b(?:with)?in\s+(?:the next\s+)?(\d{1,3}|an?|half an|${numbers.join("|")})\s+` + String.raw`(min(?:ute)?|hour|day|week)s?\b`, "i");
 var vague = new RegExp(`${limits}((?:next|this|end of|early|late|soon|\\d{1,2}[:.]\\d\\d|\\d{4}-\\d\\d-\\d\\d|\\d{1,2}(?:st|nd|rd|th)|yesterday|january|february|march|april|may \\d|june|july|august|september|october|november|december|christmas|easter|lunch|the weekend)\\b[^.,;!?\\n]{0,30})`, "i");
 function deadline(words3, now2) {
@@ -4479,8 +4806,8 @@ function deadline(words3, now2) {
   const unclear = vague.exec(words3);
   return unclear ? { said: unclear[0].trim() } : void 0;
 }
-function after3([, count2, unit], now2) {
-  const word = count2.toLowerCase();
+function after3([, count3, unit], now2) {
+  const word = count3.toLowerCase();
   const n = word === "half an" ? 0.5 : /^an?$/.test(word) ? 1 : Number(word) || numbers.indexOf(word);
   return new Date(now2.getTime() + n * units[unit.toLowerCase()] * 6e4);
 }
@@ -4597,16 +4924,16 @@ function form(from) {
   const error = el("p", { class: "error", role: "alert" });
   [prompt.value, repo.value] = [known6.prompt ?? "", known6.repo ?? ""];
   until.value = new Date(known6.until) > /* @__PURE__ */ new Date() ? known6.until : local3(Date.now() + 4 * 3600 * 1e3);
-  const keep = (key3) => drafts.set(
+  const keep2 = (key3) => drafts.set(
     slot2,
     { prompt: prompt.value, repo: repo.value, until: until.value, set, from, key: key3 }
   );
-  const send = async (e) => {
+  const send2 = async (e) => {
     e.preventDefault();
     trouble(error);
     const before = drafts.get(slot2);
     const key3 = before?.key && before.from === from ? before.key : newId();
-    keep(key3);
+    keep2(key3);
     try {
       const s = await busy(
         [prompt, repo, until, submit],
@@ -4617,7 +4944,7 @@ function form(from) {
       say("Begun: the planner reads the repository.");
       if (submit.isConnected) location.hash = `#/plans/${s.sessionId}`;
     } catch (err) {
-      if (err.status && err.status < 500) keep(void 0);
+      if (err.status && err.status < 500) keep2(void 0);
       trouble(error, err);
       error.append(toLink(err.code, repository) ?? "");
     }
@@ -4626,18 +4953,18 @@ function form(from) {
     prompt.value = words3;
     prompt.focus();
     readWish();
-    keep(void 0);
+    keep2(void 0);
   };
   const tries = el("div");
   examplesOf("planner").then((all3) => tries.replaceChildren(examples(all3, use) || ""));
   const changed4 = (e) => {
     set ||= e.target === until;
     readWish();
-    keep(void 0);
+    keep2(void 0);
   };
   return el(
     "form",
-    { class: "card form", onsubmit: send, oninput: changed4 },
+    { class: "card form", onsubmit: send2, oninput: changed4 },
     el("h2", {}, from ? "Go on with what was unfinished" : "What should be done?"),
     el("label", { for: prompt.id }, "Your wish"),
     prompt,
@@ -4676,7 +5003,7 @@ async function planView(main, id3, signal) {
     if (status && s.status !== status) say(sessionWords[s.status] ?? s.status);
     status = s.status;
     body.removeAttribute("aria-busy");
-    const again = () => read2();
+    const again2 = () => read2();
     arrange(body, [
       kept(
         "about",
@@ -4685,13 +5012,13 @@ async function planView(main, id3, signal) {
       ),
       ...s.approvals.map((a) => kept(version(a), "", () => card(a, () => {
         hurry();
-        again();
+        again2();
       }))),
       kept("tasks", [s.tasks, s.log], () => tasks(s)),
       kept("changes", [s.changes, s.tasks.length], () => changes2(s)),
-      kept("grants", [s.status, s.grants], () => grants(s, path4, again, error)),
+      kept("grants", [s.status, s.grants], () => grants(s, path4, again2, error)),
       kept("after", [s.status, s.artifacts, s.log], () => after4(s)),
-      kept("foot", [s.status], () => foot(s, again, error))
+      kept("foot", [s.status], () => foot(s, again2, error))
     ]);
   };
   const read2 = latest(async () => {
@@ -4700,18 +5027,18 @@ async function planView(main, id3, signal) {
     trouble(error);
     show3(s);
   }, (err) => signal.aborted || trouble(error, err, read2));
-  const line2 = (err) => {
+  const line3 = (err) => {
     lost.textContent = err ? `${err.message} Nothing is lost; trying again` : "";
   };
   async function session() {
     for (let wait = 500; ; wait = Math.min(wait * 2, 5e3)) {
       try {
         const s = await call("GET", path4, { signal });
-        line2(null);
+        line3(null);
         return s;
       } catch (err) {
         if (signal.aborted || !(err.passing || err.status === 429)) throw err;
-        line2(err);
+        line3(err);
       }
       await pause(wait, signal);
     }
@@ -4721,7 +5048,7 @@ async function planView(main, id3, signal) {
     try {
       show3(await session());
       for await (const e of client.events(id3, { signal })) {
-        line2(e.type === "lost" ? e.error : null);
+        line3(e.type === "lost" ? e.error : null);
         if (e.type === "run" || "seq" in e) read2();
       }
       await read2();
@@ -4752,8 +5079,8 @@ function latest(work, failed) {
 }
 function keeper() {
   const known6 = /* @__PURE__ */ new Map();
-  return (name, shown3, make) => {
-    const key3 = JSON.stringify(shown3);
+  return (name, shown4, make) => {
+    const key3 = JSON.stringify(shown4);
     const old = known6.get(name);
     if (old?.key === key3) return old.node;
     const node = make();
@@ -4839,9 +5166,9 @@ function changes2(s) {
   );
 }
 var json2 = (v) => typeof v === "string" ? v : JSON.stringify(v, null, 2);
-var refused = (l) => l.executionStatus === "not_started" ? l.observation?.error?.code : void 0;
-var step = (l) => el("div", {}, told2(l), toLink(refused(l), l.action.tool, l.at));
-var told2 = (l) => el(
+var refused2 = (l) => l.executionStatus === "not_started" ? l.observation?.error?.code : void 0;
+var step = (l) => el("div", {}, told3(l), toLink(refused2(l), l.action.tool, l.at));
+var told3 = (l) => el(
   "details",
   { class: "plan-step", "data-part": `step-${l.seq}` },
   el(
@@ -4860,7 +5187,7 @@ var part2 = (words3, value) => el(
   el("p", { class: "quiet" }, words3),
   el("pre", { class: "long code", tabindex: 0, role: "group", "aria-label": words3 }, json2(value))
 );
-function grants(s, path4, again, error) {
+function grants(s, path4, again2, error) {
   const take2 = (g) => button("Take back", async (e) => {
     const used = (
       /** @type {Element} */
@@ -4870,7 +5197,7 @@ function grants(s, path4, again, error) {
     try {
       await busy([used], used, () => call("DELETE", `${path4}/grants/${encodeURIComponent(g.id)}`));
       say("Taken back. Such calls ask you again.");
-      await again();
+      await again2();
     } catch (err) {
       trouble(error, err);
     }
@@ -4917,7 +5244,7 @@ function after4(s) {
     )
   );
 }
-function foot(s, again, error) {
+function foot(s, again2, error) {
   const stop2 = button("Stop", async (e) => {
     const used = (
       /** @type {Element} */
@@ -4932,7 +5259,7 @@ function foot(s, again, error) {
       );
       say("It is being stopped.");
       hurry();
-      await again();
+      await again2();
     } catch (err) {
       trouble(error, err);
     }
@@ -5056,17 +5383,19 @@ async function runView(main, runId, signal) {
       )), rows)
     )
   );
-  let shown3;
-  signal.addEventListener("abort", () => shown3?.stop());
+  let shown4;
+  signal.addEventListener("abort", () => shown4?.stop());
   let last = 0;
-  const state2 = (run) => {
+  const check = () => call("GET", `/api/agent/runs/${encodeURIComponent(runId)}?check=true`).then((run) => state2(run, true), (err) => trouble(error, err));
+  const state2 = (run, checked = false) => {
     facts.replaceChildren(...describe(run));
-    const told3 = records(run);
-    done.replaceChildren(...told3.length ? [el("h2", {}, "What was done"), ...told3] : []);
-    if (shown3) return;
-    shown3 = new Live({ run, alone: true });
-    live.append(shown3.node);
-    if (!shown3.over) shown3.start();
+    const told4 = records(run);
+    done.replaceChildren(...told4.length ? [el("h2", {}, "What was done"), ...told4] : []);
+    if (!checked && run.actions.some((a) => a.record?.compensation?.status === "offered")) check();
+    if (shown4) return;
+    shown4 = new Live({ run, alone: true });
+    live.append(shown4.node);
+    if (!shown4.over) shown4.start();
   };
   const event2 = (e) => {
     const at = new Date(e.at).getTime();
@@ -5074,7 +5403,7 @@ async function runView(main, runId, signal) {
       "tr",
       {},
       el("td", { class: "number" }, String(e.seq)),
-      el("td", { class: "at" }, instant(e.at)),
+      el("td", { class: "at" }, instant2(e.at)),
       el("td", { class: "number" }, last ? `+${took(at - last)}` : ""),
       el("td", { class: "whole" }, eventWords(e))
     ));
@@ -5142,7 +5471,7 @@ var cards = () => (
   /** @type {HTMLElement[]} */
   [...document.querySelectorAll("#main .card")]
 );
-var current2 = () => (
+var current3 = () => (
   /** @type {HTMLElement|undefined} */
   document.activeElement?.closest(".card") ?? void 0
 );
@@ -5150,7 +5479,7 @@ function step2(by) {
   const all3 = cards();
   const at = all3.indexOf(
     /** @type {HTMLElement} */
-    current2()
+    current3()
   );
   const to = all3[at < 0 ? by > 0 ? 0 : all3.length - 1 : Math.min(all3.length - 1, Math.max(0, at + by))];
   to?.focus();
@@ -5158,7 +5487,7 @@ function step2(by) {
 }
 function decide(decision) {
   const all3 = cards();
-  const card2 = current2() ?? (all3.length === 1 ? all3[0] : void 0);
+  const card2 = current3() ?? (all3.length === 1 ? all3[0] : void 0);
   if (!card2) {
     hint2(all3.length ? "Several cards wait. Choose one with j and k, then press the key again." : "No card waits here.");
     return step2(1);
@@ -5229,7 +5558,7 @@ function show() {
   document.body.append(box);
   box.showModal();
 }
-function listen2(ready) {
+function listen3(ready) {
   document.addEventListener("keydown", (e) => {
     if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.isComposing || !ready()) return;
     if (off() && e.key !== "?") return;
@@ -5313,7 +5642,7 @@ var AgentChat = class {
    */
   async executeAgentCommand(command2, reasoning, history2, { actionId }) {
     history2.push({ role: "model", parts: [{ functionCall: { name: "run_command", args: { command: command2, reasoning } } }] });
-    const its = (...states2) => () => this.#steps().find((a) => a.actionId === actionId && states2.includes(a.status));
+    const its = (...states3) => () => this.#steps().find((a) => a.actionId === actionId && states3.includes(a.status));
     const output = this.#until(its(...over3)).then((a) => a?.step.output ?? a?.message ?? "");
     const begun2 = await this.#until(its("executing", ...over3));
     const response = { output: begun2?.status === "executing" ? await this.terminal.runAgentCommand({ runId: this.#live?.runId ?? "", actionId, text: command2, output }) : await output };
@@ -5406,8 +5735,8 @@ var TerminalChat = class {
       ended: (live, err) => this.#ended(live, err),
       rendered: () => this.#render(),
       followed: () => this.#follow(),
-      failed: (err, again) => {
-        if (err || !this.#refusal) trouble(this.#error, err, again);
+      failed: (err, again2) => {
+        if (err || !this.#refusal) trouble(this.#error, err, again2);
       },
       empty: () => this.#empty,
       use: (words3) => this.#use(words3)
@@ -5738,22 +6067,22 @@ var path3 = (h) => `/api/agent/hosts/${encodeURIComponent(h.hostId)}`;
 function hosts(on) {
   const list2 = el("ul", { class: "stack plain", "aria-label": "Hosts" });
   const error = el("p", { class: "error", role: "alert" });
-  const told3 = el("div", { class: "told", hidden: true });
-  const node = el("div", { class: "hosts" }, error, told3, list2, connect2((host) => {
+  const told4 = el("div", { class: "told", hidden: true });
+  const node = el("div", { class: "hosts" }, error, told4, list2, connect2((host) => {
     say(`${host.name} was added.`);
-    told3.hidden = !host.auth.publicKey;
-    if (host.auth.publicKey) told3.replaceChildren(...ownKey(host));
-    again();
+    told4.hidden = !host.auth.publicKey;
+    if (host.auth.publicKey) told4.replaceChildren(...ownKey(host));
+    again2();
   }));
   async function load3() {
     trouble(error);
     const { hosts: all3 = [] } = await call("GET", "/api/agent/hosts");
     on.changed(all3);
     list2.replaceChildren(
-      ...all3.length ? all3.map((h) => row3(h, on, again)) : [el("li", { class: "empty-view" }, "No host yet. Add one below: its agent asks before it changes anything.")]
+      ...all3.length ? all3.map((h) => row3(h, on, again2)) : [el("li", { class: "empty-view" }, "No host yet. Add one below: its agent asks before it changes anything.")]
     );
   }
-  const again = () => load3().catch((err) => trouble(error, err, again));
+  const again2 = () => load3().catch((err) => trouble(error, err, again2));
   return { node, load: load3 };
 }
 var ownKey = (h) => [
@@ -5771,7 +6100,7 @@ var ownKey = (h) => [
     h.auth.publicKey
   )
 ];
-function row3(h, on, again) {
+function row3(h, on, again2) {
   const error = el("p", { class: "error", role: "alert" });
   const said2 = el("p", { class: "quiet", role: "status" });
   const attempt = (work) => async (e) => {
@@ -5815,7 +6144,7 @@ function row3(h, on, again) {
       { body: { autoRun: auto.checked ? "read_only" : "none", readPaths: lines2(paths2.value) } }
     );
     say(`${h.name} was changed.`);
-    await again();
+    await again2();
   });
   const settings = el(
     "details",
@@ -5837,7 +6166,7 @@ function row3(h, on, again) {
     )) return;
     await call("DELETE", path3(h));
     say(`${h.name} was deleted.`);
-    await again();
+    await again2();
   });
   return el(
     "li",
@@ -5933,9 +6262,9 @@ var Socket = class {
   // signedIn renews a token that has run out, or soon will, and tells whether it is worth while to connect.
   async #signedIn() {
     const known6 = user.get();
-    const refused2 = this.#ended === "unauthenticated";
-    if (!refused2 && !(known6 && known6.expires - Date.now() < soon2)) return true;
-    return await renew().catch(() => !refused2) || !refused2;
+    const refused3 = this.#ended === "unauthenticated";
+    if (!refused3 && !(known6 && known6.expires - Date.now() < soon2)) return true;
+    return await renew().catch(() => !refused3) || !refused3;
   }
   #told(frame) {
     switch (frame.type) {
@@ -6119,8 +6448,8 @@ function theme() {
   };
 }
 function fit(term, box) {
-  const shown3 = box.querySelector(".xterm-screen")?.getBoundingClientRect();
-  if (!shown3?.width || !shown3.height) return void 0;
+  const shown4 = box.querySelector(".xterm-screen")?.getBoundingClientRect();
+  if (!shown4?.width || !shown4.height) return void 0;
   const whole = (n, low, high) => Math.max(low, Math.min(high, Math.floor(n)));
   const bar = 14;
   const style = getComputedStyle(box);
@@ -6128,8 +6457,8 @@ function fit(term, box) {
   const width = room(box.clientWidth, style.paddingLeft, style.paddingRight) - bar;
   const height = room(box.clientHeight, style.paddingTop, style.paddingBottom);
   return {
-    cols: whole(width / (shown3.width / term.cols), 20, 500),
-    rows: whole(height / (shown3.height / term.rows), 4, 200)
+    cols: whole(width / (shown4.width / term.cols), 20, 500),
+    rows: whole(height / (shown4.height / term.rows), 4, 200)
   };
 }
 function copies(term, e) {
@@ -6148,7 +6477,7 @@ function beforeCursor(term) {
 }
 
 // site/terminal/terminal.js
-var states = {
+var states2 = {
   connecting: "Connecting",
   open: "Connected",
   lost: "The connection was lost. What runs goes on; trying again",
@@ -6302,7 +6631,7 @@ var Terminal = class {
   #show(state2, reason = "") {
     this.node.dataset.state = state2;
     const bare = state2 === "open" && !this.#keeps ? ". This host has no script: the shell ends with the connection" : "";
-    this.#state.textContent = reasons2[reason] ?? `${states[state2]}${state2 === "lost" ? "…" : ""}${bare}`;
+    this.#state.textContent = reasons2[reason] ?? `${states2[state2]}${state2 === "lost" ? "…" : ""}${bare}`;
     this.#retry.hidden = state2 !== "lost" && !retries[reason];
     this.#retry.textContent = retries[reason] ?? "Try now";
   }
@@ -6632,21 +6961,21 @@ function themes() {
 var about2 = "Give an agent of another program, such as your editor’s, a token, and it can ask for what Countersign does: mails, events, and the rest. Whatever has an effect waits for you here, each time.";
 function agents3(main) {
   let made = null;
-  return list(main, "Your agents", about2, async (again, error) => {
+  return list(main, "Your agents", about2, async (again2, error) => {
     const { tokens = [] } = await call("GET", "/api/agent/tokens");
     const give = (name, token) => {
       made = { name, token };
-      return again();
+      return again2();
     };
-    const rows = tokens.map((t) => row4(t, again, error));
+    const rows = tokens.map((t) => row4(t, again2, error));
     return [
       form2(give, error),
-      ...made ? [shown2(made.name, made.token)] : [],
+      ...made ? [shown3(made.name, made.token)] : [],
       ...rows.length ? rows : [el("p", { class: "empty-view" }, "None has a token.")]
     ];
   });
 }
-var row4 = (t, again, error) => el(
+var row4 = (t, again2, error) => el(
   "div",
   { class: "item" },
   el(
@@ -6667,7 +6996,7 @@ var row4 = (t, again, error) => el(
     () => call("DELETE", `/api/agent/tokens/${encodeURIComponent(t.tokenId)}`),
     `${t.name} can ask for nothing more.`,
     error,
-    again,
+    again2,
     "small",
     `Take back the token of ${t.name}`
   )
@@ -6695,7 +7024,7 @@ function form2(give, error) {
     }
   } }, el("label", {}, "What you call the agent", name), submit);
 }
-function shown2(name, token) {
+function shown3(name, token) {
   const url = mcp();
   const bearer = `Authorization: Bearer ${token}`;
   const ways2 = [
@@ -6814,6 +7143,7 @@ function enter(problem) {
   notice("");
   load2();
   changed();
+  flush();
   offer3();
   show2(true);
 }
@@ -6841,8 +7171,9 @@ async function signOut() {
   const left2 = await Promise.race([leave2(), patience3]).then(() => void 0, () => new Error(
     "You are signed out, but this device may still be told that something waits, though not what. Your browser's settings for this page can end that."
   ));
+  const unsent2 = count2() > 0 ? new Error("You are signed out. Decisions that were not sent are dropped.") : void 0;
   out(user.get()?.uid ?? "");
-  away(left2);
+  away(unsent2 ?? left2);
 }
 function away(problem) {
   leave4.abort();
@@ -6895,7 +7226,7 @@ function seek() {
   const from = days2 && new Date(now() - Number(days2) * 864e5).toISOString();
   search({ q, state: state2, from });
 }
-function listen3() {
+function listen4() {
   window.addEventListener("hashchange", () => user.get() && show2(true));
   byId("skip").addEventListener("click", () => (byId("main").offsetParent ? byId("main") : byId("gate")).focus());
   matchMedia("(max-width: 52rem)").addEventListener("change", () => menu(false));
@@ -6910,8 +7241,9 @@ function listen3() {
   byId("sign-out").addEventListener("click", signOut);
   byId("threads-form").addEventListener("input", seek);
   byId("threads-form").addEventListener("submit", (e) => e.preventDefault());
-  listen();
-  listen2(() => Boolean(user.get()));
+  listen2();
+  listen((words3) => notice(words3, button("Close", () => notice(""), "small")));
+  listen3(() => Boolean(user.get()));
   byId("threads-more").addEventListener("click", () => more());
   window.addEventListener(
     "offline",
@@ -6942,7 +7274,7 @@ async function begin3() {
     return;
   }
   dress3();
-  listen3();
+  listen4();
   const unlinked = returned();
   join({ enter: () => enter(), leave: () => away(), news: heard });
   try {
