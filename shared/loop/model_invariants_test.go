@@ -248,12 +248,12 @@ func (c *commit) user(o store.Write) {
 	for _, e := range u.Allow {
 		before := slices.IndexFunc(c.users[u.UID].Allow, func(b policy.Entry) bool {
 			b.Day, b.Used = e.Day, e.Used
-			return b == e
+			return reflect.DeepEqual(b, e)
 		})
 		switch {
 		case before < 0:
 			c.growth[u.UID] = append(c.growth[u.UID], e)
-		case c.users[u.UID].Allow[before] != e && len(c.intents) == 0:
+		case !reflect.DeepEqual(c.users[u.UID].Allow[before], e) && len(c.intents) == 0:
 			c.broken(invariants.AllowGrowth, "an effect is counted for the entry %s, and none is started", e.ID)
 		}
 	}
