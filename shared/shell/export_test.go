@@ -8,7 +8,7 @@ func Lookers(f func(name string)) {
 	for name := range searchers {
 		f(name)
 	}
-	for name := range formsOf {
+	for name := range formsOf() {
 		f(name)
 	}
 }

@@ -137,7 +137,7 @@ func surplus(argv []string, n int) string {
 	if i := p.unknown(rest); i >= 0 {
 		return rest[i]
 	}
-	for _, r := range risksOf[name] {
+	for _, r := range risksOf()[name] {
 		if len(r.with) > 0 && r.fits(name, argv[1:]) && !r.fits(name, argv[1:n]) {
 			return rest[0]
 		}

@@ -1,6 +1,9 @@
 package shell
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // A looker is a program that only looks, with the arguments that it may have; all others are asked about. Flags with
 // long names must be written out.
@@ -143,12 +146,12 @@ var forms = []string{
 	"docker version", "docker stats --no-stream",
 }
 
-// formsOf are the forms as words, by the program's name.
-var formsOf = func() map[string][][]string {
+// formsOf returns the forms as words, by the program's name.
+var formsOf = sync.OnceValue(func() map[string][][]string {
 	of := map[string][][]string{}
 	for _, f := range forms {
 		argv := strings.Fields(f)
 		of[argv[0]] = append(of[argv[0]], argv)
 	}
 	return of
-}()
+})

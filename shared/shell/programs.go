@@ -84,7 +84,7 @@ var systemFolders = words("/bin /usr/bin /usr/local/bin /sbin /usr/sbin /usr/loc
 func (l *look) opaque(args []string, words []*syntax.Word) {
 	dir, name := path.Split(args[0])
 	runs := func(r risk) bool { return r.class == Opaque }
-	if slices.ContainsFunc(risksOf[name], func(r risk) bool { return runs(r) && r.fits(name, args[1:]) }) {
+	if slices.ContainsFunc(risksOf()[name], func(r risk) bool { return runs(r) && r.fits(name, args[1:]) }) {
 		return
 	}
 	p, known := programs()[name]
@@ -104,7 +104,7 @@ func (l *look) opaque(args []string, words []*syntax.Word) {
 		return
 	}
 	for _, w := range words[1:] {
-		if slices.ContainsFunc(risksOf[name], runs) && mayBeOption(w) {
+		if slices.ContainsFunc(risksOf()[name], runs) && mayBeOption(w) {
 			l.warn(place(w), Opaque, "hidden_option", "This may become an option that runs another program.")
 		}
 	}
@@ -178,7 +178,7 @@ func (l *look) program(args []string, words []*syntax.Word) {
 	l.name(name)
 	at := place(words[0])
 	safe := onlyLooks(name, args[1:])
-	for _, r := range risksOf[name] {
+	for _, r := range risksOf()[name] {
 		if r.fits(name, args[1:]) && !(safe && r.class == Destructive) {
 			l.warn(at, r.class, r.code, "%s", r.text)
 		}

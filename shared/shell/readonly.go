@@ -41,7 +41,7 @@ func readOnly(command string, file *syntax.File) (j Judgment, ok bool) {
 // looks looks the command up in the table, and notes what it reads and looks at.
 func (j *Judgment) looks() bool {
 	argv := j.Argv
-	for _, form := range formsOf[argv[0]] {
+	for _, form := range formsOf()[argv[0]] {
 		if slices.EqualFunc(form, argv, stands) {
 			return true
 		}

@@ -3,6 +3,7 @@ package shell
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A risk is what a program may do, of which a person should be warned.
@@ -118,8 +119,8 @@ opaque shell: mapfile readarray compgen compopt | -C*, -c*, -F*
 opaque shell: eval . source exec trap alias unalias command builtin enable hash set shopt bind complete fc coproc
 `
 
-// risksOf are the risks by the program's name.
-var risksOf = func() map[string][]risk {
+// risksOf returns the risks by the program's name.
+var risksOf = sync.OnceValue(func() map[string][]risk {
 	of := map[string][]risk{}
 	for line := range strings.Lines(risks) {
 		head, rest, ok := strings.Cut(strings.TrimSpace(line), ":")
@@ -143,7 +144,7 @@ var risksOf = func() map[string][]risk {
 		}
 	}
 	return of
-}()
+})
 
 // wrappers are programs that run another, which their arguments name. So does what [isLoader] tells.
 var wrappers = words(`sudo doas su runuser pkexec run0 setpriv capsh sg gosu su-exec setuidgid chpst env xargs parallel

@@ -48,7 +48,7 @@ const firstWords = 6
 // removes reports whether an unknown program says that it deletes something: by its name, or one of its first words.
 func removes(name string, args []string) bool {
 	_, known := programs()[name]
-	if known || builtins[name] || len(risksOf[name]) > 0 {
+	if known || builtins[name] || len(risksOf()[name]) > 0 {
 		return false
 	}
 	args = args[:min(len(args), firstWords)]
