@@ -95,8 +95,12 @@ var (
 		`(?i)^(\.env(\..*)?|.*\.(pem|key|p12|pfx|jks)|id_(rsa|ecdsa|ed25519)|\.netrc|\.npmrc|credentials.*|.*\.tfstate.*|.*\.tfvars)$`)
 	// A value may name an environment variable, as $NAME, and is no secret then.
 	secretText = regexp.MustCompile(
-		`-----BEGIN [A-Z ]*PRIVATE KEY-----|AIza[0-9A-Za-z_-]{30}|GOCSPX-[0-9A-Za-z_-]{20}|ya29\.[0-9A-Za-z_-]{20}|"type":\s*"service_account"|` +
-			`(?im)^[\s-]*["']?[a-z_-]*(api_?key|secret|password|private_?key)["']?\s*:\s*["']?[^\s"'$#]{8,}`)
+		`-----BEGIN [A-Z ]*PRIVATE KEY-----|AIza[0-9A-Za-z_-]{30}|GOCSPX-[0-9A-Za-z_-]{20}|ya29\.[0-9A-Za-z_-]{20}|"type":\s*"service_account"`)
+	secretValue = regexp.MustCompile(
+		`(?im)^[\s-]*["']?[a-z_-]*(api_?key|secret|password|private_?key)["']?\s*:\s*["']?[^\s"'$#]{8,}`)
+	// In a script a value without quotes is an expression, and one with white space is a label.
+	secretLiteral = regexp.MustCompile(
+		"(?i)(api_?key|secret|password|private_?key)[\"']?\\s*[:=]\\s*[\"'`][^\\s\"'`$#]{8,}[\"'`]")
 )
 
 // forbidden returns an error for a file that must not be in an archive. The error does not show the secret.
@@ -114,7 +118,11 @@ func forbidden(name string, body []byte) error {
 	if strings.HasPrefix(name, "shared/testkit/") {
 		return fmt.Errorf("%s is for tests, which are not deployed: import nothing of shared/testkit", name)
 	}
-	if path.Ext(name) != ".go" && secretText.Match(body) {
+	value := secretValue
+	if ext := path.Ext(name); ext == ".js" || ext == ".mjs" {
+		value = secretLiteral
+	}
+	if path.Ext(name) != ".go" && (secretText.Match(body) || value.Match(body)) {
 		return fmt.Errorf("%s seems to hold a secret: take it out, and give it through Secret Manager", name)
 	}
 	return nil

@@ -331,8 +331,9 @@ func TestRefusals(t *testing.T) {
 		"leaves":         {"../x", "x", "leaves the archive"},
 		"API key": {"config/.gemini.yaml", "apiKey: AIzaSyCANARYCANARYCANARYCANARYCANARY123\n",
 			"seems to hold a secret"},
-		"private key":   {"a.json", "-----BEGIN PRIVATE KEY-----", "seems to hold a secret"},
-		"client secret": {"a.yaml", "  client_secret: CANARY-something\n", "seems to hold a secret"},
+		"private key":    {"a.json", "-----BEGIN PRIVATE KEY-----", "seems to hold a secret"},
+		"client secret":  {"a.yaml", "  client_secret: CANARY-something\n", "seems to hold a secret"},
+		"secret in code": {"site/a.js", "const all = { apiKey: 'CANARY-something' };\n", "seems to hold a secret"},
 	} {
 		content := sound()
 		content[c.file] = []byte(c.body)
@@ -342,6 +343,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	content := sound()
+	content["site/bundle/a.js"] = []byte("return {\n  privateKey: key.box.value,\n  password: 'A password' };\n")
 	content["config/.gemini.yaml"] = []byte("apiKey: $GEMINI_API_KEY\nsystemPrompt: Be brief.\n")
 	if _, err := layout(content); err != nil {
 		t.Errorf("a named variable is no secret: %v", err)
