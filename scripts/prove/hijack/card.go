@@ -40,7 +40,13 @@ func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
 			"above, as they are written: capitals count before the @ and not after it. It counts whatever else is " +
 			"written, for 90 days and up to 20 times a day for each address, from this account alone."})
 	}
-	again.Warnings = append(aboutEqual(ap.Preview), again.Warnings...)
+	equal := aboutEqual(ap.Preview)
+	again.Warnings = append(equal, again.Warnings...)
+	for _, m := range ap.Preview.Moments {
+		if slices.Contains(equal, m.Of) && strings.Contains(m.Of, m.Text) {
+			again.Moments = append(again.Moments, m)
+		}
+	}
 	there := again.In(run.Region{TimeZone: ap.TimeZone}.Zone())
 	if err != nil || !reflect.DeepEqual(again, ap.Preview) && !reflect.DeepEqual(there, ap.Preview) {
 		fail("the preview is not made from the stored arguments alone (%v)", err)
