@@ -6,7 +6,10 @@ const { AGUI, ANA, EVE } = process.env;
 const open = (token) => visit({ others: [AGUI], begin: (context) =>
   context.addInitScript((chat) => { window.chat = chat; }, { url: AGUI, token, threadId: 'my thread é' }) });
 
+/** say sends words once the run before has ended: while one is in progress the chat takes none. */
 const say = async (page, text) => {
+  await settled('no run is in progress',
+    async () => await page.locator('[data-copilotkit-in-progress=true]').count() === 0);
   await page.getByRole('textbox').fill(text);
   await page.keyboard.press('Enter');
 };
