@@ -17,18 +17,23 @@ async function visit(token) {
   page.on('pageerror', (e) => problems.push(`script error: ${e.message}`));
   page.on('console', (m) => { if (m.type() === 'error') problems.push(`console: ${m.text()}`); });
   await page.goto(`${BASE_URL}/#${new URLSearchParams({ api: API, token, chat: 'my/chat é' })}`);
-  await page.locator('main[data-status=ready]').waitFor();
+  await ready(page);
   return page;
 }
 
-const say = async (page, text) => { await page.getByLabel('Message').fill(text); await page.keyboard.press('Enter'); };
+const ready = (page) => page.locator('main[data-status=ready]').waitFor();
+const say = async (page, text) => {
+  await ready(page);
+  await page.getByLabel('Message').fill(text);
+  await page.keyboard.press('Enter');
+};
 const shows = (page, text, n = 1) => page.getByText(text).nth(n - 1).waitFor();
 const step = (what) => console.log(what);
 
 const page = await visit(ANA);
 await say(page, 'mail bob');
 await shows(page, 'Send an e-mail');
-await page.locator('main[data-status=ready]').waitFor();
+await ready(page);
 await page.getByRole('button', { name: 'Approve' }).click();
 await shows(page, 'gmail_send: output-available');
 await shows(page, 'That is what came of it.');
