@@ -25,17 +25,18 @@ type bounds struct {
 	allocs int   // in so many pieces
 }
 
-// The bounds of a function that links every part but what only plans have, and of one of plans, which acts at GitHub
-// and runs containers, with the clients of their APIs, 8 MB. Each that judges commands has the grammar of shells in it,
-// and each that moves operators' agents what makes Markdown of a page of the web, 2 MB. What a receipt is made of, each
-// function that answers users has, 0.1 MB, and as much is what lists events and finds mails. The client of MCP, 1.5 MB,
-// is in those that move the assistant's runs, and in no other of these. What sends traces, 0.8 MB, is in those that ask
-// a model. What checks a stranger's schema rule by rule, and where a copy of a store is noticed, has 0.1 MB in each
-// that moves runs, and some allocations in chat. What
-// checks the keys of a user's devices, less than 0.1 MB, is in each that reads users, what mails people, as much, in
-// those that resume runs, and what measures, 0.1 MB, in each that changes runs. What recognises links and disguised
-// copies has 0.1 MB in each that moves runs, of which the list of public suffixes is the most. What relates a card to an
-// earlier one, takes cards back at a user's word, and names the moments of a card, has 0.1 MB in each that moves runs.
+// The bounds of a function that links every part but what only plans have, and of one of plans, which acts at
+// GitHub and runs containers, with the clients of their APIs, 8 MB. Each that judges commands has the grammar of
+// shells in it, and each that moves operators' agents what makes Markdown of a page of the web, 2 MB. What a
+// receipt is made of, each function that answers users has, 0.1 MB, and as much is what lists events and finds
+// mails. The client of MCP, 1.5 MB, is in those that move the assistant's runs, and in no other of these. What
+// sends traces, 0.8 MB, is in those that ask a model. What checks a stranger's schema rule by rule, and where a
+// copy of a store is noticed, has 0.1 MB in each that moves runs, and some allocations in chat. What checks the
+// keys of a user's devices, less than 0.1 MB, is in each that reads users, what mails people, as much, in those
+// that resume runs, and what measures, 0.1 MB, in each that changes runs. What recognises links and disguised
+// copies has 0.1 MB in each that moves runs, of which the list of public suffixes is the most. What relates a card
+// to an earlier one, takes cards back at a user's word, and names the moments of a card, has 0.1 MB in each that
+// moves runs.
 var (
 	ofAll   = bounds{37.6e6, 2.9e6, 9_500}
 	ofPlans = bounds{43.2e6, 3.5e6, 14_000}

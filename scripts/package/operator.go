@@ -93,9 +93,9 @@ func operatorFile(file, name string, d fs.DirEntry, room int) ([]byte, error) {
 var (
 	secretName = regexp.MustCompile(
 		`(?i)^(\.env(\..*)?|.*\.(pem|key|p12|pfx|jks)|id_(rsa|ecdsa|ed25519)|\.netrc|\.npmrc|credentials.*|.*\.tfstate.*|.*\.tfvars)$`)
-	// A value may name an environment variable, as $NAME, and is no secret then.
 	secretText = regexp.MustCompile(
 		`-----BEGIN [A-Z ]*PRIVATE KEY-----|AIza[0-9A-Za-z_-]{30}|GOCSPX-[0-9A-Za-z_-]{20}|ya29\.[0-9A-Za-z_-]{20}|"type":\s*"service_account"`)
+	// A value may name an environment variable, as $NAME, and is no secret then.
 	secretValue = regexp.MustCompile(
 		`(?im)^[\s-]*["']?[a-z_-]*(api_?key|secret|password|private_?key)["']?\s*:\s*["']?[^\s"'$#]{8,}`)
 	// In a script a value without quotes is an expression, and one with white space is a label.
