@@ -152,7 +152,11 @@ func start(t T, o Options) *Server {
 	s.Restart()
 	t.Cleanup(func() {
 		s.Kill()
-		s.KillAll()
+		// A process that has just been forked is not known as one of the host yet, and may still write there.
+		await.That(t, "the host's folder can be removed", func() bool {
+			s.KillAll()
+			return os.RemoveAll(s.dir) == nil
+		})
 	})
 	return s
 }
