@@ -10,8 +10,8 @@ import (
 )
 
 // TestWhatIsNotInViewIsNotReplaced has the model write a file of which it has only a part before it, within a grant:
-// the call is refused, and the model is told what is missing. Where all of the file is before the model, or nothing of
-// it was ever read, the same call is carried out.
+// the call is refused, and the error names the missing part. If the model has read the whole file, or nothing of it,
+// the same call runs.
 func TestWhatIsNotInViewIsNotReplaced(t *testing.T) {
 	long, short := strings.Repeat("0123456789 a line\n", 3000), "a line\n"
 	type step = func(string) (string, map[string]any)

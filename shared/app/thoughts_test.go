@@ -7,8 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestThoughtsAreAskedForWhereTheyAreShown: clients of the AI SDK and of AG-UI show what the model tells of its
-// thoughts. Nobody else gets them, so that they are not asked for, and neither are those of a model that has none.
+// TestThoughtsAreAskedForWhereTheyAreShown requests thoughts for clients of the AI SDK and of AG-UI, which show them.
+// Other clients do not get thoughts, so no request asks for them, and no request asks a model that has none.
 func TestThoughtsAreAskedForWhereTheyAreShown(t *testing.T) {
 	const ui = `{"id":"c","messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"hi"}]}]}`
 	const agui = `{"threadId":"c","runId":"r","state":{},"tools":[],"context":[],"forwardedProps":{},` +

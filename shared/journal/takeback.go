@@ -35,7 +35,7 @@ func takeBackTool(ex *Execution, in run.Input) *tool.Tool {
 		in.OfPage(TakeBackTool) || ex.Tools[TakeBackTool] != nil {
 		return nil
 	}
-	ex.takeBack, _ = tool.Make(tool.Def[TakeBackArgs, TakenBack]{Name: TakeBackTool, Interruptible: true,
+	ex.takeBack = tool.Define(tool.Def[TakeBackArgs, TakenBack]{Name: TakeBackTool, Interruptible: true,
 		Description: "Takes back proposals that you made earlier in this conversation and that still wait for the " +
 			"user's decision. Call it only if the user's newest message says so, such as “no, cancel” or “forget " +
 			"it”. The waiting proposals are those that the record calls not known yet, numbered from 1, the oldest " +

@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// seed lets nobody of the soak's first second leave an approval to expire, which takes a minute: L13 expires some.
+// seed draws no user of the soak's first second who leaves an approval to expire. That takes a minute, and L13 tests
+// it.
 const seed = 20261133
 
 // TestEachMeasurement runs each measurement for a second. Its speed does not matter here; the invariants must hold.
