@@ -3,6 +3,7 @@ package keeper_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -207,6 +208,37 @@ func TestNoHome(t *testing.T) {
 		if r, err := k.Start(t.Context(), c, io.Discard); err != nil || !r.TimedOut {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
+	}
+}
+
+// TestAnIDEndsWhereItEnds holds that the end of a command leaves another one alone whose ID begins with its own.
+func TestAnIDEndsWhereItEnds(t *testing.T) {
+	s := sshd.Start(t, sshd.Options{})
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	longer := a("abc", "echo on; cat "+pipe)
+	longer.Plain = true
+	out, began := &printed{}, make(chan bool)
+	out.await("on", began)
+	ended := make(chan error, 1)
+	go func() {
+		r, err := open(t, s).Start(t.Context(), longer, out)
+		if err == nil && r.Exit != 0 {
+			err = fmt.Errorf("it ended with %d", r.Exit)
+		}
+		ended <- err
+	}()
+	<-began
+	shorter := a("ab", "echo over")
+	shorter.Plain = true
+	if r, err := open(t, s).Start(t.Context(), shorter, io.Discard); err != nil || r.Exit != 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	go os.WriteFile(pipe, nil, 0o600) // it waits for its reader
+	if err := <-ended; err != nil {
+		t.Errorf("the other one: %v", err)
 	}
 }
 

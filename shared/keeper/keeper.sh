@@ -690,11 +690,17 @@ find_rest() {
 		/proc/[0-9]*/stat /proc/[0-9]*/environ); do
 		p=${f#/proc/}
 		p=${p%/*}
+		case $f in *environ) of_action "$f" || continue ;; esac
 		read -r stat 2>/dev/null <"/proc/$p/stat" || continue
 		set -- ${stat##*) }
 		case " $found " in *" $p "*) continue ;; esac
 		if [ "$p" != "$group" ] && [ "$2" != "${group:-none}" ] && [ "$1" != Z ]; then found="$found $p"; fi
 	done
+}
+
+# of_action reports whether the environment has the whole id, for which grep alone also finds a longer one.
+of_action() {
+	tr '\0' '\n' 2>/dev/null <"$1" | grep -Fqx "COUNTERSIGN_ACTION=$id"
 }
 
 # end_rest ends them, and sets $left to their number, and $names to what the first of them call themselves.

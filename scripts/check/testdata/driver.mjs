@@ -5,8 +5,8 @@ import * as driver from '../../../shared/testkit/browsertest/driver.mjs';
 export * from '../../../shared/testkit/browsertest/driver.mjs';
 
 /**
- * visit opens the console in a browser of its own. What is approved begins at once, unless it is to be held: most steps
- * are about something else than its ten seconds. With modules the console runs from its single modules and not from the
+ * visit opens the console in a browser of its own. What is approved begins at once, unless it is held: most steps are
+ * about something else than its ten seconds. With modules the console runs from its single modules and not from the
  * bundle, so that a step which imports one of them gets the very module that the page uses.
  */
 export const visit = ({ held, modules, ...options } = {}) => driver.visit({ ...options,
@@ -17,10 +17,16 @@ export const visit = ({ held, modules, ...options } = {}) => driver.visit({ ...o
 
 const single = (route) => route.fulfill({ contentType: 'text/javascript', body: "import '/app.js';" });
 
-const atOnce = (route) => {
+const atOnce = (route) => route.fallback({ postData: JSON.stringify(held(route, 0)) });
+
+const held = (route, seconds) => {
   const { holdSeconds, ...body } = route.request().postDataJSON() ?? {};
-  return route.fallback({ postData: JSON.stringify(body) });
+  return holdSeconds && seconds ? { ...body, holdSeconds: seconds } : body;
 };
+
+/** hold sets for how many seconds a yes can be undone: a busy machine may need more than ten. 0: it is not held. */
+export const hold = (page, seconds) => page.route('**/approvals/resolve',
+  (route) => route.fallback({ postData: JSON.stringify(held(route, seconds)) }));
 
 /** run takes the steps one after another on one page of the console, which is visited with the options. */
 export const run = async (steps, options) => driver.run(steps, await visit(options));

@@ -1,6 +1,6 @@
 // Uses the chat on pages of other origins in Chromium. Run by TestAnotherOrigin; see driver.mjs.
 
-import { expect, findings, problems, run, settled, shot, visit } from './driver.mjs';
+import { expect, findings, hold, problems, run, settled, shot, visit } from './driver.mjs';
 
 const { API_URL, NEIGHBOUR_URL, STRANGER_URL } = process.env;
 const chat = (page) => page.locator('gemini-chat');
@@ -26,6 +26,7 @@ const steps = {
 
   'a decision that is held, its undo, and its edit, from there': async () => {
     const page = await visit({ others: [API_URL], held: true });
+    await hold(page, 60);
     await chat(page).evaluate((el) => el.setAttribute('agent', 'pens'));
     const card = chat(page).getByRole('region', { name: 'Approval: Rate Blue Pen with 5 of 5 stars' });
     const press = async (name) => {
@@ -43,6 +44,7 @@ const steps = {
     await press('Undo');
     await chat(page).getByText('Undone: Rate Blue Pen with 5 of 5 stars').waitFor({ state: 'attached' });
     await ask(page, 'rate the blue pen 5 stars');
+    await page.unroute('**/approvals/resolve');
     await press('Edit before approving');
     await card.getByLabel('Stars', { exact: true }).fill('2');
     expect('nobody is shown JSON', (await card.getByText('JSON').count()) === 0);

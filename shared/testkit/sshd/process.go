@@ -24,12 +24,17 @@ type Process struct {
 func (p Process) String() string { return fmt.Sprintf("%d: %s", p.PID, p.Args) }
 
 // Processes are those that sessions of the server have left or are running. They are known by their environment, so
-// that none is missed that has left its session; one that has cleared both HOME and its other variables is.
+// that none is missed that has left its session; one that has cleared both HOME and its other variables is. A HOME that
+// is no directory, such as /dev/null, may be anybody's and marks nothing.
 func (s *Server) Processes() (all []Process) {
-	mark, home := []byte(variable+"="+s.dir+"\x00"), []byte("HOME="+s.Home+"\x00")
+	marks := [][]byte{[]byte(variable + "=" + s.dir + "\x00")}
+	if info, err := os.Stat(s.Home); err == nil && info.IsDir() {
+		marks = append(marks, []byte("HOME="+s.Home+"\x00"))
+	}
 	for _, pid := range pids() {
 		env, err := os.ReadFile(proc(pid, "environ"))
-		if err != nil || !bytes.Contains(env, mark) && !bytes.Contains(env, home) {
+		marked := func(mark []byte) bool { return bytes.Contains(env, mark) }
+		if err != nil || !slices.ContainsFunc(marks, marked) {
 			continue
 		}
 		args, err := os.ReadFile(proc(pid, "cmdline"))

@@ -51,7 +51,7 @@ export async function inbox(main, signal) {
     for (const a of shown) if (!cards.has(version(a))) cards.set(version(a),
       el('li', {}, card(a, (run, line) => decided(a, run, line), 5)));
     arrange(list, placed(list, shown.map((a) => /** @type {HTMLElement} */ (cards.get(version(a))))));
-    const held = known.held.filter((a) => !lives.has(a.runId) && lasts(a.heldUntil));
+    const held = known.held.filter((a) => !lives.has(a.runId) && !deciding(list, a) && lasts(a.heldUntil));
     for (const a of held) if (!rows.has(a.approvalId)) rows.set(a.approvalId,
       heldRow(a, a, (run) => decided(a, run), () => changed()));
     arrange(holds, held.map((a) => /** @type {HTMLElement} */ (rows.get(a.approvalId))));
@@ -61,12 +61,15 @@ export async function inbox(main, signal) {
   await changed();
 }
 
-// placed returns the cards with the rows of what was decided or has expired, each behind what it stood behind before.
+// deciding tells whether the answer to a decision on this card is still awaited: its row takes the place of the card.
+const deciding = (list, a) => Boolean(list.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
+
+// placed returns the cards, and the rows of decided, expired and half-decided ones, each row behind its old neighbour.
 function placed(list, cards) {
   const all = [...cards];
   const before = [...list.children];
   before.forEach((row, i) => {
-    if (!row.matches('.live, :has(> .lapsed)')) return;
+    if (all.includes(row) || !row.matches('.live, :has(> .lapsed), :has([aria-busy])')) return;
     const last = before.slice(0, i).findLast((b) => all.includes(b));
     all.splice(last ? all.indexOf(last) + 1 : 0, 0, row);
   });

@@ -1,8 +1,8 @@
 // What waits, and what was done: the inbox, the audit, the receipt.
 
-import { ask, cards, lain, newThread, settled, view } from '../driver.mjs';
+import { ask, cards, hold, lain, newThread, settled, view } from '../driver.mjs';
 import { look } from './look.mjs';
-import { decide, done, hold } from './talk.mjs';
+import { decide, done } from './talk.mjs';
 
 const { BASE_URL } = process.env;
 

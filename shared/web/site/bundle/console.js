@@ -4546,7 +4546,7 @@ async function inbox(main, signal) {
       /** @type {HTMLElement} */
       cards2.get(version(a))
     ))));
-    const held = known6.held.filter((a) => !lives.has(a.runId) && lasts(a.heldUntil));
+    const held = known6.held.filter((a) => !lives.has(a.runId) && !deciding(list2, a) && lasts(a.heldUntil));
     for (const a of held) if (!rows.has(a.approvalId)) rows.set(
       a.approvalId,
       heldRow(a, a, (run) => decided2(a, run), () => changed())
@@ -4560,11 +4560,12 @@ async function inbox(main, signal) {
   }, signal);
   await changed();
 }
+var deciding = (list2, a) => Boolean(list2.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
 function placed(list2, cards2) {
   const all3 = [...cards2];
   const before = [...list2.children];
   before.forEach((row5, i) => {
-    if (!row5.matches(".live, :has(> .lapsed)")) return;
+    if (all3.includes(row5) || !row5.matches(".live, :has(> .lapsed), :has([aria-busy])")) return;
     const last = before.slice(0, i).findLast((b) => all3.includes(b));
     all3.splice(last ? all3.indexOf(last) + 1 : 0, 0, row5);
   });
