@@ -2,7 +2,6 @@ package infra_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,23 +24,7 @@ func list(t *testing.T) infra.List {
 	return l
 }
 
-// partNames maps the parts of shared/app, as written in the functions' sources, to their names.
-var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app.Chat": "chat", "pubsub.Part": "queue",
-	"pubsub.Sweeping": "sweeping",
-	"gemini.Part":     "model", "tools.Part": "tools", "actions.Part": "actions",
-	"agents.Part": "agents", "agents.Pages": "agents", "agents.Ending": "agents",
-	"accounts.Part": "accounts", "github.Part": "github",
-	"receipts.Part":     "receipts",
-	"repositories.Part": "repositories", "tools.Containers": "containers", "containers.Part": "engine",
-	"accounts.Consent": "consent", "terminals.Hosts": "hosts",
-	"terminals.Commands": "hosts", "terminals.Attach": "hosts", "fetch.Part": "fetch",
-	"mcp.Part": "mcp", "webhooks.Part": "webhooks", "devices.Part": "devices", "servers.Part": "servers",
-	"traces.Part": "traces", "reminders.Part": "mail", "metrics.Part": "metrics"}
-
-var registers = regexp.MustCompile(`functions\.HTTP\("[a-z-]+",\s+app\.Serve\(api\.[A-Za-z]+, ([A-Za-z.,\s]+)\)\)`)
-
-// TestFolders checks the list against the folders: each registers its entry point, with the parts that the list grants
-// rights for.
+// TestFolders checks the list against the folders: each registers its entry point.
 func TestFolders(t *testing.T) {
 	var want []string
 	for _, f := range list(t).Functions {
@@ -51,17 +34,8 @@ func TestFolders(t *testing.T) {
 			t.Errorf("%s: no Go files in %s", f.Name, f.Folder)
 			continue
 		}
-		src, err := os.ReadFile(files[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(src), `functions.HTTP("`+f.EntryPoint+`",`) {
+		if !strings.Contains(string(text(t, files[0])), `functions.HTTP("`+f.EntryPoint+`",`) {
 			t.Errorf("%s registers no function %q", files[0], f.EntryPoint)
-		}
-		if m := registers.FindSubmatch(src); m != nil {
-			holdParts(t, f, regexp.MustCompile(`,\s+`).Split(string(m[1]), -1))
-		} else if f.Name != "web" {
-			t.Errorf("%s does not say of which parts it is made", files[0])
 		}
 	}
 	sources, err := filepath.Glob("../functions/*/*.go")
@@ -75,25 +49,6 @@ func TestFolders(t *testing.T) {
 	slices.Sort(want)
 	if got = slices.Compact(got); !slices.Equal(got, want) {
 		t.Errorf("folders %v, functions.json %v", got, want)
-	}
-}
-
-func holdParts(t *testing.T, f infra.Function, written []string) {
-	t.Helper()
-	parts := []string{"store"} // in every function
-	if slices.Contains(f.Parts, "reading") {
-		parts = []string{"reading"} // the store too, read-only
-	}
-	for _, w := range written {
-		name, known := partNames[w]
-		if !known {
-			t.Errorf("%s is made of %s, which functions.json has no name for", f.Name, w)
-		}
-		parts = append(parts, name)
-	}
-	want := slices.Sorted(slices.Values(parts))
-	if got := slices.Sorted(slices.Values(f.Parts)); !slices.Equal(got, want) {
-		t.Errorf("%s: functions.json gives it the parts %v, it is made of %v", f.Name, got, want)
 	}
 }
 

@@ -14,5 +14,5 @@ import (
 )
 
 func init() {
-	functions.HTTP("actions", app.Serve(api.Actions, app.Users, pubsub.Part, actions.Part, agents.Pages, metrics.Part))
+	functions.HTTP("actions", app.Serve(api.Actions, app.Users, pubsub.Part, metrics.Part, actions.Part, agents.Pages))
 }

@@ -10,5 +10,5 @@ import (
 )
 
 func init() {
-	functions.HTTP("approvals-pending", app.Serve(api.ApprovalsPending, app.Users))
+	functions.HTTP("approvals-pending", app.Serve(api.ApprovalsPending, app.Users, app.Reading))
 }

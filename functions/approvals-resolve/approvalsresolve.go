@@ -7,17 +7,12 @@ import (
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/app/actions"
-	"github.com/countersign-run/countersign/shared/app/agents"
-	"github.com/countersign-run/countersign/shared/app/metrics"
-	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/decides"
 	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/servers"
-	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
-	functions.HTTP("approvals-resolve",
-		app.Serve(api.ApprovalsResolve, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part, servers.Part,
-			repositories.Part, tools.Containers, metrics.Part))
+	functions.HTTP("approvals-resolve", app.Serve(api.ApprovalsResolve, app.Users, decides.Parts, servers.Part,
+		repositories.Parts))
 }

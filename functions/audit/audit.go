@@ -9,5 +9,5 @@ import (
 )
 
 func init() {
-	functions.HTTP("audit", app.Serve(api.Audit, app.Users))
+	functions.HTTP("audit", app.Serve(api.Audit, app.Users, app.Reading))
 }

@@ -7,15 +7,10 @@ import (
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
-	"github.com/countersign-run/countersign/shared/app/gemini"
-	"github.com/countersign-run/countersign/shared/app/metrics"
-	"github.com/countersign-run/countersign/shared/app/pubsub"
-	"github.com/countersign-run/countersign/shared/app/traces"
+	"github.com/countersign-run/countersign/shared/app/moves"
 )
 
 func init() {
-	functions.HTTP("chat", app.Serve(api.Chat, app.Users, app.Chat, pubsub.Part, gemini.Part, traces.Part, actions.Part,
-		agents.Pages, metrics.Part))
+	functions.HTTP("chat", app.Serve(api.Chat, app.Users, moves.Parts, agents.Pages, app.Chat))
 }

@@ -12,6 +12,5 @@ import (
 )
 
 func init() {
-	functions.HTTP("connections", app.Serve(api.Connections, app.Users, tools.Part, accounts.Consent,
-		github.Part))
+	functions.HTTP("connections", app.Serve(api.Connections, app.Users, tools.Part, accounts.Consent, github.Part))
 }

@@ -8,16 +8,12 @@ import (
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
-	"github.com/countersign-run/countersign/shared/app/gemini"
-	"github.com/countersign-run/countersign/shared/app/metrics"
-	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/moves"
 	"github.com/countersign-run/countersign/shared/app/tools"
-	"github.com/countersign-run/countersign/shared/app/traces"
 )
 
 func init() {
-	functions.HTTP("gemini-agent", app.Serve(api.GeminiAgent, app.Users, app.Chat, pubsub.Part, gemini.Part,
-		traces.Part, tools.Part, actions.Part, agents.Part, metrics.Part))
+	functions.HTTP("gemini-agent", app.Serve(api.GeminiAgent, app.Users, moves.Parts, tools.Part, agents.Part,
+		app.Chat))
 }

@@ -7,16 +7,11 @@ import (
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/app/actions"
-	"github.com/countersign-run/countersign/shared/app/agents"
+	"github.com/countersign-run/countersign/shared/app/decides"
 	"github.com/countersign-run/countersign/shared/app/github"
-	"github.com/countersign-run/countersign/shared/app/metrics"
-	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/repositories"
-	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
-	functions.HTTP("plans", app.Serve(api.Plans, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part,
-		github.Part, repositories.Part, tools.Containers, metrics.Part))
+	functions.HTTP("plans", app.Serve(api.Plans, app.Users, decides.Parts, github.Part, repositories.Parts))
 }

@@ -8,21 +8,12 @@ import (
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/app/accounts"
-	"github.com/countersign-run/countersign/shared/app/actions"
-	"github.com/countersign-run/countersign/shared/app/agents"
-	"github.com/countersign-run/countersign/shared/app/fetch"
-	"github.com/countersign-run/countersign/shared/app/gemini"
-	"github.com/countersign-run/countersign/shared/app/metrics"
-	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/acts"
 	"github.com/countersign-run/countersign/shared/app/reminders"
 	"github.com/countersign-run/countersign/shared/app/terminals"
-	"github.com/countersign-run/countersign/shared/app/tools"
-	"github.com/countersign-run/countersign/shared/app/traces"
 )
 
 func init() {
-	functions.HTTP("resume-terminal", app.Serve(api.ResumeTerminal, app.Push, pubsub.Part, gemini.Part, traces.Part,
-		tools.Part, actions.Part, agents.Part, reminders.Part, accounts.Part, fetch.Part, terminals.Commands,
-		metrics.Part))
+	functions.HTTP("resume-terminal", app.Serve(api.ResumeTerminal, app.Push, acts.Parts, reminders.Part,
+		terminals.Connect))
 }

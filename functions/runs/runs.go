@@ -7,16 +7,11 @@ import (
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/app/actions"
-	"github.com/countersign-run/countersign/shared/app/agents"
-	"github.com/countersign-run/countersign/shared/app/metrics"
-	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/decides"
 	"github.com/countersign-run/countersign/shared/app/receipts"
 	"github.com/countersign-run/countersign/shared/app/servers"
-	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
-	functions.HTTP("runs", app.Serve(api.Runs, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part,
-		servers.Part, receipts.Part, metrics.Part))
+	functions.HTTP("runs", app.Serve(api.Runs, app.Users, decides.Parts, servers.Part, receipts.Part))
 }

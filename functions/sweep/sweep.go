@@ -13,5 +13,5 @@ import (
 )
 
 func init() {
-	functions.HTTP("sweep", app.Serve(api.Sweep, app.Push, pubsub.Part, pubsub.Sweeping, agents.Ending, metrics.Part))
+	functions.HTTP("sweep", app.Serve(api.Sweep, app.Push, pubsub.Part, pubsub.Sweeping, metrics.Part, agents.Ending))
 }

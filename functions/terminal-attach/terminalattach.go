@@ -11,5 +11,5 @@ import (
 )
 
 func init() {
-	functions.HTTP("terminal-attach", app.Serve(api.TerminalAttach, app.Users, terminals.Attach))
+	functions.HTTP("terminal-attach", app.Serve(api.TerminalAttach, app.Users, terminals.Connect, terminals.Attach))
 }

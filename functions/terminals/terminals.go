@@ -11,5 +11,5 @@ import (
 )
 
 func init() {
-	functions.HTTP("terminals", app.Serve(api.Terminals, app.Users, terminals.Hosts))
+	functions.HTTP("terminals", app.Serve(api.Terminals, app.Users, terminals.Connect, terminals.Hosts))
 }

@@ -103,7 +103,7 @@ func withActions(t *testing.T, e *endpoint, settings ...string) *proved {
 	})
 	w := testkit.Open(t, testkit.Options{Dir: t.TempDir(),
 		Settings: append(settings, "ACTIONS="+dir, "ACTION_KEY=0123456789abcdef0123456789abcdef"),
-		App:      []app.Option{app.With(actions.With(action.Handlers{"greet": greet}))}})
+		App:      []app.Option{app.Replace(actions.With(action.Handlers{"greet": greet}))}})
 	return &proved{w, t}
 }
 

@@ -20,8 +20,8 @@ const persona = "You are Countersign, a careful assistant who writes e-mails, ma
 	"the calendar for one user."
 
 // openAgents makes the registry of agents: the assistant and the agent of pages, as they are configured, and those that
-// declare returns, whose limits are the assistant's unless they say otherwise. The assistant has the tools of all
-// servers but those that only agents have which name them.
+// declare returns. Their default limits are the assistant's. The assistant has the tools of all servers except those
+// that an agent must name.
 func openAgents(cfg config.Config, tools tool.Set, servers []mcpfile.Server, declare DeclaredAgents) (agents.Set,
 	error) {
 	limits := agents.Limits{ModelCalls: cfg.MaxModelCalls, Deadline: cfg.RunDeadline, ApprovalTTL: cfg.ApprovalTTL,

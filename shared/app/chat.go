@@ -10,8 +10,6 @@ import (
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/keyfile"
-	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/records"
 )
 
 // BuiltIn are the names of the tools that Countersign brings. Not every function that answers pages links these tools,
@@ -22,14 +20,19 @@ var BuiltIn = append([]string{"ask_user", "calendar_event_create", "calendar_eve
 	"github.configureGitClientInContainer", "gmail_search", "gmail_send", "google_web_search", "run_command",
 	"run_shell_command", "task_complete", "web_fetch"}, repositoryTools...)
 
-// openChat returns the page agent over the loop, which carries out its actions.
-func openChat(cfg config.Config, l *loop.Loop, rec *records.Records) (*chat.Chat, error) {
-	key, err := chatKey(cfg)
-	if err != nil {
-		return nil, err
+// serveChat adds the page agent over the loop, which carries out its actions. Without a model there is none.
+func serveChat(b *Builder) error {
+	if b.Env.Model == nil {
+		return nil
 	}
-	names := slices.Concat(l.Tools.Names(), BuiltIn, ownNames)
-	return &chat.Chat{Core: l, Ledger: rec, Taken: chat.NamesOf(names...), Key: key, Audience: cfg.AuthAudience}, nil
+	key, err := chatKey(b.Config)
+	if err != nil {
+		return err
+	}
+	names := slices.Concat(b.API.Loop.Tools.Names(), BuiltIn, ownNames)
+	b.API.Chat = &chat.Chat{Core: b.API.Loop, Ledger: b.API.Records, Taken: chat.NamesOf(names...), Key: key,
+		Audience: b.Config.AuthAudience}
+	return nil
 }
 
 // chatKeyFile is the name of the key's file in DATA_DIR where CHAT_KEY is not set: 32 random bytes, readable by their

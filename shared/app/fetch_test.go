@@ -25,7 +25,7 @@ func withReader(t *testing.T, site http.Handler, settings ...string) (*proved, *
 	}
 	w := fakeweb.New(t, map[string][]string{"ok.test.": {fakeweb.Public}, "private.test.": {"10.0.0.5"}}, site)
 	return deployWith(t, testkit.Options{Settings: append(settings, "WEB_TOOLS=on", "AGENTS="+dir),
-		App: []app.Option{app.With(fetch.With(w.Options()))}}), w
+		App: []app.Option{app.Replace(fetch.With(w.Options()))}}), w
 }
 
 // TestAnAgentReadsTheWeb has an agent in a file search, fetch what was found, and answer; nobody is asked.

@@ -31,22 +31,21 @@ func OpenStore(ctx context.Context, cfg config.Config, now func() time.Time) (st
 	return Embedded(cfg.DataDir, now)
 }
 
-func openQueue(ctx context.Context, cfg config.Config, st store.Store, o options, log *slog.Logger) (queue.Queue,
-	error) {
+// openQueue opens the queue of a program that does not publish: in the store, or where QUEUE is pubsub none.
+func openQueue(cfg config.Config, st store.Store, o options, log *slog.Logger) queue.Queue {
 	if cfg.Queue == "pubsub" {
-		return o.clients.Queue(ctx, cfg)
+		return queue.None{}
 	}
 	documents := queueembedded.New(st,
 		queueembedded.Options{Now: o.now, ID: func() string { return run.NewID(rand.Reader) },
 			Failed: func(f queueembedded.Failure) {
 				log.Warn("a resume was not taken and will be sent again", "runId", f.RunID, "attempt", f.Attempt,
-					"poison",
-					f.Poison(), "error", f.Err)
+					"poison", f.Poison(), "error", f.Err)
 			}})
 	if o.working && cfg.Queue == "embedded" {
-		return queueembedded.NewWorker(documents), nil
+		return queueembedded.NewWorker(documents)
 	}
-	return documents, nil
+	return documents
 }
 
 // Work moves the runs that are asked for in this process, until ctx ends, and returns when those under way are moved.

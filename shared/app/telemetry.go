@@ -7,29 +7,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"go.opentelemetry.io/otel/trace"
-
-	"github.com/countersign-run/countersign/shared/metrics"
 )
 
-// telemetry is what a process sends of itself to a collector.
-type telemetry interface {
+// Telemetry sends traces or metrics of a process to a collector.
+type Telemetry interface {
 	// Send sends what was not sent yet, or until ctx ends. It also logs why it cannot.
 	Send(ctx context.Context)
 	io.Closer
-}
-
-// Traces are traces of runs (package traces).
-type Traces interface {
-	Tracer() trace.Tracer
-	telemetry
-}
-
-// Metrics are what is measured of runs (package otlp).
-type Metrics interface {
-	Metrics() *metrics.Metrics
-	telemetry
 }
 
 // sendTime is how long a request may last beyond its answer because of what is sent then.
@@ -39,7 +23,7 @@ const sendTime = 2 * time.Second
 // way, and before it returns: then a function may have no CPU. While others are under way it has one, so that what is
 // left goes out by the clock, or with the last of them. What a caller says of a trace of its own does not count:
 // anybody could choose ids, and have all be sampled.
-func sending(all []telemetry, next http.Handler) http.Handler {
+func sending(all []Telemetry, next http.Handler) http.Handler {
 	if len(all) == 0 {
 		return next
 	}
@@ -55,7 +39,7 @@ func sending(all []telemetry, next http.Handler) http.Handler {
 	})
 }
 
-func send(all []telemetry, w http.ResponseWriter, r *http.Request) {
+func send(all []Telemetry, w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).Flush() // what cannot be flushed is sent when the handler returns
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), sendTime)
 	defer cancel()
@@ -64,12 +48,4 @@ func send(all []telemetry, w http.ResponseWriter, r *http.Request) {
 		side.Go(func() { t.Send(ctx) })
 	}
 	side.Wait()
-}
-
-// measuring returns what the process measures in; nil where it measures nothing.
-func measuring(measured Metrics) *metrics.Metrics {
-	if measured == nil {
-		return nil
-	}
-	return measured.Metrics()
 }

@@ -46,7 +46,7 @@ func buys(t testing.TB, dir string) (once func()) {
 			t.Fatal(err)
 		}
 	}
-	d := testkit.Open(t, testkit.Options{Dir: dir, App: []app.Option{app.Working(), app.With(actions.With(nil))},
+	d := testkit.Open(t, testkit.Options{Dir: dir, App: []app.Option{app.Working(), app.Replace(actions.With(nil))},
 		Settings: append([]string{"GOOGLE_GEMINI_BASE_URL=" + outside, "ACTIONS=" + files, "MAX_APPROVALS_PER_DAY=0",
 			"ACTION_KEY=0123456789abcdef0123456789abcdef"}, testkit.Unlimited...)})
 	ctx, cancel := context.WithCancel(t.Context())

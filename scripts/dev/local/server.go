@@ -158,7 +158,7 @@ func (s *server) build(ctx context.Context, o options) error {
 	}
 	log := logger(os.Stderr, o.log, cfg.Log())
 	app.WarnOfNearMisses(cfg, os.Environ(), log)
-	s.app, err = app.New(ctx, cfg, log, all.Parts, app.With(declared, pages), app.Working())
+	s.app, err = app.New(ctx, cfg, log, all.Parts, app.Replace(declared, pages), app.Working())
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -18,7 +17,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/mcpfile"
 	"github.com/countersign-run/countersign/shared/mcptools"
@@ -101,34 +100,39 @@ func work(ctx context.Context, first proof.Order) error {
 		}
 		l.Tools = tool.NewSet(used...)
 		testkit.Offer(l, note(providers, o.Notes))
-	}), app.With(app.Part{Link: func(c *app.Clients) {
-		open := c.Engine
-		c.Engine = func(cfg config.Config) (app.Engine, error) {
-			e, err := open(cfg)
-			if e == nil || err != nil {
-				return nil, err
-			}
-			return struckEngine{e, p}, nil
-		}
-		c.Servers = func(cfg config.Config, file []mcpfile.Server, now func() time.Time,
-			log *slog.Logger) (app.Servers, error) {
-			return mcptools.Open(file, mcptools.Options{HTTP: &http.Client{Transport: providers},
-				Lookup: cfg.Referenced, Now: now, Log: log})
-		}
-		connect := c.Hosts
-		c.Hosts = func(ctx context.Context, cfg config.Config) (app.Hosts, error) {
-			h, err := connect(ctx, cfg)
-			if h == nil || err != nil {
-				return nil, err
-			}
-			return struckHosts{h, p}, nil
-		}
-	}}))
+	}), app.With(p.struckClients()), app.Replace(serversOver(&http.Client{Transport: providers})))
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(answers, "ready", "http://"+ln.Addr().String())
 	return errors.Join(obey(p, os.Stdin, answers), stop())
+}
+
+// struckClients puts points around the connections that the parts before it have opened.
+func (p *points) struckClients() app.Part {
+	return app.Part{Name: "struck", Open: func(_ context.Context, b *app.Builder) error {
+		if b.Engine != nil {
+			b.Engine = struckEngine{b.Engine, p}
+		}
+		if b.Hosts != nil {
+			b.Hosts = struckHosts{b.Hosts, p}
+		}
+		return nil
+	}}
+}
+
+// serversOver has the operator's MCP servers be reached by the client.
+func serversOver(client *http.Client) app.Part {
+	return app.Part{Name: servers.Part.Name, Servers: func(b *app.Builder, file []mcpfile.Server) error {
+		s, err := mcptools.Open(file, mcptools.Options{HTTP: client, Lookup: b.Config.Referenced, Now: b.Now,
+			Log: b.Log})
+		if err != nil {
+			return err
+		}
+		b.Env.Served = s
+		b.Closes(s)
+		return nil
+	}}
 }
 
 // errLong ends the sleep until a yes can no longer be taken back, where a walk takes it back: nobody waits that long.

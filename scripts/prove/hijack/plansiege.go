@@ -82,7 +82,7 @@ func newPlanSiege(ctx context.Context, r *proof.Run, dir string) (s *planSiege, 
 	s.closers = append(s.closers, internet.Close)
 	now := func() time.Time { return time.Now().Add(time.Duration(s.shift.Load())) }
 	s.w, err = testkit.New(ctx, testkit.Options{Dir: filepath.Join(dir, "plans"),
-		App: []app.Option{app.WithClock(now), app.With(fetch.With(internet.Options()))},
+		App: []app.Option{app.WithClock(now), app.Replace(fetch.With(internet.Options()))},
 		Settings: append([]string{"WEB_TOOLS=on", "DOCKER_HOST=" + engine.Host, "DOCKER_IMAGES=" + image,
 			"MAX_OPEN_APPROVALS=0", "MAX_APPROVALS_PER_DAY=0"}, testkit.Unlimited...)})
 	if err != nil {

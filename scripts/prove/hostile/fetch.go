@@ -49,7 +49,7 @@ func fetching(s *env) got {
 	agents := filepath.Join(s.dir, "agents")
 	s.must(os.Mkdir(agents, 0o700))
 	s.must(os.WriteFile(filepath.Join(agents, "reader.agent.yaml"), []byte(reader), 0o600))
-	s.more = append(s.more, app.With(fetch.With(internet.Options())))
+	s.more = append(s.more, app.Replace(fetch.With(internet.Options())))
 	s.open(nil, "WEB_TOOLS=on", "AGENTS="+agents)
 	args, given := s.take("args")
 	if !given {

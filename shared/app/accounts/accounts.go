@@ -4,42 +4,39 @@ package accounts
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/tools"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/google"
-	"github.com/countersign-run/countersign/shared/linking"
-	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tokenkey"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Part acts with linked accounts; Consent links them.
+// Part acts with linked accounts. Consent links accounts, too.
 var (
-	Part    = app.Part{Needs: config.Accounts, Link: link}
-	Consent = app.Part{Needs: config.Consent, Link: link}
+	Part    = app.Part{Name: "accounts", Needs: config.Accounts, Open: open}
+	Consent = app.Part{Name: "consent", Needs: config.Consent, Open: open}
 )
 
-func link(c *app.Clients) { c.Accounts = open }
-
-// open opens the users' linked accounts, or returns nil where no OAuth client is configured.
-func open(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set,
-	now func() time.Time) (*linking.Accounts, error) {
+// open opens the users' linked accounts, where an OAuth client is configured. It asks for the scopes of all tools of
+// Google that the configuration has.
+func open(ctx context.Context, b *app.Builder) error {
+	cfg := b.Config
 	if cfg.OAuthClientID == "" {
-		return nil, nil
+		return nil
 	}
 	key, err := tokenkey.Open(ctx, tokenkey.Config{KMSKey: cfg.TokenKMSKey, Keyset: cfg.TokenKey.Reveal(),
 		Dir: cfg.DataDir})
 	if err != nil {
-		return nil, fmt.Errorf("the key that encrypts refresh tokens: %w", err)
+		return fmt.Errorf("the key that encrypts refresh tokens: %w", err)
 	}
-	var scopes []string
-	for _, t := range tools {
-		scopes = append(scopes, t.Scopes...)
-	}
-	return google.New(google.Config{ClientID: cfg.OAuthClientID, ClientSecret: cfg.OAuthClientSecret.Reveal(),
+	linked, err := google.New(google.Config{ClientID: cfg.OAuthClientID, ClientSecret: cfg.OAuthClientSecret.Reveal(),
 		AuthURL: cfg.OAuthAuthURL, TokenURL: cfg.OAuthTokenURL,
-		RedirectURL: cfg.PublicURL + "/api/agent/connections/google/callback", Scopes: scopes, Now: now,
-		AuditDays: cfg.AuditDays}, st, key)
+		RedirectURL: cfg.PublicURL + "/api/agent/connections/google/callback", Scopes: tools.Scopes(cfg), Now: b.Now,
+		AuditDays: cfg.AuditDays}, b.Store, key)
+	if err != nil {
+		return err
+	}
+	b.Google, b.API.Accounts = linked, linked
+	return nil
 }

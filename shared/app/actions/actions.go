@@ -32,7 +32,15 @@ func With(handlers action.Handlers) app.Part {
 		return r, nil
 	}
 	return app.Part{
-		Link: func(c *app.Clients) { c.Actions = open },
+		Name: "actions",
+		Tools: func(b *app.Builder) error {
+			declared, err := open(b.Config, b.Now)
+			if declared == nil || err != nil {
+				return err
+			}
+			b.API.Actions = declared
+			return b.Add(declared.Tools())
+		},
 		Check: func(cfg config.Config, log *slog.Logger) error {
 			declared, err := open(cfg, time.Now)
 			if err != nil {

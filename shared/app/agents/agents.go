@@ -14,13 +14,13 @@ import (
 )
 
 // Part has the agents of the folder AGENTS.
-var Part = app.Part{Link: func(c *app.Clients) { c.Agents = declared(files.Options{}) }}
+var Part = app.Part{Name: "agents", Agents: declared(files.Options{})}
 
 // Pages is the part of a function that answers web pages and has no other agents' tools.
-var Pages = app.Part{Link: func(c *app.Clients) { c.Agents = declared(files.Options{PagesAlone: true}) }}
+var Pages = app.Part{Name: "agents", Agents: declared(files.Options{PagesAlone: true})}
 
 // Ending is the part of a function that ends runs and has no tools.
-var Ending = app.Part{Link: func(c *app.Clients) { c.Agents = declared(files.Options{NoTools: true}) }}
+var Ending = app.Part{Name: "agents", Agents: declared(files.Options{NoTools: true})}
 
 func declared(o files.Options) app.DeclaredAgents {
 	return func(cfg config.Config, tools tool.Set, servers []mcpfile.Server,

@@ -2,6 +2,7 @@
 package containers
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/countersign-run/countersign/shared/app"
@@ -10,16 +11,19 @@ import (
 )
 
 // Part asks the engine of DOCKER_HOST, where DOCKER_IMAGES says of what containers are made.
-var Part = app.Part{Needs: config.Engine, Link: func(c *app.Clients) { c.Engine = open }}
+var Part = app.Part{Name: "engine", Needs: config.Engine, Open: open}
 
-func open(cfg config.Config) (app.Engine, error) {
+func open(_ context.Context, b *app.Builder) error {
+	cfg := b.Config
 	if cfg.DockerHost == "" || len(cfg.DockerImages) == 0 {
-		return nil, nil
+		return nil
 	}
 	e, err := docker.Open(docker.Config{Host: cfg.DockerHost, CertPath: cfg.DockerCertPath,
 		Certs: cfg.DockerCerts.Reveal(), Network: cfg.DockerNetwork})
 	if err != nil {
-		return nil, fmt.Errorf("DOCKER_HOST, DOCKER_CERT_PATH or DOCKER_CERTS: %w", err)
+		return fmt.Errorf("DOCKER_HOST, DOCKER_CERT_PATH or DOCKER_CERTS: %w", err)
 	}
-	return e, nil
+	b.Engine = e
+	b.Closes(e)
+	return nil
 }

@@ -5,14 +5,12 @@ package devices
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/devices"
@@ -25,27 +23,26 @@ import (
 
 // Part sends with VAPID_KEY.
 var Part = app.Part{
-	Link:  func(c *app.Clients) { c.Devices = openDevices },
+	Name:  "devices",
+	Open:  openDevices,
 	Check: func(cfg config.Config, _ *slog.Logger) error { _, err := open(cfg, nil, time.Now, nil); return err },
 }
 
 // Direct sends without a topic in between, where none is configured.
-var Direct = app.Part{
-	Link: func(c *app.Clients) {
-		others := c.Notices
-		c.Notices = func(ctx context.Context, cfg config.Config, st store.Store, now func() time.Time,
-			log *slog.Logger) (app.Notices, error) {
-			next, err := others(ctx, cfg, st, now, log)
-			if err != nil || cfg.EventsTopic != "" || !cfg.VapidKey.IsSet() {
-				return next, err
-			}
-			p, err := open(cfg, st, now, log)
-			if err != nil {
-				return next, err
-			}
-			return &direct{Notices: next, people: p, told: map[string]bool{}}, nil
-		}
-	},
+var Direct = app.Part{Name: "devices-direct", Open: openDirect}
+
+func openDirect(_ context.Context, b *app.Builder) error {
+	if b.Config.EventsTopic != "" {
+		return nil
+	}
+	p, err := open(b.Config, b.Store, b.Now, b.Log)
+	if p == nil || err != nil {
+		return err
+	}
+	d := &direct{next: b.Env.Notices, people: p, told: map[string]bool{}}
+	b.Env.Notices = d
+	b.Closes(d)
+	return nil
 }
 
 // people are told by one key.
@@ -54,12 +51,13 @@ type people struct {
 	key webpush.Key
 }
 
-func openDevices(cfg config.Config, st store.Store, now func() time.Time, log *slog.Logger) (api.Devices, error) {
-	p, err := open(cfg, st, now, log)
+func openDevices(_ context.Context, b *app.Builder) error {
+	p, err := open(b.Config, b.Store, b.Now, b.Log)
 	if p == nil || err != nil {
-		return nil, err
+		return err
 	}
-	return p, nil
+	b.API.Devices = p
+	return nil
 }
 
 // open returns nil where no key is configured.
@@ -96,9 +94,9 @@ const mostTold = 10_000
 // direct tells people beside all others, and has nobody wait for that: what their devices are not told the console
 // shows all the same.
 type direct struct {
-	app.Notices // nil where nobody else is told
-	people      *people
-	under       sync.WaitGroup
+	next   notice.Publisher // nil where nobody else is told
+	people *people
+	under  sync.WaitGroup
 
 	mu   sync.Mutex
 	told map[string]bool // ids of notices
@@ -112,8 +110,8 @@ func (d *direct) Publish(ctx context.Context, notices ...notice.Notice) error {
 	if len(news) > 0 {
 		d.under.Go(func() { d.tell(ctx, news) })
 	}
-	if d.Notices != nil {
-		if err := d.Notices.Publish(ctx, notices...); err != nil {
+	if d.next != nil {
+		if err := d.next.Publish(ctx, notices...); err != nil {
 			return err
 		}
 	}
@@ -154,8 +152,5 @@ func (d *direct) tell(ctx context.Context, notices []notice.Notice) {
 // Close waits for what is under way.
 func (d *direct) Close() error {
 	d.under.Wait()
-	if d.Notices == nil {
-		return d.people.Close()
-	}
-	return errors.Join(d.people.Close(), d.Notices.Close())
+	return d.people.Close()
 }

@@ -2,10 +2,10 @@
 package fetch
 
 import (
+	"context"
+
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/fetch"
-	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
 // Part fetches pages of the public web, where WEB_TOOLS is on.
@@ -14,12 +14,10 @@ var Part = With(fetch.Options{})
 // With is [Part] with options that no setting has: tests play the internet with them, and scripts/dev opens a site of
 // its own.
 func With(o fetch.Options) app.Part {
-	return app.Part{Link: func(c *app.Clients) {
-		c.Pages = func(cfg config.Config) web.Fetcher {
-			if !cfg.WebTools {
-				return nil
-			}
-			return fetch.New(o)
+	return app.Part{Name: "fetch", Open: func(_ context.Context, b *app.Builder) error {
+		if b.Config.WebTools {
+			b.Pages = fetch.New(o)
 		}
+		return nil
 	}}
 }

@@ -6,20 +6,23 @@ import (
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/model/gemini"
 )
 
 // Part calls Gemini.
-var Part = app.Part{Needs: config.Model, Link: func(c *app.Clients) { c.Model = open }}
+var Part = app.Part{Name: "model", Needs: config.Model, Open: open}
 
-// open opens the model, or returns nil where none is configured: config.Load has made sure that a function that needs
-// one has one.
-func open(ctx context.Context, cfg config.Config) (model.Model, error) {
-	if !cfg.GeminiAPIKey.IsSet() && cfg.VertexProject == "" {
-		return nil, nil
+// open opens the model, where one is configured. config.Load makes sure that a function that needs one has one.
+func open(ctx context.Context, b *app.Builder) error {
+	if !b.Config.GeminiAPIKey.IsSet() && b.Config.VertexProject == "" {
+		return nil
 	}
-	return New(ctx, cfg)
+	m, err := New(ctx, b.Config)
+	if err != nil {
+		return err
+	}
+	b.Env.Model = m
+	return nil
 }
 
 // New returns the model that the configuration names.

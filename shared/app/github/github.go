@@ -4,47 +4,56 @@ package github
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/github"
-	"github.com/countersign-run/countersign/shared/linking"
-	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tokenkey"
 )
 
 // Part links GitHub accounts where a GitHub App is configured. Token has one user act with the token of GITHUB_TOKEN,
 // which only programs on one machine do.
 var (
-	Part  = app.Part{Link: func(c *app.Clients) { c.GitHub = open }}
-	Token = app.Part{Link: func(c *app.Clients) { c.Token = withToken }}
+	Part  = app.Part{Name: "github", Open: open}
+	Token = app.Part{Name: "github-token", Uses: []string{"github"}, Open: openToken}
 )
 
-// withToken returns nil where no token is configured.
-func withToken(cfg config.Config, linked app.Accounts) (app.TokenAccounts, error) {
+// openToken has the user of the token act with it. Other users act in their linked accounts.
+func openToken(_ context.Context, b *app.Builder) error {
+	cfg := b.Config
 	if cfg.GitHubTokenUser == "" {
-		return nil, nil
+		return nil
 	}
+	linked := b.GitHub
 	if cfg.GitHubClientID == "" {
 		linked = nil
 	}
-	return github.WithToken(linked, github.TokenConfig{UID: cfg.GitHubTokenUser, Token: cfg.GitHubToken.Reveal(),
-		APIURL: cfg.GitHubAPIURL})
+	accounts, err := github.WithToken(linked, github.TokenConfig{UID: cfg.GitHubTokenUser,
+		Token: cfg.GitHubToken.Reveal(), APIURL: cfg.GitHubAPIURL})
+	if err != nil {
+		return err
+	}
+	b.GitHub, b.API.Token = accounts, accounts
+	return nil
 }
 
-// open opens the users' linked accounts, or returns nil where no GitHub App is configured.
-func open(ctx context.Context, cfg config.Config, st store.Store, now func() time.Time) (*linking.Accounts, error) {
+// open opens the users' linked accounts, where a GitHub App is configured.
+func open(ctx context.Context, b *app.Builder) error {
+	cfg := b.Config
 	if cfg.GitHubClientID == "" {
-		return nil, nil
+		return nil
 	}
 	key, err := tokenkey.Open(ctx, tokenkey.Config{KMSKey: cfg.TokenKMSKey, Keyset: cfg.TokenKey.Reveal(),
 		Dir: cfg.DataDir})
 	if err != nil {
-		return nil, fmt.Errorf("the key that encrypts users' tokens: %w", err)
+		return fmt.Errorf("the key that encrypts users' tokens: %w", err)
 	}
-	return github.New(github.Config{ClientID: cfg.GitHubClientID, ClientSecret: cfg.GitHubClientSecret.Reveal(),
-		URL: cfg.GitHubURL, APIURL: cfg.GitHubAPIURL,
-		RedirectURL: cfg.PublicURL + "/api/agent/connections/github/callback", Now: now, AuditDays: cfg.AuditDays},
-		st, key)
+	linked, err := github.New(github.Config{ClientID: cfg.GitHubClientID,
+		ClientSecret: cfg.GitHubClientSecret.Reveal(), URL: cfg.GitHubURL, APIURL: cfg.GitHubAPIURL,
+		RedirectURL: cfg.PublicURL + "/api/agent/connections/github/callback", Now: b.Now, AuditDays: cfg.AuditDays},
+		b.Store, key)
+	if err != nil {
+		return err
+	}
+	b.GitHub, b.API.GitHub = linked, linked
+	return nil
 }

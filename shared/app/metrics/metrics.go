@@ -4,10 +4,9 @@ package metrics
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
-	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
@@ -17,14 +16,18 @@ import (
 )
 
 // Part sends metrics, where a collector is configured.
-var Part = app.Part{Link: func(c *app.Clients) { c.Metrics = open }}
+var Part = app.Part{Name: "metrics", Open: open}
 
-func open(cfg config.Config, now func() time.Time, log *slog.Logger) app.Metrics {
+func open(_ context.Context, b *app.Builder) error {
+	cfg := b.Config
 	if cfg.MetricsEndpoint == "" {
 		return nil
 	}
-	return otlp.Open(otlp.Options{Endpoint: cfg.MetricsEndpoint, Headers: cfg.MetricsHeaders(), Resource: resource(cfg),
-		Release: release(cfg), Cumulative: cfg.MetricsCumulative, Every: cfg.MetricsInterval, Log: log}, now)
+	m := otlp.Open(otlp.Options{Endpoint: cfg.MetricsEndpoint, Headers: cfg.MetricsHeaders(), Resource: resource(cfg),
+		Release: release(cfg), Cumulative: cfg.MetricsCumulative, Every: cfg.MetricsInterval, Log: b.Log}, b.Now)
+	b.Env.Metrics = m.Metrics()
+	b.Sends(m)
+	return nil
 }
 
 // resource says who measures. Each process is an instance of its own.

@@ -3,39 +3,50 @@ package pubsub
 
 import (
 	"context"
-	"log/slog"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
-	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Part publishes to Pub/Sub: what asks for runs to be resumed, and what others are told of them, where there is a topic
-// for that.
-var Part = app.Part{Needs: config.Queue, Link: func(c *app.Clients) { c.Queue, c.Notices = open, openNotices }}
+// Part publishes to Pub/Sub: requests to resume runs, and events about runs, where there is a topic for these.
+var Part = app.Part{Name: "queue", Needs: config.Queue, Open: open}
 
-// Sweeping publishes to Pub/Sub too, what one sweep has no time for: each shard to the sweep function itself, where the
-// topic is configured.
-var Sweeping = app.Part{Link: func(c *app.Clients) { c.Sweeper = openSweeper }}
+// Sweeping publishes the shards for which one sweep has no time to the sweep function itself, where that topic is
+// configured.
+var Sweeping = app.Part{Name: "sweeping", Open: openSweeper}
 
-func openSweeper(ctx context.Context, cfg config.Config) (queue.Sweeper, error) {
-	if cfg.SweepTopic == "" {
-		return nil, nil
+func openSweeper(ctx context.Context, b *app.Builder) error {
+	if b.Config.SweepTopic == "" {
+		return nil
 	}
-	return pubsub.OpenSweeper(ctx, cfg.Project, cfg.SweepTopic)
+	s, err := pubsub.OpenSweeper(ctx, b.Config.Project, b.Config.SweepTopic)
+	if err != nil {
+		return err
+	}
+	b.Env.Sweeper = s
+	b.Closes(s)
+	return nil
 }
 
-func openNotices(ctx context.Context, cfg config.Config, _ store.Store, _ func() time.Time,
-	_ *slog.Logger) (app.Notices, error) {
+func open(ctx context.Context, b *app.Builder) error {
+	cfg := b.Config
+	if cfg.Queue == "pubsub" {
+		q, err := pubsub.Open(ctx, cfg.Project, cfg.ResumeTopic)
+		if err != nil {
+			return err
+		}
+		b.Env.Queue = q
+		b.Closes(q)
+	}
 	if cfg.EventsTopic == "" {
-		return nil, nil
+		return nil
 	}
-	return pubsub.OpenNotices(ctx, cfg.Project, cfg.EventsTopic, cfg.ConsoleURL)
-}
-
-func open(ctx context.Context, cfg config.Config) (queue.Queue, error) {
-	return pubsub.Open(ctx, cfg.Project, cfg.ResumeTopic)
+	n, err := pubsub.OpenNotices(ctx, cfg.Project, cfg.EventsTopic, cfg.ConsoleURL)
+	if err != nil {
+		return err
+	}
+	b.Env.Notices = n
+	b.Closes(n)
+	return nil
 }

@@ -6,36 +6,35 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/receipt"
 	"github.com/countersign-run/countersign/shared/receiptkey"
 )
 
 // Part signs with RECEIPT_KEY or RECEIPT_KMS_KEY, and except on Cloud Run with a key of its own where neither is set.
-var Part = app.Part{Link: func(c *app.Clients) { c.Receipts = open }}
+var Part = app.Part{Name: "receipts", Open: open}
 
-func open(ctx context.Context, cfg config.Config) (api.Receipts, error) {
+func open(ctx context.Context, b *app.Builder) error {
+	cfg := b.Config
 	if cfg.OnCloudRun && cfg.ReceiptKMSKey == "" && !cfg.ReceiptKey.IsSet() {
-		return nil, nil
+		return nil
 	}
 	signer, err := receiptkey.Open(ctx, receiptkey.Config{KMSKey: cfg.ReceiptKMSKey, Key: cfg.ReceiptKey.Reveal(),
 		Dir: cfg.DataDir})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	i := issuer{signer: signer}
-	if cfg.ReceiptJWKS == "" {
-		return i, nil
+	if cfg.ReceiptJWKS != "" {
+		if i.published, err = receipt.ParseKeys([]byte(cfg.ReceiptJWKS)); err != nil {
+			return fmt.Errorf("RECEIPT_JWKS: %w", err)
+		}
+		if cfg.ReceiptKMSKey == "" { // KMS is asked with the first receipt
+			err = i.check(ctx)
+		}
 	}
-	if i.published, err = receipt.ParseKeys([]byte(cfg.ReceiptJWKS)); err != nil {
-		return nil, fmt.Errorf("RECEIPT_JWKS: %w", err)
-	}
-	if cfg.ReceiptKMSKey == "" { // which is asked with the first receipt
-		err = i.check(ctx)
-	}
-	return i, err
+	b.API.Receipts = i
+	return err
 }
 
 // issuer signs with one key, and only where its public half is published: nobody could verify the receipt otherwise.

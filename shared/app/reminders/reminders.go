@@ -2,32 +2,32 @@
 package reminders
 
 import (
+	"context"
 	"fmt"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/mailer"
 	"github.com/countersign-run/countersign/shared/netguard"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/reminder"
-	"github.com/countersign-run/countersign/shared/store"
 )
 
 // Part sends by SMTP_URL, where NOTIFY is mail.
-var Part = app.Part{Needs: config.Mail, Link: func(c *app.Clients) { c.Reminders = open }}
+var Part = app.Part{Name: "mail", Needs: config.Mail, Open: open}
 
-func open(cfg config.Config, st store.Store, now func() time.Time) (journal.Reminders, error) {
+func open(_ context.Context, b *app.Builder) error {
+	cfg := b.Config
 	if cfg.Notify != "mail" {
-		return nil, nil
+		return nil
 	}
 	// its server may be in the operator's own network
 	guard := netguard.New(netguard.Options{Private: true, Literal: true, Loopback: !cfg.OnCloudRun})
 	m := &mailer.Mailer{From: cfg.NotifyFrom, Dial: guard.DialContext}
 	if err := m.Server(cfg.SMTP.Reveal()); err != nil {
-		return nil, fmt.Errorf("SMTP_URL: %w", err)
+		return fmt.Errorf("SMTP_URL: %w", err)
 	}
-	return &reminder.Reminders{Store: st, Kept: &records.Records{Store: st, Now: now}, Mailer: m, From: cfg.NotifyFrom,
-		Console: cfg.ConsoleURL}, nil
+	b.Env.Reminders = &reminder.Reminders{Store: b.Store, Kept: &records.Records{Store: b.Store, Now: b.Now}, Mailer: m,
+		From: cfg.NotifyFrom, Console: cfg.ConsoleURL}
+	return nil
 }

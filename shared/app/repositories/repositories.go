@@ -4,35 +4,27 @@
 package repositories
 
 import (
-	"time"
-
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/app/tools"
 	"github.com/countersign-run/countersign/shared/tools/docker"
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// Part has the tools of GitHub, and what checks repositories out into containers.
-var Part = app.Part{Link: func(c *app.Clients) { c.Repositories, c.Checkouts = Tools, checkouts }}
+// Part has the tools of GitHub, and what checks repositories out into containers. Parts also has the tools that work in
+// containers.
+var (
+	Part  = app.Part{Name: "repositories", Tools: add}
+	Parts = app.Part{Of: []app.Part{Part, tools.Containers}}
+)
 
-// Tools returns them. Where there are containers, files can be committed from them; engine is nil in functions that
-// carry no call out.
-func Tools(cfg config.Config, as app.Accounts, engine app.Engine, now func() time.Time) tool.Set {
-	o := options(cfg, now)
-	if cfg.DockerHost != "" && len(cfg.DockerImages) > 0 {
-		o.Containers = reader(engine)
+// add adds the tools. Where there are containers, files can be committed from them.
+func add(b *app.Builder) error {
+	o := github.Options{Endpoint: b.Config.GitHubAPIURL + "/", Now: b.Now}
+	b.Checkouts = github.NewSnapshots(b.GitHub, o)
+	if b.Config.DockerHost != "" && len(b.Config.DockerImages) > 0 {
+		o.Containers = reader(b.Engine)
 	}
-	return github.New(as, o)
-}
-
-func options(cfg config.Config, now func() time.Time) github.Options {
-	return github.Options{Endpoint: cfg.GitHubAPIURL + "/", Now: now}
-}
-
-// checkouts returns what reads the files that a container begins with.
-func checkouts(cfg config.Config, as app.Accounts, now func() time.Time) docker.Source {
-	return github.NewSnapshots(as, options(cfg, now))
+	return b.Add(github.New(b.GitHub, o))
 }
 
 // reader returns what reads containers' files.

@@ -5,7 +5,6 @@ package servers
 import (
 	"log/slog"
 	"path/filepath"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
@@ -25,20 +24,20 @@ func part(programs bool) app.Part {
 		return mcptools.Options{Programs: programs, HTTP: netguard.Client(cfg.OnCloudRun), Lookup: cfg.Referenced}
 	}
 	return app.Part{
-		Link: func(c *app.Clients) {
-			c.Servers = func(cfg config.Config, file []mcpfile.Server, now func() time.Time,
-				log *slog.Logger) (app.Servers, error) {
-				if file == nil {
-					return nil, nil
-				}
-				o := options(cfg)
-				o.Now, o.Log = now, log
-				s, err := mcptools.Open(file, o)
-				if err != nil {
-					return nil, app.InServers(cfg, err)
-				}
-				return s, nil
+		Name: "servers",
+		Servers: func(b *app.Builder, file []mcpfile.Server) error {
+			if file == nil {
+				return nil
 			}
+			o := options(b.Config)
+			o.Now, o.Log = b.Now, b.Log
+			s, err := mcptools.Open(file, o)
+			if err != nil {
+				return app.InServers(b.Config, err)
+			}
+			b.Env.Served = s
+			b.Closes(s)
+			return nil
 		},
 		Check: func(cfg config.Config, log *slog.Logger) error {
 			if cfg.MCPServers == "" {

@@ -4,32 +4,32 @@ package terminals
 import (
 	"context"
 	"fmt"
-	"time"
 
-	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/netguard"
 	"github.com/countersign-run/countersign/shared/remote"
-	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/terminal/hosts"
 	"github.com/countersign-run/countersign/shared/tokenkey"
 )
 
 // Hosts keeps users' hosts and terminals, and checks hosts.
-var Hosts = app.Part{Needs: config.Hosts, Link: func(c *app.Clients) { c.Hosts, c.Terminals = connect, open }}
+var Hosts = app.Part{Name: "terminals", Uses: []string{Connect.Name}, Serve: serveHosts}
 
-func open(ctx context.Context, cfg config.Config, st store.Store, reach app.Hosts, now func() time.Time) (api.Hosts,
-	error) {
-	if reach == nil {
-		return hosts.New(hosts.Config{Store: st, Off: true, AuditDays: cfg.AuditDays, Now: now}), nil
+func serveHosts(b *app.Builder) error {
+	c := hosts.Config{Store: b.Store, Off: true, AuditDays: b.Config.AuditDays, Now: b.Now}
+	if b.Hosts == nil {
+		b.API.Hosts = hosts.New(c)
+		return nil
 	}
-	v, err := vault(ctx, cfg)
+	v, err := vault(context.Background(), b.Config)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return hosts.New(hosts.Config{Store: st, Vault: v, Remote: reach, AuditDays: cfg.AuditDays, Now: now}), nil
+	c.Off, c.Vault, c.Remote = false, v, b.Hosts
+	b.API.Hosts = hosts.New(c)
+	return nil
 }
 
 // sshPort is the only port of public addresses that is dialled, unless TERMINAL_HOSTS opens more.

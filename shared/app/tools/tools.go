@@ -3,12 +3,12 @@
 package tools
 
 import (
+	"errors"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 	"github.com/countersign-run/countersign/shared/tools/command"
@@ -17,17 +17,26 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// Part has Gmail and Calendar, where terminals are on the tools that work on them, where the web is on those that read
-// it, and where there is an engine for containers those that work in them.
-var Part = app.Part{Link: func(c *app.Clients) {
-	c.Tools, c.Commands, c.Web, c.Containers = set, commands, reading, containers
-}}
+// Part has Gmail and Calendar, the tools that work on terminals where these are on, and those that read the web where
+// that is on. Containers has the tools that work in containers, where an engine is configured.
+var (
+	Part       = app.Part{Name: "tools", Tools: add}
+	Containers = app.Part{Name: "containers", Uses: []string{"repositories"}, Tools: addContainers}
+)
 
-// Containers says that calls in containers are judged and shown: it is told of what these are made. Which engine runs
-// them the part containers asks.
-var Containers = app.Part{}
+func add(b *app.Builder) error {
+	return errors.Join(b.Add(ofGoogle(b.Config, b.Google, b.Now)), b.Add(commands(b)), b.Add(reading(b)))
+}
 
-func set(cfg config.Config, acting app.Accounts, now func() time.Time) tool.Set {
+// Scopes returns the OAuth scopes of the tools of Google.
+func Scopes(cfg config.Config) (scopes []string) {
+	for _, t := range ofGoogle(cfg, nil, nil) {
+		scopes = append(scopes, t.Scopes...)
+	}
+	return scopes
+}
+
+func ofGoogle(cfg config.Config, acting app.Accounts, now func() time.Time) tool.Set {
 	mail := gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint}
 	days := calendar.Options{Endpoint: cfg.CalendarEndpoint, Now: now}
 	tools := tool.NewSet(gmail.New(acting, mail), calendar.New(acting, days), calendar.NewDelete(acting, days),
@@ -38,27 +47,28 @@ func set(cfg config.Config, acting app.Accounts, now func() time.Time) tool.Set 
 	return tools
 }
 
-func commands(cfg config.Config, st store.Store, hosts app.Hosts) tool.Set {
-	if !cfg.Terminal {
+func commands(b *app.Builder) tool.Set {
+	if !b.Config.Terminal {
 		return nil
 	}
-	return command.New(command.Options{Store: st, Hosts: hosts, Deny: cfg.TerminalDeny})
+	return command.New(command.Options{Store: b.Store, Hosts: b.Hosts, Deny: b.Config.TerminalDeny})
 }
 
-func reading(cfg config.Config, pages web.Fetcher, mdl model.Model) tool.Set {
-	if !cfg.WebTools {
+func reading(b *app.Builder) tool.Set {
+	if !b.Config.WebTools {
 		return nil
 	}
-	return web.New(pages, mdl)
+	return web.New(b.Pages, journal.MeasuredModel(b.Env.Model, b.Env.Metrics, b.Now))
 }
 
-func containers(cfg config.Config, engine app.Engine, checkouts docker.Source) tool.Set {
+func addContainers(b *app.Builder) error {
+	cfg := b.Config
 	if cfg.DockerHost == "" || len(cfg.DockerImages) == 0 {
 		return nil
 	}
-	o := docker.Options{Images: cfg.DockerImages, Network: cfg.DockerNetwork, Checkouts: checkouts}
-	if engine != nil {
-		o.Engine = engine
+	o := docker.Options{Images: cfg.DockerImages, Network: cfg.DockerNetwork, Checkouts: b.Checkouts}
+	if b.Engine != nil {
+		o.Engine = b.Engine
 	}
-	return docker.New(o)
+	return b.Add(docker.New(o))
 }

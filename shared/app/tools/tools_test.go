@@ -1,4 +1,4 @@
-package tools
+package tools_test
 
 import (
 	"slices"
@@ -7,18 +7,23 @@ import (
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/repositories"
+	"github.com/countersign-run/countersign/shared/app/tools"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// The functions that answer pages know the built-in tools by their names alone.
+// TestBuiltInToolsAreNamed compares the list of names with the tools. Functions that answer pages know the built-in
+// tools by their names alone.
 func TestBuiltInToolsAreNamed(t *testing.T) {
-	names := slices.Concat(set(config.Config{GmailSearch: true}, nil, time.Now).Names(),
-		commands(config.Config{Terminal: true}, nil, nil).Names(),
-		reading(config.Config{WebTools: true}, nil, nil).Names(),
-		containers(config.Config{DockerHost: "unix:///x", DockerImages: []string{"x"}}, nil, nil).Names(),
-		repositories.Tools(config.Config{}, nil, nil, time.Now).Names())
-	slices.Sort(names)
-	if !slices.Equal(names, slices.Sorted(slices.Values(app.BuiltIn))) {
-		t.Errorf("app.BuiltIn is %v, and the tools are %v", app.BuiltIn, names)
+	b := &app.Builder{Now: time.Now, Env: journal.Env{Tools: tool.Set{}}, Config: config.Config{GmailSearch: true,
+		Terminal: true, WebTools: true, DockerHost: "unix:///x", DockerImages: []string{"x"}}}
+	for _, p := range []app.Part{tools.Part, repositories.Part, tools.Containers} {
+		if err := p.Tools(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.Env.Tools.Names(); !slices.Equal(got, slices.Sorted(slices.Values(app.BuiltIn))) {
+		t.Errorf("app.BuiltIn is %v, and the tools are %v", app.BuiltIn, got)
 	}
 }

@@ -4,22 +4,27 @@ package traces
 import (
 	"cmp"
 	"context"
-	"log/slog"
 
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/traces"
 )
 
 // Part sends the traces of runs, where a collector is configured.
-var Part = app.Part{Link: func(c *app.Clients) { c.Traces = open }}
+var Part = app.Part{Name: "traces", Open: open}
 
-func open(ctx context.Context, cfg config.Config, log *slog.Logger) (app.Traces, error) {
+func open(ctx context.Context, b *app.Builder) error {
+	cfg := b.Config
 	if cfg.TracesEndpoint == "" {
-		return nil, nil
+		return nil
 	}
-	return traces.Open(ctx, traces.Options{Endpoint: cfg.TracesEndpoint, Headers: cfg.TracesHeaders(),
+	t, err := traces.Open(ctx, traces.Options{Endpoint: cfg.TracesEndpoint, Headers: cfg.TracesHeaders(),
 		Service: cfg.TraceService, Release: cmp.Or(cfg.Release, obs.BuildRelease()), Sampler: cfg.TraceSampler,
-		Ratio: cfg.TraceRatio, Log: log})
+		Ratio: cfg.TraceRatio, Log: b.Log})
+	if err != nil {
+		return err
+	}
+	b.Env.Tracer, b.Env.TraceContent = t.Tracer(), cfg.TraceContent
+	b.Sends(t)
+	return nil
 }

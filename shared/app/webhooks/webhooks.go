@@ -9,40 +9,21 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"time"
 
-	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/netguard"
 	"github.com/countersign-run/countersign/shared/notice"
 	"github.com/countersign-run/countersign/shared/queue"
-	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/webhook"
 )
 
 // Part has the endpoints of the file WEBHOOKS.
-var Part = app.Part{
-	Link: func(c *app.Clients) {
-		c.Webhooks = func(cfg config.Config, now func() time.Time) (api.Webhooks, error) { return open(cfg, now) }
-	},
-	Check: check,
-}
+var Part = app.Part{Name: "webhooks", Check: check, Open: open}
 
 // Direct sends to these endpoints without a topic in between, where none is configured.
-var Direct = app.Part{
-	Link: func(c *app.Clients) {
-		published := c.Notices
-		c.Notices = func(ctx context.Context, cfg config.Config, st store.Store, now func() time.Time,
-			log *slog.Logger) (app.Notices, error) {
-			if cfg.EventsTopic != "" || cfg.Webhooks == "" {
-				return published(ctx, cfg, st, now, log)
-			}
-			return openDirect(cfg, now, log)
-		}
-	},
-}
+var Direct = app.Part{Name: "webhooks-direct", Open: openDirect}
 
 // direct is a [webhook.Direct] with the connections that it keeps.
 type direct struct {
@@ -50,23 +31,31 @@ type direct struct {
 	client *http.Client
 }
 
-func openDirect(cfg config.Config, now func() time.Time, log *slog.Logger) (app.Notices, error) {
+func openDirect(_ context.Context, b *app.Builder) error {
+	cfg := b.Config
+	if cfg.EventsTopic != "" || cfg.Webhooks == "" {
+		return nil
+	}
 	all, err := read(cfg)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	client := netguard.Client(cfg.OnCloudRun)
-	failed := func(f webhook.Failure) {
-		if f.GivenUp {
-			log.Error("a webhook has not taken a notice for a day, and is not told of it", "counter",
-				"webhook_given_up", "webhook", f.Hook, "noticeId", f.NoticeID, "error", f.Err)
-			return
-		}
-		log.Warn("a webhook did not take a notice, which will be sent again", "counter", "webhook_failed", "webhook",
-			f.Hook, "noticeId", f.NoticeID, "error", f.Err)
+	sender := webhook.Sender{Client: client, Now: b.Now}
+	d := direct{webhook.NewDirect(all, cfg.ConsoleURL, sender, func(f webhook.Failure) { warn(b.Log, f) }), client}
+	b.Env.Notices = d
+	b.Closes(d)
+	return nil
+}
+
+func warn(log *slog.Logger, f webhook.Failure) {
+	if f.GivenUp {
+		log.Error("a webhook has not taken a notice for a day, and is not told of it", "counter",
+			"webhook_given_up", "webhook", f.Hook, "noticeId", f.NoticeID, "error", f.Err)
+		return
 	}
-	sender := webhook.Sender{Client: client, Now: now}
-	return direct{webhook.NewDirect(all, cfg.ConsoleURL, sender, failed), client}, nil
+	log.Warn("a webhook did not take a notice, which will be sent again", "counter", "webhook_failed", "webhook",
+		f.Hook, "noticeId", f.NoticeID, "error", f.Err)
 }
 
 // Close ends what is being sent, and closes idle connections.
@@ -108,12 +97,13 @@ type endpoints struct {
 	sender webhook.Sender
 }
 
-func open(cfg config.Config, now func() time.Time) (*endpoints, error) {
-	all, err := read(cfg)
+func open(_ context.Context, b *app.Builder) error {
+	all, err := read(b.Config)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &endpoints{all, webhook.Sender{Client: netguard.Client(cfg.OnCloudRun), Now: now}}, nil
+	b.API.Webhooks = &endpoints{all, webhook.Sender{Client: netguard.Client(b.Config.OnCloudRun), Now: b.Now}}
+	return nil
 }
 
 // Send implements [api.Webhooks].

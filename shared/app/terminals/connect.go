@@ -10,22 +10,24 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// Commands runs the commands of agents on users' hosts.
-var Commands = app.Part{Needs: config.Hosts, Link: func(c *app.Clients) { c.Hosts = connect }}
+// Connect opens connections to users' hosts, on which the commands of agents then run.
+var Connect = app.Part{Name: "hosts", Needs: config.Hosts, Open: connect}
 
-func connect(ctx context.Context, cfg config.Config) (app.Hosts, error) {
-	if !cfg.Terminal {
-		return nil, nil
+func connect(ctx context.Context, b *app.Builder) error {
+	if !b.Config.Terminal {
+		return nil
 	}
-	v, err := vault(ctx, cfg)
+	v, err := vault(ctx, b.Config)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	pool, err := newPool(cfg)
+	pool, err := newPool(b.Config)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return connections{pool, v}, nil
+	b.Hosts = connections{pool, v}
+	b.Closes(b.Hosts)
+	return nil
 }
 
 // connections are those to hosts, whose secrets are opened where one is made.

@@ -1,0 +1,14 @@
+// Package acts is the bundle of the functions that move runs of the operator's agents and carry out their calls.
+package acts
+
+import (
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/accounts"
+	"github.com/countersign-run/countersign/shared/app/agents"
+	"github.com/countersign-run/countersign/shared/app/fetch"
+	"github.com/countersign-run/countersign/shared/app/moves"
+	"github.com/countersign-run/countersign/shared/app/tools"
+)
+
+// Parts asks the model, and acts with users' Google accounts and on the web.
+var Parts = app.Part{Of: []app.Part{moves.Parts, tools.Part, agents.Part, accounts.Part, fetch.Part}}

@@ -1,0 +1,205 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/github"
+	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/keeper"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/mcpfile"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/terminal"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/command"
+	"github.com/countersign-run/countersign/shared/tools/docker"
+	"github.com/countersign-run/countersign/shared/tools/web"
+)
+
+// Builder is an app while its parts add to it. A client that no part has opened is nil.
+type Builder struct {
+	Config config.Config
+	Log    *slog.Logger
+	Now    func() time.Time
+	Store  store.Store
+
+	Env journal.Env // what the engine moves runs with
+	API *api.API    // what the routes use
+
+	Google    Accounts      // the accounts of the tools of Google; without a part, no tool acts in them
+	GitHub    Accounts      // the accounts of the tools of GitHub, likewise
+	Hosts     Hosts         // connections to users' hosts
+	Engine    Engine        // runs containers
+	Pages     web.Fetcher   // fetches pages of the web
+	Checkouts docker.Source // reads the files of a repository for a container
+
+	queue     queue.Queue // as the parts have it; tests wrap that of Env
+	telemetry []Telemetry
+	closers   []io.Closer
+}
+
+// Hosts opens connections to users' hosts (package remote).
+type Hosts interface {
+	command.Hosts
+	io.Closer
+
+	// These are hosts.Remote, whose package is linked only where hosts are kept.
+	Scan(ctx context.Context, address string, port int) ([]terminal.HostKey, error)
+	Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error)) (keeper.Facts, error)
+}
+
+// Engine runs containers (package docker).
+type Engine interface {
+	docker.Engine
+	io.Closer
+}
+
+// Closes has the app close c when it closes itself, before whatever was opened earlier.
+func (b *Builder) Closes(c io.Closer) { b.closers = append(b.closers, c) }
+
+// Sends has the app send the telemetry after its requests, and close it.
+func (b *Builder) Sends(t Telemetry) {
+	b.telemetry = append(b.telemetry, t)
+	b.Closes(t)
+}
+
+// Add adds tools for agents. The error names a tool that is there already.
+func (b *Builder) Add(tools tool.Set) error {
+	for name, t := range tools {
+		if b.Env.Tools[name] != nil {
+			return fmt.Errorf("tool %s: added twice", name)
+		}
+		b.Env.Tools[name] = t
+	}
+	return nil
+}
+
+// newBuilder returns a builder whose store may be nil.
+func newBuilder(cfg config.Config, st store.Store, now func() time.Time, log *slog.Logger) *Builder {
+	rec := &records.Records{Store: st, Now: now, Retention: cfg.Retention, AuditDays: cfg.AuditDays}
+	return &Builder{Config: cfg, Log: log, Now: now, Store: st,
+		Google: readOnlyAccounts{st, google.Provider}, GitHub: readOnlyAccounts{st, github.Provider},
+		Env: journal.Env{Store: st, Tools: tool.Set{}, Rules: cfg.Rules, Hold: cfg.Hold, AuditDays: cfg.AuditDays,
+			UserLimits: run.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
+				TokensPerDay: cfg.MaxTokensPerDay},
+			Console: cfg.ConsoleURL, Reminding: reminding(cfg), Log: log, Now: now},
+		API: &api.API{Records: rec, Expiry: expiry(cfg, rec), BuiltIn: slices.Concat(BuiltIn, ownNames),
+			Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, MCPURL: cfg.MCPURL,
+			Subscription: cfg.PushSubscription, Log: log, Budget: cfg.FunctionTimeout, Concurrency: cfg.Concurrency}}
+}
+
+// expiry returns the deletion of expired records, or nil where the store does that itself, as Firestore does.
+func expiry(cfg config.Config, rec *records.Records) *records.Expiry {
+	if cfg.Store != "embedded" || cfg.AuditDays == 0 {
+		return nil
+	}
+	return &records.Expiry{Records: rec}
+}
+
+// build takes the parts through all stages.
+func (b *Builder) build(ctx context.Context, parts []Part, o options) error {
+	if err := b.begin(ctx, o); err != nil {
+		return err
+	}
+	if err := each(parts, func(p Part) error { return p.Open(ctx, b) }); err != nil {
+		return err
+	}
+	servers, err := b.offer(parts)
+	if err != nil {
+		return err
+	}
+	if !o.checked {
+		warnUnused(b.Config, b.Log)
+		WarnUnbound(b.Log, b.API.Actions)
+	}
+	if err := each(parts, func(p Part) error { return p.Servers(b, servers) }); err != nil {
+		return err
+	}
+	if err := b.start(ctx, o); err != nil {
+		return err
+	}
+	return each(parts, func(p Part) error { return p.Serve(b) })
+}
+
+// begin opens what every program has: the queue, and the checks of callers' tokens.
+func (b *Builder) begin(ctx context.Context, o options) (err error) {
+	b.Closes(b.Store)
+	b.Env.Function = o.function
+	b.Env.Queue = openQueue(b.Config, b.Store, o, b.Log)
+	b.Closes(b.Env.Queue)
+	b.API.Users, b.API.Agents, b.API.Push, err = openAuth(b.Config, b.Now)
+	return err
+}
+
+// offer adds the tools of the parts, and the agents over them. It returns the operator's MCP servers. It opens no
+// client, so that names can be checked without one.
+func (b *Builder) offer(parts []Part) ([]mcpfile.Server, error) {
+	if err := each(parts, func(p Part) error { return p.Tools(b) }); err != nil {
+		return nil, err
+	}
+	servers, err := readServers(b.Config, b.Env.Tools, b.Log)
+	if err != nil {
+		return nil, err
+	}
+	b.Env.Agents, err = openAgents(b.Config, b.Env.Tools, servers, declared(parts))
+	return servers, err
+}
+
+// declared returns what reads the operator's agents; without such a part, there are none.
+func declared(parts []Part) DeclaredAgents {
+	for _, p := range parts {
+		if p.Agents != nil {
+			return p.Agents
+		}
+	}
+	return func(config.Config, tool.Set, []mcpfile.Server, agents.Agent, agents.Agent) ([]agents.Agent, error) {
+		return nil, nil
+	}
+}
+
+// start makes the engine of what the parts have added.
+func (b *Builder) start(ctx context.Context, o options) error {
+	mdl := b.Env.Model
+	b.queue = b.Env.Queue
+	o.loop(&b.Env)
+	if err := quarantine(ctx, b.Store, &b.Env); err != nil {
+		return err
+	}
+	l := loop.New(b.Env)
+	b.API.Loop = l
+	b.API.Plans = openPlanner(b.Config, l, b.API.GitHub != nil || b.API.Token != nil)
+	b.API.Health = health(b.Config, mdl, executableTools(l.Tools, b.API.Actions))
+	return nil
+}
+
+// close closes what was opened, in the reverse order.
+func (b *Builder) close() error {
+	var errs []error
+	for _, c := range slices.Backward(b.closers) {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// each calls do with each part, up to the first error.
+func each(parts []Part, do func(Part) error) error {
+	for _, p := range parts {
+		if err := do(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}

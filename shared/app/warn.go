@@ -1,0 +1,33 @@
+package app
+
+import (
+	"log/slog"
+
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/config"
+)
+
+// warnUnused logs settings that have no effect, without their values.
+func warnUnused(cfg config.Config, log *slog.Logger) {
+	if cfg.DatabaseURL {
+		log.Warn("DATABASE_URL is set and not used: STORE says where everything is kept", "STORE", cfg.Store)
+	}
+}
+
+// WarnUnbound logs the declared actions without a handler or a binding. actions may be nil.
+func WarnUnbound(log *slog.Logger, actions api.DeclaredActions) {
+	if actions == nil {
+		return
+	}
+	for _, name := range actions.Unbound() {
+		log.Warn("an action is declared and nothing carries it out: it has no Go handler, and no file with a binding",
+			"action", name)
+	}
+}
+
+// WarnOfNearMisses logs each variable of the environment that looks like a misspelt setting.
+func WarnOfNearMisses(cfg config.Config, environ []string, log *slog.Logger) {
+	for _, m := range cfg.NearMisses(environ) {
+		log.Warn(m.Variable+" is no setting, and has no effect; did you mean "+m.Meant+"?", "variable", m.Variable)
+	}
+}
