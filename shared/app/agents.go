@@ -19,13 +19,33 @@ import (
 const persona = "You are Countersign, a careful assistant who writes e-mails, makes calendar events and looks into " +
 	"the calendar for one user."
 
-// openAgents makes the registry of agents: the assistant and the agent of pages, as they are configured, and those that
-// declare returns. Their default limits are the assistant's. The assistant has the tools of all servers except those
-// that an agent must name.
+// openAgents makes the registry of agents: the built-in agents, and those that declare returns. The default limits of
+// declared agents are the assistant's.
 func openAgents(cfg config.Config, tools tool.Set, servers []mcpfile.Server, declare DeclaredAgents) (agents.Set,
 	error) {
 	limits := agents.Limits{ModelCalls: cfg.MaxModelCalls, Deadline: cfg.RunDeadline, ApprovalTTL: cfg.ApprovalTTL,
 		MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay}.Within(cfg.FunctionTimeout)
+	assistant := assistantAgent(cfg, tools, servers, limits)
+	page := pageAgent(cfg, tools, limits)
+	builtIn := []agents.Agent{assistant, page, plannerAgent(cfg, limits)}
+	if cfg.Terminal {
+		builtIn = append(builtIn, terminalAgents(limits, cfg.MaxCommandsPerDay)...)
+	}
+	declared, err := declare(cfg, declarable(cfg, tools), servers, assistant, page)
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range declared {
+		if a.Page {
+			declared[i].Instructions = chat.OnPage(a.Instructions, a.Of(tools))
+		}
+	}
+	return agents.New(tools, builtIn, declared)
+}
+
+// assistantAgent returns the agent of runs that name no agent. It has the tools of all servers except those that an
+// agent must name.
+func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server, limits agents.Limits) agents.Agent {
 	examples := examplesOf(tools)
 	assistant := agents.Agent{
 		Name: run.Assistant,
@@ -47,39 +67,37 @@ func openAgents(cfg config.Config, tools tool.Set, servers []mcpfile.Server, dec
 			assistant.Served = append(assistant.Served, s.Prefix()+"*")
 		}
 	}
+	return assistant
+}
+
+// pageAgent returns the agent of web pages.
+func pageAgent(cfg config.Config, tools tool.Set, limits agents.Limits) agents.Agent {
+	limits.ModelCalls, limits.Contents = cfg.ChatMaxModelCalls, chat.MaxHistory
 	actions := pageActions(tools)
-	page := agents.Agent{
+	return agents.Agent{
 		Name:         run.Page,
 		Description:  "Answers in a web page, with the tools that the page brings and the actions of the site.",
 		Instructions: chat.Instructions(cmp.Or(cfg.Persona, cfg.SystemPrompt), actions),
 		Tools:        append([]string{}, actions.Names()...),
 		Limits:       limits,
 		History:      agents.HistoryNone, // its page sends it
-		OnReject:     assistant.OnReject,
+		OnReject:     agents.OnReject(cfg.RejectOutcome),
 		Page:         true,
 	}
-	page.Limits.ModelCalls, page.Limits.Contents = cfg.ChatMaxModelCalls, chat.MaxHistory
-	builtIn := []agents.Agent{assistant, page, plannerAgent(cfg, limits)}
-	if cfg.Terminal {
-		builtIn = append(builtIn, terminalAgents(limits, cfg.MaxCommandsPerDay)...)
-	}
-	others := maps.Clone(tools)
-	maps.DeleteFunc(others, func(name string, _ *tool.Tool) bool {
-		return slices.Contains(repositoryTools, name) || cfg.OnCloudRun && slices.Contains(atHome, name)
-	})
-	declared, err := declare(cfg, others, servers, assistant, page)
-	if err != nil {
-		return nil, err
-	}
-	for i, a := range declared {
-		if a.Page {
-			declared[i].Instructions = chat.OnPage(a.Instructions, a.Of(tools))
-		}
-	}
-	return agents.New(tools, builtIn, declared)
 }
 
-// examplesOf returns requests to the assistant for which it has the tools.
+// declarable returns the tools that an agent in a file may have. Deployed, the function that moves such agents does not
+// link what runs commands and containers. A program on one machine links both.
+func declarable(cfg config.Config, tools tool.Set) tool.Set {
+	others := maps.Clone(tools)
+	maps.DeleteFunc(others, func(name string, _ *tool.Tool) bool {
+		return slices.Contains(repositoryTools, name) ||
+			cfg.OnCloudRun && (slices.Contains(commandTools, name) || slices.Contains(docker.Names, name))
+	})
+	return others
+}
+
+// examplesOf returns example requests for which the assistant has the tools.
 func examplesOf(tools tool.Set) (out []string) {
 	for _, e := range [][2]string{
 		{"gmail_send", "email ana@example.com that the demo is at ten"},
@@ -93,11 +111,7 @@ func examplesOf(tools tool.Set) (out []string) {
 	return out
 }
 
-// atHome are the tools of agents with a home of their own. Deployed, the function that moves the operator's agents does
-// not link what carries them out; a program on one machine is one process, and does.
-var atHome = slices.Concat(commandTools, docker.Names)
-
-// givenByName returns the names of the tools that only an agent has that is given them.
+// givenByName returns the names of the tools that an agent has only if its file names them.
 func givenByName(tools tool.Set) (names []string) {
 	for name, t := range tools {
 		if t.Named {
@@ -107,7 +121,7 @@ func givenByName(tools tool.Set) (names []string) {
 	return names
 }
 
-// pageActions returns the tools that are declared actions, and that a page has whose agent is none of the operator's.
+// pageActions returns the tools of declared actions that the built-in agent of web pages has.
 func pageActions(tools tool.Set) tool.Set {
 	actions := tool.Set{}
 	for name, t := range tools {
@@ -118,7 +132,7 @@ func pageActions(tools tool.Set) tool.Set {
 	return actions
 }
 
-// knows returns whether there is a tool with the name.
+// knows returns a function that reports whether the tools include a name.
 func knows(tools tool.Set) func(name string) bool {
 	return func(name string) bool { return tools[name] != nil }
 }
