@@ -2,19 +2,29 @@
 package freeport
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 )
 
 // The range lies below the ports that systems choose themselves (32768 and up on Linux, 49152 and up on others), for
 // connections too: one of those may be taken between the answer and the program's start.
 const first, last = 10_000, 32_767
 
-// Port returns a port of 127.0.0.1 on which nobody listens. The error is that of the last of 100 ports that were tried.
+// given are the ports that Port has returned: their programs may not listen yet, or may be about to start again.
+var given sync.Map
+
+// Port returns a port of 127.0.0.1 on which nobody listens, and none twice. The error is that of the last of 100 ports
+// that were tried.
 func Port() (port string, err error) {
 	for range 100 {
 		port = strconv.Itoa(first + rand.IntN(last-first+1))
+		if _, was := given.LoadOrStore(port, true); was {
+			err = errors.New("every port that was tried has been returned before")
+			continue
+		}
 		var l net.Listener
 		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err == nil {
 			return port, l.Close()

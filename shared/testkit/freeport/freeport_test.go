@@ -8,6 +8,18 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 )
 
+// TestNoPortTwice asks for so many ports that chance would return some of them twice.
+func TestNoPortTwice(t *testing.T) {
+	given := map[string]bool{}
+	for range 2000 {
+		port := freeport.For(t)
+		if given[port] {
+			t.Fatalf("port %s was returned before", port)
+		}
+		given[port] = true
+	}
+}
+
 func TestPort(t *testing.T) {
 	port := freeport.For(t)
 	if n, err := strconv.Atoi(port); err != nil || n >= 32_768 {
