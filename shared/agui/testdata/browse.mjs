@@ -8,6 +8,7 @@ const open = (token) => visit({ others: [AGUI], begin: (context) =>
 
 /** say sends words once the run before has ended: while one is in progress the chat takes none. */
 const say = async (page, text) => {
+  await page.getByRole('textbox').waitFor();
   await settled('no run is in progress',
     async () => await page.locator('[data-copilotkit-in-progress=true]').count() === 0);
   await page.getByRole('textbox').fill(text);
@@ -77,6 +78,7 @@ const steps = {
   },
   async 'a tool and a card at once'(page) {
     await page.reload();
+    await page.getByText('Red. That').waitFor();
     await say(page, 'paint it red and mail bob');
     await page.getByText('The page is red.').waitFor();
     await decide(page, 'Approve');

@@ -28,19 +28,24 @@ const say = async (page, text) => {
   await page.keyboard.press('Enter');
 };
 const shows = (page, text, n = 1) => page.getByText(text).nth(n - 1).waitFor();
+/** decide presses a button of the card, once the stream that has brought it has ended. */
+const decide = async (page, name) => {
+  await page.locator('.card').waitFor();
+  await ready(page);
+  await page.getByRole('button', { name }).click();
+};
 const step = (what) => console.log(what);
 
 const page = await visit(ANA);
 await say(page, 'mail bob');
 await shows(page, 'Send an e-mail');
-await ready(page);
-await page.getByRole('button', { name: 'Approve' }).click();
+await decide(page, 'Approve');
 await shows(page, 'gmail_send: output-available');
 await shows(page, 'That is what came of it.');
 step('a mail is approved');
 
 await say(page, 'mail bob again');
-await page.getByRole('button', { name: 'Deny' }).click();
+await decide(page, 'Deny');
 await shows(page, 'gmail_send: output-denied');
 await shows(page, 'You rejected this');
 step('a mail is denied');
@@ -53,9 +58,9 @@ const tab = await visit(ANA);
 await tab.locator('.card').waitFor();
 const stranger = await visit(EVE);
 if (await stranger.locator('section').count()) throw new Error('another user sees the chat');
-await page.getByRole('button', { name: 'Approve' }).click();
+await decide(page, 'Approve');
 await shows(page, 'That is what came of it.');
-await tab.getByRole('button', { name: 'Approve' }).click();
+await decide(tab, 'Approve');
 await shows(tab, 'That is what came of it.');
 step('a reloaded page and a second tab approve one mail');
 

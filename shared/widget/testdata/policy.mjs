@@ -1,6 +1,6 @@
 // Pages whose policy is to ask first.
 
-import { expect, shot } from '../../testkit/browsertest/driver.mjs';
+import { expect, settled, shot } from '../../testkit/browsertest/driver.mjs';
 import { accessible, ask, input, log, prop, seen, state, visit } from './chat.mjs';
 
 const { BASE_URL } = process.env;
@@ -16,7 +16,8 @@ export const policy = {
     await ask(page, 'policy');
     const click = card('Click “Add to cart”');
     await click.getByText('products, mug-1').waitFor();
-    expect('nothing is done before the yes', (await value('count')) === '0' && !(await prop(page, 'isLoading')));
+    await settled('it waits', async () => !(await prop(page, 'isLoading')));
+    expect('nothing is done before the yes', (await value('count')) === '0');
     await accessible(page, 'a page that asks first');
     await shot(page, 'policy');
     await decide('Click “Add to cart”', 'Approve');
@@ -89,8 +90,9 @@ export const policy = {
     for (let n = 0; n < 2; n += 1) {
       await reload();
       await card('Fill in “Note”').getByText('two\nlines').waitFor();
+      await settled('it waits', async () => !(await prop(page, 'isLoading')));
       expect('it is asked about once, and nothing is done meanwhile',
-        (await cards.count()) === 1 && (await value('note')) === '' && !(await prop(page, 'isLoading')));
+        (await cards.count()) === 1 && (await value('note')) === '');
     }
     expect('what was done before is not done again', (await value('count')) === '0');
     await accessible(page, 'after a reload of a page that asks first');
@@ -142,8 +144,8 @@ export const policy = {
     await log(page).getByText('Stopped.').waitFor();
     await reload();
     await log(page).getByText('Stopped.').waitFor();
-    expect('what was stopped is not asked about again',
-      (await cards.count()) === 0 && (await value('query')) === '' && !(await prop(page, 'isLoading')));
+    await settled('nothing is under way', async () => !(await prop(page, 'isLoading')));
+    expect('what was stopped is not asked about again', (await cards.count()) === 0 && (await value('query')) === '');
 
     await ask(page, 'search');
     await card('Fill in “Search”').waitFor();

@@ -1,7 +1,7 @@
 // Another clock; behind a button, at 320 pixels, in other colours, by the keyboard.
 
 import { expect, settled, shot } from '../../testkit/browsertest/driver.mjs';
-import { accessible, ask, input, log, prop, seen, state, visit } from './chat.mjs';
+import { accessible, ask, input, log, prop, seen, send, state, visit } from './chat.mjs';
 
 export const shapes = {
   'where the browser is, and what its clock shows': async () => {
@@ -48,7 +48,7 @@ export const shapes = {
     await button.focus();
     await page.keyboard.press('Enter');
     await page.getByRole('dialog', { name: 'Shop assistant' }).waitFor();
-    expect('one may write at once', await focused('message-input'));
+    await settled('one may write at once', () => focused('message-input'));
     await page.keyboard.type('behind');
     await page.keyboard.press('Enter');
     const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
@@ -58,7 +58,8 @@ export const shapes = {
     await page.keyboard.press('Escape');
     const waiting = page.getByRole('button', { name: 'Open the chat: Shop assistant, 1 waits for you' });
     await waiting.waitFor();
-    expect('it is closed, and the focus is where it came from', await card.isHidden() && await focused('launcher'));
+    await settled('it is closed, and the focus is where it came from',
+      async () => await card.isHidden() && focused('launcher'));
     expect('the badge counts', (await waiting.innerText()) === '1');
     await accessible(page, 'with a badge');
     await shot(page, 'launcher-badge');
@@ -130,6 +131,7 @@ export const shapes = {
       await page.keyboard.type('two');
       await page.keyboard.press('Enter');
       await log(page).getByText('You said: one').waitFor();
+      await send(page).waitFor(); // in the place of Stop: the answer is whole
       await accessible(page, `${colorScheme} and compact`);
       await page.keyboard.press('Shift+Tab');
       await page.keyboard.press('Shift+Tab');

@@ -1,7 +1,7 @@
 // A conversation, and what the model does with the page.
 
 import { expect, shot } from '../../testkit/browsertest/driver.mjs';
-import { ask, input, log, prop, seen, state } from './chat.mjs';
+import { ask, input, log, prop, seen, send, state } from './chat.mjs';
 
 export const talk = {
   'a question and its answer': async (page) => {
@@ -19,6 +19,7 @@ export const talk = {
     const link = log(page).getByRole('link', { name: 'the shop' });
     expect('the link is safe', (await link.getAttribute('rel')).includes('noopener')
       && (await log(page).innerText()).includes('(shop.example)'));
+    await send(page).waitFor(); // the answer is whole
     expect('there is a list', (await log(page).locator('li').count()) === 2);
     expect('the box is empty', (await input(page).inputValue()) === '');
     expect('the last pair', (await prop(page, 'lastUserMessage')) === 'hello'
@@ -27,6 +28,7 @@ export const talk = {
       await page.evaluate(() => ['change', 'message'].every((t) => globalThis.told.includes(t))));
     await ask(page, 'json');
     await log(page).getByText('By JSON.').waitFor();
+    await send(page).waitFor();
     expect('the last pair is the newest', (await prop(page, 'lastUserMessage')) === 'json'
       && (await prop(page, 'lastAssistantMessage')).includes('By JSON.'));
   },
@@ -103,6 +105,7 @@ export const talk = {
     await ask(page, 'order');
     await page.getByText('Your turn: use “Place order”').waitFor();
     const button = page.getByRole('button', { name: 'Place order' });
+    await page.locator('[data-agent-waiting]').waitFor();
     expect('it is shown', (await button.getAttribute('data-agent-waiting')) === '');
     await button.evaluate((b) => b.dispatchEvent(new MouseEvent('click')));
     expect('a click by script does not count', (await button.getAttribute('data-agent-waiting')) === '');

@@ -34,7 +34,7 @@ export const trouble = {
     await page.unrouteAll();
     await page.getByRole('button', { name: 'Try again' }).click();
     await log(page).getByText('You said: out there').waitFor();
-    expect('no error is left', !(await prop(page, 'hasError')));
+    await settled('no error is left', async () => !(await prop(page, 'hasError')));
   },
 
   'an answer that is too long is not read to its end': async (page) => {
@@ -99,7 +99,7 @@ export const trouble = {
     await shot(page, 'streaming');
     await page.getByRole('button', { name: 'Stop' }).click();
     await log(page).getByText('Stopped.').last().waitFor();
-    expect('it is not loading', !(await prop(page, 'isLoading')));
+    await settled('it is not loading', async () => !(await prop(page, 'isLoading')));
     await ask(page, 'loop');
     await page.getByText('more than 24 steps').waitFor();
   },
@@ -107,7 +107,7 @@ export const trouble = {
   'a reload in the middle': async (page) => {
     await input(page).fill('a draft');
     await page.reload();
-    expect('the draft is there', (await input(page).inputValue()) === 'a draft');
+    await settled('the draft is there', async () => (await input(page).inputValue()) === 'a draft');
     await ask(page, 'reload');
     await page.getByText('Your turn').waitFor();
     await page.reload();
