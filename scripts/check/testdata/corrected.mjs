@@ -40,14 +40,16 @@ await run({
     await ask(page, 'make it say that the demo is at eleven');
     await settled('two cards wait', async () => (await cards(page).count()) === 2);
     const first = await cards(page).first().getAttribute('data-approval');
-    await page.route('**/approvals/resolve', async (route) => { // another device is faster
+    const faster = async (route) => { // as another device that decides first
       const { argsHash, rejects, holdSeconds, ...rest } = route.request().postDataJSON();
       await route.fetch({ postData: JSON.stringify({ ...rest, approvalId: first }) });
       await route.fallback();
-    }, { times: 1 });
+    };
+    await page.route('**/approvals/resolve', faster);
     await lain(page);
     await page.getByRole('button', { name: both }).click();
     await page.getByText(/The earlier card was approved at .* Nothing was decided about this one/).waitFor();
+    await page.unroute('**/approvals/resolve', faster);
     await settled('it is offered no more', async () => !(await page.getByRole('button', { name: both }).isVisible()));
     await lain(page);
     await cards(page).getByRole('button', { name: 'Reject' }).click();

@@ -34,7 +34,7 @@ await run({
     await card.getByText('rm -v').first().waitFor();
     await page.getByText('Connected').waitFor();
     await shows(page, 'db-dump-old.sql');
-    expect('it can be stopped still', await stop(page).isVisible());
+    await stop(page).waitFor(); // it can be stopped still
     await restart();
     await decide(page, 'Approve once');
     await step(page, 'demo', 'full now').first().waitFor();

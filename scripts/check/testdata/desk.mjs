@@ -1,7 +1,8 @@
 // What users do beside deciding: they link accounts, name conversations, copy, and take back. Run by TestDesk. Each
 // step has a user of its own.
 
-import { accessible, ask, cards, expect, hold, lain, run, settled, shot, signIn, view, visit } from './driver.mjs';
+import { accessible, ask, cards, copies, expect, hold, lain, run, settled, shot, signIn, view, visit }
+  from './driver.mjs';
 
 const wish = 'email ana@example.com that the demo is at ten';
 
@@ -42,7 +43,8 @@ await run({
     await allow(page, 'lia');
     await row.getByText('Google was linked since. Ask again.').waitFor();
     expect(`it is the conversation again: ${page.url()}`, page.url() === here);
-    expect('nothing more is to be linked', !(await page.getByRole('button', { name: 'Link Google' }).count()));
+    await settled('nothing more is to be linked',
+      async () => !(await page.getByRole('button', { name: 'Link Google' }).count()));
     await ask(page, wish);
     await cards(page).getByRole('button', { name: 'Approve once' }).waitFor();
     await page.context().close();
@@ -144,12 +146,11 @@ await run({
       await page.reload();
       await signIn(page, `hal${minutes + 5}`);
       await ask(page, wish);
-      await cards(page).getByRole('button', { name: 'Copy message' }).click();
-      await cards(page).getByRole('button', { name: 'Copied' }).waitFor();
+      await copies(page, cards(page).getByRole('button', { name: 'Copy message' }));
       expect('the text of the mail is copied',
         (await page.evaluate(() => navigator.clipboard.readText())) === 'The demo is at ten.');
       const send = page.getByRole('button', { name: 'Send', exact: true });
-      expect('another request can be sent while the card waits', await send.isEnabled());
+      await settled('another request can be sent while the card waits', () => send.isEnabled());
       await lain(page);
       await cards(page).getByRole('button', { name: 'Approve once' }).click();
       await page.getByText(/^Sending in \d+ s$/).waitFor();
@@ -177,7 +178,7 @@ await run({
     await ask(page, `${wish} and put it in my calendar tomorrow at ten`);
     await settled('two cards wait', async () => (await cards(page).count()) === 2);
     const send = page.getByRole('button', { name: 'Send', exact: true });
-    expect('another request can be sent', await send.isEnabled());
+    await settled('another request can be sent', () => send.isEnabled());
     await lain(page);
     await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
     await page.getByText(/^Sending in \d+ s$/).waitFor();

@@ -24,9 +24,15 @@ const held = (route, seconds) => {
   return holdSeconds && seconds ? { ...body, holdSeconds: seconds } : body;
 };
 
-/** hold sets for how many seconds a yes can be undone: a busy machine may need more than ten. 0: it is not held. */
-export const hold = (page, seconds) => page.route('**/approvals/resolve',
-  (route) => route.fallback({ postData: JSON.stringify(held(route, seconds)) }));
+/**
+ * hold sets for how many seconds a yes can be undone, in place of what was set before: a busy machine may need more
+ * than ten. 0: it is not held.
+ */
+export async function hold(page, seconds) {
+  await page.unroute('**/approvals/resolve');
+  await page.route('**/approvals/resolve',
+    (route) => route.fallback({ postData: JSON.stringify(held(route, seconds)) }));
+}
 
 /** run takes the steps one after another on one page of the console, which is visited with the options. */
 export const run = async (steps, options) => driver.run(steps, await visit(options));
@@ -48,6 +54,10 @@ export async function newThread(page) {
   await page.getByRole('link', { name: 'New conversation' }).click();
   await page.getByRole('heading', { name: 'What should be done?' }).waitFor();
 }
+
+/** copies presses a button that copies. The page looks for what it says then: it says it for two seconds. */
+export const copies = (page, button) => Promise.all([page.waitForFunction(() =>
+  [...document.querySelectorAll('.copy')].some((b) => b.textContent.startsWith('Copied'))), button.click()]);
 
 export const view = (page, name) => page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name }).click();
 export const cards = (page) => page.locator('.card');

@@ -44,7 +44,7 @@ const steps = {
     await press('Undo');
     await chat(page).getByText('Undone: Rate Blue Pen with 5 of 5 stars').waitFor({ state: 'attached' });
     await ask(page, 'rate the blue pen 5 stars');
-    await page.unroute('**/approvals/resolve');
+    await hold(page, 30);
     await press('Edit before approving');
     await card.getByLabel('Stars', { exact: true }).fill('2');
     expect('nobody is shown JSON', (await card.getByText('JSON').count()) === 0);

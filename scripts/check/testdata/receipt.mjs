@@ -114,13 +114,13 @@ await run({
     expect('the other tab offers it no longer',
       (await opened(other).getByRole('button', { name: 'Delete the event' }).count()) === 0);
     await cards(page).getByRole('button', { name: 'Approve once' }).click();
-    await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2,
-      60000);
+    await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2);
     const { events } = await page.evaluate(() => fetch('/dev/calendar').then((r) => r.json()));
     const own = events.filter((e) => e.user.startsWith('eda'));
     expect(`it is deleted, and its guest told: ${JSON.stringify(own)}`,
       own.length === 1 && own[0].status === 'cancelled' && own[0].told === 'all');
     for (const tab of [page, other]) {
+      await tab.evaluate(() => dispatchEvent(new Event('focus'))); // as a tab that its user comes back to
       await opened(tab).first().getByText('Taken back').waitFor();
       expect('it is not offered again',
         (await opened(tab).getByRole('button', { name: 'Delete the event' }).count()) === 0);
@@ -149,8 +149,7 @@ await run({
     await cards(page).getByRole('button', { name: /Always allow/ }).click();
     await page.locator('.live[data-status=completed]').first().waitFor();
     await ask(page, 'email kim@example.org that dinner is ready');
-    await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2,
-      60000);
+    await settled('both are done', async () => (await page.locator('.live[data-status=completed]').count()) === 2);
     await page.locator('.live').nth(1).locator('.action > .chip', { hasText: 'Sent without asking' }).waitFor();
     const second = page.locator('.live').nth(1).locator('.opened');
     await second.locator('summary').click();
@@ -197,6 +196,7 @@ await run({
     await signIn(page, 'rio');
     for (const [who, what] of [['ana', 'Approve once'], ['bob', 'Reject']]) {
       await page.goto(`${BASE_URL}/#/`);
+      await page.getByRole('heading', { name: 'What should be done?' }).waitFor();
       await ask(page, `email ${who}@example.com that the demo is at ten`);
       await cards(page).getByRole('button', { name: what, exact: true }).click();
       await page.locator('.live[data-status=completed]').waitFor();

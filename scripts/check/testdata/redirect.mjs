@@ -110,10 +110,13 @@ await run({
     await ask(page, 'tell ana@example.com that this is rejected');
     await cards(page).first().getByRole('button', { name: 'Reject' }).click();
     await page.getByText('Rejected, nothing was done').waitFor();
-    for (const name of ['Audit', 'Linked accounts', 'Always allowed']) await view(page, name);
-    await settled(`each is found (${[...names]})`,
-      () => ['stream', 'approvals-pending', 'approvals-resolve', 'runs', 'threads', 'audit', 'allowlist',
-        'connections'].every((n) => names.has(n)));
+    for (const [name, own] of [['Audit', 'audit'], ['Linked accounts', 'connections'],
+      ['Always allowed', 'allowlist']]) {
+      await view(page, name);
+      await settled(`${own} is found`, () => names.has(own));
+    }
+    await settled('each is found', () => ['stream', 'approvals-pending', 'approvals-resolve', 'runs', 'threads']
+      .every((n) => names.has(n)));
     await page.unrouteAll({ behavior: 'wait' });
     const asked = page.waitForResponse('**/config.json'); // which may come after the page is loaded
     await page.reload();

@@ -95,7 +95,7 @@ await run({
     await settled('nothing is shown of what is decided', async () => (await shown()).length === 0);
 
     let answer = () => {};
-    const read = new Promise((is) => page.route('**/approvals/pending*', async (route) => {
+    const read = new Promise((is) => page.route(/\/approvals\/pending\?limit=10$/, async (route) => {
       const response = await route.fetch();
       is(true);
       await new Promise((go) => { answer = go; });
@@ -112,7 +112,8 @@ await run({
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     await settled('nothing is shown to who comes next', async () => (await shown()).length === 0);
-    expect('the browser has left', (await page.evaluate(() => sessionStorage.getItem('subscribed'))) === null);
+    await settled('the browser has left',
+      () => page.evaluate(() => sessionStorage.getItem('subscribed') === null));
 
     await signIn(page, 'nora');
     const refusal = { status: 503, json: { ok: false, error: { code: 'unavailable', message: 'no devices today' } } };
@@ -139,7 +140,9 @@ await run({
     const page = await visit();
     await signIn(page, 'mia');
     const offered = page.getByRole('button', { name: /^(Stop mailing|Mail) / });
+    const known = page.waitForResponse('**/api/agent/reminders'); // before a request tells the address
     await page.goto(`${BASE_URL}/#/inbox`);
+    await known;
     await outside(page, 'email ana@example.com that the demo is at ten');
     await cards(page).first().waitFor();
     expect('nobody is mailed of whom no address was known', await offered.count() === 0);

@@ -26,9 +26,9 @@ export const answers = {
     await page.goto(page.url().replace(/#.*/, '#/new?agent=concierge'));
     await settled('the link chooses', async () => (await agents.inputValue()) === 'concierge');
     await agents.selectOption('assistant');
-    expect('the choice is the address', page.url().endsWith('#/'));
+    await page.waitForURL(/#\/$/); // the choice is the address
     await agents.selectOption('concierge');
-    expect('the choice can be linked', page.url().endsWith('#/new?agent=concierge'));
+    await page.waitForURL(/#\/new\?agent=concierge$/); // the choice can be linked
     await accessible(page, 'the choice of an agent');
     await shot(page, 'agents');
     await ask(page, 'email ida@example.org that this has no tool');
@@ -49,7 +49,7 @@ export const answers = {
     await accessible(page, 'a conversation whose agent is gone');
     await page.unroute('**/run/stream');
     await page.getByRole('button', { name: 'New conversation' }).last().click();
-    await settled('a new conversation', async () => page.url().endsWith('#/'));
+    await page.getByRole('heading', { name: 'What should be done?' }).waitFor();
     expect('the words come along', (await page.locator('textarea').inputValue()) === 'what shall we do without them?');
     await page.locator('textarea').fill('');
     await page.goto(page.url().replace(/#.*/, '#/new?agent=butler'));

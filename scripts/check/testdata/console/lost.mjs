@@ -47,7 +47,8 @@ export const lost = {
     await page.reload();
     await cards(page).first().getByRole('button', { name: 'Reject' }).click();
     await ended(page);
-    expect('it was asked once', (await page.locator('.thread').filter({ hasText: 'zoe@example.org' }).count()) === 1);
+    await settled('it was asked once',
+      async () => (await page.locator('.thread').filter({ hasText: 'zoe@example.org' }).count()) === 1);
     await newThread(page); // a reload that began before the conversation had its address
     await page.evaluate((id) => sessionStorage.setItem('countersign.begun', JSON.stringify(id)),
       await page.locator('.thread').filter({ hasText: 'zoe@example.org' }).getAttribute('href')
@@ -62,16 +63,18 @@ export const lost = {
     let lost = 0;
     await page.route('**/run/stream', async (r) => { lost++; await r.fetch(); await r.abort(); }, { times: 1 });
     await page.route(/\/events\?/, async (r) => { lost++; await r.abort(); }, { times: 2 });
+    const told = page.waitForFunction(() => // by the page itself: soon it is back
+      document.querySelector('.live[data-status=lost]')?.textContent.includes('server cannot be reached'));
     await ask(page, 'tell lou@example.org that the line is bad');
-    await page.getByText(/server cannot be reached/).waitFor();
+    await told;
     await shot(page, 'lost');
     await cards(page).first().waitFor();
     await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
     await ended(page);
     await settled('the mail was sent once', async () => (await mails(page)).length === before + 1);
     expect(`the lines were lost (${lost})`, lost >= 2);
-    const threads = await page.locator('.thread').filter({ hasText: /the line is bad|Mail to lou@/ }).count();
-    expect('it was asked once', threads === 1);
+    const threads = page.locator('.thread').filter({ hasText: /the line is bad|Mail to lou@/ });
+    await settled('it was asked once', async () => (await threads.count()) === 1);
   },
 
   'the server is busy, and there is no network': async (page) => {
@@ -84,6 +87,7 @@ export const lost = {
     await page.getByText('The service is temporarily unavailable').waitFor();
     await page.getByRole('button', { name: 'Try again' }).click();
     const story = page.locator('.story', { hasText: 'Done' }).first();
+    await story.waitFor();
     expect('a story is closed', !(await story.getByRole('cell', { name: 'Outcome' }).isVisible()));
     await accessible(page, 'the audit');
     await shot(page, 'audit-all');

@@ -72,6 +72,7 @@ export const people = {
     await ended(page);
     for (const hash of ['#/inbox', '#/audit', '#/accounts', '#/allowed', '#/agents', '#/mailbox']) {
       await page.evaluate((h) => { location.hash = h; }, hash);
+      await page.locator(`#views [aria-current][href="${hash}"]`).waitFor({ state: 'attached' });
       await page.locator('#main h1').waitFor();
       await settled('it is loaded', async () => (await page.locator('#main [aria-busy]').count()) === 0);
       await fits(hash);

@@ -137,13 +137,15 @@ export const agent = {
       const early = state === 'it is sent';
       const r = new Run(one, disk.threadId, `Stop while ${state}`);
       await r.begin();
-      expect('there is nothing to stop', (await stop.count()) === 0);
+      await settled('there is nothing to stop', async () => (await stop.count()) === 0);
       let answer = () => {};
-      if (early) {
-        await page.route('**/run/stream',
-          async (route) => { await new Promise((go) => { answer = go; }); await route.continue(); }, { times: 1 });
-      }
+      const asking = new Promise((is) => early && page.route('**/run/stream', async (route) => {
+        is(true);
+        await new Promise((go) => { answer = go; });
+        await route.continue();
+      }, { times: 1 }));
       await ask(page, r.prompt);
+      if (early) await asking;
       await stop.waitFor();
       await page.mouse.move(2, 2);
       expect('it is red', (await style(stop, 'backgroundColor')) === 'rgb(179, 38, 30)');

@@ -114,6 +114,7 @@ export const elsewhere = {
     await page.reload();
     await settled('it is answered',
       async () => !(await page.evaluate(() => sessionStorage.getItem('countersign.asked') ?? '')).includes('Fifth'));
+    await settled('its card is there', async () => (await cards(page).count()) > 0);
     expect('it is there once', (await shown(fifth).count()) === 1 && (await cards(page).count()) === 1);
     await fifth.over('completed', { summary: 'The fifth is done.' });
     await stop().waitFor({ state: 'hidden' });

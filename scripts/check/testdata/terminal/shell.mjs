@@ -12,6 +12,7 @@ export const shell = {
     await page.getByRole('button', { name: 'Open a terminal on web-1' }).click();
     await shows(page, 'ana@web-1:~$ hello');
     await page.getByText('Connected').waitFor();
+    await settled('a size is told', async () => (await frames(one)).length > 0);
     const [size] = await frames(one);
     expect(`the host knows the size (${JSON.stringify(size)})`,
       size.type === 'resize' && size.cols > 40 && size.rows > 10);
