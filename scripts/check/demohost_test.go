@@ -85,7 +85,7 @@ func TestTerminalOfANewUser(t *testing.T) {
 		t.Errorf("%v, %s", err, a.Body)
 	}
 
-	run = u.askOn(terminal, "run `echo begun >> /root/witness; sleep 5; echo ended >> /root/witness`")
+	run = u.askOn(terminal, "run `echo begun >> /root/witness; sleep 600; echo ended >> /root/witness`")
 	u.approve(run)
 	witness := s.onDisk("root/witness")
 	u.until("the command has begun", func() bool { text, _ := os.ReadFile(witness); return len(text) > 0 })

@@ -4,16 +4,19 @@ import { expect, run, signIn } from './driver.mjs';
 
 /** counted tells which requests the page makes until it has loaded, and how many bytes arrive. */
 async function counted(page, cdp, load) {
-  const [paths, sizes] = [new Map(), []];
-  const asked = (e) => paths.set(e.requestId, new URL(e.request.url).pathname);
-  const ended = (e) => sizes.push(e.encodedDataLength);
+  const [paths, sizes] = [new Map(), new Map()];
+  const asked = (e) => {
+    if (e.type === 'Document') [paths, sizes].forEach((all) => all.clear()); // what came before is another page's
+    paths.set(e.requestId, new URL(e.request.url).pathname);
+  };
+  const ended = (e) => paths.has(e.requestId) && sizes.set(e.requestId, e.encodedDataLength);
   cdp.on('Network.requestWillBeSent', asked);
   cdp.on('Network.loadingFinished', ended);
   await load();
   await page.evaluate(() => new Promise((go) => requestIdleCallback(go)));
   cdp.off('Network.requestWillBeSent', asked);
   cdp.off('Network.loadingFinished', ended);
-  return { paths: [...paths.values()], bytes: sizes.reduce((sum, n) => sum + n, 0) };
+  return { paths: [...paths.values()], bytes: [...sizes.values()].reduce((sum, n) => sum + n, 0) };
 }
 
 /** fresh empties the browser's cache, and returns a session that counts. */

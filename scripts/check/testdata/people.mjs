@@ -1,7 +1,7 @@
 // What makes the console easy to live with: cards that fit, keys, colours, one sign-in, links that lead somewhere. Run
 // by TestPeople.
 
-import { accessible, ask, cards, expect, inSight, newThread, run, settled, shot, signIn, view, visit }
+import { accessible, ask, cards, copies, expect, inSight, newThread, run, settled, shot, signIn, view, visit }
   from './driver.mjs';
 
 const { BASE_URL } = process.env;
@@ -258,8 +258,7 @@ await run({
     await ask(page, 'thanks');
     await ended(page);
     const said = page.locator('.message.assistant').first();
-    await said.getByRole('button', { name: 'Copy' }).click();
-    await said.getByRole('button', { name: 'Copied' }).waitFor();
+    await copies(page, said.getByRole('button', { name: 'Copy' }));
     expect('it is in the clipboard',
       (await page.evaluate(() => navigator.clipboard.readText())) === (await said.locator('.text').innerText()));
     await page.context().close();
