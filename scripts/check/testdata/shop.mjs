@@ -39,7 +39,7 @@ const steps = {
     await page.getByLabel('Quantity of Blue Mug').fill('2');
     await page.getByRole('button', { name: 'Add Blue Mug to cart' }).click();
     await page.reload();
-    expect(`the cart survives a reload (${await inCart(page)})`, (await inCart(page)) === '2 × Blue Mug');
+    await settled('the cart survives a reload', async () => (await inCart(page)) === '2 × Blue Mug');
     await page.getByLabel('Quantity of Blue Mug in the cart').fill('3');
     await page.getByLabel('Quantity of Blue Mug in the cart').blur();
     await page.getByText('€36.00').first().waitFor();
@@ -95,7 +95,7 @@ const steps = {
     await chat(page).getByRole('button', { name: 'Reject' }).click();
     await chat(page).getByText('The rating of red mug with 1 stars was not submitted: you rejected it.').waitFor();
     await open(page);
-    expect('one rating is on the page',
+    await settled('one rating is on the page', async () =>
       (await page.getByText('5.0 of 5 stars, 1 rating').count()) === 1
         && (await page.getByText('not rated yet').count()) === 11);
   },
@@ -149,7 +149,7 @@ const steps = {
       await chat(page).getByText(done).waitFor();
     }
     await open(page);
-    expect('both are on the page', (await page.getByText('5.0 of 5 stars, 1 rating').count()) === 1
+    await settled('both are on the page', async () => (await page.getByText('5.0 of 5 stars, 1 rating').count()) === 1
       && (await page.getByText('1.0 of 5 stars, 1 rating').count()) === 1);
   },
 

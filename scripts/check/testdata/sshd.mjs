@@ -39,7 +39,9 @@ await run({
     await type(page, 'echo from-the-$((40+2)); tty; stty size');
     await shows(page, 'from-the-42');
     await shows(page, '/dev/pts/');
-    const [rows, cols] = (await screen(page)).match(/^(\d+) (\d+)$/m)?.slice(1).map(Number) ?? [];
+    const size = async () => (await screen(page)).match(/^(\d+) (\d+)$/m);
+    await settled('its size is told', async () => (await size()) !== null);
+    const [rows, cols] = (await size()).slice(1).map(Number);
     expect(`the shell knows the size (${rows} ${cols})`, rows > 20 && cols > 40);
     const [go, went] = ['go', 'went'].map((name) => join(SSHD_HOME, name));
     await type(page, 'x=kept; until test -e go; do sleep .1; done; echo "$x while away"; touch went');
@@ -50,7 +52,8 @@ await run({
     await settled('it was printed', () => existsSync(went));
     await page.context().setOffline(false);
     await shows(page, 'kept while away');
-    const lost = page.getByText('The connection was lost').waitFor(); // which is over once the server is there again
+    const lost = page.waitForFunction(() => // by the page itself: it is over once the server is there again
+      document.querySelector('#main')?.textContent.includes('The connection was lost'));
     await Promise.all([restart(), lost]);
     await page.getByText('Connected').waitFor();
     await shows(page, 'from-the-42');
