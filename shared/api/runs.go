@@ -121,16 +121,22 @@ func postRun(r *request) (any, error) {
 	}
 	obs.SetRun(ctx, v.RunID)
 	v = r.settled(ctx, v, p.keyed(q.Key))
-	if v.Moving {
-		return r.goesOn(v), nil
+	answer, err := r.api.withApprovals(ctx, r.uid, v)
+	switch {
+	case err != nil:
+		return nil, err
+	case v.Moving:
+		return r.goesOn(answer), nil
 	}
-	return r.api.withApprovals(ctx, r.uid, v)
+	return answer, nil
 }
 
 // goesOn returns the answer about a run that continues without this request, with the status 202 and the address of the
 // run. Its body keeps to seed 000 §2, whose status has no value for work under way: awaiting_confirmation is the one
-// that says neither that the run has ended nor how. An action that is under way is left out, as is its state.
-func (r *request) goesOn(v *run.View) accepted {
+// that says neither that the run has ended nor how. An action that is under way is left out, as is its state. The
+// approvals that wait already stay in the answer.
+func (r *request) goesOn(answer runAnswer) accepted {
+	v := answer.View
 	r.w.Header().Set("Location", "/api/agent/runs/"+v.RunID)
 	r.w.Header().Set("Retry-After", "1")
 	told := *v
@@ -140,7 +146,7 @@ func (r *request) goesOn(v *run.View) accepted {
 			told.Actions = append(told.Actions, a)
 		}
 	}
-	return accepted{runAnswer{View: &told}}
+	return accepted{runAnswer{View: &told, Approvals: answer.Approvals}}
 }
 
 // runAnswer is a run with the approvals that it waits for (seed 000 §4.6: the pending approval payload).
@@ -150,9 +156,9 @@ type runAnswer struct {
 }
 
 // withApprovals returns the run with the approvals that it waits for: those that came with it, and the others from the
-// store.
+// store. An approval can wait while another action of the run is under way; when a run has ended, none waits.
 func (a *API) withApprovals(ctx context.Context, uid string, v *run.View) (runAnswer, error) {
-	if v.Status != run.Awaiting {
+	if v.Status == run.Completed || v.Status == run.Failed {
 		return runAnswer{View: v}, nil
 	}
 	out := runAnswer{View: v, Approvals: v.Waiting}
@@ -202,7 +208,11 @@ func postCancel(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.api.Loop.Cancel(r.Context(), r.uid, id)
+	v, err := r.api.Loop.Cancel(r.Context(), r.uid, id)
+	if err != nil {
+		return nil, err
+	}
+	return r.api.withApprovals(r.Context(), r.uid, v)
 }
 
 // postCompensate begins to take back what an action has done, and answers with the run that asks its user about that.
