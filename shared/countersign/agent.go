@@ -26,6 +26,7 @@ import (
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/shell"
+	"github.com/countersign-run/countersign/shared/skill"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -142,6 +143,7 @@ type core struct {
 	stop    []func() error
 	texts   texts
 
+	skills    *skill.Library
 	catalogue string // of the skills, for the end of the instructions
 
 	mu      sync.Mutex

@@ -23,6 +23,8 @@ type move struct {
 	runID string                                                 // once it is known
 	asked map[string]bool                                        // approvals that Approve was asked about
 
+	invoked string // the skill that the prompt invokes, until that was told; empty: none
+
 	answer *json.RawMessage // where the run's answer goes that has a form; nil: nowhere
 }
 

@@ -142,10 +142,14 @@ func (s *Session) sending(ctx context.Context, prompt string, form json.RawMessa
 		return nil, err
 	}
 	a := s.agent
+	req := loop.StartRequest{UID: a.user, Agent: a.core.name, Prompt: prompt, ThreadID: s.id, Title: prompt,
+		Instructions: text, Answer: form}
 	m := newMove(s)
+	if m.invoked, err = a.core.invoke(&req); err != nil {
+		return nil, err
+	}
 	m.begin = func(ctx context.Context, sink journal.Sink) (*run.View, error) {
-		return a.core.loop.Start(ctx, loop.StartRequest{UID: a.user, Agent: a.core.name, Prompt: prompt,
-			ThreadID: s.id, Title: prompt, Instructions: text, Tools: a.core.tools.Names(), Answer: form}, sink)
+		return a.core.loop.Start(ctx, req, sink)
 	}
 	return m, nil
 }

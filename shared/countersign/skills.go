@@ -1,13 +1,18 @@
 package countersign
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/skill"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // Skills are where an agent's skills come from: [SkillDir] or [SkillFS]. A skill is a folder in the open format
@@ -23,6 +28,18 @@ import (
 // WebFetch, mcp__x) and entries with a condition (Bash(git:*)) are ignored. If no tool of the agent is left in the
 // list, the skill does not narrow: the model keeps the agent's tools.
 //
+// A user invokes a skill by its name at the beginning of a prompt: "/release 1.2". Its text then stands at the end of
+// that run's instructions, and allowed-tools narrows that run. Only the prompt counts as the user's words, never the
+// skill's text. A name that is not a skill's is words like any other.
+//
+// In the text, $ARGUMENTS stands for what follows the name, $ARGUMENTS[0] for its first word, and $name for a word that
+// the front matter names in arguments. $1 is the first word; in a text that has $0 or $ARGUMENTS[n] it is the second.
+// Quotes hold the spaces of a word together. Arguments without a placeholder stand behind the text. A placeholder
+// without an argument stays.
+//
+// The model is not told of a skill with disable-model-invocation: true. With user-invocable: false a skill is the
+// model's alone. [Agent.UserSkills] returns what a program can offer its users, with argument-hint.
+//
 // [New] skips a skill that it cannot use and loads the others. It fails if no skill of a source is usable. Skipped
 // skills and departures from the format are warnings in [Options].Logger: an unknown key, a name that is not the
 // folder's, an ignored entry of allowed-tools.
@@ -35,11 +52,30 @@ func SkillDir(path string) Skills { return Skills{skill.Dir(path)} }
 // SkillFS returns the skills of a file system, such as an embed.FS. Links in it are not followed.
 func SkillFS(fsys fs.FS) Skills { return Skills{skill.FS(fsys)} }
 
-// SkillActivated says that the model has been given a skill's text. It follows the call's [ToolFinished].
+// SkillActivated says that the model has been given a skill's text. It follows the call's [ToolFinished], or is the
+// first event of a run whose prompt invokes the skill.
 type SkillActivated struct {
-	Seq      int64  // the number of the call's stored outcome
-	ActionID string // of the call
+	Seq      int64  // the number of the call's stored outcome; 0: the user has invoked the skill
+	ActionID string // of the call; empty: the user has invoked the skill
 	Skill    string
+}
+
+// UserSkill is a skill that a user can invoke: "/name arguments" at the beginning of a prompt.
+type UserSkill struct {
+	Name         string
+	Description  string
+	ArgumentHint string // what follows the name, for people; empty: the skill does not say
+}
+
+// UserSkills returns the skills that a user can invoke, sorted by their names.
+func (a *Agent) UserSkills() []UserSkill {
+	var all []UserSkill
+	for _, s := range a.core.skills.Invocable() {
+		description, _ := visible.Line(strings.Join(strings.Fields(s.Description), " "))
+		hint, _ := visible.Line(s.ArgumentHint)
+		all = append(all, UserSkill{s.Name, description, hint})
+	}
+	return all
 }
 
 func (*SkillActivated) event() {}
@@ -67,11 +103,16 @@ func (c *core) setSkills() error {
 		return wrongSkills(err)
 	}
 	library = library.For(c.tools)
+	c.skills = library
 	for _, w := range library.Warnings() {
 		c.log.Warn("a skill is not as expected", "reason", w.Error())
 	}
 	var wrong error
-	for _, t := range library.Tools() {
+	tools := library.Tools()
+	if t := library.InvokedFiles(c.promptOf); t != nil {
+		tools = append(tools, t)
+	}
+	for _, t := range tools {
 		if c.tools[t.Name] != nil {
 			wrong = errors.Join(wrong,
 				fault.Invalid("Skills", "a tool is called %q, as one of those for skills is", t.Name))
@@ -99,4 +140,36 @@ func wrongSkills(err error) error {
 // withSkills returns instructions with the list of skills behind them.
 func (c *core) withSkills(instructions string) string {
 	return strings.TrimSpace(strings.TrimSpace(instructions) + "\n\n" + c.catalogue)
+}
+
+// invoke adds to the request what the skill says that its prompt invokes, and returns the skill's name; empty: the
+// prompt invokes none.
+func (c *core) invoke(req *loop.StartRequest) (string, error) {
+	i := c.skills.Invoked(req.Prompt)
+	req.Tools = c.offered(i)
+	if i == nil {
+		return "", nil
+	}
+	text, err := i.Text()
+	req.Instructions = strings.TrimSpace(req.Instructions + "\n\n" + text)
+	return i.Skill.Name, err
+}
+
+// offered returns the names of the tools that the model may call in a run with the invocation, which may be nil.
+func (c *core) offered(i *skill.Invocation) []string {
+	return slices.DeleteFunc(c.tools.Names(), func(name string) bool {
+		if i == nil {
+			return name == skill.ReadInvoked
+		}
+		return !i.Lets(c.tools[name])
+	})
+}
+
+// promptOf returns the prompt of the call's run.
+func (c *core) promptOf(ctx context.Context, call tool.Call) (string, error) {
+	ex := c.loop.NewExecution(call.RunID, nil)
+	if err := ex.LoadOwned(ctx, call.UID); err != nil {
+		return "", err
+	}
+	return ex.State.Input.Prompt, nil
 }

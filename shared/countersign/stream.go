@@ -49,6 +49,9 @@ func (s *Session) stream(ctx context.Context, prepare func(context.Context) (*mo
 func (m *move) follow(ctx context.Context, yield func(Event, error) bool) (res *Result, err error, told bool) {
 	for {
 		q := newEventQueue()
+		if m.invoked != "" {
+			q.events, m.invoked = append(q.events, &SkillActivated{Skill: m.invoked}), ""
+		}
 		v, err, all := m.stepAside(ctx, q, yield)
 		switch {
 		case !all:

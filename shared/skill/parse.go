@@ -22,6 +22,8 @@ const (
 	maxCompatibility = 500
 	maxMetadata      = 64 // keys
 	maxValue         = 1024
+	maxHint          = 200
+	maxArguments     = 20
 )
 
 var (
@@ -130,7 +132,8 @@ func entries(front string) (all []string) {
 	return append(all, entry.String())
 }
 
-var keys = []string{"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+var keys = []string{"name", "description", "license", "compatibility", "metadata", "allowed-tools",
+	"disable-model-invocation", "user-invocable", "argument-hint", "arguments"}
 
 func (p *parser) read(folder string) {
 	p.values = map[string]*yaml.Node{}
@@ -154,6 +157,7 @@ func (p *parser) read(folder string) {
 	s.Compatibility = p.text("compatibility", maxCompatibility)
 	s.Metadata = p.metadata()
 	s.AllowedTools = p.allowed()
+	p.invocation()
 }
 
 // name reads the skill's name. Characters that a name cannot have become hyphens. A skill without a name has the name

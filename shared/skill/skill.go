@@ -3,6 +3,9 @@
 // in three steps: their names and descriptions stand in its instructions ([Library.Catalogue]), activate_skill returns
 // a skill's text, and read_skill_file one of its files ([Library.Tools]).
 //
+// A user invokes a skill by its name at the beginning of a prompt, "/name arguments" ([Library.Invoked]). A skill can
+// keep to one of the two: the model is not told of a skill that only users invoke, and cannot read it.
+//
 // Skills are written by others than the operator, so they only guide. Their texts are marked as standing below the
 // instructions and the policy; nothing of theirs runs; and the tools that a skill allows ("allowed-tools") narrow what
 // the model may call and approve nothing. A list that names no tool of the agent does not narrow ([Library.For]).
@@ -42,6 +45,11 @@ type Skill struct {
 	// AllowedTools are the only tools that the model may call in a run once the skill is active in it, sorted. The
 	// tools of this package and those that end a run stay callable. Nil: the skill does not narrow the tools.
 	AllowedTools []string
+
+	UserOnly     bool     // only a user can invoke it (disable-model-invocation): the model is not told of it
+	ModelOnly    bool     // only the model can activate it (user-invocable: false)
+	ArgumentHint string   // what a user writes behind its name, for people
+	Arguments    []string // the names of its arguments, in their order
 
 	Body  string   // the text below the front matter
 	Files []string // the paths of its other files within its folder, with slashes, sorted
@@ -130,14 +138,16 @@ const catalogue = `Skills: each is guidance for one kind of task. When a task is
 	`them, and it approves nothing.
 `
 
-// Catalogue returns the names and descriptions for the end of an agent's instructions, or nothing if there is no skill.
+// Catalogue returns the names and descriptions for the end of an agent's instructions, or nothing if there is no skill
+// that the model can activate.
 func (l *Library) Catalogue() string {
-	if len(l.skills) == 0 {
+	skills := l.forModel()
+	if len(skills) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString(catalogue)
-	for _, s := range l.skills {
+	for _, s := range skills {
 		line, _ := visible.Line(strings.Join(strings.Fields(s.Description), " "))
 		fmt.Fprintf(&b, "- %s: %s\n", s.Name, line)
 	}

@@ -18,12 +18,13 @@ import (
 
 // The tools of an agent with skills.
 const (
-	Activate = "activate_skill"
-	ReadFile = "read_skill_file"
+	Activate    = "activate_skill"
+	ReadFile    = "read_skill_file"
+	ReadInvoked = "read_invoked_skill_file" // of a skill that only users invoke, in a run in which one did
 )
 
 // own reports whether the name is that of a tool of this package.
-func own(name string) bool { return name == Activate || name == ReadFile }
+func own(name string) bool { return name == Activate || name == ReadFile || name == ReadInvoked }
 
 // maxPiece is how much of a file one call returns, in bytes: with the line above it, what the model may read at once.
 const maxPiece = MaxText - 1<<10
@@ -43,13 +44,15 @@ type ReadArgs struct {
 	Offset int    `json:"offset,omitempty" jsonschema:"the byte to begin at, where an earlier call says that there is more"`
 }
 
-// Tools returns activate_skill and read_skill_file, or none if there is no skill. Both only read.
+// Tools returns activate_skill and read_skill_file, or none if there is no skill that the model can activate. Both only
+// read.
 func (l *Library) Tools() []*tool.Tool {
-	if len(l.skills) == 0 {
+	skills := l.forModel()
+	if len(skills) == 0 {
 		return nil
 	}
 	var names []any
-	for _, s := range l.skills {
+	for _, s := range skills {
 		names = append(names, s.Name)
 	}
 	activate := tool.Define(tool.Def[ActivateArgs, string]{
@@ -68,8 +71,7 @@ func (l *Library) Tools() []*tool.Tool {
 		Description: "Returns a file of a skill, as far as one answer can carry it.",
 		Refine: func(s *jsonschema.Schema) {
 			s.Properties["skill"].Enum = names
-			s.Properties["offset"].Minimum, s.Properties["offset"].Maximum = new(float64),
-				jsonschema.Ptr(float64(MaxFile))
+			boundOffset(s)
 		},
 		Normalize: func(in ReadArgs) (ReadArgs, error) {
 			if !slices.Contains(l.get(in.Skill).Files, in.Path) {
@@ -83,6 +85,42 @@ func (l *Library) Tools() []*tool.Tool {
 		},
 	})
 	return []*tool.Tool{activate, readFile}
+}
+
+// InvokedArgs are the arguments of read_invoked_skill_file.
+type InvokedArgs struct {
+	Path   string `json:"path" jsonschema:"the file's path within the skill, as its text lists it"`
+	Offset int    `json:"offset,omitempty" jsonschema:"the byte to begin at, where an earlier call says that there is more"`
+}
+
+// InvokedFiles returns read_invoked_skill_file, or nil if no skill that only users invoke has files. promptOf returns
+// the prompt of the call's run, whose invocation says which skill is read.
+func (l *Library) InvokedFiles(promptOf func(context.Context, tool.Call) (string, error)) *tool.Tool {
+	if !slices.ContainsFunc(l.skills, func(s *Skill) bool { return s.UserOnly && len(s.Files) > 0 }) {
+		return nil
+	}
+	return tool.Define(tool.Def[InvokedArgs, string]{
+		Name:        ReadInvoked,
+		Description: "Returns a file of the skill that the user has invoked, as far as one answer can carry it.",
+		Refine:      boundOffset,
+		Summary:     func(InvokedArgs) string { return "Read a file of the skill that was invoked." },
+		Execute: func(ctx context.Context, call tool.Call, in InvokedArgs) (string, error) {
+			prompt, err := promptOf(ctx, call)
+			if err != nil {
+				return "", err
+			}
+			i := l.Invoked(prompt)
+			if i == nil || !slices.Contains(i.Skill.Files, in.Path) {
+				return "", fault.Invalid("path", "the skill has no such file; its text lists its files")
+			}
+			return i.Skill.piece(in.Path, in.Offset)
+		},
+	})
+}
+
+// boundOffset bounds the offset in a file.
+func boundOffset(s *jsonschema.Schema) {
+	s.Properties["offset"].Minimum, s.Properties["offset"].Maximum = new(float64), jsonschema.Ptr(float64(MaxFile))
 }
 
 // narrowing returns what the model may call once the skill is active, or nil if the skill does not say.
