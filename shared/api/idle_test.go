@@ -222,43 +222,45 @@ func TestWaitsAgain(t *testing.T) {
 // TestRunAnswersHaveTheirApprovals checks that each answer with a run lists the approvals that wait, also while another
 // action of the run is under way, and that an ended run lists none.
 func TestRunAnswersHaveTheirApprovals(t *testing.T) {
-	w := newIdle(t)
-	post := func() *request {
-		r, _ := w.request(t.Context(), "POST", "", "Prefer", "wait=0", "Content-Type", "application/json",
-			"Idempotency-Key", "one")
-		r.Body = io.NopCloser(strings.NewReader(`{"prompt":"mail"}`))
-		return r
-	}
-	w.model.Then(script.Turn{Calls: []script.Call{{Name: "mail", Args: letter{"one"}},
-		{Name: "mail", Args: letter{"two"}}}})
-	started, err := postRun(post())
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := started.(runAnswer).View
-	w.approve(v, 0)
-	doors := map[string]func() (any, error){
-		"POST /run":    func() (any, error) { return postRun(post()) },
-		"GET /runs/ID": func() (any, error) { r, _ := w.request(t.Context(), "GET", v.RunID); return getRun(r) },
-	}
-	for door, answer := range doors {
-		got, err := answer()
-		later, accepted := got.(accepted)
-		if accepted {
-			got = later.body
+	synctest.Test(t, func(t *testing.T) {
+		w := newIdle(t)
+		post := func() *request {
+			r, _ := w.request(t.Context(), "POST", "", "Prefer", "wait=0", "Content-Type", "application/json",
+				"Idempotency-Key", "one")
+			r.Body = io.NopCloser(strings.NewReader(`{"prompt":"mail"}`))
+			return r
 		}
-		a, ok := got.(runAnswer)
-		if err != nil || !ok || accepted != (door == "POST /run") || len(a.Approvals) != 1 ||
-			a.Approvals[0].ApprovalID != v.Actions[1].ApprovalID || a.Approvals[0].ArgsHash == "" ||
-			len(a.Approvals[0].Preview.Fields) == 0 {
-			t.Errorf("%s: %v, %+v", door, err, a.Approvals)
+		w.model.Then(script.Turn{Calls: []script.Call{{Name: "mail", Args: letter{"one"}},
+			{Name: "mail", Args: letter{"two"}}}})
+		started, err := postRun(post())
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	r, _ := w.request(t.Context(), "POST", v.RunID)
-	got, err := postCancel(r)
-	if a, ok := got.(runAnswer); err != nil || !ok || a.Approvals != nil {
-		t.Errorf("POST /cancel: %v, %+v", err, got)
-	}
+		v := started.(runAnswer).View
+		w.approve(v, 0)
+		doors := map[string]func() (any, error){
+			"POST /run":    func() (any, error) { return postRun(post()) },
+			"GET /runs/ID": func() (any, error) { r, _ := w.request(t.Context(), "GET", v.RunID); return getRun(r) },
+		}
+		for door, answer := range doors {
+			got, err := answer()
+			later, accepted := got.(accepted)
+			if accepted {
+				got = later.body
+			}
+			a, ok := got.(runAnswer)
+			if err != nil || !ok || accepted != (door == "POST /run") || len(a.Approvals) != 1 ||
+				a.Approvals[0].ApprovalID != v.Actions[1].ApprovalID || a.Approvals[0].ArgsHash == "" ||
+				len(a.Approvals[0].Preview.Fields) == 0 {
+				t.Errorf("%s: %v, %+v", door, err, a.Approvals)
+			}
+		}
+		r, _ := w.request(t.Context(), "POST", v.RunID)
+		got, err := postCancel(r)
+		if a, ok := got.(runAnswer); err != nil || !ok || a.Approvals != nil {
+			t.Errorf("POST /cancel: %v, %+v", err, got)
+		}
+	})
 }
 
 // TestRunIsHandedOn checks that POST /run, which moves its run itself, has another process go on with it once the
