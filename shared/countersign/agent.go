@@ -148,8 +148,9 @@ type core struct {
 
 	mu      sync.Mutex
 	closed  bool
-	moving  sync.WaitGroup  // the steps that move runs
-	leave   context.Context // ends when the agent is closed
+	calls   map[string]execution // by action: the calls of tools that are executing
+	moving  sync.WaitGroup       // the steps that move runs
+	leave   context.Context      // ends when the agent is closed
 	leaving context.CancelFunc
 }
 
@@ -370,6 +371,39 @@ func (c *core) enter() (leave func(), err error) {
 	}
 	c.moving.Add(1)
 	return c.moving.Done, nil
+}
+
+// execution is a call of a tool that is executing.
+type execution struct {
+	run string
+	ctx context.Context // ends when the run goes on without the tool
+}
+
+// execute registers a call that is executing. done is called at its end.
+func (c *core) execute(ctx context.Context, call tool.Call) (done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls == nil {
+		c.calls = map[string]execution{}
+	}
+	c.calls[call.ActionID] = execution{call.RunID, ctx}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.calls, call.ActionID)
+	}
+}
+
+// inTool reports whether this process executes a tool of the run, and the run waits for it.
+func (c *core) inTool(runID string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.calls {
+		if e.run == runID && e.ctx.Err() == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // contextFor returns what Options.InstructionsFunc knows of the session that it is asked for.

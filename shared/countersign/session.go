@@ -63,8 +63,9 @@ func (s *Session) SendStream(ctx context.Context, prompt string) iter.Seq2[Event
 }
 
 // Continue goes on with the session's run: one that was cut off or left, in this process or another, or whose questions
-// were answered meanwhile. While another process moves the run, Continue waits; inside a tool of that run it returns an
-// [*OpenError] at once. A run that has ended yields its *[Finished] or its error alone. Range over the sequence as over
+// were answered meanwhile. While another process moves the run, Continue waits. While this process executes a tool of
+// the run, Continue returns an [*OpenError] at once: called by that tool, with whatever context, it would wait for
+// itself. A run that has ended yields its *[Finished] or its error alone. Range over the sequence as over
 // that of [Session.SendStream].
 func (s *Session) Continue(ctx context.Context) iter.Seq2[Event, error] {
 	return s.stream(ctx, s.continuing)
@@ -219,7 +220,7 @@ func (s *Session) continuing(ctx context.Context) (*move, error) {
 	if m.runID = t.OpenRun; m.runID == "" {
 		m.runID = last.ID
 	}
-	if m.runID != "" && ctx.Value(runOfTool{}) == m.runID { // it would wait for its own end
+	if m.runID != "" && s.agent.core.inTool(m.runID) { // the tool may be what waits here
 		open, err := s.openError(ctx, m.runID)
 		if err != nil {
 			return nil, public(err)
@@ -229,9 +230,6 @@ func (s *Session) continuing(ctx context.Context) (*move, error) {
 	m.begin = m.resume
 	return m, nil
 }
-
-// runOfTool is the context key of the ID of the run whose tool is executing.
-type runOfTool struct{}
 
 // stored reads the session and its last run. The error is ErrNoSession where it is not the user's, or not the agent's.
 func (s *Session) stored(ctx context.Context) (t run.Thread, last run.Run, err error) {

@@ -153,7 +153,8 @@ func (d definition[In, Out]) bind(c *core) (*tool.Tool, error) {
 	}
 	def.Execute = func(ctx context.Context, call tool.Call, in In) (any, error) {
 		begun := &atomic.Bool{}
-		ctx = context.WithValue(context.WithValue(ctx, runOfTool{}, call.RunID), commandOfTool{}, begun)
+		ctx = context.WithValue(ctx, commandOfTool{}, begun)
+		defer c.execute(ctx, call)()
 		out, err := d.action(ctx, c.contextOf(call), in)
 		if err != nil && d.effect != nil && begun.Load() {
 			return nil, tool.Ran(nil, d.told(err))

@@ -219,15 +219,18 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestAToolContinuesItsOwnRun returns the error at once: the run would wait for its tool, and the tool for its run.
+// TestAToolContinuesItsOwnRun returns the error at once, also where the tool detaches its context: the run would wait
+// for its tool, and the tool for its run.
 func TestAToolContinuesItsOwnRun(t *testing.T) {
 	var s *countersign.Session
 	tool := countersign.DefineTool(countersign.ToolConfig{Name: "again", Description: "Goes on."},
 		func(ctx context.Context, _ *countersign.SessionContext, _ struct{}) (string, error) {
-			for _, err := range s.Continue(ctx) {
-				var open *countersign.OpenError
-				if !errors.As(err, &open) || open.Status != countersign.Running || err != open {
-					t.Errorf("Continue: %v", err)
+			for _, ctx := range []context.Context{ctx, context.WithoutCancel(ctx), context.Background()} {
+				for _, err := range s.Continue(ctx) {
+					var open *countersign.OpenError
+					if !errors.As(err, &open) || open.Status != countersign.Running || err != open {
+						t.Errorf("Continue: %v", err)
+					}
 				}
 			}
 			return "went on", nil

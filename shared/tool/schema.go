@@ -43,12 +43,41 @@ var asRead = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Sc
 func SchemaOf[T any]() (*jsonschema.Schema, error) { return typeSchema(reflect.TypeFor[T]()) }
 
 func typeSchema(t reflect.Type) (*jsonschema.Schema, error) {
+	if err := embeds(t, map[reflect.Type]bool{}); err != nil {
+		return nil, err
+	}
 	s, err := jsonschema.ForType(t, asRead)
 	if err != nil {
 		return nil, err
 	}
 	plainTypes(s)
 	return s, nil
+}
+
+// embeds refuses a struct that embeds a type of [asRead]. An embedded time.Time, for one, makes the whole struct one
+// time in JSON, and the other fields are lost.
+func embeds(t reflect.Type, seen map[reflect.Type]bool) error {
+	for slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map}, t.Kind()) {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || seen[t] || asRead.TypeSchemas[t] != nil {
+		return nil
+	}
+	seen[t] = true
+	for f := range t.Fields() {
+		its := f.Type
+		if its.Kind() == reflect.Pointer {
+			its = its.Elem()
+		}
+		if f.Anonymous && asRead.TypeSchemas[its] != nil {
+			return fmt.Errorf("the struct %s embeds %s, which is one value in JSON and has no fields; give it a name, "+
+				"such as At %s", t, f.Type, f.Type)
+		}
+		if err := embeds(f.Type, seen); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // plainTypes replaces the type "null or array" that a Go slice gets by "array": Gemini requires one type, and null is
