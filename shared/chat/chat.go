@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 
 	"github.com/countersign-run/countersign/shared/agents"
-	"github.com/countersign-run/countersign/shared/conversation"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -141,15 +140,11 @@ func (c *Chat) Send(ctx context.Context, r Request, emit journal.Sink) (*Reply, 
 	if err := h.addUser(r.UID, r.MessageID, r.Message); err != nil {
 		return nil, err
 	}
-	systemNote, err := c.systemNote(ctx, r.UID, h)
+	start, err := c.continued(ctx, r.UID, h, r.Message)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.abandon(ctx, r.UID, h); err != nil {
-		return nil, err
-	}
-	return c.run(ctx, r, h, loop.StartRequest{Prompt: r.Message, SystemNote: systemNote,
-		History: &conversation.ClientHistory{Contents: h.contents}}, emit)
+	return c.run(ctx, r, h, start, emit)
 }
 
 // Answer takes the results of the page's tools for the calls of the last reply, all of them at once. Where approvals

@@ -130,9 +130,11 @@ func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.
 	if _, err := own.Commit(ctx, store.Create(document.UserPath(r.UID), nil, user)); err != nil {
 		return nil, err
 	}
-	return loop.New(journal.Env{Store: own, Queue: queue.None{}, Model: verbatimModel{c.Core.Model}, Tools: set,
+	l := loop.New(journal.Env{Store: own, Queue: queue.None{}, Model: verbatimModel{c.Core.Model}, Tools: set,
 		Agents: agents.Set{its.Name: &its}, UserLimits: limits, Metrics: c.Core.Metrics, Tracer: c.Core.Tracer,
-		TraceContent: c.Core.TraceContent, Log: c.Core.Log, Now: c.Core.Now, Random: c.Core.Random}), nil
+		TraceContent: c.Core.TraceContent, Log: c.Core.Log, Now: c.Core.Now, Random: c.Core.Random})
+	l.TakeBack = c.Core.TakeBack // the runs that wait are the core's
+	return l, nil
 }
 
 // runsHere reports whether a call of the tool may be made at once and without a record: it has no effect and needs no

@@ -188,12 +188,8 @@ func (t *turn) next(ctx context.Context, words, key string) (*loop.StartRequest,
 	if err := t.h.addUser(t.r.UID, id, words); err != nil {
 		return nil, err
 	}
-	note, err := t.systemNote(ctx, t.r.UID, t.h)
-	if err == nil {
-		err = t.abandon(ctx, t.r.UID, t.h)
-	}
-	return &loop.StartRequest{Prompt: words, SystemNote: note,
-		History: &conversation.ClientHistory{Contents: t.h.contents}}, err
+	start, err := t.continued(ctx, t.r.UID, t.h, words)
+	return &start, err
 }
 
 // answer finds what became of the calls of the turn before, and goes on with the next of them. What the user says

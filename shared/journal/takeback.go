@@ -35,11 +35,14 @@ func takeBackTool(ex *Execution, in run.Input) *tool.Tool {
 		in.OfPage(TakeBackTool) || ex.Tools[TakeBackTool] != nil {
 		return nil
 	}
+	numbered := "The waiting proposals are those that the record calls not known yet, numbered from 1, the oldest first"
+	if len(in.Waiting) > 0 {
+		numbered = "The note before that message numbers the waiting proposals"
+	}
 	ex.takeBack = tool.Define(tool.Def[TakeBackArgs, TakenBack]{Name: TakeBackTool, Interruptible: true,
 		Description: "Takes back proposals that you made earlier in this conversation and that still wait for the " +
 			"user's decision. Call it only if the user's newest message says so, such as “no, cancel” or “forget " +
-			"it”. The waiting proposals are those that the record calls not known yet, numbered from 1, the oldest " +
-			"first; if several wait and the message does not say which, ask the user.",
+			"it”. " + numbered + "; if several wait and the message does not say which, ask the user.",
 		Execute: func(ctx context.Context, _ tool.Call, args TakeBackArgs) (TakenBack, error) {
 			return takeBack(ctx, ex, waits, args.Which)
 		}})

@@ -164,7 +164,7 @@ func newInput(tx *journal.Tx, req StartRequest) *run.Input {
 		}
 	}
 	if req.History != nil {
-		input.Contents = req.History.Contents
+		input.Contents, input.Waiting = req.History.Contents, req.Waiting
 	}
 	return input
 }

@@ -24,8 +24,9 @@ type StartRequest struct {
 	// SystemNote is information from the server for the model, before the prompt. It does not count as the user's
 	// words.
 	SystemNote string
-	Terminal   string // the user's terminal, for an agent with OnTerminal
-	ThreadID   string // empty: a new thread
+	Waiting    []run.Message // the proposals that still wait, with History; SystemNote numbers them
+	Terminal   string        // the user's terminal, for an agent with OnTerminal
+	ThreadID   string        // empty: a new thread
 	// Title is the title of ThreadID, which is created if it does not exist; empty: it must exist.
 	Title    string
 	Opens    bool                        // ThreadID is created if it does not exist, with a title from the prompt

@@ -118,6 +118,8 @@ type Input struct {
 	Told    *Told    `json:"told,omitempty"`
 	Session *Session `json:"session,omitempty"` // of a run with a plan
 	Via     *Via     `json:"via,omitempty"`     // another program's agent, which wrote Prompt
+	// Waiting are the proposals that still wait, if the client keeps the conversation; SystemNote numbers them.
+	Waiting []Message `json:"waiting,omitempty"`
 
 	// The fields below are fixed for the whole run, whichever release or process continues it.
 	Instructions string   `json:"instructions,omitempty"` // replaces the agent's instructions

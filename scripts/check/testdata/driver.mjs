@@ -60,6 +60,9 @@ export const copies = (page, button) => Promise.all([page.waitForFunction(() =>
   [...document.querySelectorAll('.copy')].some((b) => b.textContent.startsWith('Copied'))), button.click()]);
 
 export const view = (page, name) => page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name }).click();
+/** inbox shows the inbox also on a narrow screen, which has the views behind its menu. */
+export const inbox = (page) => page.evaluate(() => void (location.hash = '#/inbox'));
+
 export const cards = (page) => page.locator('.card');
 
 /** lain waits until the cards have lain where they are for long enough to be decided. */

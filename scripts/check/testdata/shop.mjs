@@ -100,6 +100,33 @@ const steps = {
         && (await page.getByText('not rated yet').count()) === 11);
   },
 
+  'words take back what waits, also one of two equal wishes': async () => {
+    const page = await visit({ viewport: { width: 390, height: 844 }, locale: 'de-DE', timezoneId: 'Asia/Tokyo' });
+    const card = chat(page).getByRole('region', { name: 'Approval: Rate Red Mug with 2 of 5 stars' });
+    const waiting = () => page.evaluate(async () => {
+      const authorization = `Bearer ${await document.querySelector('gemini-chat').getToken({ refused: false })}`;
+      const res = await fetch('/api/agent/approvals/pending', { headers: { authorization } });
+      return (await res.json()).approvals.filter((a) => a.preview.title === 'Rate Red Mug with 2 of 5 stars').length;
+    });
+    await open(page);
+    await page.getByRole('button', { name: 'Open the chat: Assistant' }).click();
+    await ask(page, 'rate the red mug 2 stars');
+    await card.waitFor();
+    await ask(page, 'actually no', 'Taken back, and nothing was done: Rate Red Mug with 2 of 5 stars.');
+    expect('no card is left', (await card.count()) === 0 && (await waiting()) === 0);
+    await ask(page, 'rate the red mug 2 stars');
+    await card.waitFor();
+    await ask(page, 'rate the red mug 2 stars');
+    await settled('two equal cards wait', async () => (await waiting()) === 2);
+    await ask(page, 'forget it', 'Which of these do I take back?');
+    expect('both still wait', (await waiting()) === 2);
+    await ask(page, 'the first', 'Taken back, and nothing was done: Rate Red Mug with 2 of 5 stars.');
+    await settled('one is left', async () => (await waiting()) === 1);
+    await ask(page, "don't do that", 'Taken back, and nothing was done: Rate Red Mug with 2 of 5 stars.');
+    await settled('none is left', async () => (await waiting()) === 0);
+    await page.context().close();
+  },
+
   'each answer has the record beside it': async (page) => {
     await ask(page, 'put a green mug in the cart', 'On record: The page carried out fill-quantity, click-add-to-cart.');
     await ask(page, 'hello', 'On record: Nothing was sent or changed in this run.');

@@ -1,6 +1,7 @@
 // What can be taken back later, and what cannot any more. Run by TestTakenBack.
 
-import { accessible, ask, cards, expect, lain, newThread, run, settled, signIn, view } from './driver.mjs';
+import { accessible, ask, cards, expect, inbox, lain, newThread, run, settled, signIn, view, visit }
+  from './driver.mjs';
 import { ended } from './console/console.mjs';
 
 const allowed = (page) => page.locator('.item strong');
@@ -54,5 +55,21 @@ await run({
     await page.getByText('Already deleted in your calendar. There is nothing to take back.').waitFor();
     await settled('nor there', async () => (await offered.count()) === 0);
     await accessible(page, 'a record of what is gone');
+  },
+
+  'a card goes when its user takes it back in the chat, here and in the inbox of another device': async (page) => {
+    await newThread(page);
+    await ask(page, 'email max@example.org that supper is ready');
+    await lain(page);
+    const other = await visit({ viewport: { width: 390, height: 844 } });
+    await signIn(other, 'uma');
+    await inbox(other);
+    await lain(other);
+    await ask(page, 'actually no');
+    await settled('the card is gone', async () => (await cards(page).count()) === 0);
+    await page.getByText('Taken back, and nothing was done').first().waitFor();
+    await settled('also from the inbox', async () => (await cards(other).count()) === 0);
+    await accessible(page, 'a card that words took back');
+    await other.context().close();
   },
 });

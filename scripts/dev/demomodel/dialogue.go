@@ -1,6 +1,7 @@
 package demomodel
 
 import (
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -67,6 +68,15 @@ var servers = regexp.MustCompile(`^(?:\[record [a-z0-9]+\] |` +
 func (d *dialogue) noted(record string) {
 	if last := len(d.said) - 1; last >= 0 {
 		d.came[last] += record
+	}
+	if m := numbered.FindStringSubmatch(record); m != nil {
+		var list []struct{ Title string }
+		if json.Unmarshal([]byte(m[1]), &list) == nil {
+			d.waits = nil
+			for _, w := range list {
+				d.waits = append(d.waits, waits{title: w.Title})
+			}
+		}
 	}
 	if m := asked.FindStringSubmatch(record); m != nil {
 		d.waits = append(d.waits, waits{strings.TrimPrefix(m[1], "Waiting for your approval: "), d.last()})

@@ -15,6 +15,9 @@ import (
 // asked matches the server's record of a proposal that may still wait for its user.
 var asked = regexp.MustCompile(`what came of it is not known yet: (.+)`)
 
+// numbered matches the server's list of the proposals that wait, in a conversation that a page keeps.
+var numbered = regexp.MustCompile(`these proposals wait for the user's decision: (\[.+\])`)
+
 // waits is a proposal that may still wait: the title of its card, and the user's words that led to it.
 type waits struct{ title, words string }
 
@@ -23,7 +26,12 @@ func (w waits) named(word string) bool {
 	return strings.Contains(strings.ToLower(w.title+" "+w.words), word)
 }
 
-func (w waits) String() string { return w.title + ", for “" + excerpt(w.words, 120) + "”" }
+func (w waits) String() string {
+	if w.words == "" {
+		return w.title
+	}
+	return w.title + ", for “" + excerpt(w.words, 120) + "”"
+}
 
 // takesBack are words that take back what waits; {card} says which.
 var takesBack = phrases("[(oh|no|nope|sorry|ok|okay)] (cancel|withdraw|reject|drop|scrap|forget|revoke|stop|undo|"+
