@@ -40,7 +40,7 @@ func earlierCards(tx *journal.Tx, a *run.Action, ap *run.Approval) (earlier []ru
 		if err != nil {
 			return nil, err
 		}
-		if doc.Exists() && len(earlier) < run.MaxEarlier && waits(&old, tx.Now) && corrects(tx, ap, &old) {
+		if doc.Exists() && len(earlier) < run.MaxEarlier && canDecide(&old, tx.Now) && corrects(tx, ap, &old) {
 			earlier = append(earlier, run.EarlierCard{ApprovalID: old.ID, Title: old.Preview.Title,
 				RequestedAt: old.RequestedAt})
 		}
@@ -77,7 +77,7 @@ func sharesTarget(t *tool.Tool, ap, old *run.Approval) bool {
 		slices.ContainsFunc(now, func(n tool.Target) bool { return slices.Contains(before, n) })
 }
 
-// waits reports whether the approval can still be given.
-func waits(ap *run.Approval, now time.Time) bool {
+// canDecide reports whether the approval can still be given.
+func canDecide(ap *run.Approval, now time.Time) bool {
 	return ap.Status == run.ApprovalOpen && now.Before(ap.ExpiresAt)
 }

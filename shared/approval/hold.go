@@ -49,15 +49,14 @@ func Release(tx *journal.Tx, a *run.Action) error {
 	})
 }
 
-// checkUndo checks that the approval is one that its user may take back now.
-func checkUndo(tx *journal.Tx, ap *run.Approval) error {
-	a := tx.State.Action(ap.ActionID)
+// undoable checks that the user may revoke the approval now.
+func undoable(c *candidate) error {
 	switch {
-	case ap.Decision == run.Undo:
+	case c.ap.Decision == run.Undo:
 		return ErrSameDecision
-	case ap.Status == run.ApprovalOpen:
+	case c.ap.Status == run.ApprovalOpen:
 		return fault.New(fault.Policy, fault.CodeNotApplicable, "This was not approved, so there is nothing to undo.")
-	case a == nil || a.ApprovalID != ap.ID || !a.Held(tx.Now):
+	case c.a == nil || c.a.ApprovalID != c.ap.ID || !c.a.Held(c.tx.Now):
 		return fault.New(fault.Policy, fault.CodeAlreadyResolved, "It is too late to undo this.")
 	}
 	return nil

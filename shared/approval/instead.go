@@ -29,7 +29,7 @@ func Earlier(ctx context.Context, tx *journal.Tx, r Resolution) (waiting []Earli
 		if err := earlierError(tx, old, of.State.Action(old.ActionID)); err != nil {
 			return nil, err
 		}
-		if waits(old, tx.Now) {
+		if canDecide(old, tx.Now) {
 			waiting = append(waiting, EarlierCall{of, old})
 		}
 	}
