@@ -115,8 +115,10 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 		args = append(args, "plain=1")
 	}
 	if n := len(s.Opens.Paths); n > 0 {
-		args = append(args, fmt.Sprintf("within=%d", len(s.Opens.Within)), fmt.Sprintf("opens=%d", n),
-			"open_after="+hundredths(k.Times.Open))
+		args = append(args, fmt.Sprintf("within=%d", len(s.Opens.Within)), fmt.Sprintf("opens=%d", n))
+	}
+	if len(s.Opens.Paths) > 0 || s.Opens.Git != "" {
+		args = append(args, "open_after="+hundredths(k.Times.Open))
 	}
 	if n := len(s.Opens.Looks); n > 0 {
 		args = append(args, fmt.Sprintf("looks=%d", n))
@@ -126,6 +128,9 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 	}
 	if s.Opens.Walks {
 		args = append(args, "walks=1")
+	}
+	if s.Opens.Git != "" {
+		args = append(args, "git="+string(s.Opens.Git))
 	}
 	return args, nil
 }

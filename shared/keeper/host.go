@@ -47,12 +47,13 @@ var (
 	ErrMissing = errors.New("a path leads nowhere, or cannot be opened")
 	ErrMounted = errors.New("a path leads to what is mounted on demand or by a user, or through another process")
 	ErrWalk    = errors.New("the host's grep may follow links below a folder")
+	ErrGit     = errors.New("a repository may have git run another program")
 )
 
 var refusals = map[string]error{"begun": ErrBegun, "never": ErrNever, "other": ErrOther, "cwd": ErrCwd,
 	"home": ErrHome, "shell": ErrShell, "cut": ErrCut, "lost": ErrLost, "absent": ErrOther, "gone": ErrOther,
 	"ended": ErrEnded, "outside": ErrOutside, "special": ErrSpecial, "missing": ErrMissing, "mounted": ErrMounted,
-	"walk": ErrWalk}
+	"walk": ErrWalk, "git": ErrGit}
 
 // Times are the periods that the host waits for while it runs a command.
 type Times struct {

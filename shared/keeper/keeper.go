@@ -84,7 +84,20 @@ type Opens struct {
 	Looks  []string // looked at without reading; nothing there may be mounted on demand or by a user
 	Files  bool     // Paths must be files, not folders
 	Walks  bool     // the command reads below folders; that needs GNU grep, which follows no links
+
+	// Git is set for a git command that looks at the repository of the only path in Looks. The host has git read a copy
+	// of the repository's configuration, and refuses the command if a key of it is not known to run no program.
+	Git GitReads
 }
+
+// GitReads says what a git command reads of its repository.
+type GitReads string
+
+// The values of GitReads. With GitTree the command compares the working tree, so the repository may have no submodules.
+const (
+	GitHistory GitReads = "history"
+	GitTree    GitReads = "tree"
+)
 
 // MaxOpens is the maximum number of opened paths: POSIX guarantees ten descriptors in a shell.
 const MaxOpens = 4

@@ -8,7 +8,7 @@
 umask=$(umask)
 umask 077
 k=$HOME/.countersign
-unset CDPATH guard sed_names within looks opens files walks mounts_read
+unset CDPATH guard sed_names within looks opens files walks mounts_read git repository
 for a; do
 	case $a in
 	id=*) id=${a#*=} ;;             # of the command
@@ -23,6 +23,7 @@ for a; do
 	opens=*) opens=${a#*=} ;;       # and how many it reads
 	files=*) files=${a#*=} ;;       # it reads files alone
 	walks=*) walks=${a#*=} ;;       # it goes below them
+	git=*) git=${a#*=} ;;           # it is git and reads a repository: history or tree
 	term=*) term=${a#*=} ;;         # the terminal that the command belongs to
 	limit=*) limit=${a#*=} ;;       # these five in hundredths of a second
 	term_after=*) term_after=${a#*=} ;;
@@ -52,6 +53,7 @@ say() { printf '\n%s:begin\n' "$mark"; }
 # refuse ends without having begun a command, and says why.
 refuse() {
 	[ -z "$guard" ] || kill "$guard"
+	[ -z "$repository" ] || rm -rf "$repository"
 	say
 	printf '\n%s:refused:%s\n' "$mark" "$1"
 	exit 0
@@ -156,7 +158,7 @@ prune() {
 	find "$k" -mindepth 2 -maxdepth 2 -name boot -mtime "+$1" 2>/dev/null | while read -r f; do
 		rm -rf "${f%/boot}"
 	done
-	find "$k" -maxdepth 1 -name 'staged-*' -mtime +1 -exec rm -f {} +
+	find "$k" -maxdepth 1 \( -name 'staged-*' -o -name 'new.*' \) -mtime +1 -exec rm -rf {} +
 	(cd "$k" && ls -td -- */cmd 2>/dev/null) | tail -n +51 | while read -r f; do
 		[ -e "$k/${f%/cmd}/exit" ] || continue
 		rm -f "$k/${f%/cmd}/out" "$k/${f%/cmd}/rest" "$k/${f%/cmd}/in" "$k/${f%/cmd}/names" "$k/$f"
@@ -254,8 +256,124 @@ open_paths() {
 	IFS=$newline
 	for f in $looks $paths; do unmounted "$f" || refuse mounted; done
 	[ -z "$paths" ] || open_each
+	[ -z "$git" ] || open_repository
 	set +f
 	unset IFS
+}
+
+# open_repository finds the repository of a git command, and makes a folder of ours that git reads in its place. That
+# folder has links to the objects, references and states of the repository, and copies of its configuration and its
+# index, but no hooks. The copies are checked and git reads the copies, so nothing can be changed meanwhile.
+open_repository() {
+	guard_opening &
+	guard=$!
+	at=${looks%"$newline"}
+	no_pipes || refuse special
+	found=$(discover 2>&1) || {
+		case $?,$found in
+		127,*) ;; # the command says so
+		*,*': not a git repository'*)
+			quote "$at"
+			command="git -C $quoted rev-parse --git-dir" # which runs no program, and says the same
+			;;
+		*) refuse git ;;
+		esac
+		end_guard
+		return
+	}
+	set -- $found
+	[ $# = 3 ] || refuse git
+	top=$1 dir=$2 common=$(cd -- "$at" && cd -- "$3" && pwd -P) || refuse git
+	for f in "$top" "$dir" "$common"; do unmounted "$f" || refuse mounted; done
+	repository=$k/new.git.$$
+	{ copy_repository && harmless_repository; } >/dev/null 2>&1 || refuse git
+	end_guard
+}
+
+end_guard() {
+	kill "$guard"
+	guard=''
+}
+
+# no_pipes reports whether git waits for no pipe when it looks for the repository.
+no_pipes() {
+	dir=$(cd -- "$at" && pwd -P) || return 0 # git says why
+	until [ -e "$dir/.git" ] || [ -z "$dir" ]; do dir=${dir%/*}; done
+	for f in "$dir/.git" "$dir/.git/HEAD" "$dir/.git/config" "$dir/.git/commondir"; do
+		[ ! -e "$f" ] || [ -f "$f" ] || [ -d "$f" ] || return 1
+	done
+}
+
+# discover prints the top folder of the working tree, the repository's folder, and the folder that linked working trees
+# have in common. A repository without a working tree, or of another owner, is an error of git's.
+discover() {
+	cleanly env LC_ALL=C git -C "$at" rev-parse --show-toplevel --absolute-git-dir --git-common-dir
+}
+
+copy_repository() {
+	[ -f "$common/config" ] && [ -f "$dir/HEAD" ] && [ ! -e "$common/objects/info/alternates" ] || return 1
+	rm -rf "$repository"
+	mkdir -p "$repository/hooks" "$repository/objects" && cat "$common/config" >"$repository/config" &&
+		cat "$dir/HEAD" >"$repository/HEAD" && ln -s "$top" "$repository/top" || return 1
+	if [ -e "$dir/index" ]; then # with its time, by which git knows which files to compare
+		[ -f "$dir/index" ] && cp -p "$dir/index" "$repository/index" || return 1
+	fi
+	set +f
+	ln -s "$common/objects"/* "$repository/objects"
+	ln -s "$dir"/* "$repository" # what is there by now stays
+	if [ "$dir" != "$common" ]; then
+		rm -rf "$repository/refs" "$repository/logs" "$repository/info"
+		ln -s "$common"/* "$repository"
+	fi
+	rm -f "$repository/objects/info" "$repository/commondir" "$repository/config.worktree" \
+		"$repository"/sharedindex.*
+	set -f
+}
+
+# harmless_repository reports whether the copy of a repository has git run no other program.
+harmless_repository() {
+	keys=$(cleanly env GIT_DIR=/nonexistent git config -f "$repository/config" --no-includes --name-only --list) ||
+		return 1
+	for key in $keys; do harmless_key "$key" || return 1; done
+	[ "$git" = tree ] || return 0
+	in_repository git ls-files --stage >"$repository/staged" && ! grep -q '^160000 ' "$repository/staged" # submodules
+}
+
+# harmless_key reports whether no command that only looks runs a program for a key of a repository's configuration.
+harmless_key() {
+	case $1 in
+	core.repositoryformatversion | core.filemode | core.bare | core.logallrefupdates | core.ignorecase | \
+		core.symlinks | core.precomposeunicode | core.autocrlf | core.eol | core.safecrlf | core.abbrev | core.quotepath | \
+		core.trustctime | core.checkstat | core.untrackedcache | core.sharedrepository | core.compression | \
+		core.whitespace | core.longpaths | core.protectntfs | core.commentchar | core.editor | core.preloadindex | \
+		core.fscache | core.bigfilethreshold | extensions.objectformat | index.version | index.threads) ;;
+	remote.*.url | remote.*.pushurl | remote.*.fetch | remote.*.push | remote.*.tagopt | remote.*.prune | \
+		remote.*.mirror | remote.*.skipfetchall | remote.*.gh-resolved | remote.pushdefault) ;;
+	branch.*.remote | branch.*.merge | branch.*.rebase | branch.*.pushremote | branch.*.description | \
+		branch.*.vscode-merge-base | branch.*.gh-merge-base | branch.*.github-pr-owner-number | \
+		branch.*.mergeoptions | branch.autosetupmerge | branch.autosetuprebase | branch.sort) ;;
+	user.name | user.email | user.signingkey | author.name | author.email | committer.name | committer.email) ;;
+	status.short | status.branch | status.showuntrackedfiles | status.relativepaths | status.showstash | \
+		status.renames | status.aheadbehind) ;;
+	log.date | log.decorate | log.abbrevcommit | log.follow | diff.renames | diff.algorithm | diff.noprefix | \
+		diff.mnemonicprefix | diff.colormoved | diff.context | diff.renamelimit) ;;
+	pull.rebase | pull.ff | push.default | push.autosetupremote | push.followtags | fetch.prune | fetch.prunetags | \
+		fetch.parallel | merge.ff | merge.conflictstyle | merge.renamelimit | rebase.autostash | \
+		rebase.autosquash | rerere.enabled | rerere.autoupdate | init.defaultbranch | commit.gpgsign | \
+		tag.gpgsign | gpg.format | receive.denycurrentbranch | receive.denynonfastforwards) ;;
+	color.* | advice.* | gui.* | gc.* | pack.* | maintenance.auto | maintenance.strategy | submodule.active | \
+		submodule.*.url | submodule.*.active | submodule.*.branch | lfs.repositoryformatversion | lfs.*.access | \
+		lfs.url | http.*.extraheader | http.postbuffer) ;;
+	*) return 1 ;;
+	esac
+}
+
+# in_repository runs a program in a clean environment whose git reads the copy of a repository, fetches nothing and
+# writes nothing.
+in_repository() {
+	cleanly env "GIT_DIR=$repository" "GIT_WORK_TREE=$repository/top" GIT_CONFIG_NOSYSTEM=1 \
+		GIT_CONFIG_GLOBAL=/dev/null GIT_ATTR_NOSYSTEM=1 GIT_OPTIONAL_LOCKS=0 GIT_NO_LAZY_FETCH=1 \
+		GIT_ALLOW_PROTOCOL=none GIT_TERMINAL_PROMPT=0 "$@"
 }
 
 open_each() {
@@ -384,6 +502,7 @@ start() {
 		rm -rf "$j"
 		refuse home
 	fi
+	[ -z "$repository" ] || mv "$repository" "$j/git"
 	if [ "$pty" = channel ]; then
 		on_channel
 	else
@@ -492,6 +611,7 @@ finish() {
 	code='' left=0 names=''
 	read -r code left names 2>/dev/null <"$j/ret"
 	kill "$watcher" 2>/dev/null
+	rm -rf "$j/git"
 	if [ -z "$code" ]; then # what ran it was killed too
 		code=137
 		group=''
@@ -642,7 +762,9 @@ run() {
 	esac
 	if [ -n "$plain" ]; then
 		sed_names=$(cat "$j/names" 2>/dev/null)
-		renaming cleanly "$@" -c "$read_it" "$grammar"
+		repository=$j/git
+		if [ -d "$repository" ]; then set -- in_repository "$@"; else set -- cleanly "$@"; fi
+		renaming "$@" -c "$read_it" "$grammar"
 		return
 	fi
 	save="__countersign() { { set +x; } 2>/dev/null; command export -p >|$q/env && command pwd >|$q/cwd; } 2>/dev/null
@@ -933,6 +1055,7 @@ input() {
 # bare runs a command that only looks on a host where no journal can be kept.
 bare() {
 	receive
+	[ -z "$git" ] || refuse git # there is no place for a copy
 	cd -- "${cwd:-/}" 2>/dev/null || refuse cwd
 	open_paths
 	say

@@ -44,7 +44,10 @@ type Judgment struct {
 	// other one the text as it was given.
 	Command string
 
-	Argv []string // of a read_only command
+	Argv []string // of a read_only command, and of one with a Repository
+
+	// Repository is what a git command of a reading kind looks at; nil for all others. Its class is opaque.
+	Repository *Repository
 
 	// Reads are the files and folders whose content a read_only command prints. Such a command reads more than names:
 	// it may run unasked only if all of them, when links are followed, lie where its user allows it.
@@ -85,7 +88,8 @@ func Judge(command string, g Grammar) (Judgment, error) {
 	if wrong != "" {
 		return Judgment{}, fault.Invalid("command", "The command %s.", wrong)
 	}
-	if j, ok := readOnly(command, file); ok {
+	argv := spelledOut(command, file)
+	if j, ok := readOnly(argv); ok {
 		return j, nil
 	}
 	l := look{grammar: g, seen: map[any]bool{}}
@@ -94,6 +98,11 @@ func Judge(command string, g Grammar) (Judgment, error) {
 	for _, w := range j.Warnings {
 		if weight[w.Class] > weight[j.Class] {
 			j.Class = w.Class
+		}
+	}
+	if len(argv) > 0 {
+		if j.Repository = looksAtRepository(argv); j.Repository != nil {
+			j.Argv = argv
 		}
 	}
 	return j, nil

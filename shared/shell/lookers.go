@@ -36,7 +36,7 @@ const anyNumber = -1 // of operands
 // lookers is the table of what may run without being asked about. A program belongs here only if nothing that it may
 // be given here makes it write, connect, wait, or run another program. It runs without a home directory and without
 // exported variables; one that takes a configuration which acts from anywhere else, as git does from a repository, is
-// not here. testdata/lookers.txt has a command of each, which a test runs beside such configurations.
+// not here: see [Repository]. testdata/lookers.txt has a command of each, which a test runs beside such configurations.
 var lookers = map[string]looker{
 	"arch": {},
 	"cat": {short: "AbeEnstTuv", operand: isPath, least: 1, most: anyNumber, content: true,
@@ -131,6 +131,7 @@ var forms = []string{
 	"ps -e", "ps -ef", "ps -eF", "ps -eLf", "ps -ef --forest", "ps -ef SORT", "ps -eF SORT", "ps -e -o COLUMNS",
 	"ps -e -o COLUMNS SORT", "ps -eo COLUMNS", "ps -eo COLUMNS SORT", "ps -eo COLUMNS --no-headers",
 	"ps -eo COLUMNS --no-headers SORT", "ps -eo COLUMNS SORT --no-headers", "ps -aux", "ps -aux SORT",
+	"git rev-parse --git-dir", "git rev-parse --absolute-git-dir", "git rev-parse --git-common-dir",
 	"bash --version", "docker --version", "git --version", "java -version", "nginx -v", "node --version",
 	"perl --version", "php --version", "python3 --version", "ruby --version",
 	"dpkg -l", "dpkg -l NAME", "dpkg -L NAME", "dpkg -s NAME",

@@ -10,32 +10,39 @@ import (
 	"github.com/countersign-run/countersign/shared/lazyregexp"
 )
 
-// readOnly returns the judgment of a command that only looks; ok is false for every other command. All of the text is
-// printable ASCII in which no shell expands anything: a command in which something would have to be expanded is not
-// looked at further.
-func readOnly(command string, file *syntax.File) (j Judgment, ok bool) {
+// readOnly returns the judgment of a command with these words, if it only looks; ok is false for every other command.
+func readOnly(argv []string) (j Judgment, ok bool) {
+	if len(argv) == 0 {
+		return j, false
+	}
+	j.Argv, j.Class, j.Command, j.Names = argv, ReadOnly, Quote(argv), argv[:1]
+	return j, j.looks()
+}
+
+// spelledOut returns the words of a command that is one program. All of the text must be printable ASCII in which no
+// shell expands anything. For every other command spelledOut returns nothing.
+func spelledOut(command string, file *syntax.File) (argv []string) {
 	for _, r := range command {
 		if r < ' ' || r > '~' || strings.ContainsRune("\\$`!#", r) {
-			return j, false
+			return nil
 		}
 	}
 	if len(file.Stmts) != 1 {
-		return j, false
+		return nil
 	}
 	s := file.Stmts[0]
 	call, isCall := s.Cmd.(*syntax.CallExpr)
 	if !isCall || len(call.Assigns) > 0 || len(s.Redirs) > 0 || s.Negated || s.Background || s.Coprocess || s.Disown {
-		return j, false
+		return nil
 	}
 	for _, w := range call.Args {
 		word, unclear := literal(w)
 		if unclear != nil || strings.Contains(word, "'") {
-			return j, false
+			return nil
 		}
-		j.Argv = append(j.Argv, word)
+		argv = append(argv, word)
 	}
-	j.Class, j.Command, j.Names = ReadOnly, Quote(j.Argv), j.Argv[:1]
-	return j, j.looks()
+	return argv
 }
 
 // looks looks the command up in the table, and notes what it reads and looks at.

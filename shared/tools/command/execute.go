@@ -143,7 +143,7 @@ func (r *runner) execute(ctx context.Context, c tool.Call, a Args) (Result, erro
 	out := newPrinted(c.Output)
 	defer out.close()
 	res, err := m.Start(ctx, keeper.Start{ID: c.ActionID, Terminal: m.at.ID, Command: line,
-		Grammar: grammar(&m.at.Host), Plain: plain(c, &j), Cwd: m.at.Cwd, Limit: a.limit(), Opens: opens,
+		Grammar: grammar(&m.at.Host), Plain: plain(c, &j, opens), Cwd: m.at.Cwd, Limit: a.limit(), Opens: opens,
 		Size: keeper.Size{Cols: m.at.Cols, Rows: m.at.Rows}, Handle: c.Handle}, out)
 	if err != nil {
 		return Result{}, r.notStarted(ctx, c, a, err)

@@ -76,6 +76,10 @@ func (r *runner) ruling(a Args, at site) (tool.Ruling, error) {
 	case runsUnasked(&j, at):
 		out.Mode, out.ID = tool.RuleAllow, RuleReadOnly
 		out.Reason = "It only looks, and you let such commands run on this host."
+		if j.Repository != nil {
+			out.Reason = "It only looks at a repository, the host runs it only if no key of the repository's " +
+				"configuration can run a program, and you let such commands run on this host."
+		}
 	case j.Class == shell.ReadOnly || j.Class == shell.Change:
 		out.Always = always(a, at)
 	case j.Class == shell.Destructive:
@@ -87,11 +91,9 @@ func (r *runner) ruling(a Args, at site) (tool.Ruling, error) {
 	return out, nil
 }
 
-// asksOfGit is why git asks where what only looks does not. A clean filter that .git/info/attributes names runs at git
-// status, whatever options and variables git is given: core.fsmonitor, hooks and .gitattributes can be switched off,
-// but not that file.
-const asksOfGit = "git waits for your yes each time: the configuration of a repository can have even git status run " +
-	"a program."
+// asksOfGit is why a git command asks on a host where commands that only look do not.
+const asksOfGit = "This git command waits for your yes: it may print files or change something, and the " +
+	"configuration of a repository can have git run another program."
 
 // always returns what the user may always allow: exactly these words in this directory of this host, of a command that
 // is one program with its words spelled out. The file of the program is bound when the command runs (standing).
@@ -125,14 +127,18 @@ func note(_ Args, out Result) tool.Facts {
 }
 
 // runsUnasked reports whether the host's user lets a command run there without being asked: one that only looks, and
-// prints no file outside the folders that they named.
+// prints no file outside the folders that they named. The host itself checks the repository of a git command.
 func runsUnasked(j *shell.Judgment, at site) bool {
-	if j.Class != shell.ReadOnly || at.Host.AutoRun != terminal.AutoRunReadOnly {
+	if at.Host.AutoRun != terminal.AutoRunReadOnly {
 		return false
 	}
-	return !slices.ContainsFunc(slices.Concat(j.Reads, j.Needs), func(file string) bool {
-		return !within(at.Host.ReadPaths, absolute(file, at.Cwd))
-	})
+	if j.Repository != nil {
+		return true
+	}
+	return j.Class == shell.ReadOnly &&
+		!slices.ContainsFunc(slices.Concat(j.Reads, j.Needs), func(file string) bool {
+			return !within(at.Host.ReadPaths, absolute(file, at.Cwd))
+		})
 }
 
 // absolute returns the path of a file as a shell in the directory cwd takes it, or "" where that is not known: so with

@@ -17,6 +17,7 @@ const (
 	CodeMissing    = fault.Code("not_there")          // a path leads nowhere, or cannot be opened
 	CodeMounted    = fault.Code("mounted_on_demand")  // a look at a path may connect to something or run it
 	CodeWalk       = fault.Code("may_follow_links")   // the host's program may follow links below a folder
+	CodeRepository = fault.Code("repository_may_act") // a repository may have git run another program
 	CodeUnverified = fault.Code("cannot_be_verified") // the host cannot tell where its paths lead
 )
 
@@ -26,6 +27,9 @@ const (
 func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (string, keeper.Opens, error) {
 	if c.Approved || !runsUnasked(j, m.at) {
 		return a.Command, keeper.Opens{}, nil
+	}
+	if j.Repository != nil {
+		return repository(m, a, j)
 	}
 	o := keeper.Opens{Walks: j.Walks, Files: j.Files}
 	if len(j.Reads) > 0 {
@@ -42,6 +46,18 @@ func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (stri
 		return "", o, asks(a, CodeUnverified, "The host cannot tell where so many, or such, paths lead.")
 	}
 	return j.Reading(names), o, nil
+}
+
+// repository returns a git command that runs unasked: its words, and the place whose repository the host checks.
+func repository(m *machine, a Args, j *shell.Judgment) (string, keeper.Opens, error) {
+	o := keeper.Opens{Git: keeper.GitHistory, Looks: []string{j.Repository.Dir}, Walks: true}
+	if j.Repository.Tree {
+		o.Git = keeper.GitTree
+	}
+	if !m.Opens(&o) {
+		return "", o, asks(a, CodeUnverified, "The host cannot tell where such a path leads.")
+	}
+	return shell.Quote(j.Argv), o, nil
 }
 
 // checkSystem refuses a command that runs unasked and that has the e of ps, where that may be the environments of
@@ -72,6 +88,9 @@ func notOpened(a Args, err error) error {
 	case errors.Is(err, keeper.ErrMounted):
 		return asks(a, CodeMounted, "A path leads to what is mounted on demand or by a user, or through another "+
 			"process: a look there may connect to another machine, or run something.")
+	case errors.Is(err, keeper.ErrGit):
+		return asks(a, CodeRepository, "The host did not run it without asking: this repository is not an ordinary "+
+			"one, or its configuration, or a submodule in it, can have git run another program.")
 	case errors.Is(err, keeper.ErrWalk):
 		return asks(a, CodeWalk, "The host's grep may follow links out of the folders that may be read without asking.")
 	}

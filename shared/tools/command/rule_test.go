@@ -117,6 +117,9 @@ func TestRuling(t *testing.T) {
 		"opaque where some are":       {"sh -c 'df'", nil, deny, "deny opaque once"},
 		"both, where some are":        {"sh -c 'rm x'", nil, deny, "deny destructive once"},
 		"looks, where some are":       {"df -h", nil, deny, "allow read once"},
+		"git looks":                   {"git -C app status", nil, nil, "allow opaque once"},
+		"git looks, and is asked":     {"git status", none, nil, "ask opaque once"},
+		"git, where some are denied":  {"git status", nil, deny, "deny opaque once"},
 		"deletes, where some are":     {"rm x", nil, deny, "ask destructive once"},
 		"changes, where some are":     {"touch a", nil, deny, "ask change always"},
 		"a word that is denied too":   {"echo curl", nil, deny, "ask change always"},
@@ -151,12 +154,12 @@ func TestRuling(t *testing.T) {
 	}
 }
 
-// TestGitSaysWhyItAsks where what only looks does not ask: no option keeps a repository from having git run a program.
+// TestGitSaysWhyItAsks where commands that only look do not: these git commands do more than look, or may print files.
 func TestGitSaysWhyItAsks(t *testing.T) {
-	for cmd, why := range map[string]bool{"git status": true, "git log -5 --oneline": true, "git -C /srv diff": true,
-		"sudo git status": true, "touch git": false} {
+	for cmd, why := range map[string]bool{"git commit -m x": true, "git show HEAD": true, "git -C /srv diff": true,
+		"git status -v": true, "sudo git status": true, "touch git": false} {
 		r, err := newWorld(t, nil).ruling(cmd)
-		if err != nil || r.Mode != tool.RuleAsk || strings.Contains(r.Reason, "even git status run") != why {
+		if err != nil || r.Mode != tool.RuleAsk || strings.Contains(r.Reason, "git run another program") != why {
 			t.Errorf("%s: %+v, %v", cmd, r, err)
 		}
 	}

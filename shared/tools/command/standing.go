@@ -82,7 +82,9 @@ func resolveProgram(ctx context.Context, m *machine, a Args) (string, error) {
 }
 
 // plain reports whether a command runs in an environment that no earlier command has had a part in: nobody was asked.
-func plain(c tool.Call, j *shell.Judgment) bool { return j.Class == shell.ReadOnly || c.Standing }
+func plain(c tool.Call, j *shell.Judgment, o keeper.Opens) bool {
+	return j.Class == shell.ReadOnly || c.Standing || o.Git != ""
+}
 
 // odd reports whether no host is asked about a path.
 func odd(p string) bool { return !path.IsAbs(p) || strings.ContainsAny(p, "\n'\\") }

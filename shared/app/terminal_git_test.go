@@ -1,0 +1,51 @@
+package app_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestGitStatusRunsUnasked lets git look at a repository without asking. Once the repository's configuration names a
+// program, the user is asked by a card that says so, and the yes runs git as ever.
+func TestGitStatusRunsUnasked(t *testing.T) {
+	h := onTerminal(t, map[string]any{"autoRun": "read_only"})
+	dir, told := filepath.Join(h.srv.Home, "app"), filepath.Join(h.srv.Home, "told")
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a",
+			"GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	git("init", "-q", "-b", "main")
+	git("commit", "-q", "--allow-empty", "-m", "one")
+	m := &commands{lines: []string{"cd app", "git status", "git log --oneline -5", "git rev-parse --abbrev-ref HEAD",
+		"git branch -a", "git diff --name-only", "git diff"}}
+	h.SetModel(m.turn)
+	asked := h.approve(h.askOn("Look."))
+	if read := strings.Join(m.responses, ""); len(m.responses) != 6 || len(asked.Approvals) != 1 ||
+		!strings.Contains(read, "On branch main") || !strings.Contains(read, "one") {
+		t.Fatalf("the model read %q; %s", m.responses, asked.Body)
+	}
+	h.approve(asked)
+	git("config", "core.fsmonitor", "touch '"+told+"'; false")
+	m.lines = []string{"git status"}
+	asked = h.askOn("Look again.")
+	if _, err := os.Stat(told); err == nil || len(asked.Approvals) != 1 ||
+		!strings.Contains(string(asked.Body), "can have git run another program") ||
+		!strings.Contains(string(asked.Body), `"opaque"`) {
+		t.Fatalf("%v; %s", err, asked.Body)
+	}
+	h.approve(asked)
+	if _, err := os.Stat(told); err != nil {
+		t.Errorf("what was approved did not run as it is: %v", err)
+	}
+}
