@@ -31,7 +31,7 @@ func earlierCards(tx *journal.Tx, a *run.Action, ap *run.Approval) (earlier []ru
 	for i, id := range ids {
 		paths[i] = document.ApprovalPath(id)
 	}
-	if err := journal.Need(tx, paths...); err != nil {
+	if err := tx.Need(paths...); err != nil {
 		return nil, err
 	}
 	for _, path := range paths {
@@ -53,7 +53,7 @@ func corrects(tx *journal.Tx, ap, old *run.Approval) bool {
 	if old.UID != ap.UID || old.Kind != run.KindApproval || old.Tool != ap.Tool {
 		return false
 	}
-	t := journal.ToolFor(tx.Ex, tx.Run, tx.State, ap.Tool)
+	t := tx.Ex.ToolFor(tx.Run, tx.State, ap.Tool)
 	for _, f := range ap.Preview.Fields {
 		own := f.Value != "" && f.Label != ap.Place.Label && f.Label != alwaysLabel
 		if own && slices.ContainsFunc(old.Preview.Fields, func(o tool.Field) bool {

@@ -15,7 +15,7 @@ import (
 func Earlier(ctx context.Context, tx *journal.Tx, r Resolution) (waiting []EarlierCall, err error) {
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(r.Rejects))) {
 		runID, _ := run.RunOfApproval(id)
-		of, err := journal.Join(ctx, tx, runID)
+		of, err := tx.Join(ctx, runID)
 		if fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			continue // it was deleted with its conversation
 		}

@@ -23,7 +23,7 @@ func readWhole(tx *journal.Tx, t *tool.Tool, call run.ProposedCall) error {
 	}
 	parts := opening(tx.State)
 	for _, a := range tx.State.Actions {
-		if by := journal.ToolIn(tx, a.Tool, a.UserInitiated); by != nil {
+		if by := tx.ToolIn(a.Tool, a.UserInitiated); by != nil {
 			parts = append(parts, partsOf(tx.State, by, a)...)
 		}
 	}

@@ -62,7 +62,7 @@ func Verdict(tx *journal.Tx, t *tool.Tool, actionID string, at tool.Place, args 
 	if err != nil {
 		return Judgement{}, err
 	}
-	ruling, unruled, missing := journal.RuleIn(tx, t, args)
+	ruling, unruled, missing := tx.RuleIn(t, args)
 	switch {
 	case missing != nil:
 		return Judgement{}, missing

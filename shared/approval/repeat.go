@@ -83,5 +83,5 @@ func noteYes(tx *journal.Tx, ap *run.Approval, d run.Decision) error {
 	if d == run.Reject || d == run.Refine || !a.SideEffect || ap.Kind != run.KindApproval {
 		return nil
 	}
-	return tx.UpdateUser(func(u *run.User) { u.NoteAllowed(journal.AllowedNow(tx, a.ID, ap.ArgsHash)) })
+	return tx.UpdateUser(func(u *run.User) { u.NoteAllowed(tx.AllowedNow(a.ID, ap.ArgsHash)) })
 }

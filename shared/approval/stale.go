@@ -42,7 +42,7 @@ func staleError(code fault.Code, message string) *fault.Error {
 // anew is asked for as any call is. An action that the policy denies by now is not asked for again: it continues to
 // wait, and its user may still edit it.
 func checkStale(tx *journal.Tx, ap *run.Approval, a *run.Action, at Placement, decision run.Decision) error {
-	t := journal.ToolIn(tx, a.Tool, a.UserInitiated)
+	t := tx.ToolIn(a.Tool, a.UserInitiated)
 	switch {
 	case t == nil && tx.Ex.Agents.Get(tx.Run.Agent) == nil:
 		return fault.New(fault.Tool, fault.CodeAgentGone,

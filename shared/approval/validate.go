@@ -50,10 +50,10 @@ func LookAgain(ctx context.Context, ex *journal.Execution, tools ...*tool.Tool) 
 		if t == nil || t.Reads(ex.Run.Scope()) == nil {
 			continue
 		}
-		if _, err := t.Place(journal.Linked(ctx, ex, t), ex.Run.Scope()); err == nil {
+		if _, err := t.Place(ex.Linked(ctx, t), ex.Run.Scope()); err == nil {
 			continue
 		}
-		if err := journal.ReadLinked(ctx, ex, t, true); err != nil {
+		if err := ex.ReadLinked(ctx, t, true); err != nil {
 			ex.Log.WarnContext(ctx, "what a user has linked could not be read again", "runId", ex.ID, "error", err)
 		}
 		return
@@ -65,7 +65,7 @@ func (p Places) Of(ctx context.Context, tx *journal.Tx, t *tool.Tool) (Placement
 	if at, asked := p[t]; asked || t == nil || !t.Placed() {
 		return at, nil
 	}
-	in, err, missing := journal.PlaceIn(ctx, tx, t)
+	in, err, missing := tx.PlaceIn(ctx, t)
 	tx.Ex.LogPanic(ctx, "", err)
 	return Placement{in, err}, missing
 }
@@ -85,7 +85,7 @@ func DisplayName(name string) string {
 // policy sees the normalised ones.
 func Validate(tx *journal.Tx, call run.ProposedCall, wanted json.RawMessage, at Placement) error {
 	id := run.ActionID(tx.Run.ID, call.Turn, call.Index, 0)
-	t := journal.ToolIn(tx, call.Tool, call.UserInitiated)
+	t := tx.ToolIn(call.Tool, call.UserInitiated)
 	call.Tool = DisplayName(call.Tool)
 	if t == nil || t.UserOnly && !call.UserInitiated {
 		return Reject(tx, id, call, fault.New(fault.Model, "unknown_tool", "There is no such tool."))
@@ -149,7 +149,7 @@ func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool)
 	}
 	call.Grant = verdict.Grant
 	call.RequiresApproval = NeedsApproval(verdict, call)
-	terms := journal.TermsOf(tx)
+	terms := tx.Terms()
 	dear := call.SideEffect && terms.EffectsUsedUp(tx.State)                     // nobody is asked about it
 	asks := call.RequiresApproval && terms.InTurn(tx.State, call.Index) && !dear // or else when its turn comes
 	switch {

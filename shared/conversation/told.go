@@ -71,7 +71,7 @@ func PartsOf(ctx context.Context, ex *journal.Execution, told run.Told) (*Parts,
 	if told.Summary != "" {
 		p.Summary = summaryText(p.mark, told)
 	}
-	entries, err := journal.ToldContents(ctx, ex, told)
+	entries, err := ex.ToldContents(ctx, told)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func summaryText(mark string, told run.Told) string {
 // contentsOf returns the contents of one run, by its entries.
 func contentsOf(ctx context.Context, ex *journal.Execution, entries []run.Content) (out []json.RawMessage, err error) {
 	if entries[0].Raw == nil {
-		s, err := journal.EndedRun(ctx, ex, entries[0].Run)
+		s, err := ex.EndedRun(ctx, entries[0].Run)
 		if err != nil {
 			return nil, err
 		}

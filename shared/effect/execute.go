@@ -16,15 +16,15 @@ import (
 // (durable). If the process dies between any two of them, Settle takes over.
 func Execute(ctx context.Context, ex *journal.Execution, id string) error {
 	a := ex.State.Action(id)
-	if err := journal.RenewTool(ctx, ex, a); err != nil {
+	if err := ex.RenewTool(ctx, a); err != nil {
 		return recordOutcome(ctx, ex, id, failed(err))
 	}
-	t := journal.ToolOf(ex, a.Tool, a.UserInitiated)
+	t := ex.ToolOf(a.Tool, a.UserInitiated)
 	if t == nil {
 		return recordOutcome(ctx, ex, id, failed(errNoTool()))
 	}
 	// documents that an earlier step has read may be out of date
-	if err := journal.ReadLinked(ctx, ex, t, ex.Progressed); err != nil {
+	if err := ex.ReadLinked(ctx, t, ex.Progressed); err != nil {
 		return err
 	}
 	planned := a

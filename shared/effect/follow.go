@@ -82,7 +82,7 @@ func look(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Ca
 func holdLook(ctx context.Context, ex *journal.Execution, t *tool.Tool, call tool.Call) (context.Context,
 	*journal.Hold) {
 	if call.Over {
-		return journal.HoldRun(ctx, ex, ex.Limits().ToolTimeout, false)
+		return ex.HoldRun(ctx, ex.Limits().ToolTimeout, false)
 	}
 	return holdCall(ctx, ex, t, timeoutOf(ex, call.ActionID))
 }
@@ -120,7 +120,7 @@ func interrupt(ctx context.Context, ex *journal.Execution, t *tool.Tool, call to
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), interrupts)
 	defer cancel()
-	if err := t.Interrupt(journal.Linked(ctx, ex, t), call); err != nil {
+	if err := t.Interrupt(ex.Linked(ctx, t), call); err != nil {
 		ex.LogPanic(ctx, call.ActionID, err)
 		ex.Log.WarnContext(ctx, "a call could not be interrupted", "runId", ex.ID, "actionId", call.ActionID, "error",
 			err)

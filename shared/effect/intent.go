@@ -30,7 +30,7 @@ func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id s
 		}
 		fresh := a.Runnable() && started.Attempt == 1
 		again := a.Status == run.ActionExecuting && started.Attempt == a.Started.Attempt+1
-		if !fresh && !again || tx.Ending() != nil || !journal.TermsOf(tx).CanAfford(tx.State, a) {
+		if !fresh && !again || tx.Ending() != nil || !tx.Terms().CanAfford(tx.State, a) {
 			return nil
 		}
 		call := a
@@ -63,7 +63,7 @@ func checkPlace(ctx context.Context, tx *journal.Tx, a *run.Action, t *tool.Tool
 	if t.Reads(tx.Run.Scope()) == nil {
 		return nil
 	}
-	in, err, missing := journal.PlaceIn(ctx, tx, t)
+	in, err, missing := tx.PlaceIn(ctx, t)
 	if missing != nil {
 		return missing
 	}
@@ -80,12 +80,12 @@ func checkPlace(ctx context.Context, tx *journal.Tx, a *run.Action, t *tool.Tool
 // that the call acts in. If a provider was asked for a handle since the policy read its documents, the commit also
 // depends on the user.
 func recordIntent(tx *journal.Tx, a *run.Action, t *tool.Tool, started run.Started) error {
-	journal.RestOnLinked(tx, t, t.Prepares())
+	tx.RestOnLinked(t, t.Prepares())
 	if err := tx.AddEvent(run.Event{Type: run.ActionStarted, ActionID: a.ID, Started: &started}); err != nil {
 		return err
 	}
 	if t.KeepsOutput {
-		journal.KeepOutput(tx, a.ID)
+		tx.KeepOutput(a.ID)
 	}
 	tx.AddAudit(audit.Intent, a, func(e *audit.Entry) {
 		e.Decision = decidedBy(a)
@@ -183,13 +183,13 @@ func permit(tx *journal.Tx, a *run.Action, u *run.User, v approval.Judgement) (s
 		return true, block(tx, a, v.Rule, approval.CheckAllowed(tx, u))
 	case v.Rule == policy.RulePlanGrant && !tx.Limits().CountAllowed:
 		// no count changes, so the user's sessions do not collide
-		return false, journal.RestOnUser(tx)
+		return false, tx.RestOnUser()
 	default:
 		first := a.Status != run.ActionExecuting
 		return false, tx.UpdateUser(func(u *run.User) {
 			if first {
 				u.UseAllowed(v.Entries, tx.Now)
-				u.NoteAllowed(journal.AllowedNow(tx, a.ID, a.ArgsHash))
+				u.NoteAllowed(tx.AllowedNow(a.ID, a.ArgsHash))
 			}
 			if first && tx.Limits().CountAllowed {
 				u.CountAllowed(tx.Run.Agent, tx.Now)

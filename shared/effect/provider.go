@@ -33,7 +33,7 @@ func checkUnchanged(ctx context.Context, ex *journal.Execution, a *run.Action, t
 		return nil, fault.New(fault.Policy, fault.CodeIntegrity,
 			"The stored action does not match what was approved, so it was not done.")
 	}
-	in, err := t.Place(journal.Linked(ctx, ex, t), ex.Run.Scope())
+	in, err := t.Place(ex.Linked(ctx, t), ex.Run.Scope())
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func readFor(ctx context.Context, ex *journal.Execution, t *tool.Tool, try int) 
 	if try > 1 {
 		return ctx
 	}
-	return journal.Linked(ctx, ex, t)
+	return ex.Linked(ctx, t)
 }
 
 func toolCall(ex *journal.Execution, a *run.Action, handle string) tool.Call {
@@ -63,7 +63,7 @@ func toolCall(ex *journal.Execution, a *run.Action, handle string) tool.Call {
 
 // prepare returns the handle that the tool prepares. No effect has taken place, whatever the error.
 func prepare(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action) (handle string, err error) {
-	ctx, hold := journal.HoldRun(ctx, ex, ex.Limits().OfTool(t), true)
+	ctx, hold := ex.HoldRun(ctx, ex.Limits().OfTool(t), true)
 	defer hold.Release()
 	for try := 1; ; try++ {
 		handle, err = t.Prepare(readFor(ctx, ex, t, try), toolCall(ex, a, ""))
@@ -125,7 +125,7 @@ func reconcile(ctx context.Context, ex *journal.Execution, t *tool.Tool, call to
 // nil.
 func forgetPlace(ex *journal.Execution, t *tool.Tool) {
 	if t != nil && t.Moves {
-		journal.Forget(ex, t)
+		ex.Forget(t)
 	}
 }
 
@@ -135,9 +135,9 @@ func holdCall(ctx context.Context, ex *journal.Execution, t *tool.Tool, limit ti
 	*journal.Hold) {
 	switch {
 	case t.Interrupts():
-		return journal.HoldWatched(ctx, ex, limit, 0)
+		return ex.HoldWatched(ctx, limit, 0)
 	case t.Interruptible:
-		return journal.HoldWatched(ctx, ex, limit, journal.WatchLate)
+		return ex.HoldWatched(ctx, limit, journal.WatchLate)
 	}
-	return journal.HoldRun(ctx, ex, limit, false)
+	return ex.HoldRun(ctx, limit, false)
 }

@@ -13,10 +13,10 @@ import (
 // approval when it was planned, the approval is requested even if the policy allows the call now.
 func RequestApproval(ctx context.Context, ex *journal.Execution, id string) error {
 	a := ex.State.Action(id)
-	if err := journal.RenewTool(ctx, ex, a); err != nil {
+	if err := ex.RenewTool(ctx, a); err != nil {
 		return recordOutcome(ctx, ex, id, failed(err))
 	}
-	t := journal.ToolOf(ex, a.Tool, a.UserInitiated)
+	t := ex.ToolOf(a.Tool, a.UserInitiated)
 	switch {
 	case t == nil:
 		return recordOutcome(ctx, ex, id, failed(errNoTool()))
@@ -24,10 +24,10 @@ func RequestApproval(ctx context.Context, ex *journal.Execution, id string) erro
 		return recordOutcome(ctx, ex, id, failed(fault.New(fault.Policy, fault.CodeIntegrity,
 			"The tool or the stored action has changed since it was planned, so it was not done.")))
 	}
-	if err := journal.ReadLinked(ctx, ex, t, ex.Progressed); err != nil {
+	if err := ex.ReadLinked(ctx, t, ex.Progressed); err != nil {
 		return err
 	}
-	in, err := t.Place(journal.Linked(ctx, ex, t), ex.Run.Scope())
+	in, err := t.Place(ex.Linked(ctx, t), ex.Run.Scope())
 	if err == nil {
 		_, err = t.Preview(a.Args)
 	}

@@ -69,7 +69,7 @@ func settled(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Ac
 // retry makes a call again that provably had no effect. It fails if the permission was withdrawn since the first
 // attempt.
 func retry(ctx context.Context, ex *journal.Execution, t *tool.Tool, a *run.Action) error {
-	if err := journal.ReadLinked(ctx, ex, t, true); err != nil {
+	if err := ex.ReadLinked(ctx, t, true); err != nil {
 		return err
 	}
 	if _, err := checkUnchanged(ctx, ex, a, t); err != nil {

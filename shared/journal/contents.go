@@ -12,7 +12,7 @@ import (
 
 // ToldContents returns the entries of the thread's contents that are in the run's context window, oldest first. It
 // reads the thread if it has not been read, and in one more round trip the chunks, which do not change.
-func ToldContents(ctx context.Context, ex *Execution, told run.Told) ([]run.Content, error) {
+func (ex *Execution) ToldContents(ctx context.Context, told run.Told) ([]run.Content, error) {
 	if told.Last < max(told.First, 1) {
 		return nil, nil
 	}
@@ -59,7 +59,7 @@ func toldOf(t run.Thread, told run.Told, chunks []json.RawMessage) ([]run.Conten
 }
 
 // EndedRun returns the state of an earlier run of the thread. The run has ended, so its state does not change any more.
-func EndedRun(ctx context.Context, ex *Execution, id string) (*run.State, error) {
+func (ex *Execution) EndedRun(ctx context.Context, id string) (*run.State, error) {
 	path := document.RunPath(id)
 	docs, err := ex.readChunks(ctx, []string{path})
 	if err != nil {

@@ -91,7 +91,7 @@ func (ex *Execution) Load(ctx context.Context, also ...string) error {
 }
 
 // LoadRead uses a run's document that was already read, and folds the run's events.
-func LoadRead(ctx context.Context, ex *Execution, d store.Doc) error {
+func (ex *Execution) LoadRead(ctx context.Context, d store.Doc) error {
 	ex.Docs[d.Path] = d
 	return ex.fold(ctx)
 }

@@ -36,7 +36,7 @@ func (h *heard) history(tx *Tx) error {
 // again if it sent it to itself or stored it.
 func (h *heard) wrote(tx *Tx) error {
 	fetches := slices.ContainsFunc(tx.Ex.Tools.Names(), func(name string) bool {
-		return tx.Ex.Tools[name].FetchesAddress() && ToolIn(tx, name, false) != nil
+		return tx.Ex.Tools[name].FetchesAddress() && tx.ToolIn(name, false) != nil
 	})
 	if !fetches {
 		return nil
@@ -139,7 +139,7 @@ func (h *heard) content(tx *Tx, raw json.RawMessage) {
 	}
 }
 
-// toldIn is [ToldContents] within a transition.
+// toldIn is [Execution.ToldContents] within a transition.
 func toldIn(tx *Tx, told run.Told) ([]run.Content, error) {
 	if told.Last < max(told.First, 1) {
 		return nil, nil
@@ -156,7 +156,7 @@ func toldIn(tx *Tx, told run.Told) ([]run.Content, error) {
 	return toldOf(t, told, chunks)
 }
 
-// endedIn is [EndedRun] within a transition.
+// endedIn is [Execution.EndedRun] within a transition.
 func endedIn(tx *Tx, id string) (*run.State, error) {
 	var r run.Run
 	path := document.RunPath(id)

@@ -50,8 +50,8 @@ type Hold struct {
 //   - if another process has taken the run over, or the lease is about to lapse because the store takes no commit: the
 //     next owner then records the outcome;
 //   - if the step is interruptible and the run was cancelled or reached its deadline: within a third of a period;
-//   - if the step is interruptible and the caller cancels: at once ([Stay]).
-func HoldRun(ctx context.Context, ex *Execution, limit time.Duration, interruptible bool) (context.Context, *Hold) {
+//   - if the step is interruptible and the caller cancels: at once ([Execution.Stay]).
+func (ex *Execution) HoldRun(ctx context.Context, limit time.Duration, interruptible bool) (context.Context, *Hold) {
 	acting, h, _ := holdRun(ctx, ex, limit, interruptible)
 	return acting, h
 }
@@ -60,9 +60,9 @@ func HoldRun(ctx context.Context, ex *Execution, limit time.Duration, interrupti
 // round trip for the watch. A cancel still ends a longer step within a second.
 const WatchLate = 500 * time.Millisecond
 
-// HoldWatched is [HoldRun] for an interruptible step that ends as soon as the run is cancelled or another process takes
-// it over. It watches the run's document once the step has run for the duration after.
-func HoldWatched(ctx context.Context, ex *Execution, limit, after time.Duration) (context.Context, *Hold) {
+// HoldWatched is [Execution.HoldRun] for an interruptible step that ends as soon as the run is cancelled or another
+// process takes it over. It watches the run's document once the step has run for the duration after.
+func (ex *Execution) HoldWatched(ctx context.Context, limit, after time.Duration) (context.Context, *Hold) {
 	acting, h, cancel := holdRun(ctx, ex, limit, true)
 	watching, leave := context.WithCancel(acting)
 	h.seen = fork(ex)
@@ -83,7 +83,7 @@ func HoldWatched(ctx context.Context, ex *Execution, limit, after time.Duration)
 func (h *Hold) watch(ctx context.Context, seen *Execution, cancel context.CancelCauseFunc) {
 	for d, err := range seen.Store.Watch(ctx, document.RunPath(seen.ID)) {
 		if err == nil {
-			err = TakeOwned(ctx, seen, seen.Run.UID, d)
+			err = seen.TakeOwned(ctx, seen.Run.UID, d)
 		}
 		var why error
 		switch {
@@ -116,7 +116,7 @@ func holdRun(ctx context.Context, ex *Execution, limit time.Duration, interrupti
 	stays := func() bool { return true }
 	if interruptible && ex.mover != nil {
 		stays = context.AfterFunc(ex.mover, func() {
-			if Left(ex) {
+			if ex.Left() {
 				cancel(errLeft)
 			}
 		})

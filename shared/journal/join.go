@@ -10,7 +10,7 @@ import (
 // Join returns a transition of another run of the same user. It is committed together with tx: both happen, or neither.
 // It may add events, approvals and audit entries, and change the user's document. It keeps the lease: whichever process
 // gets the other run's resume moves that run. The error is AuthError not_found for a run that is not the user's.
-func Join(ctx context.Context, tx *Tx, runID string) (*Tx, error) {
+func (tx *Tx) Join(ctx context.Context, runID string) (*Tx, error) {
 	for _, j := range tx.joined {
 		if j.Run.ID == runID {
 			return j, nil
@@ -41,7 +41,7 @@ func Join(ctx context.Context, tx *Tx, runID string) (*Tx, error) {
 }
 
 // Joined returns the other runs that a committed transition has changed.
-func Joined(tx *Tx) (others []*Execution) {
+func (tx *Tx) Joined() (others []*Execution) {
 	for _, j := range tx.joined {
 		if !j.empty() {
 			others = append(others, j.Ex)
@@ -51,7 +51,7 @@ func Joined(tx *Tx) (others []*Execution) {
 }
 
 // Need asks for the documents to be read that were not, all at once.
-func Need(tx *Tx, paths ...string) error {
+func (tx *Tx) Need(paths ...string) error {
 	var missing errMissingDocs
 	for _, p := range paths {
 		if _, read := tx.Ex.Docs[p]; !read {

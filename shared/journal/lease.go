@@ -36,7 +36,7 @@ func (ex *Execution) Publish(ctx context.Context) {
 
 // PublishAfter asks for the run to be advanced after the duration d, unless stop is called before. The execution may be
 // used in the meantime.
-func PublishAfter(ctx context.Context, ex *Execution, d time.Duration) (stop func() bool) {
+func (ex *Execution) PublishAfter(ctx context.Context, d time.Duration) (stop func() bool) {
 	m, q, log := messageAbout(ctx, ex), ex.Queue, ex.Log
 	return time.AfterFunc(d, func() {
 		if err := q.Resume(ctx, m); err != nil {
@@ -53,7 +53,7 @@ func messageAbout(ctx context.Context, ex *Execution) queue.Message {
 }
 
 // Claim makes sure, durably, that this process holds the run's lease for at least need, or for one lease period if that
-// is shorter. A longer step renews the lease (see [HoldRun]). Claim uses the later estimate of the time, as
+// is shorter. A longer step renews the lease (see [Execution.HoldRun]). Claim uses the later estimate of the time, as
 // [Hold.Lapsed] does. Otherwise a step with a lease that Lapsed rejects would be retried forever. It returns ErrHeld if
 // another process holds the lease.
 func (ex *Execution) Claim(ctx context.Context, need time.Duration) error {

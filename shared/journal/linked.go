@@ -14,7 +14,7 @@ import (
 // ReadLinked reads the documents that describe the user's linked accounts for the tool, unless they are cached. It also
 // reads the other documents that later steps need. If again is true, it reads the documents and the user's document
 // again.
-func ReadLinked(ctx context.Context, ex *Execution, t *tool.Tool, again bool) error {
+func (ex *Execution) ReadLinked(ctx context.Context, t *tool.Tool, again bool) error {
 	paths := t.Reads(ex.Run.Scope())
 	if again && len(paths) > 0 {
 		return ex.Read(ctx, slices.Concat(paths, []string{document.UserPath(ex.Run.UID)})...)
@@ -27,7 +27,7 @@ func ReadLinked(ctx context.Context, ex *Execution, t *tool.Tool, again bool) er
 }
 
 // Linked returns a context in which a tool's functions find the documents that this execution has read for them.
-func Linked(ctx context.Context, ex *Execution, t *tool.Tool) context.Context {
+func (ex *Execution) Linked(ctx context.Context, t *tool.Tool) context.Context {
 	var docs []store.Doc
 	for _, p := range t.Reads(ex.Run.Scope()) {
 		if d, read := ex.Docs[p]; read {
@@ -38,7 +38,7 @@ func Linked(ctx context.Context, ex *Execution, t *tool.Tool) context.Context {
 }
 
 // Forget drops the cached documents that the tool's calls depend on, so that they are read again.
-func Forget(ex *Execution, t *tool.Tool) {
+func (ex *Execution) Forget(t *tool.Tool) {
 	for _, p := range t.Reads(ex.Run.Scope()) {
 		delete(ex.Docs, p)
 	}
@@ -46,7 +46,7 @@ func Forget(ex *Execution, t *tool.Tool) {
 
 // PlaceIn returns the place that a call of the tool would act in, according to the documents of the transition. err is
 // the tool's error. missing means that documents were not read yet; the decision must return it.
-func PlaceIn(ctx context.Context, tx *Tx, t *tool.Tool) (in tool.Place, err, missing error) {
+func (tx *Tx) PlaceIn(ctx context.Context, t *tool.Tool) (in tool.Place, err, missing error) {
 	known, err := linkedIn(ctx, tx, t)
 	if err != nil {
 		return in, nil, err
@@ -57,7 +57,7 @@ func PlaceIn(ctx context.Context, tx *Tx, t *tool.Tool) (in tool.Place, err, mis
 
 // RuleIn returns the tool's policy for a call with these arguments, according to the documents of the transition, or
 // nil. err is the tool's error. missing means that documents were not read yet; the decision must return it.
-func RuleIn(tx *Tx, t *tool.Tool, args json.RawMessage) (r *tool.Ruling, err, missing error) {
+func (tx *Tx) RuleIn(t *tool.Tool, args json.RawMessage) (r *tool.Ruling, err, missing error) {
 	if !t.Rules() {
 		return nil, nil, nil
 	}
@@ -86,7 +86,7 @@ func linkedIn(ctx context.Context, tx *Tx, t *tool.Tool) (context.Context, error
 
 // RestOnLinked makes the commit fail if the user's linked accounts for the tool have changed since they were read. With
 // user, it also fails if the user's document has changed.
-func RestOnLinked(tx *Tx, t *tool.Tool, user bool) {
+func (tx *Tx) RestOnLinked(t *tool.Tool, user bool) {
 	tx.restsOn = append(tx.restsOn, t.Reads(tx.Run.Scope())...)
 	if user {
 		tx.restsOn = append(tx.restsOn, document.UserPath(tx.Run.UID))
@@ -94,11 +94,11 @@ func RestOnLinked(tx *Tx, t *tool.Tool, user bool) {
 }
 
 // RestOn makes the commit fail if the document has changed since it was read.
-func RestOn(tx *Tx, path string) { tx.restsOn = append(tx.restsOn, path) }
+func (tx *Tx) RestOn(path string) { tx.restsOn = append(tx.restsOn, path) }
 
 // RestOnUser makes the commit fail if the user's document has changed since it was read. If the document does not
 // exist, it is created, because a missing document cannot be checked otherwise.
-func RestOnUser(tx *Tx) error {
+func (tx *Tx) RestOnUser() error {
 	path := document.UserPath(tx.Run.UID)
 	if !tx.Ex.Docs[path].Exists() {
 		return tx.UpdateUser(func(*run.User) {})

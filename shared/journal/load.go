@@ -21,7 +21,7 @@ func (ex *Execution) LoadOwned(ctx context.Context, uid string, also ...string) 
 }
 
 // TakeOwned is LoadOwned for a document that a watch returned (store.Watch). The execution must not advance the run.
-func TakeOwned(ctx context.Context, ex *Execution, uid string, d store.Doc) error {
+func (ex *Execution) TakeOwned(ctx context.Context, uid string, d store.Doc) error {
 	ex.Docs[d.Path] = d
 	ex.observeTime(d.ReadTime, time.Time{})
 	return foldOwned(ctx, ex, uid)
@@ -30,7 +30,7 @@ func TakeOwned(ctx context.Context, ex *Execution, uid string, d store.Doc) erro
 // LoadForReader is LoadOwned for a user who must not be disabled; a disabled user gets that error first. It also reads
 // the documents that the answer may need and whose IDs follow from the run's: the first approval, and the thread that
 // the run started.
-func LoadForReader(ctx context.Context, ex *Execution, uid string) error {
+func (ex *Execution) LoadForReader(ctx context.Context, uid string) error {
 	err := ex.Read(ctx, document.UserPath(uid), document.RunPath(ex.ID),
 		document.ApprovalPath(run.ApprovalID(ex.ID, 1)), document.ThreadPath(run.NewThreadID(ex.ID)))
 	if err != nil {
@@ -85,7 +85,7 @@ func checkNotDeleted(ctx context.Context, ex *Execution, runDoc store.Doc) error
 }
 
 // User returns the user's document for reading. It reads the document if it is not cached.
-func User(ctx context.Context, ex *Execution) (*run.User, error) {
+func (ex *Execution) User(ctx context.Context) (*run.User, error) {
 	path := document.UserPath(ex.Run.UID)
 	if _, read := ex.Docs[path]; !read {
 		if err := ex.Read(ctx, ex.prefetch([]string{path})...); err != nil {

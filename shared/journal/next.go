@@ -58,7 +58,7 @@ func (ex *Execution) Ending() *run.End { return ex.terms(ex.Run).Ending(ex.State
 func (tx *Tx) Ending() *run.End { return tx.Ex.terms(tx.Run).Ending(tx.State, tx.Run, tx.Now) }
 
 // TermsOf returns the settings of the agent of tx's run, as far as this process knows them.
-func TermsOf(tx *Tx) run.Terms { return tx.Ex.terms(tx.Run) }
+func (tx *Tx) Terms() run.Terms { return tx.Ex.terms(tx.Run) }
 
 // StepTime returns the maximum duration of the run's next step, or zero if this process has no step to do.
 func (ex *Execution) StepTime() time.Duration {

@@ -11,7 +11,7 @@ import (
 
 // Offered returns the tools that the run's model may call, in a fixed order: the agent's tools that the run may use,
 // the tools of its page, the tool for a typed answer, and [TakeBackTool] if an earlier proposal may still wait.
-func Offered(ex *Execution) []tool.Spec {
+func (ex *Execution) Offered() []tool.Spec {
 	in := ex.State.Input
 	if ex.State.Plan != nil {
 		return offeredInSession(ex)
@@ -35,12 +35,12 @@ func Offered(ex *Execution) []tool.Spec {
 // ToolOf returns the tool if the run may call it, or nil. The model may call a tool of its page or its agent that the
 // run began with. A user's own call may use any tool. If this process does not know the agent, ToolOf accepts every
 // tool that the run began with.
-func ToolOf(ex *Execution, name string, userInitiated bool) *tool.Tool {
+func (ex *Execution) ToolOf(name string, userInitiated bool) *tool.Tool {
 	return toolOf(ex, ex.Run, ex.State, name, userInitiated)
 }
 
-// ToolIn is [ToolOf] for the state of the run in the transition.
-func ToolIn(tx *Tx, name string, userInitiated bool) *tool.Tool {
+// ToolIn is [Execution.ToolOf] for the state of the run in the transition.
+func (tx *Tx) ToolIn(name string, userInitiated bool) *tool.Tool {
 	return toolOf(tx.Ex, tx.Run, tx.State, name, userInitiated)
 }
 
@@ -68,7 +68,7 @@ func toolOf(ex *Execution, r run.Run, s *run.State, name string, userInitiated b
 
 // ToolFor returns the tool of a call that was proposed, even if the run may no longer call it. It returns nil if the
 // tool no longer exists.
-func ToolFor(ex *Execution, r run.Run, s *run.State, name string) *tool.Tool {
+func (ex *Execution) ToolFor(r run.Run, s *run.State, name string) *tool.Tool {
 	if t := planTool(ex, r, s, name); t != nil {
 		return t
 	}
@@ -106,8 +106,8 @@ func pageTools(ex *Execution, in run.Input) tool.Set {
 
 // TakeReasoning splits the arguments of a call in a session into the tool's arguments and the model's reason. The error
 // is a ValidationError if the reason is missing.
-func TakeReasoning(tx *Tx, name string, args json.RawMessage) (rest json.RawMessage, reason string, err error) {
-	t := ToolIn(tx, name, false)
+func (tx *Tx) TakeReasoning(name string, args json.RawMessage) (rest json.RawMessage, reason string, err error) {
+	t := tx.ToolIn(name, false)
 	if t == nil || planTool(tx.Ex, tx.Run, tx.State, name) != nil {
 		return args, "", nil
 	}

@@ -7,7 +7,7 @@ import (
 
 // OpenRun returns the open run with this ID, for which a thread or a terminal is reserved, or nil. A deleted or
 // quarantined run does not count, because it may never end.
-func OpenRun(tx *Tx, id string) (*run.OpenError, error) {
+func (tx *Tx) OpenRun(id string) (*run.OpenError, error) {
 	if id == "" {
 		return nil, nil
 	}

@@ -41,7 +41,7 @@ func (l *Env) AwaitTools(ctx context.Context) tool.Set {
 }
 
 // MeetTools refreshes the execution's tools, if its run's agent may call tools that come and go.
-func MeetTools(ctx context.Context, ex *Execution) {
+func (ex *Execution) MeetTools(ctx context.Context) {
 	if its := ex.Agents.Get(ex.Run.Agent); ex.Served != nil && (its == nil || its.HasServed()) {
 		ex.Tools = ex.AwaitTools(ctx)
 	}
@@ -50,7 +50,7 @@ func MeetTools(ctx context.Context, ex *Execution) {
 // RenewTool refreshes the definition of the action's tool from its server, so that cards, decisions and calls use the
 // current one. A tool that only reads and needs no approval is not refreshed. The error means that the server cannot be
 // reached.
-func RenewTool(ctx context.Context, ex *Execution, a *run.Action) error {
+func (ex *Execution) RenewTool(ctx context.Context, a *run.Action) error {
 	t := ex.Tools[a.Tool]
 	if ex.Served == nil || ex.Env.Tools[a.Tool] != nil || t != nil && !t.SideEffect && !a.RequiresApproval {
 		return nil

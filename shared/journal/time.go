@@ -13,12 +13,12 @@ func HasTimeFor(ctx context.Context, need time.Duration) bool {
 }
 
 // Late reports whether the run should be handed over before its next step, because the caller's waiting time is over.
-func Late(ex *Execution) bool { return !ex.Until.IsZero() && !time.Now().Before(ex.Until) }
+func (ex *Execution) Late() bool { return !ex.Until.IsZero() && !time.Now().Before(ex.Until) }
 
 // Stay returns the context of the steps in which ex advances the run for a caller with the context ctx. It keeps the
 // deadline of ctx, but is not cancelled with it: a step in progress is finished and recorded. Only an interruptible
-// step ends when the caller cancels ([HoldRun]), and no further step begins ([Left]).
-func Stay(ctx context.Context, ex *Execution) (context.Context, context.CancelFunc) {
+// step ends when the caller cancels ([Execution.HoldRun]), and no further step begins ([Execution.Left]).
+func (ex *Execution) Stay(ctx context.Context) (context.Context, context.CancelFunc) {
 	ex.mover = ctx
 	kept := context.WithoutCancel(ctx)
 	if end, ok := ctx.Deadline(); ok {
@@ -28,7 +28,9 @@ func Stay(ctx context.Context, ex *Execution) (context.Context, context.CancelFu
 }
 
 // Left reports whether the caller has cancelled. Another process or a later call then continues the run.
-func Left(ex *Execution) bool { return ex.mover != nil && errors.Is(ex.mover.Err(), context.Canceled) }
+func (ex *Execution) Left() bool {
+	return ex.mover != nil && errors.Is(ex.mover.Err(), context.Canceled)
+}
 
 // WithStepTimeout returns a context for a step. It ends after limit, or earlier if the function needs the rest of its
 // time for a last commit.

@@ -53,8 +53,8 @@ type Tx struct {
 
 	UnrecordedCalls int // model calls that no event records
 
-	others  map[string]any // further documents as they will be, by their paths ([Put])
-	joined  []*Tx          // of other runs, which are committed together with this one ([Join])
+	others  map[string]any // further documents as they will be, by their paths ([Tx.Put])
+	joined  []*Tx          // of other runs, which are committed together with this one ([Tx.Join])
 	restsOn []string       // documents that must still be as they were read
 	writes  []store.Write
 	Updates []Update
@@ -114,7 +114,7 @@ func (tx *Tx) AddEvent(e run.Event) error {
 }
 
 // AllowedNow returns the entry in the user's document for an effect that this transition allows.
-func AllowedNow(tx *Tx, actionID, argsHash string) run.Allowed {
+func (tx *Tx) AllowedNow(actionID, argsHash string) run.Allowed {
 	return run.NewAllowed(tx.Run.ThreadID, argsHash, actionID, tx.Now)
 }
 
@@ -203,7 +203,7 @@ func readThread(tx *Tx) error {
 }
 
 // Put adds a further document to the commit. If the document exists, it must have been read; it keeps its fields.
-func Put(tx *Tx, path string, v any) {
+func (tx *Tx) Put(path string, v any) {
 	if tx.others == nil {
 		tx.others = map[string]any{}
 	}
@@ -252,11 +252,11 @@ func (tx *Tx) AddAudit(kind string, a *run.Action, fill func(*audit.Entry)) {
 
 // KeepOutput creates the document for the action's output, unless it exists. The run lists the action, so that the
 // output can be found and deleted with the run.
-func KeepOutput(tx *Tx, id string) {
+func (tx *Tx) KeepOutput(id string) {
 	if !slices.Contains(tx.Run.Outputs, id) {
 		tx.Run.Outputs = append(slices.Clip(tx.Run.Outputs), id)
 		path, empty := output.Begin(tx.Run.ID, id)
-		Put(tx, path, empty)
+		tx.Put(path, empty)
 	}
 }
 

@@ -55,12 +55,12 @@ func sleptHold(ctx context.Context, ex *journal.Execution) bool {
 		return false
 	}
 	rest := until.Sub(ex.Now())
-	return !journal.Left(ex) && journal.HasTimeFor(ctx, rest) && ex.Sleep(ctx, rest) == nil
+	return !ex.Left() && journal.HasTimeFor(ctx, rest) && ex.Sleep(ctx, rest) == nil
 }
 
 // advance makes steps until none is left for this process or ctx is cancelled.
 func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
-	ctx, free := journal.Stay(ctx, ex)
+	ctx, free := ex.Stay(ctx)
 	defer free()
 	for {
 		st, a := ex.Next()
@@ -117,8 +117,8 @@ func advance(ctx context.Context, ex *journal.Execution) (*run.View, error) {
 
 // mustHandOver reports whether another process or a later call must make the run's next step.
 func mustHandOver(ctx context.Context, ex *journal.Execution) bool {
-	return journal.Left(ex) ||
-		ex.Progressed && (journal.Late(ex) || !journal.HasTimeFor(ctx, ex.StepTime()))
+	return ex.Left() ||
+		ex.Progressed && (ex.Late() || !journal.HasTimeFor(ctx, ex.StepTime()))
 }
 
 // leave leaves the run to a process that knows its agent. If no process has taken it up in time, the run is looked at

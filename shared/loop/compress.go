@@ -123,14 +123,14 @@ func summarise(ctx context.Context, ex *journal.Execution, parts *conversation.P
 		c.Code = run.CodeRunBudget
 		return nil
 	}
-	asking, hold := journal.HoldWatched(ctx, ex, ex.Limits().ModelTimeout, journal.WatchLate)
+	asking, hold := ex.HoldWatched(ctx, ex.Limits().ModelTimeout, journal.WatchLate)
 	defer hold.Release()
 	asking, span := journal.TraceModel(asking, ex, req)
 	reply, err := ex.Model.Generate(asking, req, nil)
 	span.EndModel(reply, err)
 	hold.Release()
 	if err != nil {
-		if journal.Left(ex) || ex.Progressed && errors.Is(asking.Err(), context.DeadlineExceeded) &&
+		if ex.Left() || ex.Progressed && errors.Is(asking.Err(), context.DeadlineExceeded) &&
 			!journal.HasTimeFor(ctx, ex.Limits().ModelTimeout) {
 			return errHandOver
 		}

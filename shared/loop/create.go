@@ -271,7 +271,7 @@ func openThread(tx *journal.Tx, req StartRequest, id string) error {
 // checkNoneOpen returns an error if the thread is reserved for an open run. The error's cause contains the run's ID and
 // status.
 func checkNoneOpen(tx *journal.Tx, t *run.Thread) error {
-	open, err := journal.OpenRun(tx, t.OpenRun)
+	open, err := tx.OpenRun(t.OpenRun)
 	if err != nil || open == nil {
 		return err
 	}

@@ -48,13 +48,13 @@ func applyClock(tx *journal.Tx) error {
 // skipNotRun closes the calls of a turn that are not carried out, because the budget of effects is used up, or because
 // an earlier call in strict order was not done. The model receives the reason.
 func skipNotRun(tx *journal.Tx) error {
-	dear, over := journal.TermsOf(tx).Unaffordable(tx.State)
+	dear, over := tx.Terms().Unaffordable(tx.State)
 	for _, a := range dear {
 		if err := closeAction(tx, a, run.FailedEnd(over.Fault())); err != nil {
 			return err
 		}
 	}
-	rest, why := journal.TermsOf(tx).NotRun(tx.State)
+	rest, why := tx.Terms().NotRun(tx.State)
 	for _, a := range rest {
 		if err := closeAction(tx, a, run.FailedEnd(why)); err != nil {
 			return err

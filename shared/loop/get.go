@@ -76,7 +76,7 @@ func (l *Loop) Usage(ctx context.Context, uid, runID string) (run.RunUsage, erro
 // started.
 func (l *Loop) Get(ctx context.Context, uid, runID string) (*run.View, []run.Event, error) {
 	ex := l.NewExecution(runID, nil)
-	if err := journal.LoadForReader(ctx, ex, uid); err != nil {
+	if err := ex.LoadForReader(ctx, uid); err != nil {
 		return nil, nil, err
 	}
 	v, err := currentView(ctx, ex)

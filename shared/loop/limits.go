@@ -33,7 +33,7 @@ func overBudget(ctx context.Context, ex *journal.Execution) (over bool, err erro
 	if ex.UserLimits.None() {
 		return false, nil
 	}
-	u, err := journal.User(ctx, ex)
+	u, err := ex.User(ctx)
 	if err != nil || checkShare(ex, u, ex.Run, ex.State, ex.Now()) == nil {
 		return false, err
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/metrics"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
@@ -40,7 +39,7 @@ func measureWaiting(ctx context.Context, l *Loop) {
 		}
 		for _, d := range docs {
 			ex := l.NewExecution(document.ID(d), nil)
-			if journal.LoadRead(ctx, ex, d) != nil {
+			if ex.LoadRead(ctx, d) != nil {
 				continue
 			}
 			for _, a := range ex.State.Open() {

@@ -20,7 +20,7 @@ func proposePlan(ctx context.Context, tx *journal.Tx, p plan.Plan) error {
 		return err
 	}
 	call := run.ProposedCall{Turn: len(tx.State.Turns), Tool: plan.ProposeTool}
-	at, err := approval.Places(nil).Of(ctx, tx, journal.ToolIn(tx, plan.ProposeTool, false))
+	at, err := approval.Places(nil).Of(ctx, tx, tx.ToolIn(plan.ProposeTool, false))
 	if err != nil {
 		return err
 	}

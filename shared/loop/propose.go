@@ -17,7 +17,7 @@ func propose(tx *journal.Tx, call run.ProposedCall, args json.RawMessage, at app
 		return err
 	}
 	a := tx.State.Action(run.ActionID(tx.Run.ID, call.Turn, call.Index, 0))
-	t, terms := journal.ToolIn(tx, a.Tool, a.UserInitiated), journal.TermsOf(tx)
+	t, terms := tx.ToolIn(a.Tool, a.UserInitiated), tx.Terms()
 	switch {
 	case !a.Runnable() || !terms.MayBegin(tx.State, a.Index) || !terms.CanAfford(tx.State, a):
 		return nil

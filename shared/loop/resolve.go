@@ -84,7 +84,7 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 		if err := approval.RejectEarlier(earlier, r); err != nil {
 			return err
 		}
-		others = journal.Joined(tx)
+		others = tx.Joined()
 		if err := planDecided(tx, ap, r); err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func (in *inSession) propose(call run.ProposedCall, args json.RawMessage, at app
 	id := run.ActionID(in.tx.Run.ID, call.Turn, call.Index, 0)
 	why := in.misplaced(call)
 	if why == nil {
-		args, call.Reasoning, why = journal.TakeReasoning(in.tx, call.Tool, args)
+		args, call.Reasoning, why = in.tx.TakeReasoning(call.Tool, args)
 	}
 	if why != nil {
 		call.Tool = approval.DisplayName(call.Tool)

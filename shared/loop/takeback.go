@@ -27,6 +27,6 @@ func takeBack(tx *journal.Tx, c *Call, at approval.Placement) error {
 		of.TakenBack = map[string]string{}
 	}
 	of.TakenBack[c.Compensates.ActionID] = tx.Run.ID
-	journal.Put(tx, path, of)
+	tx.Put(path, of)
 	return nil
 }

@@ -37,7 +37,7 @@ func takeTerminal(tx *journal.Tx, req StartRequest) error {
 	if _, err := tx.Doc(kept, &holder); err != nil {
 		return err
 	}
-	open, err := journal.OpenRun(tx, holder.RunID)
+	open, err := tx.OpenRun(holder.RunID)
 	if err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func takeTerminal(tx *journal.Tx, req StartRequest) error {
 			"This terminal has a request that has not ended (%s). Please let it end, or stop it.", open.Status).
 			Because(open)
 	}
-	journal.RestOn(tx, path)
-	journal.Put(tx, kept, run.TerminalRun{UID: req.UID, RunID: tx.Ex.ID})
+	tx.RestOn(path)
+	tx.Put(kept, run.TerminalRun{UID: req.UID, RunID: tx.Ex.ID})
 	return nil
 }
 

@@ -21,7 +21,7 @@ import (
 // callModel calls the model once. It commits the answer with everything that follows from it: the validated calls, the
 // approvals that they need, or the end. The answer is stored before anything acts on it, and never requested again.
 func callModel(ctx context.Context, ex *journal.Execution) error {
-	journal.MeetTools(ctx, ex)
+	ex.MeetTools(ctx)
 	if err := ex.Claim(ctx, ex.Limits().ModelTimeout); err != nil {
 		return err
 	}
@@ -48,14 +48,14 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 		return err
 	}
 	turn := len(ex.State.Turns) + 1
-	asking, hold := journal.HoldWatched(ctx, ex, ex.Limits().ModelTimeout, journal.WatchLate)
+	asking, hold := ex.HoldWatched(ctx, ex.Limits().ModelTimeout, journal.WatchLate)
 	defer hold.Release()
 	asking, span := journal.TraceModel(asking, ex, req)
 	reply, err := ex.Model.Generate(asking, req, deltaSink(ex))
 	span.EndModel(reply, err)
 	hold.Release()
 	switch {
-	case err != nil && journal.Left(ex):
+	case err != nil && ex.Left():
 		return errHandOver
 	case err != nil && ex.Progressed && errors.Is(asking.Err(), context.DeadlineExceeded) &&
 		!journal.HasTimeFor(ctx, ex.Limits().ModelTimeout):
@@ -94,7 +94,7 @@ func callModel(ctx context.Context, ex *journal.Execution) error {
 // toolsOf returns the tools of the calls; a tool that the run may not call is nil.
 func toolsOf(ex *journal.Execution, calls []model.Call) (called []*tool.Tool) {
 	for _, c := range calls {
-		called = append(called, journal.ToolOf(ex, c.Name, false))
+		called = append(called, ex.ToolOf(c.Name, false))
 	}
 	return called
 }
@@ -137,7 +137,7 @@ func request(ctx context.Context, ex *journal.Execution) (model.Request, error) 
 	if err != nil {
 		return model.Request{}, fault.As(err)
 	}
-	req := model.Request{System: system, Contents: contents.JSON(), Tools: journal.Offered(ex)}
+	req := model.Request{System: system, Contents: contents.JSON(), Tools: ex.Offered()}
 	if ex.State.Plan != nil {
 		req.Settings = sessionSettings(ex, its)
 		return req, nil
@@ -251,7 +251,7 @@ func recordTurn(ctx context.Context, tx *journal.Tx, turn *run.Turn, r *model.Re
 	}
 	session := inSession{tx: tx, calls: len(r.Calls)}
 	for i, c := range r.Calls[:turn.Calls] {
-		at, err := places.Of(ctx, tx, journal.ToolIn(tx, c.Name, false))
+		at, err := places.Of(ctx, tx, tx.ToolIn(c.Name, false))
 		if err != nil {
 			return err
 		}

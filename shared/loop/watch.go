@@ -54,7 +54,7 @@ func (w *Watched) wakeAtExpiry(ctx context.Context) (stop func() bool) {
 	if first.IsZero() || w.Ended() {
 		return func() bool { return true }
 	}
-	return journal.PublishAfter(ctx, w.ex, max(0, first.Sub(w.ex.Now()))+afterExpiry)
+	return w.ex.PublishAfter(ctx, max(0, first.Sub(w.ex.Now()))+afterExpiry)
 }
 
 // AwaitRest watches the user's run until the server no longer continues it on its own, here or elsewhere, or until ctx
@@ -97,7 +97,7 @@ func (w *Watched) load(ctx context.Context) error {
 		return nil
 	}
 	w.loaded = true
-	return journal.TakeOwned(ctx, w.ex, w.uid, w.doc)
+	return w.ex.TakeOwned(ctx, w.uid, w.doc)
 }
 
 // Ended reports whether the run has ended.
