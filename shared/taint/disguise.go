@@ -1,6 +1,7 @@
 package taint
 
 import (
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -8,13 +9,54 @@ import (
 )
 
 // disguised returns what a text says without what hides it: its letters and digits, look-alikes as one, and behind them
-// those of what is encoded in it. Punctuation, spaces and marks above letters are left out.
-func disguised(raw, normal string) string {
-	s := skeleton(normal)
+// those of what is encoded in it. Punctuation, spaces and marks above letters are left out. marks may be nil.
+func disguised(raw, normal string, m *marks) string {
+	s := skeleton(normal, m)
 	for _, d := range decodings(raw, leastRun) {
-		s += "\n" + skeleton(Normalize(d)) // the line feed is in no skeleton, so that no stretch goes over it
+		m.add(1, '\n', afterSign|afterSpace)
+		s += "\n" + skeleton(Normalize(d), m) // the line feed is in no skeleton, so that no stretch goes over it
 	}
 	return s
+}
+
+// marks has a byte for each byte of a skeleton: the digit that was written there, or 0, and whether signs or a space
+// stand before it.
+type marks []byte
+
+const (
+	afterSign  = 0x80
+	afterSpace = 0x40
+	digit      = 0x3f // the bits of a digit
+)
+
+// add adds the marks of the character c, which has n bytes in the skeleton, and what stands before it.
+func (m *marks) add(n int, c, before byte) {
+	if m == nil {
+		return
+	}
+	first := before
+	if c >= '0' && c <= '9' {
+		first |= c
+	}
+	*m = append(append(*m, first), make([]byte, n-1)...)
+}
+
+// sameDigits reports whether both have the same digits at the same places.
+func sameDigits(a, b marks) bool {
+	return slices.EqualFunc(a, b, func(x, y byte) bool { return x&digit == y&digit })
+}
+
+// apart reports whether a sign, a space or the text's end stands before the place.
+func (m marks) apart(at int) bool { return at == len(m) || m[at]&afterSign != 0 }
+
+// hasSpace reports whether a space stands within the stretch.
+func (m marks) hasSpace(from, to int) bool {
+	return slices.ContainsFunc(m[from+1:to], func(b byte) bool { return b&afterSpace != 0 })
+}
+
+// noDigit reports whether no digit was written there.
+func (m marks) noDigit() bool {
+	return !slices.ContainsFunc(m, func(b byte) bool { return b&digit != 0 })
 }
 
 // fold returns the form of an ASCII character, or 0 where it is left out. Digits that stand for letters are these.
@@ -35,20 +77,27 @@ func fold(c byte) byte {
 	return 0
 }
 
-// skeleton returns the letters and digits of a normalised text, look-alikes as one.
-func skeleton(normal string) string {
-	out := make([]byte, 0, len(normal))
+// skeleton returns the letters and digits of a normalised text, look-alikes as one, and adds their marks.
+func skeleton(normal string, m *marks) string {
+	out, stands := make([]byte, 0, len(normal)), byte(afterSign|afterSpace)
 	for i := 0; i < len(normal); {
-		if c := normal[i]; c < utf8.RuneSelf {
+		c, size, before := normal[i], 1, len(out)
+		if c < utf8.RuneSelf {
 			if f := fold(c); f != 0 {
 				out = append(out, f)
 			}
-			i++
-			continue
+		} else {
+			var r rune
+			r, size = utf8.DecodeRuneInString(normal[i:])
+			out = appendFolded(out, r)
 		}
-		r, size := utf8.DecodeRuneInString(normal[i:])
 		i += size
-		out = appendFolded(out, r)
+		if n := len(out) - before; n > 0 {
+			m.add(n, c, stands)
+			stands = 0
+		} else if stands |= afterSign; c == ' ' {
+			stands |= afterSpace
+		}
 	}
 	return string(out)
 }

@@ -4,4 +4,4 @@ package taint
 func Slowly(s string) string { return squeezed(folded(s)) }
 
 // Disguised returns the form in which disguised texts are compared.
-func Disguised(s string) string { return disguised(s, Normalize(s)) }
+func Disguised(s string) string { return disguised(s, Normalize(s), nil) }

@@ -6,6 +6,7 @@
 package taint
 
 import (
+	"iter"
 	"slices"
 	"strings"
 )
@@ -80,16 +81,27 @@ type source struct {
 type text struct {
 	raw, normal string
 	without     *string
+	marks       marks // of without, for own words and what is judged
 }
 
 func newText(s string) text { return text{raw: s, normal: Normalize(s)} }
 
 func (t *text) hidden() string {
 	if t.without == nil {
-		s := disguised(t.raw, t.normal)
+		s := disguised(t.raw, t.normal, nil)
 		t.without = &s
 	}
 	return *t.without
+}
+
+// marked returns hidden with its marks.
+func (t *text) marked() (string, marks) {
+	if t.marks == nil {
+		t.marks = marks{}
+		s := disguised(t.raw, t.normal, &t.marks)
+		t.without = &s
+	}
+	return *t.without, t.marks
 }
 
 // Say adds the user's own words: a prompt, a refinement, an edit, a confirmed plan.
@@ -176,10 +188,12 @@ func (r *Record) copied(raw, repository string) (found []Finding) {
 		return nil
 	}
 	t := newText(raw)
-	plain, hidden := newWindows(t.normal), newWindows(t.hidden())
+	letters, of := t.marked()
+	plain, hidden := newWindows(t.normal), newWindows(letters)
+	hidden.marks = of
 	for i := range r.own {
-		plain.forget(" " + r.own[i].normal + " ") // as it stands among other words
-		hidden.forget(r.own[i].hidden())
+		plain.forget(" "+r.own[i].normal+" ", nil) // as it stands among other words
+		hidden.forget(r.own[i].marked())
 	}
 	for i := range r.read {
 		s := &r.read[i]
@@ -197,30 +211,72 @@ func (r *Record) copied(raw, repository string) (found []Finding) {
 	return found
 }
 
-// neighbours is how many letters may stand beside own words in a stretch without spaces: what the stretch shares with a
-// source is then no more than an own word, such as a link, and the beginning of the next word.
+// neighbours is how many letters of other words may stand beside one of the user's own words in a stretch without
+// spaces, which an own link nearly fills. They change nothing of the user's: they are fewer than 8, have no digit, and
+// the own word stands there whole, without a space in it.
 const neighbours = 8
 
-// disguisedIn returns the first stretch that both texts share, and that is more than own words with their neighbours.
+// disguisedIn returns the first stretch that both texts share, and that is more than an own word with its neighbours.
 func (r *Record) disguisedIn(hidden *windows, source string) string {
 	for {
 		shared := hidden.in(source)
-		if shared == "" || !r.nearlyOwn(shared) {
+		if shared == "" || !r.nearlyOwn(hidden, shared) {
 			return shared
 		}
-		hidden.forget(shared)
+		hidden.forgetText(shared)
 	}
 }
 
-// nearlyOwn reports whether own words have the stretch without fewer than [neighbours] letters at its ends.
-func (r *Record) nearlyOwn(shared string) bool {
+// nearlyOwn reports whether the stretch is an own word and fewer than [neighbours] letters, wherever the text has it.
+func (r *Record) nearlyOwn(hidden *windows, shared string) bool {
+	for at := range places(hidden.text, shared) {
+		if !r.besideOwn(shared, hidden.marks[at:]) {
+			return false
+		}
+	}
+	return true
+}
+
+// besideOwn reports whether the stretch, which has these marks, is an own word and fewer than [neighbours] letters.
+func (r *Record) besideOwn(shared string, of marks) bool {
 	for head := range neighbours {
 		for tail := range neighbours - head {
-			part := shared[head : len(shared)-tail] // a shared stretch has at least Shared letters
-			if slices.ContainsFunc(r.own, func(t text) bool { return strings.Contains(t.hidden(), part) }) {
+			end := len(shared) - tail // a shared stretch has at least Shared letters
+			if !of[:head].noDigit() || !of[end:len(shared)].noDigit() ||
+				!of.apart(head) || !of.apart(end) {
+				continue
+			}
+			if r.ownWord(shared[head:end], of[head:end]) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// ownWord reports whether the part is one whole own word, with the same digits.
+func (r *Record) ownWord(part string, of marks) bool {
+	for i := range r.own {
+		own, marks := r.own[i].marked()
+		for at := range places(own, part) {
+			end := at + len(part)
+			if sameDigits(marks[at:end], of) && marks.apart(at) && marks.apart(end) && !marks.hasSpace(at, end) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// places yields where the text has the part.
+func places(text, part string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for from := 0; ; from++ {
+			at := strings.Index(text[from:], part)
+			if at < 0 || !yield(from+at) {
+				return
+			}
+			from += at
+		}
+	}
 }

@@ -288,6 +288,40 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+// TestNotOwnWords copies what differs from own words in a digit or a few letters, with other spaces than where it was
+// read. One whole own word, such as a link, beside few letters of other words is not found.
+func TestNotOwnWords(t *testing.T) {
+	const own = "Transfer the rent to DE89370400440532016000"
+	for name, c := range map[string]struct {
+		own, read, wrote string
+		found            bool
+	}{
+		"the same":     {own, own, "Transfer the rent to DE89 3704 0044 0532 0160 00", false},
+		"last digits":  {own, own[:len(own)-3] + "999", "Transfer the rent to DE89 3704 0044 0532 0169 99", true},
+		"digits added": {own, own + "99", "Transfer the rent to DE89 3704 0044 0532 0160 00 99", true},
+		"digits that fold": {own, strings.Replace(own, "2016", "2019", 1),
+			"Transfer the rent to DE89 3704 0044 0532 0190 00", true},
+		"a letter as a digit": {own, strings.Replace(own, "0160", "016O", 1),
+			"Transfer the rent to DE89 3704 0044 0532 016O 00", true},
+		"last letters": {"Please transfer everything to Schmidt", "Please transfer everything to Schmitt",
+			"Please: transfer everything to Schmitt", true},
+		"letters added": {"Please transfer everything to Schmid", "Please transfer everything to Schmidtke",
+			"Please: transfer everything to Schmidtke", true},
+		"first letters": {"Marianne gets all of the money today", "Joanne gets all of the money today, Robert",
+			"Joanne gets: all of the money today, Robert", true},
+		"the next word": {"Please transfer everything to Schmidt", "Please transfer everything to Schmidt and go",
+			"Please: transfer everything to Schmidt, and", true},
+		"a longer link": {"https://example.com/a/b/cdef/ghi/jkl", "https://example.com/a/b/cdef/ghi/jklmnopq",
+			"https://example.com/a/b/cdef-ghi/jklmnopq", true},
+		"a link and the next word": {"At https://example.com/a/b/cdef/ghi",
+			"see https://example.com/a/b/cdef/ghi and it", "see\" https://example.com/a/b/cdef/ghi, and", false},
+	} {
+		if got := copied(heard(c.own, c.read), c.wrote); got != c.found {
+			t.Errorf("%s: found: %t", name, got)
+		}
+	}
+}
+
 // TestEachCharacterBetweenLetters compares what is folded letter by letter with what is folded as a whole.
 func TestEachCharacterBetweenLetters(t *testing.T) {
 	letters := strings.Repeat("И", 40)

@@ -10,6 +10,7 @@ import (
 // windows are all stretches of [Shared] characters of a text, by a hash that rolls from one to the next.
 type windows struct {
 	text    string
+	marks   marks // of the text, or nil
 	spans   []span
 	newest  map[uint64]int // the last span with a hash; those before it follow by before
 	filter  filter
@@ -79,12 +80,26 @@ func (w *windows) each(h uint64, bytes string, visit func(*span)) {
 	}
 }
 
-// forget removes the windows that the other text has too.
-func (w *windows) forget(other string) {
+// forget removes the windows that the other text has too. If the windows have marks, so has the other text, and its
+// digits must be the same.
+func (w *windows) forget(other string, of marks) {
 	roll(other, w.filter, func(h uint64, from, to int) bool {
-		w.each(h, other[from:to], func(s *span) { s.gone = true; w.present-- })
+		w.each(h, other[from:to], func(s *span) {
+			if w.marks == nil || sameDigits(w.marks[s.from:s.to], of[from:to]) {
+				s.gone = true
+				w.present--
+			}
+		})
 		return w.present > 0
 	})
+}
+
+// forgetText removes the windows of a stretch, whatever its digits.
+func (w *windows) forgetText(stretch string) {
+	of := w.marks
+	w.marks = nil
+	w.forget(stretch, nil)
+	w.marks = of
 }
 
 // in returns the first stretch that the text shares with the other one, as far as it goes, or nothing.
