@@ -96,7 +96,8 @@ const (
 type Reply struct {
 	Type    string            `json:"type"` // "response" or "tool-calls"
 	Message string            `json:"message,omitempty"`
-	Record  string            `json:"record,omitempty"` // what the message's effects and the page's calls came to
+	Record  string            `json:"record,omitempty"`  // what the message's effects and the page's calls came to
+	Moments []tool.Moment     `json:"moments,omitempty"` // in Message and Record
 	Calls   []Pending         `json:"calls,omitempty"`
 	Actions []Ended           `json:"actions,omitempty"` // by which the page knows that it may have to load what it shows
 	History []json.RawMessage `json:"history"`

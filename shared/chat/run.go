@@ -177,7 +177,7 @@ func (c *Chat) ended(r Request, h *history, end *run.End) (*Reply, error) {
 	if err := c.failure(end); err != nil {
 		return nil, err
 	}
-	return c.reply(r.UID, h, &Reply{Type: "response", Message: end.Summary, Record: end.Record})
+	return c.reply(r.UID, h, &Reply{Type: "response", Message: end.Summary, Record: end.Record, Moments: end.Moments})
 }
 
 // failure returns the error that a run ended with, or nil.

@@ -25,6 +25,7 @@ func (tx *Tx) AppendLastMessage(end *run.End, words int) error {
 	tx.Thread.Entitle(run.Heading(tx.Ex.Tools, tx.State))
 	last := &tx.messages[len(tx.messages)-1]
 	last.Words, last.Outcome = words, run.OutcomeLine(tx.Ex.Tools, tx.State, end)
+	last.Moments = run.MomentsIn(tx.Ex.Tools, tx.State, last.Text+"\n"+last.Outcome)
 	last.Read = firstReading(tx)
 	return readAddresses(tx, last)
 }

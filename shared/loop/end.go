@@ -99,6 +99,7 @@ func recordEnd(tx *journal.Tx, end *run.End, words int) error {
 	end.Words = words
 	if !tx.State.Input.Compress {
 		end.Record = run.RecordLines(tx.Ex.Tools, tx.State)
+		end.Moments = run.MomentsIn(tx.Ex.Tools, tx.State, end.Summary+"\n"+end.Record)
 	}
 	if err := tx.AddEvent(run.Event{Type: run.RunEnded, End: end}); err != nil {
 		return err

@@ -313,6 +313,8 @@ type End struct {
 	Words   int        `json:"words,omitempty"`  // bytes at the start of Summary that are the model's own words
 	Record  string     `json:"record,omitempty"` // what was done and what was not, from the events alone
 	Error   *ErrorInfo `json:"error,omitempty"`
+
+	Moments []tool.Moment `json:"moments,omitempty"` // in Summary and Record
 }
 
 // Cleaned is the outcome of removing what a run's calls created, after the run ended.

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // Role is the role of a message in a thread.
@@ -31,6 +32,8 @@ type Message struct {
 	Words      int       `json:"words,omitempty"`      // bytes of the model's own words in Text, with Outcome
 	Read       *Reading  `json:"read,omitempty"`       // text of strangers that the run read before its last message
 	At         time.Time `json:"at"`
+
+	Moments []tool.Moment `json:"moments,omitempty"` // in Text and Outcome
 }
 
 // A Reading records that text from strangers was read and may occur in later words.

@@ -52,6 +52,20 @@ await run({
     await shot(page, 'clocks-record');
   },
 
+  'the sentence about it says it as the card did, in the conversation and in the details': async (page) => {
+    const told = async (place) => {
+      await place.getByText(/12:00 \(Asia\/Tokyo\)/).first().waitFor();
+      const words = await place.innerText();
+      expect(`the times are in the reader's language: ${words}`, german.test(words) && !/day\b|UTC/.test(words));
+    };
+    await told(page.locator('p.record').last());
+    await accessible(page, 'an outcome in two languages');
+    await shot(page, 'clocks-outcome');
+    await page.getByRole('link', { name: 'Details' }).last().click();
+    await told(page.locator('dt:text-is("On record") + dd'));
+    await page.goBack();
+  },
+
   'when the same was sent before is told by the reader\u2019s clock': async (page) => {
     await newThread(page);
     await ask(page, 'email ken@example.org that the build is green');

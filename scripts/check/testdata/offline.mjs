@@ -1,6 +1,6 @@
 // Decisions that are made while the server cannot be reached. Run by TestOffline.
 
-import { accessible, ask, cards, expect, lain, newThread, run, settled, shot, signIn, view, visit }
+import { accessible, ask, cards, expect, inbox, lain, newThread, run, settled, shot, signIn, view, visit }
   from './driver.mjs';
 import { ended, mails, rows } from './console/console.mjs';
 
@@ -75,9 +75,9 @@ await run({
     await other.context().close();
     mend = await approveUnsent(page, 'di');
     await page.evaluate(() => {
-      const all = JSON.parse(sessionStorage.getItem('countersign.outbox') ?? '{}');
+      const all = JSON.parse(localStorage.getItem('countersign.outbox') ?? '{}');
       for (const kept of Object.values(all)) kept.version = 'of another card';
-      sessionStorage.setItem('countersign.outbox', JSON.stringify(all));
+      localStorage.setItem('countersign.outbox', JSON.stringify(all));
     });
     await page.reload();
     await page.getByText('This has changed since you decided while offline. That decision was not sent.').waitFor();
@@ -112,5 +112,45 @@ await run({
       if (uid === 'olga') await page.getByRole('button', { name: 'Sign out' }).click();
     }
     expect('two mails', (await mails(page)).length === 2);
+  },
+
+  'it survives the closing of the page, until it expires': async (page) => {
+    const first = await visit({ locale: 'de-DE', timezoneId: 'Asia/Tokyo' });
+    const context = first.context();
+    const open = async (uid) => {
+      const opened = await context.newPage();
+      await opened.route(resolve, (r) => r.abort('internetdisconnected'));
+      await opened.goto(process.env.BASE_URL);
+      await signIn(opened, uid);
+      return opened;
+    };
+    await signIn(first, 'otto');
+    for (const name of ['gus', 'hal']) await approveUnsent(first, name);
+    await first.evaluate(() => { // the second one expires while the page is closed
+      const all = JSON.parse(localStorage.getItem('countersign.outbox'));
+      Object.values(all)[1].expiresAt = new Date(new Date().setMinutes(-1)).toISOString();
+      localStorage.setItem('countersign.outbox', JSON.stringify(all));
+    });
+    await first.close();
+    const other = await open('olga');
+    expect('another user is not told of it', !(await other.locator('#notice').isVisible()));
+    await other.unroute(resolve);
+    await hurry(other);
+    await other.close();
+    const again = await open('otto');
+    await again.setViewportSize({ width: 390, height: 844 });
+    const told = (words) => again.locator('#notice').getByText(words).waitFor();
+    await told(/Your decision on “.*” was not sent yet. It is sent once the server can be reached\./);
+    await told(/Your decision on “.*” was not sent before it expired. Nothing was done\./);
+    await inbox(again);
+    await unsent(again).waitFor();
+    await accessible(again, 'a decision of a page that was closed');
+    await shot(again, 'offline-reopened');
+    expect('nothing was sent', (await mails(page)).length === 2);
+    await again.unroute(resolve);
+    await hurry(again);
+    await told(/Sent: your decision on “.*”\./);
+    await settled('one was sent', async () => (await mails(page)).length === 3);
+    await context.close();
   },
 });

@@ -109,6 +109,9 @@ function notice(words, ...beside) {
   now.replaceChildren(...(words ? [el('span', {}, words), ...beside] : []));
 }
 
+/** note shows a notice that the user can close. @param {string} words */
+const note = (words) => notice(words, button('Close', () => notice(''), 'small'));
+
 /** @param {Error} [problem] what the sign-in shows, where nobody is signed in */
 function enter(problem) {
   const { uid, email } = user.get() ?? {};
@@ -121,7 +124,7 @@ function enter(problem) {
   byId('gate').replaceChildren();
   byId('shell').hidden = false;
   byId('who').textContent = byId('who').title = whose(uid, email);
-  notice('');
+  note(outbox.opened());
   threads.load();
   pending.changed();
   outbox.flush();
@@ -221,7 +224,7 @@ function listen() {
   byId('threads-form').addEventListener('input', seek);
   byId('threads-form').addEventListener('submit', (e) => e.preventDefault());
   device.listen();
-  outbox.listen((words) => notice(words, button('Close', () => notice(''), 'small')));
+  outbox.listen(note);
   shortcuts.listen(() => Boolean(user.get()));
   byId('threads-more').addEventListener('click', () => threads.more());
   window.addEventListener('offline',

@@ -115,7 +115,9 @@ export function card(a, done, wait = 0) {
       taken(run, body);
       changed();
     } catch (err) {
-      if (outbox.keepable(err, body)) return waits(outbox.keep({ title, version: version(a), body }));
+      if (outbox.keepable(err, body)) {
+        return waits(outbox.keep({ title, version: version(a), expiresAt: a.expiresAt, body }));
+      }
       if (editedArgs && editing && err.status === 400) editing.wrong(err);
       else trouble(error, err);
       error.append(toLink(err.code, a.tool) ?? '');

@@ -7,7 +7,7 @@ import { copy } from './copy.js';
 import { el, trouble } from './dom.js';
 import { onPending } from './pending.js';
 import { exactly, instant } from './time.js';
-import { inWords } from './widget/clock.js';
+import { inWords, told } from './widget/clock.js';
 import { argument, label, sentence, toolName } from './words.js';
 
 const said = {
@@ -141,3 +141,10 @@ document.addEventListener('visibilitychange', () => refresh(true));
 /** records shows those of all actions of a run. @param {any} run */
 export const records = (run) => run.actions.filter((a) => a.record).map((a) => el('section', { class: 'record-of' },
   recordOf(run, a), el('p', { class: 'quiet' }, 'Planned ', instant(a.plannedAt))));
+
+/**
+ * retold returns a text about a run or its receipt with the times of its calls in the reader's language.
+ * @param {string|undefined} text @param {any} run
+ */
+export const retold = (text, run) => told(text ?? '', run.actions.flatMap((a) => a.record?.preview?.fields ?? [])
+  .flatMap((f) => f.moments ?? []));

@@ -1,28 +1,51 @@
-// Decisions that could not be sent: they are kept in this tab, shown as waiting, and sent once the server answers. They
-// are the user's who made them, and are dropped when that user signs out.
+// Decisions that could not be sent. The browser keeps each until its approval expires, also when the page is closed.
+// Only the user who made a decision sees and sends it, with the hash of what they saw. Their sign-out drops it.
 
 import { call } from './api.js';
+import { now } from './clock.js';
 import { say } from './dom.js';
 import { changed } from './pending.js';
 import { outbox, user } from './session.js';
 
+const week = 7 * 86400000; // ms
 const again = 15000; // ms until the next try, where the browser does not say that it is online
 
-/** @typedef {{uid: string, title: string, version: string, body: any}} Unsent version: of the card */
+/**
+ * @typedef {object} Unsent
+ * @property {string} uid @property {string} title @property {any} body of the request
+ * @property {string} version of the card @property {string} expiresAt when the approval expires
+ */
 
 /** @type {Map<string, (run: any, err?: Error) => void>} by approval: the cards that show one */
 const shown = new Map();
 let sending = false;
-let current = ''; // the approval whose decision is being sent
+/** @type {Set<string>} */ const earlier = new Set(); // the approvals whose decisions an earlier page has kept
 let timer = 0;
 /** @type {(words: string) => void} */ let told = say;
 
 /** unsent returns what is kept of an approval for the user who is signed in. @param {string} approvalId */
 export function unsent(approvalId) {
   const kept = /** @type {Unsent|undefined} */ (outbox.get(approvalId));
-  if (!kept || kept.uid === user.get()?.uid) return kept;
-  drop(approvalId); // another user's
-  return undefined;
+  return kept?.uid === user.get()?.uid ? kept : undefined;
+}
+
+/** own lists the approvals with a decision of this user. */
+const own = () => Object.keys(outbox.all()).filter(unsent);
+
+/** opened drops what has expired, and returns what to tell the user about decisions that an earlier page has kept. */
+export function opened() {
+  const late = [];
+  for (const [id, { title, expiresAt }] of Object.entries(outbox.all())) {
+    const over = now() - Date.parse(expiresAt);
+    if (over < (unsent(id) ? 0 : week)) continue; // another user is told at their own sign-in
+    if (unsent(id)) late.push(`Your decision on “${title}” was not sent before it expired. Nothing was done.`);
+    drop(id);
+  }
+  const waiting = own().map((id) => {
+    earlier.add(id);
+    return `Your decision on “${unsent(id)?.title}” was not sent yet. It is sent once the server can be reached.`;
+  });
+  return [...waiting, ...late].join(' ');
 }
 
 /** keepable tells whether no answer came, so that the decision can be sent again. @param {any} err @param {any} body */
@@ -41,12 +64,20 @@ export function keep(decision) {
 /** drop forgets a decision that was not sent. @param {string} approvalId */
 export const drop = (approvalId) => outbox.set(approvalId, undefined);
 
-/** takeBack forgets a decision, unless it is being sent now. @param {string} approvalId @returns {boolean} */
-export function takeBack(approvalId) {
-  if (current === approvalId) return false;
-  drop(approvalId);
-  return true;
-}
+/** takeBack forgets a decision and returns true, unless a tab is sending it. @param {string} approvalId */
+export const takeBack = (approvalId) => alone(approvalId, (lock) => {
+  if (lock) drop(approvalId);
+  return Boolean(lock);
+}, { ifAvailable: true });
+
+/**
+ * alone calls f while no other tab sends or takes back the decision. Browsers have locks in secure contexts only.
+ * @template T
+ * @param {string} approvalId @param {(lock: any) => T|Promise<T>} f @param {LockOptions} [options]
+ * @returns {Promise<T>}
+ */
+const alone = async (approvalId, f, options = {}) => (navigator.locks
+  ? navigator.locks.request(`countersign.outbox.${approvalId}`, options, f) : f(true));
 
 /**
  * onSent has a card learn what came of its decision: the run, or why it was not taken.
@@ -60,21 +91,20 @@ export async function flush() {
   sending = true;
   clearTimeout(timer);
   try {
-    for (const { body, title } of Object.values(outbox.all())) {
-      if (!user.get()) return;
-      if (!unsent(body.approvalId)) continue; // another user's, or taken back meanwhile
-      current = body.approvalId;
-      if (!(await send(body, title))) return later();
+    for (const id of own()) {
+      if (!(await alone(id, () => send(id)))) return later();
     }
   } finally {
     sending = false;
-    current = '';
   }
 }
 
-/** send sends one, and tells whether the server has answered. */
-async function send(body, title) {
+/** send sends one, and tells whether the server has answered. @param {string} approvalId */
+async function send(approvalId) {
   const uid = user.get()?.uid;
+  const kept = unsent(approvalId);
+  if (!kept) return true; // signed out, taken back, or sent by another tab meanwhile
+  const { body, title } = kept;
   let run;
   let refused;
   try {
@@ -86,7 +116,7 @@ async function send(body, title) {
   if (user.get()?.uid !== uid) return true; // signed out meanwhile: it is forgotten already
   drop(body.approvalId);
   if (refused) told(`Your decision on “${title}” was not taken: ${refused.message}`);
-  else say(`Sent: your decision on “${title}”.`);
+  else (earlier.has(approvalId) ? told : say)(`Sent: your decision on “${title}”.`);
   shown.get(body.approvalId)?.(run, refused);
   changed();
   return true;
@@ -99,7 +129,7 @@ function later() {
 }
 
 /** count is how many wait to be sent. */
-export const count = () => Object.values(outbox.all()).filter((kept) => kept.uid === user.get()?.uid).length;
+export const count = () => own().length;
 
 /**
  * listen sends what is kept as soon as the browser is online.

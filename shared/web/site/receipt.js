@@ -3,7 +3,7 @@
 import { client } from './api.js';
 import { copy } from './copy.js';
 import { button, el, heading, home, say, trouble } from './dom.js';
-import { records } from './opened.js';
+import { records, retold } from './opened.js';
 import { exactly } from './time.js';
 import { count, toolName } from './words.js';
 
@@ -33,7 +33,8 @@ export async function receiptView(main, runId, signal) {
 // parts are those of the page. @param {any} file @param {string} text its bytes, as they were signed
 function parts({ receipt, jws }, text) {
   const facts = [
-    ['Asked', receipt.asked], ['When', exactly(receipt.askedAt)], ['By', receipt.user], ['Answer', receipt.summary],
+    ['Asked', receipt.asked], ['When', exactly(receipt.askedAt)], ['By', receipt.user],
+      ['Answer', retold(receipt.summary, receipt)],
       ['Issued', exactly(receipt.issuedAt)],
     ['Id', el('code', {}, receipt.runId)],
       ['Audit', el('span', {}, `${count(receipt.entries.length, 'entry', 'entries')}, the last is `,

@@ -3,7 +3,7 @@
 import { call, client } from './api.js';
 import { el, heading, home, trouble } from './dom.js';
 import { Live } from './live.js';
-import { records } from './opened.js';
+import { records, retold } from './opened.js';
 import { clocked, instant, took } from './time.js';
 import { eventWords, given, runWords } from './words.js';
 
@@ -71,8 +71,8 @@ function describe(run) {
       given[run.errorReason] ?? runWords[run.status] ?? run.status)], ['Asked', clocked(run.createdAt)],
       ['Until the last step', took(ms)],
     ['Model calls', String(run.modelCalls)], ['Model', models],
-      ['Why', run.status === 'failed' && !given[run.errorReason] ? run.message : ''], ['Answer', run.summary],
-      ['On record', run.record],
+      ['Why', run.status === 'failed' && !given[run.errorReason] ? run.message : ''],
+      ['Answer', retold(run.summary, run)], ['On record', retold(run.record, run)],
     ['Time zone', run.timeZone], ['Conversation', el('a', { href: `#/t/${run.threadId}` }, 'Open it')],
       ['Id', el('code', {}, run.runId)],
   ];

@@ -1,32 +1,33 @@
-// State that survives a reload of this tab, and nothing longer: the user, questions in progress, unsent input.
+// State that survives a reload of this tab, and nothing longer: the user, questions in progress, unsent input. Only
+// decisions that were not sent survive the tab.
 
 /**
  * @template T
- * @param {string} key @param {T} empty
+ * @param {string} key @param {T} empty @param {Storage} [storage]
  */
-function slot(key, empty) {
+function slot(key, empty, storage = sessionStorage) {
   return {
     /** @returns {T} */
     get() {
       try {
-        return JSON.parse(sessionStorage.getItem(key) ?? 'null') ?? empty;
+        return JSON.parse(storage.getItem(key) ?? 'null') ?? empty;
       } catch {
         return empty; // not the console's, or truncated: treat as empty
       }
     },
     /** @param {T} value */
     set(value) {
-      sessionStorage.setItem(key, JSON.stringify(value));
+      storage.setItem(key, JSON.stringify(value));
     },
     clear() {
-      sessionStorage.removeItem(key);
+      storage.removeItem(key);
     },
   };
 }
 
-/** @param {string} key a slot of values by name */
-function shelf(key) {
-  const all = slot(key, /** @type {Record<string, any>} */ ({}));
+/** @param {string} key a slot of values by name @param {Storage} [storage] */
+function shelf(key, storage) {
+  const all = slot(key, /** @type {Record<string, any>} */ ({}), storage);
   return {
     /** @param {string} name */
     get: (name) => all.get()[name],
@@ -49,10 +50,13 @@ export const asked = shelf('countersign.asked'); // thread → {prompt, threadId
 export const begun = slot('countersign.begun', ''); // the conversation of a new question, until the user leaves it
 export const drafts = shelf('countersign.drafts'); // thread → words that were not sent
 export const edits = shelf('countersign.edits'); // approval → arguments that were not sent
-export const outbox = shelf('countersign.outbox'); // approval → a decision that no answer came to
+export const outbox = shelf('countersign.outbox', localStorage); // approval → a decision that no answer came to
 // terminal → {threadId, agent}: its conversation, and whether its agent is on
 export const chats = shelf('countersign.chats');
 
+/** forget drops everything that is kept for the user who signs out. */
 export function forget() {
-  for (const s of [user, trip, asked, begun, drafts, edits, outbox, chats]) s.clear();
+  const uid = user.get()?.uid;
+  for (const [id, kept] of Object.entries(outbox.all())) if (kept.uid === uid) outbox.set(id, undefined);
+  for (const s of [user, trip, asked, begun, drafts, edits, chats]) s.clear();
 }

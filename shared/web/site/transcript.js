@@ -7,6 +7,7 @@ import { Live } from './live.js';
 import { when } from './time.js';
 import { copy } from './copy.js';
 import { unsaid } from './widget/client.js';
+import { told as localised } from './widget/clock.js';
 
 const recent = 5; // runs of a conversation whose actions are shown with it
 
@@ -238,16 +239,24 @@ const who = (m) => (m?.read ? m.read.origin[0].toUpperCase() + m.read.origin.sli
 
 function bubble(role, text, m, known = [], use) {
   const mine = role === 'user';
-  const [words, named] = mine || !use ? [text, []] : withExamples(text, known);
+  const told = mine ? text : said(text, m);
+  const [words, named] = mine || !use ? [told, []] : withExamples(told, known);
   return el('li', { class: `message ${mine ? 'user' : 'assistant'}` },
     el('div', { class: 'by' }, el('h2', {}, mine ? who(m) : 'Countersign', m && ' · ', m && when(m.at)),
-      !mine && copy(text)),
-    el('p', { class: 'text' }, words), recorded(text, m?.outcome), examples(named, use));
+      !mine && copy(told)),
+    el('p', { class: 'text' }, words), recorded(text, m), examples(named, use));
+}
+
+// said is an answer with the server's times in the reader's language. The model's own words stay as they are.
+function said(text, m) {
+  const own = new TextDecoder().decode(new TextEncoder().encode(text).slice(0, m?.words ?? 0));
+  return own + localised(text.slice(own.length), m?.moments);
 }
 
 // recorded tells what the run of an answer has done, in the server's words, unless the answer has them.
-function recorded(text, outcome = '') {
-  const done = outcome.replace(/^\w+(?: \(\w+\))?: /, '')
+function recorded(text, m) {
+  const done = (m?.outcome ?? '').replace(/^\w+(?: \(\w+\))?: /, '')
     .replace(/^Nothing was sent or changed\.$/, 'Nothing was sent or changed in this run.');
-  return unsaid(text.replace(/\s+/g, ' '), done) && el('p', { class: 'record' }, `On record: ${done}`);
+  return unsaid(text.replace(/\s+/g, ' '), done)
+    && el('p', { class: 'record' }, `On record: ${localised(done, m?.moments)}`);
 }

@@ -21,8 +21,8 @@ export function showUnsent(kept, { buttons, parts, chip, error, taken, back }) {
     for (const part of parts) if (part) part.hidden = false;
     chip.textContent = before;
   };
-  const undo = button('Take back', () => {
-    if (!takeBack(body.approvalId)) return void trouble(error, new Error('This is being sent now.'));
+  const undo = button('Take back', async () => {
+    if (!(await takeBack(body.approvalId))) return void trouble(error, new Error('This is being sent now.'));
     over();
     back();
     say('Taken back. Nothing was sent.');

@@ -472,7 +472,7 @@ var GeminiChat = class extends EventTarget {
     for (const { name, ...ended } of answer2.actions ?? []) {
       this.tell("action", { name: name.replace(/^action_/, ""), ...ended });
     }
-    if (answer2.type === "response") return this.say("assistant", answer2.message, answer2.record);
+    if (answer2.type === "response") return this.#hear(answer2);
     this.#open = { calls: answer2.calls, results: [], running: "" };
     return this.#settle();
   }
@@ -542,6 +542,12 @@ var GeminiChat = class extends EventTarget {
       /** @type {AbortController} */
       this.#work.signal
     );
+  }
+  /** Shows an answer, with the server's times in the reader's language. @param {any} answer */
+  async #hear({ message, record, moments }) {
+    if (!moments) return this.say("assistant", message, record);
+    const { told } = await import("./clock.js");
+    this.say("assistant", told(message, moments), record && told(record, moments));
   }
   /** @param {Message['role']} role @param {string} content @param {string} [record] what was done, by the server */
   say(role, content, record) {

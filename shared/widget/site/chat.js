@@ -247,7 +247,7 @@ export class GeminiChat extends EventTarget {
     for (const { name, ...ended } of answer.actions ?? []) {
       this.tell('action', { name: name.replace(/^action_/, ''), ...ended });
     }
-    if (answer.type === 'response') return this.say('assistant', answer.message, answer.record);
+    if (answer.type === 'response') return this.#hear(answer);
     this.#open = { calls: answer.calls, results: [], running: '' };
     return this.#settle();
   }
@@ -314,6 +314,13 @@ export class GeminiChat extends EventTarget {
 
   #signal() {
     return /** @type {AbortController} */ (this.#work).signal;
+  }
+
+  /** Shows an answer, with the server's times in the reader's language. @param {any} answer */
+  async #hear({ message, record, moments }) {
+    if (!moments) return this.say('assistant', message, record);
+    const { told } = await import('./clock.js');
+    this.say('assistant', told(message, moments), record && told(record, moments));
   }
 
   /** @param {Message['role']} role @param {string} content @param {string} [record] what was done, by the server */

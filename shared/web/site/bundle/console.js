@@ -19,30 +19,31 @@ function configure(c) {
 }
 
 // site/session.js
-function slot(key3, empty) {
+function slot(key3, empty, storage = sessionStorage) {
   return {
     /** @returns {T} */
     get() {
       try {
-        return JSON.parse(sessionStorage.getItem(key3) ?? "null") ?? empty;
+        return JSON.parse(storage.getItem(key3) ?? "null") ?? empty;
       } catch {
         return empty;
       }
     },
     /** @param {T} value */
     set(value) {
-      sessionStorage.setItem(key3, JSON.stringify(value));
+      storage.setItem(key3, JSON.stringify(value));
     },
     clear() {
-      sessionStorage.removeItem(key3);
+      storage.removeItem(key3);
     }
   };
 }
-function shelf(key3) {
+function shelf(key3, storage) {
   const all3 = slot(
     key3,
     /** @type {Record<string, any>} */
-    {}
+    {},
+    storage
   );
   return {
     /** @param {string} name */
@@ -71,10 +72,12 @@ var asked = shelf("countersign.asked");
 var begun = slot("countersign.begun", "");
 var drafts = shelf("countersign.drafts");
 var edits = shelf("countersign.edits");
-var outbox = shelf("countersign.outbox");
+var outbox = shelf("countersign.outbox", localStorage);
 var chats = shelf("countersign.chats");
 function forget() {
-  for (const s of [user, trip, asked, begun, drafts, edits, outbox, chats]) s.clear();
+  const uid = user.get()?.uid;
+  for (const [id3, kept] of Object.entries(outbox.all())) if (kept.uid === uid) outbox.set(id3, void 0);
+  for (const s of [user, trip, asked, begun, drafts, edits, chats]) s.clear();
 }
 
 // ../widget/site/request.js
@@ -198,9 +201,9 @@ async function refusal(res) {
   if (code2 === "origin_forbidden") {
     console.warn(`countersign: ${message} Its file there (origins) has to name ${globalThis.location?.origin}.`);
   }
-  const said2 = code2 === "unauthenticated" ? "You are not signed in, or not any more. Sign in again; nothing is lost." : message || `The server refused the request (${status}).`;
+  const said3 = code2 === "unauthenticated" ? "You are not signed in, or not any more. Sign in again; nothing is lost." : message || `The server refused the request (${status}).`;
   return new ApiError(
-    said2 + (status >= 500 && requestId ? ` Request ${requestId}.` : ""),
+    said3 + (status >= 500 && requestId ? ` Request ${requestId}.` : ""),
     { status, code: code2, field: field3, requestId, runId, retryAfter: Number(res.headers.get("Retry-After")) || void 0 }
   );
 }
@@ -657,8 +660,8 @@ var AuditFilter = class {
       from: instant(this.#from.value, 0),
       to: instant(this.#to.value, 1)
     };
-    const said2 = new URLSearchParams(Object.entries(wanted2).filter(([, v]) => v));
-    return said2.size ? `&${said2}` : "";
+    const said3 = new URLSearchParams(Object.entries(wanted2).filter(([, v]) => v));
+    return said3.size ? `&${said3}` : "";
   }
 };
 var day = (name, words3) => (
@@ -1512,6 +1515,7 @@ var records = (run) => run.actions.filter((a) => a.record).map((a) => el(
   recordOf(run, a),
   el("p", { class: "quiet" }, "Planned ", instant2(a.plannedAt))
 ));
+var retold = (text2, run) => told(text2 ?? "", run.actions.flatMap((a) => a.record?.preview?.fields ?? []).flatMap((f) => f.moments ?? []));
 
 // site/story.js
 function came(e) {
@@ -1633,8 +1637,8 @@ var Story = class {
   #ends() {
     const last = /* @__PURE__ */ new Map();
     for (const e of this.#entries) if (telling(e) && !last.has(e.actionId)) last.set(e.actionId, came(e));
-    const said2 = new Map([...last.values()].map(([mood, words3]) => [words3, mood]));
-    return [...said2].map(([words3, mood]) => el("span", { class: `story-end ${mood}` }, icon(
+    const said3 = new Map([...last.values()].map(([mood, words3]) => [words3, mood]));
+    return [...said3].map(([words3, mood]) => el("span", { class: `story-end ${mood}` }, icon(
       /** @type {any} */
       drawn[mood]
     ), words3));
@@ -2329,8 +2333,8 @@ var Editor = class {
     return [el("dt", {}, el("label", { for: id3 }, label2)), el("dd", {}, one2.node, wrong)];
   }
   #zone() {
-    const own3 = this.#fields.find((f) => f.name === "timeZone");
-    return own3 ? own3.value() : this.args.timeZone ?? this.a.timeZone ?? "UTC";
+    const own4 = this.#fields.find((f) => f.name === "timeZone");
+    return own4 ? own4.value() : this.args.timeZone ?? this.a.timeZone ?? "UTC";
   }
   // moved has the end go along with the start.
   #moved(name, ms) {
@@ -2403,22 +2407,22 @@ function parse(text2) {
 // site/instead.js
 var waitingOf = (a, known6) => (a.insteadOf ?? []).filter((e) => !known6.loaded || known6.more || known6.approvals.some((x) => x.approvalId === e.approvalId));
 function related(a, approve) {
-  const note = el("card-others", {});
-  let earlier = [];
-  const yes2 = button("", () => approve(yes2, earlier), "small", { "data-decision": "approve_instead" });
+  const note2 = el("card-others", {});
+  let earlier2 = [];
+  const yes2 = button("", () => approve(yes2, earlier2), "small", { "data-decision": "approve_instead" });
   const show3 = (known6) => {
     const others = waitingOf(a, known6);
     const newer = known6.approvals.filter((n) => n.insteadOf?.some((e) => e.approvalId === a.approvalId));
-    earlier = others.map((e) => e.approvalId);
-    yes2.hidden = earlier.length === 0 || !a.decisions?.includes("approve_once");
-    yes2.textContent = earlier.length === 1 ? "Approve this, reject the earlier one" : `Approve this, reject the ${earlier.length} earlier ones`;
-    note.replaceChildren(
+    earlier2 = others.map((e) => e.approvalId);
+    yes2.hidden = earlier2.length === 0 || !a.decisions?.includes("approve_once");
+    yes2.textContent = earlier2.length === 1 ? "Approve this, reject the earlier one" : `Approve this, reject the ${earlier2.length} earlier ones`;
+    note2.replaceChildren(
       ...others.map((e) => line(a, e, known6, "An earlier card of this conversation still waits: ")),
       ...newer.map((n) => line(a, n, known6, "A newer card of this conversation may replace this one: "))
     );
   };
-  note.show = show3;
-  return { note, yes: yes2 };
+  note2.show = show3;
+  return { note: note2, yes: yes2 };
 }
 function line(a, other2, known6, words3) {
   const known1 = known6.approvals.find((x) => x.approvalId === other2.approvalId);
@@ -2435,7 +2439,7 @@ function line(a, other2, known6, words3) {
   return el("p", { class: "quiet" }, words3, link, differs(a, known1), ", requested ", when(other2.requestedAt), ".");
 }
 function differs(a, other2) {
-  const shown4 = (f) => a.preview?.fields?.find((own3) => own3.label === f.label)?.value;
+  const shown4 = (f) => a.preview?.fields?.find((own4) => own4.label === f.label)?.value;
   const field3 = other2?.preview?.fields?.find((f) => shown4(f) !== void 0 && shown4(f) !== f.value);
   if (!field3) return "";
   const value = field3.value.length > 80 ? `${field3.value.slice(0, 80)}…` : field3.value;
@@ -2508,10 +2512,11 @@ async function linked(provider, since) {
 }
 
 // site/outbox.js
+var week = 7 * 864e5;
 var again = 15e3;
 var shown = /* @__PURE__ */ new Map();
 var sending = false;
-var current2 = "";
+var earlier = /* @__PURE__ */ new Set();
 var timer3 = 0;
 var told2 = say;
 function unsent(approvalId) {
@@ -2519,9 +2524,22 @@ function unsent(approvalId) {
     /** @type {Unsent|undefined} */
     outbox.get(approvalId)
   );
-  if (!kept || kept.uid === user.get()?.uid) return kept;
-  drop(approvalId);
-  return void 0;
+  return kept?.uid === user.get()?.uid ? kept : void 0;
+}
+var own = () => Object.keys(outbox.all()).filter(unsent);
+function opened2() {
+  const late = [];
+  for (const [id3, { title: title2, expiresAt }] of Object.entries(outbox.all())) {
+    const over4 = now() - Date.parse(expiresAt);
+    if (over4 < (unsent(id3) ? 0 : week)) continue;
+    if (unsent(id3)) late.push(`Your decision on “${title2}” was not sent before it expired. Nothing was done.`);
+    drop(id3);
+  }
+  const waiting4 = own().map((id3) => {
+    earlier.add(id3);
+    return `Your decision on “${unsent(id3)?.title}” was not sent yet. It is sent once the server can be reached.`;
+  });
+  return [...waiting4, ...late].join(" ");
 }
 var keepable = (err, body) => err.status === 0 && err.passing && /^(approve_|reject$)/.test(body.decision);
 function keep(decision) {
@@ -2532,30 +2550,29 @@ function keep(decision) {
   return kept;
 }
 var drop = (approvalId) => outbox.set(approvalId, void 0);
-function takeBack2(approvalId) {
-  if (current2 === approvalId) return false;
-  drop(approvalId);
-  return true;
-}
+var takeBack2 = (approvalId) => alone(approvalId, (lock) => {
+  if (lock) drop(approvalId);
+  return Boolean(lock);
+}, { ifAvailable: true });
+var alone = async (approvalId, f, options = {}) => navigator.locks ? navigator.locks.request(`countersign.outbox.${approvalId}`, options, f) : f(true);
 var onSent = (approvalId, f) => void shown.set(approvalId, f);
 async function flush() {
   if (sending) return;
   sending = true;
   clearTimeout(timer3);
   try {
-    for (const { body, title: title2 } of Object.values(outbox.all())) {
-      if (!user.get()) return;
-      if (!unsent(body.approvalId)) continue;
-      current2 = body.approvalId;
-      if (!await send(body, title2)) return later();
+    for (const id3 of own()) {
+      if (!await alone(id3, () => send(id3))) return later();
     }
   } finally {
     sending = false;
-    current2 = "";
   }
 }
-async function send(body, title2) {
+async function send(approvalId) {
   const uid = user.get()?.uid;
+  const kept = unsent(approvalId);
+  if (!kept) return true;
+  const { body, title: title2 } = kept;
   let run;
   let refused3;
   try {
@@ -2567,7 +2584,7 @@ async function send(body, title2) {
   if (user.get()?.uid !== uid) return true;
   drop(body.approvalId);
   if (refused3) told2(`Your decision on “${title2}” was not taken: ${refused3.message}`);
-  else say(`Sent: your decision on “${title2}”.`);
+  else (earlier.has(approvalId) ? told2 : say)(`Sent: your decision on “${title2}”.`);
   shown.get(body.approvalId)?.(run, refused3);
   changed();
   return true;
@@ -2576,7 +2593,7 @@ function later() {
   clearTimeout(timer3);
   if (user.get()) timer3 = window.setTimeout(flush, again);
 }
-var count2 = () => Object.values(outbox.all()).filter((kept) => kept.uid === user.get()?.uid).length;
+var count2 = () => own().length;
 function listen(refused3) {
   told2 = refused3;
   window.addEventListener("online", flush);
@@ -2592,10 +2609,10 @@ var effects = {
 var asShown = "They change nothing: what you confirm is done exactly as the card shows it.";
 async function passOver(decision, words3) {
   if (!words3.length) return true;
-  const said2 = words3.map((w) => `“${w.length > 300 ? `${w.slice(0, 300)}…` : w}”`).join(" and ");
+  const said3 = words3.map((w) => `“${w.length > 300 ? `${w.slice(0, 300)}…` : w}”`).join(" and ");
   return confirm(
     titles[decision] ?? "Confirm without this change?",
-    `You wrote ${said2}. ${effects[decision] ?? asShown}`,
+    `You wrote ${said3}. ${effects[decision] ?? asShown}`,
     yes[decision] ?? "Confirm as shown",
     "Go back"
   );
@@ -2791,8 +2808,8 @@ function showUnsent(kept, { buttons, parts: parts3, chip, error, taken, back }) 
     for (const part3 of parts3) if (part3) part3.hidden = false;
     chip.textContent = before;
   };
-  const undo2 = button("Take back", () => {
-    if (!takeBack2(body.approvalId)) return void trouble(error, new Error("This is being sent now."));
+  const undo2 = button("Take back", async () => {
+    if (!await takeBack2(body.approvalId)) return void trouble(error, new Error("This is being sent now."));
     over4();
     back();
     say("Taken back. Nothing was sent.");
@@ -2833,13 +2850,13 @@ function card(a, done, wait = 0) {
   const sure = !review && preview.confirm && /** @type {HTMLInputElement} */
   el("input", { type: "text", class: "code", autocomplete: "off", spellcheck: "false" });
   const typed = sure && el("label", { class: "sure" }, el("span", {}, "To approve, type ", el("strong", {}, preview.confirm)), sure);
-  const others = related(a, (used, earlier) => void (still() && decide2("approve_once", used, void 0, void 0, earlier)));
+  const others = related(a, (used, earlier2) => void (still() && decide2("approve_once", used, void 0, void 0, earlier2)));
   const covers = (preview.fields ?? []).find((f) => f.label === "Always allow covers");
   const fields = (plan?.lines ?? preview.fields ?? []).filter((f) => f !== covers);
   const from = fields.findIndex((f) => f.long && !plan);
   const pairs3 = (some) => some.flatMap((f) => [
     el("dt", {}, f.label),
-    el("dd", {}, plan?.box(f) ?? (f.long ? long2(f, f.value === a.args?.command) : f.value), own(f, a.timeZone))
+    el("dd", {}, plan?.box(f) ?? (f.long ? long2(f, f.value === a.args?.command) : f.value), own2(f, a.timeZone))
   ]);
   const lines3 = el("dl", { class: "fields" }, ...pairs3(from < 0 ? fields : fields.slice(0, from)));
   const rest2 = from < 0 ? void 0 : el("dl", { class: "fields" }, ...pairs3(fields.slice(from)));
@@ -2941,7 +2958,9 @@ function card(a, done, wait = 0) {
       taken(run, body2);
       changed();
     } catch (err) {
-      if (keepable(err, body2)) return waits(keep({ title: title2, version: version(a), body: body2 }));
+      if (keepable(err, body2)) {
+        return waits(keep({ title: title2, version: version(a), expiresAt: a.expiresAt, body: body2 }));
+      }
       if (editedArgs && editing && err.status === 400) editing.wrong(err);
       else trouble(error, err);
       error.append(toLink(err.code, a.tool) ?? "");
@@ -3084,7 +3103,7 @@ var long2 = (f, code2) => el(
   el("div", { class: `long${code2 ? " code" : ""}`, tabindex: 0, role: "group", "aria-label": f.label }, f.value),
   copy(f.value, f.label.toLowerCase())
 );
-function own(f, timeZone) {
+function own2(f, timeZone) {
   const words3 = ownClock(f, timeZone);
   return words3 && el("span", { class: "own quiet" }, "By your clock: ", el("time", { datetime: f.at }, words3));
 }
@@ -3524,8 +3543,8 @@ var Live = class {
    * @param {{asked?: (l: Live) => string, again?: (l: Live, safe: boolean) => void, known?: (l: Live) => void,
    * changed?: (l: Live) => void, moved?: (l: Live) => void, ended?: (l: Live, err: any) => void}} [on]
    */
-  constructor({ question: question2, run, alone = false, bare = false }, on = {}) {
-    this.alone = alone;
+  constructor({ question: question2, run, alone: alone2 = false, bare = false }, on = {}) {
+    this.alone = alone2;
     this.bare = bare;
     this.on = on;
     this.question = question2 ?? null;
@@ -3718,9 +3737,9 @@ var Live = class {
       return;
     }
     if (this.unmet) {
-      const said2 = this.actions.some((a) => a.errorReason === this.#reason);
+      const said3 = this.actions.some((a) => a.errorReason === this.#reason);
       this.#fill(
-        !said2 && el("span", {}, this.unmet),
+        !said3 && el("span", {}, this.unmet),
         this.on.asked?.(this) && button("Ask again", () => this.on.again?.(this, !this.#did), "small"),
         link
       );
@@ -3977,7 +3996,8 @@ var isLast = (messages, i) => !messages.slice(i + 1).some((m) => m.runId === mes
 var who = (m) => m?.read ? m.read.origin[0].toUpperCase() + m.read.origin.slice(1) : "You";
 function bubble(role, text2, m, known6 = [], use) {
   const mine2 = role === "user";
-  const [words3, named3] = mine2 || !use ? [text2, []] : withExamples(text2, known6);
+  const told4 = mine2 ? text2 : said2(text2, m);
+  const [words3, named3] = mine2 || !use ? [told4, []] : withExamples(told4, known6);
   return el(
     "li",
     { class: `message ${mine2 ? "user" : "assistant"}` },
@@ -3985,16 +4005,20 @@ function bubble(role, text2, m, known6 = [], use) {
       "div",
       { class: "by" },
       el("h2", {}, mine2 ? who(m) : "Countersign", m && " · ", m && when(m.at)),
-      !mine2 && copy(text2)
+      !mine2 && copy(told4)
     ),
     el("p", { class: "text" }, words3),
-    recorded(text2, m?.outcome),
+    recorded(text2, m),
     examples(named3, use)
   );
 }
-function recorded(text2, outcome = "") {
-  const done = outcome.replace(/^\w+(?: \(\w+\))?: /, "").replace(/^Nothing was sent or changed\.$/, "Nothing was sent or changed in this run.");
-  return unsaid(text2.replace(/\s+/g, " "), done) && el("p", { class: "record" }, `On record: ${done}`);
+function said2(text2, m) {
+  const own4 = new TextDecoder().decode(new TextEncoder().encode(text2).slice(0, m?.words ?? 0));
+  return own4 + told(text2.slice(own4.length), m?.moments);
+}
+function recorded(text2, m) {
+  const done = (m?.outcome ?? "").replace(/^\w+(?: \(\w+\))?: /, "").replace(/^Nothing was sent or changed\.$/, "Nothing was sent or changed in this run.");
+  return unsaid(text2.replace(/\s+/g, " "), done) && el("p", { class: "record" }, `On record: ${told(done, m?.moments)}`);
 }
 
 // site/chat.js
@@ -4320,7 +4344,7 @@ async function id(s) {
   const sum2 = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(s.endpoint)));
   return btoa(String.fromCharCode(...sum2)).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
 }
-async function own2(known6) {
+async function own3(known6) {
   const s = await (await registered())?.pushManager.getSubscription();
   if (!s) return void 0;
   const mine2 = await id(s);
@@ -4331,7 +4355,7 @@ async function own2(known6) {
 var offer = (error) => toggle2(error, async () => {
   const { publicKey, subscriptions } = await call("GET", path);
   if (!able || !publicKey) return void 0;
-  const on = await own2(subscriptions);
+  const on = await own3(subscriptions);
   return on ? { words: "Stop telling me on this device", said: "You are not told on this device.", change: () => stop(on) } : {
     words: "Tell me on this device when something waits",
     said: "You are told on this device.",
@@ -4813,25 +4837,25 @@ function after3([, count3, unit], now2) {
   return new Date(now2.getTime() + n * units[unit.toLowerCase()] * 6e4);
 }
 function moment4([, , onDay, at, ofToday, time, ofDay], now2) {
-  const said2 = (onDay ?? ofDay ?? "today").toLowerCase();
+  const said3 = (onDay ?? ofDay ?? "today").toLowerCase();
   const [hour, minute] = hours((at ?? ofToday ?? time ?? "night").toLowerCase());
-  const date = dateOf(said2, now2);
+  const date = dateOf(said3, now2);
   if (!date || !(hour <= 24) || minute > 59) return void 0;
   date.setHours(hour, minute - (hour === 24 ? 1 : 0), 0, 0);
   if (date <= now2 && time && !ofDay) date.setDate(date.getDate() + 1);
   return date;
 }
-function dateOf(said2, now2) {
+function dateOf(said3, now2) {
   const date = new Date(now2);
-  const iso = /^(\d{4})-(\d\d)-(\d\d)$/.exec(said2);
+  const iso = /^(\d{4})-(\d\d)-(\d\d)$/.exec(said3);
   if (iso) {
     date.setFullYear(Number(iso[1]), Number(iso[2]) - 1, Number(iso[3]));
     return date.getDate() === Number(iso[3]) ? date : void 0;
   }
-  if (said2.startsWith("next ")) return void 0;
-  const at = days.indexOf(said2.replace(/^this /, ""));
+  if (said3.startsWith("next ")) return void 0;
+  const at = days.indexOf(said3.replace(/^this /, ""));
   if (at >= 0) date.setDate(date.getDate() + (at - date.getDay() + 7) % 7);
-  if (said2 === "tomorrow") date.setDate(date.getDate() + 1);
+  if (said3 === "tomorrow") date.setDate(date.getDate() + 1);
   return date;
 }
 function hours(time) {
@@ -5306,7 +5330,7 @@ function parts2({ receipt, jws }, text2) {
     ["Asked", receipt.asked],
     ["When", exactly(receipt.askedAt)],
     ["By", receipt.user],
-    ["Answer", receipt.summary],
+    ["Answer", retold(receipt.summary, receipt)],
     ["Issued", exactly(receipt.issuedAt)],
     ["Id", el("code", {}, receipt.runId)],
     ["Audit", el(
@@ -5444,8 +5468,8 @@ function describe(run) {
     ["Model calls", String(run.modelCalls)],
     ["Model", models],
     ["Why", run.status === "failed" && !given[run.errorReason] ? run.message : ""],
-    ["Answer", run.summary],
-    ["On record", run.record],
+    ["Answer", retold(run.summary, run)],
+    ["On record", retold(run.record, run)],
     ["Time zone", run.timeZone],
     ["Conversation", el("a", { href: `#/t/${run.threadId}` }, "Open it")],
     ["Id", el("code", {}, run.runId)]
@@ -5472,7 +5496,7 @@ var cards = () => (
   /** @type {HTMLElement[]} */
   [...document.querySelectorAll("#main .card")]
 );
-var current3 = () => (
+var current2 = () => (
   /** @type {HTMLElement|undefined} */
   document.activeElement?.closest(".card") ?? void 0
 );
@@ -5480,7 +5504,7 @@ function step2(by) {
   const all3 = cards();
   const at = all3.indexOf(
     /** @type {HTMLElement} */
-    current3()
+    current2()
   );
   const to = all3[at < 0 ? by > 0 ? 0 : all3.length - 1 : Math.min(all3.length - 1, Math.max(0, at + by))];
   to?.focus();
@@ -5488,7 +5512,7 @@ function step2(by) {
 }
 function decide(decision) {
   const all3 = cards();
-  const card2 = current3() ?? (all3.length === 1 ? all3[0] : void 0);
+  const card2 = current2() ?? (all3.length === 1 ? all3[0] : void 0);
   if (!card2) {
     hint2(all3.length ? "Several cards wait. Choose one with j and k, then press the key again." : "No card waits here.");
     return step2(1);
@@ -6103,7 +6127,7 @@ var ownKey = (h) => [
 ];
 function row3(h, on, again2) {
   const error = el("p", { class: "error", role: "alert" });
-  const said2 = el("p", { class: "quiet", role: "status" });
+  const said3 = el("p", { class: "quiet", role: "status" });
   const attempt = (work) => async (e) => {
     const used = (
       /** @type {Element} */
@@ -6122,7 +6146,7 @@ function row3(h, on, again2) {
   });
   const check = attempt(async () => {
     const facts = await call("POST", `${path3(h)}/check`, { body: {} });
-    said2.textContent = [
+    said3.textContent = [
       `It answers: ${facts.os}`,
       facts.shells?.length && `shells ${facts.shells.join(", ")}`,
       facts.home ? `home ${facts.home}` : "no home to write to: only commands that look can run there",
@@ -6189,7 +6213,7 @@ function row3(h, on, again2) {
         el("code", { class: "key" }, h.auth.publicKey)
       ),
       settings,
-      said2,
+      said3,
       error
     ),
     el(
@@ -7130,6 +7154,7 @@ function notice(words3, ...beside) {
   now2.hidden = !words3;
   now2.replaceChildren(...words3 ? [el("span", {}, words3), ...beside] : []);
 }
+var note = (words3) => notice(words3, button("Close", () => notice(""), "small"));
 function enter(problem) {
   const { uid, email } = user.get() ?? {};
   if (!uid) {
@@ -7141,7 +7166,7 @@ function enter(problem) {
   byId("gate").replaceChildren();
   byId("shell").hidden = false;
   byId("who").textContent = byId("who").title = whose(uid, email);
-  notice("");
+  note(opened2());
   load2();
   changed();
   flush();
@@ -7243,7 +7268,7 @@ function listen4() {
   byId("threads-form").addEventListener("input", seek);
   byId("threads-form").addEventListener("submit", (e) => e.preventDefault());
   listen2();
-  listen((words3) => notice(words3, button("Close", () => notice(""), "small")));
+  listen(note);
   listen3(() => Boolean(user.get()));
   byId("threads-more").addEventListener("click", () => more());
   window.addEventListener(
